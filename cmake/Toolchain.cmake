@@ -1,0 +1,26 @@
+# Compiler settings that every target of the project shares.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(STEPCAST_CCACHE ccache)
+if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STEPCAST_CCACHE})
+endif()
+
+add_library(stepcast_flags INTERFACE)
+target_compile_options(stepcast_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+  # Same bytes out everywhere: no fused multiply-add that one compiler takes and another does not.
+  -ffp-contract=off
+  $<$<BOOL:${STEPCAST_WERROR}>:-Werror>)
+if(STEPCAST_SANITIZE)
+  target_compile_options(stepcast_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(stepcast_flags INTERFACE -fsanitize=address,undefined)
+endif()

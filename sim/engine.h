@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays a workload. At one instant: first all completions, then all starts, then one max-min
+// solve; so the order of simultaneous events never matters. No decision depends on ids.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "sim/workload.h"
+
+namespace stepcast::sim {
+
+struct Interval {
+  Time posted;  // the last member's posting
+  Time start;   // = posted
+  Time end;
+};
+
+struct Replay {
+  std::vector<Interval> tasks;      // by TaskId
+  Time end;
+  std::uint64_t events = 0;         // starts and completions processed
+};
+
+// Runs to the end. A workload that cannot finish (a cycle over streams, dependencies and issuers)
+// gives an error that names the tasks of one cycle; `describe` turns a task into words for it.
+Result<Replay> replay(const Workload& workload,
+                      std::string (*describe)(TaskId, const void*) = nullptr,
+                      const void* context = nullptr);
+
+// The cycle check alone: tasks of one cycle of the graph of stream order, dependencies and issuers
+// with each task contracted to one vertex; empty when the workload is sound.
+std::vector<TaskId> find_cycle(const Workload& workload);
+
+}  // namespace stepcast::sim

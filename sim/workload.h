@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine replays: tasks on FIFO streams, with dependencies and fluid resources. Static:
+// built once, run many times. Knows no transformer.
+//
+// A task has one *member* per stream that takes part (one for a kernel, one per rank for a
+// collective, two for a send/receive pair). A member is *posted* when it heads its stream, its
+// dependencies have ended and its issuer has started. The task *starts* when all members are posted,
+// spends `latency` loading nothing, then does `work` at a fluid rate, and ends no earlier than each
+// issuer's start plus the member's `floor`. All its streams advance together at its end. From its own
+// posting to the task's end a member *holds* resources (the SMs of a waiting NCCL kernel).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/id.h"
+#include "sim/time.h"
+
+namespace stepcast::sim {
+
+using StreamId = Id<struct StreamTag>;
+using ResourceId = Id<struct ResourceTag>;
+using TaskId = Id<struct TaskTag>;
+
+// Per unit of rate: work 1/s at weight w takes w of the resource's capacity.
+struct Use {
+  ResourceId resource;
+  double weight;
+};
+
+struct MemberSpec {
+  StreamId stream;
+  TaskId issuer;           // invalid: none
+  Duration floor;          // after the issuer's start
+  std::span<const Use> holds = {};  // weight = amount of capacity taken away while held
+};
+
+struct TaskSpec {
+  std::span<const MemberSpec> members;
+  Duration latency;
+  double work = 0;          // in any unit; 0: ends after the latency
+  double rate_bound = 0;    // units of work per second with all resources free; > 0 when work > 0
+  double share = 1;         // weight in max-min fairness (channels of a collective)
+  std::span<const Use> uses = {};  // empty: always runs at rate_bound
+};
+
+class Workload {
+ public:
+  ResourceId add_resource(double capacity);
+  StreamId add_stream();
+  TaskId add_task(const TaskSpec& spec);  // takes the next place on each member's stream
+  // `after`'s member number `member` is not posted before `before` has ended.
+  void depend(TaskId before, TaskId after, std::int32_t member = 0);
+
+  std::size_t tasks() const;
+  std::size_t streams() const;
+  std::size_t resources() const;
+
+  // Implementation: flat arrays that the engine walks (sim/engine.cpp).
+  struct Task {
+    std::int64_t latency_ps;
+    double work;
+    double rate_bound;
+    double share;
+    std::int32_t member_begin, member_count;
+    std::int32_t use_begin, use_count;
+  };
+  struct Member {
+    std::int32_t task;
+    std::int32_t stream;
+    std::int32_t issuer;
+    std::int64_t floor_ps;
+    std::int32_t hold_begin, hold_count;
+  };
+  struct Edge {
+    std::int32_t before_task;
+    std::int32_t after_member;
+  };
+  const std::vector<Task>& task_table() const { return tasks_; }
+  const std::vector<Member>& member_table() const { return members_; }
+  const std::vector<Edge>& edges() const { return edges_; }
+  const std::vector<Use>& uses() const { return uses_; }
+  const std::vector<double>& capacities() const { return capacities_; }
+  const std::vector<std::vector<std::int32_t>>& stream_members() const { return stream_members_; }
+
+ private:
+  std::vector<Task> tasks_;
+  std::vector<Member> members_;
+  std::vector<Edge> edges_;
+  std::vector<Use> uses_;
+  std::vector<double> capacities_;
+  std::vector<std::vector<std::int32_t>> stream_members_;
+};
+
+}  // namespace stepcast::sim

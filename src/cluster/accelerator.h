@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kind of GPU, as its data sheet and driver state it. Data: topologies/accelerators/*.json.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/data_type.h"
+#include "core/quantity.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+enum class GpuArchitecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kOther };
+
+struct Accelerator {
+  std::string name;
+  std::string title;  // "NVIDIA A100-SXM4-80GB"
+  GpuArchitecture architecture = GpuArchitecture::kOther;
+  std::int64_t compute_capability = 0;  // 80, 90, 100; 0 when not NVIDIA
+  std::int64_t sm_count = 0;
+  ByteCount memory = 0;  // what the driver reports as total
+  BytesPerSecond memory_bandwidth;
+  ByteCount l2 = 0;
+  double power_w = 0;
+  std::map<DataType, FlopsPerSecond> dense_peak;  // by input precision, without sparsity
+  std::string profile;  // the shipped profile that prices it; empty: data sheet
+  std::vector<std::string> sources;
+
+  std::optional<FlopsPerSecond> peak(DataType type) const;
+};
+
+Result<Accelerator> find_accelerator(const std::string& name, const std::string& folder);
+Result<std::vector<Accelerator>> list_accelerators(const std::string& folder);
+
+}  // namespace stepcast

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster: its node type, how many nodes, its fabric, and the graph built from them.
+// Data: topologies/clusters/*.json (docs/formats/cluster.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/accelerator.h"
+#include "cluster/topology.h"
+#include "core/json.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+enum class ScaleUp { kNvSwitch, kNvlinkMesh, kPcie };  // how the GPUs of a node reach each other
+enum class CpuVendor { kIntel, kAmd, kNvidia, kOther };
+
+// Everything the graph is built from; the overrides of a scenario change these.
+struct ClusterSpec {
+  std::string name;
+  std::string title;
+  Accelerator accelerator;
+  std::int64_t nodes = 1;
+  std::int64_t gpus_per_node = 8;
+  std::int64_t gpus = 8;                 // in use; the last node may be partly used
+  std::int64_t nvlink_domain_nodes = 1;  // 18 for a GB200 NVL72 rack
+  ScaleUp scale_up = ScaleUp::kNvSwitch;
+  BytesPerSecond scale_up_bandwidth;     // per GPU and direction
+  Seconds scale_up_latency;
+  bool nvls = false;                     // in-switch reduction
+  std::int64_t nics_per_node = 8;        // 0: a single node
+  BytesPerSecond nic_bandwidth;          // per NIC and direction
+  Seconds network_latency;               // NIC to NIC, one switch hop
+  BytesPerSecond pcie_bandwidth;         // per GPU and direction
+  bool rail_optimised = true;            // NIC i of each node on leaf i of the pod
+  std::int64_t nodes_per_leaf_group = 32;  // nodes under one set of leaves (a scalable unit)
+  double oversubscription = 1;           // leaf downlink : uplink
+  std::int64_t pod_nodes = 0;            // nodes under one spine layer; 0: all
+  double pod_oversubscription = 1;       // spine : core
+  CpuVendor cpu = CpuVendor::kIntel;
+  std::string network;                   // "infiniband", "roce", "efa", "tcp": for curves
+  std::vector<std::string> sources;
+};
+
+struct Cluster {
+  ClusterSpec spec;
+  Topology topology;
+
+  std::int64_t gpus() const { return spec.gpus; }
+  std::int64_t node_of(DeviceId device) const { return device.value / spec.gpus_per_node; }
+  // GPUs that reach each other without the network: a node, or an NVLink domain of several.
+  std::int64_t domain_of(DeviceId device) const {
+    return node_of(device) / spec.nvlink_domain_nodes;
+  }
+};
+
+// The graph of `spec`: scale-up, PCIe, NICs, leaves, spines.
+Topology build_topology(const ClusterSpec& spec);
+
+// Scenario value: {"base": NAME|PATH, "nodes"|"gpus": N, overrides...}, a full inline topology, or
+// text "dgx-h100x8". Errors go to the value's document; the cluster is meaningful only without any.
+Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder);
+
+Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_folder);
+
+}  // namespace stepcast

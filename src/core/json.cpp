@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/unit_text.h"
+
+namespace stepcast {
+
+using nlohmann::json;
+
+namespace {
+
+const char* kind_of(const json& node) {
+  if (node.is_object()) return "an object";
+  if (node.is_array()) return "a list";
+  if (node.is_string()) return "text";
+  if (node.is_boolean()) return "true or false";
+  if (node.is_null()) return "null";
+  return "a number";
+}
+
+std::string short_dump(const json& node) {
+  std::string text = node.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+const json& empty_object() {
+  static const json object = json::object();
+  return object;
+}
+
+// A key twice in one object: the parser would silently keep the last one.
+struct DuplicateKeys {
+  std::vector<std::set<std::string>> open;
+  std::string found;
+  bool operator()(int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key && found.empty() &&
+        !open.back().insert(parsed.get<std::string>()).second) {
+      found = parsed.get<std::string>();
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+bool JsonValue::is_null() const { return node_->is_null(); }
+bool JsonValue::is_object() const { return node_->is_object(); }
+bool JsonValue::is_array() const { return node_->is_array(); }
+bool JsonValue::is_text() const { return node_->is_string(); }
+bool JsonValue::is_number() const { return node_->is_number(); }
+bool JsonValue::is_boolean() const { return node_->is_boolean(); }
+const std::string& JsonValue::file() const { return document_->file(); }
+std::string JsonValue::dump() const { return short_dump(*node_); }
+
+void JsonValue::fail(ErrorCode code, std::string message, std::string hint) const {
+  document_->add({code, std::move(message), document_->file(), path_, std::move(hint)});
+}
+
+std::optional<std::string> JsonValue::text() const {
+  if (node_->is_string()) return node_->get<std::string>();
+  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)), "text is due");
+  return std::nullopt;
+}
+
+std::optional<double> JsonValue::number() const {
+  if (node_->is_number()) {
+    const double v = node_->get<double>();
+    if (std::isfinite(v)) return v;
+  }
+  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)), "a number is due");
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> JsonValue::integer() const {
+  if (node_->is_number_unsigned() &&
+      node_->get<std::uint64_t>() <=
+          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    return node_->get<std::int64_t>();
+  }
+  if (node_->is_number_integer() && !node_->is_number_unsigned()) {
+    return node_->get<std::int64_t>();
+  }
+  if (node_->is_number_float()) {
+    const double v = node_->get<double>();
+    if (std::floor(v) == v && std::abs(v) < 9e15) return static_cast<std::int64_t>(v);
+  }
+  const std::string what =
+      node_->is_number() ? "not a whole number that fits 63 bits" : kind_of(*node_);
+  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), what), "a whole number is due");
+  return std::nullopt;
+}
+
+std::optional<bool> JsonValue::boolean() const {
+  if (node_->is_boolean()) return node_->get<bool>();
+  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)),
+       "true or false is due");
+  return std::nullopt;
+}
+
+std::vector<JsonValue> JsonValue::items() const {
+  std::vector<JsonValue> out;
+  if (!node_->is_array()) {
+    fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)), "a list is due");
+    return out;
+  }
+  for (std::size_t i = 0; i < node_->size(); ++i) {
+    out.push_back(JsonValue(&(*node_)[i], fmt::format("{}[{}]", path_, i), document_));
+  }
+  return out;
+}
+
+JsonDocument::JsonDocument(std::unique_ptr<json> value, std::string file)
+    : json_(std::move(value)), file_(std::move(file)) {}
+JsonDocument::~JsonDocument() = default;
+
+Result<std::unique_ptr<JsonDocument>> JsonDocument::load(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (!stream || !(text << stream.rdbuf())) {
+    return failure({ErrorCode::kIo, "cannot be read", file, "", "check the path"});
+  }
+  return parse(text.str(), file);
+}
+
+Result<std::unique_ptr<JsonDocument>> JsonDocument::parse(std::string_view text,
+                                                          std::string file) {
+  DuplicateKeys duplicates;
+  auto value = std::make_unique<json>();
+  try {
+    *value = json::parse(text.begin(), text.end(), std::ref(duplicates));
+  } catch (const json::exception& error) {
+    // The library's text starts with its own error number in brackets.
+    std::string what = error.what();
+    if (const auto end = what.find("] "); end != std::string::npos) what = what.substr(end + 2);
+    return failure({ErrorCode::kSyntax, "not valid JSON: " + what, std::move(file), "", ""});
+  }
+  if (!duplicates.found.empty()) {
+    return failure({ErrorCode::kSyntax, fmt::format("the key '{}' stands twice", duplicates.found),
+                    std::move(file), duplicates.found, "keep one of them"});
+  }
+  return std::unique_ptr<JsonDocument>(new JsonDocument(std::move(value), std::move(file)));
+}
+
+std::unique_ptr<JsonDocument> JsonDocument::from(json value, std::string file) {
+  return std::unique_ptr<JsonDocument>(
+      new JsonDocument(std::make_unique<json>(std::move(value)), std::move(file)));
+}
+
+JsonValue JsonDocument::root() { return JsonValue(json_.get(), "", this); }
+
+void JsonDocument::add(Error error) {
+  if (error.file.empty()) error.file = file_;
+  errors_.push_back(std::move(error));
+}
+
+void JsonDocument::add(Errors errors) {
+  for (Error& error : errors) add(std::move(error));
+}
+
+ObjectReader::ObjectReader(JsonValue value) : value_(std::move(value)) {
+  if (!value_.is_object()) {
+    value_.fail(ErrorCode::kWrongType,
+                fmt::format("{} is {}", value_.dump(), kind_of(*value_.node_)),
+                "an object is due");
+    value_.node_ = &empty_object();
+  }
+}
+
+std::string ObjectReader::path_of(std::string_view key) const {
+  return value_.path_.empty() ? std::string(key) : fmt::format("{}.{}", value_.path_, key);
+}
+
+std::optional<JsonValue> ObjectReader::value(std::string_view key) {
+  asked_.emplace(key);
+  const auto found = value_.node_->find(key);
+  if (found == value_.node_->end() || found->is_null()) return std::nullopt;
+  return JsonValue(&*found, path_of(key), value_.document_);
+}
+
+bool ObjectReader::has(std::string_view key) { return value(key).has_value(); }
+
+std::optional<JsonValue> ObjectReader::required(std::string_view key) {
+  auto found = value(key);
+  if (!found) fail(key, ErrorCode::kMissingKey, "is required and missing");
+  return found;
+}
+
+std::optional<std::string> ObjectReader::text(std::string_view key) {
+  const auto found = value(key);
+  return found ? found->text() : std::nullopt;
+}
+
+std::optional<bool> ObjectReader::boolean(std::string_view key) {
+  const auto found = value(key);
+  return found ? found->boolean() : std::nullopt;
+}
+
+std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int64_t min,
+                                                  std::int64_t max) {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  const auto number = found->integer();
+  if (!number) return std::nullopt;
+  if (*number < min || *number > max) {
+    found->fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *number),
+                fmt::format("{} to {}", min, max));
+    return std::nullopt;
+  }
+  return number;
+}
+
+std::optional<double> ObjectReader::number(std::string_view key, double min, double max) {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  const auto number = found->number();
+  if (!number) return std::nullopt;
+  if (!(*number >= min && *number <= max)) {
+    found->fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *number),
+                fmt::format("{} to {}", min, max));
+    return std::nullopt;
+  }
+  return number;
+}
+
+template <class T, class Parse>
+std::optional<T> ObjectReader::quantity(std::string_view key, Parse parse) {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  const auto report = [&](const Error& error) {
+    found->fail(error.code, error.message, error.hint);
+    return std::nullopt;
+  };
+  if (!found->is_text()) {
+    const auto example = parse("");  // its error carries the accepted units
+    return report({ErrorCode::kBadUnit, found->dump() + " has no unit", "", "",
+                   example.error().front().hint});
+  }
+  const auto parsed = parse(*found->text());
+  if (!parsed) return report(parsed.error().front());
+  if (parsed->value() < 0) {
+    return report({ErrorCode::kBadValue, *found->text() + " is negative", "", "", ""});
+  }
+  return *parsed;
+}
+
+std::optional<Bytes> ObjectReader::bytes(std::string_view key) {
+  return quantity<Bytes>(key, parse_bytes);
+}
+std::optional<BytesPerSecond> ObjectReader::rate(std::string_view key) {
+  return quantity<BytesPerSecond>(key, parse_rate);
+}
+std::optional<Seconds> ObjectReader::seconds(std::string_view key) {
+  return quantity<Seconds>(key, parse_seconds);
+}
+std::optional<FlopsPerSecond> ObjectReader::flops_rate(std::string_view key) {
+  return quantity<FlopsPerSecond>(key, parse_flops_rate);
+}
+
+std::optional<std::size_t> ObjectReader::choice(std::string_view key,
+                                                const std::vector<std::string>& names) {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  const auto word = found->text();
+  if (!word) return std::nullopt;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == *word) return i;
+  }
+  std::string hint = "one of " + one_of(names);
+  if (const std::string near = did_you_mean(*word, names); !near.empty()) hint += "; " + near;
+  found->fail(ErrorCode::kBadValue, fmt::format("'{}' is not accepted", *word), hint);
+  return std::nullopt;
+}
+
+std::int64_t ObjectReader::required_integer(std::string_view key, std::int64_t min,
+                                            std::int64_t max) {
+  return required(key) ? integer(key, min, max).value_or(0) : 0;
+}
+
+std::string ObjectReader::required_text(std::string_view key) {
+  return required(key) ? text(key).value_or("") : "";
+}
+
+void ObjectReader::fail(std::string_view key, ErrorCode code, std::string message,
+                        std::string hint) {
+  value_.document_->add({code, std::move(message), value_.file(), path_of(key), std::move(hint)});
+}
+
+void ObjectReader::finish() {
+  const std::vector<std::string> known(asked_.begin(), asked_.end());
+  for (const auto& [key, unused] : value_.node_->items()) {
+    if (asked_.contains(key)) continue;
+    std::string hint = did_you_mean(key, known);
+    if (hint.empty()) hint = "known keys: " + one_of(known);
+    fail(key, ErrorCode::kUnknownKey, "is not a known key", hint);
+  }
+}
+
+}  // namespace stepcast

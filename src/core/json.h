@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading JSON with key paths. An ObjectReader asks for keys; whatever it asks for wrongly typed or
+// out of range, and whatever the file holds that nobody asked for, becomes an Error in the
+// document's list, with file and path. Readers go on after an error, so that all are listed.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/quantity.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+class JsonDocument;
+
+// A value inside a document. Copies are cheap; the document must outlive them.
+class JsonValue {
+ public:
+  bool is_null() const;
+  bool is_object() const;
+  bool is_array() const;
+  bool is_text() const;
+  bool is_number() const;
+  bool is_boolean() const;
+
+  std::optional<std::string> text() const;  // these report a wrong type
+  std::optional<double> number() const;
+  std::optional<std::int64_t> integer() const;
+  std::optional<bool> boolean() const;
+  std::vector<JsonValue> items() const;  // of an array
+
+  const std::string& path() const { return path_; }
+  const std::string& file() const;
+  const nlohmann::json& raw() const { return *node_; }
+  std::string dump() const;  // compact, for messages
+
+  void fail(ErrorCode code, std::string message, std::string hint = "") const;
+
+ private:
+  friend class JsonDocument;
+  friend class ObjectReader;
+  JsonValue(const nlohmann::json* node, std::string path, JsonDocument* document)
+      : node_(node), path_(std::move(path)), document_(document) {}
+
+  const nlohmann::json* node_;
+  std::string path_;
+  JsonDocument* document_;
+};
+
+// A parsed file and the errors found in it so far.
+class JsonDocument {
+ public:
+  static Result<std::unique_ptr<JsonDocument>> load(const std::string& file);
+  static Result<std::unique_ptr<JsonDocument>> parse(std::string_view text, std::string file);
+  static std::unique_ptr<JsonDocument> from(nlohmann::json value, std::string file);
+  ~JsonDocument();
+
+  JsonValue root();
+  const std::string& file() const { return file_; }
+  const Errors& errors() const { return errors_; }
+  bool ok() const { return errors_.empty(); }
+  void add(Error error);
+  void add(Errors errors);
+
+ private:
+  JsonDocument(std::unique_ptr<nlohmann::json> json, std::string file);
+  std::unique_ptr<nlohmann::json> json_;
+  std::string file_;
+  Errors errors_;
+};
+
+// Reads one object key by key. Call finish() last: it reports the keys nobody asked for.
+class ObjectReader {
+ public:
+  explicit ObjectReader(JsonValue value);  // reports when it is not an object, then is empty
+
+  bool has(std::string_view key);  // present and not null; counts as asked for
+  std::optional<JsonValue> value(std::string_view key);
+  std::optional<JsonValue> required(std::string_view key);
+
+  std::optional<std::string> text(std::string_view key);
+  std::optional<bool> boolean(std::string_view key);
+  std::optional<std::int64_t> integer(std::string_view key, std::int64_t min,
+                                      std::int64_t max = kMaxCount);
+  std::optional<double> number(std::string_view key, double min, double max);
+  std::optional<Bytes> bytes(std::string_view key);
+  std::optional<BytesPerSecond> rate(std::string_view key);
+  std::optional<Seconds> seconds(std::string_view key);
+  std::optional<FlopsPerSecond> flops_rate(std::string_view key);
+  // One of `names`; returns its index. The error lists them and the nearest match.
+  std::optional<std::size_t> choice(std::string_view key, const std::vector<std::string>& names);
+
+  std::int64_t required_integer(std::string_view key, std::int64_t min,
+                                std::int64_t max = kMaxCount);  // 0 after an error
+  std::string required_text(std::string_view key);              // "" after an error
+
+  void ignore(std::string_view key) { asked_.emplace(key); }  // known, and without effect
+  void fail(std::string_view key, ErrorCode code, std::string message, std::string hint = "");
+  void finish();
+  std::string path_of(std::string_view key) const;
+  JsonValue self() const { return value_; }
+
+  // Above this a count is a mistake rather than a model: it keeps all products inside 63 bits.
+  static constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
+
+ private:
+  template <class T, class Parse>
+  std::optional<T> quantity(std::string_view key, Parse parse);
+
+  JsonValue value_;
+  std::set<std::string, std::less<>> asked_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/unit_text.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <span>
+
+namespace stepcast {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+constexpr Unit kByteUnits[] = {{"B", 1},      {"kB", 1e3},       {"KB", 1e3},
+                               {"MB", 1e6},   {"GB", 1e9},       {"TB", 1e12},
+                               {"KiB", 1024}, {"MiB", 1048576.}, {"GiB", 1073741824.},
+                               {"TiB", 1099511627776.}};
+constexpr Unit kRateUnits[] = {
+    {"B/s", 1},         {"kB/s", 1e3},          {"MB/s", 1e6},     {"GB/s", 1e9},
+    {"TB/s", 1e12},     {"KiB/s", 1024},        {"MiB/s", 1048576.}, {"GiB/s", 1073741824.},
+    {"kb/s", 1e3 / 8},  {"Mb/s", 1e6 / 8},      {"Gb/s", 1e9 / 8}, {"Tb/s", 1e12 / 8},
+};
+constexpr Unit kTimeUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
+                               {"min", 60},  {"h", 3600},  {"d", 86400}};
+constexpr Unit kFlopsUnits[] = {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
+
+Result<double> parse(std::string_view text, std::span<const Unit> units, const char* example) {
+  double value = 0;
+  const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto bad = [&](std::string message) {
+    std::vector<std::string> names;
+    for (const Unit& unit : units) names.emplace_back(unit.name);
+    return failure({ErrorCode::kBadUnit, std::move(message), "", "",
+                    fmt::format("write it like \"{}\"; units: {}", example, one_of(names))});
+  };
+  if (status != std::errc() || !std::isfinite(value)) {
+    return bad(fmt::format("'{}' is not a quantity", text));
+  }
+  std::string_view unit_name(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
+  while (!unit_name.empty() && unit_name.front() == ' ') unit_name.remove_prefix(1);
+  if (unit_name.empty()) return bad(fmt::format("'{}' has no unit", text));
+  for (const Unit& unit : units) {
+    if (unit.name == unit_name) return value * unit.factor;
+  }
+  return bad(fmt::format("'{}' has the unknown unit '{}'", text, unit_name));
+}
+
+}  // namespace
+
+Result<Bytes> parse_bytes(std::string_view text) {
+  return parse(text, kByteUnits, "80 GiB").map([](double v) { return Bytes(v); });
+}
+Result<BytesPerSecond> parse_rate(std::string_view text) {
+  return parse(text, kRateUnits, "450 GB/s").map([](double v) { return BytesPerSecond(v); });
+}
+Result<Seconds> parse_seconds(std::string_view text) {
+  return parse(text, kTimeUnits, "12 us").map([](double v) { return Seconds(v); });
+}
+Result<FlopsPerSecond> parse_flops_rate(std::string_view text) {
+  return parse(text, kFlopsUnits, "312 TFLOP/s").map([](double v) { return FlopsPerSecond(v); });
+}
+
+}  // namespace stepcast

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// "80 GiB", "450 GB/s", "400 Gb/s", "12 us", "312 TFLOP/s": the one parser of quantities in data
+// files. GB is 1e9 bytes, GiB is 2^30, Gb/s is bits. A number without a unit is an error.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/quantity.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+Result<Bytes> parse_bytes(std::string_view text);
+Result<BytesPerSecond> parse_rate(std::string_view text);
+Result<Seconds> parse_seconds(std::string_view text);
+Result<FlopsPerSecond> parse_flops_rate(std::string_view text);
+
+}  // namespace stepcast

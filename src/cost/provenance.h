@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a price comes from, and how sure it is.
+#pragma once
+
+#include <cstdint>
+
+#include "core/quantity.h"
+
+namespace stepcast {
+
+enum class Provenance { kMeasured, kInterpolated, kExtrapolated, kDataSheet };
+inline constexpr int kProvenances = 4;
+constexpr const char* name_of(Provenance provenance) {
+  switch (provenance) {
+    case Provenance::kMeasured: return "measured";
+    case Provenance::kInterpolated: return "interpolated";
+    case Provenance::kExtrapolated: return "extrapolated";
+    case Provenance::kDataSheet: return "data_sheet";
+  }
+  return "";
+}
+
+// Which error a price shares with others: all GEMMs priced from one surface are wrong together.
+enum class Curve { kGemm, kAttention, kMemoryBound, kHost, kCollective, kPointToPoint };
+inline constexpr int kCurves = 6;
+
+}  // namespace stepcast

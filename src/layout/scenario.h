@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scenario resolved: model, cluster, training and layout with every default filled in, all of it
+// legal. docs/formats/scenario.md is the file; design decisions stand beside the fields.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "core/data_type.h"
+#include "core/json.h"
+#include "core/result.h"
+#include "model/model.h"
+
+namespace stepcast {
+
+enum class Framework { kMegatron, kFsdp, kDeepSpeed, kNative };
+enum class AttentionKernel { kFlash, kUnfused };
+enum class GradClip { kGlobal, kPostValidation, kNone };
+enum class ScheduleKind {
+  kGpipe, k1F1B, kInterleaved, kZbH1, kZbH2, kZb1p, kZb2p, kZbV, kDualPipe, kFile
+};
+enum class RecomputeMode { kNone, kSelective, kFull };
+
+struct Training {
+  std::int64_t global_batch = 0;  // sequences per optimizer step
+  std::int64_t sequence_length = 0;
+  DataType precision = DataType::kBf16;
+  AttentionKernel attention = AttentionKernel::kFlash;
+  std::string optimizer = "adamw";
+  Framework framework = Framework::kMegatron;
+  DataType grad_precision = DataType::kFp32;    // stored and accumulated
+  DataType reduce_precision = DataType::kFp32;  // on the wire
+  GradClip grad_clip = GradClip::kGlobal;
+  bool no_sync = false;
+  bool compile = true;  // elementwise chains fused
+  bool cuda_graphs = false;
+  std::string software;
+};
+
+struct Recompute {
+  RecomputeMode mode = RecomputeMode::kNone;
+  std::int64_t layers = 0;  // the first so many of each chunk; 0: all
+  std::int64_t every = 1;   // each so-many-th layer
+  std::vector<std::string> modules;  // of kSelective; plain selective = core_attention
+};
+
+struct Overlap {
+  bool grad_reduce = false;
+  bool param_gather = false;
+  bool tp = false;
+  bool pp = false;
+};
+
+struct Offload {
+  double optimizer = 0;
+  double parameters = 0;
+  double activations = 0;
+};
+
+struct Layout {
+  std::int64_t tp = 1;
+  std::int64_t cp = 1;
+  std::int64_t ep = 1;
+  std::int64_t etp = 1;
+  std::int64_t pp = 1;
+  std::int64_t dp = 1;
+  std::int64_t micro_batch = 1;
+  ScheduleKind schedule = ScheduleKind::k1F1B;
+  std::string schedule_file;
+  std::int64_t virtual_stages = 1;
+  int zero = 0;
+  std::int64_t shard_group = 0;  // ranks that share one copy of the states; 0: all of dp x cp
+  bool sequence_parallel = false;
+  Recompute recompute;
+  std::string order = "tp-cp-ep-dp-pp";
+  Overlap overlap;
+  Offload offload;
+  std::vector<std::int64_t> stage_layers;  // pp*virtual_stages entries in model order
+  bool account_for_embedding = false;
+  bool account_for_loss = false;
+};
+
+// What `framework` stands for beyond the fields above: buckets, prefetch, padding, what stays in
+// memory. Values and sources: src/layout/framework.cpp and docs/frameworks.md.
+struct FrameworkRules {
+  std::int64_t bucket_elements = 0;        // gradient bucket; 0: one bucket for all
+  std::int64_t gather_bucket_elements = 0; // parameter all-gather bucket; 0: one
+  std::int64_t prefetch_units = 1;         // FSDP: gathered units ahead of the running one
+  std::int64_t vocab_multiple = 1;         // padding of the vocabulary, times tp
+  bool keeps_master_weights = true;        // a separate fp32 copy beside 16-bit parameters
+  bool bf16_parameters = true;             // parameters held in 16 bit (FSDP: fp32 shards)
+  bool host_sync_after_p2p = false;        // host waits for each pipeline transfer
+  bool fused_gradient_accumulation = false;  // weight gradients add into the main buffer
+  bool scatter_gather_p2p = false;         // 1/tp of the activation crosses, then all-gather
+};
+
+struct Scenario {
+  Model model;
+  Cluster cluster;
+  Training training;
+  Layout layout;
+  FrameworkRules rules;
+  std::string profile;  // "" = the device's own, "none" = data sheet, or a name or path
+
+  std::int64_t micro_batches() const {
+    return training.global_batch / (layout.micro_batch * layout.dp);
+  }
+  std::int64_t padded_vocab() const;
+};
+
+const char* name_of(Framework framework);
+const char* name_of(ScheduleKind schedule);
+const char* name_of(RecomputeMode mode);
+
+struct DataFolders {
+  std::string models;
+  std::string topologies;
+  std::string profiles;
+};
+
+// Reads and checks a scenario document: defaults, legality, "not supported yet". All errors of the
+// file are returned together. (`set` overrides and short flags are applied to the JSON before.)
+Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders);
+
+// The resolved scenario as JSON text (format 1), every default filled in.
+nlohmann::json to_json(const Scenario& scenario);
+
+}  // namespace stepcast

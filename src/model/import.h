@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a model: the native object, or a Hugging Face config.json by its `model_type`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "core/result.h"
+#include "model/model.h"
+
+namespace stepcast {
+
+// An object in a scenario: native when it has `layers`, Hugging Face when it has `model_type` (or,
+// failing both, an error that names the two forms). Errors go to the value's document; the model
+// is meaningful only if none was added. `assume_family` reads an unknown model_type as that family.
+Model read_model(const JsonValue& value, const std::string& assume_family = "");
+
+// A shipped name ("llama-3.1-70b") or a path to a config.json. `folder` holds the shipped ones.
+Result<Model> find_model(const std::string& name_or_path, const std::string& folder,
+                         const std::string& assume_family = "");
+
+struct ModelEntry {
+  std::string name;
+  std::string source;
+  std::int64_t published_parameters = 0;  // as the source states them; 0: only rounded
+  std::string published_text;             // e.g. "70.6B"
+};
+
+// All shipped models, by name.
+Result<std::vector<ModelEntry>> list_models(const std::string& folder);
+std::vector<std::string> supported_families();
+
+}  // namespace stepcast

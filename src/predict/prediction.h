@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forecast of one step (format 1; docs/formats/prediction.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/quantity.h"
+#include "core/result.h"
+#include "cost/provenance.h"
+#include "layout/scenario.h"
+#include "program/program.h"
+
+namespace stepcast {
+
+// Where the step time of one rank goes; adds up to it.
+struct TimeParts {
+  Seconds compute, recompute, optimizer;
+  Seconds exposed_tp, exposed_cp, exposed_ep, exposed_pp, exposed_dp, exposed_offload;
+  Seconds bubble, other;
+  Seconds exposed() const {
+    return exposed_tp + exposed_cp + exposed_ep + exposed_pp + exposed_dp + exposed_offload;
+  }
+  Seconds total() const { return compute + recompute + optimizer + exposed() + bubble + other; }
+};
+
+struct RankClass {
+  std::vector<RankId> ranks;
+  std::int32_t stage = 0;
+  Seconds busy;
+  double bubble_fraction = 0;
+  TimeParts time;
+  ByteCount peak_memory = 0;
+  Seconds peak_at;
+  MemoryParts memory{};          // at the peak
+  ByteCount reserved_bytes = 0;  // with the caching allocator's rounding and fragmentation
+  ByteCount framework_bytes = 0; // context, libraries, communicators
+};
+
+struct PathStep {
+  std::string what;
+  Seconds time;
+};
+
+// A slice of a timeline, for traces and pictures.
+struct TraceSlice {
+  std::int32_t rank_class;
+  Stream stream;
+  std::string name;
+  Seconds start;
+  Seconds duration;
+  Phase phase;
+  std::int32_t micro_batch;
+  std::int32_t chunk;
+  bool collective;  // or transfer
+  ByteCount bytes;  // of a collective
+};
+struct MemorySample {
+  std::int32_t rank_class;
+  Seconds at;
+  MemoryParts parts;
+};
+
+// Ideal FLOP time at the dense peak, and what lies between it and the step time.
+struct Waterfall {
+  Seconds ideal;
+  Seconds gemm_inefficiency, attention_inefficiency, memory_bound, recompute, optimizer;
+  TimeParts rest;  // exposed, bubble, other
+};
+
+struct Prediction {
+  bool fits = true;
+  Seconds step_time, step_time_low, step_time_high;
+  double tokens_per_s = 0;
+  double tokens_per_s_per_gpu = 0;
+  double model_tflops_per_gpu = 0;
+  double hardware_tflops_per_gpu = 0;
+  double mfu = 0;
+  double hfu = 0;
+  double bubble_fraction = 0;
+  double bubble_fraction_steady = 0;
+  TimeParts time;  // of the critical rank
+  std::array<double, kProvenances> provenance{};
+  ByteCount peak_memory = 0;
+  ByteCount peak_reserved = 0;
+  ByteCount peak_device = 0;
+  ByteCount device_memory = 0;
+  std::vector<RankClass> rank_classes;
+  std::vector<PathStep> critical_path;
+  Waterfall waterfall;
+  std::uint64_t simulated_tasks = 0;
+  std::vector<TraceSlice> slices;        // only when asked for
+  std::vector<MemorySample> memory_samples;
+};
+
+struct PredictOptions {
+  bool fold = true;
+  bool expand = false;  // every operator its own task instead of one macro activity per chunk
+  bool trace = false;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+// FLOPs of one step over all GPUs (design.md section 9). `causal_half` halves attention.
+Flops model_flops(const Scenario& scenario, bool causal_half = false, bool logits = true);
+Flops hardware_flops(const Scenario& scenario);
+
+Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
+                           const PredictOptions& options = {});
+
+}  // namespace stepcast

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every rank does in one step: the object that the simulator replays and the executor runs.
+//
+// A *block* is a piece of the model with its operations (embedding, a decoder layer, head and loss,
+// the optimizer), lowered once however often it occurs. A *chunk* is a run of blocks on a stage. A
+// *role* is the instruction list that all ranks of one pipeline stage share, in host issue order;
+// peers are relative (next stage, the rank's data group), so it holds for any rank of the stage.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout/rank_grid.h"
+#include "layout/scenario.h"
+#include "program/operation.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+
+using BlockId = Id<struct BlockTag>;
+
+// Elements that this rank holds of a block's parameters before any ZeRO sharding.
+struct BlockParameters {
+  std::int64_t sharded = 0;     // cut by tp
+  std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
+  std::int64_t total() const { return sharded + replicated; }
+};
+
+// Bytes by MemoryCategory.
+using MemoryParts = std::array<ByteCount, kMemoryCategories>;
+ByteCount total(const MemoryParts& parts);
+
+// Memory while a list of operations runs, relative to its start: what it leaves behind, its peak,
+// the operation at which the peak stands, and the parts then.
+struct MemoryTrace {
+  MemoryParts after{};
+  MemoryParts at_peak{};
+  ByteCount peak = 0;
+  std::int32_t peak_operation = -1;
+};
+
+struct Block {
+  std::string name;
+  BlockParameters parameters;
+  std::vector<Buffer> buffers;
+  std::vector<Operation> forward;
+  std::vector<Operation> backward;  // recomputed operations first
+  BufferId input, output;           // activations handed from block to block
+  BufferId input_gradient, output_gradient;
+  MemoryTrace forward_memory;       // births and deaths by liveness (program/liveness.h)
+  MemoryTrace backward_memory;
+};
+
+struct Chunk {
+  std::int64_t model_chunk;     // its place in model order
+  std::vector<BlockId> blocks;  // in execution order
+};
+
+enum class Stream {
+  kCompute, kGather, kReduce, kSendForward, kReceiveForward, kSendBackward, kReceiveBackward, kHost
+};
+inline constexpr int kStreams = 8;
+const char* name_of(Stream stream);
+
+enum class InstructionKind { kRun, kCollective, kSend, kReceive, kHostSync };
+
+struct Instruction {
+  InstructionKind kind;
+  Stream stream;
+
+  // kRun: blocks [block_begin, block_end) of a chunk; backward runs them last to first. The
+  // optimizer block has chunk -1 and its id in block_begin.
+  Pass pass = Pass::kForward;
+  Phase phase = Phase::kForward;  // what its time counts as
+  std::int32_t chunk = -1;
+  std::int32_t micro_batch = -1;
+  std::int32_t block_begin = 0;
+  std::int32_t block_end = 0;
+
+  // kCollective on the group of `group`; kSend and kReceive to the stage `peer` of the same
+  // pipeline, matched by (sender, receiver, tag).
+  CollectiveKind collective = CollectiveKind::kAllReduce;
+  GroupKind group = GroupKind::kData;
+  std::int32_t peer = -1;
+  std::int64_t tag = 0;
+  ByteCount bytes = 0;
+  DataType type = DataType::kBf16;
+  const char* name = "";
+
+  // Earlier instructions of this role, on other streams, that must have ended (-1: none).
+  std::array<std::int32_t, 4> waits{-1, -1, -1, -1};
+  // Births at issue and deaths at the end, beside what the operations themselves do.
+  MemoryParts birth{};
+  MemoryParts death{};
+
+  void wait_for(std::int32_t instruction);
+};
+
+struct Role {
+  std::int32_t stage;
+  std::vector<Chunk> chunks;
+  std::vector<Instruction> instructions;
+  MemoryParts persistent{};          // parameters, gradients, optimizer states, fixed buffers
+  std::int64_t parameters = 0;       // elements on one rank before ZeRO
+};
+
+struct Program {
+  std::vector<Block> blocks;
+  std::vector<Role> roles;  // by stage
+  const Block& block(BlockId id) const { return blocks[id.index()]; }
+};
+
+// Lowers a scenario. Never fails for a scenario that read_scenario accepted.
+Program lower(const Scenario& scenario);
+
+}  // namespace stepcast
