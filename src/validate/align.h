@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets a forecast beside a measurement, in the terms in which the measurement was stated.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "layout/scenario.h"
+#include "predict/prediction.h"
+#include "validate/suite.h"
+
+namespace stepcast {
+
+// The forecast in the case's convention: the keys of `Measured`, and the interval.
+struct PredictedValues {
+  double step_time_s = 0;
+  double step_time_low_s = 0;
+  double step_time_high_s = 0;
+  double tokens_per_s_per_gpu = 0;
+  double model_tflops_per_gpu = 0;
+  std::optional<double> mfu;
+  double peak_memory_bytes = 0;
+  double bubble_fraction = 0;
+};
+
+struct CaseResult {
+  std::string suite;
+  std::string id;
+  std::vector<std::string> tags;
+  std::string group;
+  bool nothing_assumed = true;
+  bool fitted = false;  // the profile that priced it was fitted on it
+
+  std::string failed;          // why it could not be predicted; empty when it was
+  bool not_supported = false;  // ... because it is not modelled yet
+
+  Measured measured;
+  std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
+  std::optional<PredictedValues> predicted;
+
+  // (predicted - measured)/measured; of the bubble predicted - measured.
+  std::optional<double> step_time_error;
+  std::optional<double> peak_memory_error;
+  std::optional<double> bubble_difference;
+  std::optional<bool> covered;  // the measured step time lies in the interval
+};
+
+// What is known of a case before it is predicted.
+CaseResult describe(const Suite& suite, const SuiteCase& test_case);
+
+// FLOPs of one step over all GPUs as the source counts them.
+Flops convention_flops(const Scenario& scenario, const Convention& convention);
+// Dense peak of one GPU against which the source states MFU.
+std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
+                                              const Convention& convention);
+
+// Step time that the measurement states: step_time_s, else tokens/s/GPU, TFLOP/s/GPU or MFU turned
+// into it, in this order. Nothing when none is given; an error when the peak is not known.
+Result<std::optional<double>> measured_step_time(const Measured& measured, const Scenario& scenario,
+                                                 const Convention& convention);
+
+// Fills in the forecast and the errors.
+void align(CaseResult& result, const Scenario& scenario, const Prediction& prediction,
+           const Convention& convention);
+
+}  // namespace stepcast

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts every case of some suites and compares with what was measured.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layout/scenario.h"
+#include "predict/prediction.h"
+#include "validate/align.h"
+#include "validate/suite.h"
+#include "validate/summary.h"
+
+namespace stepcast {
+
+struct CheckOptions {
+  bool fold = true;
+  std::uint64_t seed = 0;
+  int threads = 1;                                             // cases at once; changes no result
+  std::vector<std::pair<std::string, std::string>> overrides;  // "path", "value" on every scenario
+  std::function<void(std::size_t done, std::size_t all)> progress;  // from any thread
+};
+
+struct CheckReport {
+  std::vector<CaseResult> cases;  // in the order of the suites
+  Summary summary;
+};
+
+CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
+                  const CheckOptions& options = {});
+
+}  // namespace stepcast
