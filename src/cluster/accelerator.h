@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/data_type.h"
+#include "core/json.h"
 #include "core/quantity.h"
 #include "core/result.h"
 
@@ -29,11 +30,19 @@ struct Accelerator {
   std::map<DataType, FlopsPerSecond> dense_peak;  // by input precision, without sparsity
   std::string profile;  // the shipped profile that prices it; empty: data sheet
   std::vector<std::string> sources;
+  std::string notes;
 
   std::optional<FlopsPerSecond> peak(DataType type) const;
 };
 
-Result<Accelerator> find_accelerator(const std::string& name, const std::string& folder);
-Result<std::vector<Accelerator>> list_accelerators(const std::string& folder);
+const char* name_of(GpuArchitecture architecture);
+
+// An object of docs/formats/cluster.md, "Accelerators". Errors go to the value's document.
+Accelerator read_accelerator(const JsonValue& value);
+
+// By name, from `topologies_folder`/accelerators/, or by path when `name` is one (it has a '/' or
+// ends in .json).
+Result<Accelerator> find_accelerator(const std::string& name, const std::string& topologies_folder);
+Result<std::vector<Accelerator>> list_accelerators(const std::string& topologies_folder);
 
 }  // namespace stepcast

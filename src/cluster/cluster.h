@@ -27,21 +27,23 @@ struct ClusterSpec {
   std::int64_t gpus = 8;                 // in use; the last node may be partly used
   std::int64_t nvlink_domain_nodes = 1;  // 18 for a GB200 NVL72 rack
   ScaleUp scale_up = ScaleUp::kNvSwitch;
-  BytesPerSecond scale_up_bandwidth;     // per GPU and direction
+  BytesPerSecond scale_up_bandwidth;  // per GPU and direction
   Seconds scale_up_latency;
-  bool nvls = false;                     // in-switch reduction
-  std::int64_t nics_per_node = 8;        // 0: a single node
-  BytesPerSecond nic_bandwidth;          // per NIC and direction
-  Seconds network_latency;               // NIC to NIC, one switch hop
-  BytesPerSecond pcie_bandwidth;         // per GPU and direction
-  bool rail_optimised = true;            // NIC i of each node on leaf i of the pod
+  bool nvls = false;                       // in-switch reduction
+  std::int64_t nics_per_node = 8;          // 0: a single node
+  BytesPerSecond nic_bandwidth;            // per NIC and direction
+  Seconds network_latency;                 // NIC to NIC, one switch hop
+  Seconds switch_latency;                  // each further tier of switches, with its cable
+  BytesPerSecond pcie_bandwidth;           // per GPU and direction
+  bool rail_optimised = true;              // NIC i of each node on leaf i of the pod
   std::int64_t nodes_per_leaf_group = 32;  // nodes under one set of leaves (a scalable unit)
-  double oversubscription = 1;           // leaf downlink : uplink
-  std::int64_t pod_nodes = 0;            // nodes under one spine layer; 0: all
-  double pod_oversubscription = 1;       // spine : core
+  double oversubscription = 1;             // leaf downlink : uplink
+  std::int64_t pod_nodes = 0;              // nodes under one spine layer; 0: all
+  double pod_oversubscription = 1;         // spine : core
   CpuVendor cpu = CpuVendor::kIntel;
-  std::string network;                   // "infiniband", "roce", "efa", "tcp": for curves
+  std::string network;  // one of network_names(): for curves
   std::vector<std::string> sources;
+  std::string notes;
 };
 
 struct Cluster {
@@ -49,20 +51,31 @@ struct Cluster {
   Topology topology;
 
   std::int64_t gpus() const { return spec.gpus; }
-  std::int64_t node_of(DeviceId device) const { return device.value / spec.gpus_per_node; }
+  std::int64_t node_of(DeviceId device) const {
+    return topology.vertices()[topology.gpus()[device.index()].index()].node;
+  }
   // GPUs that reach each other without the network: a node, or an NVLink domain of several.
   std::int64_t domain_of(DeviceId device) const {
     return node_of(device) / spec.nvlink_domain_nodes;
   }
 };
 
-// The graph of `spec`: scale-up, PCIe, NICs, leaves, spines.
+inline constexpr std::int64_t kMaxGpus = 131072;  // the largest clusters planned today
+
+// "infiniband", "roce", "efa", "tcp", "slingshot", "none".
+const std::vector<std::string>& network_names();
+const char* name_of(ScaleUp scale_up);
+const char* name_of(CpuVendor cpu);
+
+// The graph of `spec`: scale-up, PCIe, NICs, leaves, spines (docs/formats/cluster.md, "The graph").
 Topology build_topology(const ClusterSpec& spec);
 
 // Scenario value: {"base": NAME|PATH, "nodes"|"gpus": N, overrides...}, a full inline topology, or
-// text "dgx-h100x8". Errors go to the value's document; the cluster is meaningful only without any.
+// text "dgx-h100x8" (x nodes). Errors go to the value's document; the cluster is meaningful only
+// without any. `topologies_folder` holds clusters/ and accelerators/.
 Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder);
 
+// What ships, by name; each with its smallest node count.
 Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_folder);
 
 }  // namespace stepcast

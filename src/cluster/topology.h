@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cluster as a graph: GPUs, NVSwitches, PCIe switches, hosts, NICs, leaf and spine switches,
-// joined by directed links with a capacity in bytes/s and a latency. A fat tree's spine layer of one
-// pod is one vertex per plane: ECMP in equal fractions makes its switches one trunk.
+// joined by directed links with a capacity in bytes/s and a latency. A fat tree's spine layer of
+// one pod is one vertex per plane: ECMP in equal fractions makes its switches one trunk.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <iterator>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/id.h"
@@ -17,18 +19,19 @@ namespace stepcast {
 
 enum class VertexKind { kGpu, kNvSwitch, kPcieSwitch, kHost, kNic, kLeaf, kSpine, kCore };
 enum class LinkKind { kNvlink, kPcie, kHostBus, kNic, kFabric };
+const char* name_of(VertexKind kind);
+const char* name_of(LinkKind kind);
 
 struct Vertex {
-  VertexKind kind;
-  std::int32_t node = -1;   // -1 for switches of the fabric
-  std::int32_t index = 0;   // among its kind in the node (or in the fabric)
-  std::string name;         // "node3/gpu5", "leaf12"
+  VertexKind kind = VertexKind::kGpu;
+  std::int32_t node = -1;  // -1 for switches of the fabric and of an NVLink domain of several nodes
+  std::int32_t index = 0;  // among its kind in the node (or in the fabric)
 };
 
 struct Link {
   VertexId from;
   VertexId to;
-  LinkKind kind;
+  LinkKind kind = LinkKind::kNvlink;
   BytesPerSecond capacity;  // one direction, nominal
   Seconds latency;
 };
@@ -39,21 +42,69 @@ struct LinkShare {
   double fraction;
 };
 
+// The links of one vertex: a list threaded through an array, so that adding a link allocates
+// nothing of its own.
+class LinkRange {
+ public:
+  class Iterator {
+   public:
+    using value_type = LinkId;
+    using difference_type = std::ptrdiff_t;
+    using reference = LinkId;
+    using pointer = const LinkId*;
+    using iterator_category = std::forward_iterator_tag;
+
+    Iterator() = default;
+    Iterator(LinkId at, const std::vector<LinkId>* next) : at_(at), next_(next) {}
+    LinkId operator*() const { return at_; }
+    Iterator& operator++() {
+      at_ = (*next_)[at_.index()];
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
+
+   private:
+    LinkId at_;
+    const std::vector<LinkId>* next_ = nullptr;
+  };
+
+  LinkRange(LinkId first, const std::vector<LinkId>& next) : first_(first), next_(&next) {}
+  Iterator begin() const { return {first_, next_}; }
+  Iterator end() const { return {LinkId(), next_}; }
+  bool empty() const { return !first_.valid(); }
+
+ private:
+  LinkId first_;
+  const std::vector<LinkId>* next_;
+};
+
 class Topology {
  public:
-  VertexId add_vertex(Vertex vertex);
-  LinkId add_link(Link link);                  // one direction
-  void add_cable(Link link);                   // both directions
+  // Only an irregular graph gives names; the others follow from kind, node and index.
+  VertexId add_vertex(Vertex vertex, std::string name = "");
+  LinkId add_link(const Link& link);  // one direction
+  void add_cable(const Link& link);   // both directions
+  void reserve(std::size_t vertices, std::size_t links);
 
   const std::vector<Vertex>& vertices() const { return vertices_; }
   const std::vector<Link>& links() const { return links_; }
   const std::vector<VertexId>& gpus() const { return gpus_; }  // by DeviceId
-  const std::vector<LinkId>& out_links(VertexId vertex) const { return out_[vertex.index()]; }
+  LinkRange out_links(VertexId vertex) const { return {first_out_[vertex.index()], next_out_}; }
+  LinkRange in_links(VertexId vertex) const { return {first_in_[vertex.index()], next_in_}; }
 
-  // The shortest path (fewest hops; equal-cost paths in equal fractions) between two GPUs.
-  // `avoid_network` keeps the path inside the node. Empty when there is none.
+  std::string name(VertexId vertex) const;  // "node3/gpu5", "leaf12"
+  std::string name(LinkId link) const;      // "node3/gpu5 -> node3/nvswitch0"
+
+  // The path between two GPUs: fewest hops, equal-cost paths in equal fractions, never through
+  // another GPU. NVLink before PCIe before the network; a host bridge only where a NIC cannot be
+  // reached without it. Empty when there is no path, and from a GPU to itself.
   std::vector<LinkShare> route(DeviceId from, DeviceId to) const;
-  Seconds latency(DeviceId from, DeviceId to) const;  // sum along one such path
+  Seconds latency(DeviceId from, DeviceId to) const;  // sum along it, the mean over equal paths
 
   // Unreachable pairs, cycles among tiers that should be a tree, zero capacities, GPUs without
   // links: everything wrong with the graph as input errors (`topology check`).
@@ -63,7 +114,11 @@ class Topology {
   std::vector<Vertex> vertices_;
   std::vector<Link> links_;
   std::vector<VertexId> gpus_;
-  std::vector<std::vector<LinkId>> out_;
+  std::vector<LinkId> first_out_;  // by vertex
+  std::vector<LinkId> first_in_;
+  std::vector<LinkId> next_out_;  // by link
+  std::vector<LinkId> next_in_;
+  std::unordered_map<std::int32_t, std::string> names_;
 };
 
 }  // namespace stepcast

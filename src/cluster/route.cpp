@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortest paths between two GPUs, all equal-cost ones at once. A breadth-first search from both
+// ends meets half way, so a route in a cluster of thousands of nodes looks at the few switches
+// above its two GPUs and not at the cluster. Depths and numbers of shortest paths are counted from
+// either end (Brandes' sigma); the share of a link is the fraction of the shortest paths that use
+// it.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cluster/topology.h"
+#include "core/assert.h"
+
+namespace stepcast {
+namespace {
+
+using LinkMask = unsigned;
+
+constexpr LinkMask bit(LinkKind kind) { return 1u << static_cast<unsigned>(kind); }
+
+constexpr LinkMask kNvlinkOnly = bit(LinkKind::kNvlink);
+constexpr LinkMask kInsideNode = kNvlinkOnly | bit(LinkKind::kPcie) | bit(LinkKind::kHostBus);
+constexpr LinkMask kPastHosts =
+    kNvlinkOnly | bit(LinkKind::kPcie) | bit(LinkKind::kNic) | bit(LinkKind::kFabric);
+constexpr LinkMask kEverything = kInsideNode | kPastHosts;
+
+constexpr std::int32_t kNone = -1;
+
+// One way to reach a vertex: over `link` from the vertex `parent` (an index into reached()).
+struct Step {
+  LinkId link;
+  std::int32_t parent;
+  std::int32_t next;  // another way to reach the same vertex
+};
+
+struct Reached {
+  VertexId vertex;
+  std::int32_t depth;
+  std::int32_t steps;  // first of its list
+  double paths;        // shortest paths from the origin
+  double share;        // of the traffic, filled in when the ends have met
+};
+
+// The breadth-first tree of one end. Vertices are found again through a small open-addressed table:
+// an array over all vertices of the cluster would cost more to clear than the search itself.
+class Tree {
+ public:
+  Tree(VertexId origin, VertexId goal, bool forward) : goal_(goal), forward_(forward) {
+    slots_.assign(64, kNone);
+    insert(origin, 0).paths = 1;
+  }
+
+  std::vector<Reached>& reached() { return reached_; }
+  std::size_t level_begin() const { return level_begin_; }
+  std::size_t level_size() const { return reached_.size() - level_begin_; }
+
+  // One level further; false when there is nothing new.
+  bool expand(const Topology& graph, LinkMask mask) {
+    const std::size_t begin = level_begin_;
+    const std::size_t end = reached_.size();
+    level_begin_ = end;
+    for (std::size_t i = begin; i < end; ++i) {
+      const VertexId at = reached_[i].vertex;
+      for (const LinkId id : forward_ ? graph.out_links(at) : graph.in_links(at)) {
+        const Link& link = graph.links()[id.index()];
+        const VertexId to = forward_ ? link.to : link.from;
+        const bool passable = to == goal_ || graph.vertices()[to.index()].kind != VertexKind::kGpu;
+        if ((bit(link.kind) & mask) != 0 && passable) arrive(to, static_cast<std::int32_t>(i), id);
+      }
+    }
+    return reached_.size() > end;
+  }
+
+  Reached* find(VertexId vertex) {
+    const std::int32_t at = slots_[slot_of(vertex)];
+    return at == kNone ? nullptr : &reached_[static_cast<std::size_t>(at)];
+  }
+
+  // Hands the shares of the meeting vertices back to the origin, link by link.
+  void settle(std::vector<LinkShare>& out) {
+    for (std::size_t i = reached_.size(); i-- > 0;) {
+      const Reached v = reached_[i];
+      if (v.share == 0) continue;
+      for (std::int32_t s = v.steps; s != kNone; s = steps_[static_cast<std::size_t>(s)].next) {
+        const Step& step = steps_[static_cast<std::size_t>(s)];
+        Reached& parent = reached_[static_cast<std::size_t>(step.parent)];
+        const double share = v.share * parent.paths / v.paths;
+        parent.share += share;
+        out.push_back({step.link, share});
+      }
+    }
+  }
+
+ private:
+  void arrive(VertexId vertex, std::int32_t parent, LinkId link) {
+    const std::int32_t depth = reached_[static_cast<std::size_t>(parent)].depth + 1;
+    Reached* found = find(vertex);
+    if (found == nullptr) found = &insert(vertex, depth);
+    if (found->depth != depth) return;  // reached sooner
+    found->paths += reached_[static_cast<std::size_t>(parent)].paths;
+    steps_.push_back({link, parent, found->steps});
+    found->steps = static_cast<std::int32_t>(steps_.size() - 1);
+  }
+
+  Reached& insert(VertexId vertex, std::int32_t depth) {
+    if (2 * (reached_.size() + 1) > slots_.size()) grow();
+    slots_[slot_of(vertex)] = static_cast<std::int32_t>(reached_.size());
+    reached_.push_back({vertex, depth, kNone, 0, 0});
+    return reached_.back();
+  }
+
+  // The vertex's slot, or the free one where it belongs.
+  std::size_t slot_of(VertexId vertex) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t slot = (vertex.index() * 0x9E3779B97F4A7C15u >> 32) & mask;
+    while (slots_[slot] != kNone &&
+           reached_[static_cast<std::size_t>(slots_[slot])].vertex != vertex) {
+      slot = (slot + 1) & mask;
+    }
+    return slot;
+  }
+
+  void grow() {
+    slots_.assign(4 * slots_.size(), kNone);
+    for (std::size_t i = 0; i < reached_.size(); ++i) {
+      slots_[slot_of(reached_[i].vertex)] = static_cast<std::int32_t>(i);
+    }
+  }
+
+  VertexId goal_;
+  bool forward_;
+  std::size_t level_begin_ = 0;
+  std::vector<Reached> reached_;  // in order of depth
+  std::vector<Step> steps_;
+  std::vector<std::int32_t> slots_;
+};
+
+// All shortest paths over the links of `mask`; empty when there is none.
+std::vector<LinkShare> shortest(const Topology& graph, VertexId from, VertexId to, LinkMask mask) {
+  Tree near(from, to, true);
+  Tree far(to, from, false);
+  for (;;) {
+    const bool from_near = near.level_size() <= far.level_size();
+    Tree& growing = from_near ? near : far;
+    Tree& other = from_near ? far : near;
+    if (!growing.expand(graph, mask)) return {};
+
+    // Every vertex of this level that the other end knows lies on shortest paths, and each shortest
+    // path has exactly one of them.
+    double paths = 0;
+    std::vector<Reached>& reached = growing.reached();
+    for (std::size_t i = growing.level_begin(); i < reached.size(); ++i) {
+      if (const Reached* met = other.find(reached[i].vertex))
+        paths += reached[i].paths * met->paths;
+    }
+    if (paths == 0) continue;
+    for (std::size_t i = growing.level_begin(); i < reached.size(); ++i) {
+      Reached* met = other.find(reached[i].vertex);
+      if (met == nullptr) continue;
+      reached[i].share = met->share = reached[i].paths * met->paths / paths;
+    }
+    std::vector<LinkShare> shares;
+    near.settle(shares);
+    far.settle(shares);
+    return shares;
+  }
+}
+
+}  // namespace
+
+std::vector<LinkShare> Topology::route(DeviceId from, DeviceId to) const {
+  STEPCAST_ASSERT(from.valid() && from.index() < gpus_.size(), "unknown device");
+  STEPCAST_ASSERT(to.valid() && to.index() < gpus_.size(), "unknown device");
+  if (from == to) return {};
+  const VertexId a = gpus_[from.index()];
+  const VertexId b = gpus_[to.index()];
+  const bool same_node = vertices_[a.index()].node == vertices_[b.index()].node;
+  for (const LinkMask mask : {kNvlinkOnly, kInsideNode, kPastHosts, kEverything}) {
+    if (mask == kInsideNode && !same_node) continue;
+    std::vector<LinkShare> shares = shortest(*this, a, b, mask);
+    if (!shares.empty()) return shares;
+  }
+  return {};
+}
+
+}  // namespace stepcast

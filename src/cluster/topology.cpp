@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/topology.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/assert.h"
+
+namespace stepcast {
+
+const char* name_of(VertexKind kind) {
+  switch (kind) {
+    case VertexKind::kGpu:
+      return "gpu";
+    case VertexKind::kNvSwitch:
+      return "nvswitch";
+    case VertexKind::kPcieSwitch:
+      return "pcie";
+    case VertexKind::kHost:
+      return "host";
+    case VertexKind::kNic:
+      return "nic";
+    case VertexKind::kLeaf:
+      return "leaf";
+    case VertexKind::kSpine:
+      return "spine";
+    case VertexKind::kCore:
+      return "core";
+  }
+  return "";
+}
+
+const char* name_of(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kNvlink:
+      return "nvlink";
+    case LinkKind::kPcie:
+      return "pcie";
+    case LinkKind::kHostBus:
+      return "host";
+    case LinkKind::kNic:
+      return "nic";
+    case LinkKind::kFabric:
+      return "fabric";
+  }
+  return "";
+}
+
+VertexId Topology::add_vertex(Vertex vertex, std::string name) {
+  const VertexId id(vertices_.size());
+  if (vertex.kind == VertexKind::kGpu) gpus_.push_back(id);
+  if (!name.empty()) names_.emplace(id.value, std::move(name));
+  vertices_.push_back(vertex);
+  first_out_.emplace_back();
+  first_in_.emplace_back();
+  return id;
+}
+
+LinkId Topology::add_link(const Link& link) {
+  STEPCAST_ASSERT(link.from.valid() && link.from.index() < vertices_.size(), "unknown vertex");
+  STEPCAST_ASSERT(link.to.valid() && link.to.index() < vertices_.size(), "unknown vertex");
+  const LinkId id(links_.size());
+  links_.push_back(link);
+  next_out_.push_back(std::exchange(first_out_[link.from.index()], id));
+  next_in_.push_back(std::exchange(first_in_[link.to.index()], id));
+  return id;
+}
+
+void Topology::add_cable(const Link& link) {
+  add_link(link);
+  Link back = link;
+  std::swap(back.from, back.to);
+  add_link(back);
+}
+
+void Topology::reserve(std::size_t vertices, std::size_t links) {
+  vertices_.reserve(vertices);
+  first_out_.reserve(vertices);
+  first_in_.reserve(vertices);
+  links_.reserve(links);
+  next_out_.reserve(links);
+  next_in_.reserve(links);
+}
+
+std::string Topology::name(VertexId vertex) const {
+  if (const auto given = names_.find(vertex.value); given != names_.end()) return given->second;
+  const Vertex& v = vertices_[vertex.index()];
+  const std::string own = fmt::format("{}{}", name_of(v.kind), v.index);
+  return v.node < 0 ? own : fmt::format("node{}/{}", v.node, own);
+}
+
+std::string Topology::name(LinkId link) const {
+  const Link& l = links_[link.index()];
+  return name(l.from) + " -> " + name(l.to);
+}
+
+Seconds Topology::latency(DeviceId from, DeviceId to) const {
+  Seconds sum;
+  for (const LinkShare& share : route(from, to)) {
+    sum += links_[share.link.index()].latency * share.fraction;
+  }
+  return sum;
+}
+
+}  // namespace stepcast
