@@ -2,9 +2,10 @@
 // Predicts every case of some suites and compares with what was measured.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "layout/scenario.h"
@@ -18,8 +19,7 @@ namespace stepcast {
 struct CheckOptions {
   bool fold = true;
   std::uint64_t seed = 0;
-  int threads = 1;                                             // cases at once; changes no result
-  std::vector<std::pair<std::string, std::string>> overrides;  // "path", "value" on every scenario
+  int threads = 1;  // cases at once; changes no result
   std::function<void(std::size_t done, std::size_t all)> progress;  // from any thread
 };
 

@@ -48,9 +48,9 @@ SummaryRow summarise(const std::vector<const CaseResult*>& cases);
 Summary summarise(const std::vector<CaseResult>& cases);
 
 // A figure of a row by name ("step_time.mean_abs_error", "kendall_tau"): nothing when the row
-// has none. `kMetrics` lists every name; of the first larger is better, of the others smaller.
+// has none.
 std::optional<double> metric_of(const SummaryRow& row, std::string_view name);
-const std::vector<std::string>& metric_names();
+std::vector<std::string> metric_names();
 bool larger_is_better(std::string_view name);
 
 // "all", "nothing_assumed", "fitted", a suite or a tag.

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/align.h"
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+double gpus_of(const Scenario& scenario) { return static_cast<double>(scenario.cluster.gpus()); }
+
+double tokens_of(const Scenario& scenario) {
+  return static_cast<double>(scenario.training.global_batch) *
+         static_cast<double>(scenario.training.sequence_length);
+}
+
+ByteCount memory_of(const Prediction& prediction, Convention::Memory kind) {
+  switch (kind) {
+    case Convention::Memory::kAllocated:
+      return prediction.peak_memory;
+    case Convention::Memory::kReserved:
+      return prediction.peak_reserved;
+    case Convention::Memory::kDevice:
+      return prediction.peak_device;
+  }
+  return 0;
+}
+
+}  // namespace
+
+CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
+  CaseResult out;
+  out.suite = suite.name;
+  out.id = test_case.id;
+  out.tags = test_case.tags;
+  out.group = test_case.group;
+  out.nothing_assumed = test_case.assumed.empty();
+  out.measured = test_case.measured;
+  return out;
+}
+
+Flops convention_flops(const Scenario& scenario, const Convention& convention) {
+  const Flops stated = model_flops(scenario, convention.causal_attention, convention.logits);
+  if (!convention.hardware_flops) return stated;
+  // Recomputed work is the same in every convention: what hardware FLOPs have beyond model FLOPs.
+  return stated + (hardware_flops(scenario) - model_flops(scenario));
+}
+
+std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
+                                              const Convention& convention) {
+  if (convention.peak) return convention.peak;
+  const Accelerator& device = scenario.cluster.spec.accelerator;
+  return device.peak(convention.bf16_peak ? DataType::kBf16 : scenario.training.precision);
+}
+
+Result<std::optional<double>> measured_step_time(const Measured& measured, const Scenario& scenario,
+                                                 const Convention& convention) {
+  if (measured.step_time_s) return measured.step_time_s;
+  const double gpus = gpus_of(scenario);
+  if (measured.tokens_per_s_per_gpu) {
+    return std::optional(tokens_of(scenario) / (gpus * *measured.tokens_per_s_per_gpu));
+  }
+  const double flops = convention_flops(scenario, convention).value();
+  if (measured.model_tflops_per_gpu) {
+    return std::optional(flops / (gpus * *measured.model_tflops_per_gpu * 1e12));
+  }
+  if (measured.mfu) {
+    const auto peak = convention_peak(scenario, convention);
+    if (!peak) {
+      return failure({ErrorCode::kIllegal,
+                      fmt::format("MFU needs the peak of {} on {}, which is not known",
+                                  name_of(scenario.training.precision),
+                                  scenario.cluster.spec.accelerator.name),
+                      "", "measured.mfu", "state convention.peak"});
+    }
+    return std::optional(flops / (gpus * *measured.mfu * peak->value()));
+  }
+  return std::optional<double>();
+}
+
+void align(CaseResult& result, const Scenario& scenario, const Prediction& prediction,
+           const Convention& convention) {
+  const auto measured_time = measured_step_time(result.measured, scenario, convention);
+  if (!measured_time) {
+    result.failed = to_string(measured_time.error().front());
+    return;
+  }
+  result.measured_step_time_s = *measured_time;
+
+  PredictedValues predicted;
+  const double time = prediction.step_time.value();
+  const double gpu_time = time * gpus_of(scenario);
+  const double flops = convention_flops(scenario, convention).value();
+  predicted.step_time_s = time;
+  predicted.step_time_low_s = prediction.step_time_low.value();
+  predicted.step_time_high_s = prediction.step_time_high.value();
+  predicted.tokens_per_s_per_gpu = tokens_of(scenario) / gpu_time;
+  predicted.model_tflops_per_gpu = flops / gpu_time / 1e12;
+  if (const auto peak = convention_peak(scenario, convention)) {
+    predicted.mfu = flops / gpu_time / peak->value();
+  }
+  predicted.peak_memory_bytes = static_cast<double>(memory_of(prediction, convention.memory));
+  predicted.bubble_fraction =
+      convention.steady_bubble ? prediction.bubble_fraction_steady : prediction.bubble_fraction;
+
+  if (const auto& t = result.measured_step_time_s) {
+    result.step_time_error = (time - *t) / *t;
+    result.covered = *t >= predicted.step_time_low_s && *t <= predicted.step_time_high_s;
+  }
+  if (const auto& bytes = result.measured.peak_memory_bytes) {
+    result.peak_memory_error = (predicted.peak_memory_bytes - *bytes) / *bytes;
+  }
+  if (const auto& bubble = result.measured.bubble_fraction) {
+    result.bubble_difference = predicted.bubble_fraction - *bubble;
+  }
+  result.predicted = predicted;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/baseline.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/json.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::int64_t kBaselineFormat = 1;
+// Forecasts are the same bytes on every machine; this only forgives the last digits of the text.
+constexpr double kSlack = 1e-9;
+
+std::string key_of(const CaseResult& result) { return result.suite + "/" + result.id; }
+
+ordered_json metrics_json(const SummaryRow& row) {
+  ordered_json out = ordered_json::object();
+  for (const std::string& name : metric_names()) {
+    if (const auto value = metric_of(row, name)) out[name] = *value;
+  }
+  return out;
+}
+
+// Rows of the baseline: tags are views of the same cases and would only repeat them.
+std::vector<std::string> baseline_rows(const Summary& summary) {
+  std::vector<std::string> out{"all"};
+  for (const auto& [name, row] : summary.suites) out.push_back(name);
+  return out;
+}
+
+// How much worse `now` is than `before`; negative when better.
+double worsening(std::string_view metric, double before, double now) {
+  return larger_is_better(metric) ? before - now : std::abs(now) - std::abs(before);
+}
+
+struct OldCase {
+  std::optional<double> step_time_s;
+  std::optional<double> peak_memory_bytes;
+  bool failed = false;
+};
+
+struct Baseline {
+  std::map<std::string, std::map<std::string, double>> rows;
+  std::map<std::string, OldCase> cases;
+};
+
+Result<Baseline> read_baseline(const std::string& text, const std::string& file) {
+  auto parsed = JsonDocument::parse(text, file);
+  if (!parsed) return failure(parsed.error());
+  JsonDocument& document = **parsed;
+  ObjectReader reader(document.root());
+  const auto format = reader.required("stepcast_baseline");
+  if (format && (!format->raw().is_number() || format->raw() != kBaselineFormat)) {
+    reader.fail("stepcast_baseline", ErrorCode::kFormat,
+                format->dump() + " is not a format that is read",
+                fmt::format("format {}", kBaselineFormat));
+    return failure(document.errors());
+  }
+  Baseline out;
+  if (const auto rows = reader.required("summary"); rows && rows->is_object()) {
+    ObjectReader row_reader(*rows);
+    for (const auto& [name, unused] : rows->raw().items()) {
+      const auto row = row_reader.value(name);
+      if (!row) continue;
+      ObjectReader metrics(*row);
+      for (const std::string& metric : metric_names()) {
+        if (const auto value = metrics.number(metric, -1e300, 1e300)) {
+          out.rows[name][metric] = *value;
+        }
+      }
+      metrics.finish();
+    }
+  }
+  if (const auto cases = reader.required("cases"); cases && cases->is_object()) {
+    ObjectReader case_reader(*cases);
+    for (const auto& [name, unused] : cases->raw().items()) {
+      const auto value = case_reader.value(name);
+      if (!value) continue;
+      ObjectReader entry(*value);
+      OldCase& old = out.cases[name];
+      old.step_time_s = entry.number("step_time_s", 0, 1e300);
+      old.peak_memory_bytes = entry.number("peak_memory_bytes", 0, 1e300);
+      old.failed = entry.text("failed").has_value();
+      entry.finish();
+    }
+  }
+  reader.finish();
+  if (!document.ok()) return failure(document.errors());
+  return out;
+}
+
+void compare_rows(const Summary& summary, const Baseline& baseline, BaselineComparison& out) {
+  for (const auto& [name, metrics] : baseline.rows) {
+    const SummaryRow* row = row_of(summary, name);
+    if (!row) {
+      out.regressions.push_back({name, "is in the baseline and was not checked"});
+      continue;
+    }
+    for (const auto& [metric, before] : metrics) {
+      const auto now = metric_of(*row, metric);
+      const std::string title = fmt::format("{}: {}", name, metric);
+      if (!now) {
+        out.regressions.push_back({title, fmt::format("was {:.6g} and is gone", before)});
+        continue;
+      }
+      const double worse = worsening(metric, before, *now);
+      const std::string message = fmt::format("{:.6g}, was {:.6g}", *now, before);
+      if (worse > kSlack) out.regressions.push_back({title, message});
+      if (worse < -kSlack) out.changes.push_back({title, message});
+    }
+  }
+}
+
+void compare_figure(const std::string& title, const char* what, std::optional<double> before,
+                    std::optional<double> now, BaselineComparison& out) {
+  if (!before || !now || std::abs(*now - *before) <= kSlack * std::abs(*before)) return;
+  out.changes.push_back({title, fmt::format("{} {:.6g}, was {:.6g}", what, *now, *before)});
+}
+
+void compare_cases(const std::vector<CaseResult>& cases, const Baseline& baseline,
+                   BaselineComparison& out) {
+  std::set<std::string> seen;
+  for (const CaseResult& result : cases) {
+    const std::string key = key_of(result);
+    seen.insert(key);
+    const auto old = baseline.cases.find(key);
+    if (old == baseline.cases.end()) {
+      out.changes.push_back({key, "is not in the baseline"});
+    } else if (!result.failed.empty()) {
+      if (!old->second.failed) out.regressions.push_back({key, "fails now: " + result.failed});
+    } else if (old->second.failed) {
+      out.changes.push_back({key, "is predicted now"});
+    } else {
+      compare_figure(key, "step_time_s", old->second.step_time_s, result.predicted->step_time_s,
+                     out);
+      compare_figure(key, "peak_memory_bytes", old->second.peak_memory_bytes,
+                     result.predicted->peak_memory_bytes, out);
+    }
+  }
+  for (const auto& [key, unused] : baseline.cases) {
+    if (!seen.contains(key)) {
+      out.regressions.push_back({key, "is in the baseline and was not checked"});
+    }
+  }
+}
+
+}  // namespace
+
+std::string baseline_text(const CheckReport& report) {
+  ordered_json out;
+  out["stepcast_baseline"] = kBaselineFormat;
+  for (const std::string& name : baseline_rows(report.summary)) {
+    out["summary"][name] = metrics_json(*row_of(report.summary, name));
+  }
+  out["cases"] = ordered_json::object();
+  for (const CaseResult& result : report.cases) {
+    ordered_json& entry = out["cases"][key_of(result)];
+    if (result.predicted) {
+      entry["step_time_s"] = result.predicted->step_time_s;
+      entry["peak_memory_bytes"] = result.predicted->peak_memory_bytes;
+    } else {
+      entry["failed"] = result.failed;
+    }
+  }
+  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<BaselineComparison> compare_with_baseline(const CheckReport& report, const std::string& text,
+                                                 const std::string& file) {
+  const auto baseline = read_baseline(text, file);
+  if (!baseline) return failure(baseline.error());
+  BaselineComparison out;
+  compare_rows(report.summary, *baseline, out);
+  compare_cases(report.cases, *baseline, out);
+  return out;
+}
+
+}  // namespace stepcast

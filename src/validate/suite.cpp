@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/suite.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/json.h"
+#include "core/unit_text.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kSuiteFormat = 1;
+constexpr double kSmallest = 1e-12;  // measured figures are positive
+constexpr double kLargest = 1e18;
+
+std::vector<std::string> read_texts(ObjectReader& reader, std::string_view key) {
+  std::vector<std::string> out;
+  const auto list = reader.value(key);
+  if (!list) return out;
+  for (const JsonValue& item : list->items()) {
+    if (const auto text = item.text()) out.push_back(*text);
+  }
+  return out;
+}
+
+void read_peak(ObjectReader& reader, Convention& convention) {
+  const auto value = reader.value("peak");
+  if (!value) return;
+  const auto text = value->text();
+  if (!text || *text == "precision") return;
+  if (*text == "bf16") {
+    convention.bf16_peak = true;
+    return;
+  }
+  const auto rate = parse_flops_rate(*text);
+  if (rate && rate->value() > 0) {
+    convention.peak = *rate;
+  } else {
+    value->fail(ErrorCode::kBadValue, fmt::format("'{}' is not accepted", *text),
+                "precision, bf16 or a rate such as \"989 TFLOP/s\"");
+  }
+}
+
+Convention read_convention(const JsonValue& value) {
+  ObjectReader reader(value);
+  Convention out;
+  out.causal_attention = reader.choice("attention", {"full", "causal"}).value_or(0) == 1;
+  out.logits = reader.boolean("logits").value_or(true);
+  out.hardware_flops = reader.choice("flops", {"model", "hardware"}).value_or(0) == 1;
+  read_peak(reader, out);
+  out.memory = static_cast<Convention::Memory>(
+      reader.choice("memory", {"allocated", "reserved", "device"}).value_or(0));
+  out.steady_bubble = reader.choice("bubble", {"span", "steady"}).value_or(0) == 1;
+  reader.finish();
+  return out;
+}
+
+Measured read_measured(const JsonValue& value) {
+  ObjectReader reader(value);
+  Measured out;
+  out.step_time_s = reader.number("step_time_s", kSmallest, kLargest);
+  out.tokens_per_s_per_gpu = reader.number("tokens_per_s_per_gpu", kSmallest, kLargest);
+  out.model_tflops_per_gpu = reader.number("model_tflops_per_gpu", kSmallest, kLargest);
+  out.mfu = reader.number("mfu", kSmallest, 1);
+  out.peak_memory_bytes = reader.number("peak_memory_bytes", 1, kLargest);
+  out.bubble_fraction = reader.number("bubble_fraction", 0, 1);
+  reader.finish();
+  if (value.is_object() && value.raw().empty()) {
+    value.fail(ErrorCode::kMissingKey, "a case needs one measured figure or more");
+  }
+  return out;
+}
+
+// Labels apart: what the figures of a case depend on beside its layout.
+std::string group_of(const json& scenario) {
+  json group;
+  for (const char* key : {"model", "cluster", "training"}) group[key] = scenario.value(key, json());
+  if (group["model"].is_object()) group["model"].erase("name");
+  if (group["training"].is_object()) group["training"].erase("software");
+  return group.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+SuiteCase read_case(const JsonValue& value) {
+  ObjectReader reader(value);
+  SuiteCase out;
+  out.id = reader.required_text("id");
+  out.source = reader.required_text("source");
+  out.tags = read_texts(reader, "tags");
+  out.assumed = read_texts(reader, "assumed");
+  out.notes = reader.text("notes").value_or("");
+  if (const auto convention = reader.value("convention")) {
+    out.convention = read_convention(*convention);
+  }
+  if (const auto measured = reader.required("measured")) out.measured = read_measured(*measured);
+  if (const auto scenario = reader.required("scenario")) {
+    if (scenario->is_object()) {
+      out.scenario = scenario->raw().dump(-1, ' ', false, json::error_handler_t::replace);
+      out.group = group_of(scenario->raw());
+    } else {
+      scenario->fail(ErrorCode::kWrongType, scenario->dump() + " is no scenario",
+                     "an object is due");
+    }
+  }
+  reader.finish();
+  return out;
+}
+
+Result<Suite> read_suite(JsonDocument& document) {
+  Suite out;
+  out.file = document.file();
+  ObjectReader reader(document.root());
+  const auto format = reader.required("stepcast_suite");
+  if (format && (!format->raw().is_number() || format->raw() != kSuiteFormat)) {
+    reader.fail("stepcast_suite", ErrorCode::kFormat,
+                format->dump() + " is not a format that is read",
+                fmt::format("format {}", kSuiteFormat));
+    return failure(document.errors());  // the keys of another format would only be noise
+  }
+  out.name = reader.text("name").value_or(std::filesystem::path(document.file()).stem().string());
+  if (const auto cases = reader.required("cases")) {
+    std::set<std::string> ids;
+    for (const JsonValue& item : cases->items()) {
+      out.cases.push_back(read_case(item));
+      const std::string& id = out.cases.back().id;
+      if (!id.empty() && !ids.insert(id).second) {
+        item.fail(ErrorCode::kBadValue, fmt::format("the id '{}' stands twice", id),
+                  "ids are unique within a suite");
+      }
+    }
+  }
+  reader.finish();
+  if (!document.ok()) return failure(document.errors());
+  return out;
+}
+
+}  // namespace
+
+Result<Suite> load_suite(const std::string& file) {
+  const auto document = JsonDocument::load(file);
+  if (!document) return failure(document.error());
+  return read_suite(**document);
+}
+
+Result<Suite> parse_suite(const std::string& text, const std::string& file) {
+  const auto document = JsonDocument::parse(text, file);
+  if (!document) return failure(document.error());
+  return read_suite(**document);
+}
+
+}  // namespace stepcast
