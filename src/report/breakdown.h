@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast's times and memory as lists of named parts: what every format prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "predict/prediction.h"
+
+namespace stepcast {
+
+struct TimePart {
+  const char* key;    // "exposed_tp"
+  const char* label;  // "exposed tensor parallel"
+  Seconds time;
+};
+
+// In the order of the prediction file; adds up to parts.total().
+std::vector<TimePart> parts_of(const TimeParts& parts);
+
+// From ideal FLOP time to the step time; adds up to the step time.
+std::vector<TimePart> steps_of(const Waterfall& waterfall);
+
+// The largest steps beyond the ideal one, largest first, those of under 1 % of `total` left out.
+std::vector<TimePart> largest_losses(const Waterfall& waterfall, Seconds total, std::size_t count);
+
+// The class of each stage with the largest device memory, by stage.
+std::vector<const RankClass*> fullest_by_stage(const Prediction& prediction);
+
+inline ByteCount device_bytes(const RankClass& rank_class) {
+  return rank_class.reserved_bytes + rank_class.framework_bytes;
+}
+
+// Below 80 % of device memory runs have not been seen to go out of memory; above, allocator and
+// fragmentation decide.
+enum class Verdict { kFits, kTight, kDoesNotFit };
+Verdict verdict_of(const Prediction& prediction);
+const char* name_of(Verdict verdict);
+
+// "tp 8 · pp 4 · dp 2 · ..." and "llama-3.1-70b on 64 GPUs of dgx-h100".
+std::string layout_text(const Scenario& scenario);
+std::string headline(const Scenario& scenario);
+
+}  // namespace stepcast

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/number_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+namespace stepcast {
+namespace {
+
+std::string grouped(std::string digits) {
+  const std::size_t first = digits.front() == '-' ? 1 : 0;
+  for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3;
+       i > static_cast<std::ptrdiff_t>(first); i -= 3) {
+    digits.insert(static_cast<std::size_t>(i), ",");
+  }
+  return digits;
+}
+
+}  // namespace
+
+std::string number_text(double value, int digits) {
+  if (!std::isfinite(value)) return "-";
+  if (value == 0) return "0";
+  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  if (magnitude >= digits - 1) {
+    const double unit = std::pow(10, magnitude - digits + 1);
+    const double rounded = std::round(value / unit) * unit;
+    return std::abs(value) < 1e4 ? fmt::format("{:.0f}", rounded)
+                                 : grouped(fmt::format("{:.0f}", rounded));
+  }
+  if (magnitude < -5) return fmt::format("{:.{}g}", value, digits);
+  return fmt::format("{:.{}f}", value, digits - 1 - magnitude);
+}
+
+std::string time_text(Seconds time) {
+  const double s = time.value();
+  if (s == 0) return "0 s";
+  if (std::abs(s) < 1e-3) return number_text(s * 1e6, 3) + " us";
+  if (std::abs(s) < 1) return number_text(s * 1e3) + " ms";
+  return number_text(s) + " s";
+}
+
+std::string percent_text(double fraction, int decimals) {
+  return std::isfinite(fraction) ? fmt::format("{:.{}f} %", fraction * 100, decimals) : "-";
+}
+
+std::string signed_percent_text(double fraction, int decimals) {
+  return std::isfinite(fraction) ? fmt::format("{:+.{}f} %", fraction * 100, decimals) : "-";
+}
+
+std::string gib_text(ByteCount bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / 1073741824.0);
+}
+
+std::string rate_text(BytesPerSecond rate) { return number_text(rate.value() / 1e9, 3) + " GB/s"; }
+
+std::string parameters_text(std::int64_t count) {
+  const auto value = static_cast<double>(count);
+  if (value >= 1e12) return number_text(value / 1e12, 3) + " T";
+  if (value >= 1e9) return number_text(value / 1e9, 3) + " B";
+  return number_text(value / 1e6, 3) + " M";
+}
+
+std::string exact_text(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+
+std::string ranks_text(std::vector<RankId> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::string out;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1].value == ranks[last].value + 1) ++last;
+    if (!out.empty()) out += ",";
+    out += fmt::format("{}", ranks[i].value);
+    if (last > i) out += fmt::format("-{}", ranks[last].value);
+    i = last + 1;
+  }
+  return out;
+}
+
+std::string bar_text(double start, double length, int width) {
+  if (!(length > 0)) return "";
+  const auto column = [&](double share) {
+    return std::clamp(static_cast<int>(std::lround(share * width)), 0, width);
+  };
+  const int begin = std::min(column(start), width - 1);
+  const int end = std::max(column(start + length), begin + 1);
+  std::string out(static_cast<std::size_t>(begin), ' ');
+  for (int i = begin; i < end; ++i) out += "█";
+  return out;
+}
+
+std::string json_literal(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace stepcast

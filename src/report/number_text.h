@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for people: three or four significant digits, with their unit.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/id.h"
+#include "core/quantity.h"
+
+namespace stepcast {
+
+std::string number_text(double value, int digits = 4);        // "118,000", "12.31", "0.0042"
+std::string time_text(Seconds time);                          // "12.31 s", "843.0 ms", "5.2 us"
+std::string percent_text(double fraction, int decimals = 1);  // "41.7 %"
+std::string signed_percent_text(double fraction, int decimals = 1);  // "+3.2 %"
+std::string gib_text(ByteCount bytes);                               // "62.14", in GiB
+std::string rate_text(BytesPerSecond rate);                          // "450 GB/s"
+std::string parameters_text(std::int64_t count);                     // "70.6 B"
+
+// Exact and short enough to read back to the same double; "" when not finite. For CSV.
+std::string exact_text(double value);
+
+// Ranks in ascending order as ranges: "0-7,64-71".
+std::string ranks_text(std::vector<RankId> ranks);
+
+// A bar of `length` from `start`, both shares of `width` columns, in block characters. Whatever
+// is not zero shows as one column at least.
+std::string bar_text(double start, double length, int width);
+
+// `text` as a JSON string literal, quotes included; bytes that are not UTF-8 are replaced.
+std::string json_literal(std::string_view text);
+
+}  // namespace stepcast

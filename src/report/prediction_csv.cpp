@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "report/breakdown.h"
+#include "report/number_text.h"
+#include "report/prediction_table.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+class CsvLine {
+ public:
+  void add(std::string title, std::string value) {
+    columns_.push_back({std::move(title), Align::kLeft});
+    values_.push_back(std::move(value));
+  }
+  void add(std::string title, double value) { add(std::move(title), exact_text(value)); }
+  void add(std::string title, std::int64_t value) {
+    add(std::move(title), fmt::format("{}", value));
+  }
+  void add(std::string title, Seconds value) { add(std::move(title), value.value()); }
+
+  std::string text() const {
+    TextTable table(columns_);
+    table.add_row(values_);
+    return table.csv();
+  }
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::string> values_;
+};
+
+void add_scenario(CsvLine& line, const Scenario& scenario) {
+  const Layout& layout = scenario.layout;
+  line.add("model", scenario.model.name);
+  line.add("cluster", scenario.cluster.spec.name);
+  line.add("gpus", scenario.cluster.gpus());
+  line.add("framework", std::string(name_of(scenario.training.framework)));
+  line.add("precision", std::string(name_of(scenario.training.precision)));
+  line.add("global_batch", scenario.training.global_batch);
+  line.add("sequence_length", scenario.training.sequence_length);
+  line.add("tp", layout.tp);
+  line.add("cp", layout.cp);
+  line.add("ep", layout.ep);
+  line.add("pp", layout.pp);
+  line.add("dp", layout.dp);
+  line.add("virtual_stages", layout.virtual_stages);
+  line.add("micro_batch", layout.micro_batch);
+  line.add("micro_batches", scenario.micro_batches());
+  line.add("zero", std::int64_t{layout.zero});
+  line.add("schedule", std::string(name_of(layout.schedule)));
+  line.add("recompute", std::string(name_of(layout.recompute.mode)));
+}
+
+}  // namespace
+
+std::string prediction_csv(const Scenario& scenario, const Prediction& prediction) {
+  CsvLine line;
+  add_scenario(line, scenario);
+  line.add("fits", std::string(prediction.fits ? "true" : "false"));
+  line.add("step_time_s", prediction.step_time);
+  line.add("step_time_low_s", prediction.step_time_low);
+  line.add("step_time_high_s", prediction.step_time_high);
+  line.add("tokens_per_s", prediction.tokens_per_s);
+  line.add("tokens_per_s_per_gpu", prediction.tokens_per_s_per_gpu);
+  line.add("model_tflops_per_gpu", prediction.model_tflops_per_gpu);
+  line.add("hardware_tflops_per_gpu", prediction.hardware_tflops_per_gpu);
+  line.add("mfu", prediction.mfu);
+  line.add("hfu", prediction.hfu);
+  line.add("bubble_fraction", prediction.bubble_fraction);
+  for (const TimePart& part : parts_of(prediction.time)) {
+    line.add(fmt::format("{}_s", part.key), part.time);
+  }
+  line.add("peak_memory_bytes", prediction.peak_memory);
+  line.add("peak_reserved_bytes", prediction.peak_reserved);
+  line.add("peak_device_bytes", prediction.peak_device);
+  line.add("device_memory_bytes", prediction.device_memory);
+  for (int i = 0; i < kProvenances; ++i) {
+    line.add(fmt::format("provenance_{}", name_of(static_cast<Provenance>(i))),
+             prediction.provenance[static_cast<std::size_t>(i)]);
+  }
+  return line.text();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast as JSON (format 1; docs/formats/prediction.md).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "predict/prediction.h"
+
+namespace stepcast {
+
+// Whatever is not applicable or not finite is left out.
+nlohmann::ordered_json prediction_object(const Scenario& scenario, const Prediction& prediction);
+std::string prediction_json(const Scenario& scenario, const Prediction& prediction);
+
+// Sets `object[key]` unless the value is not finite, which JSON cannot say.
+void put(nlohmann::ordered_json& object, const char* key, double value);
+
+}  // namespace stepcast

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/prediction_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "report/breakdown.h"
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr int kBarWidth = 40;
+constexpr std::size_t kPathSteps = 12;
+
+const char* color_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFits:
+      return "32";
+    case Verdict::kTight:
+      return "33";
+    case Verdict::kDoesNotFit:
+      return "31";
+  }
+  return "0";
+}
+
+// One unit for a column of times, by the largest of them.
+struct TimeUnit {
+  const char* name;
+  double per_second;
+};
+
+TimeUnit unit_of(Seconds largest) {
+  return largest.value() < 10 ? TimeUnit{"ms", 1e3} : TimeUnit{"s", 1};
+}
+
+std::string in_unit(Seconds time, TimeUnit unit) {
+  return fmt::format("{:.{}f}", time.value() * unit.per_second, unit.per_second > 1 ? 1 : 3);
+}
+
+std::vector<std::string> verdict_lines(const Scenario& scenario, const Prediction& prediction) {
+  const double share = static_cast<double>(prediction.peak_device) /
+                       static_cast<double>(std::max<ByteCount>(prediction.device_memory, 1));
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{}: {} of {} GiB on the fullest GPU ({})",
+                              name_of(verdict_of(prediction)), gib_text(prediction.peak_device),
+                              gib_text(prediction.device_memory), percent_text(share, 0)));
+  lines.push_back(fmt::format("step time {} ({} to {}, central 90 %)",
+                              time_text(prediction.step_time), time_text(prediction.step_time_low),
+                              time_text(prediction.step_time_high)));
+  lines.push_back(fmt::format(
+      "{} tokens/s, {} tokens/s/GPU, {} TFLOP/s/GPU", number_text(prediction.tokens_per_s),
+      number_text(prediction.tokens_per_s_per_gpu), number_text(prediction.model_tflops_per_gpu)));
+  std::string use =
+      fmt::format("MFU {}, HFU {}", percent_text(prediction.mfu), percent_text(prediction.hfu));
+  if (scenario.layout.pp > 1) {
+    use += fmt::format(", bubble {}", percent_text(prediction.bubble_fraction));
+  }
+  lines.push_back(std::move(use));
+  std::string losses;
+  for (const TimePart& loss : largest_losses(prediction.waterfall, prediction.step_time, 3)) {
+    losses += fmt::format("{}{} {}", losses.empty() ? "" : ", ", loss.label,
+                          percent_text(loss.time / prediction.step_time));
+  }
+  if (!losses.empty()) lines.push_back("largest losses: " + losses);
+  return lines;
+}
+
+std::string box(const std::vector<std::string>& lines, const char* color) {
+  std::size_t width = 0;
+  for (const std::string& line : lines) width = std::max(width, display_width(line));
+  std::string rule;
+  for (std::size_t i = 0; i < width + 2; ++i) rule += "─";
+  std::string out = "╭" + rule + "╮\n";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string line = padded(lines[i], width);
+    out += i == 0 && color ? fmt::format("│ \x1b[1;{}m{}\x1b[0m │\n", color, line)
+                           : fmt::format("│ {} │\n", line);
+  }
+  return out + "╰" + rule + "╯\n";
+}
+
+TextTable time_table(const Prediction& prediction, bool bars) {
+  const TimeUnit unit = unit_of(prediction.step_time);
+  std::vector<Column> columns{{"where", Align::kLeft}, {unit.name}, {"share"}};
+  if (bars) columns.push_back({"", Align::kLeft});
+  TextTable table(std::move(columns));
+  for (const TimePart& part : parts_of(prediction.time)) {
+    if (part.time.value() == 0) continue;
+    const double share = part.time / prediction.step_time;
+    std::vector<std::string> row{part.label, in_unit(part.time, unit), percent_text(share)};
+    if (bars) row.push_back(bar_text(0, share, kBarWidth));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+TextTable waterfall_table(const Prediction& prediction, bool bars) {
+  const TimeUnit unit = unit_of(prediction.step_time);
+  std::vector<Column> columns{{"step", Align::kLeft}, {unit.name}, {"sum"}};
+  if (bars) columns.push_back({"", Align::kLeft});
+  TextTable table(std::move(columns));
+  Seconds sum;
+  for (const TimePart& step : steps_of(prediction.waterfall)) {
+    if (step.time.value() == 0) continue;
+    const double start = sum / prediction.step_time;
+    sum += step.time;
+    std::vector<std::string> row{step.label, in_unit(step.time, unit), in_unit(sum, unit)};
+    if (bars) row.push_back(bar_text(start, step.time / prediction.step_time, kBarWidth));
+    table.add_row(std::move(row));
+  }
+  std::vector<std::string> last{"step time", "", in_unit(prediction.step_time, unit)};
+  if (bars) last.push_back(bar_text(0, 1, kBarWidth));
+  table.add_row(std::move(last));
+  return table;
+}
+
+TextTable memory_table(const Prediction& prediction) {
+  std::vector<Column> columns{{"stage"}, {"ranks"}};
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    columns.push_back({name_of(static_cast<MemoryCategory>(i))});
+  }
+  for (const char* title : {"allocated", "reserved", "framework", "device", "of device"}) {
+    columns.push_back({title});
+  }
+  TextTable table(std::move(columns));
+  for (const RankClass* rank_class : fullest_by_stage(prediction)) {
+    std::size_t ranks = 0;
+    for (const RankClass& other : prediction.rank_classes) {
+      if (other.stage == rank_class->stage) ranks += other.ranks.size();
+    }
+    std::vector<std::string> row{fmt::format("{}", rank_class->stage), fmt::format("{}", ranks)};
+    for (const ByteCount bytes : rank_class->memory) row.push_back(gib_text(bytes));
+    row.push_back(gib_text(rank_class->peak_memory));
+    row.push_back(gib_text(rank_class->reserved_bytes));
+    row.push_back(gib_text(rank_class->framework_bytes));
+    row.push_back(gib_text(device_bytes(*rank_class)));
+    row.push_back(
+        percent_text(static_cast<double>(device_bytes(*rank_class)) /
+                         static_cast<double>(std::max<ByteCount>(prediction.device_memory, 1)),
+                     0));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+TextTable path_table(const Prediction& prediction) {
+  const TimeUnit unit = unit_of(prediction.step_time);
+  TextTable table({{"what", Align::kLeft}, {unit.name}, {"share"}});
+  const std::size_t shown = std::min(prediction.critical_path.size(), kPathSteps);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const PathStep& step = prediction.critical_path[i];
+    table.add_row(
+        {step.what, in_unit(step.time, unit), percent_text(step.time / prediction.step_time)});
+  }
+  if (shown < prediction.critical_path.size()) {
+    table.add_row({fmt::format("and {} more", prediction.critical_path.size() - shown), "", ""});
+  }
+  return table;
+}
+
+std::string provenance_text(const Prediction& prediction) {
+  std::string out;
+  for (int i = 0; i < kProvenances; ++i) {
+    const double share = prediction.provenance[static_cast<std::size_t>(i)];
+    if (share <= 0) continue;
+    std::string name = name_of(static_cast<Provenance>(i));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, percent_text(share));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string prediction_table(const Scenario& scenario, const Prediction& prediction,
+                             const TextStyle& style) {
+  const auto heading = [&](const char* text) {
+    return style.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
+  };
+  std::string out = headline(scenario) + "\n" + layout_text(scenario) + "\n\n";
+  out += box(verdict_lines(scenario, prediction),
+             style.color ? color_of(verdict_of(prediction)) : nullptr);
+  out += heading("Where the time goes, on the critical rank");
+  out += time_table(prediction, true).text();
+  out += heading("From ideal FLOP time to step time");
+  out += waterfall_table(prediction, true).text();
+  out += heading("Memory in GiB at the peak, fullest rank of each stage");
+  out += memory_table(prediction).text();
+  if (!prediction.critical_path.empty()) {
+    out += heading("Critical path");
+    out += path_table(prediction).text();
+  }
+  if (const std::string based_on = provenance_text(prediction); !based_on.empty()) {
+    out += "\nCosts: " + based_on + " of the critical path's busy time\n";
+  }
+  return out;
+}
+
+std::string prediction_markdown(const Scenario& scenario, const Prediction& prediction) {
+  std::string out = "## " + headline(scenario) + "\n\n" + layout_text(scenario) + "\n\n";
+  for (const std::string& line : verdict_lines(scenario, prediction)) out += "- " + line + "\n";
+  out += "\n### Where the time goes, on the critical rank\n\n";
+  out += time_table(prediction, false).markdown();
+  out += "\n### From ideal FLOP time to step time\n\n";
+  out += waterfall_table(prediction, false).markdown();
+  out += "\n### Memory in GiB at the peak, fullest rank of each stage\n\n";
+  out += memory_table(prediction).markdown();
+  if (!prediction.critical_path.empty()) {
+    out += "\n### Critical path\n\n" + path_table(prediction).markdown();
+  }
+  if (const std::string based_on = provenance_text(prediction); !based_on.empty()) {
+    out += "\nCosts: " + based_on + " of the critical path's busy time.\n";
+  }
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text_table.h"
+
+#include <algorithm>
+
+#include "core/assert.h"
+
+namespace stepcast {
+namespace {
+
+std::string markdown_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+void strip_trailing_spaces(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
+  }));
+}
+
+std::string padded(std::string_view text, std::size_t width, Align align) {
+  const std::size_t used = display_width(text);
+  const std::string fill(width > used ? width - used : 0, ' ');
+  return align == Align::kLeft ? std::string(text) + fill : fill + std::string(text);
+}
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void TextTable::add_row(std::vector<std::string> cells) {
+  STEPCAST_ASSERT(cells.size() == columns_.size(), "a cell per column");
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::text() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    widths.push_back(display_width(columns_[c].title));
+    for (const auto& row : rows_) widths[c] = std::max(widths[c], display_width(row[c]));
+  }
+  std::string titles, rule, out;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const std::string gap = c > 0 ? "  " : "";
+    titles += gap + padded(columns_[c].title, widths[c], columns_[c].align);
+    rule += gap;
+    for (std::size_t i = 0; i < widths[c]; ++i) rule += "─";
+  }
+  strip_trailing_spaces(titles);
+  out = titles + "\n" + rule + "\n";
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      line += (c > 0 ? "  " : "") + padded(row[c], widths[c], columns_[c].align);
+    }
+    strip_trailing_spaces(line);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string TextTable::markdown() const {
+  std::string titles = "|", rule = "|";
+  for (const Column& column : columns_) {
+    titles += " " + markdown_cell(column.title) + " |";
+    rule += column.align == Align::kRight ? " ---: |" : " --- |";
+  }
+  std::string out = titles + "\n" + rule + "\n";
+  for (const auto& row : rows_) {
+    out += "|";
+    for (const std::string& cell : row) out += " " + markdown_cell(cell) + " |";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string TextTable::csv() const {
+  std::string out;
+  const auto line = [&](std::size_t cells, const auto& cell) {
+    for (std::size_t c = 0; c < cells; ++c) out += (c > 0 ? "," : "") + csv_cell(cell(c));
+    out += "\n";
+  };
+  line(columns_.size(), [&](std::size_t c) { return columns_[c].title; });
+  for (const auto& row : rows_) line(row.size(), [&](std::size_t c) { return row[c]; });
+  return out;
+}
+
+}  // namespace stepcast
