@@ -13,20 +13,25 @@ namespace stepcast {
 enum class Mlp { kGelu, kSwiglu };  // kGelu: two matrices; kSwiglu: three (any gated activation)
 enum class Norm { kLayerNorm, kRmsNorm };
 enum class Position { kLearned, kRope, kAlibi, kNone };
+enum class MoeDispatcher { kAllToAll, kAllGather, kFlex };  // Megatron's words; flex = DeepEP
 
 struct Moe {
   std::int64_t experts = 0;
   std::int64_t top_k = 1;
-  std::int64_t ffn = 0;             // width of one routed expert
-  std::int64_t shared_experts = 0;  // always active
-  std::int64_t shared_ffn = 0;      // width of all shared experts together
-  std::int64_t dense_layers = 0;    // the first layers that keep a dense MLP
-  std::int64_t layer_every = 1;     // one layer in so many is MoE
-  bool router_bias = false;         // a bias per expert (DeepSeek-V3's correction counts)
-  bool shared_gate = false;         // a scalar gate on the shared expert (Qwen2-MoE)
+  std::int64_t ffn = 0;                  // width of one routed expert
+  std::int64_t shared_experts = 0;       // always active
+  std::int64_t shared_ffn = 0;           // width of all shared experts together
+  std::int64_t dense_layers = 0;         // the first layers that keep a dense MLP
+  std::int64_t layer_every = 1;          // one layer in so many is MoE: the last of each group
+  std::vector<std::int64_t> layer_list;  // exactly these, ascending, where the file lists them
+  bool router_bias = false;              // a bias per expert (DeepSeek-V3's correction counts)
+  bool shared_gate = false;              // a scalar gate on the shared expert (Qwen2-MoE)
+  double capacity_factor = 0;            // tokens an expert takes over its fair share; 0: dropless
+  double imbalance = 1;                  // load of the busiest rank over the mean, before capacity
+  MoeDispatcher dispatcher = MoeDispatcher::kAllToAll;
 };
 
-struct Mla {  // multi-head latent attention (DeepSeek-V2, section 2.1)
+struct Mla {                     // multi-head latent attention (DeepSeek-V2, section 2.1)
   std::int64_t q_lora_rank = 0;  // 0: full-rank queries
   std::int64_t kv_lora_rank = 0;
   std::int64_t qk_nope_head_dim = 0;
@@ -44,27 +49,30 @@ struct Model {
   std::int64_t ffn = 0;  // of dense layers
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;
+  bool max_positions_stated = true;  // false: a default; a learned table then fits the sequence
   Mlp mlp = Mlp::kGelu;
   Norm norm = Norm::kLayerNorm;
   Position position = Position::kLearned;
   bool tied_embeddings = true;
-  double dropout = 0;
+  double dropout = -1;  // negative: the source does not say; the framework's default holds
   std::optional<Moe> moe;
   std::optional<Mla> mla;
   std::int64_t attention_window = 0;        // 0: full
-  std::int64_t attention_window_every = 1;  // the window applies but in each so-many-th layer
-  std::int64_t mtp_layers = 0;              // multi-token-prediction modules
-  std::int64_t vocab_multiple = 0;          // 0: as the framework pads
+  std::int64_t attention_window_every = 1;  // > 1: the last layer of so many attends fully
+  std::vector<bool> window_layers;          // layer by layer, where no such period describes it
+  bool attention_chunked = false;   // the window is a fixed block of tokens (Llama 4), not sliding
+  std::int64_t mtp_layers = 0;      // multi-token-prediction modules
+  std::int64_t vocab_multiple = 0;  // 0: as the framework pads
 
   // Which linear layers and norms carry what; `biases` of the native form sets them together.
   bool qkv_bias = false;
   bool attention_output_bias = false;
   bool mlp_bias = false;
-  bool norm_bias = false;        // LayerNorm's shift
-  bool head_bias = false;        // Phi-2 style
-  bool parallel_block = false;   // attention and MLP from one input (GPT-NeoX, Falcon)
-  bool embedding_norm = false;   // a norm after the embedding (BLOOM)
-  bool query_key_norm = false;   // per head dim (Qwen3, Gemma 3)
+  bool norm_bias = false;            // LayerNorm's shift
+  bool head_bias = false;            // Phi-2 style
+  bool parallel_block = false;       // attention and MLP from one input (GPT-NeoX, Falcon)
+  bool embedding_norm = false;       // a norm after the embedding (BLOOM)
+  bool query_key_norm = false;       // per head dim (Qwen3, Gemma 3)
   bool wide_query_key_norm = false;  // over all heads (OLMo 2)
   std::int64_t norms_per_layer = 2;  // Gemma 2 and 3: 4
   std::int64_t position_offset = 0;  // OPT: two extra rows of learned positions
@@ -82,17 +90,17 @@ struct ParameterCount {
   std::int64_t head = 0;       // 0 when tied
   std::int64_t layers = 0;     // all blocks and the final norm
   std::int64_t mtp = 0;
-  std::int64_t active = 0;     // per token: of MoE layers only the experts that a token visits
+  std::int64_t active = 0;  // without mtp; of MoE layers only the experts that a token visits
   std::int64_t total() const { return embedding + head + layers + mtp; }
 };
 
 // Elements of one layer, by what shards them.
 struct LayerParameters {
-  std::int64_t attention = 0;     // matrices that tensor parallelism cuts, with their biases
-  std::int64_t mlp = 0;           // dense MLP or shared experts, with biases
-  std::int64_t experts = 0;       // all routed experts
+  std::int64_t attention = 0;  // matrices that tensor parallelism cuts, with their biases
+  std::int64_t mlp = 0;        // dense MLP or shared experts, with biases
+  std::int64_t experts = 0;    // all routed experts
   std::int64_t experts_active = 0;
-  std::int64_t replicated = 0;    // norms, router, row-parallel biases: whole on every TP rank
+  std::int64_t replicated = 0;  // norms, router, row-parallel biases: whole on every TP rank
   std::int64_t total() const { return attention + mlp + experts + replicated; }
 };
 

@@ -87,6 +87,7 @@ struct Instruction {
   std::int64_t tag = 0;
   ByteCount bytes = 0;
   DataType type = DataType::kBf16;
+  std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
   const char* name = "";
 
   // Earlier instructions of this role, on other streams, that must have ended (-1: none).

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/states.h"
+
+namespace stepcast {
+namespace {
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+std::int64_t shard_ranks(const Scenario& scenario) {
+  const std::int64_t all = scenario.layout.dp * scenario.layout.cp;
+  return scenario.layout.shard_group > 0 ? scenario.layout.shard_group : all;
+}
+
+std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements) {
+  return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario)) : elements;
+}
+
+StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
+  const Training& training = scenario.training;
+  const int zero = scenario.layout.zero;
+  const std::int64_t shard = divide_up(elements, shard_ranks(scenario));
+  const bool mixed = training.precision != DataType::kFp32;
+  const bool half_parameters = mixed && scenario.rules.bf16_parameters;
+  const std::int64_t parameter = half_parameters ? 2 : 4;
+  const std::int64_t master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0;
+  const std::int64_t gradient = size_of(training.grad_precision);
+  // Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
+  const bool gradients_sharded = zero >= 2;
+  StateBytes out;
+  out.parameters = parameter * (zero == 3 || (zero == 2 && !half_parameters) ? shard : elements);
+  out.gradients = gradient * (gradients_sharded ? shard : elements);
+  out.optimizer = (master + 8) * (zero >= 1 ? shard : elements);
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of parameters, gradients and optimizer states on one rank, by framework and ZeRO stage
+// (Rajbhandari et al. 2020, section 5; docs/memory.md).
+#pragma once
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+struct StateBytes {
+  ByteCount parameters = 0;
+  ByteCount gradients = 0;
+  ByteCount optimizer = 0;  // master weights and moments
+  ByteCount total() const { return parameters + gradients + optimizer; }
+};
+
+// Ranks that share one copy of the states: dp x cp, or shard_group of them.
+std::int64_t shard_ranks(const Scenario& scenario);
+
+// `elements`: parameters of this rank before ZeRO. Shards are rounded up to whole elements.
+StateBytes state_bytes(const Scenario& scenario, std::int64_t elements);
+
+// Elements that the optimizer of this rank updates.
+std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements);
+
+}  // namespace stepcast

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/block_builder.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+// Unstated dropout is the framework's default: 0.1 in Megatron and Megatron-DeepSpeed for the GPT
+// form (arguments.py, --hidden-dropout and --attention-dropout); the Llama form has none.
+bool has_dropout(const Scenario& scenario) {
+  const Model& model = scenario.model;
+  if (model.dropout >= 0) return model.dropout > 0;
+  const bool megatron = scenario.training.framework == Framework::kMegatron ||
+                        scenario.training.framework == Framework::kDeepSpeed;
+  return megatron && model.norm == Norm::kLayerNorm && model.position == Position::kLearned;
+}
+
+}  // namespace
+
+Shape::Shape(const Scenario& scenario) {
+  const Model& model = scenario.model;
+  const Layout& layout = scenario.layout;
+  batch = layout.micro_batch;
+  sequence = scenario.training.sequence_length;
+  tp = layout.tp;
+  tokens = batch * sequence;
+  sequence_parallel = layout.sequence_parallel && tp > 1;
+  rows = sequence_parallel ? tokens / tp : tokens;
+  hidden = model.hidden;
+  heads = model.heads / tp;
+  kv_heads = std::max<std::int64_t>(1, model.kv_heads / tp);
+  head_dim = model.head_dim;
+  ffn = model.ffn / tp;
+  vocab = scenario.padded_vocab() / tp;
+  overlap_tp = layout.overlap.tp && tp > 1;
+  dropout = has_dropout(scenario);
+  type = scenario.training.precision == DataType::kFp8 ? DataType::kBf16
+                                                       : scenario.training.precision;
+  gradient = scenario.training.grad_precision;
+  element = size_of(type);
+}
+
+GradientMode gradient_mode(const Scenario& scenario) {
+  if (scenario.training.framework == Framework::kFsdp || scenario.layout.zero == 3) {
+    return GradientMode::kUnit;
+  }
+  return scenario.rules.fused_gradient_accumulation ? GradientMode::kFused
+                                                    : GradientMode::kAccumulate;
+}
+
+BufferId BlockBuilder::buffer(const char* name, std::int64_t elements, DataType type,
+                              MemoryCategory category) {
+  block_.buffers.push_back({name, elements, type, category});
+  return BufferId(block_.buffers.size() - 1);
+}
+
+void BlockBuilder::into(std::vector<Operation>& operations, Phase phase) {
+  operations_ = &operations;
+  phase_ = phase;
+}
+
+void BlockBuilder::emit(const char* name, decltype(Operation::work) work, Buffers reads,
+                        Buffers writes) {
+  operations_->push_back({name, phase_, std::move(work), reads, writes});
+}
+
+void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n,
+                        std::int64_t k, Buffers reads, Buffers writes, std::int64_t batch) {
+  emit(name, Gemm{role, batch, m, n, k, shape_.type, shape_.type, false}, reads, writes);
+}
+
+void BlockBuilder::attention(const char* name, bool backward, Buffers reads, Buffers writes) {
+  emit(name,
+       Attention{backward, shape_.batch, shape_.heads, shape_.kv_heads, shape_.sequence,
+                 shape_.sequence, shape_.head_dim, true, shape_.type},
+       reads, writes);
+}
+
+void BlockBuilder::elementwise(const char* name, ElementwiseKind kind, std::int64_t elements,
+                               std::int64_t width, double bytes_per_element, Buffers reads,
+                               Buffers writes, bool backward, std::int64_t launches) {
+  emit(name,
+       Elementwise{kind, backward, elements, width,
+                   bytes_per_element * static_cast<double>(elements), launches},
+       reads, writes);
+}
+
+void BlockBuilder::collective(const char* name, CollectiveKind kind, GroupKind group,
+                              std::int64_t elements, DataType type, Buffers reads, Buffers writes,
+                              bool overlapped) {
+  emit(name, Collective{kind, group, elements * size_of(type), type, overlapped}, reads, writes);
+}
+
+void BlockBuilder::weight_gradient(const char* name, std::int64_t n, std::int64_t k,
+                                   Buffers reads) {
+  const std::int64_t elements = n * k;
+  Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, shape_.type, shape_.type, false};
+  if (mode_ == GradientMode::kFused) {
+    gemm.output = shape_.gradient;
+    gemm.accumulate = true;
+  }
+  if (mode_ != GradientMode::kAccumulate) {
+    emit(name, gemm, reads, {});
+    return;
+  }
+  const BufferId fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
+  emit(name, gemm, reads, {fresh});
+  elementwise("accumulate_gradient", ElementwiseKind::kAccumulate, elements, 0,
+              static_cast<double>(shape_.element + 2 * size_of(shape_.gradient)), {fresh}, {}, true);
+}
+
+void BlockBuilder::bias_gradient(std::int64_t rows, std::int64_t width, Buffers reads) {
+  elementwise("bias_gradient", ElementwiseKind::kReduction, rows * width, width,
+              static_cast<double>(shape_.element), reads, {}, true, 2);
+}
+
+BufferId BlockBuilder::enter_region(const char* name, BufferId x) {
+  if (!shape_.sequence_parallel) return x;
+  const BufferId gathered = activation(name, shape_.tokens * shape_.hidden);
+  collective(name, CollectiveKind::kAllGather, GroupKind::kTensor, shape_.tokens * shape_.hidden,
+             shape_.type, {x}, {gathered}, shape_.overlap_tp);
+  return gathered;
+}
+
+BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
+  if (shape_.tp == 1) return partial;
+  const std::int64_t elements = shape_.tokens * shape_.hidden;
+  if (!shape_.sequence_parallel) {
+    collective(name, CollectiveKind::kAllReduce, GroupKind::kTensor, elements, shape_.type,
+               {partial}, {partial}, shape_.overlap_tp);
+    return partial;
+  }
+  const BufferId reduced = activation(name, elements / shape_.tp);
+  collective(name, CollectiveKind::kReduceScatter, GroupKind::kTensor, elements, shape_.type,
+             {partial}, {reduced}, shape_.overlap_tp);
+  return reduced;
+}
+
+BufferId BlockBuilder::enter_backward(const char* name, BufferId gradient) {
+  return leave_region(name, gradient);
+}
+
+BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {
+  return enter_region(name, gradient);
+}
+
+BufferId BlockBuilder::norm(const char* name, BufferId x, std::int64_t rows, std::int64_t width) {
+  const BufferId y = activation(name, rows * width);
+  elementwise(name, ElementwiseKind::kNorm, rows * width, width,
+              2.0 * static_cast<double>(shape_.element), {x}, {y});
+  return y;
+}
+
+BufferId BlockBuilder::norm_backward(const char* name, BufferId x, BufferId gradient,
+                                     BufferId residual, std::int64_t rows, std::int64_t width) {
+  const std::int64_t elements = rows * width;
+  const BufferId dx = activation(name, elements);
+  elementwise(name, ElementwiseKind::kNorm, elements, width,
+              3.0 * static_cast<double>(shape_.element), {x, gradient}, {dx}, true, 2);
+  if (!residual.valid()) return dx;
+  const BufferId sum = activation("residual_gradient", elements);
+  elementwise("add_residual_gradient", ElementwiseKind::kDropoutAdd, elements, 0,
+              3.0 * static_cast<double>(shape_.element), {dx, residual}, {sum}, true);
+  return sum;
+}
+
+}  // namespace stepcast

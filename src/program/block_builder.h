@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a block: buffers, then operations in order. Knows kernels and tensor parallelism, not
+// which block it is writing.
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+#include "layout/scenario.h"
+#include "program/program.h"
+
+namespace stepcast {
+
+// Local sizes of one micro-batch on one rank.
+struct Shape {
+  explicit Shape(const Scenario& scenario);
+
+  std::int64_t batch;     // sequences
+  std::int64_t sequence;  // tokens of a sequence
+  std::int64_t tokens;    // batch * sequence: rows of GEMMs
+  std::int64_t rows;      // of norms, dropout and residuals: tokens, or tokens / tp
+  std::int64_t hidden;
+  std::int64_t heads;     // on this rank
+  std::int64_t kv_heads;  // on this rank, replicated below one
+  std::int64_t head_dim;
+  std::int64_t ffn;       // on this rank
+  std::int64_t vocab;     // padded, on this rank
+  std::int64_t tp;
+  bool sequence_parallel;
+  bool overlap_tp;
+  bool dropout;
+  DataType type;          // of activations and GEMM inputs
+  DataType gradient;      // of accumulated gradients
+  std::int64_t element;   // bytes of `type`
+};
+
+// Where weight gradients go.
+enum class GradientMode {
+  kFused,       // the GEMM adds into the main gradient
+  kAccumulate,  // a temporary, then an add into the main gradient
+  kUnit,        // into the gathered unit's gradient, reduced at its end (FSDP)
+};
+GradientMode gradient_mode(const Scenario& scenario);
+
+class BlockBuilder {
+ public:
+  BlockBuilder(const Shape& shape, GradientMode mode, Block& block)
+      : shape_(shape), mode_(mode), block_(block) {}
+
+  using Buffers = std::initializer_list<BufferId>;
+
+  BufferId buffer(const char* name, std::int64_t elements, DataType type,
+                  MemoryCategory category = MemoryCategory::kActivations);
+  BufferId activation(const char* name, std::int64_t elements) {
+    return buffer(name, elements, shape_.type);
+  }
+
+  // Chooses the list that the next operations go to, and what they count as.
+  void into(std::vector<Operation>& operations, Phase phase);
+
+  void gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k,
+            Buffers reads, Buffers writes, std::int64_t batch = 1);
+  void attention(const char* name, bool backward, Buffers reads, Buffers writes);
+  // `bytes_per_element` is all traffic of the kernel.
+  void elementwise(const char* name, ElementwiseKind kind, std::int64_t elements,
+                   std::int64_t width, double bytes_per_element, Buffers reads, Buffers writes,
+                   bool backward = false, std::int64_t launches = 1);
+  void collective(const char* name, CollectiveKind kind, GroupKind group, std::int64_t elements,
+                  DataType type, Buffers reads, Buffers writes, bool overlapped = false);
+
+  // y[tokens, n] = x[tokens, k] w: input gradient and weight gradient of it.
+  void weight_gradient(const char* name, std::int64_t n, std::int64_t k, Buffers reads);
+  void bias_gradient(std::int64_t rows, std::int64_t width, Buffers reads);
+
+  // Tensor-parallel edges. A region between them is cut by tp; outside it is whole (or cut along
+  // the sequence with sequence parallelism).
+  BufferId enter_region(const char* name, BufferId x);         // forward: all-gather or nothing
+  BufferId leave_region(const char* name, BufferId partial);   // forward: reduce-scatter/all-reduce
+  BufferId enter_backward(const char* name, BufferId gradient);  // of enter: the reduction
+  BufferId leave_backward(const char* name, BufferId gradient);  // of leave: all-gather or nothing
+
+  BufferId norm(const char* name, BufferId x, std::int64_t rows, std::int64_t width);
+  // Gradient of a norm at `x`, plus `residual` where it joins a residual stream.
+  BufferId norm_backward(const char* name, BufferId x, BufferId gradient, BufferId residual,
+                         std::int64_t rows, std::int64_t width);
+
+  const Shape& shape() const { return shape_; }
+  GradientMode mode() const { return mode_; }
+  Block& block() { return block_; }
+
+ private:
+  void emit(const char* name, decltype(Operation::work) work, Buffers reads, Buffers writes);
+
+  const Shape& shape_;
+  GradientMode mode_;
+  Block& block_;
+  std::vector<Operation>* operations_ = nullptr;
+  Phase phase_ = Phase::kForward;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of attention without weights: softmax(Q K^T / sqrt(d)) V, fused or as batched GEMMs.
+// What selective recomputation drops and rebuilds.
+#pragma once
+
+#include "layout/scenario.h"
+#include "program/block_builder.h"
+
+namespace stepcast {
+
+struct QkvBuffers {
+  BufferId query, key, value;
+};
+
+struct CoreAttentionBuffers {
+  BufferId softmax;   // unfused: probabilities; flash: log-sum-exp
+  BufferId mask;      // of dropout, one byte an element
+  BufferId dropped;   // probabilities after dropout
+  BufferId context;   // tokens x heads*head_dim
+};
+
+CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
+                                    const QkvBuffers& qkv);
+
+// Gradients of query, key and value (packed) from the context's.
+BufferId core_attention_backward(BlockBuilder& builder, AttentionKernel kernel,
+                                 const QkvBuffers& qkv, const CoreAttentionBuffers& saved,
+                                 BufferId context_gradient);
+
+}  // namespace stepcast

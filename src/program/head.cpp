@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/head.h"
+
+#include "program/block_builder.h"
+#include "program/liveness.h"
+
+namespace stepcast {
+namespace {
+
+struct HeadBuffers {
+  BufferId normed, probabilities;
+};
+
+// Megatron and Megatron-DeepSpeed run the loss as separate fp32 kernels: cast, maximum, subtract,
+// exponential, sum, divide (core/tensor_parallel/cross_entropy.py). PyTorch's cross_entropy is a
+// cast, a log-softmax and a gather.
+struct LossTraffic {
+  double forward, backward;  // bytes per logit
+  std::int64_t forward_launches, backward_launches;
+};
+LossTraffic loss_traffic(const Scenario& scenario) {
+  const bool megatron = scenario.training.framework == Framework::kMegatron ||
+                        scenario.training.framework == Framework::kDeepSpeed;
+  if (megatron) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
+  return {4 + 4, 8, 2, 2};
+}
+
+HeadBuffers forward(const Scenario& scenario, BlockBuilder& builder) {
+  const Shape& shape = builder.shape();
+  Block& block = builder.block();
+  const std::int64_t logits_elements = shape.tokens * shape.vocab;
+  const double e = static_cast<double>(shape.element);
+  const LossTraffic loss = loss_traffic(scenario);
+  HeadBuffers out;
+  builder.into(block.forward, Phase::kForward);
+  out.normed = builder.norm("final_norm", block.input, shape.rows, shape.hidden);
+  const BufferId x = builder.enter_region("head_input", out.normed);
+  const BufferId logits = builder.activation("logits", logits_elements);
+  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x},
+               {logits});
+  out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
+  builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4, {logits},
+                      {out.probabilities});
+  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements,
+                      shape.vocab, loss.forward, {logits, out.probabilities},
+                      {out.probabilities}, false, loss.forward_launches);
+  if (shape.tp > 1) {
+    // Maximum, target logit and sum of exponentials of every token.
+    for (const char* name : {"loss_maximum", "loss_target", "loss_sum"}) {
+      builder.collective(name, CollectiveKind::kAllReduce, GroupKind::kTensor, shape.tokens,
+                         DataType::kFp32, {out.probabilities}, {out.probabilities});
+    }
+  }
+  return out;
+}
+
+void backward(const Scenario& scenario, BlockBuilder& builder, const HeadBuffers& saved) {
+  const Shape& shape = builder.shape();
+  Block& block = builder.block();
+  const std::int64_t logits_elements = shape.tokens * shape.vocab;
+  const double e = static_cast<double>(shape.element);
+  const LossTraffic loss = loss_traffic(scenario);
+  builder.into(block.backward, Phase::kBackward);
+  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements,
+                      shape.vocab, loss.backward, {saved.probabilities}, {saved.probabilities},
+                      true, loss.backward_launches);
+  const BufferId gradient = builder.activation("logits_gradient", logits_elements);
+  builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4,
+                      {saved.probabilities}, {gradient}, true);
+  const BufferId x = builder.enter_region("head_input", saved.normed);
+  const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
+  builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
+               {gradient}, {partial});
+  const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
+  builder.weight_gradient("logits_wgrad", shape.vocab, shape.hidden, {gradient, x});
+  block.input_gradient = builder.norm_backward("final_norm", block.input, reduced, BufferId{},
+                                               shape.rows, shape.hidden);
+}
+
+}  // namespace
+
+Block lower_head(const Scenario& scenario, bool own_table) {
+  const Shape shape(scenario);
+  Block block;
+  block.name = "head";
+  if (own_table) block.parameters.sharded = shape.vocab * shape.hidden;
+  if (scenario.model.head_bias) block.parameters.sharded += shape.vocab;
+  if (scenario.model.final_norm) {
+    block.parameters.replicated = shape.hidden * (scenario.model.norm_bias ? 2 : 1);
+  }
+  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  block.input = builder.activation("head_input", shape.rows * shape.hidden);
+  const HeadBuffers saved = forward(scenario, builder);
+  backward(scenario, builder, saved);
+  trace_memory(block);
+  return block;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// (model, training, layout) -> program. The only place that knows both transformers and tasks.
+#include <map>
+
+#include "memory/states.h"
+#include "program/decoder_layer.h"
+#include "program/embedding.h"
+#include "program/head.h"
+#include "program/optimizer.h"
+#include "program/step.h"
+
+namespace stepcast {
+namespace {
+
+class Lowering {
+ public:
+  explicit Lowering(const Scenario& scenario) : scenario_(scenario) {}
+  Program run();
+
+ private:
+  BlockId add(Block block) {
+    program_.blocks.push_back(std::move(block));
+    return BlockId(program_.blocks.size() - 1);
+  }
+  BlockId layer(RecomputeMode mode);
+  RecomputeMode mode_of(std::int64_t layer, std::int64_t index_in_chunk) const;
+  void lay_out_chunks();
+  void finish_role(Role& role);
+
+  const Scenario& scenario_;
+  Program program_;
+  std::map<RecomputeMode, BlockId> layers_;
+};
+
+BlockId Lowering::layer(RecomputeMode mode) {
+  const auto found = layers_.find(mode);
+  if (found != layers_.end()) return found->second;
+  return layers_[mode] = add(lower_decoder_layer(scenario_, mode));
+}
+
+RecomputeMode Lowering::mode_of(std::int64_t layer, std::int64_t index_in_chunk) const {
+  const Recompute& recompute = scenario_.layout.recompute;
+  if (recompute.every > 1 && layer % recompute.every != 0) return RecomputeMode::kNone;
+  if (recompute.layers > 0 && index_in_chunk >= recompute.layers) return RecomputeMode::kNone;
+  // Fused attention recomputes itself inside its backward kernel already.
+  return recompute.mode;
+}
+
+void Lowering::lay_out_chunks() {
+  const Layout& layout = scenario_.layout;
+  const std::int64_t model_chunks = layout.pp * layout.virtual_stages;
+  const std::vector<std::int64_t> dealt = deal_layers(scenario_.model.layers, layout);
+  const bool own_table = !scenario_.model.tied_embeddings || layout.pp > 1;
+  const BlockId embedding = add(lower_embedding(scenario_));
+  const BlockId head = add(lower_head(scenario_, own_table));
+
+  std::int64_t first_layer = 0;
+  std::vector<Chunk> in_model_order;
+  for (std::int64_t c = 0; c < model_chunks; ++c) {
+    Chunk chunk;
+    chunk.model_chunk = c;
+    if (c == 0) chunk.blocks.push_back(embedding);
+    const std::int64_t count = dealt[static_cast<std::size_t>(c)];
+    for (std::int64_t i = 0; i < count; ++i) {
+      chunk.blocks.push_back(layer(mode_of(first_layer + i, i)));
+    }
+    first_layer += count;
+    if (c == model_chunks - 1) chunk.blocks.push_back(head);
+    in_model_order.push_back(std::move(chunk));
+  }
+  for (std::int64_t stage = 0; stage < layout.pp; ++stage) {
+    Role role;
+    role.stage = static_cast<std::int32_t>(stage);
+    for (std::int64_t v = 0; v < layout.virtual_stages; ++v) {
+      role.chunks.push_back(in_model_order[static_cast<std::size_t>(chunk_of(layout, stage, v))]);
+    }
+    program_.roles.push_back(std::move(role));
+  }
+}
+
+void Lowering::finish_role(Role& role) {
+  for (const Chunk& chunk : role.chunks) {
+    for (const BlockId id : chunk.blocks) role.parameters += program_.block(id).parameters.total();
+  }
+  const StateBytes states = state_bytes(scenario_, role.parameters);
+  role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] = states.parameters;
+  role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
+  role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
+}
+
+Program Lowering::run() {
+  lay_out_chunks();
+  const std::vector<StageOrder> orders =
+      make_schedule(scenario_.layout, scenario_.micro_batches());
+  for (Role& role : program_.roles) {
+    finish_role(role);
+    const StepBlocks blocks{add(lower_zero_gradients(scenario_, role.parameters)),
+                            add(lower_gradient_norm(scenario_, role.parameters)),
+                            add(lower_update(scenario_, role.parameters))};
+    RoleBuilder builder(scenario_, program_, role);
+    const StageOrder& order = orders[static_cast<std::size_t>(role.stage)];
+    role.instructions.reserve(order.size() * 4 + 16);
+    if (gradient_mode(scenario_) == GradientMode::kUnit) {
+      arrange_sharded_step(builder, order, blocks);
+    } else {
+      arrange_replicated_step(builder, order, blocks);
+    }
+  }
+  return std::move(program_);
+}
+
+}  // namespace
+
+Program lower(const Scenario& scenario) { return Lowering(scenario).run(); }
+
+}  // namespace stepcast

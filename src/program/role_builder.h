@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the instruction list of one stage. Knows streams and waits, not frameworks.
+#pragma once
+
+#include <vector>
+
+#include "layout/scenario.h"
+#include "program/block_builder.h"
+#include "program/program.h"
+
+namespace stepcast {
+
+using InstructionIndex = std::int32_t;
+inline constexpr InstructionIndex kNone = -1;
+
+class RoleBuilder {
+ public:
+  RoleBuilder(const Scenario& scenario, const Program& program, Role& role)
+      : scenario_(scenario), program_(program), role_(role), shape_(scenario) {}
+
+  // One pass over blocks [begin, end) of local chunk `chunk`.
+  InstructionIndex run(Pass pass, std::int32_t chunk, std::int32_t micro_batch, std::int32_t begin,
+                       std::int32_t end);
+  InstructionIndex run_whole(Pass pass, std::int32_t chunk, std::int32_t micro_batch);
+  // A block outside the chunks: the optimizer, zeroing of gradients.
+  InstructionIndex run_block(BlockId block, Phase phase);
+
+  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind,
+                              GroupKind group, ByteCount bytes, DataType type,
+                              std::int32_t pieces = 1);
+  InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag);
+  InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag);
+  // The host waits for `first` and `second` before it issues anything more.
+  InstructionIndex host_sync(InstructionIndex first, InstructionIndex second = kNone);
+
+  Instruction& at(InstructionIndex index) {
+    return role_.instructions[static_cast<std::size_t>(index)];
+  }
+  InstructionIndex last_run() const { return last_run_; }
+  const Block& block(std::int32_t chunk, std::int32_t index) const;
+  std::int32_t blocks(std::int32_t chunk) const;
+  std::int64_t elements(std::int32_t chunk, std::int32_t begin, std::int32_t end) const;
+  ByteCount boundary_bytes() const;  // of the activation between stages, on this rank
+
+  const Scenario& scenario() const { return scenario_; }
+  const Shape& shape() const { return shape_; }
+  Role& role() { return role_; }
+
+ private:
+  InstructionIndex add(Instruction instruction);
+
+  const Scenario& scenario_;
+  const Program& program_;
+  Role& role_;
+  Shape shape_;
+  InstructionIndex last_run_ = kNone;
+};
+
+}  // namespace stepcast

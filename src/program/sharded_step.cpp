@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// FSDP (Zhao et al. 2023, section 3) and ZeRO-3: a unit's parameters are gathered before each use,
+// one unit ahead of the running one, with at most two gathers in flight (FSDP's rate limiter), and
+// its gradients are reduce-scattered behind its backward. Embedding and head make the root unit,
+// which stays gathered from the first forward to the last backward of a micro-batch.
+#include <algorithm>
+#include <vector>
+
+#include "program/step.h"
+
+namespace stepcast {
+namespace {
+
+class ShardedStep {
+ public:
+  ShardedStep(RoleBuilder& builder, bool synchronise_each)
+      : builder_(builder),
+        scenario_(builder.scenario()),
+        layers_begin_(1),
+        layers_end_(builder.blocks(0) - 1),
+        synchronise_each_(synchronise_each),
+        // DeepSpeed gathers parameter by parameter: four matrices a layer, biases and norms stay
+        // whole below its persistence threshold of 1e5 elements.
+        pieces_(scenario_.training.framework == Framework::kDeepSpeed ? 4 : 1) {}
+
+  void forward(std::int32_t micro_batch);
+  void backward(std::int32_t micro_batch, bool last);
+
+ private:
+  std::int32_t root_begin() const { return 0; }
+  bool regathers() const { return scenario_.layout.zero == 3; }
+  std::int64_t elements(std::int32_t unit) const {
+    return builder_.elements(0, unit, unit + 1);
+  }
+  std::int64_t root_elements() const {
+    return elements(0) + elements(builder_.blocks(0) - 1);
+  }
+  ByteCount gathered_bytes(std::int64_t count) const {
+    return count * size_of(scenario_.training.precision);
+  }
+  InstructionIndex gather(const char* name, std::int64_t count, InstructionIndex limiter);
+  void reduce(const char* name, std::int64_t count, InstructionIndex after);
+  void release(InstructionIndex run, std::int64_t count);
+
+  RoleBuilder& builder_;
+  const Scenario& scenario_;
+  std::int32_t layers_begin_, layers_end_;
+  bool synchronise_each_;
+  std::int32_t pieces_;
+  ByteCount gradients_in_flight_ = 0;  // their reduction overlaps the next unit's backward
+};
+
+InstructionIndex ShardedStep::gather(const char* name, std::int64_t count,
+                                     InstructionIndex limiter) {
+  const InstructionIndex index =
+      builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, GroupKind::kData,
+                          gathered_bytes(count), scenario_.training.precision, pieces_);
+  Instruction& instruction = builder_.at(index);
+  instruction.wait_for(limiter);
+  instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = gathered_bytes(count);
+  return index;
+}
+
+void ShardedStep::release(InstructionIndex run, std::int64_t count) {
+  builder_.at(run).death[static_cast<std::size_t>(MemoryCategory::kBuffers)] +=
+      gathered_bytes(count);
+}
+
+void ShardedStep::reduce(const char* name, std::int64_t count, InstructionIndex after) {
+  const DataType type = scenario_.training.reduce_precision;
+  const InstructionIndex index =
+      builder_.collective(name, Stream::kReduce, CollectiveKind::kReduceScatter, GroupKind::kData,
+                          count * size_of(type), type, pieces_);
+  builder_.at(index).wait_for(after);
+}
+
+void ShardedStep::forward(std::int32_t micro_batch) {
+  const std::int32_t head = builder_.blocks(0) - 1;
+  const bool ahead = scenario_.layout.overlap.param_gather;
+  const InstructionIndex root = gather("gather_root", root_elements(), builder_.last_run());
+  InstructionIndex next =
+      layers_begin_ < layers_end_
+          ? gather("gather_unit", elements(layers_begin_), builder_.last_run())
+          : kNone;
+  const InstructionIndex embedding = builder_.run(Pass::kForward, 0, micro_batch, 0, 1);
+  builder_.at(embedding).wait_for(root);
+  InstructionIndex before = kNone, running = embedding;
+  for (std::int32_t unit = layers_begin_; unit < layers_end_; ++unit) {
+    const InstructionIndex gathered = next;
+    // Issued ahead of this unit's kernels, at most two in flight.
+    if (ahead && unit + 1 < layers_end_) {
+      next = gather("gather_unit", elements(unit + 1), before == kNone ? embedding : before);
+    }
+    before = running;
+    running = builder_.run(Pass::kForward, 0, micro_batch, unit, unit + 1);
+    builder_.at(running).wait_for(gathered);
+    if (regathers()) release(running, elements(unit));
+    if (!ahead && unit + 1 < layers_end_) {
+      next = gather("gather_unit", elements(unit + 1), running);
+    }
+  }
+  builder_.run(Pass::kForward, 0, micro_batch, head, head + 1);
+}
+
+void ShardedStep::backward(std::int32_t micro_batch, bool last) {
+  const std::int32_t head = builder_.blocks(0) - 1;
+  const bool ahead = scenario_.layout.overlap.param_gather;
+  const bool reduces = synchronise_each_ || last;
+  const auto gather_backward = [&](std::int32_t unit, InstructionIndex limiter) {
+    return regathers() ? gather("gather_unit", elements(unit), limiter) : kNone;
+  };
+  InstructionIndex next =
+      layers_begin_ < layers_end_ ? gather_backward(layers_end_ - 1, builder_.last_run()) : kNone;
+  InstructionIndex before = builder_.last_run();
+  InstructionIndex running = builder_.run(Pass::kBackward, 0, micro_batch, head, head + 1);
+  for (std::int32_t unit = layers_end_; unit-- > layers_begin_;) {
+    const InstructionIndex gathered = next;
+    if (ahead && unit > layers_begin_) next = gather_backward(unit - 1, before);
+    before = running;
+    running = builder_.run(Pass::kBackward, 0, micro_batch, unit, unit + 1);
+    Instruction& instruction = builder_.at(running);
+    instruction.wait_for(gathered);
+    auto& born = instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)];
+    if (reduces) born += gathered_bytes(elements(unit));
+    release(running, elements(unit));
+    instruction.death[static_cast<std::size_t>(MemoryCategory::kBuffers)] += gradients_in_flight_;
+    gradients_in_flight_ = reduces ? gathered_bytes(elements(unit)) : 0;
+    if (reduces) reduce("reduce_unit", elements(unit), running);
+    if (!ahead && unit > layers_begin_) next = gather_backward(unit - 1, running);
+  }
+  const InstructionIndex embedding = builder_.run(Pass::kBackward, 0, micro_batch, 0, 1);
+  Instruction& instruction = builder_.at(embedding);
+  instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] +=
+      gathered_bytes(root_elements());
+  release(embedding, 2 * root_elements());  // the parameters and, at the step's end, gradients
+  instruction.death[static_cast<std::size_t>(MemoryCategory::kBuffers)] += gradients_in_flight_;
+  gradients_in_flight_ = 0;
+  if (reduces) reduce("reduce_root", root_elements(), embedding);
+}
+
+}  // namespace
+
+void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order,
+                          const StepBlocks& blocks) {
+  const Scenario& scenario = builder.scenario();
+  ShardedStep step(builder, !scenario.training.no_sync);
+  builder.run_block(blocks.zero_gradients, Phase::kOptimizer);
+  const auto last = static_cast<std::int32_t>(scenario.micro_batches() - 1);
+  for (const Slot& slot : order) {
+    if (slot.pass == Pass::kForward) {
+      step.forward(slot.micro_batch);
+    } else {
+      step.backward(slot.micro_batch, slot.micro_batch == last);
+    }
+  }
+  arrange_update(builder, blocks);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a framework arranges one step around the blocks: one function per arrangement, each in a file
+// of its own. A new framework is a new file and a row in arrange_step().
+#pragma once
+
+#include "program/role_builder.h"
+
+namespace stepcast {
+
+// Blocks of the end of a step, of this role.
+struct StepBlocks {
+  BlockId zero_gradients;
+  BlockId gradient_norm;  // with clipping
+  BlockId update;         // the optimizer proper
+};
+
+// Replicated parameters, pipeline by schedule, gradients reduced at the end or in buckets during
+// the last backward; ZeRO-1 and ZeRO-2 shard the update. Megatron, DeepSpeed 0..2, DDP.
+void arrange_replicated_step(RoleBuilder& builder, const StageOrder& order,
+                             const StepBlocks& blocks);
+
+// Sharded parameters, gathered unit by unit: FSDP and ZeRO-3.
+void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order,
+                          const StepBlocks& blocks);
+
+// Gradients of the tied table and of tensor-parallel replicas, norm, clip, update.
+void arrange_update(RoleBuilder& builder, const StepBlocks& blocks);
+
+}  // namespace stepcast

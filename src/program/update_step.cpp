@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/step.h"
+
+namespace stepcast {
+namespace {
+
+InstructionIndex last_on(const Role& role, Stream stream) {
+  for (auto i = static_cast<InstructionIndex>(role.instructions.size()); i-- > 0;) {
+    if (role.instructions[static_cast<std::size_t>(i)].stream == stream) return i;
+  }
+  return kNone;
+}
+
+}  // namespace
+
+void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
+  const Scenario& scenario = builder.scenario();
+  const Layout& layout = scenario.layout;
+  const Shape& shape = builder.shape();
+  const bool ends = builder.role().stage == 0 || builder.role().stage == layout.pp - 1;
+  const DataType type = scenario.training.reduce_precision;
+  const InstructionIndex reduced = last_on(builder.role(), Stream::kReduce);
+
+  if (shape.sequence_parallel) {
+    // Norms and row-parallel biases saw a part of the sequence on each tensor-parallel rank.
+    std::int64_t replicated = 0;
+    for (std::int32_t c = 0; c < static_cast<std::int32_t>(builder.role().chunks.size()); ++c) {
+      for (std::int32_t b = 0; b < builder.blocks(c); ++b) {
+        replicated += builder.block(c, b).parameters.replicated;
+      }
+    }
+    builder.collective("reduce_replicated_gradients", Stream::kCompute, CollectiveKind::kAllReduce,
+                       GroupKind::kTensor, replicated * size_of(type), type);
+  }
+  if (ends && layout.pp > 1 && scenario.model.tied_embeddings) {
+    const std::int64_t table = shape.vocab * shape.hidden;
+    const InstructionIndex tied =
+        builder.collective("reduce_tied_table", Stream::kCompute, CollectiveKind::kAllReduce,
+                           GroupKind::kEmbedding, table * size_of(type), type);
+    builder.at(tied).wait_for(reduced);
+  }
+  const InstructionIndex norm = builder.run_block(blocks.gradient_norm, Phase::kOptimizer);
+  builder.at(norm).wait_for(reduced);
+  if (scenario.training.grad_clip != GradClip::kNone) {
+    const GroupKind group = layout.zero >= 1 ? GroupKind::kWorld : GroupKind::kModel;
+    const InstructionIndex summed =
+        builder.collective("gradient_norm", Stream::kCompute, CollectiveKind::kAllReduce, group,
+                           size_of(DataType::kFp32), DataType::kFp32);
+    // The frameworks read the norm on the host (.item()) to choose the clipping factor.
+    builder.host_sync(summed);
+  }
+  builder.run_block(blocks.update, Phase::kOptimizer);
+}
+
+}  // namespace stepcast
