@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "report/check_report.h"
+#include "report/prediction_json.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+void put(ordered_json& object, const char* key, std::optional<double> value) {
+  if (value) stepcast::put(object, key, *value);
+}
+
+ordered_json measured_object(const CaseResult& result) {
+  const Measured& measured = result.measured;
+  ordered_json out = ordered_json::object();
+  // A stated throughput comes with the step time that it stands for.
+  put(out, "step_time_s",
+      measured.step_time_s ? measured.step_time_s : result.measured_step_time_s);
+  put(out, "tokens_per_s_per_gpu", measured.tokens_per_s_per_gpu);
+  put(out, "model_tflops_per_gpu", measured.model_tflops_per_gpu);
+  put(out, "mfu", measured.mfu);
+  put(out, "peak_memory_bytes", measured.peak_memory_bytes);
+  put(out, "bubble_fraction", measured.bubble_fraction);
+  return out;
+}
+
+ordered_json predicted_object(const CaseResult& result) {
+  ordered_json out = ordered_json::object();
+  if (!result.predicted) return out;
+  const PredictedValues& predicted = *result.predicted;
+  stepcast::put(out, "step_time_s", predicted.step_time_s);
+  stepcast::put(out, "step_time_low_s", predicted.step_time_low_s);
+  stepcast::put(out, "step_time_high_s", predicted.step_time_high_s);
+  stepcast::put(out, "tokens_per_s_per_gpu", predicted.tokens_per_s_per_gpu);
+  stepcast::put(out, "model_tflops_per_gpu", predicted.model_tflops_per_gpu);
+  put(out, "mfu", predicted.mfu);
+  stepcast::put(out, "peak_memory_bytes", predicted.peak_memory_bytes);
+  stepcast::put(out, "bubble_fraction", predicted.bubble_fraction);
+  return out;
+}
+
+ordered_json case_object(const CaseResult& result) {
+  ordered_json out;
+  out["id"] = result.id;
+  out["suite"] = result.suite;
+  out["tags"] = result.tags;
+  out["nothing_assumed"] = result.nothing_assumed;
+  out["predicted"] = predicted_object(result);
+  out["measured"] = measured_object(result);
+  ordered_json& error = out["error"] = ordered_json::object();
+  put(error, "step_time", result.step_time_error);
+  put(error, "peak_memory", result.peak_memory_error);
+  put(error, "bubble_fraction", result.bubble_difference);
+  if (result.covered) out["covered"] = *result.covered;
+  if (result.fitted) out["fitted"] = true;
+  if (!result.failed.empty()) out["failed"] = result.failed;
+  return out;
+}
+
+ordered_json error_object(const ErrorStatistics& errors) {
+  ordered_json out;
+  out["count"] = errors.count;
+  stepcast::put(out, "mean_abs_error", errors.mean_abs);
+  stepcast::put(out, "median_abs_error", errors.median_abs);
+  stepcast::put(out, "p90_abs_error", errors.p90_abs);
+  stepcast::put(out, "max_abs_error", errors.max_abs);
+  put(out, "bias", errors.bias);
+  return out;
+}
+
+ordered_json row_object(const SummaryRow& row) {
+  ordered_json out;
+  out["count"] = row.count;
+  out["failed"] = row.failed;
+  if (row.step_time.count > 0) out["step_time"] = error_object(row.step_time);
+  if (row.peak_memory.count > 0) out["peak_memory"] = error_object(row.peak_memory);
+  if (row.bubble_fraction.count > 0) out["bubble_fraction"] = error_object(row.bubble_fraction);
+  put(out, "coverage", row.coverage);
+  if (row.groups > 0) out["groups"] = row.groups;
+  put(out, "kendall_tau", row.kendall_tau);
+  put(out, "regret", row.regret);
+  return out;
+}
+
+ordered_json summary_object(const Summary& summary) {
+  ordered_json out;
+  out["all"] = row_object(summary.all);
+  out["nothing_assumed"] = row_object(summary.nothing_assumed);
+  out["suites"] = ordered_json::object();
+  for (const auto& [name, row] : summary.suites) out["suites"][name] = row_object(row);
+  out["tags"] = ordered_json::object();
+  for (const auto& [name, row] : summary.tags) out["tags"][name] = row_object(row);
+  if (summary.fitted) out["fitted"] = row_object(*summary.fitted);
+  return out;
+}
+
+ordered_json finding_list(const std::vector<Finding>& findings) {
+  ordered_json out = ordered_json::array();
+  for (const Finding& finding : findings) {
+    ordered_json entry;
+    entry["what"] = finding.title;
+    entry["found"] = finding.message;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string check_json(const CheckReport& report, const GateOutcome& gate) {
+  ordered_json out;
+  out["stepcast"] = 1;
+  out["passed"] = gate.broken.empty();
+  out["summary"] = summary_object(report.summary);
+  if (!gate.broken.empty()) out["broken"] = finding_list(gate.broken);
+  if (!gate.changes.empty()) out["changes"] = finding_list(gate.changes);
+  out["cases"] = ordered_json::array();
+  for (const CaseResult& result : report.cases) out["cases"].push_back(case_object(result));
+  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stepcast

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outcome of `check` in every format (docs/formats/suite.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "validate/baseline.h"
+#include "validate/check.h"
+#include "validate/tolerance.h"
+
+namespace stepcast {
+
+// What the gate found. `broken` (limits not kept, regressions) fails the build.
+struct GateOutcome {
+  std::vector<Finding> broken;
+  std::vector<Finding> changes;  // against the baseline, for the reviewer
+};
+
+std::string check_table(const CheckReport& report, const GateOutcome& gate = {});
+std::string check_markdown(const CheckReport& report, const GateOutcome& gate = {});
+std::string check_csv(const CheckReport& report);  // a line per case
+std::string check_json(const CheckReport& report, const GateOutcome& gate = {});
+
+// JUnit XML: a test suite per suite, a test case per case (skipped when not modelled, an error when
+// it could not be predicted), and a suite "gate" with one failure per broken limit.
+std::string check_junit(const CheckReport& report, const GateOutcome& gate = {});
+
+// GitHub workflow commands: an error per broken limit, a warning per suite with failed cases.
+std::string check_github(const CheckReport& report, const GateOutcome& gate = {});
+
+}  // namespace stepcast

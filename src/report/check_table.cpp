@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/check_report.h"
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kWorstCases = 10;
+constexpr std::size_t kReasons = 12;
+constexpr std::size_t kChanges = 20;
+
+std::string percent(std::optional<double> value) { return value ? percent_text(*value) : ""; }
+
+std::string error_percent(const ErrorStatistics& errors, double ErrorStatistics::*figure) {
+  return errors.count > 0 ? percent_text(errors.*figure) : "";
+}
+
+std::string bias_percent(const ErrorStatistics& errors) {
+  return errors.bias ? signed_percent_text(*errors.bias) : "";
+}
+
+void add_summary_row(TextTable& table, const std::string& name, const SummaryRow& row) {
+  table.add_row(
+      {name, fmt::format("{}", row.count), fmt::format("{}", row.failed),
+       error_percent(row.step_time, &ErrorStatistics::mean_abs),
+       error_percent(row.step_time, &ErrorStatistics::median_abs),
+       error_percent(row.step_time, &ErrorStatistics::p90_abs),
+       error_percent(row.step_time, &ErrorStatistics::max_abs), bias_percent(row.step_time),
+       percent(row.coverage), row.kendall_tau ? fmt::format("{:.3f}", *row.kendall_tau) : "",
+       percent(row.regret), error_percent(row.peak_memory, &ErrorStatistics::mean_abs),
+       bias_percent(row.peak_memory),
+       row.bubble_fraction.count > 0 ? fmt::format("{:.3f}", row.bubble_fraction.mean_abs) : ""});
+}
+
+TextTable summary_table(const Summary& summary) {
+  TextTable table({{"cases", Align::kLeft},
+                   {"count"},
+                   {"failed"},
+                   {"time mean"},
+                   {"median"},
+                   {"p90"},
+                   {"max"},
+                   {"bias"},
+                   {"covered"},
+                   {"tau"},
+                   {"regret"},
+                   {"memory mean"},
+                   {"bias"},
+                   {"bubble"}});
+  add_summary_row(table, "all", summary.all);
+  add_summary_row(table, "nothing assumed", summary.nothing_assumed);
+  for (const auto& [name, row] : summary.suites) add_summary_row(table, name, row);
+  for (const auto& [name, row] : summary.tags) add_summary_row(table, "tag " + name, row);
+  if (summary.fitted) add_summary_row(table, "fitted (in no other row)", *summary.fitted);
+  return table;
+}
+
+TextTable worst_table(const CheckReport& report) {
+  std::vector<const CaseResult*> worst;
+  for (const CaseResult& result : report.cases) {
+    if (result.step_time_error) worst.push_back(&result);
+  }
+  std::stable_sort(worst.begin(), worst.end(), [](const CaseResult* a, const CaseResult* b) {
+    return std::abs(*a->step_time_error) > std::abs(*b->step_time_error);
+  });
+  TextTable table(
+      {{"suite", Align::kLeft}, {"case", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}});
+  for (std::size_t i = 0; i < std::min(worst.size(), kWorstCases); ++i) {
+    const CaseResult& result = *worst[i];
+    table.add_row({result.suite, result.id, time_text(Seconds(result.predicted->step_time_s)),
+                   time_text(Seconds(*result.measured_step_time_s)),
+                   signed_percent_text(*result.step_time_error)});
+  }
+  return table;
+}
+
+// Failed cases by reason, the most frequent first.
+TextTable failure_table(const CheckReport& report) {
+  std::map<std::string, std::vector<const CaseResult*>> reasons;
+  for (const CaseResult& result : report.cases) {
+    if (!result.failed.empty()) reasons[result.failed].push_back(&result);
+  }
+  std::vector<std::pair<std::string, std::vector<const CaseResult*>>> sorted(reasons.begin(),
+                                                                             reasons.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  TextTable table({{"cases"}, {"for example", Align::kLeft}, {"reason", Align::kLeft}});
+  for (std::size_t i = 0; i < std::min(sorted.size(), kReasons); ++i) {
+    const auto& [reason, cases] = sorted[i];
+    table.add_row({fmt::format("{}", cases.size()), cases.front()->id, reason});
+  }
+  if (sorted.size() > kReasons) {
+    table.add_row({"", "", fmt::format("and {} other reasons", sorted.size() - kReasons)});
+  }
+  return table;
+}
+
+TextTable finding_table(const std::vector<Finding>& findings, std::size_t limit) {
+  TextTable table({{"what", Align::kLeft}, {"found", Align::kLeft}});
+  for (std::size_t i = 0; i < std::min(findings.size(), limit); ++i) {
+    table.add_row({findings[i].title, findings[i].message});
+  }
+  if (findings.size() > limit) {
+    table.add_row({fmt::format("and {} more", findings.size() - limit), ""});
+  }
+  return table;
+}
+
+struct Section {
+  std::string title;
+  TextTable table;
+};
+
+std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate) {
+  std::vector<Section> out;
+  const auto add = [&](std::string title, TextTable table) {
+    if (!table.empty()) out.push_back({std::move(title), std::move(table)});
+  };
+  add("Errors of step time, peak memory and bubble", summary_table(report.summary));
+  add("Largest errors of step time", worst_table(report));
+  add("Not predicted (each counts as an error of 100 %)", failure_table(report));
+  add("Changed against the baseline", finding_table(gate.changes, kChanges));
+  add("Broken limits and regressions", finding_table(gate.broken, gate.broken.size()));
+  return out;
+}
+
+}  // namespace
+
+std::string check_table(const CheckReport& report, const GateOutcome& gate) {
+  std::string out;
+  for (const Section& section : sections(report, gate)) {
+    out += (out.empty() ? "" : "\n") + section.title + "\n" + section.table.text();
+  }
+  return out;
+}
+
+std::string check_markdown(const CheckReport& report, const GateOutcome& gate) {
+  std::string out;
+  for (const Section& section : sections(report, gate)) {
+    out += (out.empty() ? "" : "\n") + ("### " + section.title) + "\n\n" + section.table.markdown();
+  }
+  return out;
+}
+
+std::string check_csv(const CheckReport& report) {
+  TextTable table({{"suite"},
+                   {"id"},
+                   {"failed"},
+                   {"fitted"},
+                   {"nothing_assumed"},
+                   {"predicted_step_time_s"},
+                   {"predicted_step_time_low_s"},
+                   {"predicted_step_time_high_s"},
+                   {"measured_step_time_s"},
+                   {"step_time_error"},
+                   {"predicted_peak_memory_bytes"},
+                   {"measured_peak_memory_bytes"},
+                   {"peak_memory_error"},
+                   {"predicted_bubble_fraction"},
+                   {"measured_bubble_fraction"},
+                   {"bubble_fraction_difference"}});
+  const auto cell = [](std::optional<double> value) { return value ? exact_text(*value) : ""; };
+  for (const CaseResult& result : report.cases) {
+    const auto predicted = [&](double PredictedValues::*figure) {
+      return result.predicted ? exact_text(*result.predicted.*figure) : "";
+    };
+    table.add_row({result.suite, result.id, result.failed, result.fitted ? "true" : "false",
+                   result.nothing_assumed ? "true" : "false",
+                   predicted(&PredictedValues::step_time_s),
+                   predicted(&PredictedValues::step_time_low_s),
+                   predicted(&PredictedValues::step_time_high_s), cell(result.measured_step_time_s),
+                   cell(result.step_time_error), predicted(&PredictedValues::peak_memory_bytes),
+                   cell(result.measured.peak_memory_bytes), cell(result.peak_memory_error),
+                   predicted(&PredictedValues::bubble_fraction),
+                   cell(result.measured.bubble_fraction), cell(result.bubble_difference)});
+  }
+  return table.csv();
+}
+
+}  // namespace stepcast

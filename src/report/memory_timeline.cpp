@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/memory_timeline.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+
+using nlohmann::ordered_json;
+
+std::string memory_timeline_csv(const Prediction& prediction) {
+  fmt::memory_buffer out;
+  const auto write = std::back_inserter(out);
+  fmt::format_to(write, "ranks,stage,time_s");
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    fmt::format_to(write, ",{}_bytes", name_of(static_cast<MemoryCategory>(i)));
+  }
+  fmt::format_to(write, ",allocated_bytes\n");
+  for (const MemorySample& sample : prediction.memory_samples) {
+    const RankClass& rank_class =
+        prediction.rank_classes[static_cast<std::size_t>(sample.rank_class)];
+    fmt::format_to(write, "{},{},{}", csv_cell(ranks_text(rank_class.ranks)), rank_class.stage,
+                   sample.at.value());
+    for (const ByteCount bytes : sample.parts) fmt::format_to(write, ",{}", bytes);
+    fmt::format_to(write, ",{}\n", total(sample.parts));
+  }
+  return fmt::to_string(out);
+}
+
+std::string memory_timeline_json(const Prediction& prediction) {
+  ordered_json out;
+  out["stepcast_memory_timeline"] = 1;
+  out["device_memory_bytes"] = prediction.device_memory;
+  out["columns"] = {"time_s"};
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    out["columns"].push_back(fmt::format("{}_bytes", name_of(static_cast<MemoryCategory>(i))));
+  }
+  out["classes"] = ordered_json::array();
+  for (const RankClass& rank_class : prediction.rank_classes) {
+    ordered_json entry;
+    entry["ranks"] = ranks_text(rank_class.ranks);
+    entry["stage"] = rank_class.stage;
+    entry["samples"] = ordered_json::array();
+    out["classes"].push_back(std::move(entry));
+  }
+  for (const MemorySample& sample : prediction.memory_samples) {
+    ordered_json row = ordered_json::array({sample.at.value()});
+    for (const ByteCount bytes : sample.parts) row.push_back(bytes);
+    out["classes"][static_cast<std::size_t>(sample.rank_class)]["samples"].push_back(
+        std::move(row));
+  }
+  return out.dump() + "\n";
+}
+
+}  // namespace stepcast

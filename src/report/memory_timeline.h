@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory over the step, by part and class of ranks (docs/formats/prediction.md, "Memory timeline").
+#pragma once
+
+#include <string>
+
+#include "predict/prediction.h"
+
+namespace stepcast {
+
+// Both need a prediction made with PredictOptions::trace.
+std::string memory_timeline_csv(const Prediction& prediction);
+std::string memory_timeline_json(const Prediction& prediction);
+
+}  // namespace stepcast

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "report/number_text.h"
+
+namespace stepcast {
+namespace {
+
+std::int64_t picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
+
+// Microseconds with all twelve decimals of a second, so that slices that touch really do.
+std::string microseconds(std::int64_t ps) {
+  const char* sign = ps < 0 ? "-" : "";
+  const std::int64_t size = ps < 0 ? -ps : ps;
+  return fmt::format("{}{}.{:06}", sign, size / 1000000, size % 1000000);
+}
+
+const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kRecompute:
+      return "recompute";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kWeightGradient:
+      return "weight_gradient";
+    case Phase::kOptimizer:
+      return "optimizer";
+  }
+  return "";
+}
+
+bool is_transfer(Stream stream) {
+  return stream == Stream::kSendForward || stream == Stream::kReceiveForward ||
+         stream == Stream::kSendBackward || stream == Stream::kReceiveBackward;
+}
+
+// Profiler tools take as communication what NCCL would have named.
+std::string event_name(const TraceSlice& slice) {
+  if (is_transfer(slice.stream)) return "ncclDevKernel_SendRecv";
+  if (!slice.collective) return slice.name;
+  std::string out = "ncclDevKernel_";
+  bool upper = true;
+  for (const char c : slice.name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      upper = true;
+      continue;
+    }
+    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = false;
+  }
+  return out;
+}
+
+struct Slice {
+  const TraceSlice* source;
+  std::int64_t start;  // ps
+  std::int64_t end;
+};
+
+class TraceWriter {
+ public:
+  TraceWriter(const Scenario& scenario, const Prediction& prediction)
+      : scenario_(scenario), prediction_(prediction) {
+    for (const TraceSlice& slice : prediction.slices) {
+      slices_.push_back(
+          {&slice, picoseconds(slice.start), picoseconds(slice.start + slice.duration)});
+    }
+    // Enclosing slices come before what they enclose.
+    std::stable_sort(slices_.begin(), slices_.end(), [](const Slice& a, const Slice& b) {
+      return std::make_tuple(a.source->rank_class, a.source->stream, a.start, -a.end) <
+             std::make_tuple(b.source->rank_class, b.source->stream, b.start, -b.end);
+    });
+  }
+
+  std::string write() {
+    write_head();
+    write_names();
+    for (const Slice& slice : slices_) write_slice(slice);
+    write_flows();
+    write_memory();
+    append("\n]}}\n");
+    return fmt::to_string(out_);
+  }
+
+ private:
+  template <class... Args>
+  void append(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+
+  void next_event() {
+    append("{}", first_event_ ? "\n" : ",\n");
+    first_event_ = false;
+  }
+
+  // A class is shown as its lowest rank.
+  std::int32_t pid(std::int32_t rank_class) const {
+    const auto& ranks = prediction_.rank_classes[static_cast<std::size_t>(rank_class)].ranks;
+    return std::min_element(ranks.begin(), ranks.end())->value;
+  }
+
+  void write_head() {
+    const Accelerator& device = scenario_.cluster.spec.accelerator;
+    append(
+        "{{\"schemaVersion\": 1,\n\"deviceProperties\": [{{\"id\": 0, \"name\": {}, "
+        "\"totalGlobalMem\": {}, \"numSms\": {}}}],\n",
+        json_literal(device.title), device.memory, device.sm_count);
+    append("\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": 0, \"world_size\": {}}},\n",
+           scenario_.cluster.gpus());
+    append("\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [");
+  }
+
+  void metadata(const char* name, std::int32_t pid, int tid, const char* key,
+                const std::string& value) {
+    next_event();
+    append(
+        "{{\"ph\": \"M\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"args\": "
+        "{{\"{}\": {}}}}}",
+        name, pid, tid, key, value);
+  }
+
+  void write_names() {
+    for (std::size_t c = 0; c < prediction_.rank_classes.size(); ++c) {
+      const RankClass& rank_class = prediction_.rank_classes[c];
+      const std::int32_t process = pid(static_cast<std::int32_t>(c));
+      metadata("process_name", process, 0, "name",
+               json_literal(fmt::format("stage {}, ranks {}", rank_class.stage,
+                                        ranks_text(rank_class.ranks))));
+      metadata("process_sort_index", process, 0, "sort_index", fmt::format("{}", rank_class.stage));
+    }
+    std::map<std::pair<std::int32_t, Stream>, bool> named;
+    for (const Slice& slice : slices_) {
+      const auto key = std::make_pair(slice.source->rank_class, slice.source->stream);
+      if (!named.emplace(key, true).second) continue;
+      const int tid = static_cast<int>(key.second);
+      metadata("thread_name", pid(key.first), tid, "name",
+               json_literal(fmt::format("stream {} {}", tid, stepcast::name_of(key.second))));
+      metadata("thread_sort_index", pid(key.first), tid, "sort_index", fmt::format("{}", tid));
+    }
+  }
+
+  void write_slice(const Slice& slice) {
+    const TraceSlice& source = *slice.source;
+    const bool communication = source.collective || is_transfer(source.stream);
+    next_event();
+    append(
+        "{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {}, "
+        "\"dur\": {}, \"args\": {{\"device\": 0, \"stream\": {}, \"phase\": \"{}\"",
+        source.stream == Stream::kHost ? "cpu_op" : "kernel", json_literal(event_name(source)),
+        pid(source.rank_class), static_cast<int>(source.stream), microseconds(slice.start),
+        microseconds(slice.end - slice.start),
+        source.stream == Stream::kHost ? -1 : static_cast<int>(source.stream),
+        name_of(source.phase));
+    if (source.micro_batch >= 0) append(", \"micro_batch\": {}", source.micro_batch);
+    if (source.chunk >= 0) append(", \"chunk\": {}", source.chunk);
+    if (communication) {
+      append(", \"Collective name\": {}, \"bytes\": {}",
+             json_literal(is_transfer(source.stream) ? "send_recv" : source.name), source.bytes);
+    }
+    append("}}}}");
+  }
+
+  // A send and its receive end at the same instant, carry the same micro-batch and as many bytes.
+  void write_flows() {
+    using Key = std::tuple<bool, std::int32_t, ByteCount, std::int64_t>;
+    const auto key_of = [](const Slice& slice, bool forward) {
+      return Key(forward, slice.source->micro_batch, slice.source->bytes, slice.end);
+    };
+    std::multimap<Key, const Slice*> receives;
+    for (const Slice& slice : slices_) {
+      const Stream stream = slice.source->stream;
+      if (stream == Stream::kReceiveForward) receives.emplace(key_of(slice, true), &slice);
+      if (stream == Stream::kReceiveBackward) receives.emplace(key_of(slice, false), &slice);
+    }
+    int id = 0;
+    for (const Slice& send : slices_) {
+      const Stream stream = send.source->stream;
+      if (stream != Stream::kSendForward && stream != Stream::kSendBackward) continue;
+      const auto found = receives.find(key_of(send, stream == Stream::kSendForward));
+      if (found == receives.end()) continue;
+      write_flow("s", ++id, send);
+      write_flow("f", id, *found->second);
+      receives.erase(found);
+    }
+  }
+
+  void write_flow(const char* phase, int id, const Slice& slice) {
+    next_event();
+    append(
+        "{{\"ph\": \"{}\", \"cat\": \"ac2g\", \"name\": \"send\", \"id\": {}, \"pid\": {}, "
+        "\"tid\": {}, \"ts\": {}{}}}",
+        phase, id, pid(slice.source->rank_class), static_cast<int>(slice.source->stream),
+        microseconds(slice.start), *phase == 'f' ? ", \"bp\": \"e\"" : "");
+  }
+
+  void write_memory() {
+    for (const MemorySample& sample : prediction_.memory_samples) {
+      next_event();
+      append("{{\"ph\": \"C\", \"name\": \"memory bytes\", \"pid\": {}, \"ts\": {}, \"args\": {{",
+             pid(sample.rank_class), microseconds(picoseconds(sample.at)));
+      for (int i = 0; i < kMemoryCategories; ++i) {
+        append("{}\"{}\": {}", i > 0 ? ", " : "", stepcast::name_of(static_cast<MemoryCategory>(i)),
+               sample.parts[static_cast<std::size_t>(i)]);
+      }
+      append("}}}}");
+    }
+  }
+
+  const Scenario& scenario_;
+  const Prediction& prediction_;
+  std::vector<Slice> slices_;
+  fmt::memory_buffer out_;
+  bool first_event_ = true;
+};
+
+}  // namespace
+
+std::string trace_json(const Scenario& scenario, const Prediction& prediction) {
+  return TraceWriter(scenario, prediction).write();
+}
+
+}  // namespace stepcast

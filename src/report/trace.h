@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The replayed step as a Chrome trace in the shape of PyTorch's profiler (Kineto): opens in
+// Perfetto, and tools that read profiler traces read it too (docs/formats/prediction.md, "Trace").
+// One process per class of ranks, one thread per stream; times in microseconds, exact to 1 ps.
+#pragma once
+
+#include <string>
+
+#include "predict/prediction.h"
+
+namespace stepcast {
+
+// Needs a prediction made with PredictOptions::trace.
+std::string trace_json(const Scenario& scenario, const Prediction& prediction);
+
+}  // namespace stepcast
