@@ -14,12 +14,12 @@
 namespace stepcast {
 
 enum class GroupKind {
-  kTensor,       // tp
-  kContext,      // cp
-  kData,         // dp x cp: the ranks that hold the same (shard of the) dense parameters
-  kPipeline,     // pp
-  kEmbedding,    // first and last stage of one pipeline
-  kModel,        // tp x pp: the ranks that share one replica (gradient norm)
+  kTensor,     // tp
+  kContext,    // cp
+  kData,       // dp x cp: the ranks that hold the same (shard of the) dense parameters
+  kPipeline,   // pp
+  kEmbedding,  // first and last stage of one pipeline
+  kModel,      // tp x pp: the ranks that share one replica (gradient norm)
   kWorld,
 };
 inline constexpr int kGroupKinds = 7;

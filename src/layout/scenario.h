@@ -22,7 +22,16 @@ enum class Framework { kMegatron, kFsdp, kDeepSpeed, kNative };
 enum class AttentionKernel { kFlash, kUnfused };
 enum class GradClip { kGlobal, kPostValidation, kNone };
 enum class ScheduleKind {
-  kGpipe, k1F1B, kInterleaved, kZbH1, kZbH2, kZb1p, kZb2p, kZbV, kDualPipe, kFile
+  kGpipe,
+  k1F1B,
+  kInterleaved,
+  kZbH1,
+  kZbH2,
+  kZb1p,
+  kZb2p,
+  kZbV,
+  kDualPipe,
+  kFile
 };
 enum class RecomputeMode { kNone, kSelective, kFull };
 
@@ -44,8 +53,8 @@ struct Training {
 
 struct Recompute {
   RecomputeMode mode = RecomputeMode::kNone;
-  std::int64_t layers = 0;  // the first so many of each chunk; 0: all
-  std::int64_t every = 1;   // each so-many-th layer
+  std::int64_t layers = 0;           // the first so many of each chunk; 0: all
+  std::int64_t every = 1;            // each so-many-th layer
   std::vector<std::string> modules;  // of kSelective; plain selective = core_attention
 };
 
@@ -88,15 +97,15 @@ struct Layout {
 // What `framework` stands for beyond the fields above: buckets, prefetch, padding, what stays in
 // memory. Values and sources: src/layout/framework.cpp and docs/frameworks.md.
 struct FrameworkRules {
-  std::int64_t bucket_elements = 0;        // gradient bucket; 0: one bucket for all
-  std::int64_t gather_bucket_elements = 0; // parameter all-gather bucket; 0: one
-  std::int64_t prefetch_units = 1;         // FSDP: gathered units ahead of the running one
-  std::int64_t vocab_multiple = 1;         // padding of the vocabulary, times tp
-  bool keeps_master_weights = true;        // a separate fp32 copy beside 16-bit parameters
-  bool bf16_parameters = true;             // parameters held in 16 bit (FSDP: fp32 shards)
-  bool host_sync_after_p2p = false;        // host waits for each pipeline transfer
+  std::int64_t bucket_elements = 0;          // gradient bucket; 0: one bucket for all
+  std::int64_t gather_bucket_elements = 0;   // parameter all-gather bucket; 0: one
+  std::int64_t prefetch_units = 1;           // FSDP: gathered units ahead of the running one
+  std::int64_t vocab_multiple = 1;           // padding of the vocabulary, times tp
+  bool keeps_master_weights = true;          // a separate fp32 copy beside 16-bit parameters
+  bool bf16_parameters = true;               // parameters held in 16 bit (FSDP: fp32 shards)
+  bool host_sync_after_p2p = false;          // host waits for each pipeline transfer
   bool fused_gradient_accumulation = false;  // weight gradients add into the main buffer
-  bool scatter_gather_p2p = false;         // 1/tp of the activation crosses, then all-gather
+  bool scatter_gather_p2p = false;           // 1/tp of the activation crosses, then all-gather
 };
 
 struct Scenario {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/choices.h"
+
+#include <array>
+
+namespace stepcast {
+namespace {
+
+constexpr std::array kFrameworks = {"megatron", "fsdp", "deepspeed", "native"};
+constexpr std::array kAttentions = {"flash", "unfused"};
+constexpr std::array kGradClips = {"global", "post_validation", "none"};
+constexpr std::array kRecomputeModes = {"none", "selective", "full"};
+constexpr std::array kSchedules = {"gpipe", "1f1b",  "interleaved", "zb-h1",    "zb-h2",
+                                   "zb-1p", "zb-2p", "zb-v",        "dualpipe", "file"};
+
+template <class Table, class Enum>
+const char* entry(const Table& table, Enum value) {
+  return table[static_cast<std::size_t>(value)];
+}
+
+template <class Table>
+std::vector<std::string> all(const Table& table) {
+  return {table.begin(), table.end()};
+}
+
+}  // namespace
+
+std::vector<std::string> framework_names() { return all(kFrameworks); }
+std::vector<std::string> attention_names() { return all(kAttentions); }
+std::vector<std::string> grad_clip_names() { return all(kGradClips); }
+std::vector<std::string> recompute_mode_names() { return all(kRecomputeModes); }
+std::vector<std::string> schedule_names() {
+  auto names = all(kSchedules);
+  names.pop_back();  // a file is named by its path
+  return names;
+}
+
+const char* name_of(Framework framework) { return entry(kFrameworks, framework); }
+const char* name_of(AttentionKernel attention) { return entry(kAttentions, attention); }
+const char* name_of(GradClip clip) { return entry(kGradClips, clip); }
+const char* name_of(RecomputeMode mode) { return entry(kRecomputeModes, mode); }
+const char* name_of(ScheduleKind schedule) { return entry(kSchedules, schedule); }
+
+}  // namespace stepcast

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words that a scenario file uses for the enumerations of scenario.h: one table per type, in
+// the order of its enumerators, for reading and for writing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+std::vector<std::string> framework_names();
+std::vector<std::string> attention_names();
+std::vector<std::string> grad_clip_names();
+std::vector<std::string> recompute_mode_names();
+std::vector<std::string> schedule_names();  // without "file:PATH"
+
+const char* name_of(AttentionKernel attention);
+const char* name_of(GradClip clip);
+
+}  // namespace stepcast

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/findings.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+// "layout" is around "layout.tp" and "layout.stage_layers[2]", not around "layouts".
+bool is_around(std::string_view outer, std::string_view inner) {
+  if (outer.empty() || outer == inner) return true;
+  return inner.starts_with(outer) && (inner[outer.size()] == '.' || inner[outer.size()] == '[');
+}
+
+}  // namespace
+
+Findings::Findings(const Errors& earlier) {
+  for (const Error& error : earlier) {
+    // A key that nothing reads spoils no other value.
+    if (error.code != ErrorCode::kUnknownKey) distrust(error.path);
+  }
+}
+
+void Findings::distrust(std::string path) { distrusted_.push_back(std::move(path)); }
+
+bool Findings::trusts(std::initializer_list<std::string_view> paths) const {
+  return std::ranges::none_of(paths, [&](std::string_view path) {
+    return std::ranges::any_of(distrusted_, [&](const std::string& bad) {
+      return is_around(bad, path) || is_around(path, bad);
+    });
+  });
+}
+
+void Findings::illegal(std::string path, std::string message, std::string hint) {
+  distrust(path);
+  errors_.push_back(
+      {ErrorCode::kIllegal, std::move(message), "", std::move(path), std::move(hint)});
+}
+
+void Findings::unsupported(std::string path, std::string message, std::string hint) {
+  errors_.push_back({ErrorCode::kNotSupported, std::move(message) + " not supported yet", "",
+                     std::move(path), std::move(hint)});
+}
+
+void Findings::missing(std::string path, std::string message, std::string hint) {
+  distrust(path);
+  errors_.push_back(
+      {ErrorCode::kMissingKey, std::move(message), "", std::move(path), std::move(hint)});
+}
+
+}  // namespace stepcast

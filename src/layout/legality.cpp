@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/legality.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "layout/nearest.h"
+
+namespace stepcast {
+namespace {
+
+// tp * cp * pp * dp = GPUs.
+void check_degrees(const Scenario& s, const LayoutInput& input, Findings& findings) {
+  if (!findings.trusts({"cluster", "layout.tp", "layout.cp", "layout.pp", "layout.dp"})) return;
+  const Layout& l = s.layout;
+  const std::int64_t gpus = s.cluster.gpus();
+  const std::int64_t model_parallel = l.tp * l.cp * l.pp;
+  if (model_parallel > gpus || gpus % model_parallel != 0) {
+    const bool pipeline_largest = l.pp > l.tp && l.pp > l.cp;
+    const char* path = pipeline_largest ? "layout.pp" : (l.cp > l.tp ? "layout.cp" : "layout.tp");
+    findings.illegal(
+        path,
+        fmt::format("tp*cp*pp = {}*{}*{} = {} does not divide the {} GPUs of the cluster", l.tp,
+                    l.cp, l.pp, model_parallel, gpus),
+        fmt::format("for the product {}", use(nearest_divisors(gpus, model_parallel))));
+    findings.distrust("layout.dp");
+  } else if (model_parallel * l.dp != gpus) {
+    findings.illegal(
+        "layout.dp",
+        fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {} is not the {} GPUs of the cluster", l.tp, l.cp,
+                    l.pp, l.dp, capped_product({model_parallel, l.dp}), gpus),
+        fmt::format("use {}, or leave dp out", gpus / model_parallel));
+  } else if (!input.dp && l.dp > (1 << 20)) {
+    findings.illegal("layout.dp", fmt::format("{} replicas are too many", l.dp), "at most 1048576");
+  }
+}
+
+// m = global_batch / (micro_batch * dp): a positive integer, for interleaved a multiple of pp.
+void check_micro_batches(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"training.global_batch", "layout.micro_batch", "layout.dp", "layout.pp",
+                        "layout.tp", "layout.cp", "layout.schedule", "cluster"})) {
+    return;
+  }
+  const Layout& l = s.layout;
+  const std::int64_t batch = s.training.global_batch;
+  const bool interleaved = l.schedule == ScheduleKind::kInterleaved;
+  const std::int64_t group = interleaved ? l.pp : 1;
+  const std::int64_t unit = capped_product({l.micro_batch, l.dp, group});
+  if (batch % unit == 0) return;
+  std::string message =
+      fmt::format("{} is not a multiple of micro_batch*dp = {}*{}", batch, l.micro_batch, l.dp);
+  if (interleaved && batch % capped_product({l.micro_batch, l.dp}) == 0) {
+    message = fmt::format("{} gives {} micro-batches, not a multiple of pp = {} (interleaved)",
+                          batch, s.micro_batches(), l.pp);
+  }
+  std::string hint = use(nearest_multiples(unit, batch));
+  const std::int64_t replicas = capped_product({l.dp, group});
+  if (batch % replicas == 0) {
+    hint +=
+        fmt::format("; for micro_batch {}", use(nearest_divisors(batch / replicas, l.micro_batch)));
+  }
+  findings.illegal("training.global_batch", message, hint);
+}
+
+void check_sequence(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "training.sequence_length"})) return;
+  const std::int64_t sequence = s.training.sequence_length;
+  if (sequence == 0) {
+    findings.missing("training.sequence_length", "is required: the model states no maximum",
+                     "tokens per sequence");
+    return;
+  }
+  if (s.model.position == Position::kLearned && sequence > s.model.max_positions) {
+    findings.illegal(
+        "training.sequence_length",
+        fmt::format("{} exceeds the model's {} learned positions", sequence, s.model.max_positions),
+        fmt::format("at most {}", s.model.max_positions));
+    return;
+  }
+  if (!findings.trusts({"layout.tp", "layout.cp", "layout.sequence_parallel"})) return;
+  const Layout& l = s.layout;
+  // Context parallelism pairs an early with a late slice: two slices per rank.
+  const std::int64_t slices =
+      capped_product({l.cp > 1 ? 2 * l.cp : 1, l.sequence_parallel ? l.tp : 1});
+  if (sequence % slices != 0) {
+    findings.illegal("training.sequence_length",
+                     fmt::format("{} does not divide into {} slices ({})", sequence, slices,
+                                 l.cp > 1 ? "2*cp, times tp under sequence parallelism"
+                                          : "tp, under sequence parallelism"),
+                     use(nearest_multiples(slices, sequence)));
+  }
+}
+
+void check_tensor_parallel(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "layout.tp"})) return;
+  const Model& model = s.model;
+  const std::int64_t tp = s.layout.tp;
+  if (model.heads % tp != 0) {
+    findings.illegal("layout.tp", fmt::format("{} does not divide {} heads", tp, model.heads),
+                     use(nearest_divisors(model.heads, tp)));
+    return;
+  }
+  // Fewer key-value heads than ranks are replicated, whole heads only.
+  if (model.kv_heads % tp != 0 && tp % model.kv_heads != 0) {
+    findings.illegal("layout.tp",
+                     fmt::format("{} neither divides {} key-value heads nor is a multiple of them",
+                                 tp, model.kv_heads),
+                     use(nearest_divisors(model.kv_heads, tp)));
+    return;
+  }
+  if (model.ffn % tp != 0) {
+    findings.illegal("layout.tp",
+                     fmt::format("{} does not divide the feed-forward width {}", tp, model.ffn),
+                     use(nearest_divisors(std::gcd(model.ffn, model.heads), tp)));
+  }
+}
+
+void check_experts(const Scenario& s, const LayoutInput& input, Findings& findings) {
+  if (!findings.trusts({"model", "layout.ep", "layout.etp"})) return;
+  const Layout& l = s.layout;
+  if (!s.model.moe) {
+    for (const auto& [path, degree] : {std::pair("layout.ep", input.ep.value_or(1)),
+                                       std::pair("layout.etp", input.etp.value_or(1))}) {
+      if (degree > 1) {
+        findings.illegal(path, fmt::format("{} on a model without experts", degree), "use 1");
+      }
+    }
+    return;
+  }
+  if (s.model.moe->experts % l.ep != 0) {
+    findings.illegal("layout.ep",
+                     fmt::format("{} does not divide {} experts", l.ep, s.model.moe->experts),
+                     use(nearest_divisors(s.model.moe->experts, l.ep)));
+    return;
+  }
+  const std::int64_t ranks = capped_product({l.tp, l.cp, l.dp});
+  const std::int64_t expert_grid = capped_product({l.ep, l.etp});
+  if (findings.trusts({"layout.tp", "layout.cp", "layout.dp"}) && ranks % expert_grid != 0) {
+    findings.illegal("layout.ep",
+                     fmt::format("ep*etp = {} does not divide tp*cp*dp = {}", expert_grid, ranks),
+                     fmt::format("for the product {}", use(nearest_divisors(ranks, expert_grid))));
+  }
+}
+
+void check_schedule(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"layout.schedule", "layout.virtual_stages", "layout.pp"})) return;
+  const Layout& l = s.layout;
+  const std::string name = name_of(l.schedule);
+  switch (l.schedule) {
+    case ScheduleKind::kInterleaved:
+      if (l.pp == 1) {
+        findings.illegal("layout.schedule", "interleaved needs a pipeline, and pp is 1",
+                         "pp 2 or more, or schedule 1f1b");
+      } else if (l.virtual_stages == 1) {
+        findings.illegal("layout.virtual_stages", "interleaved with 1 virtual stage is 1f1b",
+                         "virtual_stages 2 or more, or schedule 1f1b");
+      }
+      return;
+    case ScheduleKind::kZbV:
+    case ScheduleKind::kDualPipe:
+      if (l.virtual_stages != 2) {
+        findings.illegal("layout.virtual_stages",
+                         fmt::format("{} where {} has 2", l.virtual_stages, name), "use 2");
+      }
+      return;
+    case ScheduleKind::kFile:
+      return;
+    default:
+      if (l.virtual_stages > 1) {
+        findings.illegal("layout.virtual_stages",
+                         fmt::format("{} under schedule {}, which has one chunk per stage",
+                                     l.virtual_stages, name),
+                         "schedule interleaved takes virtual stages; or use 1");
+      }
+  }
+}
+
+void check_stage_layers(const Scenario& s, Findings& findings) {
+  const std::vector<std::int64_t>& list = s.layout.stage_layers;
+  const char* path = "layout.stage_layers";
+  const std::int64_t chunks = capped_product({s.layout.pp, s.layout.virtual_stages});
+  if (s.layout.account_for_embedding || s.layout.account_for_loss) {
+    findings.illegal(path, "does not go with account_for_embedding or account_for_loss",
+                     "the list already says what each chunk holds");
+  }
+  if (static_cast<std::int64_t>(list.size()) != chunks) {
+    findings.illegal(
+        path, fmt::format("{} entries for pp*virtual_stages = {} chunks", list.size(), chunks),
+        "one entry per chunk, in model order");
+    return;
+  }
+  const std::int64_t sum = std::accumulate(list.begin(), list.end(), std::int64_t{0});
+  if (sum != s.model.layers) {
+    findings.illegal(path, fmt::format("the entries sum to {}", sum),
+                     fmt::format("{}, the layers of the model", s.model.layers));
+  }
+  for (std::size_t i = 1; i + 1 < list.size(); ++i) {
+    if (list[i] == 0) {
+      findings.illegal(fmt::format("{}[{}]", path, i), "0 layers between the end chunks",
+                       "only the chunks with embedding or head may be without layers");
+    }
+  }
+}
+
+void check_chunks(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "layout.pp", "layout.virtual_stages", "layout.stage_layers",
+                        "layout.schedule"})) {
+    return;
+  }
+  const Layout& l = s.layout;
+  if (!l.stage_layers.empty()) return check_stage_layers(s, findings);
+  const std::int64_t places =
+      s.model.layers + (l.account_for_embedding ? 1 : 0) + (l.account_for_loss ? 1 : 0);
+  const std::int64_t chunks = capped_product({l.pp, l.virtual_stages});
+  if (chunks > places) {
+    const bool by_stages = l.pp > places;
+    findings.illegal(by_stages ? "layout.pp" : "layout.virtual_stages",
+                     fmt::format("pp*virtual_stages = {}*{} = {} chunks for {} layers", l.pp,
+                                 l.virtual_stages, chunks, s.model.layers),
+                     fmt::format("at most {}", by_stages ? places : places / l.pp));
+  }
+}
+
+void check_recompute(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "layout.recompute"})) return;
+  const Recompute& r = s.layout.recompute;
+  if (std::max(r.layers, r.every) > s.model.layers) {
+    findings.illegal(r.layers > r.every ? "layout.recompute.layers" : "layout.recompute.every",
+                     fmt::format("{} exceeds the model's layers", std::max(r.layers, r.every)),
+                     fmt::format("at most {}", s.model.layers));
+  }
+}
+
+void check_zero(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"layout.zero", "layout.pp", "training.framework"})) return;
+  const Layout& l = s.layout;
+  const Framework framework = s.training.framework;
+  if (framework == Framework::kFsdp && l.zero < 2) {
+    findings.illegal("layout.zero", fmt::format("{} with framework fsdp", l.zero),
+                     "fsdp shards gradients (2) or also parameters (3)");
+  }
+  if (framework == Framework::kDeepSpeed && l.zero >= 2 && l.pp > 1) {
+    findings.illegal("layout.zero",
+                     fmt::format("{} with pp = {}: each micro-batch would reduce gradients that "
+                                 "the pipeline still accumulates",
+                                 l.zero, l.pp),
+                     "DeepSpeed's pipeline takes zero 0 or 1");
+  }
+  if (framework == Framework::kDeepSpeed && l.zero >= 2 && s.training.no_sync) {
+    findings.illegal("training.no_sync",
+                     fmt::format("DeepSpeed's zero {} partitions gradients as they come", l.zero),
+                     "leave it out, or zero 0 or 1");
+  }
+  if (findings.trusts({"layout.shard_group", "layout.dp", "layout.cp"}) && l.shard_group > 0 &&
+      (l.dp * l.cp) % l.shard_group != 0) {
+    findings.illegal("layout.shard_group",
+                     fmt::format("{} does not divide dp*cp = {}", l.shard_group, l.dp * l.cp),
+                     use(nearest_divisors(l.dp * l.cp, l.shard_group)));
+  }
+}
+
+// What Megatron's own argument checks demand of its overlap switches.
+void check_overlap(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  if (s.training.framework != Framework::kMegatron ||
+      !findings.trusts({"layout.overlap", "layout.zero", "layout.sequence_parallel"})) {
+    return;
+  }
+  if (l.overlap.param_gather && l.zero == 0) {
+    findings.illegal("layout.overlap.param_gather", "nothing is gathered with zero 0",
+                     "zero 1, or false");
+  } else if (l.overlap.param_gather && !l.overlap.grad_reduce) {
+    findings.illegal("layout.overlap.param_gather", "Megatron demands grad_reduce with it",
+                     "grad_reduce true, or param_gather false");
+  }
+  if (l.overlap.tp && l.tp > 1 && !l.sequence_parallel) {
+    findings.illegal("layout.overlap.tp", "Megatron demands sequence_parallel with it",
+                     "sequence_parallel true, or false here");
+  }
+}
+
+void check_precision(const Scenario& s, const TrainingInput& input, Findings& findings) {
+  if (!findings.trusts({"training"})) return;
+  const Training& t = s.training;
+  const auto mixes_halves = [&](DataType type) {
+    return (t.precision == DataType::kFp16 && type == DataType::kBf16) ||
+           (t.precision == DataType::kBf16 && type == DataType::kFp16) ||
+           (t.precision == DataType::kFp32 && type != DataType::kFp32);
+  };
+  if (mixes_halves(t.grad_precision)) {
+    findings.illegal(
+        "training.grad_precision",
+        fmt::format("{} gradients of {} training", name_of(t.grad_precision), name_of(t.precision)),
+        fmt::format("{} or fp32", name_of(t.precision)));
+  }
+  if (t.precision != DataType::kFp32 && mixes_halves(t.reduce_precision)) {
+    findings.illegal("training.reduce_precision",
+                     fmt::format("{} on the wire of {} training", name_of(t.reduce_precision),
+                                 name_of(t.precision)),
+                     fmt::format("{} or fp32", name_of(t.precision)));
+  }
+  if (input.fp8_recipe && t.precision != DataType::kFp8) {
+    findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
+                     "precision fp8 takes a recipe");
+  }
+  if (input.lora_rank && input.mode.value_or("pretrain") == "pretrain") {
+    findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
+  }
+}
+
+void check_grad_clip(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
+  const ScheduleKind schedule = s.layout.schedule;
+  const bool optimistic = schedule == ScheduleKind::kZb2p || schedule == ScheduleKind::kZbH2 ||
+                          schedule == ScheduleKind::kZbV;
+  if (s.training.grad_clip == GradClip::kPostValidation && !optimistic) {
+    findings.illegal("training.grad_clip",
+                     fmt::format("post_validation under schedule {}", name_of(schedule)),
+                     "global or none; zb-2p, zb-h2 and zb-v validate after the step");
+  }
+}
+
+}  // namespace
+
+void check_legality(const Scenario& scenario, const TrainingInput& training,
+                    const LayoutInput& layout, Findings& findings) {
+  check_degrees(scenario, layout, findings);
+  check_tensor_parallel(scenario, findings);
+  check_micro_batches(scenario, findings);
+  check_sequence(scenario, findings);
+  check_experts(scenario, layout, findings);
+  check_schedule(scenario, findings);
+  check_chunks(scenario, findings);
+  check_recompute(scenario, findings);
+  check_zero(scenario, findings);
+  check_overlap(scenario, findings);
+  check_precision(scenario, training, findings);
+  check_grad_clip(scenario, findings);
+}
+
+}  // namespace stepcast

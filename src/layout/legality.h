@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two questions about a resolved scenario: do its values contradict each other (kIllegal, with
+// the nearest legal values), and is all of it modelled (kNotSupported)?
+#pragma once
+
+#include "layout/findings.h"
+#include "layout/scenario_input.h"
+
+namespace stepcast {
+
+// `training` and `layout` as stated, to tell what the file says from what a default says.
+void check_legality(const Scenario& scenario, const TrainingInput& training,
+                    const LayoutInput& layout, Findings& findings);
+
+void check_support(const Scenario& scenario, const TrainingInput& training, Findings& findings);
+
+}  // namespace stepcast

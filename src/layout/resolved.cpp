@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way back: a scenario as the file that would give it, every default written out.
+#include <nlohmann/json.hpp>
+
+#include "layout/choices.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+const char* name_of(Position position) {
+  switch (position) {
+    case Position::kLearned:
+      return "learned";
+    case Position::kRope:
+      return "rope";
+    case Position::kAlibi:
+      return "alibi";
+    case Position::kNone:
+      return "none";
+  }
+  return "";
+}
+
+// Traits of published families that differ from what the native keys say.
+void add_traits(const Model& m, bool biases, json& out) {
+  const auto flag = [&](const char* key, bool value, bool usual) {
+    if (value != usual) out[key] = value;
+  };
+  const auto count = [&](const char* key, std::int64_t value, std::int64_t usual) {
+    if (value != usual) out[key] = value;
+  };
+  flag("qkv_bias", m.qkv_bias, biases);
+  flag("attention_output_bias", m.attention_output_bias, biases);
+  flag("norm_bias", m.norm_bias, biases && m.norm == Norm::kLayerNorm);
+  flag("head_bias", m.head_bias, false);
+  flag("parallel_block", m.parallel_block, false);
+  flag("embedding_norm", m.embedding_norm, false);
+  flag("query_key_norm", m.query_key_norm, false);
+  flag("wide_query_key_norm", m.wide_query_key_norm, false);
+  flag("final_norm", m.final_norm, true);
+  count("norms_per_layer", m.norms_per_layer, 2);
+  count("position_offset", m.position_offset, 0);
+  count("attention_sinks", m.attention_sinks, 0);
+}
+
+json to_json(const Model& m) {
+  json out = {{"name", m.name},
+              {"layers", m.layers},
+              {"hidden", m.hidden},
+              {"heads", m.heads},
+              {"kv_heads", m.kv_heads},
+              {"head_dim", m.head_dim},
+              {"ffn", m.ffn},
+              {"vocab", m.vocab},
+              {"max_positions", m.max_positions},
+              {"mlp", m.mlp == Mlp::kGelu ? "gelu" : "swiglu"},
+              {"norm", m.norm == Norm::kLayerNorm ? "layernorm" : "rmsnorm"},
+              {"position", name_of(m.position)},
+              {"tied_embeddings", m.tied_embeddings},
+              {"biases", m.mlp_bias}};
+  if (m.dropout >= 0) out["dropout"] = m.dropout;
+  if (m.vocab_multiple > 0) out["vocab_multiple"] = m.vocab_multiple;
+  if (m.attention_window > 0) {
+    out["attention_window"] = m.attention_window;
+    out["attention_window_every"] = m.attention_window_every;
+  }
+  add_traits(m, m.mlp_bias, out);
+  return out;
+}
+
+json to_json(const Training& t, const FrameworkRules& rules) {
+  json out = {{"global_batch", t.global_batch},
+              {"sequence_length", t.sequence_length},
+              {"precision", name_of(t.precision)},
+              {"attention", name_of(t.attention)},
+              {"optimizer", t.optimizer},
+              {"framework", name_of(t.framework)},
+              {"grad_precision", name_of(t.grad_precision)},
+              {"reduce_precision", name_of(t.reduce_precision)},
+              {"grad_clip", name_of(t.grad_clip)},
+              {"no_sync", t.no_sync},
+              {"compile", t.compile},
+              {"cuda_graphs", t.cuda_graphs},
+              {"mode", "pretrain"},
+              {"bucket_elements", rules.bucket_elements},
+              {"gather_bucket_elements", rules.gather_bucket_elements},
+              {"prefetch_units", rules.prefetch_units},
+              {"host_sync_after_p2p", rules.host_sync_after_p2p},
+              {"fused_gradient_accumulation", rules.fused_gradient_accumulation},
+              {"scatter_gather_p2p", rules.scatter_gather_p2p}};
+  if (!t.software.empty()) out["software"] = t.software;
+  return out;
+}
+
+json to_json(const Recompute& r) {
+  json out = {{"mode", name_of(r.mode)}};
+  if (r.mode == RecomputeMode::kNone) return out;
+  if (r.layers > 0) out["layers"] = r.layers;
+  out["every"] = r.every;
+  if (r.mode == RecomputeMode::kSelective) out["modules"] = r.modules;
+  return out;
+}
+
+std::string schedule_text(const Layout& layout) {
+  const std::string name = name_of(layout.schedule);
+  return layout.schedule == ScheduleKind::kFile ? name + ":" + layout.schedule_file : name;
+}
+
+json to_json(const Layout& l, bool experts) {
+  json out = {{"tp", l.tp},
+              {"cp", l.cp},
+              {"pp", l.pp},
+              {"dp", l.dp},
+              {"micro_batch", l.micro_batch},
+              {"schedule", schedule_text(l)},
+              {"virtual_stages", l.virtual_stages},
+              {"zero", l.zero},
+              {"sequence_parallel", l.sequence_parallel},
+              {"recompute", to_json(l.recompute)},
+              {"order", l.order},
+              {"overlap",
+               {{"grad_reduce", l.overlap.grad_reduce},
+                {"param_gather", l.overlap.param_gather},
+                {"tp", l.overlap.tp},
+                {"pp", l.overlap.pp}}},
+              {"offload",
+               {{"optimizer", l.offload.optimizer},
+                {"parameters", l.offload.parameters},
+                {"activations", l.offload.activations}}}};
+  if (experts) {
+    out["ep"] = l.ep;
+    out["etp"] = l.etp;
+  }
+  if (l.shard_group > 0) {
+    out["shard_group"] = l.shard_group;
+  } else {
+    out["shard_group"] = "all";
+  }
+  if (l.stage_layers.empty()) {
+    out["account_for_embedding"] = l.account_for_embedding;
+    out["account_for_loss"] = l.account_for_loss;
+  } else {
+    out["stage_layers"] = l.stage_layers;
+  }
+  return out;
+}
+
+json to_json(const ClusterSpec& spec) { return {{"base", spec.name}, {"gpus", spec.gpus}}; }
+
+}  // namespace
+
+json to_json(const Scenario& scenario) {
+  json out = {{"stepcast", 1},
+              {"model", to_json(scenario.model)},
+              {"cluster", to_json(scenario.cluster.spec)},
+              {"training", to_json(scenario.training, scenario.rules)},
+              {"layout", to_json(scenario.layout, scenario.model.moe.has_value())}};
+  if (!scenario.profile.empty()) out["profile"] = scenario.profile;
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/scenario.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "layout/legality.h"
+#include "layout/scenario_input.h"
+#include "model/import.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kFormat = 1;
+
+bool check_format(ObjectReader& object) {
+  const std::string hint = fmt::format("\"stepcast\": {}", kFormat);
+  const auto format = object.value("stepcast");
+  if (!format) {
+    object.fail("stepcast", ErrorCode::kFormat, "the format number is missing", hint);
+    return false;
+  }
+  if (!format->is_number() || format->raw() != kFormat) {
+    format->fail(ErrorCode::kFormat, fmt::format("format {} is not read", format->dump()), hint);
+    return false;
+  }
+  return true;
+}
+
+// Errors of the file behind a name keep that file; those about the name itself are the scenario's.
+void add_errors_of_name(JsonDocument& document, Errors errors) {
+  for (Error& error : errors) {
+    if (error.path.empty() && error.file.empty()) error.path = "model";
+    document.add(std::move(error));
+  }
+}
+
+std::optional<Model> read_scenario_model(ObjectReader& object, JsonDocument& document,
+                                         const DataFolders& folders) {
+  const auto value = object.required("model");
+  if (!value) return std::nullopt;
+  if (value->is_text()) {
+    auto model = find_model(*value->text(), folders.models);
+    if (model) return std::move(*model);
+    add_errors_of_name(document, model.error());
+    return std::nullopt;
+  }
+  const std::size_t before = document.errors().size();
+  Model model = read_model(*value);
+  return document.errors().size() == before ? std::optional(std::move(model)) : std::nullopt;
+}
+
+std::optional<Cluster> read_scenario_cluster(ObjectReader& object, JsonDocument& document,
+                                             const DataFolders& folders) {
+  const auto value = object.required("cluster");
+  if (!value) return std::nullopt;
+  const std::size_t before = document.errors().size();
+  Cluster cluster = read_cluster(*value, folders.topologies);
+  return document.errors().size() == before ? std::optional(std::move(cluster)) : std::nullopt;
+}
+
+}  // namespace
+
+std::int64_t Scenario::padded_vocab() const {
+  const std::int64_t multiple =
+      (model.vocab_multiple > 0 ? model.vocab_multiple : rules.vocab_multiple) * layout.tp;
+  return (model.vocab + multiple - 1) / multiple * multiple;
+}
+
+Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders) {
+  ObjectReader object(document.root());
+  if (!document.ok() || !check_format(object)) return failure(document.errors());
+
+  auto model = read_scenario_model(object, document, folders);
+  auto cluster = read_scenario_cluster(object, document, folders);
+  const std::string profile = object.text("profile").value_or("");
+  TrainingInput training;
+  LayoutInput layout;
+  if (const auto value = object.required("training")) training = read_training(*value);
+  if (const auto value = object.value("layout")) layout = read_layout(*value);
+  if (const auto value = object.value("run")) check_run(*value);
+  if (const auto value = object.value("plan")) check_plan(*value);
+  object.finish();
+
+  Findings findings(document.errors());
+  if (!model) findings.distrust("model");
+  if (!cluster) findings.distrust("cluster");
+  Scenario scenario = resolve(model ? std::move(*model) : Model{},
+                              cluster ? std::move(*cluster) : Cluster{}, training, layout);
+  scenario.profile = profile;
+  check_legality(scenario, training, layout, findings);
+  check_support(scenario, training, findings);
+  document.add(findings.errors());
+  if (!document.ok()) return failure(document.errors());
+  return scenario;
+}
+
+}  // namespace stepcast
