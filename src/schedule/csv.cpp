@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's pipeline schedule CSV (torch/distributed/pipelining/schedules.py): one row per rank,
+// one cell per pass in order: model chunk, letter, micro-batch. F forward, B whole backward, I
+// gradient of the input, W of the weights.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "schedule/order_check.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::string_view kLetters = "FBIW";  // in the order of Pass
+
+std::string_view trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// The text up to the separator, which is consumed with it.
+std::string_view take(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view head = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return head;
+}
+
+struct Cell {
+  std::int32_t chunk = 0;  // in model order
+  Pass pass = Pass::kForward;
+  std::int32_t micro_batch = 0;
+};
+
+std::optional<Cell> parse_cell(std::string_view text) {
+  Cell cell;
+  const char* end = text.data() + text.size();
+  const auto chunk = std::from_chars(text.data(), end, cell.chunk);
+  if (chunk.ec != std::errc() || chunk.ptr == end) return std::nullopt;
+  const auto letter = kLetters.find(*chunk.ptr);
+  if (letter == std::string_view::npos) return std::nullopt;
+  cell.pass = static_cast<Pass>(letter);
+  const auto micro_batch = std::from_chars(chunk.ptr + 1, end, cell.micro_batch);
+  if (micro_batch.ec != std::errc() || micro_batch.ptr != end) return std::nullopt;
+  return cell;
+}
+
+class Reader {
+ public:
+  Reader(const Layout& layout, std::int64_t micro_batches, const std::string& file)
+      : layout_(layout), micro_batches_(micro_batches), file_(file) {}
+
+  void read_row(std::string_view row) {
+    StageOrder order;
+    for (std::int64_t column = 1; !row.empty(); ++column) {
+      const std::string_view text = trimmed(take(row, ','));
+      if (!text.empty()) read_cell(text, column, order);
+    }
+    orders_.push_back(std::move(order));
+  }
+
+  Result<std::vector<StageOrder>> finish() {
+    const auto rows = static_cast<std::int64_t>(orders_.size());
+    if (rows != layout_.pp) {
+      errors_.push_back({ErrorCode::kIllegal, fmt::format("{} rows for pp = {}", rows, layout_.pp),
+                         file_, "", "one row per stage"});
+    }
+    if (errors_.empty()) errors_ = check_orders(orders_, layout_, micro_batches_, file_);
+    if (!errors_.empty()) return failure(std::move(errors_));
+    return std::move(orders_);
+  }
+
+ private:
+  void read_cell(std::string_view text, std::int64_t column, StageOrder& order) {
+    const auto stage = static_cast<std::int64_t>(orders_.size());
+    const auto fail = [&](ErrorCode code, std::string message, std::string hint) {
+      errors_.push_back({code, std::move(message), file_,
+                         fmt::format("row {}, column {}", stage + 1, column), std::move(hint)});
+    };
+    const auto cell = parse_cell(text);
+    if (!cell) {
+      return fail(ErrorCode::kSyntax, fmt::format("'{}' is not a pass", text),
+                  "chunk, F, B, I or W, micro-batch, as in 0F3");
+    }
+    if (cell->micro_batch < 0 || cell->micro_batch >= micro_batches_) {
+      return fail(ErrorCode::kIllegal, fmt::format("micro-batch {}", cell->micro_batch),
+                  fmt::format("0 to {}", micro_batches_ - 1));
+    }
+    const std::int64_t chunks = layout_.pp * layout_.virtual_stages;
+    if (cell->chunk < 0 || cell->chunk >= chunks) {
+      return fail(ErrorCode::kIllegal, fmt::format("model chunk {}", cell->chunk),
+                  fmt::format("0 to {}", chunks - 1));
+    }
+    if (stage_of_chunk(layout_, cell->chunk) != stage) {
+      return fail(ErrorCode::kIllegal,
+                  fmt::format("model chunk {} is not on this row's stage", cell->chunk),
+                  fmt::format("it is on row {}", stage_of_chunk(layout_, cell->chunk) + 1));
+    }
+    order.push_back(
+        {cell->pass, cell->micro_batch, static_cast<std::int32_t>(cell->chunk / layout_.pp)});
+  }
+
+  const Layout& layout_;
+  std::int64_t micro_batches_;
+  const std::string& file_;
+  std::vector<StageOrder> orders_;
+  Errors errors_;
+};
+
+}  // namespace
+
+std::string to_csv(const Layout& layout, const std::vector<StageOrder>& orders) {
+  std::string text;
+  for (std::size_t stage = 0; stage < orders.size(); ++stage) {
+    bool first = true;
+    for (const Slot& slot : orders[stage]) {
+      if (!first) text += ',';
+      first = false;
+      text += fmt::format("{}{}{}", chunk_of(layout, static_cast<std::int64_t>(stage), slot.chunk),
+                          kLetters[static_cast<std::size_t>(slot.pass)], slot.micro_batch);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Result<std::vector<StageOrder>> from_csv(const std::string& text, const Layout& layout,
+                                         std::int64_t micro_batches, const std::string& file) {
+  Reader reader(layout, micro_batches, file);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view row = trimmed(take(rest, '\n'));
+    if (!row.empty()) reader.read_row(row);
+  }
+  return reader.finish();
+}
+
+}  // namespace stepcast
