@@ -13,10 +13,10 @@ function(stepcast_layer name)
   if(sources)
     set(kind PUBLIC)
     add_library(stepcast_${name} STATIC ${sources})
-    target_link_libraries(stepcast_${name} PUBLIC fmt::fmt tl::expected Threads::Threads)
-    # Third-party parsers and solvers stay out of the public headers.
-    target_link_libraries(stepcast_${name} PRIVATE
-      $<BUILD_INTERFACE:stepcast_flags> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
+    # Public headers name tl::expected and nlohmann's forward declarations, and nothing else.
+    target_link_libraries(stepcast_${name} PUBLIC
+      fmt::fmt tl::expected nlohmann_json::nlohmann_json Threads::Threads)
+    target_link_libraries(stepcast_${name} PRIVATE $<BUILD_INTERFACE:stepcast_flags>
       $<BUILD_INTERFACE:Boost::headers> $<BUILD_INTERFACE:Eigen3::Eigen>)
   else()
     set(kind INTERFACE)

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the program and shows what it answers: two forecasts, and how far forecasts of recorded
+# runs were off. Needs no GPU and no network.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scripts/install-deps.sh --build
+scripts/build.sh release stepcast
+stepcast=build/release/stepcast
+
+show() {
+  printf '\n$ %s\n' "$*"
+  "$@"
+}
+
+show $stepcast check megatron-a100 --format table
+
+show $stepcast predict --model gpt-3-175b --cluster dgx-a100-80gx128 \
+  --global-batch 1536 --seq 2048 --tp 8 --pp 8 --micro-batch 1
+
+show $stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 \
+  --global-batch 512 --seq 8192 --tp 8 --pp 4 --micro-batch 1

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that stepcast needs and that are missing. Changes nothing else, and
+# nothing at all when all are there.
+#
+#   scripts/install-deps.sh           everything: build, tests, benchmarks, both compilers
+#   scripts/install-deps.sh --build   only what the program itself needs
+set -euo pipefail
+
+build_packages=(
+  g++ cmake ninja-build
+  libfmt-dev             # text
+  nlohmann-json3-dev     # JSON
+  libexpected-dev        # errors as values (tl::expected)
+  libcli11-dev           # command line
+  libboost-dev           # Boost.Graph, Boost.PropertyTree
+  libeigen3-dev          # least squares
+)
+test_packages=(
+  ccache                 # rebuilds in seconds
+  libgtest-dev libbenchmark-dev
+  clang libclang-rt-dev  # the second compiler, and its sanitizers
+  python3                # the tests of style, documents and command line
+)
+
+packages=("${build_packages[@]}")
+case "${1:-}" in
+  "") packages+=("${test_packages[@]}") ;;
+  --build) ;;
+  *) echo "usage: $0 [--build]" >&2; exit 2 ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "install-deps: no apt-get here; these Debian packages name what is needed:" >&2
+  printf '  %s\n' "${packages[@]}" >&2
+  echo "install-deps: going on with what this machine has" >&2
+  exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed ]] || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then
+  echo "install-deps: all ${#packages[@]} packages are there"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "install-deps: missing ${missing[*]}; run as root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+echo "install-deps: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+echo "install-deps: installed ${#missing[@]} packages"
