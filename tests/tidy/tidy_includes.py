@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who includes what: one-way layers, third-party headers, headers that stand alone."""
+
+import concurrent.futures
+import os
+import re
+import subprocess
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+# Costly to parse: everybody who includes one of our headers would pay for them.
+NOT_IN_HEADERS = ("boost/", "Eigen/", "CLI/", "nlohmann/json.hpp", "gtest/", "benchmark/")
+
+
+def includes(file):
+    for number, line in enumerate(file.read_text().split("\n"), 1):
+        found = INCLUDE.match(line)
+        if found:
+            yield number, found.group(1) == '"', found.group(2)
+
+
+def check_directions(tree):
+    layers = tree.layers()
+    for file in tree.sources():
+        layer = tree.layer_of(file)
+        if layer is None:
+            continue
+        name = tree.name(file)
+        if layer not in layers:
+            yield f"{name}:1: CMakeLists.txt declares no layer {layer}"
+            continue
+        for number, ours, target in includes(file):
+            if not ours:
+                continue
+            other = target.rsplit("/", 1)[0] if "/" in target else ""
+            if other not in layers:
+                yield f'{name}:{number}: "{target}" is in no layer; ours are "layer/file.h"'
+            elif other not in layers[layer]:
+                yield f"{name}:{number}: {layer} must not include {other} ({target})"
+
+
+def check_third_party(tree):
+    for file in tree.with_suffix(".h"):
+        name = tree.name(file)
+        if name.startswith(("tests/", "bench/")):
+            continue
+        for number, ours, target in includes(file):
+            if not ours and target.startswith(NOT_IN_HEADERS):
+                yield f"{name}:{number}: <{target}> belongs into a .cpp file"
+
+
+def proven_by_its_source(file):
+    """Whether the build compiles this header as the first include of its own source."""
+    source = file.with_suffix(".cpp")
+    if not source.exists():
+        return False
+    first = next(includes(source), None)
+    return first is not None and first[2] == "/".join(file.parts[-2:])
+
+
+def compiles_alone(tree, file):
+    command = [tree.compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", f"-I{tree.root}",
+               f"-I{tree.root / 'src'}", f"-I{tree.root / 'tests'}", str(file), "-w"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode == 0:
+        return None
+    errors = [line for line in run.stderr.split("\n") if "error" in line]
+    return errors[0] if errors else run.stderr.strip()
+
+
+def check_headers_alone(tree):
+    headers = [file for file in tree.with_suffix(".h") if not proven_by_its_source(file)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for file, error in zip(headers, pool.map(lambda f: compiles_alone(tree, f), headers)):
+            if error:
+                yield f"{tree.name(file)}:1: does not compile alone: {error}"

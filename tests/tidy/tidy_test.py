@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every rule finds an offender in a small made-up tree, and nothing in a clean one."""
+
+import argparse
+import pathlib
+import sys
+import tempfile
+import unittest
+
+from tidy import CHECKS
+from tidy_tree import Tree
+
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+CLEAN = {
+    "CMakeLists.txt": "stepcast_layer(core DEPENDS)\n"
+                      "stepcast_layer(sim DEPENDS core)\n"
+                      "stepcast_layer(model DEPENDS core)  # comment with model DEPENDS\n"
+                      "stepcast_program(cli stepcast DEPENDS model)\n",
+    "src/core/length.h": SPDX + "#pragma once\nint length();\n",
+    "src/core/length.cpp": SPDX + '#include "core/length.h"\nint length() { return 1; }\n',
+    "sim/clock.h": SPDX + '#pragma once\n#include "core/length.h"\n',
+    "src/cli/main.cpp": SPDX + '#include <cstdio>\n#include "core/length.h"\n'
+                               'int main() { std::printf("%d", length()); }\n',
+    "docs/page.md": "# A page: the `first`\n[itself](#a-page-the-first) [web](https://a.example)\n"
+                    "`[not](a-link)`\n",
+    "README.md": "[page](docs/page.md#a-page-the-first)\n",
+    "suites/good.json": '{"stepcast_suite": 1, "cases": [{"id": "a", "source": "s", '
+                        '"scenario": {"x": 1}, "measured": {"mfu": 0.4}}]}',
+}
+COMPILER = "c++"
+
+
+def findings(check, changes):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {**CLEAN, **changes}.items():
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return list(CHECKS[check](Tree(folder, COMPILER)))
+
+
+class Rules(unittest.TestCase):
+    def offends(self, check, name, text, words):
+        found = findings(check, {name: text})
+        self.assertEqual(1, len(found), found)
+        self.assertTrue(found[0].startswith(name + ":"), found)
+        self.assertIn(words, found[0])
+
+    def accepts(self, check, name, text):
+        self.assertEqual([], findings(check, {name: text}))
+
+    def test_a_clean_tree_has_no_findings(self):
+        for check in CHECKS:
+            self.assertEqual([], findings(check, {}), check)
+
+    def test_text(self):
+        source = "src/core/a.cpp"
+        self.offends("text", source, SPDX + "// " + "x" * 98 + "\n", "101 columns")
+        self.accepts("text", source, SPDX + "// " + "x" * 97 + "\n")
+        self.offends("text", source, SPDX + "int a;\n" * 600, "601 lines")
+        self.accepts("text", "tests/core/a_test.cpp", SPDX + "int a;\n" * 799)
+        self.offends("text", source, "int a;\n", "SPDX")
+        self.offends("text", source, SPDX + "int a; \n", "blanks")
+        self.offends("text", source, SPDX + "\tint a;\n", "tab")
+        self.offends("text", source, SPDX + "int a;", "newline")
+        self.offends("text", "src/core/a.h", SPDX + "int a;\n", "#pragma once")
+        self.offends("text", source, SPDX + "using namespace std;\n", "using-directive")
+        self.accepts("text", source, SPDX + "// using namespace std;\n")
+
+    def test_long_functions(self):
+        body = "  step();\n"
+        source = "src/core/a.cpp"
+        self.accepts("text", source, SPDX + "void f() {\n" + body * 58 + "}\n")
+        self.offends("text", source, SPDX + "void f() {\n" + body * 59 + "}\n", "61 lines")
+        self.accepts("text", source, SPDX + "namespace a {\n" + body * 99 + "}  // namespace a\n")
+
+    def test_names(self):
+        self.offends("names", "src/core/utils.h", SPDX, "named after")
+        self.offends("names", "src/core/CamelCase.cpp", SPDX, "snake_case")
+        self.offends("names", "tests/core/length.cpp", "TEST(A, B) {}", "_test.cpp")
+
+    def test_output(self):
+        source = "src/core/a.cpp"
+        for code in ('std::cout << 1;', 'printf("a");', 'std::exit(1);', 'exit(1);',
+                     'std::getenv("A");', 'fmt::print("a");', 'std::fprintf(stderr, "a");'):
+            self.offends("output", source, code, "only programs")
+        self.accepts("output", source, '// exit(1)\nauto s = "printf(1)"; on_exit(s); snprintf();')
+
+    def test_directions(self):
+        self.offends("directions", "src/core/a.cpp", '#include "model/model.h"\n', "must not")
+        self.offends("directions", "sim/a.cpp", '#include "model/model.h"\n', "must not")
+        self.offends("directions", "src/model/a.cpp", '#include "length.h"\n', "in no layer")
+        self.offends("directions", "src/extra/a.cpp", "\n", "no layer extra")
+        self.accepts("directions", "src/cli/a.cpp", '#include "core/length.h"\n')
+
+    def test_third_party(self):
+        self.offends("third_party", "src/core/a.h", "#include <nlohmann/json.hpp>\n", ".cpp")
+        self.accepts("third_party", "src/core/a.h", "#include <nlohmann/json_fwd.hpp>\n")
+        self.accepts("third_party", "src/core/a.cpp", "#include <nlohmann/json.hpp>\n")
+
+    def test_headers(self):
+        self.offends("headers", "src/core/a.h", "inline std::string a();\n", "alone")
+        self.accepts("headers", "src/core/a.h", "#include <string>\ninline std::string a();\n")
+
+    def test_links(self):
+        self.offends("links", "docs/a.md", "[a](b.md)\n", "does not exist")
+        self.offends("links", "docs/a.md", "[a](page.md#second)\n", "no such heading")
+        self.accepts("links", "docs/a.md", "```\n[a](b.md)\n```\n")
+
+    def test_commands(self):
+        self.offends("commands", "docs/a.md", "```sh\nscripts/none.sh\n```\n", "no program")
+        self.offends("commands", "docs/a.md", "```sh\nctest --preset none\n```\n", "no preset")
+        self.offends("commands", "docs/a.md", "```console\n$ stepcast none\n```\n", "no none")
+        self.accepts("commands", "docs/a.md", "```sh\nstepcast main\n```\nscripts/none.sh\n")
+
+    def test_data(self):
+        self.offends("data", "models/a.json", '{"a": 1, "a": 2}', "twice")
+        self.offends("data", "models/a.json", '{"a": NaN}', "not JSON")
+        self.offends("data", "models/a.json", '{"a": 1,}', "line 1")
+        self.offends("data", "suites/a.json", '{"cases": []}', "stepcast_suite")
+        self.offends("data", "suites/a.json", '{"stepcast_suite": 1, "cases": [{"id": "a", '
+                     '"scenario": {"x": 1}, "measured": {"mfu": 1}}]}', "no source")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compiler", default="c++")
+    COMPILER = parser.parse_args().compiler
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines, lengths, licences, file names, and who may print."""
+
+import re
+
+from tidy_tree import SCRIPTS, SOURCES
+
+MAX_COLUMNS = 100
+MAX_LINES = 600
+MAX_TEST_LINES = 800
+MAX_FUNCTION_LINES = 60
+BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "manager", "impl", "misc"}
+
+# Programs and tests print; the library does not. A failed assertion has nobody else to tell.
+MAY_PRINT = ("src/cli/", "calibrate/tools/", "tests/", "bench/", "src/core/assert.cpp")
+PRINTING = re.compile(
+    r"\bstd::(cout|cerr|clog)\b"
+    r"|(?<![\w:])(::|std::)?"
+    r"(v?f?printf|f?puts|f?putc|putchar|_?exit|quick_exit|getenv|system)\s*\("
+    r"|\bfmt::print(ln)?\s*\(")
+FORBIDDEN = [
+    (re.compile(r"\busing\s+namespace\s+(std|boost|Eigen|nlohmann)\b"), "using-directive"),
+    (re.compile(r"#\s*include\s*<bits/"), "header of one compiler"),
+    (re.compile(r"#\s*include\s*<iostream>"), "<iostream>: fmt prints, and only in programs"),
+    (re.compile(r"\bstd::(rand|srand)\b"), "unseeded random numbers"),
+]
+
+
+def without_comments_and_text(line):
+    """A line of C++ without string contents and // comments."""
+    line = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+    return line.split("//")[0]
+
+
+def functions(lines):
+    """First and last line number of every function body that starts in column 1."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line[:1] not in ("", " ", "}", "#", "/") and line.rstrip().endswith(("{", "(", ",")):
+            start = number
+        if line.startswith("}"):
+            if start is not None and line.rstrip() == "}":
+                yield start, number
+            start = None
+
+
+def check(tree):
+    for file in tree.with_suffix(*SOURCES, *SCRIPTS):
+        name = tree.name(file)
+        text = file.read_text()
+        lines = text.split("\n")
+        limit = MAX_TEST_LINES if name.startswith("tests/") else MAX_LINES
+        if len(lines) - 1 > limit:
+            yield f"{name}:1: {len(lines) - 1} lines, more than {limit}"
+        if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:2]):
+            yield f"{name}:1: no SPDX line"
+        if not text.endswith("\n"):
+            yield f"{name}:{len(lines)}: no newline at the end"
+        if file.suffix == ".h" and "#pragma once" not in text:
+            yield f"{name}:1: no #pragma once"
+        if file.suffix == ".cpp":
+            for first, last in functions(lines):
+                if last - first + 1 > MAX_FUNCTION_LINES:
+                    yield (f"{name}:{first}: a function of {last - first + 1} lines, more than "
+                           f"{MAX_FUNCTION_LINES}")
+        for number, line in enumerate(lines, 1):
+            if len(line) > MAX_COLUMNS:
+                yield f"{name}:{number}: {len(line)} columns, more than {MAX_COLUMNS}"
+            if "\t" in line:
+                yield f"{name}:{number}: a tab"
+            if line != line.rstrip():
+                yield f"{name}:{number}: blanks at the end"
+            if file.suffix in SOURCES:
+                code = without_comments_and_text(line)
+                for pattern, why in FORBIDDEN:
+                    if pattern.search(code):
+                        yield f"{name}:{number}: {why}"
+
+
+def check_names(tree):
+    for file in tree.with_suffix(*SOURCES, *SCRIPTS):
+        name = tree.name(file)
+        if file.stem in BANNED_STEMS:
+            yield f"{name}:1: a file is named after what is in it"
+        if not re.fullmatch(r"[a-z0-9_]+(-[a-z0-9]+)*", file.stem):
+            yield f"{name}:1: file names are snake_case"
+        if name.startswith("tests/") and file.suffix == ".cpp" and "TEST" in file.read_text():
+            if not file.stem.endswith("_test"):
+                yield f"{name}:1: a file with tests ends in _test.cpp"
+
+
+def check_output(tree):
+    for file in tree.sources():
+        name = tree.name(file)
+        if name.startswith(MAY_PRINT):
+            continue
+        for number, line in enumerate(file.read_text().split("\n"), 1):
+            found = PRINTING.search(without_comments_and_text(line))
+            if found:
+                yield f"{name}:{number}: only programs print, exit or read the environment"
