@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/cluster.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cluster/cluster_fields.h"
+#include "cluster/data_folder.h"
+#include "cluster/irregular_cluster.h"
+
+namespace stepcast {
+namespace {
+
+DataFolder clusters_in(const std::string& topologies_folder) {
+  return {topologies_folder + "/clusters", "cluster"};
+}
+
+// A description and, when it is irregular, its graph.
+struct Description {
+  Cluster cluster;
+  bool irregular = false;
+};
+
+// A description that stands on no base: a file of topologies/clusters, or written in the scenario.
+Description read_whole(ObjectReader& reader, const std::string& topologies_folder) {
+  Description out;
+  reader.ignore("stepcast_cluster");
+  if (reader.has("vertices")) {
+    out.cluster = read_irregular_cluster(reader, topologies_folder);
+    out.irregular = true;
+    return out;
+  }
+  ClusterSpec& spec = out.cluster.spec;
+  spec.name = "inline";
+  read_identity_fields(reader, topologies_folder, spec);
+  read_shape_fields(reader, spec);
+  read_size_fields(reader, spec);
+  if (spec.title.empty()) spec.title = spec.name;
+  if (spec.nics_per_node == 0 && spec.network.empty()) spec.network = "none";
+  if (reader.has("accelerator")) {
+    require_shape_fields(reader, spec);
+    check_shape(reader, spec);
+  } else {
+    reader.fail("base", ErrorCode::kMissingKey, "is required and missing",
+                "the name of a cluster; one without a base starts with its accelerator");
+  }
+  reader.finish();
+  return out;
+}
+
+Result<Description> load_base(const std::string& name, const std::string& topologies_folder) {
+  auto document = clusters_in(topologies_folder).open(name);
+  if (!document) return failure(document.error());
+  ObjectReader reader((*document)->root());
+  Description description = read_whole(reader, topologies_folder);
+  reader.required("name");
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return description;
+}
+
+// {"base": ..., overrides}.
+Description read_based(ObjectReader& reader, const std::string& topologies_folder,
+                       JsonDocument& document) {
+  const auto base = reader.text("base");
+  if (!base) return {};
+  if (*base == "local") {
+    reader.fail("base", ErrorCode::kNotSupported,
+                "'local' (this machine as a cluster) is not modelled yet",
+                "name a cluster: " + one_of(clusters_in(topologies_folder).names()));
+    return {};
+  }
+  Result<Description> loaded = load_base(*base, topologies_folder);
+  if (!loaded) {
+    for (Error error : loaded.error()) {
+      if (error.file.empty()) error.path = "base";
+      document.add(std::move(error));
+    }
+    return {};
+  }
+  ClusterSpec& spec = loaded->cluster.spec;
+  if (loaded->irregular) {
+    reader.finish();  // an irregular graph has nothing to override
+    return std::move(*loaded);
+  }
+  read_identity_fields(reader, topologies_folder, spec);
+  read_shape_fields(reader, spec);
+  read_size_fields(reader, spec);
+  check_shape(reader, spec);
+  reader.finish();
+  return std::move(*loaded);
+}
+
+// "dgx-h100" or "dgx-h100x8" as the object it stands for.
+nlohmann::json expand_name(const std::string& text, const std::string& topologies_folder) {
+  const std::size_t x = text.rfind('x');
+  if (clusters_in(topologies_folder).has(text) || x == std::string::npos || x == 0) {
+    return {{"base", text}};
+  }
+  std::int64_t nodes = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data() + x + 1, end, nodes);
+  if (rest != end || x + 1 == text.size()) return {{"base", text}};
+  if (status != std::errc()) nodes = ObjectReader::kMaxCount;  // refused as too many
+  return {{"base", text.substr(0, x)}, {"nodes", nodes}};
+}
+
+// An error of the copy that was read, at its place in the scenario. Those of a base file keep their
+// own place in the message.
+void report(const JsonValue& value, const Error& error) {
+  if (!error.file.empty() && error.file != value.file()) {
+    const std::string message = to_string(error);
+    if (value.is_object()) {
+      ObjectReader(value).fail("base", error.code, message);
+    } else {
+      value.fail(error.code, message);
+    }
+  } else if (value.is_object() && !error.path.empty()) {
+    ObjectReader(value).fail(error.path, error.code, error.message, error.hint);
+  } else {
+    value.fail(error.code, error.message, error.hint);
+  }
+}
+
+}  // namespace
+
+Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder) {
+  if (!value.is_object() && !value.is_text()) {
+    value.fail(ErrorCode::kWrongType, value.dump() + " is not a cluster",
+               "a name like \"dgx-h100x8\" or an object");
+    return {};
+  }
+  // Read from a copy: whether the graph can be built depends on this value's own errors alone.
+  const auto document = JsonDocument::from(
+      value.is_text() ? expand_name(*value.text(), topologies_folder) : value.raw(), value.file());
+  ObjectReader reader(document->root());
+  Description description = reader.has("base") ? read_based(reader, topologies_folder, *document)
+                                               : read_whole(reader, topologies_folder);
+  for (const Error& error : document->errors()) report(value, error);
+  if (document->ok() && !description.irregular) {
+    description.cluster.topology = build_topology(description.cluster.spec);
+  }
+  return std::move(description.cluster);
+}
+
+Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_folder) {
+  std::vector<ClusterSpec> out;
+  Errors errors;
+  for (const std::string& name : clusters_in(topologies_folder).names()) {
+    Result<Description> description = load_base(name, topologies_folder);
+    if (description) {
+      out.push_back(std::move(description->cluster.spec));
+    } else {
+      errors.insert(errors.end(), description.error().begin(), description.error().end());
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+}  // namespace stepcast

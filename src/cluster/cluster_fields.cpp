@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/cluster_fields.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <optional>
+
+#include "cluster/data_folder.h"
+
+namespace stepcast {
+namespace {
+
+const std::vector<std::string>& scale_up_names() {
+  static const std::vector<std::string> names = {"nvswitch", "nvlink_mesh", "pcie"};
+  return names;
+}
+
+const std::vector<std::string>& cpu_names() {
+  static const std::vector<std::string> names = {"intel", "amd", "nvidia", "other"};
+  return names;
+}
+
+constexpr std::int64_t kMaxPerNode = 1024;
+
+template <class T>
+void set(T& field, const std::optional<T>& value) {
+  if (value) field = *value;
+}
+
+void set_rate(ObjectReader& reader, std::string_view key, BytesPerSecond& field) {
+  const auto rate = reader.rate(key);
+  if (!rate) return;
+  if (!(rate->value() > 0)) {
+    reader.fail(key, ErrorCode::kBadValue, "a bandwidth of 0", "more than 0");
+    return;
+  }
+  field = *rate;
+}
+
+void read_accelerator_field(ObjectReader& reader, const std::string& topologies_folder,
+                            Accelerator& accelerator) {
+  const auto value = reader.value("accelerator");
+  if (!value) return;
+  if (value->is_object()) {
+    accelerator = read_accelerator(*value);
+    return;
+  }
+  const auto name = value->text();
+  if (!name) return;
+  Result<Accelerator> found = find_accelerator(*name, topologies_folder);
+  if (found) {
+    accelerator = std::move(*found);
+    return;
+  }
+  for (const Error& error : found.error()) {
+    if (error.file.empty()) {
+      value->fail(error.code, error.message, error.hint);
+    } else {
+      value->fail(error.code, to_string(error));
+    }
+  }
+}
+
+}  // namespace
+
+const char* name_of(ScaleUp scale_up) {
+  return scale_up_names()[static_cast<std::size_t>(scale_up)].c_str();
+}
+
+const char* name_of(CpuVendor cpu) { return cpu_names()[static_cast<std::size_t>(cpu)].c_str(); }
+
+const std::vector<std::string>& network_names() {
+  static const std::vector<std::string> names = {"infiniband", "roce",      "efa",
+                                                 "tcp",        "slingshot", "none"};
+  return names;
+}
+
+void read_identity_fields(ObjectReader& reader, const std::string& topologies_folder,
+                          ClusterSpec& spec) {
+  set(spec.name, reader.text("name"));
+  set(spec.title, reader.text("title"));
+  read_accelerator_field(reader, topologies_folder, spec.accelerator);
+  if (const auto cpu = reader.choice("cpu", cpu_names())) spec.cpu = static_cast<CpuVendor>(*cpu);
+  if (const auto network = reader.choice("network", network_names())) {
+    spec.network = network_names()[*network];
+  }
+  set(spec.nvls, reader.boolean("nvls"));
+  set(spec.nvlink_domain_nodes, reader.integer("nvlink_domain_nodes", 1, kMaxGpus));
+  if (reader.has("sources")) spec.sources = read_texts(reader, "sources");
+  set(spec.notes, reader.text("notes"));
+}
+
+void read_shape_fields(ObjectReader& reader, ClusterSpec& spec) {
+  set(spec.gpus_per_node, reader.integer("gpus_per_node", 1, kMaxPerNode));
+  if (const auto kind = reader.choice("scale_up", scale_up_names())) {
+    spec.scale_up = static_cast<ScaleUp>(*kind);
+  }
+  set_rate(reader, "scale_up_bandwidth", spec.scale_up_bandwidth);
+  set(spec.scale_up_latency, reader.seconds("scale_up_latency"));
+  set_rate(reader, "pcie", spec.pcie_bandwidth);
+
+  set(spec.nics_per_node, reader.integer("nics_per_node", 0, kMaxPerNode));
+  set_rate(reader, "nic", spec.nic_bandwidth);
+  set(spec.network_latency, reader.seconds("network_latency"));
+  set(spec.switch_latency, reader.seconds("switch_latency"));
+  set(spec.rail_optimised, reader.boolean("rail_optimised"));
+  set(spec.nodes_per_leaf_group, reader.integer("nodes_per_leaf_group", 1, kMaxGpus));
+  set(spec.oversubscription, reader.number("oversubscription", 0.01, 1000));
+  set(spec.pod_nodes, reader.integer("pod_nodes", 0, kMaxGpus));
+  set(spec.pod_oversubscription, reader.number("pod_oversubscription", 0.01, 1000));
+}
+
+void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
+  const auto nodes = reader.integer("nodes", 1);
+  const auto gpus = reader.integer("gpus", 1);
+  if (nodes) spec.nodes = *nodes;
+  spec.gpus = spec.nodes * spec.gpus_per_node;
+  if (gpus) {
+    const std::int64_t needed = (*gpus + spec.gpus_per_node - 1) / spec.gpus_per_node;
+    if (nodes && *nodes != needed) {
+      reader.fail("gpus", ErrorCode::kIllegal,
+                  fmt::format("{} GPUs are {} nodes of {}, and nodes says {}", *gpus, needed,
+                              spec.gpus_per_node, *nodes),
+                  "give one of the two");
+    }
+    spec.nodes = needed;
+    spec.gpus = *gpus;
+  }
+  if (spec.gpus > kMaxGpus) {
+    reader.fail(gpus ? "gpus" : "nodes", ErrorCode::kBadValue,
+                fmt::format("{} GPUs are more than this program takes", spec.gpus),
+                fmt::format("at most {} GPUs", kMaxGpus));
+    spec.nodes = 1;
+    spec.gpus = spec.gpus_per_node;
+  }
+}
+
+void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec) {
+  for (const char* key : {"accelerator", "gpus_per_node", "scale_up", "scale_up_bandwidth", "pcie",
+                          "nics_per_node"}) {
+    reader.required(key);
+  }
+  if (spec.nics_per_node == 0) return;
+  for (const char* key : {"nic", "network", "network_latency"}) reader.required(key);
+}
+
+void check_shape(ObjectReader& reader, const ClusterSpec& spec) {
+  const auto fail = [&](const char* key, std::string message, const char* hint) {
+    reader.fail(key, ErrorCode::kIllegal, std::move(message), hint);
+  };
+  if (spec.nics_per_node == 0 && spec.nodes > spec.nvlink_domain_nodes) {
+    fail("nics_per_node", fmt::format("{} nodes without a NIC cannot reach each other", spec.nodes),
+         "give nics_per_node and nic, or use one node");
+  }
+  if (spec.nics_per_node > 0 && !(spec.nic_bandwidth.value() > 0)) {
+    fail("nic", fmt::format("{} NICs per node without a bandwidth", spec.nics_per_node),
+         "write it like \"200 Gb/s\"");
+  }
+  if (spec.scale_up != ScaleUp::kNvSwitch && spec.nvlink_domain_nodes > 1) {
+    fail("nvlink_domain_nodes",
+         fmt::format("an NVLink domain of {} nodes and scale_up {}", spec.nvlink_domain_nodes,
+                     name_of(spec.scale_up)),
+         "a domain of several nodes needs scale_up nvswitch");
+  }
+  if (spec.scale_up != ScaleUp::kNvSwitch && spec.nvls) {
+    fail("nvls", fmt::format("NVLS and scale_up {}", name_of(spec.scale_up)),
+         "reduction in the switch needs scale_up nvswitch");
+  }
+  if (spec.pod_nodes % spec.nodes_per_leaf_group != 0) {
+    fail("pod_nodes",
+         fmt::format("a pod of {} nodes does not hold whole leaf groups of {}", spec.pod_nodes,
+                     spec.nodes_per_leaf_group),
+         "a multiple of nodes_per_leaf_group, or 0 for one pod");
+  }
+}
+
+}  // namespace stepcast

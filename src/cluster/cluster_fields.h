@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of docs/formats/cluster.md, read over a ClusterSpec: what a file leaves out keeps the
+// value it had, so a scenario's overrides are read by the same functions as the base they change.
+#pragma once
+
+#include <string>
+
+#include "cluster/cluster.h"
+#include "core/json.h"
+
+namespace stepcast {
+
+// What a regular and an irregular cluster have in common: names, accelerator, software-visible
+// facts.
+void read_identity_fields(ObjectReader& reader, const std::string& topologies_folder,
+                          ClusterSpec& spec);
+
+// The shape of a regular cluster: node, NICs, fabric.
+void read_shape_fields(ObjectReader& reader, ClusterSpec& spec);
+
+// "nodes" and "gpus"; afterwards both agree and lie within kMaxGpus, or an error is reported.
+void read_size_fields(ObjectReader& reader, ClusterSpec& spec);
+
+// The keys without which a description that stands on no base is not a cluster.
+void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec);
+
+// Values that are fine alone and contradict each other.
+void check_shape(ObjectReader& reader, const ClusterSpec& spec);
+
+}  // namespace stepcast

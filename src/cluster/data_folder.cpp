@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/data_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace stepcast {
+namespace {
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
+constexpr std::int64_t kFormat = 1;
+
+}  // namespace
+
+std::vector<std::string> DataFolder::names() const {
+  std::vector<std::string> out;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
+    if (entry.path().extension() == ".json") out.push_back(entry.path().stem().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool DataFolder::has(const std::string& name) const {
+  std::error_code none;
+  return !name.empty() && !is_path(name) &&
+         std::filesystem::is_regular_file(fmt::format("{}/{}.json", folder_, name), none);
+}
+
+Result<std::unique_ptr<JsonDocument>> DataFolder::open(const std::string& name) const {
+  const bool path = is_path(name);
+  if (!path && !has(name)) {
+    const std::vector<std::string> known = names();
+    std::string hint = did_you_mean(name, known);
+    if (hint.empty()) hint = known.empty() ? folder_ + " is empty" : "one of " + one_of(known);
+    return failure({ErrorCode::kNotFound, fmt::format("there is no {} '{}'", kind_, name), "", "",
+                    std::move(hint)});
+  }
+  auto document = JsonDocument::load(path ? name : fmt::format("{}/{}.json", folder_, name));
+  if (!document) return document;
+  ObjectReader reader((*document)->root());
+  const std::string key = "stepcast_" + kind_;
+  if (const auto format = reader.required(key)) {
+    const auto number = format->integer();
+    if (number && *number != kFormat) {
+      format->fail(ErrorCode::kFormat, fmt::format("format {} is not known", *number),
+                   fmt::format("this program reads format {}", kFormat));
+    }
+  }
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return document;
+}
+
+std::vector<std::string> read_texts(ObjectReader& reader, std::string_view key) {
+  std::vector<std::string> out;
+  const auto list = reader.value(key);
+  if (!list) return out;
+  for (const JsonValue& item : list->items()) {
+    if (auto text = item.text()) out.push_back(std::move(*text));
+  }
+  return out;
+}
+
+}  // namespace stepcast

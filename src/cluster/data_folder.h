@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder of JSON files that are known by their stems: topologies/clusters,
+// topologies/accelerators.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+class DataFolder {
+ public:
+  // `kind` names what the files hold: "cluster" reads files that say "stepcast_cluster": 1.
+  DataFolder(std::string folder, std::string kind)
+      : folder_(std::move(folder)), kind_(std::move(kind)) {}
+
+  std::vector<std::string> names() const;  // sorted
+  bool has(const std::string& name) const;
+
+  // By stem, or by path (it has a '/' or ends in .json). The error names the nearest stem.
+  Result<std::unique_ptr<JsonDocument>> open(const std::string& name) const;
+
+ private:
+  std::string folder_;
+  std::string kind_;
+};
+
+std::vector<std::string> read_texts(ObjectReader& reader, std::string_view key);  // a list of text
+
+}  // namespace stepcast

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/irregular_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "cluster/cluster_fields.h"
+
+namespace stepcast {
+namespace {
+
+const std::vector<std::string>& vertex_kinds() {
+  static const std::vector<std::string> names = {"gpu", "nvswitch", "pcie",  "host",
+                                                 "nic", "leaf",     "spine", "core"};
+  return names;
+}
+
+bool in_fabric(VertexKind kind) {
+  return kind == VertexKind::kLeaf || kind == VertexKind::kSpine || kind == VertexKind::kCore;
+}
+
+// What joins two vertices; nothing when no cable does.
+std::optional<LinkKind> link_kind(VertexKind a, VertexKind b) {
+  if (in_fabric(b)) std::swap(a, b);
+  if (in_fabric(a)) {
+    if (in_fabric(b)) return LinkKind::kFabric;
+    if (b == VertexKind::kNic) return LinkKind::kNic;
+    return std::nullopt;
+  }
+  if (a == VertexKind::kNic && b == VertexKind::kNic) return LinkKind::kNic;
+  if (b == VertexKind::kNvSwitch) std::swap(a, b);
+  if (a == VertexKind::kNvSwitch) {
+    const bool nvlink = b == VertexKind::kGpu || b == VertexKind::kNvSwitch;
+    return nvlink ? std::optional(LinkKind::kNvlink) : std::nullopt;
+  }
+  if (a == VertexKind::kGpu && b == VertexKind::kGpu) return LinkKind::kNvlink;
+  if (a == VertexKind::kHost || b == VertexKind::kHost) return LinkKind::kHostBus;
+  return LinkKind::kPcie;
+}
+
+struct NamedVertex {
+  Vertex vertex;
+  std::string name;
+};
+
+class Reader {
+ public:
+  Reader(ObjectReader& reader, const std::string& topologies_folder)
+      : reader_(reader), folder_(topologies_folder) {}
+
+  Cluster read() {
+    ClusterSpec& spec = cluster_.spec;
+    spec.name = "irregular";
+    read_identity_fields(reader_, folder_, spec);
+    reader_.required("accelerator");
+    if (spec.title.empty()) spec.title = spec.name;
+    read_vertices();
+    read_links();
+    reader_.finish();
+    if (failed_) return std::move(cluster_);
+    check_nodes();
+    for (const Error& error : cluster_.topology.check()) {
+      fail("links", error.code, error.message, error.hint);
+    }
+    if (!failed_) derive();
+    return std::move(cluster_);
+  }
+
+ private:
+  void fail(std::string_view key, ErrorCode code, std::string message, std::string hint = "") {
+    failed_ = true;
+    reader_.fail(key, code, std::move(message), std::move(hint));
+  }
+
+  void fail(const ObjectReader& item, ErrorCode code, std::string message, std::string hint = "") {
+    failed_ = true;
+    item.self().fail(code, std::move(message), std::move(hint));
+  }
+
+  void read_vertices() {
+    const auto list = reader_.required("vertices");
+    if (!list) {
+      failed_ = true;
+      return;
+    }
+    std::vector<NamedVertex> found;
+    for (const JsonValue& item : list->items()) {
+      ObjectReader reader(item);
+      if (auto vertex = read_vertex(reader)) found.push_back(std::move(*vertex));
+      reader.finish();
+    }
+    // Devices are numbered node by node, whatever the order in the file.
+    std::stable_sort(found.begin(), found.end(), [](const NamedVertex& a, const NamedVertex& b) {
+      return static_cast<std::uint32_t>(a.vertex.node) < static_cast<std::uint32_t>(b.vertex.node);
+    });
+    std::map<std::pair<std::int32_t, VertexKind>, std::int32_t> count;
+    for (NamedVertex& named : found) {
+      named.vertex.index = count[{named.vertex.node, named.vertex.kind}]++;
+      ids_.emplace(named.name, cluster_.topology.add_vertex(named.vertex, named.name));
+    }
+    const std::size_t gpus = cluster_.topology.gpus().size();
+    if (gpus == 0) fail("vertices", ErrorCode::kIllegal, "there is no GPU", "\"kind\": \"gpu\"");
+    if (gpus > static_cast<std::size_t>(kMaxGpus)) {
+      fail("vertices", ErrorCode::kBadValue,
+           fmt::format("{} GPUs are more than this program takes", gpus),
+           fmt::format("at most {} GPUs", kMaxGpus));
+    }
+  }
+
+  std::optional<NamedVertex> read_vertex(ObjectReader& reader) {
+    NamedVertex out;
+    out.name = reader.required_text("name");
+    const auto kind =
+        reader.required("kind") ? reader.choice("kind", vertex_kinds()) : std::nullopt;
+    const auto node = reader.integer("node", 0, kMaxGpus);
+    if (out.name.empty() || !kind) {
+      failed_ = true;
+      return std::nullopt;
+    }
+    out.vertex.kind = static_cast<VertexKind>(*kind);
+    if (!names_.emplace(out.name, 0).second) {
+      fail(reader, ErrorCode::kIllegal, fmt::format("the name '{}' stands twice", out.name));
+      return std::nullopt;
+    }
+    if (in_fabric(out.vertex.kind) && node) {
+      fail(reader, ErrorCode::kIllegal,
+           fmt::format("'{}' is a switch of the fabric and stands in no node", out.name),
+           "leave out node");
+    }
+    const bool needs_node = !in_fabric(out.vertex.kind) && out.vertex.kind != VertexKind::kNvSwitch;
+    if (needs_node && !node) {
+      fail(reader, ErrorCode::kMissingKey, fmt::format("'{}' has no node", out.name),
+           "\"node\": 0 for the first");
+    }
+    out.vertex.node = static_cast<std::int32_t>(node.value_or(-1));
+    return out;
+  }
+
+  void read_links() {
+    const auto list = reader_.value("links");
+    if (!list) return;
+    for (const JsonValue& item : list->items()) {
+      ObjectReader reader(item);
+      read_link(reader);
+      reader.finish();
+    }
+  }
+
+  void read_link(ObjectReader& reader) {
+    Link link;
+    const auto capacity = reader.required("capacity") ? reader.rate("capacity") : std::nullopt;
+    link.capacity = capacity.value_or(BytesPerSecond());
+    link.latency = reader.seconds("latency").value_or(Seconds());
+    const bool cable = reader.has("between");
+    if (cable) {
+      const std::vector<JsonValue> ends = reader.value("between")->items();
+      if (ends.size() == 2) {
+        link.from = vertex_of(ends[0]);
+        link.to = vertex_of(ends[1]);
+      } else {
+        fail(reader, ErrorCode::kBadValue, fmt::format("between has {} ends", ends.size()),
+             "two names");
+      }
+    } else {
+      const auto from = reader.required("from");
+      const auto to = reader.required("to");
+      if (from) link.from = vertex_of(*from);
+      if (to) link.to = vertex_of(*to);
+    }
+    if (!link.from.valid() || !link.to.valid() || !capacity) {
+      failed_ = true;
+      return;
+    }
+    if (!place(reader, link)) return;
+    if (cable) {
+      cluster_.topology.add_cable(link);
+    } else {
+      cluster_.topology.add_link(link);
+    }
+  }
+
+  // Finds the kind of the link; false when there is no such cable.
+  bool place(const ObjectReader& reader, Link& link) {
+    const Topology& graph = cluster_.topology;
+    const Vertex& a = graph.vertices()[link.from.index()];
+    const Vertex& b = graph.vertices()[link.to.index()];
+    const auto kind = link_kind(a.kind, b.kind);
+    const std::string ends =
+        fmt::format("'{}' and '{}'", graph.name(link.from), graph.name(link.to));
+    if (!kind) {
+      fail(reader, ErrorCode::kIllegal,
+           fmt::format("no cable joins {}: {} and {}", ends, name_of(a.kind), name_of(b.kind)),
+           "the fabric is reached over a nic, an nvswitch over a gpu");
+      return false;
+    }
+    link.kind = *kind;
+    const bool in_nodes = a.node >= 0 && b.node >= 0;
+    if ((*kind == LinkKind::kPcie || *kind == LinkKind::kHostBus) && a.node != b.node) {
+      fail(reader, ErrorCode::kIllegal, fmt::format("{} stand in different nodes", ends),
+           "PCIe stays inside a node");
+      return false;
+    }
+    const std::int64_t span = cluster_.spec.nvlink_domain_nodes;
+    if (*kind == LinkKind::kNvlink && in_nodes && a.node / span != b.node / span) {
+      fail(reader, ErrorCode::kIllegal,
+           fmt::format("{} are joined by NVLink and stand in different NVLink domains", ends),
+           "give nvlink_domain_nodes");
+      return false;
+    }
+    return true;
+  }
+
+  VertexId vertex_of(const JsonValue& value) {
+    const auto name = value.text();
+    if (!name) return {};
+    if (const auto found = ids_.find(*name); found != ids_.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [other, unused] : ids_) known.push_back(other);
+    failed_ = true;
+    value.fail(ErrorCode::kNotFound, fmt::format("there is no vertex '{}'", *name),
+               did_you_mean(*name, known));
+    return {};
+  }
+
+  void check_nodes() {
+    const Topology& graph = cluster_.topology;
+    std::int32_t expected = 0;
+    for (const VertexId gpu : graph.gpus()) {
+      const std::int32_t node = graph.vertices()[gpu.index()].node;
+      if (node > expected) break;
+      expected = node + 1;
+    }
+    for (const Vertex& vertex : graph.vertices()) {
+      if (vertex.node < expected) continue;
+      fail("vertices", ErrorCode::kIllegal, fmt::format("node {} has no GPU", expected),
+           "nodes are numbered from 0 without gaps");
+      return;
+    }
+  }
+
+  BytesPerSecond sum_out(VertexId vertex, LinkKind kind) const {
+    BytesPerSecond sum;
+    for (const LinkId id : cluster_.topology.out_links(vertex)) {
+      const Link& link = cluster_.topology.links()[id.index()];
+      if (link.kind == kind) sum += link.capacity;
+    }
+    return sum;
+  }
+
+  // The slowest member stands for its kind: a collective waits for it.
+  BytesPerSecond slowest(VertexKind of, LinkKind kind) const {
+    BytesPerSecond least(std::numeric_limits<double>::infinity());
+    for (std::size_t i = 0; i < cluster_.topology.vertices().size(); ++i) {
+      if (cluster_.topology.vertices()[i].kind != of) continue;
+      least = std::min(least, sum_out(VertexId(i), kind));
+    }
+    return least.value() < std::numeric_limits<double>::infinity() ? least : BytesPerSecond();
+  }
+
+  void derive() {
+    ClusterSpec& spec = cluster_.spec;
+    const Topology& graph = cluster_.topology;
+    std::map<std::pair<std::int32_t, VertexKind>, std::int64_t> count;
+    bool switched = false;
+    bool nvlink = false;
+    for (const Vertex& vertex : graph.vertices()) {
+      ++count[{vertex.node, vertex.kind}];
+      switched |= vertex.kind == VertexKind::kNvSwitch;
+    }
+    for (const Link& link : graph.links()) nvlink |= link.kind == LinkKind::kNvlink;
+    spec.gpus_per_node = spec.nics_per_node = 0;
+    for (const auto& [key, n] : count) {
+      if (key.second == VertexKind::kGpu) spec.gpus_per_node = std::max(spec.gpus_per_node, n);
+      if (key.second == VertexKind::kNic) spec.nics_per_node = std::max(spec.nics_per_node, n);
+    }
+    spec.gpus = static_cast<std::int64_t>(graph.gpus().size());
+    spec.nodes = cluster_.node_of(DeviceId(graph.gpus().size() - 1)) + 1;
+    spec.nodes_per_leaf_group = spec.nodes;
+    spec.rail_optimised = false;
+    spec.scale_up = switched ? ScaleUp::kNvSwitch : nvlink ? ScaleUp::kNvlinkMesh : ScaleUp::kPcie;
+    spec.pcie_bandwidth = slowest(VertexKind::kGpu, LinkKind::kPcie);
+    spec.scale_up_bandwidth =
+        nvlink ? slowest(VertexKind::kGpu, LinkKind::kNvlink) : spec.pcie_bandwidth;
+    spec.nic_bandwidth = slowest(VertexKind::kNic, LinkKind::kNic);
+    for (std::size_t i = 1; i < graph.gpus().size(); ++i) {
+      const bool inside = cluster_.domain_of(DeviceId(i)) == cluster_.domain_of(DeviceId(0));
+      const Seconds latency = graph.latency(DeviceId(0), DeviceId(i));
+      Seconds& longest = inside ? spec.scale_up_latency : spec.network_latency;
+      longest = std::max(longest, latency);
+    }
+  }
+
+  ObjectReader& reader_;
+  const std::string& folder_;
+  Cluster cluster_;
+  std::map<std::string, int> names_;
+  std::map<std::string, VertexId> ids_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+Cluster read_irregular_cluster(ObjectReader& reader, const std::string& topologies_folder) {
+  return Reader(reader, topologies_folder).read();
+}
+
+}  // namespace stepcast
