@@ -19,19 +19,29 @@ struct Interval {
 };
 
 struct Replay {
-  std::vector<Interval> tasks;      // by TaskId
+  std::vector<Interval> tasks;  // by TaskId
   Time end;
-  std::uint64_t events = 0;         // starts and completions processed
+  std::uint64_t events = 0;  // starts and completions processed
 };
 
-// Runs to the end. A workload that cannot finish (a cycle over streams, dependencies and issuers)
-// gives an error that names the tasks of one cycle; `describe` turns a task into words for it.
+// From this moment the task does its work at this rate; 0 once the work is done.
+struct RateChange {
+  Time at;
+  TaskId task;
+  double rate;
+};
+
+// Runs to the end. A workload that cannot finish (a cycle over streams, dependencies and issuers; a
+// resource that is held for ever) gives an error that names the tasks of one cycle; `describe`
+// turns a task into words for it. `rates`, when given, receives the rates of all tasks that use
+// resources, in order of time.
 Result<Replay> replay(const Workload& workload,
                       std::string (*describe)(TaskId, const void*) = nullptr,
-                      const void* context = nullptr);
+                      const void* context = nullptr, std::vector<RateChange>* rates = nullptr);
 
 // The cycle check alone: tasks of one cycle of the graph of stream order, dependencies and issuers
-// with each task contracted to one vertex; empty when the workload is sound.
+// with each task contracted to one vertex, each one waiting for the one before it, the first for
+// the last; empty when the workload is sound.
 std::vector<TaskId> find_cycle(const Workload& workload);
 
 }  // namespace stepcast::sim

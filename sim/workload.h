@@ -4,13 +4,15 @@
 //
 // A task has one *member* per stream that takes part (one for a kernel, one per rank for a
 // collective, two for a send/receive pair). A member is *posted* when it heads its stream, its
-// dependencies have ended and its issuer has started. The task *starts* when all members are posted,
-// spends `latency` loading nothing, then does `work` at a fluid rate, and ends no earlier than each
-// issuer's start plus the member's `floor`. All its streams advance together at its end. From its own
-// posting to the task's end a member *holds* resources (the SMs of a waiting NCCL kernel).
+// dependencies have ended and its issuer has started. The task *starts* when all members are
+// posted, spends `latency` loading nothing, then does `work` at a fluid rate, and ends no earlier
+// than each issuer's start plus the member's `floor`. All its streams advance together at its end.
+// From its own posting to the task's end a member *holds* resources (the SMs of a waiting NCCL
+// kernel).
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -31,19 +33,21 @@ struct Use {
 
 struct MemberSpec {
   StreamId stream;
-  TaskId issuer;           // invalid: none
-  Duration floor;          // after the issuer's start
+  TaskId issuer;                    // invalid: none
+  Duration floor;                   // after the issuer's start; needs an issuer
   std::span<const Use> holds = {};  // weight = amount of capacity taken away while held
 };
 
 struct TaskSpec {
   std::span<const MemberSpec> members;
   Duration latency;
-  double work = 0;          // in any unit; 0: ends after the latency
-  double rate_bound = 0;    // units of work per second with all resources free; > 0 when work > 0
-  double share = 1;         // weight in max-min fairness (channels of a collective)
+  double work = 0;        // in any unit; 0: ends after the latency
+  double rate_bound = 0;  // units of work per second with all resources free; > 0 when work > 0
+  double share = 1;       // weight in max-min fairness (channels of a collective)
   std::span<const Use> uses = {};  // empty: always runs at rate_bound
 };
+
+struct Graph;
 
 class Workload {
  public:
@@ -53,9 +57,16 @@ class Workload {
   // `after`'s member number `member` is not posted before `before` has ended.
   void depend(TaskId before, TaskId after, std::int32_t member = 0);
 
-  std::size_t tasks() const;
-  std::size_t streams() const;
-  std::size_t resources() const;
+  // Room for a workload whose size is known beforehand.
+  void reserve(std::size_t tasks, std::size_t members, std::size_t dependencies);
+  // Other times for a task of the same shape: a seeded replay changes these alone.
+  void retime(TaskId task, Duration latency, double work);
+  // Prepares the tables that every replay needs, once for many replays; adding anything undoes it.
+  void seal();
+
+  std::size_t tasks() const { return tasks_.size(); }
+  std::size_t streams() const { return stream_members_.size(); }
+  std::size_t resources() const { return capacities_.size(); }
 
   // Implementation: flat arrays that the engine walks (sim/engine.cpp).
   struct Task {
@@ -70,6 +81,7 @@ class Workload {
     std::int32_t task;
     std::int32_t stream;
     std::int32_t issuer;
+    std::int32_t previous;  // the member before it on its stream; -1: it is the first
     std::int64_t floor_ps;
     std::int32_t hold_begin, hold_count;
   };
@@ -80,17 +92,26 @@ class Workload {
   const std::vector<Task>& task_table() const { return tasks_; }
   const std::vector<Member>& member_table() const { return members_; }
   const std::vector<Edge>& edges() const { return edges_; }
-  const std::vector<Use>& uses() const { return uses_; }
+  const std::vector<Use>& uses() const { return uses_; }  // of tasks and, in between, of holds
+  std::span<const Use> uses_of(std::int32_t task) const {
+    const Task& entry = tasks_[static_cast<std::size_t>(task)];
+    return {uses_.data() + entry.use_begin, static_cast<std::size_t>(entry.use_count)};
+  }
   const std::vector<double>& capacities() const { return capacities_; }
   const std::vector<std::vector<std::int32_t>>& stream_members() const { return stream_members_; }
+  const std::shared_ptr<const Graph>& graph() const { return graph_; }  // null unless sealed
 
  private:
+  std::int32_t append_uses(std::span<const Use> uses);
+  std::int32_t append_member(const MemberSpec& spec, std::int32_t task);
+
   std::vector<Task> tasks_;
   std::vector<Member> members_;
   std::vector<Edge> edges_;
   std::vector<Use> uses_;
   std::vector<double> capacities_;
   std::vector<std::vector<std::int32_t>> stream_members_;
+  std::shared_ptr<const Graph> graph_;
 };
 
 }  // namespace stepcast::sim

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/fluid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace stepcast::sim {
+namespace {
+
+// Demand is added up in integer fractions of the capacity, so that the sum is the same whatever the
+// order in which users come and go. Rounded down, n users overstep the capacity by n x 2^-40 at
+// most.
+constexpr double kWhole = 0x1p40;
+constexpr double kMostDemand = 0x1p41;  // more than the whole says nothing more
+
+}  // namespace
+
+Fluid::Fluid(const Workload& workload, const Graph& graph) : workload_(workload), graph_(graph) {
+  if (workload.uses().empty()) return;
+  flows_.resize(workload.tasks());
+  links_.resize(workload.uses().size());
+  shares_.reserve(workload.resources());
+  for (const double capacity : workload.capacities()) {
+    shares_.push_back({.left = capacity, .limit = static_cast<std::int64_t>(kWhole)});
+  }
+}
+
+void Fluid::join(std::int32_t task) {
+  const Workload::Task& entry = workload_.task_table()[at(task)];
+  Flow& flow = flows_[at(task)];
+  flow.remaining = entry.work;
+  flow.rate = 0;
+  joined_.push_back(task);
+  for (std::int32_t u = entry.use_begin; u < entry.use_begin + entry.use_count; ++u) {
+    const Use& use = workload_.uses()[at(u)];
+    Share& share = shares_[use.resource.index()];
+    share.demand += demand_of(entry, use);
+    link(u, share.first_user);
+    mark(use.resource.value);
+  }
+}
+
+void Fluid::leave(std::int32_t task) {
+  const Workload::Task& entry = workload_.task_table()[at(task)];
+  for (std::int32_t u = entry.use_begin; u < entry.use_begin + entry.use_count; ++u) {
+    const Use& use = workload_.uses()[at(u)];
+    Share& share = shares_[use.resource.index()];
+    share.demand -= demand_of(entry, use);
+    unlink(u, share.first_user);
+    mark(use.resource.value);
+  }
+}
+
+void Fluid::hold(const Workload::Member& member) {
+  for (std::int32_t u = member.hold_begin; u < member.hold_begin + member.hold_count; ++u) {
+    const std::int32_t resource = workload_.uses()[at(u)].resource.value;
+    link(u, shares_[at(resource)].first_hold);
+    shares_[at(resource)].holds_changed = true;
+    mark(resource);
+  }
+}
+
+void Fluid::release(const Workload::Member& member) {
+  for (std::int32_t u = member.hold_begin; u < member.hold_begin + member.hold_count; ++u) {
+    const std::int32_t resource = workload_.uses()[at(u)].resource.value;
+    unlink(u, shares_[at(resource)].first_hold);
+    shares_[at(resource)].holds_changed = true;
+    mark(resource);
+  }
+}
+
+std::span<const std::int32_t> Fluid::solve(std::int64_t now_ps) {
+  rerated_.clear();
+  if (changed_.empty()) return rerated_;
+  ++round_;
+  update_tightness();
+  for (const std::int32_t resource : changed_) {
+    Share& share = shares_[at(resource)];
+    share.is_changed = false;
+    if (!share.is_tight && !share.was_tight) continue;
+    reach_users(resource);
+    grow_component();
+    if (!reached_.empty()) solve_component(now_ps);
+  }
+  changed_.clear();
+  for (const std::int32_t task : joined_) {  // whoever no tight resource has reached
+    if (flows_[at(task)].seen == round_) continue;
+    set_rate(task, workload_.task_table()[at(task)].rate_bound, now_ps);
+  }
+  joined_.clear();
+  return rerated_;
+}
+
+double Fluid::remaining_ps(std::int32_t task) const {
+  const Flow& flow = flows_[at(task)];
+  if (flow.rate <= 0) return std::numeric_limits<double>::infinity();
+  return flow.remaining / flow.rate * 1e12;
+}
+
+void Fluid::link(std::int32_t use, std::int32_t& first) {
+  links_[at(use)] = {-1, first};
+  if (first >= 0) links_[at(first)].previous = use;
+  first = use;
+}
+
+void Fluid::unlink(std::int32_t use, std::int32_t& first) {
+  const Link entry = links_[at(use)];
+  if (entry.previous >= 0) {
+    links_[at(entry.previous)].next = entry.next;
+  } else {
+    first = entry.next;
+  }
+  if (entry.next >= 0) links_[at(entry.next)].previous = entry.previous;
+}
+
+void Fluid::mark(std::int32_t resource) {
+  Share& share = shares_[at(resource)];
+  if (share.is_changed) return;
+  share.is_changed = true;
+  changed_.push_back(resource);
+}
+
+std::int64_t Fluid::demand_of(const Workload::Task& task, const Use& use) const {
+  const double fraction =
+      use.weight * task.rate_bound / workload_.capacities()[use.resource.index()];
+  // At least one unit: a resource that is wholly held stops the smallest demand too.
+  return static_cast<std::int64_t>(std::clamp(fraction * kWhole, 1.0, kMostDemand));
+}
+
+void Fluid::update_left(std::int32_t resource) {
+  Share& share = shares_[at(resource)];
+  held_.clear();
+  for (std::int32_t u = share.first_hold; u >= 0; u = links_[at(u)].next) {
+    held_.push_back(workload_.uses()[at(u)].weight);
+  }
+  std::sort(held_.begin(), held_.end());  // a sum that does not depend on who came first
+  const double capacity = workload_.capacities()[at(resource)];
+  double held = 0;
+  for (const double weight : held_) held += weight;
+  share.left = std::max(0.0, capacity - held);
+  share.limit = share.left > 0 ? static_cast<std::int64_t>(share.left / capacity * kWhole) : 0;
+  share.holds_changed = false;
+}
+
+void Fluid::update_tightness() {
+  for (const std::int32_t resource : changed_) {
+    Share& share = shares_[at(resource)];
+    if (share.holds_changed) update_left(resource);
+    share.was_tight = share.is_tight;
+    share.is_tight = share.demand > share.limit;
+  }
+}
+
+void Fluid::reach(std::int32_t task) {
+  Flow& flow = flows_[at(task)];
+  if (flow.seen == round_) return;
+  flow.seen = round_;
+  reached_.push_back(task);
+}
+
+void Fluid::reach_users(std::int32_t resource) {
+  for (std::int32_t u = shares_[at(resource)].first_user; u >= 0; u = links_[at(u)].next) {
+    reach(graph_.use_owner[at(u)]);
+  }
+}
+
+void Fluid::grow_component() {
+  for (std::size_t i = 0; i < reached_.size(); ++i) {
+    for (const Use& use : workload_.uses_of(reached_[i])) {
+      Share& share = shares_[use.resource.index()];
+      if (!share.is_tight || share.seen == round_) continue;
+      share.seen = round_;
+      share.local = static_cast<std::int32_t>(resources_.size());
+      resources_.push_back(use.resource.value);
+      reach_users(use.resource.value);
+    }
+  }
+}
+
+void Fluid::solve_component(std::int64_t now_ps) {
+  solver_.clear();
+  for (const std::int32_t resource : resources_) solver_.add_resource(shares_[at(resource)].left);
+  for (const std::int32_t task : reached_) {
+    const Workload::Task& entry = workload_.task_table()[at(task)];
+    solver_.add_activity(entry.rate_bound, entry.share);
+    for (const Use& use : workload_.uses_of(task)) {
+      const Share& share = shares_[use.resource.index()];
+      if (share.is_tight) solver_.add_use(share.local, use.weight);
+    }
+  }
+  solver_.solve();
+  for (std::size_t i = 0; i < reached_.size(); ++i) {
+    set_rate(reached_[i], solver_.rate(static_cast<std::int32_t>(i)), now_ps);
+  }
+  reached_.clear();
+  resources_.clear();
+}
+
+// The work left is taken up only here, so a rate that stays adds no rounding.
+void Fluid::set_rate(std::int32_t task, double rate, std::int64_t now_ps) {
+  Flow& flow = flows_[at(task)];
+  if (flow.rate == rate) return;
+  const double elapsed_s = static_cast<double>(now_ps - flow.since_ps) * 1e-12;
+  flow.remaining = std::max(0.0, flow.remaining - flow.rate * elapsed_s);
+  flow.since_ps = now_ps;
+  flow.rate = rate;
+  rerated_.push_back(task);
+}
+
+}  // namespace stepcast::sim

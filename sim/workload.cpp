@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/workload.h"
+
+#include <cmath>
+
+#include "core/assert.h"
+#include "sim/graph.h"
+
+namespace stepcast::sim {
+
+ResourceId Workload::add_resource(double capacity) {
+  STEPCAST_ASSERT(capacity >= 0 && std::isfinite(capacity), "a capacity is finite, never negative");
+  graph_.reset();
+  capacities_.push_back(capacity);
+  return ResourceId(capacities_.size() - 1);
+}
+
+StreamId Workload::add_stream() {
+  graph_.reset();
+  stream_members_.emplace_back();
+  return StreamId(stream_members_.size() - 1);
+}
+
+TaskId Workload::add_task(const TaskSpec& spec) {
+  STEPCAST_ASSERT(!spec.members.empty(), "a task has at least one member");
+  STEPCAST_ASSERT(spec.latency.ps >= 0 && spec.work >= 0, "latency and work are never negative");
+  STEPCAST_ASSERT(spec.work == 0 || spec.rate_bound > 0, "work needs a rate");
+  STEPCAST_ASSERT(spec.share > 0, "a share is positive");
+  graph_.reset();
+  const auto id = static_cast<std::int32_t>(tasks_.size());
+  const auto member_begin = static_cast<std::int32_t>(members_.size());
+  for (const MemberSpec& member : spec.members) append_member(member, id);
+  const std::int32_t use_begin = append_uses(spec.uses);
+  tasks_.push_back({spec.latency.ps, spec.work, spec.rate_bound, spec.share, member_begin,
+                    static_cast<std::int32_t>(spec.members.size()), use_begin,
+                    static_cast<std::int32_t>(uses_.size()) - use_begin});
+  return TaskId(id);
+}
+
+void Workload::depend(TaskId before, TaskId after, std::int32_t member) {
+  STEPCAST_ASSERT(before.valid() && before.index() < tasks_.size(), "`before` exists");
+  STEPCAST_ASSERT(after.valid() && after.index() < tasks_.size(), "`after` exists");
+  const Task& task = tasks_[after.index()];
+  STEPCAST_ASSERT(member >= 0 && member < task.member_count, "`after` has this member");
+  graph_.reset();
+  edges_.push_back({before.value, task.member_begin + member});
+}
+
+void Workload::reserve(std::size_t tasks, std::size_t members, std::size_t dependencies) {
+  tasks_.reserve(tasks);
+  members_.reserve(members);
+  edges_.reserve(dependencies);
+}
+
+void Workload::retime(TaskId task, Duration latency, double work) {
+  STEPCAST_ASSERT(task.valid() && task.index() < tasks_.size(), "the task exists");
+  STEPCAST_ASSERT(latency.ps >= 0 && work >= 0, "latency and work are never negative");
+  Task& entry = tasks_[task.index()];
+  STEPCAST_ASSERT(work == 0 || entry.rate_bound > 0, "work needs a rate");
+  entry.latency_ps = latency.ps;
+  entry.work = work;
+}
+
+void Workload::seal() {
+  if (!graph_) graph_ = std::make_shared<const Graph>(make_graph(*this));
+}
+
+std::int32_t Workload::append_uses(std::span<const Use> uses) {
+  const auto begin = static_cast<std::int32_t>(uses_.size());
+  for (const Use& use : uses) {
+    STEPCAST_ASSERT(use.resource.valid() && use.resource.index() < capacities_.size(),
+                    "the resource exists");
+    STEPCAST_ASSERT(use.weight >= 0, "a weight is never negative");
+    if (use.weight > 0) uses_.push_back(use);
+  }
+  return begin;
+}
+
+std::int32_t Workload::append_member(const MemberSpec& spec, std::int32_t task) {
+  STEPCAST_ASSERT(spec.stream.valid() && spec.stream.index() < stream_members_.size(),
+                  "the stream exists");
+  STEPCAST_ASSERT(spec.issuer.value < task, "an issuer is added before what it issues");
+  STEPCAST_ASSERT(spec.floor.ps == 0 || (spec.floor.ps > 0 && spec.issuer.valid()),
+                  "a floor counts from an issuer");
+  const auto id = static_cast<std::int32_t>(members_.size());
+  std::vector<std::int32_t>& stream = stream_members_[spec.stream.index()];
+  const std::int32_t hold_begin = append_uses(spec.holds);
+  members_.push_back({task, spec.stream.value, spec.issuer.value,
+                      stream.empty() ? -1 : stream.back(), spec.floor.ps, hold_begin,
+                      static_cast<std::int32_t>(uses_.size()) - hold_begin});
+  stream.push_back(id);
+  return id;
+}
+
+}  // namespace stepcast::sim
