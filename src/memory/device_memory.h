@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// From tensors to what the device holds: the caching allocator's rounding and fragmentation, and
+// the fixed part of context, libraries and communicators (docs/memory.md).
+#pragma once
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// What the caching allocator reserves for a peak of `allocated` bytes of tensors.
+ByteCount reserved_bytes(ByteCount allocated);
+
+// CUDA context and libraries, and NCCL's channel buffers of every communicator of the layout.
+ByteCount framework_bytes(const Scenario& scenario);
+
+}  // namespace stepcast

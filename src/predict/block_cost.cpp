@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/block_cost.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+template <std::size_t N>
+void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
+  for (std::size_t i = 0; i < N; ++i) sum[i] += more[i];
+}
+
+// Of a collective pipelined with a GEMM in `steps` pieces, what the GEMM cannot hide: the first
+// piece, or what is longer than the GEMM (Wang et al. 2023, section 3; Megatron --tp-comm-overlap).
+Seconds exposed(Seconds collective, Seconds gemm, std::int64_t steps) {
+  const double hidden = static_cast<double>(steps - 1) / static_cast<double>(steps);
+  return std::max(collective / static_cast<double>(steps), collective - gemm * hidden);
+}
+
+const Collective* overlapped_collective(const Operation& operation) {
+  const auto* collective = std::get_if<Collective>(&operation.work);
+  return collective != nullptr && collective->overlapped ? collective : nullptr;
+}
+
+}  // namespace
+
+void RunCost::append(const RunCost& next) {
+  floor = std::max(floor + next.gpu, host + next.floor);
+  gpu += next.gpu;
+  host += next.host;
+  compute += next.compute;
+  recompute += next.recompute;
+  tensor_parallel += next.tensor_parallel;
+  optimizer += next.optimizer;
+  gemm += next.gemm;
+  attention += next.attention;
+  memory_bound += next.memory_bound;
+  flops += next.flops;
+  add(by_curve, next.by_curve);
+  add(by_provenance, next.by_provenance);
+}
+
+BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
+                       const CollectiveCosts& collectives)
+    : scenario_(scenario),
+      kernels_(kernels),
+      collectives_(collectives),
+      host_(kernels.profile().host[static_cast<std::size_t>(scenario.training.framework)]) {}
+
+void BlockCosts::use_tensor_group(std::vector<DeviceId> tensor_group, double tensor_slowdown) {
+  tensor_group_ = std::move(tensor_group);
+  tensor_slowdown_ = tensor_slowdown;
+}
+
+Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+
+RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
+  RunCost out;
+  const bool backward = phase == Phase::kBackward || phase == Phase::kWeightGradient;
+  const double launch = scenario_.training.cuda_graphs
+                            ? host_.graph_launch_s
+                            : host_.launch_s * (backward ? host_.backward_factor : 1.0);
+  out.gpu = price.time;
+  out.host = Seconds(launch * static_cast<double>(price.launches));
+  out.floor = out.host + out.gpu;
+  (phase == Phase::kRecompute   ? out.recompute
+   : phase == Phase::kOptimizer ? out.optimizer
+                                : out.compute) = price.time;
+  if (phase != Phase::kRecompute && phase != Phase::kOptimizer) {
+    (price.curve == Curve::kGemm        ? out.gemm
+     : price.curve == Curve::kAttention ? out.attention
+                                        : out.memory_bound) = price.time;
+  }
+  out.by_curve[static_cast<std::size_t>(price.curve)] = price.time;
+  out.by_provenance[static_cast<std::size_t>(price.provenance)] = price.time;
+  return out;
+}
+
+RunCost BlockCosts::price_collective(const Collective& collective) const {
+  RunCost out;
+  if (tensor_group_.size() < 2) return out;
+  const CollectivePrice price =
+      collectives_.price(collective.kind, collective.bytes, collective.type, tensor_group_);
+  out.gpu = price.latency + price.work / price.rate_bound * tensor_slowdown_;
+  out.host = launch_collective();
+  out.floor = out.host + out.gpu;
+  out.tensor_parallel = out.gpu;
+  out.by_curve[static_cast<std::size_t>(price.curve)] = out.gpu;
+  out.by_provenance[static_cast<std::size_t>(price.provenance)] = out.gpu;
+  return out;
+}
+
+RunCost BlockCosts::price(const Operation& operation) const {
+  if (const auto* collective = std::get_if<Collective>(&operation.work)) {
+    return price_collective(*collective);
+  }
+  RunCost out;
+  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) {
+    out = price_kernel(kernels_.price(*gemm), operation.phase);
+  } else if (const auto* attention = std::get_if<Attention>(&operation.work)) {
+    out = price_kernel(kernels_.price(*attention), operation.phase);
+  } else {
+    const auto& kernel = std::get<Elementwise>(operation.work);
+    if (kernel.elements == 0) return out;
+    out = price_kernel(kernels_.price(kernel), operation.phase);
+  }
+  out.flops = flops_of(operation);
+  return out;
+}
+
+std::vector<PricedOperation> BlockCosts::price_each(
+    const std::vector<Operation>& operations) const {
+  std::vector<PricedOperation> out;
+  out.reserve(operations.size());
+  for (const Operation& operation : operations) out.push_back({&operation, price(operation)});
+  // Tensor-parallel overlap: an all-gather hides behind the GEMM that reads it, a reduction behind
+  // the GEMM that feeds it (forward) or the weight gradient after it (backward).
+  const auto gemm_at = [&](std::size_t i) {
+    return i < out.size() && std::holds_alternative<Gemm>(out[i].operation->work)
+               ? out[i].cost.gpu
+               : Seconds(0);
+  };
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Collective* collective = overlapped_collective(*out[i].operation);
+    if (collective == nullptr) continue;
+    const bool gathers = collective->kind == CollectiveKind::kAllGather;
+    const Seconds after = gemm_at(i + 1), before = i > 0 ? gemm_at(i - 1) : Seconds(0);
+    const Seconds gemm = gathers ? after : std::max(before, after);
+    RunCost& cost = out[i].cost;
+    const double share = cost.gpu.value() > 0
+                             ? exposed(cost.gpu, gemm, scenario_.layout.tp) / cost.gpu
+                             : 1.0;
+    cost.gpu *= share;
+    cost.tensor_parallel *= share;
+    cost.floor = cost.host + cost.gpu;
+    for (Seconds& part : cost.by_curve) part *= share;
+    for (Seconds& part : cost.by_provenance) part *= share;
+  }
+  return out;
+}
+
+RunCost BlockCosts::price(const std::vector<Operation>& operations) const {
+  RunCost sum;
+  for (const PricedOperation& priced : price_each(operations)) sum.append(priced.cost);
+  return sum;
+}
+
+}  // namespace stepcast

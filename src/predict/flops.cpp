@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// FLOPs of a step by the definitions of design.md section 9.
+#include "predict/prediction.h"
+#include "program/program.h"
+
+namespace stepcast {
+namespace {
+
+// Forward, per token, of one layer's GEMMs: two per weight that the token meets.
+double layer_gemm_flops(const Model& model) {
+  const double h = static_cast<double>(model.hidden);
+  const double query = static_cast<double>(model.heads * model.head_dim);
+  const double key = static_cast<double>(model.kv_heads * model.head_dim);
+  const double matrices = model.mlp == Mlp::kSwiglu ? 3 : 2;
+  return 2 * (h * (query + 2 * key) + query * h + matrices * h * static_cast<double>(model.ffn));
+}
+
+double attention_flops(const Model& model, double keys) {
+  return 4 * keys * static_cast<double>(model.heads * model.head_dim);
+}
+
+}  // namespace
+
+Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
+  const Model& model = scenario.model;
+  const double tokens = static_cast<double>(scenario.training.global_batch) *
+                        static_cast<double>(scenario.training.sequence_length);
+  double forward = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    double keys = static_cast<double>(scenario.training.sequence_length);
+    if (model.is_windowed(layer)) {
+      keys = std::min(keys, static_cast<double>(model.attention_window));
+    } else if (causal_half) {
+      keys /= 2;
+    }
+    forward += layer_gemm_flops(model) + attention_flops(model, keys);
+  }
+  if (logits) {
+    forward += 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
+  }
+  return Flops(3 * forward * tokens);
+}
+
+Flops hardware_flops(const Scenario& scenario) {
+  const Program program = lower(scenario);
+  double recomputed = 0;
+  for (const Role& role : program.roles) {
+    for (const Chunk& chunk : role.chunks) {
+      for (const BlockId id : chunk.blocks) {
+        for (const Operation& operation : program.block(id).backward) {
+          if (operation.phase != Phase::kRecompute) continue;
+          // A causal kernel's FLOPs are half of what the definition counts.
+          const auto* attention = std::get_if<Attention>(&operation.work);
+          const double factor = attention != nullptr && attention->causal ? 2 : 1;
+          recomputed += flops_of(operation).value() * factor;
+        }
+      }
+    }
+  }
+  const double per_step = static_cast<double>(scenario.micro_batches()) *
+                          static_cast<double>(scenario.layout.dp * scenario.layout.tp);
+  return model_flops(scenario) + Flops(recomputed * per_step);
+}
+
+}  // namespace stepcast

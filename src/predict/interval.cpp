@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/interval.h"
+
+#include <cmath>
+
+namespace stepcast {
+
+std::pair<Seconds, Seconds> interval90(Seconds step_time,
+                                       const std::array<Seconds, kCurves>& time_by_curve,
+                                       const std::array<double, kCurves>& sigma) {
+  Seconds all(0);
+  for (const Seconds time : time_by_curve) all += time;
+  if (all.value() <= 0) return {step_time, step_time};
+  double variance = 0;
+  for (std::size_t c = 0; c < kCurves; ++c) {
+    const double term = time_by_curve[c] / all * sigma[c];
+    variance += term * term;
+  }
+  constexpr double kNormal95 = 1.6448536269514722;  // quantile of the standard normal at 0.95
+  const double width = std::exp(kNormal95 * std::sqrt(variance));
+  return {step_time / width, step_time * width};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a role over one step: persistent states, births and deaths of instructions, and the
+// traces of the blocks they run, in host issue order, as a caching allocator sees them.
+#pragma once
+
+#include <functional>
+
+#include "program/program.h"
+
+namespace stepcast {
+
+struct MemoryPeak {
+  MemoryParts parts{};            // at the peak; adds up to it
+  std::int32_t instruction = 0;   // during which it stands
+  double fraction = 0;            // of the instruction's blocks done by then
+  MemoryParts left{};             // dynamic bytes alive after the step: zero when sound
+};
+
+// `visit` (optional) sees the parts after every instruction.
+MemoryPeak replay_memory(
+    const Program& program, const Role& role,
+    const std::function<void(std::int32_t instruction, const MemoryParts&)>& visit = {});
+
+}  // namespace stepcast

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lower, place, fold, price, replay, read off.
+#include <algorithm>
+#include <cmath>
+
+#include "memory/device_memory.h"
+#include "predict/interval.h"
+#include "predict/memory_replay.h"
+#include "predict/prediction.h"
+#include "predict/simulation.h"
+#include "predict/timeline.h"
+#include "predict/trace.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int32_t kMaxSteps = 4;
+
+Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders) {
+  const Accelerator& accelerator = scenario.cluster.spec.accelerator;
+  if (scenario.profile == "none") return data_sheet_profile(accelerator);
+  if (!scenario.profile.empty()) return load_profile(scenario.profile, folders.profiles);
+  if (accelerator.profile.empty()) return data_sheet_profile(accelerator);
+  auto profile = load_profile(accelerator.profile, folders.profiles);
+  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
+  return missing ? data_sheet_profile(accelerator) : profile;
+}
+
+// Periodic: each class trails the others by as much as it did a step ago.
+bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
+  if (steps.size() < 2) return false;
+  const auto& now = steps.back();
+  const auto& before = steps[steps.size() - 2];
+  for (std::size_t c = 0; c < now.size(); ++c) {
+    const std::int64_t skew = now[c].step_end.ps - now[0].step_end.ps;
+    const std::int64_t old_skew = before[c].step_end.ps - before[0].step_end.ps;
+    const double period = static_cast<double>(now[0].step_end.ps - before[0].step_end.ps);
+    if (std::abs(static_cast<double>(skew - old_skew)) > 1e-9 * period + 1) return false;
+  }
+  return true;
+}
+
+class Predictor {
+ public:
+  Predictor(const Scenario& scenario, const DataFolders& folders, const PredictOptions& options)
+      : scenario_(scenario), folders_(folders), options_(options) {}
+
+  Result<Prediction> run();
+
+ private:
+  Result<Simulation> settle(const SimulationInput& input);
+  void read_classes(const SimulationInput& input);
+  void read_times(const SimulationInput& input);
+  void read_bubble();
+  void read_rates();
+  void read_memory();
+  void read_waterfall(const ClassTimeline& critical);
+
+  const Scenario& scenario_;
+  const DataFolders& folders_;
+  const PredictOptions& options_;
+  Profile profile_;
+  std::vector<ClassTimeline> last_;
+  Prediction out_;
+};
+
+// Replays two steps, and more until the period repeats.
+Result<Simulation> Predictor::settle(const SimulationInput& input) {
+  for (std::int32_t steps = 2;; steps = kMaxSteps) {
+    auto simulation = simulate(input, steps);
+    if (!simulation) return simulation;
+    std::vector<std::vector<ClassTimeline>> timelines;
+    for (std::int32_t step = steps - 2; step < steps; ++step) {
+      timelines.emplace_back();
+      for (std::size_t c = 0; c < input.symmetry.ranks.size(); ++c) {
+        timelines.back().push_back(
+            read_timeline(input, *simulation, static_cast<std::int32_t>(c), step));
+      }
+    }
+    if (periodic(timelines) || steps == kMaxSteps) {
+      last_ = std::move(timelines.back());
+      return simulation;
+    }
+  }
+}
+
+void Predictor::read_classes(const SimulationInput& input) {
+  for (std::size_t c = 0; c < last_.size(); ++c) {
+    const Role& role = input.costs.role(static_cast<std::int32_t>(c));
+    const MemoryPeak peak = replay_memory(input.program, role);
+    RankClass rank_class;
+    rank_class.ranks = input.symmetry.ranks[c];
+    rank_class.stage = role.stage;
+    rank_class.busy = last_[c].busy;
+    rank_class.time = last_[c].parts;
+    rank_class.memory = peak.parts;
+    rank_class.peak_memory = total(peak.parts);
+    rank_class.reserved_bytes = reserved_bytes(rank_class.peak_memory);
+    rank_class.framework_bytes = framework_bytes(scenario_);
+    rank_class.peak_at = Seconds(static_cast<double>(peak.instruction));  // resolved by read_memory
+    out_.rank_classes.push_back(std::move(rank_class));
+  }
+}
+
+void Predictor::read_times(const SimulationInput& input) {
+  std::size_t critical = 0;
+  for (std::size_t c = 0; c < last_.size(); ++c) {
+    if (last_[c].step_end > last_[critical].step_end) critical = c;
+  }
+  const ClassTimeline& timeline = last_[critical];
+  out_.time = timeline.parts;
+  out_.step_time = sim::seconds(timeline.step_end - timeline.step_begin);
+
+  std::array<Seconds, kCurves> by_curve = timeline.work.by_curve;
+  by_curve[static_cast<std::size_t>(Curve::kCollective)] +=
+      timeline.parts.exposed_dp + timeline.parts.exposed_cp + timeline.parts.exposed_ep;
+  by_curve[static_cast<std::size_t>(Curve::kPointToPoint)] += timeline.parts.exposed_pp;
+  by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
+  std::tie(out_.step_time_low, out_.step_time_high) =
+      interval90(out_.step_time, by_curve, profile_.sigma);
+
+  std::array<Seconds, kProvenances> provenance = timeline.work.by_provenance;
+  Provenance network = Provenance::kDataSheet;
+  for (const GroupTraffic& groups : input.traffic.groups) {
+    if (groups.kind != GroupKind::kData) continue;
+    for (const Priced& priced : groups.prices.front()) network = priced.price.provenance;
+  }
+  provenance[static_cast<std::size_t>(network)] += timeline.parts.exposed_dp;
+  Seconds all(0);
+  for (const Seconds part : provenance) all += part;
+  for (std::size_t p = 0; p < kProvenances; ++p) {
+    out_.provenance[p] = all.value() > 0 ? provenance[p] / all : 0;
+  }
+  read_waterfall(timeline);
+}
+
+void Predictor::read_waterfall(const ClassTimeline& critical) {
+  const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision);
+  if (!peak) return;
+  const double gpus = static_cast<double>(scenario_.cluster.gpus());
+  const Model& model = scenario_.model;
+  const Seconds ideal = model_flops(scenario_) / (*peak * gpus);
+  const double attention_share =
+      12.0 * static_cast<double>(model.layers * scenario_.training.global_batch) *
+      std::pow(static_cast<double>(scenario_.training.sequence_length), 2) *
+      static_cast<double>(model.heads * model.head_dim) / model_flops(scenario_).value();
+  Waterfall& out = out_.waterfall;
+  out.ideal = ideal;
+  // Unfused attention is GEMMs; its ideal time then belongs to them.
+  const bool fused = critical.work.attention.value() > 0;
+  const Seconds ideal_attention = ideal * (fused ? attention_share : 0.0);
+  out.gemm_inefficiency = critical.work.gemm - (ideal - ideal_attention);
+  out.attention_inefficiency = critical.work.attention - ideal_attention;
+  out.memory_bound = critical.parts.compute - critical.work.gemm - critical.work.attention;
+  out.recompute = critical.parts.recompute;
+  out.optimizer = critical.parts.optimizer;
+  out.rest = critical.parts;
+}
+
+void Predictor::read_bubble() {
+  double largest = 0, steady = out_.step_time.value();
+  for (const ClassTimeline& timeline : last_) {
+    largest = std::max(largest, sim::seconds(timeline.span_end - timeline.span_begin).value());
+  }
+  double sum = 0, sum_steady = 0, ranks = 0;
+  for (std::size_t c = 0; c < last_.size(); ++c) {
+    const double used = (last_[c].busy + last_[c].exposed_in_span).value();
+    const double count = static_cast<double>(out_.rank_classes[c].ranks.size());
+    out_.rank_classes[c].bubble_fraction = largest > 0 ? std::max(0.0, 1 - used / largest) : 0;
+    sum += count * (largest > 0 ? used / largest : 1);
+    sum_steady += count * (steady > 0 ? used / steady : 1);
+    ranks += count;
+  }
+  out_.bubble_fraction = std::max(0.0, 1 - sum / ranks);
+  out_.bubble_fraction_steady = std::max(0.0, 1 - sum_steady / ranks);
+}
+
+void Predictor::read_rates() {
+  const double time = out_.step_time.value();
+  const double gpus = static_cast<double>(scenario_.cluster.gpus());
+  const double tokens = static_cast<double>(scenario_.training.global_batch) *
+                        static_cast<double>(scenario_.training.sequence_length);
+  out_.tokens_per_s = tokens / time;
+  out_.tokens_per_s_per_gpu = out_.tokens_per_s / gpus;
+  out_.model_tflops_per_gpu = model_flops(scenario_).value() / time / gpus / 1e12;
+  out_.hardware_tflops_per_gpu = hardware_flops(scenario_).value() / time / gpus / 1e12;
+  if (const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision)) {
+    out_.mfu = out_.model_tflops_per_gpu * 1e12 / peak->value();
+    out_.hfu = out_.hardware_tflops_per_gpu * 1e12 / peak->value();
+  }
+}
+
+void Predictor::read_memory() {
+  for (const RankClass& rank_class : out_.rank_classes) {
+    out_.peak_memory = std::max(out_.peak_memory, rank_class.peak_memory);
+    out_.peak_reserved = std::max(out_.peak_reserved, rank_class.reserved_bytes);
+    out_.peak_device =
+        std::max(out_.peak_device, rank_class.reserved_bytes + rank_class.framework_bytes);
+  }
+  out_.device_memory = scenario_.cluster.spec.accelerator.memory;
+  out_.fits = out_.peak_device <= out_.device_memory;
+}
+
+Result<Prediction> Predictor::run() {
+  auto profile = choose_profile(scenario_, folders_);
+  if (!profile) return failure(profile.error());
+  profile_ = std::move(*profile);
+  const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
+                            scenario_.training.compile);
+  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles);
+  const RankGrid grid(scenario_.layout);
+  const Program program = lower(scenario_);
+  const Traffic traffic = place_traffic(scenario_, program, grid, collectives);
+  const Symmetry symmetry = find_symmetry(scenario_, grid, traffic, options_.fold);
+  const RunCosts costs(scenario_, program, grid, symmetry, kernels, collectives);
+  const SimulationInput input{
+      scenario_, program,  grid,
+      traffic,   symmetry, costs,
+      profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
+      profile_.overlap_slowdown,
+      options_.expand};
+  auto simulation = settle(input);
+  if (!simulation) return failure(simulation.error());
+  out_.simulated_tasks = simulation->task_count;
+  read_classes(input);
+  // The moment of a peak: the end of the instruction it stands in.
+  for (std::size_t c = 0; c < last_.size(); ++c) {
+    Seconds& at = out_.rank_classes[c].peak_at;
+    const auto i = static_cast<std::size_t>(at.value());
+    const sim::TaskId task = simulation->tasks.back()[c][i].device;
+    at = task.valid() ? Seconds(static_cast<double>(
+                            simulation->replay.tasks[task.index()].end.ps -
+                            last_[c].step_begin.ps) *
+                            1e-12)
+                      : Seconds(0);
+  }
+  read_times(input);
+  read_bubble();
+  read_rates();
+  read_memory();
+  if (options_.trace) {
+    sim::Time origin = last_.front().step_begin;
+    for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
+    record_trace(input, *simulation, origin, out_);
+  }
+  return std::move(out_);
+}
+
+}  // namespace
+
+Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
+                           const PredictOptions& options) {
+  return Predictor(scenario, folders, options).run();
+}
+
+}  // namespace stepcast

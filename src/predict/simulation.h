@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program + classes + prices -> workload of the engine -> replay. One set of streams per rank
+// class; a collective is one task with a member for each rank class of its group class.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "predict/run_costs.h"
+#include "predict/symmetry.h"
+#include "sim/engine.h"
+
+namespace stepcast {
+
+// Tasks of one instruction of one rank class in one step. Invalid: it took no time (a group of one).
+struct InstructionTasks {
+  sim::TaskId host;
+  sim::TaskId device;  // of an expanded run: its last kernel
+  sim::TaskId device_begin;  // = device, or an expanded run's first kernel
+};
+
+struct Simulation {
+  sim::Replay replay;
+  std::int32_t steps = 0;
+  // [step][class][instruction]
+  std::vector<std::vector<std::vector<InstructionTasks>>> tasks;
+  std::size_t task_count = 0;
+};
+
+struct SimulationInput {
+  const Scenario& scenario;
+  const Program& program;
+  const RankGrid& grid;
+  const Traffic& traffic;
+  const Symmetry& symmetry;
+  const RunCosts& costs;
+  const HostFit& host;
+  double overlap_slowdown;  // see Profile
+  bool expand;
+};
+
+// Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.
+Result<Simulation> simulate(const SimulationInput& input, std::int32_t steps);
+
+}  // namespace stepcast

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/symmetry.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+
+#include "predict/equitable_partition.h"
+
+namespace stepcast {
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
+  return hash * 0xff51afd7ed558ccdULL;
+}
+std::uint64_t mix(std::uint64_t hash, double value) {
+  return mix(hash, std::bit_cast<std::uint64_t>(value));
+}
+std::uint64_t mix(std::uint64_t hash, const CollectivePrice& price) {
+  hash = mix(hash, price.latency.value());
+  hash = mix(hash, price.rate_bound.value());
+  hash = mix(hash, price.work.value());
+  return mix(hash, static_cast<std::uint64_t>(price.channels));
+}
+
+enum Colour : std::uint64_t { kRankColour = 1, kGroupColour, kPairColour, kLinkColour };
+
+// An activity (a group's or pair's distinct load) on a link.
+struct Incidence {
+  std::int32_t vertex;
+  std::uint64_t label;
+  double weight;
+};
+
+class SymmetryFinder {
+ public:
+  SymmetryFinder(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic)
+      : scenario_(scenario), grid_(grid), traffic_(traffic) {}
+
+  Symmetry find(bool fold);
+
+ private:
+  template <class Visit>
+  void for_each_load(Visit visit) const;
+  void find_binding_links();
+  void add_vertices();
+  void add_edges();
+  std::vector<std::int32_t> classes(bool fold) const;
+  Symmetry describe(const std::vector<std::int32_t>& class_of) const;
+  void edge(std::int32_t a, std::int32_t b, std::uint64_t label) {
+    edges_.push_back({a, b, label});
+  }
+
+  struct Edge {
+    std::int32_t from, to;
+    std::uint64_t label;
+  };
+
+  const Scenario& scenario_;
+  const RankGrid& grid_;
+  const Traffic& traffic_;
+  std::vector<std::uint64_t> colour_;
+  std::vector<std::int32_t> group_base_, pair_base_;  // first vertex of each kind
+  std::vector<std::int32_t> link_vertex_;             // by LinkId; -1: cannot bind
+  std::vector<LinkId> binding_;
+  std::vector<Edge> edges_;
+};
+
+// visit(vertex, label, price, loads)
+template <class Visit>
+void SymmetryFinder::for_each_load(Visit visit) const {
+  for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
+    const GroupTraffic& groups = traffic_.groups[k];
+    if (groups.kind == GroupKind::kTensor) continue;  // inside macro activities
+    for (std::size_t g = 0; g < groups.members.size(); ++g) {
+      for (std::size_t d = 0; d < groups.loads[g].size(); ++d) {
+        double rate = 0;
+        for (const Priced& priced : groups.prices[g]) {
+          if (priced.loads == static_cast<std::int32_t>(d)) {
+            rate = std::max(rate, priced.price.rate_bound.value());
+          }
+        }
+        visit(group_base_[k] + static_cast<std::int32_t>(g), d, rate, groups.loads[g][d]);
+      }
+    }
+  }
+  for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
+    const PairTraffic& pairs = traffic_.pairs[k];
+    for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
+      visit(pair_base_[k] + static_cast<std::int32_t>(p), std::size_t{0},
+            pairs.prices[p].rate_bound.value(), pairs.loads[p]);
+    }
+  }
+}
+
+// A link that stays below its capacity when everything that uses it runs at full rate constrains
+// nothing and takes no part.
+void SymmetryFinder::find_binding_links() {
+  const std::vector<Link>& links = scenario_.cluster.topology.links();
+  std::vector<double> demand(links.size(), 0);
+  for_each_load([&](std::int32_t, std::size_t, double rate, const std::vector<LinkLoad>& loads) {
+    for (const LinkLoad& load : loads) demand[load.link.index()] += rate * load.weight;
+  });
+  link_vertex_.assign(links.size(), -1);
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    if (demand[l] <= links[l].capacity.value() * (1 + 1e-9)) continue;
+    link_vertex_[l] = static_cast<std::int32_t>(colour_.size());
+    binding_.emplace_back(l);
+    colour_.push_back(mix(kLinkColour, links[l].capacity.value()));
+  }
+}
+
+void SymmetryFinder::add_vertices() {
+  for (std::int32_t r = 0; r < grid_.size(); ++r) {
+    colour_.push_back(
+        mix(kRankColour, static_cast<std::uint64_t>(grid_.point(RankId(r)).pp)));
+  }
+  for (const GroupTraffic& groups : traffic_.groups) {
+    group_base_.push_back(static_cast<std::int32_t>(colour_.size()));
+    for (const std::vector<Priced>& prices : groups.prices) {
+      std::uint64_t colour = mix(kGroupColour, static_cast<std::uint64_t>(groups.kind));
+      for (const Priced& priced : prices) colour = mix(colour, priced.price);
+      colour_.push_back(colour);
+    }
+  }
+  for (const PairTraffic& pairs : traffic_.pairs) {
+    pair_base_.push_back(static_cast<std::int32_t>(colour_.size()));
+    for (const CollectivePrice& price : pairs.prices) {
+      std::uint64_t colour = mix(kPairColour, static_cast<std::uint64_t>(pairs.from_stage));
+      colour_.push_back(mix(mix(colour, static_cast<std::uint64_t>(pairs.to_stage)), price));
+    }
+  }
+}
+
+void SymmetryFinder::add_edges() {
+  for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
+    for (std::size_t g = 0; g < traffic_.groups[k].members.size(); ++g) {
+      for (const RankId rank : traffic_.groups[k].members[g]) {
+        edge(rank.value, group_base_[k] + static_cast<std::int32_t>(g), 1 + k);
+      }
+    }
+  }
+  for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
+    for (std::size_t p = 0; p < traffic_.pairs[k].senders.size(); ++p) {
+      const std::int32_t vertex = pair_base_[k] + static_cast<std::int32_t>(p);
+      edge(traffic_.pairs[k].senders[p].value, vertex, 1001 + 2 * k);
+      edge(traffic_.pairs[k].receivers[p].value, vertex, 1002 + 2 * k);
+    }
+  }
+  for_each_load([&](std::int32_t vertex, std::size_t d, double, const std::vector<LinkLoad>& loads) {
+    for (const LinkLoad& load : loads) {
+      const std::int32_t link = link_vertex_[load.link.index()];
+      if (link >= 0) edge(vertex, link, mix(mix(7, static_cast<std::uint64_t>(d)), load.weight));
+    }
+  });
+}
+
+std::vector<std::int32_t> SymmetryFinder::classes(bool fold) const {
+  std::vector<std::int32_t> class_of(colour_.size());
+  if (!fold) {
+    std::iota(class_of.begin(), class_of.end(), 0);
+    return class_of;
+  }
+  WeightedGraph graph;
+  graph.colour = colour_;
+  graph.begin.assign(colour_.size() + 1, 0);
+  for (const Edge& e : edges_) {
+    ++graph.begin[static_cast<std::size_t>(e.from) + 1];
+    ++graph.begin[static_cast<std::size_t>(e.to) + 1];
+  }
+  std::partial_sum(graph.begin.begin(), graph.begin.end(), graph.begin.begin());
+  graph.neighbour.resize(edges_.size() * 2);
+  graph.label.resize(edges_.size() * 2);
+  auto next = graph.begin;
+  const auto put = [&](std::int32_t from, std::int32_t to, std::uint64_t label) {
+    const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(from)]++);
+    graph.neighbour[at] = to;
+    graph.label[at] = label;
+  };
+  for (const Edge& e : edges_) {
+    put(e.from, e.to, e.label);
+    put(e.to, e.from, e.label);
+  }
+  return equitable_partition(graph);
+}
+
+// Dense local numbering of the classes of vertices [base, base + count), in order of appearance.
+struct LocalClasses {
+  std::vector<std::int32_t> class_of;
+  std::vector<std::int32_t> representative;
+};
+LocalClasses localise(const std::vector<std::int32_t>& class_of, std::int32_t base,
+                      std::size_t count) {
+  LocalClasses out;
+  std::map<std::int32_t, std::int32_t> known;
+  out.class_of.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t global = class_of[static_cast<std::size_t>(base) + i];
+    const auto [found, fresh] =
+        known.try_emplace(global, static_cast<std::int32_t>(out.representative.size()));
+    if (fresh) out.representative.push_back(static_cast<std::int32_t>(i));
+    out.class_of[i] = found->second;
+  }
+  return out;
+}
+
+Symmetry SymmetryFinder::describe(const std::vector<std::int32_t>& class_of) const {
+  Symmetry out;
+  const auto ranks = localise(class_of, 0, static_cast<std::size_t>(grid_.size()));
+  out.class_of_rank = ranks.class_of;
+  out.ranks.resize(ranks.representative.size());
+  for (std::int32_t r = 0; r < grid_.size(); ++r) {
+    out.ranks[static_cast<std::size_t>(out.class_of_rank[static_cast<std::size_t>(r)])]
+        .push_back(RankId(r));
+  }
+  const std::int32_t link_base =
+      static_cast<std::int32_t>(colour_.size()) - static_cast<std::int32_t>(binding_.size());
+  const auto links = localise(class_of, link_base, binding_.size());
+  std::vector<std::int32_t> representative_class(link_vertex_.size(), -1);
+  for (std::size_t c = 0; c < links.representative.size(); ++c) {
+    const LinkId link = binding_[static_cast<std::size_t>(links.representative[c])];
+    representative_class[link.index()] = static_cast<std::int32_t>(c);
+    out.link_capacity.push_back(scenario_.cluster.topology.links()[link.index()].capacity.value());
+  }
+  for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
+    const auto local = localise(class_of, group_base_[k], traffic_.groups[k].members.size());
+    GroupClasses classes{local.class_of, local.representative, {}};
+    for (const std::int32_t g : classes.representative) {
+      classes.loads.emplace_back(traffic_.groups[k].loads[static_cast<std::size_t>(g)].size());
+    }
+    out.groups.push_back(std::move(classes));
+  }
+  for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
+    const auto local = localise(class_of, pair_base_[k], traffic_.pairs[k].senders.size());
+    PairClasses classes{local.class_of, local.representative, {}};
+    classes.loads.resize(classes.representative.size());
+    out.pairs.push_back(std::move(classes));
+  }
+  // A representative link sees every group of a class; their loads on it add up.
+  const auto accumulate = [&](std::vector<ClassLoad>& loads, std::int32_t link_class, double w) {
+    for (ClassLoad& load : loads) {
+      if (load.link_class == link_class) {
+        load.weight += w;
+        return;
+      }
+    }
+    loads.push_back({link_class, w});
+  };
+  for_each_load([&](std::int32_t vertex, std::size_t d, double, const std::vector<LinkLoad>& loads) {
+    for (const LinkLoad& load : loads) {
+      const std::int32_t link_class = representative_class[load.link.index()];
+      if (link_class < 0) continue;
+      for (std::size_t k = traffic_.groups.size(); k-- > 0;) {
+        const std::int32_t g = vertex - group_base_[k];
+        if (g < 0 || g >= static_cast<std::int32_t>(out.groups[k].class_of.size())) continue;
+        const auto c = static_cast<std::size_t>(out.groups[k].class_of[static_cast<std::size_t>(g)]);
+        accumulate(out.groups[k].loads[c][d], link_class, load.weight);
+      }
+      for (std::size_t k = traffic_.pairs.size(); k-- > 0;) {
+        const std::int32_t p = vertex - pair_base_[k];
+        if (p < 0 || p >= static_cast<std::int32_t>(out.pairs[k].class_of.size())) continue;
+        const auto c = static_cast<std::size_t>(out.pairs[k].class_of[static_cast<std::size_t>(p)]);
+        accumulate(out.pairs[k].loads[c], link_class, load.weight);
+      }
+    }
+  });
+  return out;
+}
+
+Symmetry SymmetryFinder::find(bool fold) {
+  add_vertices();
+  find_binding_links();
+  if (fold) add_edges();
+  return describe(classes(fold));
+}
+
+}  // namespace
+
+Symmetry find_symmetry(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
+                       bool fold) {
+  return SymmetryFinder(scenario, grid, traffic).find(fold);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folding: ranks, groups, pairs and links that provably behave alike are one class. The classes are
+// the coarsest equitable partition of the graph of ranks, groups and links, coloured by everything
+// that prices them; max-min rates of the quotient equal those of the whole
+// (docs/design/006-folding.md).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "predict/traffic.h"
+
+namespace stepcast {
+
+// A link class's load per unit of rate of one group or pair class.
+struct ClassLoad {
+  std::int32_t link_class;
+  double weight;
+};
+
+struct GroupClasses {
+  std::vector<std::int32_t> class_of;        // by group
+  std::vector<std::int32_t> representative;  // by class: a group
+  std::vector<std::vector<std::vector<ClassLoad>>> loads;  // by class, distinct load
+};
+
+struct PairClasses {
+  std::vector<std::int32_t> class_of;  // by pair
+  std::vector<std::int32_t> representative;
+  std::vector<std::vector<ClassLoad>> loads;  // by class
+};
+
+struct Symmetry {
+  std::vector<std::int32_t> class_of_rank;
+  std::vector<std::vector<RankId>> ranks;  // by class; the first is its representative
+  std::vector<GroupClasses> groups;        // parallel to Traffic::groups
+  std::vector<PairClasses> pairs;          // parallel to Traffic::pairs
+  std::vector<double> link_capacity;       // by link class, bytes/s
+};
+
+// `fold` false: every rank, group, pair and link its own class.
+Symmetry find_symmetry(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
+                       bool fold);
+
+}  // namespace stepcast

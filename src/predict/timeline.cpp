@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/timeline.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+using sim::Time;
+
+class TimelineReader {
+ public:
+  TimelineReader(const SimulationInput& input, const Simulation& simulation, std::int32_t c,
+                 std::int32_t step)
+      : in_(input),
+        role_(input.costs.role(c)),
+        class_(c),
+        replay_(simulation.replay),
+        tasks_(simulation.tasks[static_cast<std::size_t>(step)][static_cast<std::size_t>(c)]) {
+    if (step > 0) {
+      out_.step_begin = last_compute_end(
+          simulation.tasks[static_cast<std::size_t>(step) - 1][static_cast<std::size_t>(c)]);
+    }
+  }
+
+  ClassTimeline read();
+
+ private:
+  const sim::Interval& interval(sim::TaskId task) const { return replay_.tasks[task.index()]; }
+  Time last_compute_end(const std::vector<InstructionTasks>& tasks) const;
+  void wait_before_run(const Instruction& what, Time until);
+  void run(const Instruction& what, const InstructionTasks& tasks);
+  void collective(const Instruction& what, const sim::Interval& when);
+  void spend(Seconds& part, Time until);
+  bool in_span(const Instruction& what) const {
+    return what.kind == InstructionKind::kRun && what.phase != Phase::kOptimizer;
+  }
+
+  const SimulationInput& in_;
+  const Role& role_;
+  std::int32_t class_;
+  const sim::Replay& replay_;
+  const std::vector<InstructionTasks>& tasks_;
+  ClassTimeline out_;
+  Time now_;  // everything before is attributed
+  bool span_open_ = false;
+};
+
+Time TimelineReader::last_compute_end(const std::vector<InstructionTasks>& tasks) const {
+  Time end;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (role_.instructions[i].stream == Stream::kCompute && tasks[i].device.valid()) {
+      end = std::max(end, interval(tasks[i].device).end);
+    }
+  }
+  return end;
+}
+
+void TimelineReader::spend(Seconds& part, Time until) {
+  if (until <= now_) return;
+  part += sim::seconds(until - now_);
+  now_ = until;
+}
+
+// What a gap before a pass was spent on: the operations that it waited for, the earliest to end
+// first; then the host.
+void TimelineReader::wait_before_run(const Instruction& what, Time until) {
+  std::array<std::int32_t, 4> waits = what.waits;
+  const auto end_of = [&](std::int32_t wait) {
+    if (wait < 0 || !tasks_[static_cast<std::size_t>(wait)].device.valid()) return Time{};
+    return interval(tasks_[static_cast<std::size_t>(wait)].device).end;
+  };
+  std::sort(waits.begin(), waits.end(),
+            [&](std::int32_t a, std::int32_t b) { return end_of(a) < end_of(b); });
+  for (const std::int32_t wait : waits) {
+    if (wait < 0 || !tasks_[static_cast<std::size_t>(wait)].device.valid()) continue;
+    const sim::Interval& awaited = interval(tasks_[static_cast<std::size_t>(wait)].device);
+    const Time end = std::min(awaited.end, until);
+    const Instruction& operation = role_.instructions[static_cast<std::size_t>(wait)];
+    if (operation.kind == InstructionKind::kCollective && operation.group == GroupKind::kData) {
+      const Time before = now_;
+      spend(out_.parts.exposed_dp, end);
+      if (span_open_) out_.exposed_in_span += sim::seconds(now_ - before);
+    } else {
+      spend(out_.parts.bubble, std::min(awaited.start, end));
+      spend(out_.parts.exposed_pp, end);
+    }
+  }
+  spend(out_.parts.other, until);
+}
+
+void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks) {
+  const RunCost& cost = in_.costs.run(class_, what);
+  const Time begin = interval(tasks.device_begin).start, end = interval(tasks.device).end;
+  const double duration = sim::seconds(end - begin).value();
+  const double kernels = cost.gpu.value();
+  // Longer than its kernels: starved by the host, or slowed by traffic beside it.
+  const bool starved = tasks.host.valid() && duration > kernels &&
+                       end == interval(tasks.host).start + sim::duration(cost.floor);
+  const double stretch = kernels > 0 && !starved ? duration / kernels : 1.0;
+  out_.parts.compute += cost.compute * stretch;
+  out_.parts.recompute += cost.recompute * stretch;
+  out_.parts.optimizer += cost.optimizer * stretch;
+  out_.parts.exposed_tp += cost.tensor_parallel * stretch;
+  out_.parts.other += Seconds(duration - kernels * stretch);
+  out_.work.append(cost);
+  now_ = end;
+  if (in_span(what)) {
+    if (!span_open_) out_.span_begin = begin;
+    span_open_ = true;
+    out_.span_end = end;
+    out_.busy += Seconds(duration);
+  }
+}
+
+void TimelineReader::collective(const Instruction& what, const sim::Interval& when) {
+  const bool data = what.group == GroupKind::kData;
+  spend(data ? out_.parts.exposed_dp : out_.parts.bubble, when.start);
+  out_.collective_time += sim::seconds(when.end - std::max(when.start, now_));
+  switch (what.group) {
+    case GroupKind::kTensor: spend(out_.parts.exposed_tp, when.end); break;
+    case GroupKind::kContext: spend(out_.parts.exposed_cp, when.end); break;
+    case GroupKind::kEmbedding:
+    case GroupKind::kPipeline: spend(out_.parts.exposed_pp, when.end); break;
+    case GroupKind::kData: spend(out_.parts.exposed_dp, when.end); break;
+    case GroupKind::kModel:
+    case GroupKind::kWorld: spend(out_.parts.other, when.end); break;
+  }
+}
+
+ClassTimeline TimelineReader::read() {
+  now_ = out_.step_begin;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const Instruction& what = role_.instructions[i];
+    if (what.stream != Stream::kCompute || !tasks_[i].device.valid()) continue;
+    if (what.kind == InstructionKind::kRun) {
+      wait_before_run(what, interval(tasks_[i].device_begin).start);
+      run(what, tasks_[i]);
+    } else {
+      // A reduction behind the side streams waits for them first.
+      wait_before_run(what, std::min(interval(tasks_[i].device).start, now_));
+      collective(what, interval(tasks_[i].device));
+    }
+  }
+  out_.step_end = now_;
+  return out_;
+}
+
+}  // namespace
+
+ClassTimeline read_timeline(const SimulationInput& input, const Simulation& simulation,
+                            std::int32_t rank_class, std::int32_t step) {
+  return TimelineReader(input, simulation, rank_class, step).read();
+}
+
+}  // namespace stepcast

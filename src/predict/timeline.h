@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where one rank class's step goes: each instant of the last replayed step to the first that
+// applies of compute, optimizer, exposed communication, bubble, other (design.md section 6).
+#pragma once
+
+#include <array>
+
+#include "predict/prediction.h"
+#include "predict/simulation.h"
+
+namespace stepcast {
+
+struct ClassTimeline {
+  sim::Time step_begin, step_end;  // ends of the last compute-stream task of two successive steps
+  TimeParts parts;                 // adds up to step_end - step_begin
+  sim::Time span_begin, span_end;  // first forward start to last backward end
+  Seconds busy;                    // passes inside the span, tensor-parallel traffic included
+  Seconds exposed_in_span;         // waits for data-parallel traffic inside the span
+  RunCost work;                    // everything that ran, summed
+  Seconds collective_time;         // exposed and counted to the collective curves
+};
+
+ClassTimeline read_timeline(const SimulationInput& input, const Simulation& simulation,
+                            std::int32_t rank_class, std::int32_t step);
+
+}  // namespace stepcast

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timelines of the last step for traces and pictures: slices per rank class and stream, memory over
+// time.
+#pragma once
+
+#include "predict/prediction.h"
+#include "predict/simulation.h"
+
+namespace stepcast {
+
+// Times are relative to the start of the step on the rank class `origin`.
+void record_trace(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
+                  Prediction& prediction);
+
+}  // namespace stepcast

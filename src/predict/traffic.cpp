@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/traffic.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace stepcast {
+namespace {
+
+// A message below this loads no link for a time that matters: it is latency alone.
+constexpr ByteCount kSmallMessage = 4096;
+
+GroupTraffic place_groups(GroupKind kind, std::set<MessageKey> messages, const RankGrid& grid,
+                          const CollectiveCosts& costs) {
+  GroupTraffic out;
+  out.kind = kind;
+  out.messages.assign(messages.begin(), messages.end());
+  const auto count = static_cast<std::size_t>(grid.group_count(kind));
+  out.members.resize(count);
+  out.prices.resize(count);
+  out.loads.resize(count);
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    auto& members = out.members[static_cast<std::size_t>(grid.group_of(kind, RankId(r)))];
+    if (members.empty()) members = grid.members(kind, RankId(r));
+  }
+  for (std::size_t g = 0; g < count; ++g) {
+    if (out.members[g].empty()) continue;
+    const std::vector<DeviceId> devices = devices_of(out.members[g]);
+    std::map<std::pair<CollectiveKind, Algorithm>, std::int32_t> known;
+    for (const MessageKey& key : out.messages) {
+      Priced priced{costs.price(key.kind, key.bytes, key.type, devices), -1};
+      if (key.bytes > kSmallMessage) {
+        const auto [found, fresh] =
+            known.try_emplace({key.kind, priced.price.algorithm},
+                              static_cast<std::int32_t>(out.loads[g].size()));
+        if (fresh) out.loads[g].push_back(costs.loads(priced.price, key.kind, devices));
+        priced.loads = found->second;
+      }
+      out.prices[g].push_back(priced);
+    }
+  }
+  return out;
+}
+
+PairTraffic place_pairs(std::int32_t from, std::int32_t to, ByteCount bytes, const RankGrid& grid,
+                        const CollectiveCosts& costs) {
+  PairTraffic out{from, to, {}, {}, {}, {}};
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    GridPoint point = grid.point(RankId(r));
+    if (point.pp != from) continue;
+    point.pp = to;
+    const RankId receiver = grid.rank(point);
+    out.senders.push_back(RankId(r));
+    out.receivers.push_back(receiver);
+    out.prices.push_back(costs.price_send(bytes, DeviceId(r), DeviceId(receiver.value)));
+    out.loads.push_back(costs.loads_of_send(DeviceId(r), DeviceId(receiver.value)));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::int32_t GroupTraffic::message(const MessageKey& key) const {
+  return static_cast<std::int32_t>(
+      std::lower_bound(messages.begin(), messages.end(), key) - messages.begin());
+}
+
+const GroupTraffic* Traffic::find(GroupKind kind) const {
+  for (const GroupTraffic& group : groups) {
+    if (group.kind == kind) return &group;
+  }
+  return nullptr;
+}
+
+const PairTraffic* Traffic::find(std::int32_t from_stage, std::int32_t to_stage) const {
+  for (const PairTraffic& pair : pairs) {
+    if (pair.from_stage == from_stage && pair.to_stage == to_stage) return &pair;
+  }
+  return nullptr;
+}
+
+std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks) {
+  std::vector<DeviceId> devices;
+  devices.reserve(ranks.size());
+  for (const RankId rank : ranks) devices.emplace_back(rank.value);
+  return devices;
+}
+
+Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
+                      const CollectiveCosts& costs) {
+  std::map<GroupKind, std::set<MessageKey>> messages;
+  std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;
+  for (const Role& role : program.roles) {
+    for (const Instruction& instruction : role.instructions) {
+      if (instruction.kind == InstructionKind::kCollective) {
+        if (grid.group_size(instruction.group) < 2) continue;
+        messages[instruction.group].insert(
+            {instruction.collective, instruction.bytes / instruction.pieces, instruction.type});
+      }
+      if (instruction.kind == InstructionKind::kSend) {
+        pairs[{role.stage, instruction.peer}] = instruction.bytes;
+      }
+    }
+  }
+  // The tensor-parallel groups' traffic is inside the macro activities; they are placed all the
+  // same, because ranks of differently placed groups are not alike.
+  if (scenario.layout.tp > 1) messages[GroupKind::kTensor];
+  Traffic out;
+  for (auto& [kind, keys] : messages) {
+    if (kind == GroupKind::kTensor) {
+      keys.insert({CollectiveKind::kAllReduce, 1 << 20, scenario.training.precision});
+    }
+    out.groups.push_back(place_groups(kind, std::move(keys), grid, costs));
+  }
+  for (const auto& [stages, bytes] : pairs) {
+    out.pairs.push_back(place_pairs(stages.first, stages.second, bytes, grid, costs));
+  }
+  return out;
+}
+
+double tensor_group_slowdown(const Scenario& scenario, const RankGrid& grid,
+                             const CollectiveCosts& costs, RankId rank) {
+  if (scenario.layout.tp == 1) return 1;
+  const ClusterSpec& spec = scenario.cluster.spec;
+  // On a switch each GPU has links of its own; nothing to share inside one NVLink domain.
+  const std::vector<RankId> own = grid.members(GroupKind::kTensor, rank);
+  const auto domain = [&](RankId r) { return scenario.cluster.domain_of(DeviceId(r.value)); };
+  const bool local = std::all_of(own.begin(), own.end(),
+                                 [&](RankId r) { return domain(r) == domain(own.front()); });
+  if (local && spec.scale_up != ScaleUp::kPcie) return 1;
+
+  std::set<std::int32_t> groups;
+  for (const RankId r : own) {
+    const std::int64_t first = scenario.cluster.node_of(DeviceId(r.value)) * spec.gpus_per_node;
+    for (std::int64_t i = first; i < std::min(first + spec.gpus_per_node, grid.size()); ++i) {
+      groups.insert(grid.group_of(GroupKind::kTensor, RankId(static_cast<std::int32_t>(i))));
+    }
+  }
+  const std::vector<DeviceId> devices = devices_of(own);
+  const CollectivePrice price =
+      costs.price(CollectiveKind::kAllReduce, 64 << 20, scenario.training.precision, devices);
+  std::map<LinkId, double> sum;
+  std::set<std::int32_t> seen;
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    const std::int32_t group = grid.group_of(GroupKind::kTensor, RankId(r));
+    if (!groups.contains(group) || !seen.insert(group).second) continue;
+    for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce,
+                                            devices_of(grid.members(GroupKind::kTensor, RankId(r))))) {
+      sum[load.link] += load.weight;
+    }
+  }
+  double slowdown = 1;
+  for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, devices)) {
+    const double capacity = scenario.cluster.topology.links()[load.link.index()].capacity.value();
+    slowdown = std::max(slowdown, sum[load.link] * price.rate_bound.value() / capacity);
+  }
+  return slowdown;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every process group and pipeline pair of a layout, placed on the cluster: prices of what the
+// program sends through it and the load that it puts on each link. Ranks sit on devices in order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cost/collective_cost.h"
+#include "layout/rank_grid.h"
+#include "program/program.h"
+
+namespace stepcast {
+
+// One distinct message of a group kind: what the program issues, up to its name.
+struct MessageKey {
+  CollectiveKind kind;
+  ByteCount bytes;
+  DataType type;
+  auto operator<=>(const MessageKey&) const = default;
+};
+
+struct Priced {
+  CollectivePrice price;
+  std::int32_t loads = -1;  // index into the owner's `loads`; -1: too small to load a link
+};
+
+// All groups of one kind.
+struct GroupTraffic {
+  GroupKind kind;
+  std::vector<MessageKey> messages;
+  std::vector<std::vector<RankId>> members;       // by group
+  std::vector<std::vector<Priced>> prices;        // by group, message
+  std::vector<std::vector<std::vector<LinkLoad>>> loads;  // by group, distinct load
+  std::int32_t message(const MessageKey& key) const;
+};
+
+// All sender-receiver pairs from one stage to another.
+struct PairTraffic {
+  std::int32_t from_stage, to_stage;
+  std::vector<RankId> senders, receivers;
+  std::vector<CollectivePrice> prices;
+  std::vector<std::vector<LinkLoad>> loads;
+};
+
+struct Traffic {
+  std::vector<GroupTraffic> groups;  // kinds that the program uses, more than one member
+  std::vector<PairTraffic> pairs;
+  const GroupTraffic* find(GroupKind kind) const;
+  const PairTraffic* find(std::int32_t from_stage, std::int32_t to_stage) const;
+};
+
+Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
+                      const CollectiveCosts& costs);
+
+// Where tensor-parallel groups share links with their siblings, how much longer their traffic
+// takes when all run in step: the largest sum of loads over capacity against a group alone.
+double tensor_group_slowdown(const Scenario& scenario, const RankGrid& grid,
+                             const CollectiveCosts& costs, RankId rank);
+
+std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks);
+
+}  // namespace stepcast
