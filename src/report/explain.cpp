@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/explain.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "report/number_text.h"
+#include "report/prediction_json.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct CurveBasis {
+  const char* name;
+  std::string basis;
+  double sigma;
+};
+
+double sigma_of(const Profile& profile, Curve curve) {
+  return profile.sigma[static_cast<std::size_t>(curve)];
+}
+
+std::vector<CurveBasis> curves_of(const Profile& profile) {
+  const auto sigma = [&](Curve curve) { return sigma_of(profile, curve); };
+  return {
+      {"gemm",
+       profile.gemm_samples.empty()
+           ? std::string("tile and wave quantisation at the usual share of the dense peak")
+           : fmt::format("{} products of this device, tile and wave quantisation between them",
+                         profile.gemm_samples.size()),
+       sigma(Curve::kGemm)},
+      {"attention", "fused kernel's share of the dense peak by length, width and occupancy",
+       sigma(Curve::kAttention)},
+      {"memory_bound", "bytes over achieved bandwidth, and a fixed part per kernel",
+       sigma(Curve::kMemoryBound)},
+      {"host", "interval per launch and call of the framework, fixed part per step",
+       sigma(Curve::kHost)},
+      {"collective", "NCCL's choice of algorithm and protocol routed over the topology graph",
+       sigma(Curve::kCollective)},
+      {"point_to_point", "the path's narrowest link and its latency", sigma(Curve::kPointToPoint)},
+  };
+}
+
+struct Formula {
+  const char* name;
+  const char* text;
+};
+
+std::vector<Formula> formulas() {
+  return {
+      {"step_time", "time between the ends of two successive optimizer steps of the replay"},
+      {"step_time_low, step_time_high",
+       "central 90 %: Var(ln T) = sum over curves of (share of the critical path x sigma)^2"},
+      {"tokens_per_s", "global_batch x sequence_length / step_time"},
+      {"model_flops",
+       "3 x forward: every GEMM once per token, logits included, and attention "
+       "4 x sequence x heads x head_dim per token and layer; padding and recompute not counted"},
+      {"mfu", "model_flops / (step_time x GPUs x dense peak of the precision)"},
+      {"hfu", "as mfu, with recomputed GEMMs and attention"},
+      {"bubble_fraction",
+       "1 - mean over ranks of (busy + exposed tp, cp, ep, dp inside the span) / largest span"},
+      {"time_s",
+       "each instant of the critical rank goes to the first of: compute, recompute, "
+       "optimizer, the exposed operation it waits for, bubble, other"},
+      {"peak_memory_bytes", "largest sum of living tensors in the replay"},
+      {"peak_reserved_bytes",
+       "peak_memory_bytes and the caching allocator's rounding and "
+       "fragmentation"},
+      {"peak_device_bytes", "peak_reserved_bytes and the framework's fixed part (context, NCCL)"},
+  };
+}
+
+std::vector<std::string> provenance_lines(const Prediction& prediction) {
+  std::vector<std::string> out;
+  for (int i = 0; i < kProvenances; ++i) {
+    out.push_back(fmt::format("{} {}", name_of(static_cast<Provenance>(i)),
+                              percent_text(prediction.provenance[static_cast<std::size_t>(i)])));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string explanation_text(const Scenario& scenario, const Prediction& prediction,
+                             const Profile& profile) {
+  std::string out = "Resolved scenario\n" + to_json(scenario).dump(2) + "\n";
+  out += fmt::format("\nCosts: profile {} of {} ({})\n", profile.name, profile.device,
+                     name_of(profile.provenance));
+  TextTable curves({{"curve", Align::kLeft}, {"log-error"}, {"based on", Align::kLeft}});
+  for (const CurveBasis& curve : curves_of(profile)) {
+    curves.add_row({curve.name, percent_text(curve.sigma), curve.basis});
+  }
+  out += curves.text();
+  for (const std::string& source : profile.fitted_on) out += "fitted on " + source + "\n";
+  out += "\nOf the critical path's busy time\n";
+  for (const std::string& line : provenance_lines(prediction)) out += line + "\n";
+  out += "\nDefinitions\n";
+  TextTable table({{"figure", Align::kLeft}, {"is", Align::kLeft}});
+  for (const Formula& formula : formulas()) table.add_row({formula.name, formula.text});
+  return out + table.text();
+}
+
+ordered_json explanation_object(const Profile& profile) {
+  ordered_json out;
+  ordered_json& source = out["profile"];
+  source["name"] = profile.name;
+  source["device"] = profile.device;
+  source["provenance"] = name_of(profile.provenance);
+  source["fitted_on"] = profile.fitted_on;
+  out["curves"] = ordered_json::array();
+  for (const CurveBasis& curve : curves_of(profile)) {
+    ordered_json entry;
+    entry["curve"] = curve.name;
+    put(entry, "log_error", curve.sigma);
+    entry["based_on"] = curve.basis;
+    out["curves"].push_back(std::move(entry));
+  }
+  out["formulas"] = ordered_json::object();
+  for (const Formula& formula : formulas()) out["formulas"][formula.name] = formula.text;
+  return out;
+}
+
+}  // namespace stepcast

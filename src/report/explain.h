@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a forecast rests on: the resolved scenario, the profile behind each cost, the definitions.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cost/profile.h"
+#include "predict/prediction.h"
+
+namespace stepcast {
+
+std::string explanation_text(const Scenario& scenario, const Prediction& prediction,
+                             const Profile& profile);
+nlohmann::ordered_json explanation_object(const Profile& profile);
+
+}  // namespace stepcast

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/topology_text.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Links alike in both ends' kinds, capacity and latency.
+using LinkGroup = std::tuple<VertexKind, VertexKind, LinkKind, double, double>;
+
+std::string sources_text(const ClusterSpec& spec) {
+  std::string out;
+  for (const std::string& source : spec.sources) out += "source: " + source + "\n";
+  if (!spec.notes.empty()) out += "notes: " + spec.notes + "\n";
+  return out;
+}
+
+}  // namespace
+
+std::string topology_table(const Cluster& cluster) {
+  const ClusterSpec& spec = cluster.spec;
+  std::string out = fmt::format("{}: {} GPUs ({}) in {} nodes\n\n", spec.name, spec.gpus,
+                                spec.accelerator.title, spec.nodes);
+  std::map<VertexKind, std::size_t> vertices;
+  for (const Vertex& vertex : cluster.topology.vertices()) ++vertices[vertex.kind];
+  TextTable kinds({{"vertex", Align::kLeft}, {"count"}});
+  for (const auto& [kind, count] : vertices)
+    kinds.add_row({name_of(kind), fmt::format("{}", count)});
+  std::map<LinkGroup, std::size_t> links;
+  for (const Link& link : cluster.topology.links()) {
+    const auto& all = cluster.topology.vertices();
+    ++links[{all[link.from.index()].kind, all[link.to.index()].kind, link.kind,
+             link.capacity.value(), link.latency.value()}];
+  }
+  TextTable groups({{"from", Align::kLeft},
+                    {"to", Align::kLeft},
+                    {"link", Align::kLeft},
+                    {"count"},
+                    {"each"},
+                    {"latency"}});
+  for (const auto& [group, count] : links) {
+    const auto& [from, to, kind, capacity, latency] = group;
+    groups.add_row({name_of(from), name_of(to), name_of(kind), fmt::format("{}", count),
+                    rate_text(BytesPerSecond(capacity)), time_text(Seconds(latency))});
+  }
+  out += kinds.text() + "\n";
+  if (!groups.empty()) out += groups.text() + "\nA link is one direction.\n";
+  return out + sources_text(spec);
+}
+
+std::string topology_json(const Cluster& cluster) {
+  const Topology& topology = cluster.topology;
+  ordered_json out;
+  out["stepcast_topology"] = 1;
+  out["name"] = cluster.spec.name;
+  out["accelerator"] = cluster.spec.accelerator.name;
+  out["nodes"] = cluster.spec.nodes;
+  out["gpus"] = cluster.spec.gpus;
+  out["vertices"] = ordered_json::array();
+  for (std::size_t i = 0; i < topology.vertices().size(); ++i) {
+    const Vertex& vertex = topology.vertices()[i];
+    ordered_json entry;
+    entry["name"] = topology.name(VertexId(i));
+    entry["kind"] = name_of(vertex.kind);
+    if (vertex.node >= 0) entry["node"] = vertex.node;
+    out["vertices"].push_back(std::move(entry));
+  }
+  out["links"] = ordered_json::array();
+  for (const Link& link : topology.links()) {
+    ordered_json entry;
+    entry["from"] = topology.name(link.from);
+    entry["to"] = topology.name(link.to);
+    entry["kind"] = name_of(link.kind);
+    entry["capacity_bytes_per_s"] = link.capacity.value();
+    entry["latency_s"] = link.latency.value();
+    out["links"].push_back(std::move(entry));
+  }
+  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stepcast
