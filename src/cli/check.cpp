@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/scenario_flags.h"
+#include "layout/override.h"
+#include "report/check_report.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CheckFlags {
+  std::vector<std::string> suites;
+  std::vector<std::string> sets;
+  std::vector<std::string> tags;
+  std::vector<std::string> without_tags;
+  std::vector<std::string> tolerances;
+  std::string baseline;
+  bool update = false;
+  bool unfolded = false;
+  std::uint64_t seed = 0;
+  int threads = 0;
+  OutputOptions output;
+  std::string data;
+};
+
+void append(Errors& errors, const Errors& more) {
+  errors.insert(errors.end(), more.begin(), more.end());
+}
+
+std::vector<std::string> shipped_suites(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (entry.path().extension() == ".json") out.push_back(entry.path().stem().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// A path, the name of a shipped suite, or "all" of these.
+Result<std::vector<std::string>> suite_files(const std::vector<std::string>& names,
+                                             const std::string& folder) {
+  const auto shipped = shipped_suites(folder);
+  std::vector<std::string> out;
+  Errors errors;
+  for (const std::string& name : names) {
+    if (name.find('/') != std::string::npos || name.ends_with(".json")) {
+      out.push_back(name);
+    } else if (name == "all") {
+      for (const std::string& one : shipped) out.push_back(folder + "/" + one + ".json");
+    } else if (std::find(shipped.begin(), shipped.end(), name) != shipped.end()) {
+      out.push_back(folder + "/" + name + ".json");
+    } else {
+      const std::string near = did_you_mean(name, shipped);
+      errors.push_back({ErrorCode::kNotFound, fmt::format("there is no suite '{}'", name), "",
+                        "SUITE", near.empty() ? "a file, all, " + one_of(shipped) : near});
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+bool wanted(const SuiteCase& test_case, const CheckFlags& flags) {
+  const auto has = [&](const std::string& tag) {
+    return std::find(test_case.tags.begin(), test_case.tags.end(), tag) != test_case.tags.end();
+  };
+  return std::all_of(flags.tags.begin(), flags.tags.end(), has) &&
+         std::none_of(flags.without_tags.begin(), flags.without_tags.end(), has);
+}
+
+Errors apply_sets(const std::vector<std::string>& sets, std::vector<Suite>& suites) {
+  Errors errors;
+  std::vector<std::pair<std::string, std::string>> overrides;
+  for (const std::string& set : sets) {
+    if (auto split = split_set(set)) {
+      overrides.push_back(std::move(*split));
+    } else {
+      append(errors, split.error());
+    }
+  }
+  if (overrides.empty() || !errors.empty()) return errors;
+  for (Suite& suite : suites) {
+    for (SuiteCase& test_case : suite.cases) {
+      nlohmann::json scenario = nlohmann::json::parse(test_case.scenario);
+      for (const auto& [path, value] : overrides) {
+        if (Errors failed = apply_override(scenario, path, value); !failed.empty()) return failed;
+      }
+      test_case.scenario = scenario.dump();
+    }
+  }
+  return errors;
+}
+
+Result<std::vector<Suite>> load_suites(const CheckFlags& flags, const std::string& folder) {
+  const auto files = suite_files(flags.suites, folder);
+  if (!files) return failure(files.error());
+  std::vector<Suite> suites;
+  Errors errors;
+  for (const std::string& file : *files) {
+    auto suite = load_suite(file);
+    if (!suite) {
+      append(errors, suite.error());
+      continue;
+    }
+    const bool twice = std::any_of(suites.begin(), suites.end(),
+                                   [&](const Suite& other) { return other.name == suite->name; });
+    if (twice) {
+      errors.push_back({ErrorCode::kIllegal,
+                        fmt::format("a suite named '{}' is already given", suite->name), file,
+                        "name", "give each suite once"});
+    }
+    std::erase_if(suite->cases, [&](const SuiteCase& one) { return !wanted(one, flags); });
+    suites.push_back(std::move(*suite));
+  }
+  append(errors, apply_sets(flags.sets, suites));
+  if (!errors.empty()) return failure(std::move(errors));
+  return suites;
+}
+
+// The text of the baseline; nothing when none is to be compared with.
+Result<std::optional<std::string>> read_baseline(const CheckFlags& flags) {
+  if (flags.baseline.empty()) {
+    if (!flags.update) return std::optional<std::string>();
+    return failure({ErrorCode::kMissingKey, "names no file to update", "", "--update",
+                    "give --baseline FILE"});
+  }
+  std::error_code none;
+  if (flags.update && !fs::exists(flags.baseline, none)) return std::optional<std::string>();
+  std::ifstream stream(flags.baseline, std::ios::binary);
+  std::ostringstream text;
+  if (!stream || !(text << stream.rdbuf())) {
+    return failure(
+        {ErrorCode::kIo, "cannot be read", flags.baseline, "--baseline", "make it with --update"});
+  }
+  return std::optional(text.str());
+}
+
+Result<std::vector<Tolerance>> read_tolerances(const std::vector<std::string>& texts) {
+  std::vector<Tolerance> out;
+  Errors errors;
+  for (const std::string& text : texts) {
+    if (auto tolerance = parse_tolerance(text)) {
+      out.push_back(std::move(*tolerance));
+    } else {
+      append(errors, tolerance.error());
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+std::string render(const std::string& format, const CheckReport& report, const GateOutcome& gate) {
+  if (format == "json") return check_json(report, gate);
+  if (format == "csv") return check_csv(report);
+  if (format == "md") return check_markdown(report, gate);
+  if (format == "junit") return check_junit(report, gate);
+  if (format == "github") return check_github(report, gate);
+  return check_table(report, gate);
+}
+
+CheckOptions options_of(const CheckFlags& flags) {
+  CheckOptions options;
+  options.fold = !flags.unfolded;
+  options.seed = flags.seed;
+  options.threads = threads_of(flags.threads);
+  if (!flags.output.quiet && isatty(STDERR_FILENO) == 1) {
+    const auto mutex = std::make_shared<std::mutex>();
+    options.progress = [mutex](std::size_t done, std::size_t all) {
+      const std::scoped_lock lock(*mutex);
+      fmt::print(stderr, "\r{} of {} cases{}", done, all, done == all ? "\n" : "");
+    };
+  }
+  return options;
+}
+
+// What `--tolerance` and `--baseline` make of the report.
+Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance>& tolerances,
+                          const std::optional<std::string>& baseline, const CheckFlags& flags) {
+  GateOutcome gate;
+  auto broken = apply_tolerances(report.summary, tolerances);
+  if (!broken) return failure(broken.error());
+  gate.broken = std::move(*broken);
+  if (!baseline) return gate;
+  auto comparison = compare_with_baseline(report, *baseline, flags.baseline);
+  if (!comparison) return failure(comparison.error());
+  // An update accepts what got worse, and still shows it.
+  auto& target = flags.update ? gate.changes : gate.broken;
+  target.insert(target.end(), comparison->regressions.begin(), comparison->regressions.end());
+  gate.changes.insert(gate.changes.end(), comparison->changes.begin(), comparison->changes.end());
+  return gate;
+}
+
+int run_check(const CheckFlags& flags) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  if (flags.update) output.plan("--baseline", flags.baseline);
+  Errors errors = output.check();
+  const auto tolerances = read_tolerances(flags.tolerances);
+  if (!tolerances) append(errors, tolerances.error());
+  const auto baseline = read_baseline(flags);
+  if (!baseline) append(errors, baseline.error());
+  const auto data = find_data(flags.data);
+  if (!data) append(errors, data.error());
+  if (!errors.empty()) return report_errors(errors);
+  const auto suites = load_suites(flags, data->suites);
+  if (!suites) return report_errors(suites.error());
+
+  const CheckReport report = check(*suites, data->folders, options_of(flags));
+  const auto gate = judge(report, *tolerances, *baseline, flags);
+  if (!gate) return report_errors(gate.error());
+  output.set_main(flags.output, render(flags.output.format, report, *gate));
+  if (flags.update) output.set_file(flags.baseline, baseline_text(report));
+  if (const int code = output.commit(); code != kOk) return code;
+  for (const Finding& finding : gate->broken) {
+    note(flags.output, fmt::format("broken: {}: {}", finding.title, finding.message));
+  }
+  return gate->broken.empty() ? kOk : kRegression;
+}
+
+}  // namespace
+
+Command add_check(CLI::App& program) {
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App* app =
+      program.add_subcommand("check", "predict recorded runs and compare; the gate for CI");
+  app->allow_extras();
+  app->footer(
+      "Examples:\n"
+      "  stepcast check megatron-a100 llm-foundry --tolerance step_time.mean_abs_error=0.10\n"
+      "  stepcast check all --without-tag fp8 --tolerance megatron-a100:step_time.bias=0.05\n"
+      "  stepcast check runs.json --baseline baseline.json --format junit -o check.xml\n"
+      "Exit code 4: a limit is not kept, or a figure is worse than in the baseline.");
+  app->add_option("SUITE", flags->suites, "suite files, names of shipped suites, or all")
+      ->required();
+  const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* type,
+                              const char* help) {
+    app->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
+  };
+  repeatable("--tolerance", flags->tolerances, "[SUITE|TAG:]FIGURE=LIMIT",
+             "fail when a figure of the summary is beyond its limit");
+  app->add_option("--baseline", flags->baseline, "fail when a figure is worse than in this file")
+      ->type_name("FILE");
+  app->add_flag("--update", flags->update, "write the baseline anew");
+  repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
+  repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
+  repeatable("--set", flags->sets, "PATH=VALUE", "a scenario key of every case, as profile=none");
+  add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
+  app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
+  app->add_option("--seed", flags->seed, "of everything random")->capture_default_str();
+  add_threads_flag(*app, flags->threads);
+  add_data_flag(*app, flags->data);
+  return {app, [flags] { return run_check(*flags); }};
+}
+
+}  // namespace stepcast::cli

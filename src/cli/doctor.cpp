@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DoctorFlags {
+  OutputOptions output;
+  std::string data;
+};
+
+struct Fact {
+  std::string key;
+  std::string value;
+};
+
+// The value behind "key : value" in one of the kernel's text files.
+std::string field_of(const fs::path& file, const std::string& key) {
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || !line.starts_with(key)) continue;
+    const auto begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::string first_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string on_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::string folders = path ? path : "";
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    const std::size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string file = folders.substr(begin, end - begin) + "/" + program;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+    begin = end + 1;
+  }
+  return "not found";
+}
+
+std::size_t files_in(const fs::path& folder) {
+  std::size_t out = 0;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    out += entry.path().extension() == ".json" ? 1 : 0;
+  }
+  return out;
+}
+
+void add_machine(std::vector<Fact>& facts) {
+  utsname system{};
+  if (::uname(&system) == 0) {
+    facts.push_back(
+        {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)});
+  }
+  facts.push_back({"processor", field_of("/proc/cpuinfo", "model name")});
+  facts.push_back({"cores", fmt::format("{}", std::thread::hardware_concurrency())});
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGE_SIZE);
+  if (pages > 0 && page > 0) {
+    facts.push_back({"memory", gib_text(static_cast<ByteCount>(pages) * page) + " GiB"});
+  }
+}
+
+void add_gpus(std::vector<Fact>& facts) {
+  const std::string driver = first_line("/proc/driver/nvidia/version");
+  facts.push_back({"NVIDIA driver", driver.empty() ? "not loaded" : driver});
+  std::size_t gpus = 0;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", none)) {
+    facts.push_back(
+        {fmt::format("GPU {}", gpus++), field_of(entry.path() / "information", "Model")});
+  }
+  if (gpus == 0) facts.push_back({"GPUs", "none (forecasts need none)"});
+  for (const char* program : {"nvcc", "mpirun"}) facts.push_back({program, on_path(program)});
+}
+
+void add_data(const DataRoot& data, std::vector<Fact>& facts) {
+  const fs::path topologies = data.folders.topologies;
+  facts.push_back({"data", data.root});
+  facts.push_back({"models", fmt::format("{}", files_in(data.folders.models))});
+  facts.push_back({"clusters", fmt::format("{}", files_in(topologies / "clusters"))});
+  facts.push_back({"accelerators", fmt::format("{}", files_in(topologies / "accelerators"))});
+  facts.push_back({"profiles", fmt::format("{}", files_in(data.folders.profiles))});
+  facts.push_back({"suites", fmt::format("{}", files_in(data.suites))});
+}
+
+int run_doctor(const DoctorFlags& flags) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  const auto data = find_data(flags.data);
+  if (!data) return report_errors(data.error());
+  std::vector<Fact> facts{{"stepcast", STEPCAST_VERSION}};
+  add_machine(facts);
+  add_gpus(facts);
+  add_data(*data, facts);
+  if (flags.output.format == "json") {
+    nlohmann::ordered_json out;
+    for (const Fact& fact : facts) out[fact.key] = fact.value;
+    output.set_main(flags.output,
+                    out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else {
+    TextTable table({{"what", Align::kLeft}, {"found", Align::kLeft}});
+    for (const Fact& fact : facts) table.add_row({fact.key, fact.value});
+    output.set_main(flags.output, table.text());
+  }
+  return output.commit();
+}
+
+}  // namespace
+
+Command add_doctor(CLI::App& program) {
+  auto flags = std::make_shared<DoctorFlags>();
+  CLI::App* app = program.add_subcommand("doctor", "what this machine and installation have");
+  app->allow_extras();
+  app->footer("Example: stepcast doctor");
+  add_output_flags(*app, flags->output, {"table", "json"});
+  add_data_flag(*app, flags->data);
+  return {app, [flags] { return run_doctor(*flags); }};
+}
+
+}  // namespace stepcast::cli

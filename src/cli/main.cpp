@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+
+namespace stepcast::cli {
+namespace {
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  }
+  return out;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    out.push_back(command->get_name());
+  }
+  return out;
+}
+
+// What no option took: unknown flags with their nearest match, or words too many.
+Errors leftovers(const CLI::App& app) {
+  Errors errors;
+  for (const std::string& word : app.remaining()) {
+    if (word.starts_with("-") && word.size() > 1) {
+      const std::string flag = word.substr(0, word.find('='));
+      errors.push_back({ErrorCode::kUnknownKey, "is not a known flag", "", flag,
+                        did_you_mean(flag, flag_names(app))});
+    } else if (errors.empty()) {
+      errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' is one word too many", word), "",
+                        app.get_name(), fmt::format("see stepcast {} --help", app.get_name())});
+    }
+  }
+  return errors;
+}
+
+int print(const std::string& text) {
+  Output output;
+  output.set_main({}, text);
+  return output.commit();
+}
+
+int run_command(const CLI::App& program, const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    if (const Errors errors = leftovers(*command.app); !errors.empty()) {
+      return report_errors(errors);
+    }
+    return command.run();
+  }
+  // A command that was begun and not ended ("stepcast show"), or none at all.
+  const CLI::App* at = &program;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  const auto known = command_names(*at);
+  const auto words = at->remaining();
+  if (words.empty()) {
+    return report_errors({{ErrorCode::kMissingKey, "a command is missing", "", at->get_name(),
+                           "one of " + one_of(known)}});
+  }
+  const std::string near = did_you_mean(words.front(), known);
+  return report_errors({{ErrorCode::kBadValue, fmt::format("'{}' is not a command", words.front()),
+                         "", at->get_name(), near.empty() ? "one of " + one_of(known) : near}});
+}
+
+int run(int argc, char** argv) {
+  // A closed pipe is then an error of write, reported as any other.
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App program(
+      "Forecasts the time and memory of one training step of a transformer on a GPU "
+      "cluster.",
+      "stepcast");
+  program.set_version_flag("--version", "stepcast " STEPCAST_VERSION);
+  program.footer(
+      "Example: stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 "
+      "--global-batch 512 --tp 8 --pp 4\nEach command has its own --help.");
+  program.allow_extras();
+  std::vector<Command> commands{add_predict(program), add_check(program)};
+  for (const auto& more : {add_show(program), add_topology(program)}) {
+    commands.insert(commands.end(), more.begin(), more.end());
+  }
+  commands.push_back(add_doctor(program));
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* at = &program;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+    return print(at->help());
+  } catch (const CLI::CallForVersion&) {
+    return print("stepcast " STEPCAST_VERSION "\n");
+  } catch (const CLI::ParseError& error) {
+    return report_errors({{ErrorCode::kBadValue, error.what(), "", "", "see --help"}});
+  }
+  return run_command(program, commands);
+}
+
+}  // namespace
+}  // namespace stepcast::cli
+
+int main(int argc, char** argv) {
+  try {
+    return stepcast::cli::run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "internal error: {}\n", error.what());
+  } catch (...) {
+    fmt::print(stderr, "internal error\n");
+  }
+  return stepcast::cli::kInternalError;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything a command writes: collected first, written only after success, files by a temporary
+// name and a rename, so that a reader never sees half of one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+
+namespace stepcast::cli {
+
+class Output {
+ public:
+  // The flag names the file in errors ("-o", "--trace"). Empty paths are ignored.
+  void plan(const std::string& flag, const std::string& path);
+  // Paths that cannot be written, or that two flags name; call before any work.
+  Errors check() const;
+
+  void set_file(const std::string& path, std::string content);
+  void set_main(const OutputOptions& options, std::string content);  // -o or standard output
+
+  // Writes the files, then standard output. kOk, or reports what went wrong and returns its code.
+  int commit() const;
+
+ private:
+  struct Target {
+    std::string flag;
+    std::string path;
+  };
+  struct File {
+    std::string path;
+    std::string content;
+  };
+
+  std::vector<Target> targets_;
+  std::vector<File> files_;
+  std::string standard_output_;
+};
+
+}  // namespace stepcast::cli

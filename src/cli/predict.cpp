@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/scenario_flags.h"
+#include "predict/prediction.h"
+#include "report/explain.h"
+#include "report/memory_timeline.h"
+#include "report/prediction_json.h"
+#include "report/prediction_table.h"
+#include "report/trace.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct PredictFlags {
+  ScenarioFlags scenario;
+  OutputOptions output;
+  std::string data;
+  std::string trace;
+  std::string memory_timeline;
+  PredictOptions options;
+  int threads = 0;
+  bool explain = false;
+  bool unfolded = false;
+};
+
+// The profile that prices the scenario: named, the device's own, or its data sheet.
+Result<Profile> profile_of(const Scenario& scenario, const DataFolders& folders) {
+  const Accelerator& device = scenario.cluster.spec.accelerator;
+  if (!scenario.profile.empty() && scenario.profile != "none") {
+    return load_profile(scenario.profile, folders.profiles);
+  }
+  if (scenario.profile.empty() && !device.profile.empty()) {
+    if (auto own = load_profile(device.profile, folders.profiles)) return own;
+  }
+  return data_sheet_profile(device);
+}
+
+std::string render(const PredictFlags& flags, const Scenario& scenario,
+                   const Prediction& prediction, const Profile* profile) {
+  const std::string& format = flags.output.format;
+  if (format == "json") {
+    if (!profile) return prediction_json(scenario, prediction);
+    auto object = prediction_object(scenario, prediction);
+    object["explain"] = explanation_object(*profile);
+    return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  if (format == "csv") return prediction_csv(scenario, prediction);
+  const bool markdown = format == "md";
+  std::string out =
+      markdown ? prediction_markdown(scenario, prediction)
+               : prediction_table(scenario, prediction, {.color = wants_color(flags.output)});
+  if (profile) {
+    const std::string explanation = explanation_text(scenario, prediction, *profile);
+    out += markdown ? "\n### Explanation\n\n```text\n" + explanation + "```\n" : "\n" + explanation;
+  }
+  return out;
+}
+
+int run_predict(const PredictFlags& flags) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  output.plan("--trace", flags.trace);
+  output.plan("--memory-timeline", flags.memory_timeline);
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  const auto data = find_data(flags.data);
+  if (!data) return report_errors(data.error());
+  const auto scenario = scenario_from_flags(flags.scenario, data->folders);
+  if (!scenario) return report_errors(scenario.error());
+
+  PredictOptions options = flags.options;
+  options.fold = !flags.unfolded;
+  options.trace = !flags.trace.empty() || !flags.memory_timeline.empty();
+  options.threads = threads_of(flags.threads);
+  const auto prediction = predict(*scenario, data->folders, options);
+  if (!prediction) return report_errors(prediction.error());
+
+  std::optional<Profile> profile;
+  if (flags.explain) {
+    auto loaded = profile_of(*scenario, data->folders);
+    if (!loaded) return report_errors(loaded.error());
+    profile = std::move(*loaded);
+  }
+  output.set_main(flags.output,
+                  render(flags, *scenario, *prediction, profile ? &*profile : nullptr));
+  if (!flags.trace.empty()) output.set_file(flags.trace, trace_json(*scenario, *prediction));
+  if (!flags.memory_timeline.empty()) {
+    output.set_file(flags.memory_timeline, flags.memory_timeline.ends_with(".json")
+                                               ? memory_timeline_json(*prediction)
+                                               : memory_timeline_csv(*prediction));
+  }
+  if (const int code = output.commit(); code != kOk) return code;
+  if (!flags.trace.empty()) {
+    note(flags.output, fmt::format("wrote {} ({} slices; opens in Perfetto)", flags.trace,
+                                   prediction->slices.size()));
+  }
+  return prediction->fits ? kOk : kDoesNotFit;
+}
+
+}  // namespace
+
+Command add_predict(CLI::App& program) {
+  auto flags = std::make_shared<PredictFlags>();
+  CLI::App* app = program.add_subcommand("predict", "forecast one step of one layout");
+  app->allow_extras();
+  app->footer(
+      "Examples:\n"
+      "  stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512 \\\n"
+      "    --tp 8 --pp 4 --schedule interleaved --vpp 5\n"
+      "  stepcast predict scenario.json --set layout.zero=1 --format json -o forecast.json\n"
+      "Exit code 3: the layout does not fit in memory (the forecast is still printed).");
+  add_scenario_flags(*app, flags->scenario);
+  add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
+  app->add_option("--trace", flags->trace, "write the replayed step as a Chrome trace")
+      ->type_name("FILE");
+  app->add_option("--memory-timeline", flags->memory_timeline,
+                  "write memory over time, as CSV or (FILE.json) JSON")
+      ->type_name("FILE");
+  app->add_flag("--explain", flags->explain,
+                "also print the resolved scenario, what each cost rests on, and the definitions");
+  app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
+  app->add_option("--seed", flags->options.seed, "of everything random")->capture_default_str();
+  add_threads_flag(*app, flags->threads);
+  add_data_flag(*app, flags->data);
+  return {app, [flags] { return run_predict(*flags); }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/scenario_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "layout/override.h"
+#include "model/import.h"
+
+namespace stepcast::cli {
+namespace {
+
+using nlohmann::json;
+
+void append(Errors& errors, Errors more) {
+  errors.insert(errors.end(), std::make_move_iterator(more.begin()),
+                std::make_move_iterator(more.end()));
+}
+
+// --nodes and --gpus resize whatever cluster there is, so a name becomes an object first, and the
+// size that they replace goes.
+void prepare_cluster(const ScenarioFlags& flags, json& scenario) {
+  const auto given = [&](const char* flag) {
+    return std::any_of(flags.values.begin(), flags.values.end(), [&](const auto& value) {
+      return value->flag == flag && value->option->count() > 0;
+    });
+  };
+  const bool nodes = given("--nodes"), gpus = given("--gpus");
+  if (!nodes && !gpus) return;
+  json& cluster = scenario["cluster"];
+  if (cluster.is_string()) cluster = json{{"base", cluster}};
+  if (!cluster.is_object()) return;
+  if (nodes && !gpus) cluster.erase("gpus");
+  if (gpus && !nodes) cluster.erase("nodes");
+}
+
+// --assume reads a model_type that nobody knows as FAMILY, which is to say: replaces it.
+Errors assume_family(const std::string& family, json& scenario) {
+  const auto known = supported_families();
+  if (std::find(known.begin(), known.end(), family) == known.end()) {
+    const std::string near = did_you_mean(family, known);
+    return {{ErrorCode::kBadValue, fmt::format("'{}' is not a known family", family), "",
+             "--assume", near.empty() ? "one of " + one_of(known) : near}};
+  }
+  json& model = scenario["model"];
+  if (model.is_string()) {
+    const std::string path = model.get<std::string>();
+    if (path.find('/') == std::string::npos && !path.ends_with(".json")) return {};
+    const auto config = JsonDocument::load(path);
+    if (!config) return config.error();
+    model = (*config)->root().raw();
+  }
+  if (!model.is_object()) return {};
+  const std::string type = model.value("model_type", std::string());
+  if (std::find(known.begin(), known.end(), type) == known.end()) model["model_type"] = family;
+  return {};
+}
+
+Errors apply_flags(const ScenarioFlags& flags, json& scenario) {
+  Errors errors;
+  const auto set = [&](const ScenarioFlags::Value& value) {
+    if (value.option->count() == 0) return;
+    append(errors, apply_override(scenario, value.path,
+                                  value.text ? json(value.value).dump() : value.value));
+  };
+  for (const auto& value : flags.values) {
+    if (value->path == "cluster") set(*value);
+  }
+  prepare_cluster(flags, scenario);
+  for (const auto& value : flags.values) {
+    if (value->path != "cluster") set(*value);
+  }
+  for (const std::string& text : flags.sets) {
+    const auto split = split_set(text);
+    if (!split) {
+      append(errors, split.error());
+    } else {
+      append(errors, apply_override(scenario, split->first, split->second));
+    }
+  }
+  if (!flags.assume.empty()) append(errors, assume_family(flags.assume, scenario));
+  return errors;
+}
+
+// Where a value came from the command line, its error says so.
+Errors name_flags(Errors errors, const ScenarioFlags& flags) {
+  for (Error& error : errors) {
+    if (!error.file.empty() && error.file != flags.file) continue;
+    for (const auto& value : flags.values) {
+      if (value->option->count() > 0 && value->path == error.path) {
+        error.path = fmt::format("{} ({})", value->flag, error.path);
+        error.file.clear();
+        break;
+      }
+    }
+  }
+  return errors;
+}
+
+}  // namespace
+
+void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
+  app.add_option("SCENARIO", flags.file, "scenario file (JSON); flags are laid over it");
+  const auto add = [&](const char* flag, const char* path, const char* type, const char* help,
+                       bool text = false) {
+    auto value = std::make_unique<ScenarioFlags::Value>();
+    value->flag = flag;
+    value->path = path;
+    value->text = text;
+    value->option = app.add_option(flag, value->value, help)->type_name(type)->group("Scenario");
+    flags.values.push_back(std::move(value));
+  };
+  add("--model", "model", "NAME|PATH", "shipped model, or a Hugging Face config.json", true);
+  add("--cluster", "cluster", "NAME[xNODES]", "shipped cluster, or a file", true);
+  add("--nodes", "cluster.nodes", "N", "nodes of the cluster");
+  add("--gpus", "cluster.gpus", "N", "GPUs of the cluster");
+  add("--profile", "profile", "NAME|PATH", "measured costs; none for the data sheet", true);
+  add("--global-batch", "training.global_batch", "N", "sequences per optimizer step");
+  add("--seq", "training.sequence_length", "N", "tokens per sequence");
+  add("--precision", "training.precision", "TYPE", "bf16, fp16, fp32 or fp8", true);
+  add("--framework", "training.framework", "NAME", "megatron, fsdp, deepspeed or native", true);
+  add("--tp", "layout.tp", "N", "tensor parallel ranks");
+  add("--pp", "layout.pp", "N", "pipeline stages");
+  add("--vpp", "layout.virtual_stages", "N", "chunks per pipeline stage");
+  add("--dp", "layout.dp", "N", "data parallel ranks");
+  add("--cp", "layout.cp", "N", "context parallel ranks");
+  add("--ep", "layout.ep", "N", "expert parallel ranks");
+  add("--zero", "layout.zero", "0..3", "what data parallel ranks shard");
+  add("--micro-batch", "layout.micro_batch", "N", "sequences per forward pass");
+  add("--recompute", "layout.recompute", "MODE", "none, selective, full or an object");
+  add("--schedule", "layout.schedule", "NAME", "see: stepcast show schedules", true);
+  app.add_option("--set", flags.sets, "any scenario key, for example layout.overlap.tp=true")
+      ->type_name("PATH=VALUE")
+      ->allow_extra_args(false)
+      ->group("Scenario");
+  app.add_option("--assume", flags.assume, "read an unknown model_type as this family")
+      ->type_name("FAMILY")
+      ->group("Scenario");
+}
+
+Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) {
+    return failure({ErrorCode::kBadValue, fmt::format("'{}' has no value", text), "", "--set",
+                    "path=value, as in layout.tp=8"});
+  }
+  return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders) {
+  json scenario = json{{"stepcast", 1}};
+  if (!flags.file.empty()) {
+    const auto document = JsonDocument::load(flags.file);
+    if (!document) return failure(document.error());
+    scenario = (*document)->root().raw();
+  }
+  // What is no object is reported as such by the reader.
+  Errors errors;
+  if (scenario.is_object()) errors = apply_flags(flags, scenario);
+  const auto document = JsonDocument::from(std::move(scenario), flags.file);
+  auto read = read_scenario(*document, folders);
+  if (!read) append(errors, read.error());
+  if (!errors.empty()) return failure(name_flags(std::move(errors), flags));
+  return read;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scenario from a file, from flags, or from both: the flags are laid over the file's JSON, which
+// is then read as any other.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "core/result.h"
+#include "layout/scenario.h"
+
+namespace stepcast::cli {
+
+struct ScenarioFlags {
+  struct Value {
+    std::string flag;   // "--tp"
+    std::string path;   // "layout.tp"
+    bool text = false;  // always text: a model may be called 7
+    std::string value;
+    CLI::Option* option = nullptr;
+  };
+  std::string file;
+  std::vector<std::unique_ptr<Value>> values;
+  std::vector<std::string> sets;  // "path=value", applied last
+  std::string assume;             // family for an unknown model_type
+};
+
+void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
+
+// "path=value" from the command line, split at the first '='.
+Result<std::pair<std::string, std::string>> split_set(const std::string& text);
+
+// Errors about a key that a flag set name the flag.
+Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders);
+
+}  // namespace stepcast::cli

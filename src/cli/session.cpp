@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_data(const fs::path& folder) {
+  std::error_code none;
+  return fs::is_directory(folder / "models", none) && fs::is_directory(folder / "topologies", none);
+}
+
+DataRoot data_in(const fs::path& root) {
+  // The source tree keeps profiles beside the code that fits them.
+  std::error_code none;
+  const fs::path in_source = root / "calibrate" / "profiles";
+  const fs::path profiles = fs::is_directory(in_source, none) ? in_source : root / "profiles";
+  return {{(root / "models").string(), (root / "topologies").string(), profiles.string()},
+          (root / "suites").string(),
+          root.string()};
+}
+
+}  // namespace
+
+void add_output_flags(CLI::App& app, OutputOptions& output,
+                      const std::vector<std::string>& formats) {
+  app.add_option("--format", output.format, one_of(formats))
+      ->check(CLI::IsMember(formats))
+      ->capture_default_str();
+  app.add_option("-o,--output", output.file, "write to FILE instead of standard output")
+      ->type_name("FILE");
+  app.add_flag("--no-color", output.no_color, "plain text (also: the variable NO_COLOR)");
+  app.add_flag("--quiet", output.quiet, "no notes on standard error");
+}
+
+void add_data_flag(CLI::App& app, std::string& data) {
+  app.add_option("--data", data, "folder with models, topologies, profiles and suites")
+      ->type_name("DIR");
+}
+
+void add_threads_flag(CLI::App& app, int& threads) {
+  app.add_option("--threads", threads, "worker threads, 0 for all cores; changes no result")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+}
+
+int threads_of(int asked) {
+  if (asked > 0) return asked;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Result<DataRoot> find_data(const std::string& data) {
+  if (!data.empty()) {
+    if (holds_data(data)) return data_in(data);
+    return failure({ErrorCode::kNotFound, fmt::format("'{}' holds no models and topologies", data),
+                    "", "--data", "a folder with models/, topologies/, profiles/ and suites/"});
+  }
+  std::error_code none;
+  const fs::path program = fs::read_symlink("/proc/self/exe", none);
+  const fs::path folder = program.parent_path();
+  if (const fs::path shared = folder.parent_path() / "share" / "stepcast"; holds_data(shared)) {
+    return data_in(shared);
+  }
+  for (fs::path above = folder; above != above.root_path(); above = above.parent_path()) {
+    if (holds_data(above)) return data_in(above);
+  }
+  return failure({ErrorCode::kNotFound,
+                  fmt::format("no data folder beside {} or above it", program.string()), "",
+                  "--data", "name the folder that holds models/ and topologies/"});
+}
+
+bool wants_color(const OutputOptions& output) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return !output.no_color && output.file.empty() && (!no_color || *no_color == '\0') &&
+         isatty(STDOUT_FILENO) == 1;
+}
+
+int report_errors(const Errors& errors) {
+  for (const Error& error : errors) fmt::print(stderr, "error: {}\n", to_string(error));
+  return kUsageError;
+}
+
+void note(const OutputOptions& output, const std::string& text) {
+  if (!output.quiet) fmt::print(stderr, "{}\n", text);
+}
+
+}  // namespace stepcast::cli

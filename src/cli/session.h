@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command shares: exit codes, the data folders, where output goes, how errors look.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "layout/scenario.h"
+
+namespace stepcast::cli {
+
+enum ExitCode : int {
+  kOk = 0,
+  kInternalError = 1,  // also: standard output could not be written
+  kUsageError = 2,     // flags, files, values; nothing was written
+  kDoesNotFit = 3,
+  kRegression = 4,
+};
+
+struct OutputOptions {
+  std::string format = "table";
+  std::string file;  // empty: standard output
+  bool no_color = false;
+  bool quiet = false;
+};
+
+// A command of the program; `run` returns the exit code.
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+// --format one of `formats`, -o, --no-color, --quiet.
+void add_output_flags(CLI::App& app, OutputOptions& output,
+                      const std::vector<std::string>& formats);
+void add_data_flag(CLI::App& app, std::string& data);
+void add_threads_flag(CLI::App& app, int& threads);
+int threads_of(int asked);  // 0: as many as the machine has
+
+struct DataRoot {
+  DataFolders folders;
+  std::string suites;
+  std::string root;
+};
+
+// `data` when given, else share/stepcast beside the program's folder, else the source tree above
+// it.
+Result<DataRoot> find_data(const std::string& data);
+
+bool wants_color(const OutputOptions& output);
+
+// One line per error on standard error; returns kUsageError.
+int report_errors(const Errors& errors);
+void note(const OutputOptions& output, const std::string& text);  // on standard error
+
+}  // namespace stepcast::cli

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cluster/cluster.h"
+#include "model/import.h"
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct ShowFlags {
+  OutputOptions output;
+  std::string filter;
+  std::string data;
+};
+
+// A table for people and the same as exact values.
+struct Listing {
+  TextTable table;
+  ordered_json values = ordered_json::array();
+};
+
+bool matches(const std::string& name, const std::string& filter) {
+  return name.find(filter) != std::string::npos;
+}
+
+Result<Listing> list_of_models(const DataFolders& folders, const std::string& filter) {
+  const auto entries = list_models(folders.models);
+  if (!entries) return failure(entries.error());
+  Listing out{TextTable({{"model", Align::kLeft},
+                         {"parameters"},
+                         {"active"},
+                         {"layers"},
+                         {"hidden"},
+                         {"heads"},
+                         {"kv heads"},
+                         {"ffn"},
+                         {"vocabulary"},
+                         {"positions"}})};
+  for (const ModelEntry& entry : *entries) {
+    if (!matches(entry.name, filter)) continue;
+    const auto model = find_model(entry.name, folders.models);
+    if (!model) return failure(model.error());
+    const ParameterCount count = count_parameters(*model);
+    const auto text = [](std::int64_t value) { return fmt::format("{}", value); };
+    out.table.add_row({entry.name, parameters_text(count.total()),
+                       model->moe ? parameters_text(count.active) : "", text(model->layers),
+                       text(model->hidden), text(model->heads), text(model->kv_heads),
+                       text(model->ffn), text(model->vocab), text(model->max_positions)});
+    ordered_json value;
+    value["name"] = entry.name;
+    value["parameters"] = count.total();
+    value["active_parameters"] = count.active;
+    value["layers"] = model->layers;
+    value["hidden"] = model->hidden;
+    value["heads"] = model->heads;
+    value["kv_heads"] = model->kv_heads;
+    value["head_dim"] = model->head_dim;
+    value["ffn"] = model->ffn;
+    value["vocab"] = model->vocab;
+    value["max_positions"] = model->max_positions;
+    if (model->moe) value["experts"] = model->moe->experts;
+    value["source"] = entry.source;
+    out.values.push_back(std::move(value));
+  }
+  return out;
+}
+
+const char* network_of(const ClusterSpec& spec) {
+  return spec.network.empty() ? "none" : spec.network.c_str();
+}
+
+Result<Listing> list_of_clusters(const DataFolders& folders, const std::string& filter) {
+  const auto specs = list_clusters(folders.topologies);
+  if (!specs) return failure(specs.error());
+  Listing out{TextTable({{"cluster", Align::kLeft},
+                         {"GPU", Align::kLeft},
+                         {"GPUs/node"},
+                         {"scale-up/GPU"},
+                         {"NICs/node"},
+                         {"each"},
+                         {"network", Align::kLeft}})};
+  for (const ClusterSpec& spec : *specs) {
+    if (!matches(spec.name, filter)) continue;
+    out.table.add_row({spec.name, spec.accelerator.name, fmt::format("{}", spec.gpus_per_node),
+                       rate_text(spec.scale_up_bandwidth), fmt::format("{}", spec.nics_per_node),
+                       spec.nics_per_node > 0 ? rate_text(spec.nic_bandwidth) : "",
+                       network_of(spec)});
+    ordered_json value;
+    value["name"] = spec.name;
+    value["title"] = spec.title;
+    value["accelerator"] = spec.accelerator.name;
+    value["gpus_per_node"] = spec.gpus_per_node;
+    value["scale_up_bytes_per_s"] = spec.scale_up_bandwidth.value();
+    value["nvlink_domain_nodes"] = spec.nvlink_domain_nodes;
+    value["nics_per_node"] = spec.nics_per_node;
+    value["nic_bytes_per_s"] = spec.nic_bandwidth.value();
+    value["network"] = network_of(spec);
+    value["oversubscription"] = spec.oversubscription;
+    value["sources"] = spec.sources;
+    out.values.push_back(std::move(value));
+  }
+  return out;
+}
+
+std::string tflops_text(std::optional<FlopsPerSecond> rate) {
+  return rate ? number_text(rate->value() / 1e12) : "";
+}
+
+Result<Listing> list_of_gpus(const DataFolders& folders, const std::string& filter) {
+  const auto gpus = list_accelerators(folders.topologies);
+  if (!gpus) return failure(gpus.error());
+  Listing out{TextTable({{"GPU", Align::kLeft},
+                         {"title", Align::kLeft},
+                         {"memory GiB"},
+                         {"bandwidth"},
+                         {"bf16 TFLOP/s"},
+                         {"fp8 TFLOP/s"},
+                         {"SMs"},
+                         {"W"},
+                         {"profile", Align::kLeft}})};
+  for (const Accelerator& gpu : *gpus) {
+    if (!matches(gpu.name, filter)) continue;
+    out.table.add_row({gpu.name, gpu.title, gib_text(gpu.memory), rate_text(gpu.memory_bandwidth),
+                       tflops_text(gpu.peak(DataType::kBf16)),
+                       tflops_text(gpu.peak(DataType::kFp8)), fmt::format("{}", gpu.sm_count),
+                       number_text(gpu.power_w), gpu.profile});
+    ordered_json value;
+    value["name"] = gpu.name;
+    value["title"] = gpu.title;
+    value["memory_bytes"] = gpu.memory;
+    value["memory_bandwidth_bytes_per_s"] = gpu.memory_bandwidth.value();
+    for (const auto& [type, peak] : gpu.dense_peak) {
+      value["dense_peak_flops_per_s"][name_of(type)] = peak.value();
+    }
+    value["sm_count"] = gpu.sm_count;
+    value["power_w"] = gpu.power_w;
+    if (!gpu.profile.empty()) value["profile"] = gpu.profile;
+    value["sources"] = gpu.sources;
+    out.values.push_back(std::move(value));
+  }
+  return out;
+}
+
+struct ScheduleFacts {
+  ScheduleKind kind;
+  const char* bubble;
+  const char* in_flight;
+  const char* source;
+};
+
+// p stages, m micro-batches, v chunks per stage; equal stages, no communication.
+constexpr ScheduleFacts kSchedules[] = {
+    {ScheduleKind::kGpipe, "(p-1)/(m+p-1)", "m", "Huang et al. 2019"},
+    {ScheduleKind::k1F1B, "(p-1)/(m+p-1)", "min(p, m)", "Narayanan et al. 2021, section 2.2.1"},
+    {ScheduleKind::kInterleaved, "(p-1)/(v*m+p-1)", "p + (p-1)/v",
+     "Narayanan et al. 2021, section 2.2.2"},
+};
+
+Result<Listing> list_of_schedules(const DataFolders&, const std::string& filter) {
+  Listing out{TextTable({{"schedule", Align::kLeft},
+                         {"bubble", Align::kLeft},
+                         {"micro-batches in memory, stage 0", Align::kLeft},
+                         {"source", Align::kLeft}})};
+  for (const ScheduleFacts& facts : kSchedules) {
+    const std::string name = name_of(facts.kind);
+    if (!matches(name, filter)) continue;
+    out.table.add_row({name, facts.bubble, facts.in_flight, facts.source});
+    ordered_json value;
+    value["name"] = name;
+    value["bubble"] = facts.bubble;
+    value["in_flight"] = facts.in_flight;
+    value["source"] = facts.source;
+    out.values.push_back(std::move(value));
+  }
+  return out;
+}
+
+using Lister = Result<Listing> (*)(const DataFolders&, const std::string&);
+
+int run_show(const ShowFlags& flags, Lister list) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  const auto data = find_data(flags.data);
+  if (!data) return report_errors(data.error());
+  const auto listing = list(data->folders, flags.filter);
+  if (!listing) return report_errors(listing.error());
+  const std::string& format = flags.output.format;
+  if (format == "json") {
+    output.set_main(flags.output, listing->values.dump(1) + "\n");
+  } else if (format == "csv") {
+    output.set_main(flags.output, listing->table.csv());
+  } else {
+    output.set_main(flags.output,
+                    format == "md" ? listing->table.markdown() : listing->table.text());
+  }
+  return output.commit();
+}
+
+}  // namespace
+
+std::vector<Command> add_show(CLI::App& program) {
+  CLI::App* show = program.add_subcommand("show", "list what ships");
+  show->allow_extras();
+  show->footer("Example: stepcast show models llama");
+  struct Topic {
+    const char* name;
+    const char* help;
+    Lister list;
+  };
+  std::vector<Command> out;
+  for (const Topic& topic : {Topic{"models", "models, with exact parameter counts", list_of_models},
+                             Topic{"clusters", "clusters", list_of_clusters},
+                             Topic{"gpus", "accelerators", list_of_gpus},
+                             Topic{"schedules", "pipeline schedules", list_of_schedules}}) {
+    auto flags = std::make_shared<ShowFlags>();
+    CLI::App* app = show->add_subcommand(topic.name, topic.help);
+    app->allow_extras();
+    app->footer(fmt::format("Example: stepcast show {} --format json", topic.name));
+    app->add_option("FILTER", flags->filter, "only names that contain this");
+    add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
+    add_data_flag(*app, flags->data);
+    out.push_back({app, [flags, list = topic.list] { return run_show(*flags, list); }});
+  }
+  return out;
+}
+
+}  // namespace stepcast::cli

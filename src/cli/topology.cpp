@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "report/topology_text.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct TopologyFlags {
+  std::string cluster;
+  std::int64_t nodes = 0;
+  OutputOptions output;
+  std::string data;
+};
+
+Result<Cluster> read(const TopologyFlags& flags, const DataFolders& folders) {
+  nlohmann::json value = flags.cluster;
+  if (flags.nodes > 0) value = {{"base", flags.cluster}, {"nodes", flags.nodes}};
+  const auto document = JsonDocument::from(std::move(value), "");
+  Cluster cluster = read_cluster(document->root(), folders.topologies);
+  if (!document->ok()) return failure(document->errors());
+  return cluster;
+}
+
+Result<Cluster> find_cluster(const TopologyFlags& flags) {
+  const auto data = find_data(flags.data);
+  if (!data) return failure(data.error());
+  return read(flags, data->folders);
+}
+
+int run_show(const TopologyFlags& flags) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  const auto cluster = find_cluster(flags);
+  if (!cluster) return report_errors(cluster.error());
+  const std::string& format = flags.output.format;
+  if (format == "json") {
+    output.set_main(flags.output, topology_json(*cluster));
+  } else if (format == "dot") {
+    output.set_main(flags.output, topology_dot(*cluster));
+  } else if (format == "graphml") {
+    output.set_main(flags.output, topology_graphml(*cluster));
+  } else {
+    output.set_main(flags.output, topology_table(*cluster));
+  }
+  return output.commit();
+}
+
+int run_check(const TopologyFlags& flags) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  const auto cluster = find_cluster(flags);
+  if (!cluster) return report_errors(cluster.error());
+  if (const Errors errors = cluster->topology.check(); !errors.empty()) {
+    return report_errors(errors);
+  }
+  const Topology& topology = cluster->topology;
+  output.set_main(flags.output, fmt::format("{}: sound ({} GPUs, {} vertices, {} links)\n",
+                                            cluster->spec.name, topology.gpus().size(),
+                                            topology.vertices().size(), topology.links().size()));
+  return output.commit();
+}
+
+}  // namespace
+
+std::vector<Command> add_topology(CLI::App& program) {
+  CLI::App* topology = program.add_subcommand("topology", "a cluster's graph");
+  topology->allow_extras();
+  topology->footer("Example: stepcast topology show dgx-h100x4");
+  std::vector<Command> out;
+  const auto add = [&](const char* name, const char* help, const char* example,
+                       const std::vector<std::string>& formats, int (*run)(const TopologyFlags&)) {
+    auto flags = std::make_shared<TopologyFlags>();
+    CLI::App* app = topology->add_subcommand(name, help);
+    app->allow_extras();
+    app->footer(example);
+    app->add_option("CLUSTER", flags->cluster, "NAME, NAMExNODES or a file")->required();
+    app->add_option("--nodes", flags->nodes, "nodes of the cluster")->check(CLI::PositiveNumber);
+    add_output_flags(*app, flags->output, formats);
+    add_data_flag(*app, flags->data);
+    out.push_back({app, [flags, run] { return run(*flags); }});
+  };
+  add("show", "what the graph is made of",
+      "Example: stepcast topology show dgx-h100 --nodes 4 --format dot -o cluster.dot",
+      {"table", "json", "dot", "graphml"}, run_show);
+  add("check", "whether every GPU can reach every other, and no figure contradicts another",
+      "Example: stepcast topology check my-cluster.json", {"table"}, run_check);
+  return out;
+}
+
+}  // namespace stepcast::cli
