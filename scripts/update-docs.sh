@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/build.sh release stepcast
-mapfile -t documents < <(grep -rl --include='*.md' '^```console' README.md docs)
+mapfile -t documents < <(find README.md docs -name '*.md' | sort)
 python3 -B tests/docs/examples.py --bin build/release --update "${documents[@]}"

@@ -6,8 +6,10 @@
     examples.py --bin FOLDER --update DOCUMENT...   writes the outputs into the documents
 
 An example is a fenced block marked `console`: lines that start with "$ " are commands, the lines
-below each are its output, both streams together. A line "..." stands for any number of lines. The
-commands of one document run one after the other in one empty folder, with FOLDER on the PATH.
+below each are its output, both streams together. A line "..." stands for any number of lines.
+Markdown that a command prints stands between "<!-- output of: COMMAND -->" and
+"<!-- end of output -->". The commands of one document run one after the other in one empty folder,
+with FOLDER on the PATH.
 """
 
 import argparse
@@ -19,8 +21,10 @@ import subprocess
 import sys
 import tempfile
 
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TIMEOUT_S = 120
+BLOCK = re.compile(r"^```console\n(?P<block>.*?)^```$"
+                   r"|^<!-- output of: (?P<command>.*?) -->\n(?P<output>.*?)"
+                   r"^<!-- end of output -->$", re.MULTILINE | re.DOTALL)
+TIMEOUT_S = 300
 
 
 def commands(block):
@@ -51,7 +55,7 @@ def run(command, folder, path):
     done = subprocess.run(["bash", "-c", "\n".join(command)], cwd=folder, env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=TIMEOUT_S, check=False)
-    return [line.rstrip() for line in done.stdout.rstrip("\n").split("\n")] if done.stdout else []
+    return [line.rstrip() for line in done.stdout.strip("\n").split("\n")] if done.stdout else []
 
 
 def check_document(document, path, update):
@@ -60,20 +64,30 @@ def check_document(document, path, update):
     examples = differing = 0
     with tempfile.TemporaryDirectory() as folder:
 
-        def run_block(block):
+        def output_of(command, expected):
+            """What is to stand below the command; counts, and reports a difference."""
             nonlocal examples, differing
+            examples += 1
+            actual = run(command, folder, path)
+            if matches(expected, actual):
+                return expected
+            differing += 1
+            if not update:
+                print(f"{document}: $ {command[0]}")
+                print("\n".join(difflib.unified_diff(
+                    expected, actual, "document", "program", lineterm="")))
+            return actual
+
+        def run_block(block):
+            if block.group("command"):
+                command = block.group("command")
+                output = output_of([command], block.group("output").strip("\n").splitlines())
+                return "\n".join([f"<!-- output of: {command} -->", "", *output, "",
+                                  "<!-- end of output -->"])
             lines = []
-            for command, expected in commands(block.group(1)):
-                actual = run(command, folder, path)
-                examples += 1
-                if not matches(expected, actual):
-                    differing += 1
-                    if not update:
-                        print(f"{document}: $ {command[0]}")
-                        print("\n".join(difflib.unified_diff(
-                            expected, actual, "document", "program", lineterm="")))
-                    expected = actual
-                lines += ["$ " + command[0], *command[1:], *expected]
+            for command, expected in commands(block.group("block")):
+                output = output_of(command, expected)
+                lines += ["$ " + command[0], *command[1:], *output]
             return "\n".join(["```console", *lines, "```"])
 
         updated = BLOCK.sub(run_block, text)
