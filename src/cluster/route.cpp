@@ -4,6 +4,7 @@
 // above its two GPUs and not at the cluster. Depths and numbers of shortest paths are counted from
 // either end (Brandes' sigma); the share of a link is the fraction of the shortest paths that use
 // it.
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -41,30 +42,34 @@ struct Reached {
   double share;        // of the traffic, filled in when the ends have met
 };
 
+// A typical route fits without an allocation.
+using ReachedList = boost::container::small_vector<Reached, 32>;
+
 // The breadth-first tree of one end. Vertices are found again through a small open-addressed table:
 // an array over all vertices of the cluster would cost more to clear than the search itself.
 class Tree {
  public:
-  Tree(VertexId origin, VertexId goal, bool forward) : goal_(goal), forward_(forward) {
-    slots_.assign(64, kNone);
+  Tree(const Topology& graph, VertexId origin, VertexId goal, bool forward)
+      : graph_(graph), goal_(goal), forward_(forward), slots_(kSlots, kNone) {
     insert(origin, 0).paths = 1;
   }
 
-  std::vector<Reached>& reached() { return reached_; }
+  ReachedList& reached() { return reached_; }
   std::size_t level_begin() const { return level_begin_; }
-  std::size_t level_size() const { return reached_.size() - level_begin_; }
+  std::int64_t work() const { return work_; }  // links that the next expand() looks at
 
   // One level further; false when there is nothing new.
-  bool expand(const Topology& graph, LinkMask mask) {
+  bool expand(LinkMask mask) {
+    work_ = 0;
     const std::size_t begin = level_begin_;
     const std::size_t end = reached_.size();
     level_begin_ = end;
     for (std::size_t i = begin; i < end; ++i) {
       const VertexId at = reached_[i].vertex;
-      for (const LinkId id : forward_ ? graph.out_links(at) : graph.in_links(at)) {
-        const Link& link = graph.links()[id.index()];
+      for (const LinkId id : forward_ ? graph_.out_links(at) : graph_.in_links(at)) {
+        const Link& link = graph_.links()[id.index()];
         const VertexId to = forward_ ? link.to : link.from;
-        const bool passable = to == goal_ || graph.vertices()[to.index()].kind != VertexKind::kGpu;
+        const bool passable = to == goal_ || graph_.vertices()[to.index()].kind != VertexKind::kGpu;
         if ((bit(link.kind) & mask) != 0 && passable) arrive(to, static_cast<std::int32_t>(i), id);
       }
     }
@@ -106,6 +111,7 @@ class Tree {
     if (2 * (reached_.size() + 1) > slots_.size()) grow();
     slots_[slot_of(vertex)] = static_cast<std::int32_t>(reached_.size());
     reached_.push_back({vertex, depth, kNone, 0, 0});
+    work_ += graph_.out_degree(vertex);
     return reached_.back();
   }
 
@@ -127,28 +133,32 @@ class Tree {
     }
   }
 
+  static constexpr std::size_t kSlots = 64;  // enough for a route inside one leaf group
+
+  const Topology& graph_;
   VertexId goal_;
   bool forward_;
   std::size_t level_begin_ = 0;
-  std::vector<Reached> reached_;  // in order of depth
-  std::vector<Step> steps_;
-  std::vector<std::int32_t> slots_;
+  std::int64_t work_ = 0;
+  ReachedList reached_;  // in order of depth
+  boost::container::small_vector<Step, kSlots / 2> steps_;
+  boost::container::small_vector<std::int32_t, kSlots> slots_;
 };
 
 // All shortest paths over the links of `mask`; empty when there is none.
 std::vector<LinkShare> shortest(const Topology& graph, VertexId from, VertexId to, LinkMask mask) {
-  Tree near(from, to, true);
-  Tree far(to, from, false);
+  Tree near(graph, from, to, true);
+  Tree far(graph, to, from, false);
   for (;;) {
-    const bool from_near = near.level_size() <= far.level_size();
+    const bool from_near = near.work() <= far.work();
     Tree& growing = from_near ? near : far;
     Tree& other = from_near ? far : near;
-    if (!growing.expand(graph, mask)) return {};
+    if (!growing.expand(mask)) return {};
 
     // Every vertex of this level that the other end knows lies on shortest paths, and each shortest
     // path has exactly one of them.
     double paths = 0;
-    std::vector<Reached>& reached = growing.reached();
+    ReachedList& reached = growing.reached();
     for (std::size_t i = growing.level_begin(); i < reached.size(); ++i) {
       if (const Reached* met = other.find(reached[i].vertex))
         paths += reached[i].paths * met->paths;

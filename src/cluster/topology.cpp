@@ -54,6 +54,7 @@ VertexId Topology::add_vertex(Vertex vertex, std::string name) {
   vertices_.push_back(vertex);
   first_out_.emplace_back();
   first_in_.emplace_back();
+  out_degree_.push_back(0);
   return id;
 }
 
@@ -62,6 +63,7 @@ LinkId Topology::add_link(const Link& link) {
   STEPCAST_ASSERT(link.to.valid() && link.to.index() < vertices_.size(), "unknown vertex");
   const LinkId id(links_.size());
   links_.push_back(link);
+  ++out_degree_[link.from.index()];
   next_out_.push_back(std::exchange(first_out_[link.from.index()], id));
   next_in_.push_back(std::exchange(first_in_[link.to.index()], id));
   return id;
@@ -78,6 +80,7 @@ void Topology::reserve(std::size_t vertices, std::size_t links) {
   vertices_.reserve(vertices);
   first_out_.reserve(vertices);
   first_in_.reserve(vertices);
+  out_degree_.reserve(vertices);
   links_.reserve(links);
   next_out_.reserve(links);
   next_in_.reserve(links);

@@ -97,6 +97,8 @@ class Topology {
   LinkRange out_links(VertexId vertex) const { return {first_out_[vertex.index()], next_out_}; }
   LinkRange in_links(VertexId vertex) const { return {first_in_[vertex.index()], next_in_}; }
 
+  std::int32_t out_degree(VertexId vertex) const { return out_degree_[vertex.index()]; }
+
   std::string name(VertexId vertex) const;  // "node3/gpu5", "leaf12"
   std::string name(LinkId link) const;      // "node3/gpu5 -> node3/nvswitch0"
 
@@ -116,6 +118,7 @@ class Topology {
   std::vector<VertexId> gpus_;
   std::vector<LinkId> first_out_;  // by vertex
   std::vector<LinkId> first_in_;
+  std::vector<std::int32_t> out_degree_;
   std::vector<LinkId> next_out_;  // by link
   std::vector<LinkId> next_in_;
   std::unordered_map<std::int32_t, std::string> names_;
