@@ -18,17 +18,18 @@ enum class MoeDispatcher { kAllToAll, kAllGather, kFlex };  // Megatron's words;
 struct Moe {
   std::int64_t experts = 0;
   std::int64_t top_k = 1;
-  std::int64_t ffn = 0;                  // width of one routed expert
-  std::int64_t shared_experts = 0;       // always active
-  std::int64_t shared_ffn = 0;           // width of all shared experts together
-  std::int64_t dense_layers = 0;         // the first layers that keep a dense MLP
-  std::int64_t layer_every = 1;          // one layer in so many is MoE: the last of each group
-  std::vector<std::int64_t> layer_list;  // exactly these, ascending, where the file lists them
-  bool router_bias = false;              // a bias per expert (DeepSeek-V3's correction counts)
-  bool shared_gate = false;              // a scalar gate on the shared expert (Qwen2-MoE)
-  double capacity_factor = 0;            // tokens an expert takes over its fair share; 0: dropless
-  double imbalance = 1;                  // load of the busiest rank over the mean, before capacity
+  std::int64_t ffn = 0;             // width of one routed expert
+  std::int64_t shared_experts = 0;  // always active
+  std::int64_t shared_ffn = 0;      // width of all shared experts together
+  std::int64_t dense_layers = 0;    // the first layers that keep a dense MLP
+  std::int64_t layer_every = 1;     // one layer in so many is MoE: the last of each group
+  bool router_bias = false;         // a bias per expert (DeepSeek-V3's correction counts)
+  bool shared_gate = false;         // a scalar gate on the shared expert (Qwen2-MoE)
+  double capacity_factor = 0;       // tokens an expert takes over its fair share; 0: dropless
+  double imbalance = 1;             // load of the busiest rank over the mean, before capacity
   MoeDispatcher dispatcher = MoeDispatcher::kAllToAll;
+  // Exactly these layers, ascending, where the file lists them.
+  std::vector<std::int64_t> layer_list = {};
 };
 
 struct Mla {                     // multi-head latent attention (DeepSeek-V2, section 2.1)
@@ -59,7 +60,7 @@ struct Model {
   std::optional<Mla> mla;
   std::int64_t attention_window = 0;        // 0: full
   std::int64_t attention_window_every = 1;  // > 1: the last layer of so many attends fully
-  std::vector<bool> window_layers;          // layer by layer, where no such period describes it
+  std::vector<bool> window_layers = {};     // layer by layer, where no such period describes it
   bool attention_chunked = false;   // the window is a fixed block of tokens (Llama 4), not sliding
   std::int64_t mtp_layers = 0;      // multi-token-prediction modules
   std::int64_t vocab_multiple = 0;  // 0: as the framework pads

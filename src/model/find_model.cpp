@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace stepcast {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool looks_like_path(const std::string& text) {
+  return text.find('/') != std::string::npos || text.ends_with(".json");
+}
+
+std::vector<std::string> shipped_names(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;  // a missing folder ships nothing
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A checkpoint's folder stands for the config.json inside it.
+fs::path config_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) ? path / "config.json" : path;
+}
+
+// "models/llama-7b.json" is llama-7b; ".../Llama-2-7b-hf/config.json" is Llama-2-7b-hf.
+std::string name_of_file(const fs::path& file) {
+  const fs::path folder = file.parent_path().filename();
+  return file.filename() == "config.json" && !folder.empty() ? folder.string()
+                                                             : file.stem().string();
+}
+
+Result<Model> load_model(const fs::path& file, const std::string& assume_family) {
+  auto document = JsonDocument::load(file.string());
+  if (!document) return failure(document.error());
+  Model model = read_model((*document)->root(), assume_family);
+  if (!(*document)->ok()) return failure((*document)->errors());
+  const JsonValue root = (*document)->root();
+  if (!ObjectReader(root).has("name")) model.name = name_of_file(file);
+  return model;
+}
+
+}  // namespace
+
+Result<Model> find_model(const std::string& name_or_path, const std::string& folder,
+                         const std::string& assume_family) {
+  std::error_code ignored;
+  if (!looks_like_path(name_or_path)) {
+    const fs::path shipped = fs::path(folder) / (name_or_path + ".json");
+    if (fs::exists(shipped, ignored)) return load_model(shipped, assume_family);
+  }
+  const fs::path file = config_file(name_or_path);
+  if (fs::is_regular_file(file, ignored)) return load_model(file, assume_family);
+  const std::vector<std::string> names = shipped_names(folder);
+  std::string hint = did_you_mean(fs::path(name_or_path).stem().string(), names);
+  if (looks_like_path(name_or_path)) {
+    return failure({ErrorCode::kNotFound, fmt::format("there is no file '{}'", name_or_path), "",
+                    "model", hint.empty() ? "a config.json, its folder or a shipped name" : hint});
+  }
+  hint = did_you_mean(name_or_path, names);
+  if (!hint.empty()) hint += " ";
+  return failure({ErrorCode::kNotFound, fmt::format("no model is called '{}'", name_or_path), "",
+                  "model", hint + "(`stepcast show models` lists all; a path works too)"});
+}
+
+Result<std::vector<ModelEntry>> list_models(const std::string& folder) {
+  std::vector<ModelEntry> entries;
+  Errors errors;
+  for (const std::string& name : shipped_names(folder)) {
+    auto document = JsonDocument::load((fs::path(folder) / (name + ".json")).string());
+    if (!document) {
+      errors.insert(errors.end(), document.error().begin(), document.error().end());
+      continue;
+    }
+    ObjectReader reader((*document)->root());
+    ModelEntry entry;
+    entry.name = name;
+    entry.source = reader.required_text("source");
+    entry.published_parameters = reader.integer("published_parameters", 1).value_or(0);
+    entry.published_text = reader.text("published").value_or("");
+    const Errors& found = (*document)->errors();
+    errors.insert(errors.end(), found.begin(), found.end());
+    entries.push_back(std::move(entry));
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return entries;
+}
+
+}  // namespace stepcast

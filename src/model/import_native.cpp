@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/import_native.h"
+
+#include <optional>
+
+#include "model/model_check.h"
+
+namespace stepcast {
+
+namespace {
+
+constexpr std::int64_t kDefaultPositions = 4096;  // the default sequence length's upper end
+
+// Any activation of one product has two matrices, any gated one three: that is all that counts.
+void read_mlp(ObjectReader& reader, Model& model) {
+  const auto choice = reader.choice("mlp", {"gelu", "swiglu", "relu", "squared_relu", "geglu"});
+  const bool gated = choice == 1 || choice == 4;
+  model.mlp = gated ? Mlp::kSwiglu : Mlp::kGelu;
+}
+
+// What GPT's form and Llama's form have together; each can be stated apart.
+void read_form(ObjectReader& reader, Model& model) {
+  const bool llama_form = model.mlp == Mlp::kSwiglu;
+  const auto norm = reader.choice("norm", {"layernorm", "rmsnorm"});
+  model.norm = norm.value_or(llama_form ? 1 : 0) == 1 ? Norm::kRmsNorm : Norm::kLayerNorm;
+  const auto position = reader.choice("position", {"learned", "rope", "alibi", "none"});
+  constexpr Position kPositions[] = {Position::kLearned, Position::kRope, Position::kAlibi,
+                                     Position::kNone};
+  model.position = kPositions[position.value_or(llama_form ? 1 : 0)];
+  model.tied_embeddings = reader.boolean("tied_embeddings").value_or(!llama_form);
+  const bool biases = reader.boolean("biases").value_or(!llama_form);
+  model.qkv_bias = model.attention_output_bias = model.mlp_bias = biases;
+  model.norm_bias = biases && model.norm == Norm::kLayerNorm;
+}
+
+void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
+  Moe moe;
+  moe.experts = reader.required_integer("experts", 1, kMaxHeads);
+  moe.top_k = reader.required_integer("top_k", 1, kMaxHeads);
+  moe.ffn = states_ffn ? reader.integer("ffn", 1, kMaxWidth).value_or(model.ffn)
+                       : reader.required_integer("ffn", 1, kMaxWidth);
+  moe.shared_experts = reader.integer("shared_experts", 0, kMaxHeads).value_or(0);
+  moe.shared_ffn =
+      reader.integer("shared_ffn", 0, kMaxWidth).value_or(moe.shared_experts * moe.ffn);
+  if (moe.shared_ffn > 0 && moe.shared_experts == 0) moe.shared_experts = 1;
+  moe.dense_layers = reader.integer("dense_layers", 0, kMaxLayers).value_or(0);
+  moe.layer_every = reader.integer("layer_every", 1, kMaxLayers).value_or(1);
+  moe.capacity_factor = reader.number("capacity_factor", 0, 1024).value_or(0);
+  moe.imbalance = reader.number("imbalance", 1, 1024).value_or(1);
+  const auto dispatcher = reader.choice("dispatcher", {"alltoall", "allgather", "flex"});
+  constexpr MoeDispatcher kDispatchers[] = {MoeDispatcher::kAllToAll, MoeDispatcher::kAllGather,
+                                            MoeDispatcher::kFlex};
+  moe.dispatcher = kDispatchers[dispatcher.value_or(0)];
+  reader.finish();
+  model.moe = moe;
+}
+
+void read_mla(ObjectReader& reader, Model& model) {
+  Mla mla;
+  mla.q_lora_rank = reader.integer("q_lora_rank", 0, kMaxWidth).value_or(0);
+  mla.kv_lora_rank = reader.required_integer("kv_lora_rank", 1, kMaxWidth);
+  mla.qk_nope_head_dim = reader.required_integer("qk_nope_head_dim", 1, kMaxWidth);
+  mla.qk_rope_head_dim = reader.required_integer("qk_rope_head_dim", 1, kMaxWidth);
+  mla.v_head_dim = reader.required_integer("v_head_dim", 1, kMaxWidth);
+  reader.finish();
+  model.mla = mla;
+}
+
+// An object inside the model; one of another type is reported, and then not read.
+std::optional<ObjectReader> section(ObjectReader& reader, const char* key) {
+  const auto value = reader.value(key);
+  if (!value) return std::nullopt;
+  ObjectReader object(*value);
+  if (!value->is_object()) return std::nullopt;
+  return object;
+}
+
+// GPT's dense layers are four times as wide as the model; gated ones have no usual width.
+void check_ffn(ObjectReader& reader, const Model& model) {
+  const bool all_sparse = model.moe && model.moe->dense_layers == 0 && model.moe->layer_every == 1;
+  if (reader.has("ffn") || model.mlp == Mlp::kGelu || all_sparse) return;
+  reader.fail("ffn", ErrorCode::kMissingKey, "is required and missing",
+              "a gated MLP has no usual width");
+}
+
+}  // namespace
+
+Model read_native_model(const JsonValue& value) {
+  ObjectReader reader(value);
+  Model model;
+  model.name = reader.text("name").value_or("custom");
+  model.layers = reader.required_integer("layers", 1, kMaxLayers);
+  model.hidden = reader.required_integer("hidden", 1, kMaxWidth);
+  model.heads = reader.required_integer("heads", 1, kMaxHeads);
+  model.vocab = reader.required_integer("vocab", 1, kMaxVocab);
+  model.kv_heads = reader.integer("kv_heads", 1, kMaxHeads).value_or(model.heads);
+  model.head_dim = reader.integer("head_dim", 1, kMaxWidth).value_or(0);
+  read_mlp(reader, model);
+  model.ffn = reader.integer("ffn", 1, kMaxWidth).value_or(4 * model.hidden);
+  read_form(reader, model);
+  model.max_positions_stated = reader.has("max_positions");
+  model.max_positions =
+      reader.integer("max_positions", 1, kMaxPositions).value_or(kDefaultPositions);
+  model.dropout = reader.number("dropout", 0, 1).value_or(-1);
+  model.attention_window = reader.integer("attention_window", 0, kMaxPositions).value_or(0);
+  model.attention_window_every =
+      reader.integer("attention_window_every", 1, kMaxLayers).value_or(1);
+  model.mtp_layers = reader.integer("mtp_layers", 0, kMaxLayers).value_or(0);
+  model.vocab_multiple = reader.integer("vocab_multiple", 1, kMaxVocab).value_or(0);
+  for (const char* provenance : {"source", "published", "published_parameters"}) {
+    reader.ignore(provenance);
+  }
+  if (auto mla = section(reader, "mla")) read_mla(*mla, model);
+  auto moe = section(reader, "moe");
+  if (moe) read_moe(*moe, model, reader.has("ffn"));
+  check_ffn(reader, model);
+  reader.finish();
+  complete_and_check(model, ModelKeys{}, reader, moe ? *moe : reader);
+  return model;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model_check.h"
+
+#include <fmt/format.h>
+
+namespace stepcast {
+
+namespace {
+
+bool has_shape(const Model& model) {
+  return model.layers > 0 && model.hidden > 0 && model.heads > 0 && model.kv_heads > 0 &&
+         model.vocab > 0;
+}
+
+void check_heads(Model& model, const ModelKeys& keys, ObjectReader& reader) {
+  if (model.mla) {
+    model.head_dim = model.mla->qk_nope_head_dim + model.mla->qk_rope_head_dim;
+    return;  // every head has its own keys and values, made from the shared latent
+  }
+  if (model.head_dim == 0) {
+    if (model.hidden % model.heads != 0) {
+      reader.fail(
+          keys.heads, ErrorCode::kIllegal,
+          fmt::format("{} heads do not divide {} {}", model.heads, keys.hidden, model.hidden),
+          fmt::format("state {} when heads are not {} / {} wide", keys.head_dim, keys.hidden,
+                      keys.heads));
+      return;
+    }
+    model.head_dim = model.hidden / model.heads;
+  }
+  if (model.heads % model.kv_heads != 0) {
+    reader.fail(
+        keys.kv_heads, ErrorCode::kIllegal,
+        fmt::format("{} key-value heads do not divide {} heads", model.kv_heads, model.heads),
+        fmt::format("a divisor of {}", model.heads));
+  }
+}
+
+void check_experts(const Model& model, const ModelKeys& keys, ObjectReader& moe) {
+  const Moe& m = *model.moe;
+  if (m.experts == 0) return;  // missing, and reported
+  if (m.top_k > m.experts) {
+    moe.fail(keys.top_k, ErrorCode::kIllegal,
+             fmt::format("a token cannot visit {} of {} experts", m.top_k, m.experts),
+             fmt::format("at most {} = {}", keys.experts, m.experts));
+  }
+  if (m.dense_layers > model.layers) {
+    moe.fail(keys.dense_layers, ErrorCode::kIllegal,
+             fmt::format("{} dense layers in a model of {}", m.dense_layers, model.layers),
+             fmt::format("at most {} = {}", keys.layers, model.layers));
+  }
+  if (m.layer_every > model.layers) {
+    moe.fail(keys.layer_every, ErrorCode::kIllegal,
+             fmt::format("no layer would have experts: one in {} of {} layers", m.layer_every,
+                         model.layers),
+             fmt::format("at most {} = {}", keys.layers, model.layers));
+  }
+}
+
+// An upper estimate in floating point: the exact count of an absurd model would overflow.
+double rough_parameters(const Model& model) {
+  const auto hidden = static_cast<double>(model.hidden);
+  const double attention_width =
+      static_cast<double>(model.heads + model.kv_heads) * static_cast<double>(model.head_dim);
+  double mlp_width = static_cast<double>(model.ffn);
+  if (model.moe) {
+    mlp_width += static_cast<double>(model.moe->experts) * static_cast<double>(model.moe->ffn) +
+                 static_cast<double>(model.moe->shared_ffn);
+  }
+  const double tables = static_cast<double>(model.vocab + model.max_positions) * hidden;
+  return static_cast<double>(model.layers) * hidden * (2 * attention_width + 3 * mlp_width) +
+         2 * tables;
+}
+
+}  // namespace
+
+void complete_and_check(Model& model, const ModelKeys& keys, ObjectReader& reader,
+                        ObjectReader& moe) {
+  if (!has_shape(model)) return;
+  check_heads(model, keys, reader);
+  if (model.moe) check_experts(model, keys, moe);
+  if (rough_parameters(model) > kMaxParameters) {
+    reader.fail(keys.layers, ErrorCode::kBadValue,
+                fmt::format("these shapes make about {:.1e} parameters", rough_parameters(model)),
+                fmt::format("at most {:.0e} are accepted: check each size", kMaxParameters));
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "model/import.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kFolder = std::string(STEPCAST_SOURCE_DIR) + "/models";
+
+class FindModel : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / "stepcast_find_model" / test->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "My-Llama");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void write(const fs::path& file, const char* text) { std::ofstream(folder_ / file) << text; }
+  std::string path(const fs::path& file) const { return (folder_ / file).string(); }
+
+  fs::path folder_;
+};
+
+constexpr const char* kConfig = R"({"model_type": "llama", "hidden_size": 64,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "_name_or_path": "elsewhere"})";
+
+TEST_F(FindModel, ReadsAShippedName) {
+  const auto model = find_model("llama-3.1-70b", kFolder);
+  ASSERT_TRUE(model) << to_string(model.error());
+  EXPECT_EQ(model->name, "llama-3.1-70b");
+  EXPECT_EQ(model->layers, 80);
+  EXPECT_EQ(model->kv_heads, 8);
+}
+
+TEST_F(FindModel, ReadsAConfigFileOrItsFolderUnderTheFoldersName) {
+  write("My-Llama/config.json", kConfig);
+  for (const char* place : {"My-Llama/config.json", "My-Llama"}) {
+    const auto model = find_model(path(place), kFolder);
+    ASSERT_TRUE(model) << to_string(model.error());
+    EXPECT_EQ(model->name, "My-Llama");
+  }
+}
+
+TEST_F(FindModel, OpensOnlyTheFileItNeeds) {
+  write("good.json", kConfig);
+  write("broken.json", "{");
+  const auto model = find_model("good", folder_.string());
+  ASSERT_TRUE(model) << to_string(model.error());
+  EXPECT_FALSE(find_model("broken", folder_.string()));
+  const auto list = list_models(folder_.string());
+  ASSERT_FALSE(list);
+  EXPECT_NE(to_string(list.error()).find("broken.json"), std::string::npos);
+}
+
+TEST_F(FindModel, SuggestsTheNearestShippedName) {
+  const auto model = find_model("llama-3.1-71b", kFolder);
+  ASSERT_FALSE(model);
+  const Error& error = model.error().front();
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_NE(error.message.find("llama-3.1-71b"), std::string::npos);
+  EXPECT_NE(error.hint.find("llama-3.1-70b"), std::string::npos) << error.hint;
+}
+
+TEST_F(FindModel, AMissingPathIsNamed) {
+  const auto model = find_model(path("nowhere/config.json"), kFolder);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().front().code, ErrorCode::kNotFound);
+  EXPECT_NE(model.error().front().message.find("nowhere"), std::string::npos);
+}
+
+TEST_F(FindModel, ErrorsCarryTheFile) {
+  write("bad.json", R"({"model_type": "llama", "hidden_size": 0})");
+  const auto model = find_model(path("bad.json"), kFolder);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().size(), 3u);
+  for (const Error& error : model.error()) EXPECT_EQ(error.file, path("bad.json"));
+}
+
+}  // namespace
+}  // namespace stepcast
