@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/states.h"
+
+#include <gtest/gtest.h>
+
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::gpt;
+
+double gigabytes(int zero, int ranks, double parameters) {
+  GptCase c;
+  c.framework = "deepspeed";
+  c.dp = ranks;
+  c.global_batch = ranks;
+  c.zero = zero;
+  return static_cast<double>(
+             state_bytes(gpt(c), static_cast<std::int64_t>(parameters)).total()) /
+         1e9;
+}
+
+// Rajbhandari et al. 2020, figure 1: 7.5 billion parameters on 64 ranks.
+// 16 P; 4 P + 12 P/N; 2 P + 14 P/N; 16 P/N.
+TEST(ZeroStates, OfSevenAndAHalfBillionOn64RanksAreThePublishedOnes) {
+  EXPECT_NEAR(gigabytes(0, 64, 7.5e9), 120, 0.05);
+  EXPECT_NEAR(gigabytes(1, 64, 7.5e9), 31.4, 0.05);
+  EXPECT_NEAR(gigabytes(2, 64, 7.5e9), 16.6, 0.05);
+  EXPECT_NEAR(gigabytes(3, 64, 7.5e9), 1.9, 0.05);
+}
+
+TEST(States, OfMegatronAre18BytesAndShardedSixPlusTwelveOverN) {
+  GptCase c;
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), 18 * 1000);
+  c.dp = 4;
+  c.zero = 1;
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (6 + 12 / 4) * 1000);
+}
+
+TEST(States, OfFp32Are16Bytes) {
+  for (const char* framework : {"megatron", "deepspeed", "native"}) {
+    GptCase c;
+    c.framework = framework;
+    c.precision = "fp32";
+    EXPECT_EQ(state_bytes(gpt(c), 1000).total(), 16 * 1000) << framework;
+  }
+}
+
+TEST(States, WithFp32GradientsTakeTwoBytesMore) {
+  GptCase c;
+  c.framework = "native";
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), 16 * 1000);
+  c.extra_training = R"(, "grad_precision": "fp32")";
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), 18 * 1000);
+}
+
+TEST(States, OfFsdpAreShardedFp32) {
+  GptCase c;
+  c.framework = "fsdp";
+  c.dp = 8;
+  c.zero = 3;
+  EXPECT_EQ(state_bytes(gpt(c), 8000).total(), 16 * 1000);
+}
+
+}  // namespace
+}  // namespace stepcast

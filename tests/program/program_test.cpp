@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/program.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::gpt;
+
+double flops(const std::vector<Operation>& operations, Phase phase) {
+  double sum = 0;
+  for (const Operation& operation : operations) {
+    if (operation.phase == phase) sum += flops_of(operation).value();
+  }
+  return sum;
+}
+
+// Forward 2 per weight and token and 4 s h of unfused attention per token and layer; backward twice
+// that. V is padded to 128 x tp unless the model says otherwise.
+TEST(Program, FlopsOfAllRanksAreThoseOfTheModel) {
+  for (const int tp : {1, 2, 4}) {
+    GptCase c;
+    c.tp = tp;
+    const Program program = lower(gpt(c));
+    double forward = 0, backward = 0;
+    for (const BlockId id : program.roles[0].chunks[0].blocks) {
+      forward += flops(program.block(id).forward, Phase::kForward);
+      backward += flops(program.block(id).backward, Phase::kBackward);
+    }
+    const double s = c.sequence, h = c.hidden;
+    const double expected = s * (c.layers * (24 * h * h + 4 * s * h) + 2 * h * c.vocab);
+    EXPECT_DOUBLE_EQ(forward * tp, expected);
+    EXPECT_DOUBLE_EQ(backward * tp, 2 * expected);
+  }
+}
+
+TEST(Program, FullRecomputeRunsEachLayersForwardTwice) {
+  GptCase c;
+  c.recompute = "full";
+  const Program program = lower(gpt(c));
+  for (const BlockId id : program.roles[0].chunks[0].blocks) {
+    const Block& block = program.block(id);
+    if (block.name != "layer") continue;
+    EXPECT_DOUBLE_EQ(flops(block.backward, Phase::kRecompute),
+                     flops(block.forward, Phase::kForward));
+  }
+}
+
+TEST(Program, ParametersOfAllRanksAreThoseOfTheModel) {
+  GptCase c;
+  c.pp = 2;
+  c.tied = false;
+  const Scenario scenario = gpt(c);
+  std::int64_t sum = 0;
+  for (const Role& role : lower(scenario).roles) sum += role.parameters;
+  EXPECT_EQ(sum, count_parameters(scenario.model).total());
+}
+
+TEST(Program, ATiedTableIsHeldByBothEndsOfAPipeline) {
+  GptCase c;
+  c.pp = 2;
+  const Scenario scenario = gpt(c);
+  std::int64_t sum = 0;
+  for (const Role& role : lower(scenario).roles) sum += role.parameters;
+  EXPECT_EQ(sum, count_parameters(scenario.model).total() + c.vocab * c.hidden);
+}
+
+// Each send of a role has its receive, tag for tag, on the stage that it names.
+TEST(Program, SendsAndReceivesMatch) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 30; ++i) {
+    GptCase c;
+    c.pp = 1 << std::uniform_int_distribution<>(1, 3)(random);
+    const bool interleaved = i % 2 == 1;
+    c.virtual_stages = interleaved ? 2 : 1;
+    c.schedule = interleaved ? "interleaved" : i % 4 == 0 ? "gpipe" : "1f1b";
+    c.layers = c.pp * c.virtual_stages * 2;
+    c.global_batch = c.pp * std::uniform_int_distribution<>(1, 3)(random);
+    const Program program = lower(gpt(c));
+    std::map<std::tuple<int, int, std::int64_t>, int> open;
+    for (const Role& role : program.roles) {
+      for (const Instruction& what : role.instructions) {
+        if (what.kind == InstructionKind::kSend) ++open[{role.stage, what.peer, what.tag}];
+        if (what.kind == InstructionKind::kReceive) --open[{what.peer, role.stage, what.tag}];
+      }
+    }
+    for (const auto& [key, count] : open) EXPECT_EQ(count, 0);
+    EXPECT_FALSE(open.empty());
+  }
+}
+
+// Bytes that one rank passes to the gradient reduction in a step: each element once.
+TEST(Program, GradientsAreReducedOncePerStepWhateverTheBuckets) {
+  for (const bool overlap : {false, true}) {
+    GptCase c;
+    c.dp = 4;
+    c.hidden = 2048;
+    c.heads = 16;
+    c.extra_layout = std::string(R"(, "overlap": {"grad_reduce": )") + (overlap ? "true}" : "false}");
+    const Program program = lower(gpt(c));
+    ByteCount reduced = 0;
+    for (const Instruction& what : program.roles[0].instructions) {
+      if (what.kind == InstructionKind::kCollective && what.group == GroupKind::kData) {
+        reduced += what.bytes;
+      }
+    }
+    EXPECT_EQ(reduced, program.roles[0].parameters * 4);
+  }
+}
+
+// FSDP moves 3 Psi per micro-batch (gather, gather again, reduce), without resharding 2 Psi
+// (Zhao et al. 2023); per step, ZeRO-1 moves 2 Psi.
+TEST(Program, ShardedVolumesFollowTheZeroStage) {
+  const auto volume = [](int zero) {
+    GptCase c;
+    c.framework = "fsdp";
+    c.dp = 4;
+    c.zero = zero;
+    c.global_batch = 4;
+    c.extra_training = R"(, "reduce_precision": "bf16")";
+    const Program program = lower(gpt(c));
+    ByteCount root = 0, sum = 0;
+    for (const Instruction& what : program.roles[0].instructions) {
+      if (what.kind != InstructionKind::kCollective || what.group != GroupKind::kData) continue;
+      sum += what.bytes;
+      if (std::string(what.name) == "gather_root") root += what.bytes;
+    }
+    // The root unit stays gathered through the backward.
+    return std::pair{sum, program.roles[0].parameters * 2 * (zero == 3 ? 3 : 2) -
+                              (zero == 3 ? root : 0)};
+  };
+  for (const int zero : {2, 3}) {
+    const auto [sum, expected] = volume(zero);
+    EXPECT_EQ(sum, expected);
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
