@@ -62,6 +62,7 @@ class Reader {
     if (spec.title.empty()) spec.title = spec.name;
     read_vertices();
     read_links();
+    require_network();
     reader_.finish();
     if (failed_) return std::move(cluster_);
     check_nodes();
@@ -226,6 +227,19 @@ class Reader {
     value.fail(ErrorCode::kNotFound, fmt::format("there is no vertex '{}'", *name),
                did_you_mean(*name, known));
     return {};
+  }
+
+  // Measured curves go by the kind of network.
+  void require_network() {
+    const std::vector<Vertex>& vertices = cluster_.topology.vertices();
+    const bool nics = std::any_of(vertices.begin(), vertices.end(), [](const Vertex& vertex) {
+      return vertex.kind == VertexKind::kNic;
+    });
+    if (nics) {
+      reader_.required("network");
+    } else if (!reader_.has("network")) {
+      cluster_.spec.network = "none";
+    }
   }
 
   void check_nodes() {

@@ -89,7 +89,8 @@ TEST(BuildTopology, OversubscriptionNarrowsTheTrunksAndNothingElse) {
 // leaves, and the core trunk is their uplinks over 7.
 TEST(BuildTopology, PodsHangOnACoreOverTheirOwnOversubscription) {
   const Cluster cluster = cluster_from(R"({"base": "dgx-h100", "nodes": 8, "rail_optimised": false,
-      "nodes_per_leaf_group": 2, "pod_nodes": 4, "oversubscription": 2, "pod_oversubscription": 7})");
+      "nodes_per_leaf_group": 2, "pod_nodes": 4,
+      "oversubscription": 2, "pod_oversubscription": 7})");
   auto count = vertices_by_kind(cluster.topology);
   EXPECT_EQ(count[VertexKind::kLeaf], 4);
   EXPECT_EQ(count[VertexKind::kSpine], 2);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clusters written out by hand, and what Topology::check says of broken ones.
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
 #include "tests/cluster/cluster_from.h"
 
 namespace stepcast {
@@ -19,11 +23,14 @@ constexpr char kLinks[] = R"(
     {"between": ["a", "sw"], "capacity": "300 GB/s", "latency": "0.3 us"},
     {"between": ["b", "sw"], "capacity": "300 GB/s", "latency": "0.3 us"},
     {"between": ["c", "sw"], "capacity": "200 GB/s", "latency": "0.3 us"},
-    {"between": ["a", "p0"], "capacity": "32 GB/s"}, {"between": ["b", "p0"], "capacity": "32 GB/s"},
-    {"between": ["c", "p0"], "capacity": "32 GB/s"}, {"between": ["n0", "p0"], "capacity": "32 GB/s"},
+    {"between": ["a", "p0"], "capacity": "32 GB/s"},
+    {"between": ["b", "p0"], "capacity": "32 GB/s"},
+    {"between": ["c", "p0"], "capacity": "32 GB/s"},
+    {"between": ["n0", "p0"], "capacity": "32 GB/s"},
     {"between": ["n0", "leaf"], "capacity": "100 Gb/s", "latency": "1 us"},
     {"between": ["n1", "leaf"], "capacity": "100 Gb/s", "latency": "1 us"},
-    {"between": ["z", "p1"], "capacity": "32 GB/s"}, {"between": ["n1", "p1"], "capacity": "32 GB/s"})";
+    {"between": ["z", "p1"], "capacity": "32 GB/s"},
+    {"between": ["n1", "p1"], "capacity": "32 GB/s"})";
 
 std::string uneven(const std::string& more_links = "") {
   return std::string("{") + kVertices + ", \"links\": [" + kLinks + more_links + "]}";
@@ -56,6 +63,26 @@ TEST(IrregularCluster, RoutesOverItsOwnLinks) {
   const Topology graph = cluster_from(uneven()).topology;
   EXPECT_EQ(graph.route(DeviceId(0), DeviceId(1)).size(), 2u);  // NVSwitch
   EXPECT_EQ(graph.route(DeviceId(0), DeviceId(3)).size(), 6u);  // pcie nic leaf nic pcie
+}
+
+TEST(IrregularCluster, ANicNeedsTheKindOfNetwork) {
+  std::string without = uneven();
+  without.erase(without.find(R"("network": "roce", )"), 19);
+  const Errors errors = read(without).errors;
+  ASSERT_EQ(errors.size(), 1u) << to_string(errors);
+  EXPECT_EQ(errors[0].path, "cluster.network");
+}
+
+// The page of the format shows one: two nodes of one GPU and one NIC under a leaf.
+TEST(IrregularCluster, TheExampleOfTheFormatPageReads) {
+  std::ifstream page(STEPCAST_SOURCE_DIR "/docs/formats/cluster.md");
+  const std::string text((std::istreambuf_iterator<char>(page)), std::istreambuf_iterator<char>());
+  const std::size_t begin = text.find("```json\n");
+  ASSERT_NE(begin, std::string::npos);
+  const std::size_t end = text.find("```", begin + 8);
+  const Cluster cluster = cluster_from(text.substr(begin + 8, end - begin - 8));
+  EXPECT_EQ(cluster.gpus(), 2);
+  EXPECT_NEAR(cluster.topology.latency(DeviceId(0), DeviceId(1)).value(), 1.2e-6, 1e-15);
 }
 
 TEST(IrregularCluster, MayBeAFileOfItsOwn) {
