@@ -75,6 +75,7 @@ std::vector<TaskId> find_cycle(const Workload& workload) {
     task = awaited[at(task)];
   } while (task != first);
   std::reverse(cycle.begin(), cycle.end());
+  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
   return cycle;
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
+
+#include "core/assert.h"
 
 namespace stepcast::sim {
 namespace {
@@ -61,6 +64,7 @@ Graph make_graph(const Workload& workload) {
   graph.start_begin.assign(workload.tasks() + 1, 0);
   for (std::size_t m = 0; m < members.size(); ++m) {
     const Workload::Member& member = members[m];
+    STEPCAST_ASSERT(member.stream >= 0, "every member has been placed");
     if (member.hold_count > 0) ++graph.waits[at(member.task)];
     if (member.previous >= 0) {
       ++graph.waits[at(nodes[m])];

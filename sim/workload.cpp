@@ -29,12 +29,26 @@ TaskId Workload::add_task(const TaskSpec& spec) {
   graph_.reset();
   const auto id = static_cast<std::int32_t>(tasks_.size());
   const auto member_begin = static_cast<std::int32_t>(members_.size());
-  for (const MemberSpec& member : spec.members) append_member(member, id);
   const std::int32_t use_begin = append_uses(spec.uses);
+  const auto use_end = static_cast<std::int32_t>(uses_.size());
+  for (const MemberSpec& member : spec.members) {
+    members_.push_back({id, -1, -1, -1, 0, 0, 0});
+    if (member.stream.valid()) fill_seat(members_.size() - 1, member);
+  }
   tasks_.push_back({spec.latency.ps, spec.work, spec.rate_bound, spec.share, member_begin,
                     static_cast<std::int32_t>(spec.members.size()), use_begin,
-                    static_cast<std::int32_t>(uses_.size()) - use_begin});
+                    use_end - use_begin});
   return TaskId(id);
+}
+
+void Workload::place(TaskId task, std::int32_t member, const MemberSpec& spec) {
+  STEPCAST_ASSERT(task.valid() && task.index() < tasks_.size(), "the task exists");
+  const Task& entry = tasks_[task.index()];
+  STEPCAST_ASSERT(member >= 0 && member < entry.member_count, "the task has this member");
+  const auto seat = static_cast<std::size_t>(entry.member_begin + member);
+  STEPCAST_ASSERT(members_[seat].stream < 0, "a member is placed once");
+  graph_.reset();
+  fill_seat(seat, spec);
 }
 
 void Workload::depend(TaskId before, TaskId after, std::int32_t member) {
@@ -76,20 +90,21 @@ std::int32_t Workload::append_uses(std::span<const Use> uses) {
   return begin;
 }
 
-std::int32_t Workload::append_member(const MemberSpec& spec, std::int32_t task) {
+void Workload::fill_seat(std::size_t member, const MemberSpec& spec) {
   STEPCAST_ASSERT(spec.stream.valid() && spec.stream.index() < stream_members_.size(),
                   "the stream exists");
-  STEPCAST_ASSERT(spec.issuer.value < task, "an issuer is added before what it issues");
+  STEPCAST_ASSERT(!spec.issuer.valid() || spec.issuer.index() < tasks_.size(), "the issuer exists");
   STEPCAST_ASSERT(spec.floor.ps == 0 || (spec.floor.ps > 0 && spec.issuer.valid()),
                   "a floor counts from an issuer");
-  const auto id = static_cast<std::int32_t>(members_.size());
   std::vector<std::int32_t>& stream = stream_members_[spec.stream.index()];
-  const std::int32_t hold_begin = append_uses(spec.holds);
-  members_.push_back({task, spec.stream.value, spec.issuer.value,
-                      stream.empty() ? -1 : stream.back(), spec.floor.ps, hold_begin,
-                      static_cast<std::int32_t>(uses_.size()) - hold_begin});
-  stream.push_back(id);
-  return id;
+  Member& entry = members_[member];
+  entry.stream = spec.stream.value;
+  entry.issuer = spec.issuer.value;
+  entry.previous = stream.empty() ? -1 : stream.back();
+  entry.floor_ps = spec.floor.ps;
+  entry.hold_begin = append_uses(spec.holds);
+  entry.hold_count = static_cast<std::int32_t>(uses_.size()) - entry.hold_begin;
+  stream.push_back(static_cast<std::int32_t>(member));
 }
 
 }  // namespace stepcast::sim

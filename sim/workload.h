@@ -53,7 +53,10 @@ class Workload {
  public:
   ResourceId add_resource(double capacity);
   StreamId add_stream();
-  TaskId add_task(const TaskSpec& spec);  // takes the next place on each member's stream
+  // Takes the next place on each member's stream. A member without a stream is a seat that `place`
+  // fills later, so that the ranks of a collective can be written one rank after the other.
+  TaskId add_task(const TaskSpec& spec);
+  void place(TaskId task, std::int32_t member, const MemberSpec& spec);
   // `after`'s member number `member` is not posted before `before` has ended.
   void depend(TaskId before, TaskId after, std::int32_t member = 0);
 
@@ -79,7 +82,7 @@ class Workload {
   };
   struct Member {
     std::int32_t task;
-    std::int32_t stream;
+    std::int32_t stream;  // -1: not placed
     std::int32_t issuer;
     std::int32_t previous;  // the member before it on its stream; -1: it is the first
     std::int64_t floor_ps;
@@ -103,7 +106,7 @@ class Workload {
 
  private:
   std::int32_t append_uses(std::span<const Use> uses);
-  std::int32_t append_member(const MemberSpec& spec, std::int32_t task);
+  void fill_seat(std::size_t member, const MemberSpec& spec);
 
   std::vector<Task> tasks_;
   std::vector<Member> members_;
