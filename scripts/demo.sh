@@ -16,7 +16,7 @@ show() {
 
 show $stepcast check megatron-a100 --format table
 
-show $stepcast predict --model gpt-3-175b --cluster dgx-a100-80gx128 \
+show $stepcast predict --model gpt3-175b --cluster dgx-a100-80gx128 \
   --global-batch 1536 --seq 2048 --tp 8 --pp 8 --micro-batch 1
 
 show $stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 \
