@@ -3,12 +3,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "layout/nearest.h"
 
 namespace stepcast {
 namespace {
+
+// The degree to blame for a product that does not divide the GPUs: one that does not by itself,
+// else the largest.
+std::string path_of_worst_degree(const Layout& l, std::int64_t gpus) {
+  const std::pair<const char*, std::int64_t> degrees[] = {
+      {"layout.tp", l.tp}, {"layout.pp", l.pp}, {"layout.cp", l.cp}};
+  for (const auto& [path, degree] : degrees) {
+    if (gpus % degree != 0) return path;
+  }
+  return std::ranges::max_element(degrees, {}, [](const auto& d) { return d.second; })->first;
+}
 
 // tp * cp * pp * dp = GPUs.
 void check_degrees(const Scenario& s, const LayoutInput& input, Findings& findings) {
@@ -17,10 +31,8 @@ void check_degrees(const Scenario& s, const LayoutInput& input, Findings& findin
   const std::int64_t gpus = s.cluster.gpus();
   const std::int64_t model_parallel = l.tp * l.cp * l.pp;
   if (model_parallel > gpus || gpus % model_parallel != 0) {
-    const bool pipeline_largest = l.pp > l.tp && l.pp > l.cp;
-    const char* path = pipeline_largest ? "layout.pp" : (l.cp > l.tp ? "layout.cp" : "layout.tp");
     findings.illegal(
-        path,
+        path_of_worst_degree(l, gpus),
         fmt::format("tp*cp*pp = {}*{}*{} = {} does not divide the {} GPUs of the cluster", l.tp,
                     l.cp, l.pp, model_parallel, gpus),
         fmt::format("for the product {}", use(nearest_divisors(gpus, model_parallel))));
@@ -294,7 +306,8 @@ void check_precision(const Scenario& s, const TrainingInput& input, Findings& fi
         fmt::format("{} gradients of {} training", name_of(t.grad_precision), name_of(t.precision)),
         fmt::format("{} or fp32", name_of(t.precision)));
   }
-  if (t.precision != DataType::kFp32 && mixes_halves(t.reduce_precision)) {
+  if (input.reduce_precision && t.precision != DataType::kFp32 &&
+      mixes_halves(t.reduce_precision)) {
     findings.illegal("training.reduce_precision",
                      fmt::format("{} on the wire of {} training", name_of(t.reduce_precision),
                                  name_of(t.precision)),
@@ -325,8 +338,8 @@ void check_grad_clip(const Scenario& s, Findings& findings) {
 
 void check_legality(const Scenario& scenario, const TrainingInput& training,
                     const LayoutInput& layout, Findings& findings) {
-  check_degrees(scenario, layout, findings);
   check_tensor_parallel(scenario, findings);
+  check_degrees(scenario, layout, findings);
   check_micro_batches(scenario, findings);
   check_sequence(scenario, findings);
   check_experts(scenario, layout, findings);

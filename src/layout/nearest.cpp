@@ -41,7 +41,7 @@ std::vector<std::int64_t> nearest_multiples(std::int64_t unit, std::int64_t valu
   std::vector<std::int64_t> found;
   const std::int64_t below = value / unit * unit;
   if (below > 0) found.push_back(below);
-  if (below != value && below <= kCap - unit) found.push_back(below + unit);
+  if (below != value && below < kCap - unit) found.push_back(below + unit);
   return found;
 }
 

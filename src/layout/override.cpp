@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace stepcast {
 namespace {
@@ -15,10 +18,23 @@ Error bad_path(std::string_view path, std::string message) {
           "a key path, as in layout.tp=8"};
 }
 
+// "layout.tp" in parts; none of them may be empty.
+std::optional<std::vector<std::string>> split(std::string_view path) {
+  std::vector<std::string> keys;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    if (end == begin) return std::nullopt;
+    keys.emplace_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return keys;
+}
+
 }  // namespace
 
 Errors apply_override(json& document, std::string_view path, std::string_view value) {
-  if (path.empty()) return {bad_path(path, "the key path is empty")};
+  const auto keys = split(path);
+  if (!keys) return {bad_path(path, fmt::format("'{}' is not a key path", path))};
   json parsed = json::parse(value, nullptr, false);
   if (parsed.is_discarded()) {
     if (value.starts_with('{') || value.starts_with('[')) {
@@ -28,17 +44,15 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
     parsed = std::string(value);
   }
   json* node = &document;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    const std::string key(path.substr(begin, end - begin));
-    if (key.empty()) return {bad_path(path, fmt::format("'{}' has an empty part", path))};
+  for (std::size_t i = 0; i < keys->size(); ++i) {
     if (node->is_null()) *node = json::object();
     if (!node->is_object()) {
-      const std::string_view above = path.substr(0, begin == 0 ? 0 : begin - 1);
-      return {bad_path(path, fmt::format("'{}' is not an object", above))};
+      return {bad_path(
+          path, fmt::format("'{}' is not an object",
+                            fmt::join(keys->begin(), keys->begin() + static_cast<std::ptrdiff_t>(i),
+                                      ".")))};
     }
-    node = &(*node)[key];
-    begin = end + 1;
+    node = &(*node)[(*keys)[i]];
   }
   *node = std::move(parsed);
   return {};

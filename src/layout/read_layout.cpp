@@ -36,21 +36,21 @@ std::vector<std::string> read_modules(const JsonValue& list) {
 Recompute read_recompute_object(const JsonValue& value) {
   ObjectReader object(value);
   Recompute recompute;
-  if (object.required("mode")) {
-    const auto mode = object.choice("mode", recompute_mode_names());
-    if (mode) recompute.mode = static_cast<RecomputeMode>(*mode);
-  }
+  const auto stated = object.required("mode");
+  const auto mode = stated ? object.choice("mode", recompute_mode_names()) : std::nullopt;
+  if (mode) recompute.mode = static_cast<RecomputeMode>(*mode);
   recompute.layers = object.integer("layers", 1, kMaxDegree).value_or(0);
   recompute.every = object.integer("every", 1, kMaxDegree).value_or(1);
   if (const auto modules = object.value("modules")) {
     recompute.modules = read_modules(*modules);
-    if (recompute.mode != RecomputeMode::kSelective) {
+    if (mode && recompute.mode != RecomputeMode::kSelective) {
       modules->fail(ErrorCode::kIllegal,
                     fmt::format("modules do not go with mode '{}'", name_of(recompute.mode)),
                     "mode selective takes modules");
     }
   }
-  if (recompute.mode == RecomputeMode::kNone && (recompute.layers > 0 || recompute.every > 1)) {
+  const bool narrowed = recompute.layers > 0 || recompute.every > 1;
+  if (mode && recompute.mode == RecomputeMode::kNone && narrowed) {
     value.fail(ErrorCode::kIllegal, "layers and every do not go with mode 'none'",
                "mode selective or full");
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way back: a scenario as the file that would give it, every default written out.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "layout/choices.h"
@@ -147,7 +149,38 @@ json to_json(const Layout& l, bool experts) {
   return out;
 }
 
-json to_json(const ClusterSpec& spec) { return {{"base", spec.name}, {"gpus", spec.gpus}}; }
+template <class Value>
+std::string with_unit(Value value, double unit, const char* name) {
+  return fmt::format("{} {}", value.value() / unit, name);
+}
+
+json to_json(const ClusterSpec& c) {
+  // An irregular cluster is its graph: there is nothing to say beside its name.
+  const bool regular = c.scale_up_bandwidth.value() > 0;
+  if (!regular) return {{"base", c.name}};
+  json out = {{"accelerator", c.accelerator.name},
+              {"gpus", c.gpus},
+              {"gpus_per_node", c.gpus_per_node},
+              {"nvlink_domain_nodes", c.nvlink_domain_nodes},
+              {"scale_up", name_of(c.scale_up)},
+              {"scale_up_bandwidth", with_unit(c.scale_up_bandwidth, 1e9, "GB/s")},
+              {"scale_up_latency", with_unit(c.scale_up_latency, 1e-6, "us")},
+              {"nvls", c.nvls},
+              {"pcie", with_unit(c.pcie_bandwidth, 1e9, "GB/s")},
+              {"nics_per_node", c.nics_per_node},
+              {"network_latency", with_unit(c.network_latency, 1e-6, "us")},
+              {"switch_latency", with_unit(c.switch_latency, 1e-6, "us")},
+              {"rail_optimised", c.rail_optimised},
+              {"nodes_per_leaf_group", c.nodes_per_leaf_group},
+              {"oversubscription", c.oversubscription},
+              {"pod_nodes", c.pod_nodes},
+              {"pod_oversubscription", c.pod_oversubscription},
+              {"cpu", name_of(c.cpu)}};
+  if (c.name != "inline") out["base"] = c.name;
+  if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, 1e9 / 8, "Gb/s");
+  if (!c.network.empty()) out["network"] = c.network;
+  return out;
+}
 
 }  // namespace
 

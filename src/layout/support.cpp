@@ -40,10 +40,13 @@ void check_training(const Scenario& s, const TrainingInput& input, Findings& fin
 
 void check_parallelism(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
-  if (l.cp > 1) findings.unsupported("layout.cp", fmt::format("cp = {} is", l.cp), "use 1");
+  if (findings.trusts({"layout.cp"}) && l.cp > 1) {
+    findings.unsupported("layout.cp", fmt::format("cp = {} is", l.cp), "use 1");
+  }
   if (s.model.moe && l.ep > 1) {
     findings.unsupported("layout.ep", fmt::format("ep = {} is", l.ep), "use 1");
   }
+  if (!findings.trusts({"layout.schedule"})) return;
   switch (l.schedule) {
     case ScheduleKind::kGpipe:
     case ScheduleKind::k1F1B:
@@ -90,6 +93,7 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
                            fmt::format("offloading {} of it is", fraction), "use 0");
     }
   }
+  if (!findings.trusts({"layout.recompute"})) return;
   for (const std::string& module : l.recompute.modules) {
     if (module != "core_attention") {
       findings.unsupported("layout.recompute.modules", fmt::format("recomputing {} is", module),

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios that must be refused, each with the key path, the kind of error and words of the
+// message that it must give. The same table drives the tests of the reader and of the command line.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace stepcast::testing {
+
+struct BadScenario {
+  std::string name;  // an identifier
+  std::string text;  // the file
+  std::string path;  // of the error; "" when the file as a whole is wrong
+  ErrorCode code;
+  std::string words;  // somewhere in message or hint
+};
+
+// GoogleTest shows a case by its name.
+inline void PrintTo(const BadScenario& bad, std::ostream* out) { *out << bad.name; }
+
+// 64 GPUs, tp 4, pp 4, dp 4, 32 micro-batches: legal.
+inline nlohmann::json good_scenario() {
+  return nlohmann::json::parse(R"({
+    "stepcast": 1,
+    "model": {"name": "m", "layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn": 14336,
+              "vocab": 32000, "max_positions": 8192, "mlp": "swiglu", "norm": "rmsnorm",
+              "position": "rope", "tied_embeddings": false, "biases": false},
+    "cluster": {"base": "dgx-h100", "nodes": 8},
+    "training": {"global_batch": 128, "sequence_length": 4096},
+    "layout": {"tp": 4, "pp": 4, "micro_batch": 1}
+  })");
+}
+
+// The legal scenario with some keys changed (RFC 7396: null removes a key).
+inline std::string patched(const char* patch) {
+  nlohmann::json scenario = good_scenario();
+  scenario.merge_patch(nlohmann::json::parse(patch));
+  return scenario.dump(1);
+}
+
+inline std::vector<BadScenario> bad_files() {
+  const std::string good = good_scenario().dump(1);
+  return {
+      {"empty_file", "", "", ErrorCode::kSyntax, "JSON"},
+      {"truncated", good.substr(0, good.size() / 2), "", ErrorCode::kSyntax, "JSON"},
+      {"trailing_comma", R"({"stepcast": 1,})", "", ErrorCode::kSyntax, "JSON"},
+      {"key_twice", R"({"stepcast": 1, "stepcast": 1})", "stepcast", ErrorCode::kSyntax, "twice"},
+      {"not_an_object", "[1, 2]", "", ErrorCode::kWrongType, "an object is due"},
+      {"a_bare_number", "7", "", ErrorCode::kWrongType, "an object is due"},
+      {"no_format", patched(R"({"stepcast": null})"), "stepcast", ErrorCode::kFormat, "missing"},
+      {"format_2", patched(R"({"stepcast": 2})"), "stepcast", ErrorCode::kFormat, "format 2"},
+      {"format_text", patched(R"({"stepcast": "1"})"), "stepcast", ErrorCode::kFormat,
+       "\"stepcast\": 1"},
+      {"unknown_top_key", patched(R"({"trainings": {}})"), "trainings", ErrorCode::kUnknownKey,
+       "did you mean 'training'?"},
+      {"no_model", patched(R"({"model": null})"), "model", ErrorCode::kMissingKey, "required"},
+      {"model_number", patched(R"({"model": 7})"), "model", ErrorCode::kWrongType, "7"},
+      {"model_unknown", patched(R"({"model": "llama-3.1-71b"})"), "model", ErrorCode::kNotFound,
+       "llama-3.1-70b"},
+      {"model_no_layers", patched(R"({"model": {"layers": null}})"), "model",
+       ErrorCode::kMissingKey, "layers"},
+      {"no_cluster", patched(R"({"cluster": null})"), "cluster", ErrorCode::kMissingKey,
+       "required"},
+      {"cluster_number", patched(R"({"cluster": 7})"), "cluster", ErrorCode::kWrongType, "7"},
+      {"cluster_unknown", patched(R"({"cluster": {"base": "dgx-h1000"}})"), "cluster.base",
+       ErrorCode::kNotFound, "dgx-h100"},
+      {"cluster_bare_rate", patched(R"({"cluster": {"nic": 400}})"), "cluster.nic",
+       ErrorCode::kBadUnit, "no unit"},
+      {"cluster_nodes_negative", patched(R"({"cluster": {"nodes": -1}})"), "cluster.nodes",
+       ErrorCode::kBadValue, "out of range"},
+      {"no_training", patched(R"({"training": null})"), "training", ErrorCode::kMissingKey,
+       "required"},
+      {"profile_number", patched(R"({"profile": 1})"), "profile", ErrorCode::kWrongType,
+       "text is due"},
+  };
+}
+
+inline std::vector<BadScenario> bad_training() {
+  const auto bad = [](const char* name, const char* patch, const char* key, ErrorCode code,
+                      const char* words) {
+    return BadScenario{name, patched(patch), std::string("training.") + key, code, words};
+  };
+  using enum ErrorCode;
+  return {
+      bad("no_global_batch", R"({"training": {"global_batch": null}})", "global_batch", kMissingKey,
+          "required"),
+      bad("global_batch_text", R"({"training": {"global_batch": "128"}})", "global_batch",
+          kWrongType, "text"),
+      bad("global_batch_zero", R"({"training": {"global_batch": 0}})", "global_batch", kBadValue,
+          "out of range"),
+      bad("global_batch_fraction", R"({"training": {"global_batch": 128.5}})", "global_batch",
+          kWrongType, "whole number"),
+      bad("global_batch_huge", R"({"training": {"global_batch": 1e300}})", "global_batch",
+          kWrongType, "63 bits"),
+      bad("global_batch_larger_than_63_bits",
+          R"({"training": {"global_batch": 18446744073709551615}})", "global_batch", kWrongType,
+          "63 bits"),
+      bad("global_batch_not_divisible", R"({"training": {"global_batch": 130}})", "global_batch",
+          kIllegal, "use 128 or 132"),
+      bad("global_batch_below_one_micro_batch", R"({"training": {"global_batch": 3}})",
+          "global_batch", kIllegal, "use 4"),
+      bad("sequence_zero", R"({"training": {"sequence_length": 0}})", "sequence_length", kBadValue,
+          "out of range"),
+      bad("sequence_not_divisible", R"({"training": {"sequence_length": 4098}})", "sequence_length",
+          kIllegal, "use 4096 or 4100"),
+      bad("sequence_beyond_learned_positions",
+          R"({"model": {"position": "learned"}, "training": {"sequence_length": 16384}})",
+          "sequence_length", kIllegal, "8192 learned positions"),
+      bad("precision_unknown", R"({"training": {"precision": "bf61"}})", "precision", kBadValue,
+          "did you mean 'bf16'?"),
+      bad("precision_fp8", R"({"training": {"precision": "fp8"}})", "precision", kNotSupported,
+          "not supported yet"),
+      bad("fp8_recipe_without_fp8", R"({"training": {"fp8_recipe": "delayed"}})", "fp8_recipe",
+          kIllegal, "precision bf16"),
+      bad("attention_unknown", R"({"training": {"attention": "flesh"}})", "attention", kBadValue,
+          "did you mean 'flash'?"),
+      bad("optimizer_unknown", R"({"training": {"optimizer": "adam"}})", "optimizer", kBadValue,
+          "adamw"),
+      bad("framework_unknown", R"({"training": {"framework": "megatrom"}})", "framework", kBadValue,
+          "did you mean 'megatron'?"),
+      bad("gradients_fp8", R"({"training": {"grad_precision": "fp8"}})", "grad_precision",
+          kBadValue, "bf16, fp16 or fp32"),
+      bad("gradients_of_another_half", R"({"training": {"grad_precision": "fp16"}})",
+          "grad_precision", kIllegal, "bf16 or fp32"),
+      bad("half_gradients_of_fp32",
+          R"({"training": {"precision": "fp32", "grad_precision": "bf16"}})", "grad_precision",
+          kIllegal, "fp32"),
+      bad("reduction_in_another_half", R"({"training": {"reduce_precision": "fp16"}})",
+          "reduce_precision", kIllegal, "bf16 or fp32"),
+      bad("post_validation_under_1f1b", R"({"training": {"grad_clip": "post_validation"}})",
+          "grad_clip", kIllegal, "zb-2p"),
+      bad("no_sync_number", R"({"training": {"no_sync": 1}})", "no_sync", kWrongType,
+          "true or false is due"),
+      bad("no_sync_under_partitioned_gradients",
+          R"({"training": {"framework": "deepspeed", "no_sync": true},
+              "layout": {"zero": 2, "pp": 1}})",
+          "no_sync", kIllegal, "partitions gradients"),
+      bad("lora", R"({"training": {"mode": "lora", "lora_rank": 16}})", "mode", kNotSupported,
+          "not supported yet"),
+      bad("lora_rank_alone", R"({"training": {"lora_rank": 16}})", "lora_rank", kIllegal,
+          "mode lora"),
+      bad("unknown_key", R"({"training": {"global_batchs": 1}})", "global_batchs", kUnknownKey,
+          "did you mean 'global_batch'?"),
+  };
+}
+
+inline std::vector<BadScenario> bad_layouts() {
+  const auto bad = [](const char* name, const char* patch, const char* key, ErrorCode code,
+                      const char* words) {
+    return BadScenario{name, patched(patch), std::string("layout.") + key, code, words};
+  };
+  using enum ErrorCode;
+  return {
+      bad("tp_text", R"({"layout": {"tp": "four"}})", "tp", kWrongType, "a whole number is due"),
+      bad("tp_zero", R"({"layout": {"tp": 0}})", "tp", kBadValue, "out of range"),
+      bad("tp_huge", R"({"layout": {"tp": 1099511627776}})", "tp", kBadValue, "1048576"),
+      bad("tp_not_of_heads", R"({"layout": {"tp": 64, "pp": 1}})", "tp", kIllegal, "use 32"),
+      bad("tp_not_of_gpus", R"({"model": {"heads": 48, "kv_heads": 48, "head_dim": 128,
+                                          "ffn": 14400},
+                                "layout": {"tp": 3, "pp": 1}})",
+          "tp", kIllegal, "does not divide the 64 GPUs"),
+      bad("pp_not_of_gpus", R"({"layout": {"pp": 3}})", "pp", kIllegal,
+          "for the product use 8 or 16"),
+      bad("more_ranks_than_gpus", R"({"cluster": {"nodes": 1}})", "tp", kIllegal, "use 8"),
+      bad("tp_between_kv_heads", R"({"model": {"heads": 36, "kv_heads": 6, "head_dim": 128},
+                                     "cluster": {"nodes": 9},
+                                     "layout": {"tp": 9, "pp": 1}})",
+          "tp", kIllegal, "6 key-value heads"),
+      bad("tp_not_of_ffn", R"({"model": {"ffn": 14337}})", "tp", kIllegal, "14337"),
+      bad("pp_huge", R"({"layout": {"pp": 1048576}})", "pp", kIllegal, "does not divide"),
+      bad("dp_contradicts", R"({"layout": {"dp": 8}})", "dp", kIllegal, "use 4, or leave dp out"),
+      bad("cp", R"({"layout": {"cp": 2}})", "cp", kNotSupported, "not supported yet"),
+      bad("ep_without_experts", R"({"layout": {"ep": 2}})", "ep", kIllegal, "without experts"),
+      bad("etp_without_experts", R"({"layout": {"etp": 2}})", "etp", kIllegal, "without experts"),
+      bad("micro_batch_negative", R"({"layout": {"micro_batch": -2}})", "micro_batch", kBadValue,
+          "out of range"),
+      bad("more_stages_than_layers", R"({"model": {"layers": 3}})", "pp", kIllegal, "at most 3"),
+      bad("schedule_unknown", R"({"layout": {"schedule": "1f1c"}})", "schedule", kBadValue,
+          "did you mean '1f1b'?"),
+      bad("schedule_zero_bubble", R"({"layout": {"schedule": "zb-h1"}})", "schedule", kNotSupported,
+          "not supported yet"),
+      bad("schedule_of_a_file", R"({"layout": {"schedule": "file:order.csv"}})", "schedule",
+          kNotSupported, "order.csv"),
+      bad("schedule_of_no_file", R"({"layout": {"schedule": "file:"}})", "schedule", kBadValue,
+          "file:PATH"),
+      bad("interleaved_without_pipeline",
+          R"({"layout": {"schedule": "interleaved", "pp": 1, "virtual_stages": 2}})", "schedule",
+          kIllegal, "pp is 1"),
+      bad("interleaved_with_one_chunk", R"({"layout": {"schedule": "interleaved"}})",
+          "virtual_stages", kIllegal, "virtual_stages 2 or more"),
+      bad("virtual_stages_under_1f1b", R"({"layout": {"virtual_stages": 2}})", "virtual_stages",
+          kIllegal, "schedule interleaved"),
+      bad("more_chunks_than_layers",
+          R"({"layout": {"schedule": "interleaved", "virtual_stages": 16}})", "virtual_stages",
+          kIllegal, "at most 8"),
+      bad("zero_4", R"({"layout": {"zero": 4}})", "zero", kBadValue, "0 to 3"),
+      bad("zero_2_of_megatron", R"({"layout": {"zero": 2}})", "zero", kNotSupported,
+          "not supported yet"),
+      bad("zero_1_of_fsdp",
+          R"({"training": {"framework": "fsdp"}, "layout": {"zero": 1, "pp": 1}})", "zero",
+          kIllegal, "fsdp"),
+      bad("zero_3_in_deepspeed_pipeline",
+          R"({"training": {"framework": "deepspeed"}, "layout": {"zero": 3}})", "zero", kIllegal,
+          "pp = 4"),
+      bad("fsdp_in_pipeline", R"({"training": {"framework": "fsdp"}})", "pp", kNotSupported,
+          "not supported yet"),
+      bad("shard_group_not_of_dp", R"({"layout": {"shard_group": 3}})", "shard_group", kIllegal,
+          "use 2 or 4"),
+      bad("shard_group_of_half", R"({"layout": {"shard_group": 2}})", "shard_group", kNotSupported,
+          "not supported yet"),
+      bad("shard_group_word", R"({"layout": {"shard_group": "node"}})", "shard_group", kBadValue,
+          "all"),
+      bad("sequence_parallel_text", R"({"layout": {"sequence_parallel": "yes"}})",
+          "sequence_parallel", kWrongType, "true or false is due"),
+      bad("recompute_unknown", R"({"layout": {"recompute": "selectiv"}})", "recompute", kBadValue,
+          "did you mean 'selective'?"),
+      bad("recompute_unknown_module",
+          R"({"layout": {"recompute": {"mode": "selective", "modules": ["core_atention"]}}})",
+          "recompute.modules[0]", kBadValue, "did you mean 'core_attention'?"),
+      bad("recompute_unsupported_module",
+          R"({"layout": {"recompute": {"mode": "selective", "modules": ["mlp_act"]}}})",
+          "recompute.modules", kNotSupported, "mlp_act"),
+      bad("recompute_modules_of_full",
+          R"({"layout": {"recompute": {"mode": "full", "modules": ["mlp"]}}})", "recompute.modules",
+          kIllegal, "selective"),
+      bad("recompute_layers_of_none", R"({"layout": {"recompute": {"mode": "none", "layers": 2}}})",
+          "recompute", kIllegal, "'none'"),
+      bad("recompute_without_mode", R"({"layout": {"recompute": {"layers": 2}}})", "recompute.mode",
+          kMissingKey, "required"),
+      bad("recompute_more_than_layers",
+          R"({"layout": {"recompute": {"mode": "full", "layers": 33}}})", "recompute.layers",
+          kIllegal, "at most 32"),
+      bad("order_incomplete", R"({"layout": {"order": "tp-dp-pp"}})", "order", kBadValue,
+          "tp-cp-ep-dp-pp"),
+      bad("order_repeated", R"({"layout": {"order": "tp-tp-cp-ep-dp-pp"}})", "order", kBadValue,
+          "once each"),
+      bad("overlap_not_an_object", R"({"layout": {"overlap": true}})", "overlap", kWrongType,
+          "an object is due"),
+      bad("overlap_unknown_key", R"({"layout": {"overlap": {"grads": true}}})", "overlap.grads",
+          kUnknownKey, "grad_reduce"),
+      bad("gather_overlap_alone", R"({"layout": {"overlap": {"param_gather": true}}})",
+          "overlap.param_gather", kIllegal, "grad_reduce"),
+      bad("gather_overlap_of_nothing",
+          R"({"layout": {"zero": 0, "overlap": {"grad_reduce": true, "param_gather": true}}})",
+          "overlap.param_gather", kIllegal, "zero 0"),
+      bad("tp_overlap_without_sequence_parallel",
+          R"({"layout": {"sequence_parallel": false, "overlap": {"tp": true}}})", "overlap.tp",
+          kIllegal, "sequence_parallel"),
+      bad("offload", R"({"layout": {"offload": {"optimizer": 0.5}}})", "offload.optimizer",
+          kNotSupported, "not supported yet"),
+      bad("offload_above_one", R"({"layout": {"offload": {"parameters": 2}}})",
+          "offload.parameters", kBadValue, "out of range"),
+      bad("stage_layers_too_few", R"({"layout": {"stage_layers": [16, 16]}})", "stage_layers",
+          kIllegal, "4 chunks"),
+      bad("stage_layers_wrong_sum", R"({"layout": {"stage_layers": [8, 8, 8, 9]}})", "stage_layers",
+          kIllegal, "sum to 33"),
+      bad("stage_layers_hole", R"({"layout": {"stage_layers": [16, 0, 8, 8]}})", "stage_layers[1]",
+          kIllegal, "end chunks"),
+      bad("stage_layers_and_account",
+          R"({"layout": {"stage_layers": [8, 8, 8, 8], "account_for_loss": true}})", "stage_layers",
+          kIllegal, "account_for_loss"),
+      bad("stage_layers_negative", R"({"layout": {"stage_layers": [8, -8, 8, 24]}})",
+          "stage_layers[1]", kBadValue, "out of range"),
+      bad("unknown_key", R"({"layout": {"tensor_parallel": 4}})", "tensor_parallel", kUnknownKey,
+          ""),
+      bad("not_an_object", R"({"layout": [1]})", "", kWrongType, "an object is due"),
+  };
+}
+
+inline std::vector<BadScenario> bad_rest() {
+  using enum ErrorCode;
+  return {
+      {"interleaved_partial_group", patched(R"({"training": {"global_batch": 120},
+                   "layout": {"schedule": "interleaved", "virtual_stages": 2}})"),
+       "training.global_batch", kIllegal, "use 112 or 128"},
+      {"experts", patched(R"({"model": {"moe": {"experts": 8, "top_k": 2}}})"), "model",
+       kNotSupported, "mixture of experts"},
+      {"window_below_sequence", patched(R"({"model": {"attention_window": 1024}})"), "model",
+       kNotSupported, "attention window"},
+      {"token_prediction_modules", patched(R"({"model": {"mtp_layers": 1}})"), "model",
+       kNotSupported, "multi-token"},
+      {"run_deadline_without_unit", patched(R"({"run": {"deadline": 30}})"), "run.deadline",
+       kBadUnit, "no unit"},
+      {"run_tokens_negative", patched(R"({"run": {"tokens": -5}})"), "run.tokens", kBadValue,
+       "out of range"},
+      {"run_unknown_checkpoint_key", patched(R"({"run": {"checkpoint": {"size": "1 TB"}}})"),
+       "run.checkpoint.size", kUnknownKey, "bytes"},
+      {"plan_objective", patched(R"({"plan": {"objective": "speed"}})"), "plan.objective",
+       kBadValue, "step_time"},
+      {"plan_clusters_number", patched(R"({"plan": {"clusters": [1]}})"), "plan.clusters[0]",
+       kWrongType, "text is due"},
+      {"plan_margin", patched(R"({"plan": {"memory_margin": 1.5}})"), "plan.memory_margin",
+       kBadValue, "out of range"},
+  };
+}
+
+inline std::vector<BadScenario> bad_scenarios() {
+  std::vector<BadScenario> all;
+  for (const auto& part : {bad_files(), bad_training(), bad_layouts(), bad_rest()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  // The root of an object's path carries no dot.
+  for (BadScenario& bad : all) {
+    if (bad.path.ends_with('.')) bad.path.pop_back();
+  }
+  return all;
+}
+
+}  // namespace stepcast::testing

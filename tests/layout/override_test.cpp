@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/override.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+TEST(Override, ReadsTheValueAsJsonElseAsText) {
+  json document = json::object();
+  EXPECT_TRUE(apply_override(document, "layout.tp", "8").empty());
+  EXPECT_TRUE(apply_override(document, "layout.schedule", "1f1b").empty());
+  EXPECT_TRUE(apply_override(document, "layout.overlap.tp", "true").empty());
+  EXPECT_TRUE(apply_override(document, "layout.stage_layers", "[1, 2]").empty());
+  EXPECT_TRUE(apply_override(document, "model", "\"llama-7b\"").empty());
+  EXPECT_EQ(document, json::parse(R"({"model": "llama-7b", "layout": {"tp": 8, "schedule": "1f1b",
+      "overlap": {"tp": true}, "stage_layers": [1, 2]}})"));
+}
+
+TEST(Override, ReplacesWhatIsThereAndNullRemoves) {
+  json document = json::parse(R"({"layout": {"tp": 2, "pp": 4}})");
+  EXPECT_TRUE(apply_override(document, "layout.tp", "4").empty());
+  EXPECT_TRUE(apply_override(document, "layout.pp", "null").empty());
+  EXPECT_EQ(document, json::parse(R"({"layout": {"tp": 4, "pp": null}})"));
+}
+
+TEST(Override, RefusesPathsThatLeadNowhere) {
+  const json before = json::parse(R"({"model": "llama-7b", "layout": {"tp": 2}})");
+  for (const char* path :
+       {"", ".", "layout.", ".tp", "layout..tp", "model.layers", "layout.tp.deep", "new..key"}) {
+    json document = before;
+    const Errors errors = apply_override(document, path, "8");
+    ASSERT_EQ(errors.size(), 1u) << path;
+    EXPECT_EQ(errors.front().path, path);
+    EXPECT_EQ(document, before) << path;
+  }
+}
+
+TEST(Override, RefusesHalfAnObject) {
+  json document = json::object();
+  const Errors errors = apply_override(document, "layout", "{\"tp\": ");
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors.front().code, ErrorCode::kSyntax);
+  EXPECT_EQ(document, json::object());
+}
+
+}  // namespace
+}  // namespace stepcast
