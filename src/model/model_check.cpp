@@ -57,19 +57,26 @@ void check_experts(const Model& model, const ModelKeys& keys, ObjectReader& moe)
   }
 }
 
+double real(std::int64_t count) { return static_cast<double>(count); }
+
 // An upper estimate in floating point: the exact count of an absurd model would overflow.
 double rough_parameters(const Model& model) {
-  const auto hidden = static_cast<double>(model.hidden);
-  const double attention_width =
-      static_cast<double>(model.heads + model.kv_heads) * static_cast<double>(model.head_dim);
-  double mlp_width = static_cast<double>(model.ffn);
+  const double hidden = real(model.hidden);
+  const double heads = real(model.heads + model.kv_heads);
+  double layer = 2 * hidden * heads * real(model.head_dim) + 3 * hidden * real(model.ffn);
   if (model.moe) {
-    mlp_width += static_cast<double>(model.moe->experts) * static_cast<double>(model.moe->ffn) +
-                 static_cast<double>(model.moe->shared_ffn);
+    const Moe& moe = *model.moe;
+    layer += 3 * hidden * (real(moe.experts) * real(moe.ffn + 1) + real(moe.shared_ffn));
   }
-  const double tables = static_cast<double>(model.vocab + model.max_positions) * hidden;
-  return static_cast<double>(model.layers) * hidden * (2 * attention_width + 3 * mlp_width) +
-         2 * tables;
+  if (model.mla) {
+    const Mla& mla = *model.mla;
+    const double ranks = real(mla.q_lora_rank + mla.kv_lora_rank + mla.qk_rope_head_dim);
+    layer += (hidden + heads * real(model.head_dim + mla.v_head_dim)) * ranks +
+             hidden * heads * real(mla.v_head_dim);
+  }
+  const double tables = 2 * hidden * real(model.vocab + model.max_positions);
+  return real(model.layers + model.mtp_layers) * layer +
+         2 * real(model.mtp_layers) * hidden * hidden + tables;
 }
 
 }  // namespace

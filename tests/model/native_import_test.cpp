@@ -80,6 +80,8 @@ TEST(NativeImport, NamesTheKeyOfEachMistake) {
        ErrorCode::kBadValue},
       {R"({"layers": 16384, "hidden": 1048576, "heads": 128, "vocab": 10})", "layers",
        ErrorCode::kBadValue},
+      {R"({"layers": 2, "hidden": 1048576, "heads": 128, "vocab": 10, "mtp_layers": 16384})",
+       "layers", ErrorCode::kBadValue},
       {R"({"layers": 2, "hidden": 100, "heads": 3, "vocab": 10})", "heads", ErrorCode::kIllegal},
       {R"({"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 3, "vocab": 10})", "kv_heads",
        ErrorCode::kIllegal},
