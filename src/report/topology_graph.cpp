@@ -26,7 +26,7 @@ struct LinkLabel {
 };
 
 using Graph =
-    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, VertexLabel, LinkLabel>;
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, VertexLabel, LinkLabel>;
 
 Graph graph_of(const Topology& topology) {
   Graph graph(topology.vertices().size());

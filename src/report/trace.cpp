@@ -67,22 +67,50 @@ struct Slice {
   const TraceSlice* source;
   std::int64_t start;  // ps
   std::int64_t end;
+  bool encloses = false;  // a pass, drawn above its kernels
 };
+
+const char* category_of(const Slice& slice) {
+  if (slice.source->stream == Stream::kHost) return "cpu_op";
+  return slice.encloses ? "gpu_user_annotation" : "kernel";
+}
+
+bool same_track(const Slice& a, const Slice& b) {
+  return a.source->rank_class == b.source->rank_class && a.source->stream == b.source->stream;
+}
+
+// Slices by track and time. A pass is recorded before its kernels and starts with the first, so a
+// stable order by start puts it above them. Kernels are drawn to scale into the time of their pass:
+// what rounding makes stick out of it, or into the next kernel, is cut.
+std::vector<Slice> ordered_slices(const Prediction& prediction) {
+  std::vector<Slice> slices;
+  for (const TraceSlice& slice : prediction.slices) {
+    slices.push_back({&slice, picoseconds(slice.start), picoseconds(slice.start + slice.duration)});
+  }
+  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+    return std::make_tuple(a.source->rank_class, a.source->stream, a.start) <
+           std::make_tuple(b.source->rank_class, b.source->stream, b.start);
+  });
+  Slice* pass = nullptr;
+  std::int64_t drawn = 0;  // of the pass
+  for (Slice& slice : slices) {
+    if (pass && same_track(*pass, slice) && slice.start < pass->end) {
+      pass->encloses = true;
+      slice.start = std::max(slice.start, drawn);
+      slice.end = std::clamp(slice.end, slice.start, pass->end);
+      drawn = slice.end;
+    } else {
+      pass = &slice;
+      drawn = slice.start;
+    }
+  }
+  return slices;
+}
 
 class TraceWriter {
  public:
   TraceWriter(const Scenario& scenario, const Prediction& prediction)
-      : scenario_(scenario), prediction_(prediction) {
-    for (const TraceSlice& slice : prediction.slices) {
-      slices_.push_back(
-          {&slice, picoseconds(slice.start), picoseconds(slice.start + slice.duration)});
-    }
-    // Enclosing slices come before what they enclose.
-    std::stable_sort(slices_.begin(), slices_.end(), [](const Slice& a, const Slice& b) {
-      return std::make_tuple(a.source->rank_class, a.source->stream, a.start, -a.end) <
-             std::make_tuple(b.source->rank_class, b.source->stream, b.start, -b.end);
-    });
-  }
+      : scenario_(scenario), prediction_(prediction), slices_(ordered_slices(prediction)) {}
 
   std::string write() {
     write_head();
@@ -158,8 +186,8 @@ class TraceWriter {
     append(
         "{{\"ph\": \"X\", \"cat\": \"{}\", \"name\": {}, \"pid\": {}, \"tid\": {}, \"ts\": {}, "
         "\"dur\": {}, \"args\": {{\"device\": 0, \"stream\": {}, \"phase\": \"{}\"",
-        source.stream == Stream::kHost ? "cpu_op" : "kernel", json_literal(event_name(source)),
-        pid(source.rank_class), static_cast<int>(source.stream), microseconds(slice.start),
+        category_of(slice), json_literal(event_name(source)), pid(source.rank_class),
+        static_cast<int>(source.stream), microseconds(slice.start),
         microseconds(slice.end - slice.start),
         source.stream == Stream::kHost ? -1 : static_cast<int>(source.stream),
         name_of(source.phase));

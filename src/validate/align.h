@@ -20,7 +20,7 @@ struct PredictedValues {
   double step_time_high_s = 0;
   double tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0;
-  std::optional<double> mfu;
+  std::optional<double> mfu = {};
   double peak_memory_bytes = 0;
   double bubble_fraction = 0;
 };

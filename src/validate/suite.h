@@ -16,22 +16,22 @@ namespace stepcast {
 // How the source of a case states its figures; changes no prediction.
 struct Convention {
   enum class Memory { kAllocated, kReserved, kDevice };
-  bool causal_attention = false;       // attention FLOPs halved
-  bool logits = true;                  // the output projection counts
-  bool hardware_flops = false;         // recomputed FLOPs count
-  bool bf16_peak = false;              // MFU against the bf16 peak, whatever the precision
-  std::optional<FlopsPerSecond> peak;  // MFU against this figure
+  bool causal_attention = false;            // attention FLOPs halved
+  bool logits = true;                       // the output projection counts
+  bool hardware_flops = false;              // recomputed FLOPs count
+  bool bf16_peak = false;                   // MFU against the bf16 peak, whatever the precision
+  std::optional<FlopsPerSecond> peak = {};  // MFU against this figure
   Memory memory = Memory::kAllocated;
   bool steady_bubble = false;
 };
 
 struct Measured {
-  std::optional<double> step_time_s;
-  std::optional<double> tokens_per_s_per_gpu;
-  std::optional<double> model_tflops_per_gpu;
-  std::optional<double> mfu;
-  std::optional<double> peak_memory_bytes;
-  std::optional<double> bubble_fraction;
+  std::optional<double> step_time_s = {};
+  std::optional<double> tokens_per_s_per_gpu = {};
+  std::optional<double> model_tflops_per_gpu = {};
+  std::optional<double> mfu = {};
+  std::optional<double> peak_memory_bytes = {};
+  std::optional<double> bubble_fraction = {};
 };
 
 struct SuiteCase {
