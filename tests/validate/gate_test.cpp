@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "validate/baseline.h"
+#include "validate/made_cases.h"
+#include "validate/tolerance.h"
+
+namespace stepcast {
+namespace {
+
+using stepcast::testing::failed_case;
+using stepcast::testing::made_case;
+
+CheckReport report_of(std::vector<CaseResult> cases) {
+  CheckReport report;
+  report.cases = std::move(cases);
+  report.summary = summarise(report.cases);
+  return report;
+}
+
+Tolerance tolerance(const std::string& text) {
+  const auto parsed = parse_tolerance(text);
+  EXPECT_TRUE(parsed) << text;
+  return parsed ? *parsed : Tolerance{};
+}
+
+std::size_t broken(const Summary& summary, const std::string& text) {
+  const auto findings = apply_tolerances(summary, {tolerance(text)});
+  EXPECT_TRUE(findings) << text;
+  return findings ? findings->size() : 0;
+}
+
+TEST(Tolerance, ParsesFigureLimitAndRow) {
+  const Tolerance plain = tolerance("step_time.mean_abs_error=0.10");
+  EXPECT_EQ(plain.row, "all");
+  EXPECT_EQ(plain.metric, "step_time.mean_abs_error");
+  EXPECT_DOUBLE_EQ(plain.limit, 0.1);
+  EXPECT_EQ(tolerance("megatron-a100:kendall_tau=0.8").row, "megatron-a100");
+}
+
+TEST(Tolerance, RefusesWhatIsNoLimitOrNoFigure) {
+  for (const char* text : {"", "step_time.mean_abs_error", "step_time.mean_abs_error=",
+                           "step_time.mean_abs_error=ten", "step_time.mean_abs_error=nan",
+                           "step_time.mean_abs_error=0.1x", "step_time.mean=0.1", "=0.1"}) {
+    EXPECT_FALSE(parse_tolerance(text)) << text;
+  }
+  const auto near = parse_tolerance("step_time.mean_abs_eror=0.1");
+  ASSERT_FALSE(near);
+  EXPECT_NE(near.error().front().hint.find("step_time.mean_abs_error"), std::string::npos);
+}
+
+TEST(Tolerance, IsBrokenBeyondTheLimitOnly) {
+  const Summary summary = summarise({made_case("a", 1.25, 1)});  // error exactly 0.25
+  EXPECT_EQ(broken(summary, "step_time.mean_abs_error=0.2"), 1u);
+  EXPECT_EQ(broken(summary, "step_time.mean_abs_error=0.25"), 0u);
+  EXPECT_EQ(broken(summary, "s:step_time.max_abs_error=0.2"), 1u);
+}
+
+TEST(Tolerance, LimitsTheSizeOfABiasOfEitherSign) {
+  const Summary summary = summarise({made_case("a", 0.75, 1)});
+  EXPECT_EQ(broken(summary, "step_time.bias=0.2"), 1u);
+  EXPECT_EQ(broken(summary, "step_time.bias=0.3"), 0u);
+}
+
+TEST(Tolerance, IsALowerLimitWhereLargerIsBetter) {
+  const Summary summary = summarise({made_case("a", 1, 2), made_case("b", 2, 1)});
+  EXPECT_EQ(broken(summary, "kendall_tau=-0.5"), 1u);  // it is -1
+  EXPECT_EQ(broken(summary, "coverage=0"), 0u);
+}
+
+TEST(Tolerance, OnAFigureThatNoCaseGivesIsBroken) {
+  EXPECT_EQ(broken(summarise({made_case("a", 1, 1)}), "peak_memory.mean_abs_error=0.1"), 1u);
+}
+
+TEST(Tolerance, OnAnUnknownRowIsAnInputError) {
+  const auto findings =
+      apply_tolerances(summarise({made_case("a", 1, 1)}), {tolerance("megatron:step_time.bias=1")});
+  ASSERT_FALSE(findings);
+  EXPECT_EQ(findings.error().front().code, ErrorCode::kNotFound);
+}
+
+TEST(Baseline, OfTheSameReportShowsNoChange) {
+  const CheckReport report = report_of({made_case("a", 1.3, 1), failed_case("b")});
+  const auto comparison = compare_with_baseline(report, baseline_text(report), "b.json");
+  ASSERT_TRUE(comparison) << to_string(comparison.error());
+  EXPECT_TRUE(comparison->regressions.empty());
+  EXPECT_TRUE(comparison->changes.empty());
+}
+
+TEST(Baseline, CallsALargerErrorARegressionAndASmallerOneAChange) {
+  const CheckReport better = report_of({made_case("a", 1.1, 1)});
+  const CheckReport worse = report_of({made_case("a", 1.3, 1)});
+  const auto down = compare_with_baseline(worse, baseline_text(better), "b.json");
+  const auto up = compare_with_baseline(better, baseline_text(worse), "b.json");
+  ASSERT_TRUE(down && up);
+  EXPECT_FALSE(down->regressions.empty());
+  EXPECT_TRUE(up->regressions.empty());
+  EXPECT_FALSE(up->changes.empty());
+}
+
+TEST(Baseline, CallsANewFailureAndAMissingCaseRegressions) {
+  const CheckReport before = report_of({made_case("a", 1, 1), made_case("b", 1, 1)});
+  const auto fails = compare_with_baseline(report_of({made_case("a", 1, 1), failed_case("b")}),
+                                           baseline_text(before), "b.json");
+  ASSERT_TRUE(fails);
+  const auto found = [](const BaselineComparison& comparison, const std::string& title) {
+    for (const Finding& finding : comparison.regressions) {
+      if (finding.title == title) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(found(*fails, "s/b"));
+  const auto gone =
+      compare_with_baseline(report_of({made_case("a", 1, 1)}), baseline_text(before), "b.json");
+  ASSERT_TRUE(gone);
+  EXPECT_TRUE(found(*gone, "s/b"));
+}
+
+TEST(Baseline, CallsACaseThatIsNewAChange) {
+  const CheckReport before = report_of({made_case("a", 1, 1)});
+  const CheckReport after = report_of({made_case("a", 1, 1), made_case("b", 1, 1, "h")});
+  const auto comparison = compare_with_baseline(after, baseline_text(before), "b.json");
+  ASSERT_TRUE(comparison);
+  EXPECT_TRUE(comparison->regressions.empty());
+  ASSERT_FALSE(comparison->changes.empty());
+  EXPECT_EQ(comparison->changes.back().title, "s/b");
+}
+
+TEST(Baseline, RefusesWhatIsNotOne) {
+  const CheckReport report = report_of({made_case("a", 1, 1)});
+  for (const char* text :
+       {"", "[]", "{}", R"({"stepcast_baseline": 2, "summary": {}, "cases": {}})",
+        R"({"stepcast_baseline": 1, "summary": {"all": {"x": 1}}, "cases": {}})",
+        R"({"stepcast_baseline": 1, "summary": {}, "cases": {"s/a": 3}})"}) {
+    EXPECT_FALSE(compare_with_baseline(report, text, "b.json")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
