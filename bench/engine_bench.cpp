@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "bench_main.h"
 #include "sim/engine.h"
 #include "sim/max_min.h"
 #include "sim/workload.h"
@@ -144,12 +145,4 @@ BENCHMARK(BM_MaxMin)->Arg(4)->Arg(64)->Arg(1024);
 }  // namespace
 }  // namespace stepcast::sim
 
-int main(int argc, char** argv) {
-  benchmark::AddCustomContext("stepcast_build_type", STEPCAST_BUILD_TYPE);
-  benchmark::AddCustomContext("stepcast_compiler", STEPCAST_COMPILER);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}
+int main(int argc, char** argv) { return stepcast::run_benchmarks(argc, argv); }
