@@ -2,24 +2,31 @@
 // Kernel -> time. GEMM, attention and memory-bound kernels alone on the device.
 #pragma once
 
+#include <array>
+#include <optional>
+
 #include "cluster/accelerator.h"
 #include "cost/profile.h"
 #include "cost/provenance.h"
+#include "cost/sample_surface.h"
 #include "program/operation.h"
 
 namespace stepcast {
 
 struct KernelPrice {
-  Seconds time;                 // on the device, alone
-  std::int64_t launches = 1;    // kernels issued
-  Bytes traffic;                // to device memory
+  Seconds time;               // on the device, alone
+  std::int64_t launches = 1;  // kernels issued
+  Bytes traffic;              // to device memory
   Curve curve = Curve::kGemm;
   Provenance provenance = Provenance::kDataSheet;
 };
 
 class KernelCosts {
  public:
-  KernelCosts(Accelerator accelerator, Profile profile, bool fused_chains);
+  // `framework` chooses among the profile's attention kernels; without it, or where the profile
+  // names none for it, the profile's plain attention form.
+  KernelCosts(Accelerator accelerator, Profile profile, bool fused_chains,
+              std::optional<Framework> framework = std::nullopt);
 
   KernelPrice price(const Gemm& gemm) const;
   KernelPrice price(const Attention& attention) const;
@@ -29,9 +36,17 @@ class KernelCosts {
   const Accelerator& accelerator() const { return accelerator_; }
 
  private:
+  void index_gemm_samples();
+  void index_attention_samples(const AttentionVariant& variant);
+
   Accelerator accelerator_;
   Profile profile_;
   bool fused_chains_;  // training.compile: one launch per chain instead of Elementwise::launches
+  std::array<SampleSurface, 3> gemm_surface_;       // by GemmRole
+  std::array<SampleSurface, 2> attention_surface_;  // forward, backward
+  AttentionFit attention_;
+  Provenance attention_provenance_;
+  Provenance attention_samples_provenance_ = Provenance::kMeasured;
 };
 
 }  // namespace stepcast

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A profile: the measured costs of one machine (docs/formats/profile.md, format 1), as the cost
 // models use them. Written by calibrate/, read here; nothing in it names a model, suite or case.
+// The formulas behind the fitted forms are in docs/cost-models.md, under the names used here.
 #pragma once
 
 #include <array>
@@ -21,32 +22,65 @@ namespace stepcast {
 struct GemmSample {
   GemmRole role;
   std::int64_t batch, m, n, k;
-  double efficiency;  // of the dense peak
+  double efficiency;              // of the dense peak
+  std::int64_t output_bytes = 2;  // of an element of C: 4 where the gradient is kept in fp32
+  bool accumulate = false;
 };
 
 // Fitted form of the GEMM surface; docs/cost-models.md, "GEMM".
 struct GemmFit {
-  double efficiency = 0.75;     // of the dense peak, of a large, well-shaped product
+  double efficiency = 0.75;  // of the dense peak, of a large, well-shaped product
   double tile_m = 128, tile_n = 256;
-  double k_half = 0;            // elements of k at which prologue and epilogue cost as much as the loop
-  double memory_fraction = 0.8; // of the memory bandwidth, when that binds
-  double overhead_s = 0;        // fixed, per kernel
+  double k_half = 0;  // elements of k at which prologue and epilogue cost as much as the loop
+  double memory_fraction = 0.8;                // of the memory bandwidth, when that binds
+  double overhead_s = 0;                       // fixed, per kernel
   std::array<double, 3> role_factor{1, 1, 1};  // time factor by GemmRole
-  double misaligned_factor = 1; // when a dimension is no multiple of 64 elements
+  double misaligned_factor = 1;  // time factor of each halving of row alignment below 16 bytes
+  double tile_half = 0;    // operand reuse (elements) at which a tile waits as long as it works
+  double wave_weight = 1;  // 1: whole waves; 0: tiles spread over SMs without a tail
+  double sustained_factor = 1;  // time factor once a long kernel has met the power limit
+  double sustained_s = 1e-3;    // duration at which half of that factor is felt
+};
+
+// How measured samples bend the fitted form near them.
+struct Neighbourhood {
+  double reach = 0.5;  // standard deviation of a sample's influence, in octaves of each dimension
+  double shrinkage = 0.1;  // weight of the form itself, in samples
+};
+
+// One measured attention kernel.
+struct AttentionSample {
+  bool backward;
+  std::int64_t batch, heads, kv_heads, sequence, head_dim;
+  bool causal;
+  double efficiency;  // of the dense peak, FLOPs as struct Attention counts them
 };
 
 struct AttentionFit {
-  double forward_efficiency = 0.5;   // of the dense peak, long sequences, full occupancy
+  double forward_efficiency = 0.5;  // of the dense peak, long sequences, full occupancy
   double backward_efficiency = 0.4;
-  double causal_half_length = 0;     // sequence length at which causal masking wastes half a tile row
-  double length_half = 0;            // sequence length at which efficiency halves
-  double blocks_half = 0;            // (batch*heads*length/128) blocks over SMs at which it halves
+  double causal_half_length = 0;  // sequence length at which causal masking wastes half a tile row
+  double length_half = 0;         // sequence length at which efficiency halves
+  double blocks_half = 0;         // (batch*heads*length/128) blocks over SMs at which it halves
   double overhead_s = 0;
+  double backward_blocks_half = 0;  // the same of the backward kernel
+  double backward_length_half = 0;
+  double causal_efficiency = 1;  // of long causal sequences against full ones: uneven blocks
+  std::array<double, 3> head_dim_factor{1, 1, 1};  // efficiency at 64, 128, 256 against 128
+};
+
+// A generation of attention kernels and where it is used.
+struct AttentionVariant {
+  std::string name;  // "fa2", "fa3", "cudnn"
+  AttentionFit fit;
+  std::vector<AttentionSample> samples;
+  Provenance provenance = Provenance::kDataSheet;  // of its fitted form
+  Provenance samples_provenance = Provenance::kMeasured;
 };
 
 struct MemoryFit {
-  double fraction = 0.85;            // of the memory bandwidth, large streams
-  double half_bytes = 0;             // traffic at which the fixed part equals the streaming part
+  double fraction = 0.85;  // of the memory bandwidth, large streams
+  double half_bytes = 0;   // traffic at which the fixed part equals the streaming part
   double overhead_s = 2e-6;
   std::array<double, 13> kind_factor{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by ElementwiseKind
 };
@@ -68,13 +102,25 @@ struct Profile {
   std::vector<GemmSample> gemm_samples;
   AttentionFit attention;
   MemoryFit memory;
-  std::array<HostFit, 4> host;                 // by Framework
-  std::array<double, kCurves> sigma{};         // log-error of each curve
-  double overlap_slowdown = 0;                 // extra time of compute per unit of concurrent NCCL time
-  std::vector<std::string> fitted_on;          // sources and case ids used for fitting
+  std::array<HostFit, 4> host;          // by Framework
+  std::array<double, kCurves> sigma{};  // log-error of each curve
+  double overlap_slowdown = 0;          // extra time of compute per unit of concurrent NCCL time
+  std::vector<std::string> fitted_on;   // sources and case ids used for fitting
+
+  GemmFit gemm_fp8;                                            // of the dense fp8 peak
+  Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
+  Neighbourhood neighbourhood;
+  std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
+  std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
+
+  const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none
 };
 
+// By name from `folder`, or by path. Host costs come from hosts.json beside it.
 Result<Profile> load_profile(const std::string& name_or_path, const std::string& folder);
+
+// Reads the host costs of `document` (docs/formats/profile.md, "Hosts") over those in `hosts`.
+void read_hosts(JsonDocument& document, std::array<HostFit, 4>& hosts);
 
 // The costs of a device of which nothing was measured: data sheet and the family's usual fractions.
 Profile data_sheet_profile(const Accelerator& accelerator);

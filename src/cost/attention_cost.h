@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fitted form of fused attention (docs/cost-models.md, "Attention").
+#pragma once
+
+#include "cluster/accelerator.h"
+#include "cost/profile.h"
+#include "program/operation.h"
+
+namespace stepcast {
+
+double flops_of(const Attention& attention);  // half when causal; backward 2.5 times forward
+Bytes traffic_of(const Attention& attention);
+
+Seconds attention_form_time(const AttentionFit& fit, const Accelerator& accelerator,
+                            const Attention& attention);
+
+}  // namespace stepcast

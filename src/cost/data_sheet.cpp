@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fractions of the data sheet by family, where nothing of the device itself was measured.
+#include "cost/profile.h"
+
+namespace stepcast {
+namespace {
+
+// Share of the dense peak that a large training product reaches: max achievable matmul of the
+// family (stas00/ml-engineering@744d01e1, compute/accelerator/README.md) times 0.93, what the
+// A100's training shapes reach of theirs (MooreThreads/SimuMax@4dcaae51).
+double matmul_efficiency(GpuArchitecture architecture) {
+  switch (architecture) {
+    case GpuArchitecture::kAmpere:
+      return 0.78;
+    case GpuArchitecture::kHopper:
+      return 0.70;
+    case GpuArchitecture::kBlackwell:
+      return 0.60;
+    case GpuArchitecture::kVolta:
+      return 0.75;
+    case GpuArchitecture::kTuring:
+    case GpuArchitecture::kAda:
+      return 0.75;
+    case GpuArchitecture::kOther:
+      return 0.50;  // AMD MI300X 0.51, MI325X 0.60 in the same table
+  }
+  return 0.5;
+}
+
+// FlashAttention-2 on the A100 and H100, non-causal, long sequences (assets/flash2_*_benchmark.png
+// of Dao-AILab/flash-attention@0251105a); others as the nearer of the two.
+double attention_efficiency(GpuArchitecture architecture) {
+  switch (architecture) {
+    case GpuArchitecture::kHopper:
+    case GpuArchitecture::kBlackwell:
+      return 0.40;
+    case GpuArchitecture::kOther:
+      return 0.30;
+    default:
+      return 0.65;
+  }
+}
+
+}  // namespace
+
+Profile data_sheet_profile(const Accelerator& accelerator) {
+  Profile out;
+  out.name = "data-sheet";
+  out.device = accelerator.name;
+  out.provenance = Provenance::kDataSheet;
+  out.gemm.efficiency = matmul_efficiency(accelerator.architecture);
+  out.gemm.k_half = 100;
+  out.gemm.tile_half = 20;
+  out.gemm.wave_weight = 0.5;
+  out.gemm.overhead_s = 3e-6;
+  out.gemm.misaligned_factor = 1.26;
+  out.gemm_fp8 = out.gemm;
+  out.gemm_fp8.efficiency *= 0.9;  // max achievable fp8 against bf16: 0.88 to 0.99 (same table)
+  const double attention = attention_efficiency(accelerator.architecture);
+  out.attention.forward_efficiency = attention;
+  out.attention.backward_efficiency = 0.85 * attention;
+  out.attention.causal_efficiency = 0.92;
+  out.attention.causal_half_length = 220;
+  out.attention.length_half = out.attention.backward_length_half = 100;
+  out.attention.blocks_half = out.attention.backward_blocks_half = 1;
+  out.attention.overhead_s = 3e-6;
+  // Streaming kernels reach 0.72 to 0.89 of the sheet (RRZE-HPC/gpu-benches@1038c5d, gpu-stream).
+  out.memory.fraction = 0.80;
+  out.memory.overhead_s = 1.3e-6;
+  out.gemm.memory_fraction = out.gemm_fp8.memory_fraction = out.memory.fraction;
+  out.sigma = {0.15, 0.20, 0.15, 0.30, 0.20, 0.20};
+  // Compute beside NCCL takes 18.9 % longer on average (arXiv 2507.03114).
+  out.overlap_slowdown = 0.19;
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fitted form of the GEMM surface: tiles, waves, k loop, memory traffic (docs/cost-models.md,
+// "GEMM"). Local corrections by measured samples are cost/sample_surface.h.
+#pragma once
+
+#include "cluster/accelerator.h"
+#include "cost/profile.h"
+#include "program/operation.h"
+
+namespace stepcast {
+
+// Dense matrix peak for operands of `type`; without one, that of the next wider type that has one.
+FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type);
+
+double flops_of(const Gemm& gemm);
+Bytes traffic_of(const Gemm& gemm);  // operands once, result once, twice when it accumulates
+
+// Time of the form alone, on a device with `accelerator`'s SMs, peak and memory bandwidth.
+Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm);
+
+}  // namespace stepcast

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/kernel_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost/attention_cost.h"
+#include "cost/gemm_cost.h"
+#include "cost/memory_bound_cost.h"
+
+namespace stepcast {
+namespace {
+
+// Samples within a factor of two of the asked shape, taken over all dimensions, make it
+// interpolated.
+constexpr double kNear = 1.0;
+
+double octaves(std::int64_t count) {
+  return std::log2(static_cast<double>(std::max<std::int64_t>(1, count)));
+}
+
+SampleSurface::Point point_of(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
+                              bool wide_output, bool accumulate) {
+  return {octaves(batch),         octaves(m), octaves(n), octaves(k), wide_output ? 1.0 : 0.0,
+          accumulate ? 0.25 : 0.0};
+}
+
+SampleSurface::Point point_of(const Gemm& gemm) {
+  return point_of(gemm.batch, gemm.m, gemm.n, gemm.k, size_of(gemm.output) > 2, gemm.accumulate);
+}
+
+// Kernels are alike for batch and heads; sharing of keys among heads matters little.
+SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
+                              std::int64_t sequence, std::int64_t head_dim, bool causal) {
+  return {octaves(batch * heads), 0.25 * octaves(heads / std::max<std::int64_t>(1, kv_heads)),
+          octaves(sequence),      2 * octaves(head_dim),
+          causal ? 4.0 : 0.0,     0.0};
+}
+
+Gemm gemm_of(const GemmSample& sample) {
+  return {sample.role,
+          sample.batch,
+          sample.m,
+          sample.n,
+          sample.k,
+          DataType::kBf16,
+          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
+          sample.accumulate};
+}
+
+// What a price bent by samples rests on: `hit` for a sample itself.
+Provenance provenance_at(double distance, Provenance hit, Provenance form) {
+  if (distance == 0) return hit;
+  if (distance > kNear) return std::max(form, Provenance::kExtrapolated);
+  return hit == Provenance::kMeasured ? Provenance::kInterpolated : Provenance::kExtrapolated;
+}
+
+}  // namespace
+
+KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_chains,
+                         std::optional<Framework> framework)
+    : accelerator_(std::move(accelerator)),
+      profile_(std::move(profile)),
+      fused_chains_(fused_chains),
+      gemm_surface_{SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage),
+                    SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage),
+                    SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage)},
+      attention_surface_{
+          SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage),
+          SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage)},
+      attention_(profile_.attention),
+      attention_provenance_(profile_.provenance) {
+  index_gemm_samples();
+  if (!framework) return;
+  const std::string& kernel = profile_.attention_kernel[static_cast<std::size_t>(*framework)];
+  if (const AttentionVariant* variant = profile_.variant(kernel)) index_attention_samples(*variant);
+}
+
+void KernelCosts::index_gemm_samples() {
+  for (const GemmSample& sample : profile_.gemm_samples) {
+    const Gemm gemm = gemm_of(sample);
+    const double measured =
+        flops_of(gemm) / (matrix_peak(accelerator_, DataType::kBf16).value() * sample.efficiency);
+    const double form = gemm_form_time(profile_.gemm, accelerator_, gemm).value();
+    gemm_surface_[static_cast<std::size_t>(sample.role)].add(point_of(gemm),
+                                                             std::log(measured / form));
+  }
+}
+
+void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
+  attention_ = variant.fit;
+  attention_provenance_ = variant.provenance;
+  attention_samples_provenance_ = variant.samples_provenance;
+  for (const AttentionSample& sample : variant.samples) {
+    const Attention attention{sample.backward, sample.batch,    sample.heads,
+                              sample.kv_heads, sample.sequence, sample.sequence,
+                              sample.head_dim, sample.causal,   DataType::kBf16};
+    const double measured =
+        flops_of(attention) /
+        (matrix_peak(accelerator_, DataType::kBf16).value() * sample.efficiency);
+    const double form = attention_form_time(attention_, accelerator_, attention).value();
+    attention_surface_[sample.backward ? 1 : 0].add(
+        point_of(sample.batch, sample.heads, sample.kv_heads, sample.sequence, sample.head_dim,
+                 sample.causal),
+        std::log(measured / form));
+  }
+}
+
+KernelPrice KernelCosts::price(const Gemm& gemm) const {
+  const bool fp8 = gemm.input == DataType::kFp8;
+  const GemmFit& fit = fp8 ? profile_.gemm_fp8 : profile_.gemm;
+  KernelPrice out{gemm_form_time(fit, accelerator_, gemm), 1, traffic_of(gemm), Curve::kGemm,
+                  profile_.provenance};
+  const SampleSurface& surface = gemm_surface_[static_cast<std::size_t>(gemm.role)];
+  // Samples are of 16-bit operands; other precisions run other kernels.
+  if (size_of(gemm.input) != 2 || surface.empty()) return out;
+  const SampleSurface::Correction correction = surface.at(point_of(gemm));
+  out.time *= std::exp(correction.log_factor);
+  out.provenance =
+      provenance_at(correction.distance, profile_.gemm_samples_provenance, profile_.provenance);
+  return out;
+}
+
+KernelPrice KernelCosts::price(const Attention& attention) const {
+  // Backward: the row sums of output times gradient, the main kernel, and dq from fp32.
+  KernelPrice out{attention_form_time(attention_, accelerator_, attention),
+                  attention.backward ? 3 : 1, traffic_of(attention), Curve::kAttention,
+                  attention_provenance_};
+  const SampleSurface& surface = attention_surface_[attention.backward ? 1 : 0];
+  if (size_of(attention.type) != 2 || attention.query_length != attention.key_length ||
+      surface.empty()) {
+    return out;
+  }
+  const SampleSurface::Correction correction =
+      surface.at(point_of(attention.batch, attention.heads, attention.kv_heads,
+                          attention.query_length, attention.head_dim, attention.causal));
+  out.time *= std::exp(correction.log_factor);
+  out.provenance =
+      provenance_at(correction.distance, attention_samples_provenance_, attention_provenance_);
+  return out;
+}
+
+KernelPrice KernelCosts::price(const Elementwise& kernel) const {
+  return {memory_bound_time(profile_.memory, accelerator_, kernel, fused_chains_),
+          fused_chains_ ? 1 : kernel.launches, traffic_of(kernel, fused_chains_),
+          Curve::kMemoryBound, profile_.provenance};
+}
+
+}  // namespace stepcast

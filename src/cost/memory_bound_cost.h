@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory-bound kernels: traffic over the achieved bandwidth (docs/cost-models.md, "Memory-bound").
+#pragma once
+
+#include "cluster/accelerator.h"
+#include "cost/profile.h"
+#include "program/operation.h"
+
+namespace stepcast {
+
+// Traffic of the kernel, or of the chain of kernels that it stands for where chains are not fused.
+Bytes traffic_of(const Elementwise& kernel, bool fused_chains);
+
+Seconds memory_bound_time(const MemoryFit& fit, const Accelerator& accelerator,
+                          const Elementwise& kernel, bool fused_chains);
+
+}  // namespace stepcast

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cluster/data_folder.h"
+#include "cost/profile_curves.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kFormat = 1;
+
+// Other data that lives beside the profiles.
+bool is_profile(const std::string& stem) { return stem != "hosts" && stem != "collectives"; }
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
+tl::unexpected<Errors> unknown_profile(const std::string& name, const std::string& folder) {
+  std::vector<std::string> known = DataFolder(folder, "profile").names();
+  std::erase_if(known, [](const std::string& stem) { return !is_profile(stem); });
+  std::string hint = did_you_mean(name, known);
+  if (hint.empty()) hint = known.empty() ? folder + " holds none" : "one of " + one_of(known);
+  return failure({ErrorCode::kNotFound, fmt::format("there is no profile '{}'", name), "", "",
+                  std::move(hint)});
+}
+
+void check_format(ObjectReader& reader, const char* key) {
+  const auto format = reader.required(key);
+  if (!format) return;
+  const auto number = format->integer();
+  if (number && *number != kFormat) {
+    format->fail(ErrorCode::kFormat, fmt::format("format {} is not known", *number),
+                 fmt::format("this program reads format {}", kFormat));
+  }
+}
+
+void read_log_errors(const JsonValue& value, std::array<double, kCurves>& sigma) {
+  ObjectReader reader(value);
+  for (std::size_t curve = 0; curve < sigma.size(); ++curve) {
+    sigma[curve] = reader.number(curve_names()[curve], 0, 10).value_or(sigma[curve]);
+  }
+  reader.finish();
+}
+
+Profile read_profile(JsonDocument& document) {
+  ObjectReader reader(document.root());
+  Profile out;
+  check_format(reader, "stepcast_profile");
+  if (!document.ok()) return out;
+  out.name = reader.required_text("name");
+  out.device = reader.required_text("device");
+  reader.ignore("machine");
+  reader.ignore("notes");
+  if (reader.required("provenance")) {
+    if (const auto index = reader.choice("provenance", provenance_names())) {
+      out.provenance = static_cast<Provenance>(*index);
+    }
+  }
+  out.fitted_on = read_texts(reader, "fitted_on");
+  out.overlap_slowdown = reader.number("overlap_slowdown", 0, 10).value_or(0);
+  if (const auto errors = reader.required("log_error")) read_log_errors(*errors, out.sigma);
+  if (const auto curves = reader.required("curves")) {
+    for (const JsonValue& curve : curves->items()) read_curve(curve, out);
+  }
+  reader.finish();
+  return out;
+}
+
+}  // namespace
+
+const AttentionVariant* Profile::variant(const std::string& kernel) const {
+  const auto found =
+      std::find_if(attention_variants.begin(), attention_variants.end(),
+                   [&](const AttentionVariant& candidate) { return candidate.name == kernel; });
+  return found == attention_variants.end() ? nullptr : &*found;
+}
+
+void read_hosts(JsonDocument& document, std::array<HostFit, 4>& hosts) {
+  ObjectReader reader(document.root());
+  check_format(reader, "stepcast_hosts");
+  reader.ignore("notes");
+  reader.ignore("sources");
+  const auto frameworks = reader.required("frameworks");
+  if (!document.ok() || !frameworks) return;
+  ObjectReader by_framework(*frameworks);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const auto entry = by_framework.value(framework_names()[i]);
+    if (!entry) continue;
+    ObjectReader host(*entry);
+    HostFit& out = hosts[i];
+    out.launch_s = host.seconds("launch").value_or(Seconds(out.launch_s)).value();
+    out.collective_s = host.seconds("collective").value_or(Seconds(out.collective_s)).value();
+    out.graph_launch_s = host.seconds("graph_launch").value_or(Seconds(out.graph_launch_s)).value();
+    out.backward_factor = host.number("backward_factor", 0, 100).value_or(out.backward_factor);
+    out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
+    host.finish();
+  }
+  by_framework.finish();
+  reader.finish();
+}
+
+Result<Profile> load_profile(const std::string& name_or_path, const std::string& folder) {
+  const bool path = is_path(name_or_path);
+  if (!path && (!is_profile(name_or_path) || !DataFolder(folder, "profile").has(name_or_path))) {
+    return unknown_profile(name_or_path, folder);
+  }
+  auto document =
+      JsonDocument::load(path ? name_or_path : fmt::format("{}/{}.json", folder, name_or_path));
+  if (!document) return failure(document.error());
+  Profile profile = read_profile(**document);
+  if (!(*document)->ok()) return failure((*document)->errors());
+
+  const std::string hosts = folder + "/hosts.json";
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(hosts, none)) return profile;
+  auto host_document = JsonDocument::load(hosts);
+  if (!host_document) return failure(host_document.error());
+  read_hosts(**host_document, profile.host);
+  if (!(*host_document)->ok()) return failure((*host_document)->errors());
+  return profile;
+}
+
+}  // namespace stepcast

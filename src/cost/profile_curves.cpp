@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/profile_curves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace stepcast {
+namespace {
+
+constexpr double kLargest = 1e6;
+
+void read_number(ObjectReader& reader, const char* key, double& out, double low = 0,
+                 double high = kLargest) {
+  if (const auto value = reader.number(key, low, high)) out = *value;
+}
+
+void read_seconds(ObjectReader& reader, const char* key, double& out) {
+  if (const auto value = reader.seconds(key)) out = value->value();
+}
+
+// Exactly as many numbers as `out` holds.
+template <std::size_t N>
+void read_numbers(ObjectReader& reader, const char* key, std::array<double, N>& out) {
+  const auto list = reader.value(key);
+  if (!list) return;
+  const auto items = list->items();
+  if (items.size() != N) {
+    list->fail(ErrorCode::kBadValue, fmt::format("{} numbers where {} are due", items.size(), N));
+    return;
+  }
+  for (std::size_t i = 0; i < N; ++i) {
+    const auto number = items[i].number();
+    if (number && !(*number > 0 && *number < kLargest)) {
+      items[i].fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *number),
+                    "more than 0");
+    }
+    out[i] = number.value_or(1);
+  }
+}
+
+Provenance read_provenance(ObjectReader& reader, const char* key, Provenance otherwise) {
+  const auto index = reader.choice(key, provenance_names());
+  return index ? static_cast<Provenance>(*index) : otherwise;
+}
+
+// Rows of numbers and names under named columns. Read from the raw document: a profile has
+// thousands of cells, and a key path for each would cost more than the parse.
+class SampleTable {
+ public:
+  SampleTable(ObjectReader& reader, std::vector<std::string> required) {
+    const auto columns = reader.required("columns");
+    const auto rows = reader.required("rows");
+    if (!columns || !rows) return;
+    std::vector<std::string> names;
+    for (const JsonValue& item : columns->items()) names.push_back(item.text().value_or(""));
+    width_ = names.size();
+    for (const std::string& name : required) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end()) {
+        columns->fail(ErrorCode::kMissingKey, fmt::format("there is no column '{}'", name),
+                      fmt::format("needs {}", one_of(required)));
+      }
+      columns_.push_back(static_cast<std::size_t>(found - names.begin()));
+    }
+    if (!rows->is_array()) {
+      rows->items();  // reports the wrong type
+      return;
+    }
+    rows_ = *rows;
+  }
+
+  std::size_t size() const { return rows_ ? rows_->raw().size() : 0; }
+
+  // Cell of the `column`-th required column; reports what is no number of [low, high].
+  double number(std::size_t row, std::size_t column, double low, double high) const {
+    const nlohmann::json* cell = at(row, column);
+    if (cell != nullptr && cell->is_number()) {
+      const double value = cell->get<double>();
+      if (value >= low && value <= high) return value;
+    }
+    report(row, cell, fmt::format("a number from {} to {}", low, high));
+    return low;
+  }
+  std::int64_t count(std::size_t row, std::size_t column) const {
+    const nlohmann::json* cell = at(row, column);
+    if (cell != nullptr && cell->is_number_integer()) {
+      const auto value = cell->get<std::int64_t>();
+      if (value >= 1 && value <= ObjectReader::kMaxCount) return value;
+    }
+    report(row, cell, "a whole number of at least 1");
+    return 1;
+  }
+  std::size_t choice(std::size_t row, std::size_t column,
+                     const std::vector<std::string>& names) const {
+    const nlohmann::json* cell = at(row, column);
+    if (cell != nullptr && cell->is_string()) {
+      const auto& text = cell->get_ref<const std::string&>();
+      const auto found = std::find(names.begin(), names.end(), text);
+      if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    }
+    report(row, cell, one_of(names));
+    return 0;
+  }
+
+ private:
+  const nlohmann::json* at(std::size_t row, std::size_t column) const {
+    const nlohmann::json& line = rows_->raw()[row];
+    if (!line.is_array() || line.size() != width_ || columns_[column] >= width_) return nullptr;
+    return &line[columns_[column]];
+  }
+  void report(std::size_t row, const nlohmann::json* cell, const std::string& accepted) const {
+    if (columns_.empty()) return;
+    const JsonValue line = rows_->items()[row];
+    line.fail(ErrorCode::kBadValue,
+              cell == nullptr ? fmt::format("the row has not {} cells", width_)
+                              : fmt::format("{} is not accepted here", cell->dump()),
+              accepted);
+  }
+
+  std::vector<std::size_t> columns_;
+  std::size_t width_ = 0;
+  std::optional<JsonValue> rows_;
+};
+
+constexpr double kTiny = 1e-6;
+
+void read_gemm_samples(const JsonValue& value, Profile& profile) {
+  ObjectReader reader(value);
+  profile.gemm_samples_provenance = read_provenance(reader, "provenance", Provenance::kMeasured);
+  read_number(reader, "reach", profile.neighbourhood.reach, kTiny, 100);
+  read_number(reader, "shrinkage", profile.neighbourhood.shrinkage, kTiny, 100);
+  const SampleTable table(reader,
+                          {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"});
+  profile.gemm_samples.reserve(table.size());
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    GemmSample sample;
+    sample.role = static_cast<GemmRole>(table.choice(row, 0, gemm_role_names()));
+    sample.batch = table.count(row, 1);
+    sample.m = table.count(row, 2);
+    sample.n = table.count(row, 3);
+    sample.k = table.count(row, 4);
+    sample.output_bytes = table.count(row, 5);
+    sample.accumulate = table.number(row, 6, 0, 1) > 0;
+    sample.efficiency = table.number(row, 7, kTiny, 10);
+    profile.gemm_samples.push_back(sample);
+  }
+  reader.finish();
+}
+
+void read_attention_samples(const JsonValue& value, AttentionVariant& variant) {
+  ObjectReader reader(value);
+  variant.samples_provenance = read_provenance(reader, "provenance", Provenance::kMeasured);
+  const SampleTable table(
+      reader, {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal", "median"});
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    AttentionSample sample;
+    sample.backward = table.choice(row, 0, {"forward", "backward"}) == 1;
+    sample.batch = table.count(row, 1);
+    sample.heads = table.count(row, 2);
+    sample.kv_heads = table.count(row, 3);
+    sample.sequence = table.count(row, 4);
+    sample.head_dim = table.count(row, 5);
+    sample.causal = table.number(row, 6, 0, 1) > 0;
+    sample.efficiency = table.number(row, 7, kTiny, 10);
+    variant.samples.push_back(sample);
+  }
+  reader.finish();
+}
+
+GemmFit read_gemm_form(const JsonValue& value) {
+  ObjectReader reader(value);
+  GemmFit fit;
+  read_number(reader, "efficiency", fit.efficiency, kTiny, 10);
+  read_number(reader, "tile_m", fit.tile_m, 2, 4096);
+  read_number(reader, "tile_n", fit.tile_n, 2, 4096);
+  read_number(reader, "tile_half", fit.tile_half);
+  read_number(reader, "k_half", fit.k_half);
+  read_number(reader, "wave_weight", fit.wave_weight, 0, 1);
+  read_number(reader, "memory_fraction", fit.memory_fraction, kTiny, 10);
+  read_number(reader, "misaligned_factor", fit.misaligned_factor, 1, 100);
+  read_number(reader, "sustained_factor", fit.sustained_factor, 1, 100);
+  read_seconds(reader, "sustained", fit.sustained_s);
+  read_seconds(reader, "overhead", fit.overhead_s);
+  read_numbers(reader, "role_factor", fit.role_factor);
+  reader.finish();
+  return fit;
+}
+
+AttentionFit read_attention_form(const JsonValue& value) {
+  ObjectReader reader(value);
+  AttentionFit fit;
+  read_number(reader, "forward_efficiency", fit.forward_efficiency, kTiny, 10);
+  read_number(reader, "backward_efficiency", fit.backward_efficiency, kTiny, 10);
+  read_number(reader, "causal_efficiency", fit.causal_efficiency, kTiny, 10);
+  read_number(reader, "causal_half_length", fit.causal_half_length);
+  read_number(reader, "length_half", fit.length_half);
+  read_number(reader, "backward_length_half", fit.backward_length_half);
+  read_number(reader, "blocks_half", fit.blocks_half);
+  read_number(reader, "backward_blocks_half", fit.backward_blocks_half);
+  read_numbers(reader, "head_dim_factor", fit.head_dim_factor);
+  read_seconds(reader, "overhead", fit.overhead_s);
+  reader.finish();
+  return fit;
+}
+
+MemoryFit read_memory_form(const JsonValue& value) {
+  ObjectReader reader(value);
+  MemoryFit fit;
+  read_number(reader, "fraction", fit.fraction, kTiny, 10);
+  if (const auto half = reader.bytes("half")) fit.half_bytes = half->value();
+  read_seconds(reader, "overhead", fit.overhead_s);
+  if (const auto factors = reader.value("kind_factor")) {
+    ObjectReader kinds(*factors);
+    for (std::size_t kind = 0; kind < elementwise_kind_names().size(); ++kind) {
+      read_number(kinds, elementwise_kind_names()[kind].c_str(), fit.kind_factor[kind], kTiny, 100);
+    }
+    kinds.finish();
+  }
+  reader.finish();
+  return fit;
+}
+
+void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
+  const auto precision = reader.choice("precision", {"bf16", "fp8"});
+  (precision == 1 ? profile.gemm_fp8 : profile.gemm) = read_gemm_form(form);
+  if (precision == 1) return;
+  if (const auto samples = reader.value("samples")) read_gemm_samples(*samples, profile);
+}
+
+void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profile) {
+  AttentionVariant variant;
+  variant.name = reader.required_text("kernel");
+  variant.fit = read_attention_form(form);
+  variant.provenance = read_provenance(reader, "provenance", profile.provenance);
+  if (const auto samples = reader.value("samples")) read_attention_samples(*samples, variant);
+  if (const auto frameworks = reader.value("frameworks")) {
+    for (const JsonValue& item : frameworks->items()) {
+      const std::string name = item.text().value_or("");
+      const auto& names = framework_names();
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end()) {
+        item.fail(ErrorCode::kBadValue, fmt::format("'{}' is no framework", name), one_of(names));
+        continue;
+      }
+      profile.attention_kernel[static_cast<std::size_t>(found - names.begin())] = variant.name;
+    }
+  }
+  if (profile.attention_variants.empty()) profile.attention = variant.fit;
+  profile.attention_variants.push_back(std::move(variant));
+}
+
+}  // namespace
+
+const std::vector<std::string>& elementwise_kind_names() {
+  static const std::vector<std::string> names = {
+      "embedding",     "norm",      "activation", "dropout_add", "softmax", "rotary",   "transpose",
+      "cross_entropy", "reduction", "cast",       "accumulate",  "fill",    "optimizer"};
+  return names;
+}
+
+const std::vector<std::string>& gemm_role_names() {
+  static const std::vector<std::string> names = {"forward", "input_gradient", "weight_gradient"};
+  return names;
+}
+
+const std::vector<std::string>& framework_names() {
+  static const std::vector<std::string> names = {"megatron", "fsdp", "deepspeed", "native"};
+  return names;
+}
+
+const std::vector<std::string>& provenance_names() {
+  static const std::vector<std::string> names = {"measured", "interpolated", "extrapolated",
+                                                 "data_sheet"};
+  return names;
+}
+
+const std::vector<std::string>& curve_names() {
+  static const std::vector<std::string> names = {"gemm", "attention",  "memory_bound",
+                                                 "host", "collective", "point_to_point"};
+  return names;
+}
+
+void read_curve(const JsonValue& value, Profile& profile) {
+  ObjectReader reader(value);
+  const auto operation = reader.choice("operation", {"gemm", "attention", "memory_bound"});
+  const auto form = reader.required("form");
+  if (!reader.required("operation") || !operation || !form) return;
+  if (*operation == 0) read_gemm(reader, *form, profile);
+  if (*operation == 1) read_attention(reader, *form, profile);
+  if (*operation == 2) profile.memory = read_memory_form(*form);
+  for (const char* told : {"held_out_error", "fitted_on", "provenance", "notes"}) {
+    reader.ignore(told);  // for people; what counts of them is in the profile's own keys
+  }
+  reader.finish();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The curves of a profile file (docs/formats/profile.md).
+#pragma once
+
+#include "core/json.h"
+#include "cost/profile.h"
+
+namespace stepcast {
+
+// Names of ElementwiseKind and GemmRole in files, in the order of their enumerators.
+const std::vector<std::string>& elementwise_kind_names();
+const std::vector<std::string>& gemm_role_names();
+const std::vector<std::string>& framework_names();
+const std::vector<std::string>& provenance_names();
+const std::vector<std::string>& curve_names();  // in the order of Curve
+
+// Reads one element of "curves" into `profile`. Errors go to the value's document.
+void read_curve(const JsonValue& value, Profile& profile);
+
+}  // namespace stepcast
