@@ -42,7 +42,9 @@ class RankGrid {
 
   std::int64_t group_size(GroupKind kind) const;
   std::int64_t group_count(GroupKind kind) const;
-  std::int32_t group_of(GroupKind kind, RankId rank) const;  // dense index of the rank's group
+  // Dense index of the rank's group, counting up with the groups' lowest members. A rank of a
+  // middle stage is in no embedding group: -1, and no members.
+  std::int32_t group_of(GroupKind kind, RankId rank) const;
   std::vector<RankId> members(GroupKind kind, RankId rank) const;  // in group order, own included
 
  private:

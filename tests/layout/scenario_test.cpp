@@ -174,13 +174,15 @@ TEST(Scenario, TheObjectsForLaterVerbsAreAccepted) {
 TEST(Scenario, TheResolvedScenarioResolvesToItself) {
   for (const char* patch :
        {"{}",
-        R"({"layout": {"zero": 3, "tp": 1, "pp": 1, "recompute": {"mode": "full", "every": 2}}})",
+        R"({"layout": {"zero": 3, "tp": 1, "pp": 1,
+                          "recompute": {"mode": "full", "every": 2}}})",
         R"({"training": {"framework": "deepspeed", "precision": "fp16", "software": "x"},
-            "layout": {"schedule": "gpipe", "stage_layers": [7, 9, 9, 7], "order": "pp-dp-ep-cp-tp"},
-            "profile": "none"})",
-        R"({"training": {"framework": "native", "precision": "fp32"}, "cluster": {"gpus": 60,
-            "nodes": null, "nic": "200 Gb/s"}, "layout": {"dp": 5, "pp": 3, "recompute": "selective"},
-            "training": {"global_batch": 60}})"}) {
+               "layout": {"schedule": "gpipe", "stage_layers": [7, 9, 9, 7],
+                          "order": "pp-dp-ep-cp-tp"},
+               "profile": "none"})",
+        R"({"cluster": {"gpus": 60, "nodes": null, "nic": "200 Gb/s"},
+               "training": {"framework": "native", "precision": "fp32", "global_batch": 60},
+               "layout": {"dp": 5, "pp": 3, "recompute": "selective"}})"}) {
     const nlohmann::json first = to_json(read_good(patch));
     const auto second = read(first.dump());
     ASSERT_TRUE(second.has_value()) << to_string(second.error());
