@@ -25,7 +25,8 @@ struct Activity {
 void solve_max_min(std::span<const Activity> activities, std::span<const double> capacities,
                    std::vector<double>& rates);
 
-// The same for a system that is built piece by piece; reused, it allocates nothing.
+// The same for a system that is built piece by piece: clear, add, solve once, read the rates.
+// Reused, it allocates nothing.
 class MaxMinSolver {
  public:
   void clear();
