@@ -11,13 +11,14 @@
 namespace stepcast {
 namespace {
 
-std::string grouped(std::string digits) {
+std::string grouped(const std::string& digits) {
   const std::size_t first = digits.front() == '-' ? 1 : 0;
-  for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3;
-       i > static_cast<std::ptrdiff_t>(first); i -= 3) {
-    digits.insert(static_cast<std::size_t>(i), ",");
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > first && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
   }
-  return digits;
+  return out;
 }
 
 }  // namespace
