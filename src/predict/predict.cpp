@@ -206,7 +206,7 @@ Result<Prediction> Predictor::run() {
   if (!profile) return failure(profile.error());
   profile_ = std::move(*profile);
   const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
-                            scenario_.training.compile);
+                            scenario_.training.compile, scenario_.training.framework);
   const CollectiveCosts collectives(scenario_.cluster, folders_.profiles);
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_);

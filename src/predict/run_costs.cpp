@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/run_costs.h"
 
+#include <algorithm>
+
 #include "predict/traffic.h"
 
 namespace stepcast {
@@ -12,7 +14,7 @@ std::vector<BlockId> blocks_of(const Role& role, const Instruction& instruction)
   const auto& blocks = role.chunks[static_cast<std::size_t>(instruction.chunk)].blocks;
   std::vector<BlockId> out(blocks.begin() + instruction.block_begin,
                            blocks.begin() + instruction.block_end);
-  if (instruction.pass != Pass::kForward) out.assign(out.rbegin(), out.rend());
+  if (instruction.pass != Pass::kForward) std::reverse(out.begin(), out.end());
   return out;
 }
 

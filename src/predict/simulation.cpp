@@ -291,13 +291,14 @@ sim::TaskId SimulationBuilder::add_transfer(const Draft& draft) {
                  .loads[static_cast<std::size_t>(in_.symmetry.pairs[k].class_of[p])];
   }
 
-  // Its SMs, and the memory traffic beside them, are lost to kernels from the posting on.
-  const double held =
-      std::min(0.9, static_cast<double>(price->channels) /
-                            static_cast<double>(
-                                std::max<std::int64_t>(1, in_.scenario.cluster.spec.accelerator
-                                                              .sm_count)) +
-                        in_.overlap_slowdown);
+  // Its SMs are lost to kernels from the posting on. A transfer between stages keeps two busy
+  // (NVIDIA/nccl issue 689: 2 SMs for a NIC), whatever it could use.
+  const std::int64_t blocks = what.kind == InstructionKind::kCollective
+                                  ? price->channels
+                                  : std::min<std::int64_t>(price->channels, 2);
+  const std::int64_t processors =
+      std::max<std::int64_t>(1, in_.scenario.cluster.spec.accelerator.sm_count);
+  const double held = std::min(0.9, static_cast<double>(blocks) / static_cast<double>(processors));
   std::vector<Use> holds(draft.members.size());
   std::vector<MemberSpec> members;
   for (std::size_t m = 0; m < draft.members.size(); ++m) {

@@ -21,7 +21,9 @@ GroupTraffic place_groups(GroupKind kind, std::set<MessageKey> messages, const R
   out.prices.resize(count);
   out.loads.resize(count);
   for (std::int32_t r = 0; r < grid.size(); ++r) {
-    auto& members = out.members[static_cast<std::size_t>(grid.group_of(kind, RankId(r)))];
+    const std::int32_t group = grid.group_of(kind, RankId(r));
+    if (group < 0) continue;  // inner stages have no embedding group
+    auto& members = out.members[static_cast<std::size_t>(group)];
     if (members.empty()) members = grid.members(kind, RankId(r));
   }
   for (std::size_t g = 0; g < count; ++g) {
@@ -130,12 +132,12 @@ double tensor_group_slowdown(const Scenario& scenario, const RankGrid& grid,
                                  [&](RankId r) { return domain(r) == domain(own.front()); });
   if (local && spec.scale_up != ScaleUp::kPcie) return 1;
 
+  std::set<std::int64_t> nodes;
+  for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
   std::set<std::int32_t> groups;
-  for (const RankId r : own) {
-    const std::int64_t first = scenario.cluster.node_of(DeviceId(r.value)) * spec.gpus_per_node;
-    for (std::int64_t i = first; i < std::min(first + spec.gpus_per_node, grid.size()); ++i) {
-      groups.insert(grid.group_of(GroupKind::kTensor, RankId(static_cast<std::int32_t>(i))));
-    }
+  for (std::int32_t i = 0; i < grid.size(); ++i) {
+    if (!nodes.contains(scenario.cluster.node_of(DeviceId(i)))) continue;
+    groups.insert(grid.group_of(GroupKind::kTensor, RankId(i)));
   }
   const std::vector<DeviceId> devices = devices_of(own);
   const CollectivePrice price =
