@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/number_text.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace stepcast {
+namespace {
+
+TEST(NumberText, KeepsFourSignificantDigits) {
+  EXPECT_EQ(number_text(12.3456), "12.35");
+  EXPECT_EQ(number_text(0.0042), "0.004200");
+  EXPECT_EQ(number_text(999.94), "999.9");
+  EXPECT_EQ(number_text(1234.4), "1234");
+  EXPECT_EQ(number_text(118034), "118,000");
+  EXPECT_EQ(number_text(-1234567), "-1,235,000");
+  EXPECT_EQ(number_text(0), "0");
+}
+
+TEST(NumberText, SaysNothingOfWhatIsNotFinite) {
+  EXPECT_EQ(number_text(std::nan("")), "-");
+  EXPECT_EQ(percent_text(std::numeric_limits<double>::infinity()), "-");
+  EXPECT_EQ(exact_text(std::nan("")), "");
+}
+
+TEST(NumberText, ChoosesTheUnitOfATime) {
+  EXPECT_EQ(time_text(Seconds(12.314)), "12.31 s");
+  EXPECT_EQ(time_text(Seconds(0.843)), "843.0 ms");
+  EXPECT_EQ(time_text(Seconds(5.2e-6)), "5.20 us");
+}
+
+TEST(NumberText, ExactTextReadsBackToTheSameDouble) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> exponent(-200, 200);
+  for (int i = 0; i < 1000; ++i) {
+    const double value = std::pow(10, exponent(random));
+    EXPECT_EQ(std::stod(exact_text(value)), value);
+  }
+}
+
+TEST(RanksText, JoinsNeighboursIntoRanges) {
+  const auto ranks = [](std::initializer_list<int> ids) {
+    std::vector<RankId> out;
+    for (const int id : ids) out.push_back(RankId(std::int32_t{id}));
+    return out;
+  };
+  EXPECT_EQ(ranks_text(ranks({})), "");
+  EXPECT_EQ(ranks_text(ranks({5})), "5");
+  EXPECT_EQ(ranks_text(ranks({64, 0, 1, 2, 65})), "0-2,64-65");
+  EXPECT_EQ(ranks_text(ranks({0, 2, 4})), "0,2,4");
+}
+
+TEST(BarText, SpansItsShareOfTheWidth) {
+  EXPECT_EQ(bar_text(0, 1, 3), "███");
+  EXPECT_EQ(bar_text(0.5, 0.5, 4), "  ██");
+  EXPECT_EQ(bar_text(0, 0, 4), "");
+  EXPECT_EQ(bar_text(1, 0.001, 4), "   █");  // small is not nothing
+}
+
+TEST(JsonLiteral, EscapesAndReplacesWhatIsNotUtf8) {
+  EXPECT_EQ(json_literal("a\"b\n"), R"("a\"b\n")");
+  EXPECT_EQ(json_literal("\xff"), "\"\xEF\xBF\xBD\"");
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/breakdown.h"
+#include "report/made_prediction.h"
+#include "report/prediction_json.h"
+#include "report/prediction_table.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+using stepcast::testing::made_prediction;
+using stepcast::testing::made_scenario;
+
+TEST(PredictionJson, HasEveryKeyOfTheFormat) {
+  const json out = json::parse(prediction_json(made_scenario(), made_prediction()));
+  EXPECT_EQ(out["stepcast"], 1);
+  for (const char* key : {"fits",
+                          "step_time_s",
+                          "step_time_low_s",
+                          "step_time_high_s",
+                          "tokens_per_s",
+                          "tokens_per_s_per_gpu",
+                          "model_tflops_per_gpu",
+                          "hardware_tflops_per_gpu",
+                          "mfu",
+                          "hfu",
+                          "bubble_fraction",
+                          "time_s",
+                          "provenance",
+                          "peak_memory_bytes",
+                          "peak_reserved_bytes",
+                          "peak_device_bytes",
+                          "device_memory_bytes",
+                          "rank_classes",
+                          "critical_path",
+                          "resolved"}) {
+    EXPECT_TRUE(out.contains(key)) << key;
+  }
+  for (const char* key : {"ranks", "count", "stage", "busy_s", "bubble_fraction",
+                          "peak_memory_bytes", "peak_at_s", "memory_bytes", "framework_bytes"}) {
+    EXPECT_TRUE(out["rank_classes"][0].contains(key)) << key;
+  }
+  EXPECT_EQ(out["rank_classes"][1]["ranks"], "2-3");
+  EXPECT_EQ(out["rank_classes"][1]["count"], 2);
+  EXPECT_EQ(out["time_s"]["exposed"]["dp"], 1);
+  EXPECT_EQ(out["provenance"]["interpolated"], 0.25);
+}
+
+TEST(PredictionJson, LeavesOutWhatIsNotFinite) {
+  Prediction prediction = made_prediction();
+  prediction.mfu = std::nan("");
+  prediction.hfu = HUGE_VAL;
+  const std::string text = prediction_json(made_scenario(), prediction);
+  const json out = json::parse(text);
+  EXPECT_FALSE(out.contains("mfu"));
+  EXPECT_FALSE(out.contains("hfu"));
+  EXPECT_EQ(text.find("null"), std::string::npos);
+}
+
+TEST(Breakdown, OfTheStepAndTheWaterfallAddUpToTheStepTime) {
+  const Prediction prediction = made_prediction();
+  Seconds parts, steps;
+  for (const TimePart& part : parts_of(prediction.time)) parts += part.time;
+  for (const TimePart& step : steps_of(prediction.waterfall)) steps += step.time;
+  EXPECT_EQ(parts, prediction.step_time);
+  EXPECT_EQ(steps, prediction.step_time);
+}
+
+TEST(Breakdown, NamesTheLargestLossesFirstAndNotTheIdeal) {
+  const auto losses = largest_losses(made_prediction().waterfall, Seconds(10), 2);
+  ASSERT_EQ(losses.size(), 2u);
+  EXPECT_STREQ(losses[0].key, "gemm_inefficiency");  // 2 s, and before the bubble's 2 s
+  EXPECT_STREQ(losses[1].key, "bubble");
+}
+
+TEST(Breakdown, JudgesTheFitByTheFullestDevice) {
+  Prediction prediction = made_prediction();
+  EXPECT_EQ(verdict_of(prediction), Verdict::kFits);
+  prediction.peak_device = 900;  // of 1000
+  EXPECT_EQ(verdict_of(prediction), Verdict::kTight);
+  prediction.fits = false;
+  EXPECT_EQ(verdict_of(prediction), Verdict::kDoesNotFit);
+}
+
+TEST(Breakdown, TakesTheFullestClassOfEachStage) {
+  Prediction prediction = made_prediction();
+  prediction.rank_classes.push_back(prediction.rank_classes[0]);
+  prediction.rank_classes.back().reserved_bytes = 999;
+  const auto classes = fullest_by_stage(prediction);
+  ASSERT_EQ(classes.size(), 2u);
+  EXPECT_EQ(classes[0]->reserved_bytes, 999);
+  EXPECT_EQ(classes[1]->stage, 1);
+}
+
+TEST(PredictionTable, SaysVerdictStepTimeAndLosses) {
+  const std::string text = prediction_table(made_scenario(), made_prediction());
+  for (const char* part : {"fits", "10.00 s (9.000 s to 11.00 s", "MFU 40.0 %", "bubble 25.0 %",
+                           "GEMM inefficiency 20.0 %", "measured 50.0 %"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(prediction_table(made_scenario(), made_prediction(), {.color = true}).find('\x1b'),
+            std::string::npos);
+}
+
+TEST(PredictionCsv, HasAsManyCellsAsTitles) {
+  const std::string text = prediction_csv(made_scenario(), made_prediction());
+  const auto line = text.find('\n');
+  ASSERT_NE(line, std::string::npos);
+  const auto commas = [](std::string_view part) {
+    return std::count(part.begin(), part.end(), ',');
+  };
+  EXPECT_EQ(commas(std::string_view(text).substr(0, line)),
+            commas(std::string_view(text).substr(line)));
+  EXPECT_NE(text.find("step_time_s"), std::string::npos);
+}
+
+TEST(PredictionMarkdown, HasTheTables) {
+  const std::string text = prediction_markdown(made_scenario(), made_prediction());
+  EXPECT_NE(text.find("| compute | 6.000 | 60.0 % |"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace stepcast

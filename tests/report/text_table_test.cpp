@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text_table.h"
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+TextTable table_of(std::vector<std::vector<std::string>> rows) {
+  TextTable table({{"name", Align::kLeft}, {"value"}});
+  for (auto& row : rows) table.add_row(std::move(row));
+  return table;
+}
+
+TEST(TextTable, AlignsColumnsByCodePoints) {
+  EXPECT_EQ(table_of({{"é", "1"}, {"longer", "10.5"}}).text(),
+            "name    value\n"
+            "──────  ─────\n"
+            "é           1\n"
+            "longer   10.5\n");
+}
+
+TEST(TextTable, EndsNoLineInSpaces) {
+  TextTable table({{"a", Align::kLeft}, {"b", Align::kLeft}});
+  table.add_row({"x", ""});
+  EXPECT_EQ(table.text(), "a  b\n─  ─\nx\n");
+}
+
+TEST(TextTable, EscapesBarsInMarkdown) {
+  EXPECT_EQ(table_of({{"a|b", "1"}}).markdown(),
+            "| name | value |\n| --- | ---: |\n| a\\|b | 1 |\n");
+}
+
+TEST(TextTable, QuotesCsvCellsThatNeedIt) {
+  EXPECT_EQ(table_of({{"a,b", "say \"x\""}, {"plain", "1"}}).csv(),
+            "name,value\n\"a,b\",\"say \"\"x\"\"\"\nplain,1\n");
+}
+
+}  // namespace
+}  // namespace stepcast
