@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/collective_group.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+bool is_nic(const Topology& topology, VertexId vertex) {
+  return topology.vertices()[vertex.index()].kind == VertexKind::kNic;
+}
+
+void add_once(std::vector<VertexId>& list, std::size_t from, VertexId vertex) {
+  const auto begin = list.begin() + static_cast<std::ptrdiff_t>(from);
+  if (std::find(begin, list.end(), vertex) == list.end()) list.push_back(vertex);
+}
+
+}  // namespace
+
+NicMap::NicMap(const Topology& topology) {
+  std::unordered_map<std::int32_t, std::vector<VertexId>> of_node;
+  for (std::size_t i = 0; i < topology.vertices().size(); ++i) {
+    const Vertex& vertex = topology.vertices()[i];
+    if (vertex.kind == VertexKind::kNic) of_node[vertex.node].push_back(VertexId(i));
+  }
+  first_.reserve(topology.gpus().size() + 1);
+  for (const VertexId gpu : topology.gpus()) {
+    const std::size_t first = nics_.size();
+    first_.push_back(static_cast<std::int32_t>(first));
+    for (const LinkId out : topology.out_links(gpu)) {
+      const VertexId neighbour = topology.links()[out.index()].to;
+      if (is_nic(topology, neighbour)) add_once(nics_, first, neighbour);
+      if (topology.vertices()[neighbour.index()].kind != VertexKind::kPcieSwitch) continue;
+      for (const LinkId next : topology.out_links(neighbour)) {
+        const VertexId beyond = topology.links()[next.index()].to;
+        if (is_nic(topology, beyond)) add_once(nics_, first, beyond);
+      }
+    }
+    if (nics_.size() == first) {
+      const auto all = of_node.find(topology.vertices()[gpu.index()].node);
+      if (all != of_node.end()) nics_.insert(nics_.end(), all->second.begin(), all->second.end());
+    }
+  }
+  first_.push_back(static_cast<std::int32_t>(nics_.size()));
+}
+
+std::span<const VertexId> NicMap::nics(DeviceId device) const {
+  const std::size_t begin = static_cast<std::size_t>(first_[device.index()]);
+  const std::size_t end = static_cast<std::size_t>(first_[device.index() + 1]);
+  return {nics_.data() + begin, end - begin};
+}
+
+GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const DeviceId> members) {
+  GroupShape shape;
+  shape.ranks = static_cast<std::int64_t>(members.size());
+  if (members.empty()) return shape;
+
+  std::vector<std::int64_t> domains;
+  domains.reserve(members.size());
+  for (const DeviceId member : members) domains.push_back(cluster.domain_of(member));
+  const auto other = [&](std::int64_t domain) { return domain != domains.front(); };
+  if (std::none_of(domains.begin(), domains.end(), other)) {
+    shape.largest = shape.smallest = shape.ranks;
+    return shape;
+  }
+
+  std::vector<std::pair<std::int64_t, VertexId>> used;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    for (const VertexId nic : nics.nics(members[i])) used.emplace_back(domains[i], nic);
+  }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  std::sort(domains.begin(), domains.end());
+
+  shape.domains = 0;
+  shape.largest = 0;
+  shape.smallest = shape.nics = std::numeric_limits<std::int64_t>::max();
+  auto nic = used.begin();
+  for (auto begin = domains.begin(); begin != domains.end();) {
+    const auto end = std::upper_bound(begin, domains.end(), *begin);
+    const auto mine = [&](const auto& entry) { return entry.first == *begin; };
+    const auto nic_end = std::find_if_not(nic, used.end(), mine);
+    shape.nics = std::min<std::int64_t>(shape.nics, nic_end - nic);
+    shape.largest = std::max<std::int64_t>(shape.largest, end - begin);
+    shape.smallest = std::min<std::int64_t>(shape.smallest, end - begin);
+    ++shape.domains;
+    nic = nic_end;
+    begin = end;
+  }
+  return shape;
+}
+
+std::vector<DomainMembers> by_domain(const Cluster& cluster, std::span<const DeviceId> members) {
+  std::vector<DomainMembers> result;
+  std::unordered_map<std::int64_t, std::size_t> place;
+  for (const DeviceId member : members) {
+    const auto [entry, is_new] = place.try_emplace(cluster.domain_of(member), result.size());
+    if (is_new) result.emplace_back();
+    result[entry->second].push_back(member);
+  }
+  return result;
+}
+
+}  // namespace stepcast

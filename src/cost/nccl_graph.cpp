@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/nccl_graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <span>
+
+namespace stepcast {
+namespace {
+
+// Bandwidths that the search tries for one channel, GB/s, from high to low.
+constexpr double kIntra[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+constexpr double kIntraHopper[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+constexpr double kIntraBlackwell[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18};
+constexpr double kInter[] = {48, 30, 28, 24, 20, 18,  15,  12,   10,  9,
+                             7,  6,  5,  4,  3,  2.4, 1.2, 0.24, 0.12};
+constexpr double kInterHopper[] = {48, 45, 42, 40, 30,  24,  22,   20,  17.5,
+                                   15, 12, 6,  3,  2.4, 1.2, 0.24, 0.12};
+constexpr double kInterBlackwell[] = {96,   48, 45.1, 42, 40, 30,  24,  22,   20,
+                                      17.5, 15, 12,   6,  3,  2.4, 1.2, 0.24, 0.12};
+
+constexpr std::int64_t kMaxSearchChannels = 32;
+constexpr std::int64_t kMaxChannels = 64;
+constexpr std::int64_t kMaxNvlsHeads = 8;  // NCCL_MAX_NVLS_ARITY
+
+bool newer_than_ampere(GpuArchitecture architecture) {
+  return architecture == GpuArchitecture::kHopper || architecture == GpuArchitecture::kBlackwell;
+}
+
+std::span<const double> intra_speeds(GpuArchitecture architecture) {
+  if (architecture == GpuArchitecture::kHopper) return kIntraHopper;
+  if (architecture == GpuArchitecture::kBlackwell) return kIntraBlackwell;
+  return kIntra;
+}
+
+std::span<const double> inter_speeds(GpuArchitecture architecture) {
+  if (architecture == GpuArchitecture::kHopper) return kInterHopper;
+  if (architecture == GpuArchitecture::kBlackwell) return kInterBlackwell;
+  return kInter;
+}
+
+struct Fit {
+  std::int64_t channels = 1;
+  double speed = 0;
+};
+
+// Most bandwidth out of `total`, all channels alike; having found a solution the search goes on to
+// lower speeds only down to half of it.
+Fit fit(double total, std::span<const double> speeds) {
+  Fit best{1, total};
+  double first = 0;
+  double most = 0;
+  for (const double speed : speeds) {
+    if (speed > total) continue;
+    if (first == 0) first = speed;
+    if (speed < 0.49 * first) break;
+    const double channels =
+        std::min(std::floor(total / speed), static_cast<double>(kMaxSearchChannels));
+    if (channels * speed > most) {
+      most = channels * speed;
+      best = {static_cast<std::int64_t>(channels), speed};
+    }
+  }
+  return best;
+}
+
+double scale_up_GBps(const ClusterSpec& cluster) {
+  return nccl_scale_up_bandwidth(cluster).value() * 1e-9;
+}
+
+// A mesh gives a group only the links between its members.
+double group_scale_up(const ClusterSpec& cluster, std::int64_t members) {
+  const double all = scale_up_GBps(cluster);
+  if (cluster.scale_up != ScaleUp::kNvlinkMesh || cluster.gpus_per_node < 2) return all;
+  return all * static_cast<double>(members - 1) / static_cast<double>(cluster.gpus_per_node - 1);
+}
+
+NcclChannels ring_channels(const ClusterSpec& cluster, const GroupShape& group) {
+  const GpuArchitecture architecture = cluster.accelerator.architecture;
+  Fit found;
+  if (group.domains == 1) {
+    found = fit(group_scale_up(cluster, group.ranks), intra_speeds(architecture));
+  } else {
+    const double nics = static_cast<double>(std::max<std::int64_t>(group.nics, 1));
+    found = fit(cluster.nic_bandwidth.value() * 1e-9, inter_speeds(architecture));
+    double channels = nics * static_cast<double>(found.channels);
+    if (group.largest > 1) {
+      // One GPU in each domain sends to the network instead of to its neighbour.
+      const double local = static_cast<double>(group.largest);
+      const double limit = group_scale_up(cluster, group.largest) * local / (local - 1);
+      channels = std::clamp(std::floor(limit / found.speed), 1.0, channels);
+    }
+    found.channels = static_cast<std::int64_t>(channels);
+  }
+  const bool split = found.speed >= 25 &&
+                     !(newer_than_ampere(architecture) && found.speed < 50 && found.channels > 4);
+  if (split) found = {found.channels * 2, found.speed / 2};
+  const BytesPerSecond speed(found.speed * 1e9);
+  return {found.channels, speed, speed};
+}
+
+NcclChannels nvls_channels(const ClusterSpec& cluster, const GroupShape& group,
+                           const NcclChannels& ring) {
+  const GpuArchitecture architecture = cluster.accelerator.architecture;
+  const bool can = cluster.nvls && cluster.scale_up == ScaleUp::kNvSwitch &&
+                   newer_than_ampere(architecture) && group.smallest >= 2;
+  if (!can) return {};
+  const std::int64_t heads = std::min(group.smallest, kMaxNvlsHeads);
+  const double limit = scale_up_GBps(cluster) / static_cast<double>(heads + 1);
+  for (const double speed : intra_speeds(architecture)) {
+    if (speed > limit) continue;
+    const BytesPerSecond intra(speed * 1e9);
+    const BytesPerSecond inter =
+        group.domains == 1 ? intra : ring.total() / static_cast<double>(heads);
+    return {heads, intra, inter};
+  }
+  return {};
+}
+
+std::int64_t run_channels(const NcclGraph& graph) {
+  std::int64_t count = 2 * graph.ring.count;
+  if (graph.architecture == GpuArchitecture::kHopper && graph.domains > 1 && count < 16 &&
+      graph.ring.intra.value() > 45e9) {
+    count *= 2;
+  }
+  return std::min(count, kMaxChannels);
+}
+
+std::int64_t run_channels_nvls(const NcclGraph& graph) {
+  if (graph.nvls.count == 0) return 0;
+  if (graph.architecture == GpuArchitecture::kHopper) return 16;
+  return graph.domains == 1 ? 24 : 32;
+}
+
+std::int64_t power_of_two_above(std::int64_t count) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(count)));
+}
+
+}  // namespace
+
+// NVLink per link: 20 of 25 GB/s (Volta, Ampere), 20.6 of 25 (Hopper), 40.1 of 50 (Blackwell); PCIe
+// gen3 x16: 12 of 15.75 (topo.h).
+BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster) {
+  if (cluster.scale_up == ScaleUp::kPcie) return cluster.pcie_bandwidth * (12 / 15.75);
+  switch (cluster.accelerator.architecture) {
+    case GpuArchitecture::kHopper:
+      return cluster.scale_up_bandwidth * (20.6 / 25);
+    case GpuArchitecture::kBlackwell:
+      return cluster.scale_up_bandwidth * (40.1 / 50);
+    default:
+      return cluster.scale_up_bandwidth * (20.0 / 25);
+  }
+}
+
+NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group) {
+  NcclGraph graph;
+  graph.architecture = cluster.accelerator.architecture;
+  graph.cpu = cluster.cpu;
+  graph.nvlink = cluster.scale_up != ScaleUp::kPcie;
+  graph.ranks = group.ranks;
+  graph.domains = group.domains;
+  if (group.ranks < 2) return graph;
+  graph.ring = ring_channels(cluster, group);
+  graph.nvls = nvls_channels(cluster, group, graph.ring);
+  graph.run_channels = run_channels(graph);
+  graph.run_channels_nvls = run_channels_nvls(graph);
+  return graph;
+}
+
+std::int64_t nccl_send_channels(const ClusterSpec& cluster, Bytes size, bool network,
+                                std::int64_t ranks, std::int64_t domains, std::int64_t nics) {
+  constexpr std::int64_t kPool = 32;  // channels for sends and receives of a communicator
+  const double link = cluster.accelerator.architecture == GpuArchitecture::kBlackwell ? 50e9 : 25e9;
+  std::int64_t per_peer = 2;
+  if (domains > 1) {
+    per_peer = std::clamp<std::int64_t>(2 * nics, 2, kPool);
+  } else if (cluster.scale_up != ScaleUp::kPcie) {
+    const double links = cluster.scale_up_bandwidth.value() / link;
+    per_peer = std::clamp<std::int64_t>(
+        power_of_two_above(2 * std::max<std::int64_t>(std::llround(links), 1)), 1, kPool);
+  }
+  std::int64_t fewest = per_peer;
+  if (domains == 1) {
+    while (fewest > 1 && fewest * ranks > kPool) fewest /= 2;
+  }
+  const double chunk = network ? 131072 : 524288;
+  const double smallest_part = domains > 1 ? chunk / 2 : chunk / 8;
+  const double largest_part = domains > 1 ? chunk : chunk * 32;
+  std::int64_t count = std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(std::ceil(size.value() / smallest_part)), 1, fewest);
+  while (size.value() > largest_part * static_cast<double>(count) && 2 * count <= per_peer) {
+    count *= 2;
+  }
+  return count;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's graph search finds for a communicator: channels and their bandwidth
+// (NVIDIA/nccl v2.28.9-1, src/graph/search.cc, topo.h, connect.cc; docs/collectives.md,
+// "Channels").
+#pragma once
+
+#include "cluster/cluster.h"
+#include "cost/collective_group.h"
+#include "cost/nccl_tuner.h"
+
+namespace stepcast {
+
+NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group);
+
+// What NCCL takes a GPU's NVLinks (or PCIe port) for: data sheet figures less protocol overhead.
+BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster);
+
+// Channels of one send or receive between GPUs of a communicator of `ranks` ranks in `domains`
+// domains (src/enqueue.cc, src/graph/paths.cc). `nics` are those beside the GPU.
+std::int64_t nccl_send_channels(const ClusterSpec& cluster, Bytes size, bool network,
+                                std::int64_t ranks, std::int64_t domains, std::int64_t nics);
+
+}  // namespace stepcast
