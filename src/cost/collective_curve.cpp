@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/collective_curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "core/assert.h"
+#include "cost/nccl_graph.h"
+
+namespace stepcast {
+namespace {
+
+std::vector<std::string> exchange_names() {  // by Exchange
+  return {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"};
+}
+std::vector<std::string> architecture_names() {
+  return {"volta", "turing", "ampere", "ada", "hopper", "blackwell"};
+}
+
+// Generations in NCCL's eyes; Ada talks as Ampere does.
+int generation(GpuArchitecture architecture) {
+  switch (architecture) {
+    case GpuArchitecture::kVolta:
+    case GpuArchitecture::kTuring:
+      return 0;
+    case GpuArchitecture::kHopper:
+      return 2;
+    case GpuArchitecture::kBlackwell:
+      return 3;
+    default:
+      return 1;
+  }
+}
+
+// Distances between what was measured and what is asked. Only their order matters: first the same
+// sequence of steps, then the same network, then the same GPUs, then a group of like size.
+constexpr double kRelatedKind = 1;   // all-gather and reduce-scatter; broadcast like all-gather
+constexpr double kComposedKind = 8;  // a ring all-reduce is both, one after the other
+constexpr double kOtherNetwork = 12;
+constexpr double kPerGeneration = 3;
+constexpr double kPerDoubling = 0.5;
+constexpr double kUnrelated = std::numeric_limits<double>::infinity();
+
+double kind_distance(Exchange a, Exchange b) {
+  if (a == b) return 0;
+  const auto halves = [](Exchange t) {
+    return t == Exchange::kAllGather || t == Exchange::kReduceScatter || t == Exchange::kBroadcast;
+  };
+  if (halves(a) && halves(b)) return kRelatedKind;
+  if ((halves(a) && b == Exchange::kAllReduce) || (halves(b) && a == Exchange::kAllReduce)) {
+    return kComposedKind;
+  }
+  return kUnrelated;
+}
+
+bool same_network(const std::string& a, const std::string& b) {
+  const auto verbs = [](const std::string& n) { return n == "infiniband" || n == "roce"; };
+  return a == b || (verbs(a) && verbs(b));
+}
+
+double doublings(std::int64_t a, std::int64_t b) {
+  return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b)));
+}
+
+bool like(BytesPerSecond a, BytesPerSecond b) { return std::abs(a / b - 1) < 0.03; }
+
+Seconds nominal_time(const NcclEstimate& estimate, BytesPerSecond asymptote, Bytes size) {
+  return estimate.latency + size / std::min(estimate.bandwidth, asymptote);
+}
+
+double distance(const MeasuredGroup& measured, const ClusterSpec& cluster, const GroupShape& group,
+                Exchange exchange) {
+  const bool network = group.domains > 1;
+  if ((measured.group.domains > 1) != network) return kUnrelated;
+  const bool pcie = cluster.scale_up == ScaleUp::kPcie;
+  if (!network && (measured.cluster.scale_up == ScaleUp::kPcie) != pcie) return kUnrelated;
+  double total = kind_distance(measured.exchange, exchange);
+  if (network && !same_network(measured.cluster.network, cluster.network)) total += kOtherNetwork;
+  total += kPerGeneration * std::abs(generation(measured.cluster.accelerator.architecture) -
+                                     generation(cluster.accelerator.architecture));
+  return total + kPerDoubling * (doublings(measured.group.ranks, group.ranks) +
+                                 doublings(measured.group.domains, group.domains));
+}
+
+Provenance provenance_of(const MeasuredGroup& measured, const ClusterSpec& cluster,
+                         const GroupShape& group, Exchange exchange, bool inside) {
+  const bool network = group.domains > 1;
+  const bool same_machine =
+      measured.cluster.accelerator.architecture == cluster.accelerator.architecture &&
+      (!network || same_network(measured.cluster.network, cluster.network));
+  if (!inside || !same_machine || kind_distance(measured.exchange, exchange) > kRelatedKind) {
+    return Provenance::kExtrapolated;
+  }
+  const bool same_group =
+      measured.exchange == exchange && measured.group.ranks == group.ranks &&
+      measured.group.domains == group.domains &&
+      like(nccl_scale_up_bandwidth(measured.cluster), nccl_scale_up_bandwidth(cluster)) &&
+      (!network || (measured.group.nics == group.nics &&
+                    like(measured.cluster.nic_bandwidth, cluster.nic_bandwidth)));
+  return same_group ? Provenance::kMeasured : Provenance::kInterpolated;
+}
+
+}  // namespace
+
+CollectiveCurve::CollectiveCurve(MeasuredGroup measured,
+                                 const std::vector<CollectiveSample>& samples)
+    : measured_(std::move(measured)) {
+  STEPCAST_ASSERT(!samples.empty(), "a curve needs samples");
+  smallest_ = samples.front().size;
+  largest_ = samples.back().size;
+  const CollectiveModel model(measured_.cluster, measured_.group);
+  const NcclEstimate endless = model.asymptote(measured_.exchange);
+  asymptotic_ = endless.algorithm;
+
+  const CollectiveSample& last = samples.back();
+  const Seconds latency = model.estimate(measured_.exchange, last.size, DataType::kFp32).latency;
+  const Seconds moving = std::max(last.time - latency, last.time * 0.5);
+  efficiency_ = (last.size / moving) / endless.bandwidth;
+
+  const BytesPerSecond reached = endless.bandwidth * efficiency_;
+  for (const CollectiveSample& sample : samples) {
+    const NcclEstimate estimate = model.estimate(measured_.exchange, sample.size, DataType::kFp32);
+    const Seconds rest = sample.time - nominal_time(estimate, reached, sample.size);
+    const Bytes step = model.step(measured_.exchange, asymptotic_, sample.size);
+    points_.push_back({std::log(step.value()), rest / estimate.steps});
+  }
+}
+
+Seconds CollectiveCurve::addition(Bytes step) const {
+  const double x = std::log(std::max(step.value(), 1e-3));
+  if (x < points_.front().log_step) {
+    // Below the measured range the addition shrinks as it does inside the others, about with the
+    // root of the step; noise of a long transfer must not eat the latency of a short one.
+    const Seconds first = std::max(points_.front().addition, Seconds());
+    return first * std::exp(0.5 * (x - points_.front().log_step));
+  }
+  if (x >= points_.back().log_step) return points_.back().addition;
+  const auto above = std::upper_bound(points_.begin(), points_.end(), x,
+                                      [](double v, const Point& p) { return v < p.log_step; });
+  const Point& right = *above;
+  const Point& left = *(above - 1);
+  const double t = (x - left.log_step) / (right.log_step - left.log_step);
+  return left.addition + (right.addition - left.addition) * t;
+}
+
+bool CollectiveCurve::holds(Bytes size) const {
+  return size.value() >= smallest_.value() && size.value() <= largest_.value();
+}
+
+const CollectiveCurve* CollectiveCurves::nearest(const ClusterSpec& cluster,
+                                                 const CollectiveModel& model, Exchange exchange,
+                                                 Algorithm asymptotic) const {
+  const CollectiveCurve* best = nullptr;
+  double least = kUnrelated;
+  for (const CollectiveCurve& curve : curves_) {
+    if (curve.asymptotic() != asymptotic) continue;
+    const double apart = distance(curve.measured(), cluster, model.group(), exchange);
+    if (apart < least) {
+      least = apart;
+      best = &curve;
+    }
+  }
+  return best;
+}
+
+CurvePrice CollectiveCurves::price(const ClusterSpec& cluster, const CollectiveModel& model,
+                                   Exchange exchange, Bytes size, DataType type) const {
+  const NcclEstimate endless = model.asymptote(exchange);
+  const CollectiveCurve* curve = nearest(cluster, model, exchange, endless.algorithm);
+  CurvePrice result;
+  result.choice = model.estimate(exchange, size, type);
+  result.asymptote = endless.bandwidth * (curve ? curve->efficiency() : 1);
+  const Seconds nominal = nominal_time(result.choice, result.asymptote, size);
+  result.time = nominal;
+  if (!curve) return result;
+
+  const Bytes step = model.step(exchange, endless.algorithm, size);
+  result.time += result.choice.steps * curve->addition(step);
+  // A curve of another group may take more off than there is.
+  result.time = std::max({result.time, nominal * 0.5, size / result.asymptote});
+  result.provenance =
+      provenance_of(curve->measured(), cluster, model.group(), exchange, curve->holds(size));
+  return result;
+}
+
+BytesPerSecond CollectiveCurves::asymptote(const ClusterSpec& cluster, const CollectiveModel& model,
+                                           Exchange exchange) const {
+  const NcclEstimate endless = model.asymptote(exchange);
+  const CollectiveCurve* curve = nearest(cluster, model, exchange, endless.algorithm);
+  return endless.bandwidth * (curve ? curve->efficiency() : 1);
+}
+
+MeasuredGroup read_measured_group(ObjectReader& reader) {
+  MeasuredGroup result;
+  ClusterSpec& cluster = result.cluster;
+  result.id = reader.required_text("id");
+  constexpr GpuArchitecture kByName[] = {GpuArchitecture::kVolta,  GpuArchitecture::kTuring,
+                                         GpuArchitecture::kAmpere, GpuArchitecture::kAda,
+                                         GpuArchitecture::kHopper, GpuArchitecture::kBlackwell};
+  if (const auto i = reader.choice("architecture", architecture_names())) {
+    cluster.accelerator.architecture = kByName[*i];
+  }
+  cluster.scale_up =
+      static_cast<ScaleUp>(reader.choice("scale_up", {"nvswitch", "mesh", "pcie"}).value_or(0));
+  cluster.scale_up_bandwidth = reader.rate("scale_up_bandwidth").value_or(BytesPerSecond());
+  cluster.pcie_bandwidth = reader.rate("pcie_bandwidth").value_or(BytesPerSecond());
+  cluster.gpus_per_node = reader.integer("gpus_per_node", 1).value_or(8);
+  cluster.nvls = reader.boolean("nvls").value_or(false);
+  cluster.cpu =
+      static_cast<CpuVendor>(reader.choice("cpu", {"intel", "amd", "nvidia", "other"}).value_or(0));
+  cluster.network = reader.text("network").value_or("");
+  cluster.nics_per_node = reader.integer("nics_per_node", 1).value_or(0);
+  cluster.nic_bandwidth = reader.rate("nic").value_or(BytesPerSecond());
+  result.exchange =
+      static_cast<Exchange>(reader.choice("collective", exchange_names()).value_or(0));
+  GroupShape& group = result.group;
+  group.ranks = reader.required_integer("ranks", 2);
+  group.domains = reader.required_integer("domains", 1);
+  if (group.domains > 0) group.largest = group.smallest = group.ranks / group.domains;
+  if (group.domains > 1) {
+    // A send uses the NICs beside its GPU.
+    group.nics = result.exchange == Exchange::kSendReceive
+                     ? std::max<std::int64_t>(cluster.nics_per_node / cluster.gpus_per_node, 1)
+                     : cluster.nics_per_node;
+  }
+
+  const bool wired = cluster.scale_up == ScaleUp::kPcie ? cluster.pcie_bandwidth.value() > 0
+                                                        : cluster.scale_up_bandwidth.value() > 0;
+  if (!wired) {
+    reader.fail("scale_up", ErrorCode::kMissingKey,
+                "a measured group needs the bandwidth between its GPUs",
+                "scale_up_bandwidth, or pcie_bandwidth for \"pcie\"");
+  }
+  if (group.domains > 1 && !(cluster.nic_bandwidth.value() > 0 && cluster.nics_per_node > 0)) {
+    reader.fail("nic", ErrorCode::kMissingKey, "a group of several domains needs its network",
+                "network, nics_per_node and nic");
+  }
+  return result;
+}
+
+std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows) {
+  std::vector<CollectiveSample> result;
+  double previous = 0;
+  for (const JsonValue& row : rows.items()) {
+    const std::vector<JsonValue> pair = row.items();
+    if (pair.size() != 2) {
+      row.fail(ErrorCode::kBadValue, "a sample is [bytes, microseconds]");
+      continue;
+    }
+    const double size = pair[0].number().value_or(0);
+    const double time = pair[1].number().value_or(0);
+    if (!(size > previous) || !(time > 0)) {
+      row.fail(ErrorCode::kBadValue, "samples go by rising size and take time: " + row.dump());
+      continue;
+    }
+    previous = size;
+    result.push_back({Bytes(size), Seconds(time * 1e-6)});
+  }
+  return result;
+}
+
+Result<CollectiveCurves> CollectiveCurves::load(const std::string& file) {
+  Result<std::unique_ptr<JsonDocument>> document = JsonDocument::load(file);
+  if (!document) return tl::unexpected<Errors>(document.error());
+  ObjectReader root((*document)->root());
+  if (root.required_integer("stepcast_collectives", 1) > 1) {
+    root.fail("stepcast_collectives", ErrorCode::kFormat, "a newer format of collective curves",
+              "this version reads format 1");
+  }
+  root.ignore("fitted_on");
+  root.ignore("rejected");
+  root.ignore("convention");
+  CollectiveCurves result;
+  if (const std::optional<JsonValue> curves = root.required("curves")) {
+    for (const JsonValue& value : curves->items()) {
+      ObjectReader reader(value);
+      MeasuredGroup measured = read_measured_group(reader);
+      reader.ignore("launch_us");
+      std::vector<CollectiveSample> samples;
+      if (const auto rows = reader.required("samples")) samples = read_collective_samples(*rows);
+      reader.finish();
+      if ((*document)->ok() && !samples.empty()) {
+        result.curves_.emplace_back(std::move(measured), samples);
+      }
+    }
+  }
+  root.finish();
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return result;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured times of collectives by message size, and how they carry over to other groups
+// (docs/collectives.md, "Price"). A curve is kept as what the measurement adds to the nominal price
+// of its own group in each step of the algorithm, by the bytes of a step; a group of another size
+// takes the addition at the bytes of its own steps, as often as it has steps. The curve's last
+// sample gives the fraction of the graph's bandwidth that is reached.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "core/result.h"
+#include "cost/collective_model.h"
+#include "cost/provenance.h"
+
+namespace stepcast {
+
+struct CollectiveSample {
+  Bytes size;
+  Seconds time;  // of the kernel, without the host's launch
+};
+
+// The machine and the group that were measured.
+struct MeasuredGroup {
+  std::string id;
+  ClusterSpec cluster;
+  GroupShape group;
+  Exchange exchange = Exchange::kAllReduce;
+};
+
+struct CurvePrice {
+  NcclEstimate choice;       // algorithm, protocol, channels, nominal latency
+  BytesPerSecond asymptote;  // payload per second that endless messages reach
+  Seconds time;
+  Provenance provenance = Provenance::kDataSheet;
+};
+
+class CollectiveCurve {
+ public:
+  CollectiveCurve(MeasuredGroup measured, const std::vector<CollectiveSample>& samples);
+
+  const MeasuredGroup& measured() const { return measured_; }
+  Algorithm asymptotic() const { return asymptotic_; }
+  double efficiency() const { return efficiency_; }  // of the graph's bandwidth, endless messages
+
+  // What the measurement adds to the nominal price, in each of its steps.
+  Seconds addition(Bytes step) const;
+  bool holds(Bytes size) const;  // inside the measured range of messages
+
+ private:
+  struct Point {
+    double log_step;
+    Seconds addition;
+  };
+  MeasuredGroup measured_;
+  Algorithm asymptotic_ = Algorithm::kRing;
+  double efficiency_ = 1;
+  Bytes smallest_, largest_;
+  std::vector<Point> points_;
+};
+
+class CollectiveCurves {
+ public:
+  CollectiveCurves() = default;  // none: everything comes from the data sheet
+  static Result<CollectiveCurves> load(const std::string& file);
+
+  CurvePrice price(const ClusterSpec& cluster, const CollectiveModel& model, Exchange exchange,
+                   Bytes size, DataType type) const;
+  BytesPerSecond asymptote(const ClusterSpec& cluster, const CollectiveModel& model,
+                           Exchange exchange) const;
+
+  const std::vector<CollectiveCurve>& curves() const { return curves_; }
+
+ private:
+  const CollectiveCurve* nearest(const ClusterSpec& cluster, const CollectiveModel& model,
+                                 Exchange exchange, Algorithm asymptotic) const;
+
+  std::vector<CollectiveCurve> curves_;
+};
+
+// The keys of a measured group in published tables and in profiles; `id` among them.
+MeasuredGroup read_measured_group(ObjectReader& reader);
+std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows);
+
+}  // namespace stepcast

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/collective_model.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/assert.h"
+#include "cost/nccl_graph.h"
+
+namespace stepcast {
+namespace {
+
+using namespace literals;
+
+// A grouped send and receive costs a fixed part and a part per peer. From the floors of the sweeps
+// b200x8-send-recv (9.05 us: one peer), b200x8-all-to-all (10.9 us: 7) and b200x16-all-to-all
+// (37.0 us: 7 here, 8 across the network) of calibrate/published/collectives.json.
+constexpr Seconds kPairwiseBase = 8.74_us;
+constexpr Seconds kPairwiseLocalPeer = 0.31_us;
+constexpr Seconds kPairwiseRemotePeer = 3.26_us;
+
+// One CTA of a send over NVLink: 110.8 GB/s on the 8 channels of 128 MiB (a100x8-send-recv), 84.6
+// GB/s on the 4 of 64 MiB (b200x8-send-recv). Hopper moves data as Blackwell does (TMA).
+constexpr BytesPerSecond kSendChannel{13.85e9};
+constexpr BytesPerSecond kSendChannelHopper{21.15e9};
+
+constexpr std::int64_t kPairwiseChannels = 32;
+
+CollectiveKind kind_of(Exchange exchange) {
+  switch (exchange) {
+    case Exchange::kAllReduce:
+      return CollectiveKind::kAllReduce;
+    case Exchange::kAllGather:
+      return CollectiveKind::kAllGather;
+    case Exchange::kReduceScatter:
+      return CollectiveKind::kReduceScatter;
+    case Exchange::kBroadcast:
+      return CollectiveKind::kBroadcast;
+    default:
+      STEPCAST_ASSERT(false, "sends have no tuner");
+      return CollectiveKind::kAllToAll;
+  }
+}
+
+}  // namespace
+
+Exchange exchange_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return Exchange::kAllReduce;
+    case CollectiveKind::kAllGather:
+      return Exchange::kAllGather;
+    case CollectiveKind::kReduceScatter:
+      return Exchange::kReduceScatter;
+    case CollectiveKind::kAllToAll:
+      return Exchange::kAllToAll;
+    case CollectiveKind::kBroadcast:
+      return Exchange::kBroadcast;
+  }
+  return Exchange::kAllReduce;
+}
+
+CollectiveModel::CollectiveModel(const ClusterSpec& cluster, const GroupShape& group,
+                                 bool local_pair)
+    : cluster_(cluster),
+      group_(group),
+      graph_(nccl_graph(cluster, group)),
+      local_pair_(local_pair) {
+  STEPCAST_ASSERT(group.ranks >= 2, "nobody to communicate with");
+}
+
+NcclEstimate CollectiveModel::estimate(Exchange exchange, Bytes size, DataType type) const {
+  if (exchange == Exchange::kAllToAll) return all_to_all();
+  if (exchange == Exchange::kSendReceive) return send(size);
+  return nccl_choice(graph_, kind_of(exchange), size, type);
+}
+
+NcclEstimate CollectiveModel::asymptote(Exchange exchange) const {
+  if (exchange == Exchange::kAllToAll) return all_to_all();
+  if (exchange == Exchange::kSendReceive) return send(Bytes(1e15));
+  return nccl_asymptote(graph_, kind_of(exchange));
+}
+
+Bytes CollectiveModel::step(Exchange exchange, Algorithm asymptotic, Bytes size) const {
+  if (exchange == Exchange::kSendReceive) return size;
+  const double ranks = static_cast<double>(graph_.ranks);
+  if (exchange == Exchange::kAllToAll) return size * ((ranks - 1) / ranks);
+  const double channels = static_cast<double>(graph_.ring.count);
+  return asymptotic == Algorithm::kRing ? size / (channels * ranks) : size / channels;
+}
+
+BytesPerSecond CollectiveModel::network_share() const {
+  return cluster_.nic_bandwidth * static_cast<double>(std::max<std::int64_t>(group_.nics, 1));
+}
+
+// Every rank keeps 1/n of its `size` bytes and sends 1/n to each other one.
+NcclEstimate CollectiveModel::all_to_all() const {
+  const double ranks = static_cast<double>(group_.ranks);
+  const double local = static_cast<double>(group_.largest);
+  const double seconds_local = (local - 1) / ranks / nccl_scale_up_bandwidth(cluster_).value();
+  const double seconds_network =
+      group_.domains == 1 ? 0 : local * (ranks - local) / ranks / network_share().value();
+  NcclEstimate result;
+  result.algorithm = Algorithm::kPairwise;
+  result.latency =
+      kPairwiseBase + kPairwiseLocalPeer * (local - 1) + kPairwiseRemotePeer * (ranks - local);
+  result.bandwidth = BytesPerSecond(1 / std::max(seconds_local, seconds_network));
+  result.channels = kPairwiseChannels;
+  return result;
+}
+
+NcclEstimate CollectiveModel::send(Bytes size) const {
+  const bool hopper = cluster_.accelerator.architecture == GpuArchitecture::kHopper ||
+                      cluster_.accelerator.architecture == GpuArchitecture::kBlackwell;
+  NcclEstimate result;
+  result.algorithm = Algorithm::kDirect;
+  result.channels =
+      nccl_send_channels(cluster_, size, !local_pair_, group_.ranks, group_.domains, group_.nics);
+  result.latency = kPairwiseBase + (local_pair_ ? kPairwiseLocalPeer : kPairwiseRemotePeer);
+  if (!local_pair_) {
+    result.bandwidth = network_share();
+    return result;
+  }
+  BytesPerSecond link = nccl_scale_up_bandwidth(cluster_);
+  if (cluster_.scale_up == ScaleUp::kNvlinkMesh) {
+    link = link / static_cast<double>(std::max<std::int64_t>(cluster_.gpus_per_node - 1, 1));
+  }
+  const BytesPerSecond channel = hopper ? kSendChannelHopper : kSendChannel;
+  result.bandwidth = std::min(link, static_cast<double>(result.channels) * channel);
+  return result;
+}
+
+}  // namespace stepcast

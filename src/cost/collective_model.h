@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nominal price of communication: NCCL's latency and bandwidth for a group of GPUs, before any
+// measurement. Measured curves are kept and carried over as what they add to it
+// (cost/collective_curve.h; docs/collectives.md, "Price").
+#pragma once
+
+#include "cluster/cluster.h"
+#include "cost/collective_group.h"
+#include "cost/nccl_tuner.h"
+
+namespace stepcast {
+
+// CollectiveKind, and the pair of a send and its receive.
+enum class Exchange { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kSendReceive };
+Exchange exchange_of(CollectiveKind kind);
+
+class CollectiveModel {
+ public:
+  // Of a communicator of two or more ranks. A send crosses the network unless `local_pair`.
+  CollectiveModel(const ClusterSpec& cluster, const GroupShape& group, bool local_pair);
+  CollectiveModel(const ClusterSpec& cluster, const GroupShape& group)
+      : CollectiveModel(cluster, group, group.domains == 1) {}
+
+  // `bandwidth` is what the graph allows at this size.
+  NcclEstimate estimate(Exchange exchange, Bytes size, DataType type) const;
+
+  // Of messages without end: the algorithm, and the payload per second that the graph allows.
+  NcclEstimate asymptote(Exchange exchange) const;
+
+  // What a GPU hands on at once, by which curves of different groups are compared: the bytes of one
+  // ring step per channel, all that leaves it in an all-to-all, else the message per channel.
+  Bytes step(Exchange exchange, Algorithm asymptotic, Bytes size) const;
+
+  const NcclGraph& graph() const { return graph_; }
+  const GroupShape& group() const { return group_; }
+
+ private:
+  NcclEstimate all_to_all() const;
+  NcclEstimate send(Bytes size) const;
+  BytesPerSecond network_share() const;  // of a domain
+
+  const ClusterSpec& cluster_;
+  GroupShape group_;
+  NcclGraph graph_;
+  bool local_pair_;
+};
+
+}  // namespace stepcast
