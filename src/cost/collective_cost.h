@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collective -> latency, rate and load on links. Algorithm and protocol by NCCL's own rules
-// (docs/cost-models.md, "Collectives"); the graph gives the asymptote, measured size curves the ramp.
+// (docs/collectives.md); the graph gives the asymptote, measured size curves the ramp.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cluster/cluster.h"
 #include "core/id.h"
+#include "core/result.h"
+#include "cost/link_load.h"
+#include "cost/nccl_tuner.h"
 #include "cost/provenance.h"
 #include "program/operation.h"
 
 namespace stepcast {
-
-enum class Algorithm { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect };
-enum class Protocol { kLl, kLl128, kSimple };
-const char* name_of(Algorithm algorithm);
-const char* name_of(Protocol protocol);
-
-// Traffic on one link per byte of `work`.
-struct LinkLoad {
-  LinkId link;
-  double weight;
-};
 
 struct CollectivePrice {
   Seconds latency;            // loads no link
@@ -38,18 +31,30 @@ struct CollectivePrice {
   Seconds time() const { return latency + work / rate_bound; }  // alone
 };
 
+// The communicator of a send: NCCL spends fewer channels on a peer where there may be many.
+struct SendGroup {
+  std::int64_t ranks = 2;
+  std::int64_t domains = 0;  // NVLink domains that it spans; 0: those of sender and receiver
+};
+
 class CollectiveCosts {
  public:
-  // `profiles_folder` holds the measured size curves (profiles/collectives.json).
+  // `profiles_folder` holds the measured size curves (collectives.json); "" prices everything from
+  // the data sheet. The cluster must outlive this.
   CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder);
   ~CollectiveCosts();
+
+  // What is wrong with the curves; they are then left out.
+  const Errors& errors() const;
 
   // `members` in ring order (group order). One member costs nothing.
   CollectivePrice price(CollectiveKind kind, ByteCount bytes, DataType type,
                         std::span<const DeviceId> members) const;
-  CollectivePrice price_send(ByteCount bytes, DeviceId from, DeviceId to) const;
+  CollectivePrice price_send(ByteCount bytes, DeviceId from, DeviceId to,
+                             SendGroup group = {}) const;
 
-  // Loads of the algorithm that `price` chose, summed over channels.
+  // Loads of the algorithm that `price` chose, summed over channels, on links of nominal capacity:
+  // the fraction of it that NCCL reaches is in the weights (cost/link_load.h).
   std::vector<LinkLoad> loads(const CollectivePrice& price, CollectiveKind kind,
                               std::span<const DeviceId> members) const;
   std::vector<LinkLoad> loads_of_send(DeviceId from, DeviceId to) const;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/collective_cost.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cost/collective_curve.h"
+#include "cost/collective_group.h"
+#include "cost/collective_model.h"
+
+namespace stepcast {
+namespace {
+
+CollectivePrice nothing() {
+  CollectivePrice price;
+  price.rate_bound = BytesPerSecond(1);
+  price.provenance = Provenance::kMeasured;
+  return price;
+}
+
+// The latency phase is NCCL's own latency; the rest moves the payload, never faster than endless
+// messages do.
+CollectivePrice split(const CurvePrice& priced, Bytes size, Curve curve) {
+  CollectivePrice price;
+  const Seconds moving = std::max(size / priced.asymptote, priced.time - priced.choice.latency);
+  price.latency = std::max(priced.time - moving, Seconds());
+  price.work = size;
+  price.rate_bound = size / moving;
+  price.channels = priced.choice.channels;
+  price.algorithm = priced.choice.algorithm;
+  price.protocol = priced.choice.protocol;
+  price.curve = curve;
+  price.provenance = priced.provenance;
+  return price;
+}
+
+CollectiveModel send_model(const Cluster& cluster, const NicMap& nics, DeviceId from, DeviceId to,
+                           SendGroup group) {
+  const bool local = cluster.domain_of(from) == cluster.domain_of(to);
+  GroupShape shape;
+  shape.ranks = std::max<std::int64_t>(group.ranks, 2);
+  shape.domains = std::max<std::int64_t>(group.domains, local ? 1 : 2);
+  shape.largest = shape.smallest = std::max<std::int64_t>(shape.ranks / shape.domains, 1);
+  if (shape.domains > 1) {
+    const std::size_t own = nics.nics(from).size();
+    shape.nics = static_cast<std::int64_t>(std::min(own, nics.nics(to).size()));
+  }
+  return {cluster.spec, shape, local};
+}
+
+}  // namespace
+
+struct CollectiveCosts::Tables {
+  explicit Tables(const Topology& topology) : nics(topology) {}
+  NicMap nics;
+  CollectiveCurves curves;
+  Errors errors;
+};
+
+CollectiveCosts::CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder)
+    : cluster_(cluster), tables_(std::make_unique<Tables>(cluster.topology)) {
+  if (profiles_folder.empty()) return;
+  Result<CollectiveCurves> curves = CollectiveCurves::load(profiles_folder + "/collectives.json");
+  if (curves) {
+    tables_->curves = std::move(*curves);
+  } else {
+    tables_->errors = std::move(curves.error());
+  }
+}
+
+CollectiveCosts::~CollectiveCosts() = default;
+
+const Errors& CollectiveCosts::errors() const { return tables_->errors; }
+
+CollectivePrice CollectiveCosts::price(CollectiveKind kind, ByteCount count, DataType type,
+                                       std::span<const DeviceId> members) const {
+  if (members.size() < 2 || count <= 0) return nothing();
+  const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
+  const Bytes size = bytes(count);
+  const CurvePrice priced =
+      tables_->curves.price(cluster_.spec, model, exchange_of(kind), size, type);
+  return split(priced, size, Curve::kCollective);
+}
+
+CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, DeviceId to,
+                                            SendGroup group) const {
+  if (from == to || count <= 0) return nothing();
+  const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, group);
+  const Bytes size = bytes(count);
+  const CurvePrice priced =
+      tables_->curves.price(cluster_.spec, model, Exchange::kSendReceive, size, DataType::kBf16);
+  return split(priced, size, Curve::kPointToPoint);
+}
+
+std::vector<LinkLoad> CollectiveCosts::loads(const CollectivePrice& price, CollectiveKind kind,
+                                             std::span<const DeviceId> members) const {
+  if (members.size() < 2) return {};
+  const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
+  std::vector<LinkLoad> loads = routed_bytes(cluster_, price.algorithm, kind, members);
+  charge_protocol(cluster_.topology,
+                  tables_->curves.asymptote(cluster_.spec, model, exchange_of(kind)), loads);
+  return loads;
+}
+
+std::vector<LinkLoad> CollectiveCosts::loads_of_send(DeviceId from, DeviceId to) const {
+  if (from == to) return {};
+  const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, {});
+  std::vector<LinkLoad> loads = routed_bytes_of_send(cluster_, from, to);
+  charge_protocol(cluster_.topology,
+                  tables_->curves.asymptote(cluster_.spec, model, Exchange::kSendReceive), loads);
+  return loads;
+}
+
+}  // namespace stepcast

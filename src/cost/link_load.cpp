@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/link_load.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+#include "cost/collective_group.h"
+
+namespace stepcast {
+namespace {
+
+// Bytes that each rank hands to the next one of a ring, per byte of payload. A broadcast passes all
+// hops but one; which one depends on the root, and training rotates roots.
+double ring_bytes(CollectiveKind kind, std::int64_t ranks) {
+  const double n = static_cast<double>(ranks);
+  return (kind == CollectiveKind::kAllReduce ? 2 : 1) * (n - 1) / n;
+}
+
+class Loads {
+ public:
+  explicit Loads(const Cluster& cluster) : cluster_(cluster) {}
+
+  void send(DeviceId from, DeviceId to, double bytes) {
+    if (from == to) return;
+    for (const LinkShare& share : cluster_.topology.route(from, to)) {
+      loads_.push_back({share.link, share.fraction * bytes});
+    }
+  }
+
+  // `bytes` of all the members of one domain to those of another, pairing members of like place:
+  // their NICs are of one rail, and several GPUs drive several NICs. Every member takes an equal
+  // part, also where the domains hold different numbers of them.
+  void send(const DomainMembers& from, const DomainMembers& to, double bytes) {
+    const std::size_t width = std::lcm(from.size(), to.size());
+    for (std::size_t i = 0; i < width; ++i) {
+      send(from[i % from.size()], to[i % to.size()], bytes / static_cast<double>(width));
+    }
+  }
+
+  // Each member hands `bytes` to the next, the last to the first.
+  void circulate(std::span<const DeviceId> members, double bytes) {
+    if (members.size() < 2) return;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const DeviceId next = members[(i + 1) % members.size()];
+      if (on_switches(members[i]) && on_switches(next)) {
+        switch_traffic(members[i], bytes, 0);  // the route, without looking for it
+        switch_traffic(next, 0, bytes);
+      } else {
+        send(members[i], next, bytes);
+      }
+    }
+  }
+
+  // All NVLinks of the GPU lead to NVSwitches.
+  bool on_switches(DeviceId device) const {
+    bool any = false;
+    for (const LinkId link : cluster_.topology.out_links(vertex_of(device))) {
+      if (!is_nvlink(link)) continue;
+      const VertexId to = cluster_.topology.links()[link.index()].to;
+      if (cluster_.topology.vertices()[to.index()].kind != VertexKind::kNvSwitch) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  // To and from the NVSwitches.
+  void switch_traffic(DeviceId device, double out, double in) {
+    if (out > 0) spread(cluster_.topology.out_links(vertex_of(device)), out);
+    if (in > 0) spread(cluster_.topology.in_links(vertex_of(device)), in);
+  }
+
+  std::vector<LinkLoad> take() {
+    const auto by_link = [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; };
+    std::stable_sort(loads_.begin(), loads_.end(), by_link);
+    std::vector<LinkLoad> merged;
+    for (const LinkLoad& load : loads_) {
+      if (!merged.empty() && merged.back().link == load.link) {
+        merged.back().weight += load.weight;
+      } else {
+        merged.push_back(load);
+      }
+    }
+    return merged;
+  }
+
+ private:
+  void spread(const LinkRange& links, double bytes) {
+    double count = 0;
+    for (const LinkId link : links) count += is_nvlink(link);
+    for (const LinkId link : links) {
+      if (is_nvlink(link)) loads_.push_back({link, bytes / count});
+    }
+  }
+  VertexId vertex_of(DeviceId device) const { return cluster_.topology.gpus()[device.index()]; }
+  bool is_nvlink(LinkId link) const {
+    return cluster_.topology.links()[link.index()].kind == LinkKind::kNvlink;
+  }
+
+  const Cluster& cluster_;
+  std::vector<LinkLoad> loads_;
+};
+
+// Each channel enters a domain at one member, visits the others and leaves; which one differs from
+// channel to channel, so that every member leaves out one hop in k.
+void add_ring(Loads& loads, const std::vector<DomainMembers>& domains, double bytes) {
+  if (domains.size() == 1) return loads.circulate(domains.front(), bytes);
+  for (std::size_t d = 0; d < domains.size(); ++d) {
+    const double local = static_cast<double>(domains[d].size());
+    loads.circulate(domains[d], bytes * (local - 1) / local);
+    loads.send(domains[d], domains[(d + 1) % domains.size()], bytes);
+  }
+}
+
+void add_tree_between(Loads& loads, const std::vector<DomainMembers>& domains) {
+  for (const TreeEdge& edge : double_binary_tree(static_cast<std::int64_t>(domains.size()))) {
+    const DomainMembers& child = domains[static_cast<std::size_t>(edge.child)];
+    const DomainMembers& parent = domains[static_cast<std::size_t>(edge.parent)];
+    loads.send(child, parent, 0.5);
+    loads.send(parent, child, 0.5);
+  }
+}
+
+// Inside a domain the tree is a chain: the payload passes each of its k-1 hops up and down.
+void add_tree(Loads& loads, const std::vector<DomainMembers>& domains) {
+  for (const DomainMembers& domain : domains) {
+    const double local = static_cast<double>(domain.size());
+    loads.circulate(domain, 2 * (local - 1) / local);
+  }
+  add_tree_between(loads, domains);
+}
+
+// The switches read a rank's part from all members and write results to all of them: of an
+// all-reduce the whole buffer goes out for the sums and comes in with them, and each member moves
+// its own n-th of the result once more, from the sum to the multicast.
+void add_in_switch(Loads& loads, const DomainMembers& domain, CollectiveKind kind) {
+  const double part = 1 / static_cast<double>(domain.size());
+  const bool gather = kind == CollectiveKind::kAllGather;
+  const bool scatter = kind == CollectiveKind::kReduceScatter;
+  for (const DeviceId member : domain) {
+    loads.switch_traffic(member,
+                         gather    ? part
+                         : scatter ? 1
+                                   : 1 + part,
+                         gather    ? 1
+                         : scatter ? part
+                                   : 1 + part);
+  }
+}
+
+// One n-th of the payload to every other rank. Across the network it leaves through the NIC of its
+// destination's rail (PXN), so that all members of a domain first trade among themselves.
+void add_pairwise(Loads& loads, const std::vector<DomainMembers>& domains, double ranks) {
+  for (const DomainMembers& domain : domains) {
+    const double local = static_cast<double>(domain.size());
+    const double away = (ranks - local) / ranks * (local - 1) / local;
+    for (const DeviceId from : domain) {
+      if (loads.on_switches(from)) {
+        const double bytes = (local - 1) / ranks + away;
+        loads.switch_traffic(from, bytes, bytes);
+        continue;
+      }
+      for (const DeviceId to : domain) loads.send(from, to, 1 / ranks);
+    }
+    for (const DomainMembers& other : domains) {
+      if (&other == &domain) continue;
+      loads.send(domain, other, local * static_cast<double>(other.size()) / ranks);
+    }
+  }
+}
+
+// NCCL's numbering of a binary tree whose leaves are the odd nodes (src/graph/trees.cc): the lowest
+// set bit of a node is its height, and its parent has the next bit set instead.
+std::int64_t parent_in_tree(std::int64_t node, std::int64_t nodes) {
+  const std::int64_t lowest = node & -node;
+  const std::int64_t parent = (node ^ lowest) | (lowest << 1);
+  return parent >= nodes ? node ^ lowest : parent;
+}
+
+}  // namespace
+
+std::vector<TreeEdge> double_binary_tree(std::int64_t nodes) {
+  std::vector<TreeEdge> edges;
+  for (std::int64_t node = 1; node < nodes; ++node) {
+    const std::int64_t parent = parent_in_tree(node, nodes);
+    edges.push_back({node, parent});
+    // The second tree turns leaves into inner nodes: mirrored, or shifted by one.
+    if (nodes % 2 == 0) {
+      edges.push_back({nodes - 1 - node, nodes - 1 - parent});
+    } else {
+      edges.push_back({(node + 1) % nodes, (parent + 1) % nodes});
+    }
+  }
+  return edges;
+}
+
+std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, CollectiveKind kind,
+                                   std::span<const DeviceId> members) {
+  Loads loads(cluster);
+  const std::int64_t ranks = static_cast<std::int64_t>(members.size());
+  if (ranks < 2) return {};
+  const std::vector<DomainMembers> domains = by_domain(cluster, members);
+  switch (algorithm) {
+    case Algorithm::kRing:
+    case Algorithm::kDirect:
+      add_ring(loads, domains, ring_bytes(kind, ranks));
+      break;
+    case Algorithm::kTree:
+      add_tree(loads, domains);
+      break;
+    case Algorithm::kNvls:
+      add_in_switch(loads, domains.front(), kind);
+      break;
+    case Algorithm::kNvlsTree:
+      for (const DomainMembers& domain : domains) add_in_switch(loads, domain, kind);
+      add_tree_between(loads, domains);
+      break;
+    case Algorithm::kPairwise:
+      add_pairwise(loads, domains, static_cast<double>(ranks));
+      break;
+  }
+  return loads.take();
+}
+
+std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from, DeviceId to) {
+  Loads loads(cluster);
+  loads.send(from, to, 1);
+  return loads.take();
+}
+
+void charge_protocol(const Topology& topology, BytesPerSecond reached,
+                     std::vector<LinkLoad>& loads) {
+  double busiest = 0;  // seconds per byte of payload
+  for (const LinkLoad& load : loads) {
+    const double capacity = topology.links()[load.link.index()].capacity.value();
+    busiest = std::max(busiest, load.weight / capacity);
+  }
+  const double fraction = std::min(1.0, busiest * reached.value());
+  if (!(fraction > 0)) return;
+  for (LinkLoad& load : loads) load.weight /= fraction;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective's traffic on the links of the topology (docs/collectives.md, "Links").
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "core/id.h"
+#include "cost/nccl_tuner.h"
+#include "program/operation.h"
+
+namespace stepcast {
+
+// Traffic on one link per byte of payload.
+struct LinkLoad {
+  LinkId link;
+  double weight;
+};
+
+// Bytes that cross each link per byte of payload (of `Collective::bytes`), ordered by link.
+std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, CollectiveKind kind,
+                                   std::span<const DeviceId> members);
+std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from, DeviceId to);
+
+// Bytes -> weights against the links' nominal capacity. Alone, the collective reaches `reached`
+// payload per second, when its busiest link is as full as NCCL can make it: from there on that link
+// counts as full, so that two collectives on it get half of what each would reach. A link of the
+// fabric that is slower than NCCL takes it for keeps its nominal weight and sets the pace itself.
+void charge_protocol(const Topology& topology, BytesPerSecond reached,
+                     std::vector<LinkLoad>& loads);
+
+// Child and parent of every edge of NCCL's double binary tree over `nodes` nodes; each of the two
+// trees carries half of the payload up and half down.
+struct TreeEdge {
+  std::int64_t child;
+  std::int64_t parent;
+};
+std::vector<TreeEdge> double_binary_tree(std::int64_t nodes);
+
+}  // namespace stepcast
