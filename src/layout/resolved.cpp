@@ -5,72 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "layout/choices.h"
+#include "model/import_native.h"
 
 namespace stepcast {
 namespace {
 
 using nlohmann::json;
-
-const char* name_of(Position position) {
-  switch (position) {
-    case Position::kLearned:
-      return "learned";
-    case Position::kRope:
-      return "rope";
-    case Position::kAlibi:
-      return "alibi";
-    case Position::kNone:
-      return "none";
-  }
-  return "";
-}
-
-// Traits of published families that differ from what the native keys say.
-void add_traits(const Model& m, bool biases, json& out) {
-  const auto flag = [&](const char* key, bool value, bool usual) {
-    if (value != usual) out[key] = value;
-  };
-  const auto count = [&](const char* key, std::int64_t value, std::int64_t usual) {
-    if (value != usual) out[key] = value;
-  };
-  flag("qkv_bias", m.qkv_bias, biases);
-  flag("attention_output_bias", m.attention_output_bias, biases);
-  flag("norm_bias", m.norm_bias, biases && m.norm == Norm::kLayerNorm);
-  flag("head_bias", m.head_bias, false);
-  flag("parallel_block", m.parallel_block, false);
-  flag("embedding_norm", m.embedding_norm, false);
-  flag("query_key_norm", m.query_key_norm, false);
-  flag("wide_query_key_norm", m.wide_query_key_norm, false);
-  flag("final_norm", m.final_norm, true);
-  count("norms_per_layer", m.norms_per_layer, 2);
-  count("position_offset", m.position_offset, 0);
-  count("attention_sinks", m.attention_sinks, 0);
-}
-
-json to_json(const Model& m) {
-  json out = {{"name", m.name},
-              {"layers", m.layers},
-              {"hidden", m.hidden},
-              {"heads", m.heads},
-              {"kv_heads", m.kv_heads},
-              {"head_dim", m.head_dim},
-              {"ffn", m.ffn},
-              {"vocab", m.vocab},
-              {"max_positions", m.max_positions},
-              {"mlp", m.mlp == Mlp::kGelu ? "gelu" : "swiglu"},
-              {"norm", m.norm == Norm::kLayerNorm ? "layernorm" : "rmsnorm"},
-              {"position", name_of(m.position)},
-              {"tied_embeddings", m.tied_embeddings},
-              {"biases", m.mlp_bias}};
-  if (m.dropout >= 0) out["dropout"] = m.dropout;
-  if (m.vocab_multiple > 0) out["vocab_multiple"] = m.vocab_multiple;
-  if (m.attention_window > 0) {
-    out["attention_window"] = m.attention_window;
-    out["attention_window_every"] = m.attention_window_every;
-  }
-  add_traits(m, m.mlp_bias, out);
-  return out;
-}
 
 json to_json(const Training& t, const FrameworkRules& rules) {
   json out = {{"global_batch", t.global_batch},
@@ -186,7 +126,7 @@ json to_json(const ClusterSpec& c) {
 
 json to_json(const Scenario& scenario) {
   json out = {{"stepcast", 1},
-              {"model", to_json(scenario.model)},
+              {"model", to_native_json(scenario.model)},
               {"cluster", to_json(scenario.cluster.spec)},
               {"training", to_json(scenario.training, scenario.rules)},
               {"layout", to_json(scenario.layout, scenario.model.moe.has_value())}};

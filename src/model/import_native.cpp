@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/import_native.h"
 
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "model/model_check.h"
@@ -10,6 +13,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::int64_t kDefaultPositions = 4096;  // the default sequence length's upper end
+constexpr std::int64_t kMaxNorms = 4;             // before and after attention and MLP (Gemma 2)
 
 // Any activation of one product has two matrices, any gated one three: that is all that counts.
 void read_mlp(ObjectReader& reader, Model& model) {
@@ -33,6 +37,67 @@ void read_form(ObjectReader& reader, Model& model) {
   model.norm_bias = biases && model.norm == Norm::kLayerNorm;
 }
 
+// What single families have beyond the two forms.
+void read_traits(ObjectReader& reader, Model& model) {
+  const auto flag = [&](const char* key, bool& trait) {
+    trait = reader.boolean(key).value_or(trait);
+  };
+  flag("qkv_bias", model.qkv_bias);
+  flag("attention_output_bias", model.attention_output_bias);
+  flag("mlp_bias", model.mlp_bias);
+  flag("norm_bias", model.norm_bias);
+  flag("head_bias", model.head_bias);
+  flag("parallel_block", model.parallel_block);
+  flag("embedding_norm", model.embedding_norm);
+  flag("query_key_norm", model.query_key_norm);
+  flag("wide_query_key_norm", model.wide_query_key_norm);
+  flag("final_norm", model.final_norm);
+  if (model.query_key_norm && model.wide_query_key_norm) {
+    reader.fail("wide_query_key_norm", ErrorCode::kIllegal,
+                "queries and keys are normed per head or over all heads, not both",
+                "query_key_norm or wide_query_key_norm");
+  }
+  model.norms_per_layer = reader.integer("norms_per_layer", 1, kMaxNorms).value_or(2);
+  model.position_offset = reader.integer("position_offset", 0, kMaxPositions).value_or(0);
+  model.attention_sinks = reader.integer("attention_sinks", 0, kMaxWidth).value_or(0);
+  model.embedding_width = reader.integer("embedding_width", 1, kMaxWidth).value_or(0);
+}
+
+// Numbers of layers, ascending and each once.
+std::vector<std::int64_t> read_layers(ObjectReader& reader, const char* key, std::int64_t layers) {
+  std::vector<std::int64_t> list;
+  const auto value = reader.value(key);
+  if (!value || layers == 0) return list;  // a missing count has been reported
+  for (const JsonValue& item : value->items()) {
+    const auto layer = item.integer();
+    if (!layer) continue;
+    const std::int64_t least = list.empty() ? 0 : list.back() + 1;
+    if (*layer >= least && *layer < layers) {
+      list.push_back(*layer);
+      continue;
+    }
+    item.fail(ErrorCode::kBadValue, fmt::format("is no layer after those before it: {}", *layer),
+              fmt::format("{} to {}, ascending", least, layers - 1));
+  }
+  if (list.empty() && value->is_array() && value->raw().empty()) {
+    value->fail(ErrorCode::kBadValue, "names no layer", "leave the key out");
+  }
+  return list;
+}
+
+void read_windows(ObjectReader& reader, Model& model) {
+  model.attention_window = reader.integer("attention_window", 0, kMaxPositions).value_or(0);
+  model.attention_window_every =
+      reader.integer("attention_window_every", 1, kMaxLayers).value_or(1);
+  model.attention_chunked = reader.boolean("attention_chunked").value_or(false);
+  const auto layers = read_layers(reader, "window_layers", model.layers);
+  if (layers.empty()) return;
+  model.window_layers.assign(static_cast<std::size_t>(model.layers), false);
+  for (const std::int64_t layer : layers) {
+    model.window_layers[static_cast<std::size_t>(layer)] = true;
+  }
+}
+
 void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
   Moe moe;
   moe.experts = reader.required_integer("experts", 1, kMaxHeads);
@@ -45,6 +110,9 @@ void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
   if (moe.shared_ffn > 0 && moe.shared_experts == 0) moe.shared_experts = 1;
   moe.dense_layers = reader.integer("dense_layers", 0, kMaxLayers).value_or(0);
   moe.layer_every = reader.integer("layer_every", 1, kMaxLayers).value_or(1);
+  moe.layer_list = read_layers(reader, "layer_list", model.layers);
+  moe.router_bias = reader.boolean("router_bias").value_or(false);
+  moe.shared_gate = reader.boolean("shared_gate").value_or(false);
   moe.capacity_factor = reader.number("capacity_factor", 0, 1024).value_or(0);
   moe.imbalance = reader.number("imbalance", 1, 1024).value_or(1);
   const auto dispatcher = reader.choice("dispatcher", {"alltoall", "allgather", "flex"});
@@ -98,13 +166,12 @@ Model read_native_model(const JsonValue& value) {
   read_mlp(reader, model);
   model.ffn = reader.integer("ffn", 1, kMaxWidth).value_or(4 * model.hidden);
   read_form(reader, model);
+  read_traits(reader, model);
   model.max_positions_stated = reader.has("max_positions");
   model.max_positions =
       reader.integer("max_positions", 1, kMaxPositions).value_or(kDefaultPositions);
   model.dropout = reader.number("dropout", 0, 1).value_or(-1);
-  model.attention_window = reader.integer("attention_window", 0, kMaxPositions).value_or(0);
-  model.attention_window_every =
-      reader.integer("attention_window_every", 1, kMaxLayers).value_or(1);
+  read_windows(reader, model);
   model.mtp_layers = reader.integer("mtp_layers", 0, kMaxLayers).value_or(0);
   model.vocab_multiple = reader.integer("vocab_multiple", 1, kMaxVocab).value_or(0);
   for (const char* provenance : {"source", "published", "published_parameters"}) {

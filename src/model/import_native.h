@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The native model object: docs/formats/model.md lists its keys.
+// The native model object, both ways: docs/formats/model.md lists its keys.
 #pragma once
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/json.h"
 #include "model/model.h"
@@ -8,5 +10,8 @@
 namespace stepcast {
 
 Model read_native_model(const JsonValue& value);
+
+// The object that reads back as this model; a trait that is as the form has it is left out.
+nlohmann::json to_native_json(const Model& model);
 
 }  // namespace stepcast
