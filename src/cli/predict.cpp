@@ -96,8 +96,7 @@ int run_predict(const PredictFlags& flags) {
   }
   if (const int code = output.commit(); code != kOk) return code;
   if (!flags.trace.empty()) {
-    note(flags.output, fmt::format("wrote {} ({} slices; opens in Perfetto)", flags.trace,
-                                   prediction->slices.size()));
+    note(flags.output, fmt::format("wrote {} (opens in Perfetto)", flags.trace));
   }
   return prediction->fits ? kOk : kDoesNotFit;
 }

@@ -79,12 +79,34 @@ bool same_track(const Slice& a, const Slice& b) {
   return a.source->rank_class == b.source->rank_class && a.source->stream == b.source->stream;
 }
 
+std::int32_t lowest_rank(const RankClass& rank_class) {
+  return std::min_element(rank_class.ranks.begin(), rank_class.ranks.end())->value;
+}
+
+// By class: whether it is drawn. The lowest rank of each stage stands for the stage, so that the
+// file stays readable; together they are one pipeline.
+std::vector<bool> drawn_classes(const Prediction& prediction) {
+  std::map<std::int32_t, std::size_t> of_stage;
+  for (std::size_t c = 0; c < prediction.rank_classes.size(); ++c) {
+    const RankClass& rank_class = prediction.rank_classes[c];
+    const auto [at, added] = of_stage.emplace(rank_class.stage, c);
+    if (!added && lowest_rank(rank_class) < lowest_rank(prediction.rank_classes[at->second])) {
+      at->second = c;
+    }
+  }
+  std::vector<bool> out(prediction.rank_classes.size(), false);
+  for (const auto& [stage, c] : of_stage) out[c] = true;
+  return out;
+}
+
 // Slices by track and time. A pass is recorded before its kernels and starts with the first, so a
 // stable order by start puts it above them. Kernels are drawn to scale into the time of their pass:
 // what rounding makes stick out of it, or into the next kernel, is cut.
-std::vector<Slice> ordered_slices(const Prediction& prediction) {
+std::vector<Slice> ordered_slices(const Prediction& prediction,
+                                  const std::vector<bool>& drawn_class) {
   std::vector<Slice> slices;
   for (const TraceSlice& slice : prediction.slices) {
+    if (!drawn_class[static_cast<std::size_t>(slice.rank_class)]) continue;
     slices.push_back({&slice, picoseconds(slice.start), picoseconds(slice.start + slice.duration)});
   }
   std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
@@ -110,7 +132,10 @@ std::vector<Slice> ordered_slices(const Prediction& prediction) {
 class TraceWriter {
  public:
   TraceWriter(const Scenario& scenario, const Prediction& prediction)
-      : scenario_(scenario), prediction_(prediction), slices_(ordered_slices(prediction)) {}
+      : scenario_(scenario),
+        prediction_(prediction),
+        drawn_(drawn_classes(prediction)),
+        slices_(ordered_slices(prediction, drawn_)) {}
 
   std::string write() {
     write_head();
@@ -133,10 +158,9 @@ class TraceWriter {
     first_event_ = false;
   }
 
-  // A class is shown as its lowest rank.
+  // A class is drawn as its lowest rank.
   std::int32_t pid(std::int32_t rank_class) const {
-    const auto& ranks = prediction_.rank_classes[static_cast<std::size_t>(rank_class)].ranks;
-    return std::min_element(ranks.begin(), ranks.end())->value;
+    return lowest_rank(prediction_.rank_classes[static_cast<std::size_t>(rank_class)]);
   }
 
   void write_head() {
@@ -161,6 +185,7 @@ class TraceWriter {
 
   void write_names() {
     for (std::size_t c = 0; c < prediction_.rank_classes.size(); ++c) {
+      if (!drawn_[c]) continue;
       const RankClass& rank_class = prediction_.rank_classes[c];
       const std::int32_t process = pid(static_cast<std::int32_t>(c));
       metadata("process_name", process, 0, "name",
@@ -235,6 +260,7 @@ class TraceWriter {
 
   void write_memory() {
     for (const MemorySample& sample : prediction_.memory_samples) {
+      if (!drawn_[static_cast<std::size_t>(sample.rank_class)]) continue;
       next_event();
       append("{{\"ph\": \"C\", \"name\": \"memory bytes\", \"pid\": {}, \"ts\": {}, \"args\": {{",
              pid(sample.rank_class), microseconds(picoseconds(sample.at)));
@@ -248,6 +274,7 @@ class TraceWriter {
 
   const Scenario& scenario_;
   const Prediction& prediction_;
+  std::vector<bool> drawn_;
   std::vector<Slice> slices_;
   fmt::memory_buffer out_;
   bool first_event_ = true;

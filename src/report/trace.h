@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replayed step as a Chrome trace in the shape of PyTorch's profiler (Kineto): opens in
 // Perfetto, and tools that read profiler traces read it too (docs/formats/prediction.md, "Trace").
-// One process per class of ranks, one thread per stream; times in microseconds, exact to 1 ps.
+// One process per pipeline stage (its lowest rank), one thread per stream; times in microseconds,
+// exact to 1 ps.
 #pragma once
 
 #include <string>

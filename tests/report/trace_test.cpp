@@ -107,6 +107,15 @@ TEST(Trace, JoinsASendToItsReceive) {
   EXPECT_EQ(ends[0]["pid"], 2);
 }
 
+TEST(Trace, DrawsTheLowestRankOfEachStage) {
+  Prediction prediction = traced();
+  prediction.rank_classes.push_back(prediction.rank_classes[0]);
+  prediction.rank_classes.back().ranks = {RankId(std::int32_t{9})};
+  prediction.slices.push_back(slice(2, Stream::kCompute, "forward", 0, 2e-6));
+  prediction.memory_samples.push_back({2, Seconds(0), {}});
+  EXPECT_EQ(trace_json(made_scenario(), prediction), trace_json(made_scenario(), traced()));
+}
+
 TEST(Trace, CountsMemoryByPart) {
   const auto counters = events(trace(), "C");
   ASSERT_EQ(counters.size(), 2u);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+
+#include "cli/program.h"
+
+namespace stepcast::testing {
+namespace {
+
+using nlohmann::json;
+
+// One case that is predicted, one that is not modelled; `measured` seconds for the first.
+std::string suite_text(double measured) {
+  const auto scenario = [](const char* schedule) {
+    return json{{"stepcast", 1},
+                {"model", "llama-3.1-8b"},
+                {"cluster", {{"base", "dgx-h100"}, {"nodes", 1}}},
+                {"training", {{"global_batch", 32}}},
+                {"layout", {{"tp", 2}, {"pp", 2}, {"schedule", schedule}}}};
+  };
+  return json{{"stepcast_suite", 1},
+              {"name", "made"},
+              {"cases",
+               {{{"id", "plain"},
+                 {"source", "made for this test"},
+                 {"tags", {"dense"}},
+                 {"measured", {{"step_time_s", measured}}},
+                 {"scenario", scenario("1f1b")}},
+                {{"id", "later"},
+                 {"source", "made for this test"},
+                 {"measured", {{"step_time_s", measured}}},
+                 {"scenario", scenario("zb-h1")}}}}}
+      .dump();
+}
+
+class CheckCommand : public ::testing::Test {
+ protected:
+  void SetUp() override { write_file(suite_, suite_text(2)); }
+  Outcome check(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words{"check", suite_};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  Folder folder_;
+  std::string suite_ = folder_ / "made.json";
+};
+
+TEST_F(CheckCommand, ReportsEveryCaseAndTheSummary) {
+  const Outcome result = check({"--format", "json"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  const json out = result.json();
+  ASSERT_EQ(out["cases"].size(), 2u);
+  EXPECT_GT(out["cases"][0]["predicted"]["step_time_s"], 0);
+  EXPECT_NE(out["cases"][1]["failed"].get<std::string>().find("not supported yet"),
+            std::string::npos);
+  EXPECT_EQ(out["summary"]["all"]["failed"], 1);
+  EXPECT_EQ(out["summary"]["all"]["step_time"]["max_abs_error"], 1);
+}
+
+TEST_F(CheckCommand, GivesTheSameBytesForAnyNumberOfThreads) {
+  EXPECT_EQ(check({"--format", "json", "--threads", "1"}).out,
+            check({"--format", "json", "--threads", "4"}).out);
+}
+
+TEST_F(CheckCommand, ExitsWithFourWhenALimitIsNotKept) {
+  EXPECT_EQ(check({"--tolerance", "dense:step_time.max_abs_error=1000"}).code, 0);
+  const Outcome broken = check({"--tolerance", "step_time.mean_abs_error=0.01", "--quiet"});
+  EXPECT_EQ(broken.code, 4);
+  EXPECT_NE(broken.out.find("above the limit"), std::string::npos);
+  EXPECT_EQ(broken.error, "");
+}
+
+TEST_F(CheckCommand, WritesWellFormedJunit) {
+  const Outcome result = check({"--format", "junit"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  std::istringstream in(result.out);
+  boost::property_tree::ptree xml;
+  EXPECT_NO_THROW(boost::property_tree::read_xml(in, xml));
+  EXPECT_EQ(xml.get_child("testsuites").count("testsuite"), 2u);
+}
+
+TEST_F(CheckCommand, ComparesWithABaselineAndUpdatesIt) {
+  const std::string baseline = folder_ / "baseline.json";
+  expect_refused(check({"--baseline", baseline}));  // it is not there yet
+  const json first = check({"--format", "json"}).json();
+  const double predicted = first["cases"][0]["predicted"]["step_time_s"];
+  write_file(suite_, suite_text(predicted));  // an error of zero
+  EXPECT_EQ(check({"--baseline", baseline, "--update"}).code, 0);
+  const std::string text = read_file(baseline);
+  EXPECT_TRUE(json::accept(text));
+  EXPECT_EQ(check({"--baseline", baseline}).code, 0);
+  write_file(suite_, suite_text(2 * predicted));  // an error of a half
+  EXPECT_EQ(check({"--baseline", baseline}).code, 4);
+  EXPECT_EQ(read_file(baseline), text);
+  EXPECT_EQ(check({"--baseline", baseline, "--update"}).code, 0);
+  EXPECT_EQ(check({"--baseline", baseline}).code, 0);
+}
+
+TEST_F(CheckCommand, TakesCasesByTagAndScenarioKeysByFlag) {
+  EXPECT_EQ(check({"--tag", "dense", "--format", "json"}).json()["cases"].size(), 1u);
+  EXPECT_EQ(check({"--without-tag", "dense", "--format", "json"}).json()["cases"].size(), 1u);
+  const json both = check({"--set", "layout.schedule=1f1b", "--format", "json"}).json();
+  EXPECT_EQ(both["summary"]["all"]["failed"], 0);
+}
+
+TEST_F(CheckCommand, RefusesWhatItCannotRead) {
+  expect_refused(run({"check", "no-such-suite"}));
+  expect_refused(run({"check", folder_ / "absent.json"}));
+  expect_refused(run({"check", suite_, suite_}));
+  expect_refused(check({"--tolerance", "step_time.mean=0.1"}));
+  expect_refused(check({"--tolerance", "nobody:step_time.bias=0.1"}));
+  expect_refused(check({"--update"}));
+  write_file(suite_, R"({"stepcast_suite": 7, "cases": []})");
+  expect_refused(check());
+}
+
+TEST_F(CheckCommand, KnowsTheShippedSuites) {
+  const Outcome result = run({"check", "megatron-core-h100", "--format", "csv"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 9);  // titles and 8 cases
+}
+
+}  // namespace
+}  // namespace stepcast::testing

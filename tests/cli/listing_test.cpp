@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+
+#include "cli/program.h"
+
+namespace stepcast::testing {
+namespace {
+
+using nlohmann::json;
+
+TEST(ShowCommand, ListsModelsWithExactCounts) {
+  const json out = run({"show", "models", "--format", "json"}).json();
+  EXPECT_GE(out.size(), 40u);
+  const json one = run({"show", "models", "llama-2-7b", "--format", "json"}).json();
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0]["parameters"], 6738415616);  // Llama 2 model card's checkpoint
+}
+
+TEST(ShowCommand, ListsClustersAndGpusWithTheirSources) {
+  for (const char* topic : {"clusters", "gpus"}) {
+    const json out = run({"show", topic, "--format", "json"}).json();
+    EXPECT_GE(out.size(), 10u);
+    for (const json& entry : out) EXPECT_FALSE(entry["sources"].empty()) << entry["name"];
+  }
+}
+
+TEST(ShowCommand, ListsSchedulesThatPredictTakes) {
+  for (const json& schedule : run({"show", "schedules", "--format", "json"}).json()) {
+    std::vector<std::string> more{"--format", "json", "--schedule", schedule["name"]};
+    if (schedule["name"] == "interleaved") more.insert(more.end(), {"--vpp", "2"});
+    const Outcome result = run(predict_words(more));
+    EXPECT_NE(result.code, 2) << schedule["name"] << result.error;
+    EXPECT_EQ(result.json()["resolved"]["layout"]["schedule"], schedule["name"]);
+  }
+}
+
+TEST(ShowCommand, HasTheSameRowsInEveryForm) {
+  const auto rows = run({"show", "gpus", "--format", "json"}).json().size();
+  const Outcome csv = run({"show", "gpus", "--format", "csv"});
+  const Outcome markdown = run({"show", "gpus", "--format", "md"});
+  EXPECT_EQ(static_cast<std::size_t>(std::count(csv.out.begin(), csv.out.end(), '\n')), rows + 1);
+  EXPECT_EQ(static_cast<std::size_t>(std::count(markdown.out.begin(), markdown.out.end(), '\n')),
+            rows + 2);
+}
+
+TEST(TopologyCommand, ShowsTheGraphInEveryForm) {
+  EXPECT_NE(run({"topology", "show", "dgx-h100x2"}).out.find("16 GPUs"), std::string::npos);
+  const json graph = run({"topology", "show", "dgx-h100x2", "--format", "json"}).json();
+  EXPECT_EQ(graph["gpus"], 16);
+  const Outcome dot = run({"topology", "show", "dgx-h100x2", "--format", "dot"});
+  EXPECT_EQ(dot.out.rfind("digraph", 0), 0u);
+  std::istringstream in(run({"topology", "show", "dgx-h100x2", "--format", "graphml"}).out);
+  boost::property_tree::ptree xml;
+  ASSERT_NO_THROW(boost::property_tree::read_xml(in, xml));
+  EXPECT_EQ(xml.get_child("graphml.graph").count("node"), graph["vertices"].size());
+  EXPECT_EQ(xml.get_child("graphml.graph").count("edge"), graph["links"].size());
+}
+
+TEST(TopologyCommand, ChecksShippedClusters) {
+  const Outcome sound = run({"topology", "check", "dgx-a100-80g", "--nodes", "4"});
+  EXPECT_EQ(sound.code, 0) << sound.error;
+  EXPECT_NE(sound.out.find("sound (32 GPUs"), std::string::npos) << sound.out;
+  expect_refused(run({"topology", "check", "dgx-a1000"}));
+  expect_refused(run({"topology", "show", "dgx-a100-80g", "--nodes", "0"}));
+}
+
+TEST(DoctorCommand, SaysWhatThisMachineHas) {
+  const Outcome text = run({"doctor"});
+  EXPECT_EQ(text.code, 0) << text.error;
+  const json out = run({"doctor", "--format", "json"}).json();
+  for (const char* key : {"stepcast", "cores", "models", "clusters", "suites"}) {
+    EXPECT_TRUE(out.contains(key)) << key;
+  }
+}
+
+}  // namespace
+}  // namespace stepcast::testing

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+
+#include "cli/program.h"
+
+namespace stepcast::testing {
+namespace {
+
+using nlohmann::json;
+
+double sum_of(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  double sum = 0;
+  for (const json& part : value) sum += sum_of(part);
+  return sum;
+}
+
+json forecast(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"--format", "json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Outcome result = run(predict_words(words));
+  EXPECT_EQ(result.code, 0) << result.error;
+  return result.json();
+}
+
+TEST(PredictCommand, PrintsATableWithoutAFile) {
+  const Outcome result = run(predict_words());
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  for (const char* part : {"llama-3.1-8b", "step time", "MFU", "parameters", "ideal FLOP time"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(result.out.find('\x1b'), std::string::npos);  // no terminal, no colour
+}
+
+TEST(PredictCommand, TimesMemoryAndSharesAddUp) {
+  const json out = forecast();
+  const double step = out["step_time_s"];
+  ASSERT_GT(step, 0);
+  EXPECT_NEAR(sum_of(out["time_s"]), step, 1e-9 * step);
+  EXPECT_NEAR(sum_of(out["waterfall_s"]), step, 1e-6 * step);
+  EXPECT_NEAR(sum_of(out["provenance"]), 1, 1e-9);
+  EXPECT_LE(out["step_time_low_s"], out["step_time_s"]);
+  EXPECT_GE(out["step_time_high_s"], out["step_time_s"]);
+  EXPECT_EQ(out["fits"], out["peak_device_bytes"] <= out["device_memory_bytes"]);
+  std::int64_t ranks = 0, peak = 0;
+  for (const json& rank_class : out["rank_classes"]) {
+    EXPECT_EQ(sum_of(rank_class["memory_bytes"]), rank_class["peak_memory_bytes"]);
+    ranks += rank_class["count"].get<std::int64_t>();
+    peak = std::max(peak, rank_class["peak_memory_bytes"].get<std::int64_t>());
+  }
+  EXPECT_EQ(ranks, 16);
+  EXPECT_EQ(out["peak_memory_bytes"], peak);
+  // 64 x 4096 tokens per step on 16 GPUs.
+  EXPECT_NEAR(out["tokens_per_s_per_gpu"].get<double>(), 64 * 4096 / step / 16, 1e-6);
+}
+
+TEST(PredictCommand, GivesTheSameBytesForAnyNumberOfThreads) {
+  const Outcome one = run(predict_words({"--format", "json", "--threads", "1"}));
+  const Outcome four = run(predict_words({"--format", "json", "--threads", "4"}));
+  EXPECT_EQ(one.code, 0);
+  EXPECT_EQ(one.out, four.out);
+}
+
+TEST(PredictCommand, FoldedAndUnfoldedAgree) {
+  const double folded = forecast()["step_time_s"];
+  const double unfolded = forecast({"--unfolded"})["step_time_s"];
+  EXPECT_NEAR(folded, unfolded, 1e-9 * folded);
+}
+
+TEST(PredictCommand, ReadsItsOwnResolvedScenarioToTheSameForecast) {
+  const Folder folder;
+  const json out = forecast();
+  write_file(folder / "resolved.json", out["resolved"].dump());
+  const Outcome again = run({"predict", folder / "resolved.json", "--format", "json"});
+  ASSERT_EQ(again.code, 0) << again.error;
+  EXPECT_EQ(again.json()["step_time_s"], out["step_time_s"]);
+  EXPECT_EQ(again.json()["peak_memory_bytes"], out["peak_memory_bytes"]);
+}
+
+TEST(PredictCommand, LaysFlagsOverTheFileAndSetOverFlags) {
+  const Folder folder;
+  write_file(folder / "s.json", R"({"stepcast": 1, "model": "llama-3.1-8b",
+      "cluster": {"base": "dgx-h100", "nodes": 2}, "training": {"global_batch": 64},
+      "layout": {"tp": 2, "pp": 2}})");
+  const Outcome result = run({"predict", folder / "s.json", "--tp", "4", "--nodes", "1", "--set",
+                              "layout.pp=1", "--format", "json"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  const json layout = result.json()["resolved"]["layout"];
+  EXPECT_EQ(layout["tp"], 4);
+  EXPECT_EQ(layout["pp"], 1);
+  EXPECT_EQ(layout["dp"], 2);
+}
+
+TEST(PredictCommand, ExitsWithThreeAndStillPrintsWhenItDoesNotFit) {
+  const Outcome result = run({"predict", "--model", "llama-3.1-70b", "--cluster", "dgx-h100x1",
+                              "--global-batch", "8", "--format", "json"});
+  EXPECT_EQ(result.code, 3) << result.error;
+  EXPECT_EQ(result.json()["fits"], false);
+  EXPECT_GT(result.json()["step_time_s"], 0);
+}
+
+TEST(PredictCommand, WritesCsvAndMarkdown) {
+  const Outcome csv = run(predict_words({"--format", "csv"}));
+  EXPECT_EQ(csv.code, 0);
+  EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 2);
+  const Outcome markdown = run(predict_words({"--format", "md"}));
+  EXPECT_EQ(markdown.code, 0);
+  EXPECT_NE(markdown.out.find("| --- |"), std::string::npos);
+}
+
+TEST(PredictCommand, ExplainsWhatTheForecastRestsOn) {
+  const Outcome text = run(predict_words({"--explain"}));
+  EXPECT_EQ(text.code, 0) << text.error;
+  for (const char* part : {"Resolved scenario", "\"global_batch\": 64", "gemm", "mfu"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part;
+  }
+  EXPECT_TRUE(forecast({"--explain"})["explain"]["curves"].is_array());
+}
+
+TEST(PredictOutput, GoesToAFileWhole) {
+  const Folder folder;
+  const Outcome result = run(predict_words({"--format", "json", "-o", folder / "out.json"}));
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(json::accept(read_file(folder / "out.json")));
+  EXPECT_EQ(folder.files(), 1u);  // no temporary file is left
+}
+
+TEST(PredictOutput, ToAPlaceThatCannotBeWrittenIsRefusedBeforeAnythingElse) {
+  const Folder folder;
+  expect_refused(run(predict_words({"-o", folder / "no/such/out.json"})));
+  expect_refused(run(predict_words({"-o", folder / ""})));
+  expect_refused(run(predict_words({"--trace", "/proc/trace.json"})));
+  expect_refused(run(predict_words({"-o", folder / "a", "--trace", folder / "a"})));
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+TEST(PredictOutput, KeepsTheOldFileWhenTheInputIsRefused) {
+  const Folder folder;
+  write_file(folder / "out.json", "old");
+  expect_refused(run(predict_words({"--tp", "3", "-o", folder / "out.json"})));
+  EXPECT_EQ(read_file(folder / "out.json"), "old");
+}
+
+TEST(PredictOutput, ToAFullDiskOrAClosedPipeIsNoSuccess) {
+  EXPECT_NE(run(predict_words(), ">/dev/full").code, 0);
+  EXPECT_NE(run(predict_words(), ">&-").code, 0);
+  EXPECT_NE(run(predict_words({"-o", "/dev/full"})).code, 0);
+}
+
+TEST(PredictTrace, HasNestedSlicesAndEndsInsideTheStep) {
+  const Folder folder;
+  const Outcome result = run(predict_words(
+      {"--quiet", "--trace", folder / "t.json", "--memory-timeline", folder / "m.csv"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  const json trace = json::parse(read_file(folder / "t.json"));
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double start = event["ts"], length = event["dur"];
+    EXPECT_GE(length, 0);
+    tracks[{event["pid"], event["tid"]}].emplace_back(start, start + length);
+  }
+  EXPECT_GE(tracks.size(), 4u);         // four stages at least
+  constexpr double kPicosecond = 1e-6;  // in microseconds
+  for (const auto& [track, slices] : tracks) {
+    std::vector<double> open;  // ends of the slices around the next one
+    for (const auto& [start, end] : slices) {
+      while (!open.empty() && open.back() <= start + kPicosecond) open.pop_back();
+      if (!open.empty()) {
+        EXPECT_LE(end, open.back() + kPicosecond);
+      }
+      open.push_back(end);
+    }
+  }
+  const std::string timeline = read_file(folder / "m.csv");
+  EXPECT_GT(std::count(timeline.begin(), timeline.end(), '\n'), 4);
+}
+
+}  // namespace
+}  // namespace stepcast::testing

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program says of input that it cannot take.
+#include "cli/program.h"
+
+namespace stepcast::testing {
+namespace {
+
+bool says(const Outcome& run, const std::string& part) {
+  return run.error.find(part) != std::string::npos;
+}
+
+TEST(Usage, HelpNamesEveryCommandAndEachHasAnExample) {
+  const Outcome help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const char* command : {"predict", "check", "show", "topology", "doctor"}) {
+    EXPECT_NE(help.out.find(command), std::string::npos) << command;
+    const Outcome own = run({command, "--help"});
+    EXPECT_EQ(own.code, 0) << command;
+    EXPECT_NE(own.out.find("stepcast " + std::string(command)), std::string::npos) << command;
+    EXPECT_NE(own.out.find("xample"), std::string::npos) << command;
+  }
+}
+
+TEST(Usage, VersionGoesToStandardOutput) {
+  const Outcome version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.rfind("stepcast ", 0), 0u);
+}
+
+TEST(Usage, NamesTheNearestCommandAndFlag) {
+  const Outcome command = run({"predikt"});
+  expect_refused(command);
+  EXPECT_TRUE(says(command, "did you mean 'predict'?")) << command.error;
+  const Outcome flag = run(predict_words({"--micro-bach", "1"}));
+  expect_refused(flag);
+  EXPECT_TRUE(says(flag, "did you mean '--micro-batch'?")) << flag.error;
+}
+
+TEST(Usage, RefusesAMissingCommandAndAMissingTopic) {
+  expect_refused(run({}));
+  expect_refused(run({"show"}));
+  expect_refused(run({"topology"}));
+  expect_refused(run({"show", "modles"}));
+  expect_refused(run({"topology", "show"}));
+  expect_refused(run({"check"}));
+}
+
+TEST(Usage, RefusesValuesThatAFlagDoesNotTake) {
+  expect_refused(run(predict_words({"--format", "xml"})));
+  expect_refused(run(predict_words({"--threads", "many"})));
+  expect_refused(run(predict_words({"--threads", "-1"})));
+  expect_refused(run(predict_words({"--seed", "x"})));
+  expect_refused(run(predict_words({"--set", "layout.tp"})));
+  expect_refused(run(predict_words({"--set", "=8"})));
+  expect_refused(run(predict_words({"--set", "model.layers.x=8"})));
+  expect_refused(run(predict_words({"--assume", "no-such-family"})));
+  expect_refused(run(predict_words({"--tp"})));
+  expect_refused(run(predict_words({"--data", "/no/such/folder"})));
+}
+
+TEST(Usage, NamesTheFlagThatGaveAValue) {
+  const Outcome result = run(predict_words({"--zero", "7"}));
+  expect_refused(result);
+  EXPECT_TRUE(says(result, "--zero (layout.zero)")) << result.error;
+}
+
+TEST(Usage, ListsAllErrorsOfAFileOnePerLine) {
+  const Folder folder;
+  write_file(folder / "s.json", R"({"stepcast": 1, "model": "lama-3.1-8b",
+      "cluster": "dgx-h10", "training": {"global_batch": -1}, "layot": {}})");
+  const Outcome result = run({"predict", folder / "s.json"});
+  expect_refused(result);
+  EXPECT_TRUE(says(result, "did you mean 'llama-3.1-8b'?")) << result.error;
+  EXPECT_TRUE(says(result, "did you mean 'dgx-h100'?")) << result.error;
+  EXPECT_TRUE(says(result, "training.global_batch")) << result.error;
+  EXPECT_TRUE(says(result, "layot")) << result.error;
+  EXPECT_GE(std::count(result.error.begin(), result.error.end(), '\n'), 4);
+  std::istringstream lines(result.error);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_EQ(line.rfind("error: ", 0), 0u) << line;
+}
+
+TEST(Usage, RefusesFilesThatAreNoScenario) {
+  const Folder folder;
+  for (const char* text :
+       {"", "{", "[]", "7", "{}", R"({"stepcast": 2})", R"({"stepcast": 1, "stepcast": 1})"}) {
+    write_file(folder / "s.json", text);
+    expect_refused(run({"predict", folder / "s.json"}));
+  }
+  expect_refused(run({"predict", folder / "absent.json"}));
+  expect_refused(run({"predict", folder / ""}));
+}
+
+TEST(Usage, SaysWhatIsNotModelledInOtherWordsThanWhatIsIllegal) {
+  const Outcome unsupported = run(predict_words({"--schedule", "zb-h1"}));
+  expect_refused(unsupported);
+  EXPECT_TRUE(says(unsupported, "not supported yet")) << unsupported.error;
+  const Outcome illegal = run(predict_words({"--tp", "3"}));
+  expect_refused(illegal);
+  EXPECT_FALSE(says(illegal, "not supported yet")) << illegal.error;
+}
+
+TEST(Usage, ReadsAnUnknownFamilyOnlyWhenToldHow) {
+  const Folder folder;
+  write_file(folder / "config.json", R"({"model_type": "llamb", "hidden_size": 1024,
+      "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 4096,
+      "vocab_size": 32000, "max_position_embeddings": 2048, "hidden_act": "silu",
+      "rms_norm_eps": 1e-5, "tie_word_embeddings": false})");
+  const std::vector<std::string> words{"predict",   "--model",    folder / "config.json",
+                                       "--cluster", "dgx-h100x1", "--global-batch",
+                                       "8"};
+  expect_refused(run(words));
+  auto told = words;
+  told.insert(told.end(), {"--assume", "llama"});
+  EXPECT_EQ(run(told).code, 0) << run(told).error;
+}
+
+}  // namespace
+}  // namespace stepcast::testing
