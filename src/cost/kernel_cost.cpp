@@ -48,11 +48,11 @@ Gemm gemm_of(const GemmSample& sample) {
           sample.accumulate};
 }
 
-// What a price bent by samples rests on: `hit` for a sample itself.
-Provenance provenance_at(double distance, Provenance hit, Provenance form) {
-  if (distance == 0) return hit;
-  if (distance > kNear) return std::max(form, Provenance::kExtrapolated);
-  return hit == Provenance::kMeasured ? Provenance::kInterpolated : Provenance::kExtrapolated;
+// What a price bent by samples rests on: `hit` for a sample itself, lower beside and outside them.
+Provenance provenance_of(const SampleSurface::Correction& correction, Provenance hit) {
+  if (correction.distance == 0) return hit;
+  const bool own = hit == Provenance::kMeasured;
+  return own && correction.inside ? Provenance::kInterpolated : Provenance::kExtrapolated;
 }
 
 }  // namespace
@@ -116,8 +116,7 @@ KernelPrice KernelCosts::price(const Gemm& gemm) const {
   if (size_of(gemm.input) != 2 || surface.empty()) return out;
   const SampleSurface::Correction correction = surface.at(point_of(gemm));
   out.time *= std::exp(correction.log_factor);
-  out.provenance =
-      provenance_at(correction.distance, profile_.gemm_samples_provenance, profile_.provenance);
+  out.provenance = provenance_of(correction, profile_.gemm_samples_provenance);
   return out;
 }
 
@@ -135,15 +134,14 @@ KernelPrice KernelCosts::price(const Attention& attention) const {
       surface.at(point_of(attention.batch, attention.heads, attention.kv_heads,
                           attention.query_length, attention.head_dim, attention.causal));
   out.time *= std::exp(correction.log_factor);
-  out.provenance =
-      provenance_at(correction.distance, attention_samples_provenance_, attention_provenance_);
+  out.provenance = provenance_of(correction, attention_samples_provenance_);
   return out;
 }
 
 KernelPrice KernelCosts::price(const Elementwise& kernel) const {
   return {memory_bound_time(profile_.memory, accelerator_, kernel, fused_chains_),
           fused_chains_ ? 1 : kernel.launches, traffic_of(kernel, fused_chains_),
-          Curve::kMemoryBound, profile_.provenance};
+          Curve::kMemoryBound, profile_.memory_provenance};
 }
 
 }  // namespace stepcast

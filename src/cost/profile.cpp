@@ -8,6 +8,7 @@
 
 #include "cluster/data_folder.h"
 #include "cost/profile_curves.h"
+#include "layout/choices.h"
 
 namespace stepcast {
 namespace {

@@ -110,6 +110,7 @@ struct Profile {
   GemmFit gemm_fp8;                                            // of the dense fp8 peak
   Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
   Neighbourhood neighbourhood;
+  Provenance memory_provenance = Provenance::kDataSheet;
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
   std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
 

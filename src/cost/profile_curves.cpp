@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "layout/choices.h"
+
 namespace stepcast {
 namespace {
 
@@ -238,7 +240,7 @@ void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profil
   if (const auto frameworks = reader.value("frameworks")) {
     for (const JsonValue& item : frameworks->items()) {
       const std::string name = item.text().value_or("");
-      const auto& names = framework_names();
+      const std::vector<std::string> names = framework_names();
       const auto found = std::find(names.begin(), names.end(), name);
       if (found == names.end()) {
         item.fail(ErrorCode::kBadValue, fmt::format("'{}' is no framework", name), one_of(names));
@@ -265,11 +267,6 @@ const std::vector<std::string>& gemm_role_names() {
   return names;
 }
 
-const std::vector<std::string>& framework_names() {
-  static const std::vector<std::string> names = {"megatron", "fsdp", "deepspeed", "native"};
-  return names;
-}
-
 const std::vector<std::string>& provenance_names() {
   static const std::vector<std::string> names = {"measured", "interpolated", "extrapolated",
                                                  "data_sheet"};
@@ -289,7 +286,10 @@ void read_curve(const JsonValue& value, Profile& profile) {
   if (!reader.required("operation") || !operation || !form) return;
   if (*operation == 0) read_gemm(reader, *form, profile);
   if (*operation == 1) read_attention(reader, *form, profile);
-  if (*operation == 2) profile.memory = read_memory_form(*form);
+  if (*operation == 2) {
+    profile.memory = read_memory_form(*form);
+    profile.memory_provenance = read_provenance(reader, "provenance", profile.provenance);
+  }
   for (const char* told : {"held_out_error", "fitted_on", "provenance", "notes"}) {
     reader.ignore(told);  // for people; what counts of them is in the profile's own keys
   }

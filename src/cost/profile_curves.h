@@ -10,7 +10,6 @@ namespace stepcast {
 // Names of ElementwiseKind and GemmRole in files, in the order of their enumerators.
 const std::vector<std::string>& elementwise_kind_names();
 const std::vector<std::string>& gemm_role_names();
-const std::vector<std::string>& framework_names();
 const std::vector<std::string>& provenance_names();
 const std::vector<std::string>& curve_names();  // in the order of Curve
 

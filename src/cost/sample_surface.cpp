@@ -7,6 +7,11 @@
 namespace stepcast {
 
 void SampleSurface::add(const Point& point, double log_residual) {
+  if (samples_.empty()) low_ = high_ = point;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    low_[axis] = std::min(low_[axis], point[axis]);
+    high_[axis] = std::max(high_[axis], point[axis]);
+  }
   samples_.push_back({point, log_residual});
 }
 
@@ -33,6 +38,10 @@ SampleSurface::Correction SampleSurface::at(const Point& point) const {
     sum += weight * sample.log_residual;
   }
   out.distance = std::sqrt(nearest);
+  out.inside = !samples_.empty();
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    out.inside = out.inside && point[axis] >= low_[axis] && point[axis] <= high_[axis];
+  }
   out.log_factor = nearest == 0 ? exact : sum / (weights + shrinkage_);
   return out;
 }

@@ -25,6 +25,7 @@ class SampleSurface {
   struct Correction {
     double log_factor = 0;
     double distance = std::numeric_limits<double>::infinity();  // to the nearest sample, in octaves
+    bool inside = false;  // between the smallest and the largest sample on every axis
   };
   // A sample at distance 0 is returned as it is.
   Correction at(const Point& point) const;
@@ -37,6 +38,7 @@ class SampleSurface {
   double reach_;
   double shrinkage_;
   std::vector<Sample> samples_;
+  Point low_{}, high_{};
 };
 
 }  // namespace stepcast

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits the GEMM surface of one device to measured products.
+#pragma once
+
+#include <vector>
+
+#include "calibrate/fit_error.h"
+#include "cluster/accelerator.h"
+#include "cost/profile.h"
+
+namespace stepcast {
+
+struct GemmCurve {
+  GemmFit fit;
+  Neighbourhood neighbourhood;
+  FitError form;      // of the form alone, on the samples it was fitted to
+  FitError held_out;  // of form and samples, on fifths of the samples kept from both
+};
+
+// All of the form's shape is free; `start` gives what is fixed (memory_fraction, tiles, alignment).
+// The neighbourhood is the one with the smallest held-out error.
+GemmCurve fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                   const GemmFit& start);
+
+// For a few scattered points: the shape is pulled towards `family`, and no sample bends the result.
+GemmCurve fit_gemm_scattered(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                             const GemmFit& family, DataType precision);
+
+// log(predicted/measured) of the form.
+std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
+                                    const std::vector<GemmSample>& samples, DataType precision);
+
+}  // namespace stepcast

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernel tables that others published, as copied into calibrate/published with their sources.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/data_type.h"
+#include "core/result.h"
+#include "cost/profile.h"
+
+namespace stepcast {
+
+struct GemmTable {
+  std::string source;
+  std::string device;
+  DataType precision = DataType::kBf16;
+  bool scattered = false;  // points of several sources: they fit a form, and bend nothing
+  std::vector<GemmSample> samples;
+};
+
+enum class AttentionPass { kForward, kBackward, kBoth };
+struct AttentionPoint {
+  AttentionPass pass;
+  AttentionSample sample;  // `backward` only for kBackward; efficiency in the table's unit
+};
+struct AttentionTable {
+  std::string source;
+  std::string device;
+  std::string kernel;
+  bool tflops = false;  // the unit: TFLOP/s, else fraction of the dense peak
+  std::vector<AttentionPoint> points;
+};
+
+// Which kernels of which table a device gets, and for which frameworks.
+struct AttentionChoice {
+  std::string kernel;
+  std::string from;
+  std::vector<std::string> frameworks;
+};
+
+struct DeviceRules {
+  std::string device;
+  std::string gemm_from;                             // empty: data sheet
+  std::optional<double> max_matmul, max_matmul_fp8;  // FLOP/s
+  std::string max_matmul_source;
+  bool power_limited = false;
+  double stream_fraction = 0;
+  std::string stream_source;
+  double interval_s = 0;
+  std::string interval_source;
+  std::vector<AttentionChoice> attention;
+  std::string notes;
+};
+
+// Rate against power of one architecture: two of its devices.
+struct PowerLaw {
+  std::string slow_device, fast_device;
+  double slow, fast;  // FLOP/s
+  std::string source;
+};
+
+struct KindFactor {
+  std::size_t kind;  // ElementwiseKind
+  std::vector<std::string> architectures;
+  double factor;
+  std::string source;
+};
+
+struct Published {
+  std::vector<GemmTable> gemm;
+  std::vector<AttentionTable> attention;
+  std::vector<DeviceRules> devices;
+  std::vector<KindFactor> kind_factors;
+  PowerLaw power_law;
+};
+
+// Every file of `folder` that says "kind": "gemm", "attention" or "devices".
+Result<Published> read_published(const std::string& folder);
+
+}  // namespace stepcast

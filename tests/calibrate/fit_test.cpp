@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "calibrate/fit_attention.h"
+#include "calibrate/fit_gemm.h"
+#include "calibrate/least_squares.h"
+#include "calibrate/profile_writer.h"
+#include "calibrate/published.h"
+#include "calibrate/shipped.h"
+#include "cost/attention_cost.h"
+#include "cost/gemm_cost.h"
+
+namespace stepcast {
+namespace {
+
+const std::string kRoot = STEPCAST_SOURCE_DIR;
+
+Accelerator accelerator(const std::string& name) {
+  const auto found = find_accelerator(name, kRoot + "/topologies");
+  EXPECT_TRUE(found) << to_string(found.error());
+  return *found;
+}
+
+const Published& published() {
+  static const Result<Published> tables = read_published(kRoot + "/calibrate/published");
+  EXPECT_TRUE(tables) << to_string(tables.error());
+  return *tables;
+}
+
+TEST(LeastSquares, FindsTheParametersOfAPowerLaw) {
+  // y = a x^b without noise has one minimum, at (a, b).
+  const std::vector<double> xs = {1, 2, 4, 8, 16};
+  const auto found =
+      fit_least_squares({{1, 1e-3, 1e3}, {1, 0.1, 10}}, [&](const std::vector<double>& p) {
+        std::vector<double> out;
+        for (const double x : xs) {
+          out.push_back(std::log(p[0] * std::pow(x, p[1]) / (3 * std::pow(x, 0.5))));
+        }
+        return out;
+      });
+  EXPECT_NEAR(found[0], 3, 1e-4);
+  EXPECT_NEAR(found[1], 0.5, 1e-4);
+}
+
+TEST(LeastSquares, OutliersDoNotDragTheFit) {
+  const auto found = fit_least_squares({{1, 1e-3, 1e3}}, [](const std::vector<double>& p) {
+    std::vector<double> out(20, std::log(p[0] / 2));
+    out.push_back(std::log(p[0] / 20));  // one of 21 says ten times as much
+    return out;
+  });
+  EXPECT_NEAR(found[0], 2, 0.02);
+}
+
+TEST(LeastSquares, StaysInsideItsBounds) {
+  const auto found = fit_least_squares({{1, 0.5, 1.5}}, [](const std::vector<double>& p) {
+    return std::vector<double>{std::log(p[0] / 7)};
+  });
+  EXPECT_NEAR(found[0], 1.5, 1e-6);
+}
+
+// Samples of `truth` on an A100, of the shapes that a training step has, with `noise` in the log.
+std::vector<GemmSample> synthetic_samples(const GemmFit& truth, const Accelerator& device,
+                                          double noise) {
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> error(0, noise);
+  std::vector<GemmSample> out;
+  for (const std::int64_t m : {1024, 2048, 4096, 16384}) {
+    for (const std::int64_t n : {512, 1536, 4096, 6144, 12288}) {
+      for (const std::int64_t k : {256, 1024, 4096, 16384}) {
+        for (const GemmRole role :
+             {GemmRole::kForward, GemmRole::kInputGradient, GemmRole::kWeightGradient}) {
+          const Gemm gemm{role, 1, m, n, k, DataType::kBf16, DataType::kBf16, false};
+          const double time = gemm_form_time(truth, device, gemm).value() * std::exp(error(random));
+          out.push_back({role, 1, m, n, k,
+                         flops_of(gemm) / time / matrix_peak(device, DataType::kBf16).value()});
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST(FitGemm, RecoversTheFormBehindSyntheticSamples) {
+  const Accelerator device = accelerator("a100-pcie-80g");
+  GemmFit truth;
+  truth.efficiency = 0.8;
+  truth.k_half = 150;
+  truth.tile_half = 30;
+  truth.wave_weight = 0.6;
+  truth.overhead_s = 4e-6;
+  truth.role_factor = {1, 1.05, 1.12};
+  GemmFit start;
+  start.k_half = 60;
+  start.tile_half = 20;
+  start.wave_weight = 0.5;
+  start.overhead_s = 3e-6;
+  const GemmCurve curve = fit_gemm(device, synthetic_samples(truth, device, 0.01), start);
+  EXPECT_NEAR(curve.fit.efficiency, 0.8, 0.02);
+  EXPECT_NEAR(curve.fit.k_half, 150, 15);
+  EXPECT_NEAR(curve.fit.role_factor[1], 1.05, 0.01);
+  EXPECT_NEAR(curve.fit.role_factor[2], 1.12, 0.01);
+  EXPECT_LT(curve.held_out.median, 0.015);
+}
+
+TEST(FitGemm, PredictsHeldOutRowsOfThePublishedTables) {
+  const std::map<std::string, double> bounds = {{"a100-pcie-80g", 0.06}, {"b200-sxm6-180g", 0.10}};
+  int tables = 0;
+  for (const GemmTable& table : published().gemm) {
+    const auto bound = bounds.find(table.device);
+    if (bound == bounds.end()) continue;
+    GemmFit start;
+    start.efficiency = 0.7;
+    start.k_half = 60;
+    start.tile_half = 20;
+    start.wave_weight = 0.5;
+    start.overhead_s = 3e-6;
+    start.sustained_factor = 1.1;
+    const GemmCurve curve = fit_gemm(accelerator(table.device), table.samples, start);
+    EXPECT_LT(curve.held_out.median, bound->second) << table.device;
+    EXPECT_LT(curve.form.median, bound->second) << table.device;
+    EXPECT_LT(std::abs(curve.form.bias), 0.01) << table.device;
+    ++tables;
+  }
+  EXPECT_EQ(tables, 2);
+}
+
+TEST(FitAttention, RecoversTheFormBehindSyntheticPoints) {
+  const Accelerator device = accelerator("a100-sxm4-80g");
+  AttentionFit truth;
+  truth.forward_efficiency = 0.7;
+  truth.backward_efficiency = 0.55;
+  truth.causal_efficiency = 0.95;
+  truth.causal_half_length = 180;
+  truth.length_half = truth.backward_length_half = 60;
+  truth.blocks_half = truth.backward_blocks_half = 1.5;
+  AttentionTable table{"synthetic", device.name, "fa2", false, {}};
+  for (const bool backward : {false, true}) {
+    for (const bool causal : {false, true}) {
+      for (const std::int64_t heads : {4, 16, 64}) {
+        for (const std::int64_t length : {512, 2048, 8192}) {
+          const Attention work{backward, 1,   heads,  heads,          length,
+                               length,   128, causal, DataType::kBf16};
+          const double rate =
+              flops_of(work) / attention_form_time(truth, device, work).value() / 312e12;
+          table.points.push_back({backward ? AttentionPass::kBackward : AttentionPass::kForward,
+                                  {backward, 1, heads, heads, length, 128, causal, rate}});
+        }
+      }
+    }
+  }
+  AttentionFit start = truth;
+  start.forward_efficiency = start.backward_efficiency = 0.5;
+  start.causal_half_length = 100;
+  start.length_half = start.blocks_half = 3;
+  const auto curve = fit_attention(device, attention_measurements(table, device, 1), start);
+  EXPECT_NEAR(curve.fit.forward_efficiency, 0.7, 0.02);
+  EXPECT_NEAR(curve.fit.backward_efficiency, 0.55, 0.02);
+  EXPECT_NEAR(curve.fit.blocks_half, 1.5, 0.15);
+  EXPECT_LT(curve.form.p90, 0.05);  // priors hold on to the start a little
+}
+
+class Shipped : public testing::Test {
+ protected:
+  static const std::vector<ShippedProfile>& profiles() {
+    static const std::vector<ShippedProfile> all = [] {
+      const auto accelerators = list_accelerators(kRoot + "/topologies");
+      std::map<std::string, Accelerator> by_name;
+      for (const Accelerator& one : *accelerators) by_name[one.name] = one;
+      return *ship_profiles(published(), by_name);
+    }();
+    return all;
+  }
+};
+
+TEST_F(Shipped, ProfilesAreWhatTheFitterWrites) {
+  ASSERT_GT(profiles().size(), 15u);
+  for (const ShippedProfile& shipped : profiles()) {
+    std::ifstream file(kRoot + "/calibrate/profiles/" + shipped.profile.name + ".json");
+    std::stringstream text;
+    text << file.rdbuf();
+    EXPECT_EQ(text.str(), profile_text(shipped))
+        << shipped.profile.name << ": run stepcast-fit and commit what it writes";
+  }
+}
+
+TEST_F(Shipped, ProfilesReadBackAsTheyWereFitted) {
+  for (const ShippedProfile& shipped : profiles()) {
+    const Profile& fitted = shipped.profile;
+    const auto read = load_profile(fitted.name, kRoot + "/calibrate/profiles");
+    ASSERT_TRUE(read) << to_string(read.error());
+    EXPECT_EQ(read->gemm_samples.size(), fitted.gemm_samples.size());
+    EXPECT_NEAR(read->gemm.efficiency / fitted.gemm.efficiency, 1, 1e-3);
+    EXPECT_NEAR(read->gemm.overhead_s / fitted.gemm.overhead_s, 1, 1e-3);
+    EXPECT_NEAR(read->attention.forward_efficiency / fitted.attention.forward_efficiency, 1, 1e-3);
+    EXPECT_EQ(read->attention_variants.size(),
+              std::max<std::size_t>(1, fitted.attention_variants.size()));
+    EXPECT_EQ(read->attention_kernel, fitted.attention_kernel);
+    EXPECT_EQ(read->fitted_on, fitted.fitted_on);
+  }
+}
+
+TEST_F(Shipped, ADevicesMatrixRateFollowsItsMaxAchievableMatmul) {
+  // A100-SXM from A100-PCIe: 271.2 / 252.9 of the same peak.
+  std::map<std::string, const Profile*> by_name;
+  for (const ShippedProfile& shipped : profiles()) by_name[shipped.profile.name] = &shipped.profile;
+  EXPECT_NEAR(
+      by_name.at("a100-sxm4-80g")->gemm.efficiency / by_name.at("a100-pcie-80g")->gemm.efficiency,
+      271.2 / 252.9, 1e-9);
+  EXPECT_LT(by_name.at("h100-grand-teton-96g")->gemm.efficiency,  // 500 W against 700 W
+            by_name.at("h100-sxm5-80g")->gemm.efficiency);
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cost/gemm_cost.h"
+#include "cost/kernel_cost.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+const std::string kShipped = STEPCAST_SOURCE_DIR "/calibrate/profiles";
+
+json small_profile() {
+  return json::parse(R"({
+    "stepcast_profile": 1, "name": "small", "device": "round", "provenance": "interpolated",
+    "fitted_on": ["a table"], "overlap_slowdown": 0.2,
+    "log_error": {"gemm": 0.05, "attention": 0.06, "memory_bound": 0.1, "host": 0.3,
+                  "collective": 0.1, "point_to_point": 0.1},
+    "curves": [
+      {"operation": "gemm", "precision": "bf16",
+       "form": {"efficiency": 0.7, "overhead": "3 us", "role_factor": [1, 0.9, 1.1]},
+       "samples": {"provenance": "measured", "reach": 0.4, "shrinkage": 0.1,
+         "columns": ["role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"],
+         "rows": [["weight_gradient", 1, 64, 128, 256, 4, 1, 0.5]]}},
+      {"operation": "attention", "kernel": "fa2", "frameworks": ["fsdp", "native"],
+       "form": {"forward_efficiency": 0.6, "backward_efficiency": 0.5}},
+      {"operation": "memory_bound",
+       "form": {"fraction": 0.8, "overhead": "1.5 us", "kind_factor": {"softmax": 1.2}}}
+    ]})");
+}
+
+Result<Profile> load(const json& document) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "profile_test.json";
+  std::ofstream(path) << document.dump();
+  return load_profile(path.string(), testing::TempDir());
+}
+
+void expect_error(const json& document, const std::string& path, const std::string& part) {
+  const auto result = load(document);
+  ASSERT_FALSE(result) << "accepted, expected: " << part;
+  EXPECT_NE(to_string(result.error()).find(part), std::string::npos) << to_string(result.error());
+  EXPECT_EQ(result.error().front().path, path);
+}
+
+TEST(Profile, ReadsFormsSamplesAndErrors) {
+  const auto profile = load(small_profile());
+  ASSERT_TRUE(profile) << to_string(profile.error());
+  EXPECT_EQ(profile->name, "small");
+  EXPECT_EQ(profile->provenance, Provenance::kInterpolated);
+  EXPECT_DOUBLE_EQ(profile->gemm.efficiency, 0.7);
+  EXPECT_DOUBLE_EQ(profile->gemm.overhead_s, 3e-6);
+  EXPECT_DOUBLE_EQ(profile->gemm.role_factor[2], 1.1);
+  ASSERT_EQ(profile->gemm_samples.size(), 1u);
+  EXPECT_EQ(profile->gemm_samples[0].role, GemmRole::kWeightGradient);
+  EXPECT_EQ(profile->gemm_samples[0].k, 256);
+  EXPECT_EQ(profile->gemm_samples[0].output_bytes, 4);
+  EXPECT_TRUE(profile->gemm_samples[0].accumulate);
+  ASSERT_NE(profile->variant("fa2"), nullptr);
+  EXPECT_EQ(profile->attention_kernel[static_cast<std::size_t>(Framework::kFsdp)], "fa2");
+  EXPECT_EQ(profile->attention_kernel[static_cast<std::size_t>(Framework::kMegatron)], "");
+  EXPECT_DOUBLE_EQ(profile->attention.forward_efficiency, 0.6);
+  EXPECT_DOUBLE_EQ(profile->memory.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)],
+                   1.2);
+  EXPECT_DOUBLE_EQ(profile->sigma[static_cast<std::size_t>(Curve::kAttention)], 0.06);
+  EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});
+}
+
+TEST(Profile, RefusesAnotherFormatNamingItsOwn) {
+  json document = small_profile();
+  document["stepcast_profile"] = 2;
+  const auto result = load(document);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().front().code, ErrorCode::kFormat);
+  EXPECT_NE(to_string(result.error()).find("reads format 1"), std::string::npos);
+}
+
+TEST(Profile, ErrorsNameTheirKeyPath) {
+  json document = small_profile();
+  document["curves"][0]["form"]["effciency"] = 1;
+  expect_error(document, "curves[0].form.effciency", "efficiency");
+  document = small_profile();
+  document["curves"][0]["samples"]["rows"][0][3] = "wide";
+  expect_error(document, "curves[0].samples.rows[0]", "wide");
+  document = small_profile();
+  document["curves"][0]["samples"]["rows"][0].erase(2);
+  expect_error(document, "curves[0].samples.rows[0]", "8 cells");
+  document = small_profile();
+  document["curves"][0]["samples"]["columns"][1] = "b";
+  EXPECT_FALSE(load(document));
+  document = small_profile();
+  document["curves"][0]["form"]["overhead"] = 3;
+  expect_error(document, "curves[0].form.overhead", "3");
+  document = small_profile();
+  document["curves"][0]["form"]["role_factor"] = {1, 1};
+  expect_error(document, "curves[0].form.role_factor", "2 numbers where 3 are due");
+  document = small_profile();
+  document["curves"][1]["frameworks"][0] = "fdsp";
+  expect_error(document, "curves[1].frameworks[0]", "fsdp");
+  document = small_profile();
+  document.erase("log_error");
+  expect_error(document, "log_error", "log_error");
+}
+
+TEST(Profile, ListsEveryErrorOfAFile) {
+  json document = small_profile();
+  document["curves"][0]["form"]["efficiency"] = -1;
+  document["curves"][2]["form"]["fraction"] = "most";
+  document["provenance"] = "guessed";
+  const auto result = load(document);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().size(), 3u) << to_string(result.error());
+}
+
+TEST(Profile, AnUnknownNameGetsTheNearestProfile) {
+  const auto result = load_profile("h100-sxm5-80", kShipped);
+  ASSERT_FALSE(result);
+  EXPECT_NE(to_string(result.error()).find("h100-sxm5-80g"), std::string::npos);
+  EXPECT_FALSE(load_profile("hosts", kShipped));  // other data of the same folder
+}
+
+TEST(Profile, HostsComeFromTheFileBesideTheProfiles) {
+  auto document = JsonDocument::parse(
+      R"({"stepcast_hosts": 1, "frameworks": {"deepspeed": {"launch": "9 us", "step": "2 ms"}}})",
+      "hosts.json");
+  ASSERT_TRUE(document);
+  std::array<HostFit, 4> hosts;
+  const double untouched = hosts[0].launch_s;
+  read_hosts(**document, hosts);
+  EXPECT_TRUE((*document)->ok());
+  EXPECT_DOUBLE_EQ(hosts[static_cast<std::size_t>(Framework::kDeepSpeed)].launch_s, 9e-6);
+  EXPECT_DOUBLE_EQ(hosts[static_cast<std::size_t>(Framework::kDeepSpeed)].step_s, 2e-3);
+  EXPECT_DOUBLE_EQ(hosts[0].launch_s, untouched);
+}
+
+TEST(ShippedProfiles, PriceEveryAcceleratorThatNamesOne) {
+  const auto accelerators = list_accelerators(STEPCAST_SOURCE_DIR "/topologies");
+  ASSERT_TRUE(accelerators) << to_string(accelerators.error());
+  for (const Accelerator& accelerator : *accelerators) {
+    Profile profile = data_sheet_profile(accelerator);
+    if (!accelerator.profile.empty()) {
+      auto loaded = load_profile(accelerator.profile, kShipped);
+      ASSERT_TRUE(loaded) << to_string(loaded.error());
+      profile = std::move(*loaded);
+    }
+    const KernelCosts costs(accelerator, profile, true, Framework::kMegatron);
+    const Gemm gemm{GemmRole::kForward, 1,    8192, 8192, 8192, DataType::kBf16,
+                    DataType::kBf16,    false};
+    const double share = flops_of(gemm) / costs.price(gemm).time.value() /
+                         matrix_peak(accelerator, DataType::kBf16).value();
+    EXPECT_GT(share, 0.35) << accelerator.name;
+    EXPECT_LT(share, 0.9) << accelerator.name;
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
