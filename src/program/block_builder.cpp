@@ -93,12 +93,17 @@ void BlockBuilder::collective(const char* name, CollectiveKind kind, GroupKind g
 }
 
 void BlockBuilder::weight_gradient(const char* name, std::int64_t n, std::int64_t k,
-                                   Buffers reads) {
+                                   Buffers reads, bool placeholder) {
   const std::int64_t elements = n * k;
   Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, shape_.type, shape_.type, false};
   if (mode_ == GradientMode::kFused) {
     gemm.output = shape_.gradient;
     gemm.accumulate = true;
+  }
+  if (mode_ == GradientMode::kFused && placeholder) {
+    const BufferId unused = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
+    emit(name, gemm, reads, {unused});
+    return;
   }
   if (mode_ != GradientMode::kAccumulate) {
     emit(name, gemm, reads, {});

@@ -68,8 +68,11 @@ class BlockBuilder {
   void collective(const char* name, CollectiveKind kind, GroupKind group, std::int64_t elements,
                   DataType type, Buffers reads, Buffers writes, bool overlapped = false);
 
-  // y[tokens, n] = x[tokens, k] w: input gradient and weight gradient of it.
-  void weight_gradient(const char* name, std::int64_t n, std::int64_t k, Buffers reads);
+  // Of y[tokens, n] = x[tokens, k] w. Where the GEMM adds into the main gradient itself, autograd is
+  // still handed a tensor of the weight's shape: `placeholder` allocates it for the operation
+  // (Megatron's own linear layers; Transformer Engine keeps one per shape, see lower.cpp).
+  void weight_gradient(const char* name, std::int64_t n, std::int64_t k, Buffers reads,
+                       bool placeholder = false);
   void bias_gradient(std::int64_t rows, std::int64_t width, Buffers reads);
 
   // Tensor-parallel edges. A region between them is cut by tp; outside it is whole (or cut along

@@ -72,7 +72,7 @@ void backward(const Scenario& scenario, BlockBuilder& builder, const HeadBuffers
   builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
                {gradient}, {partial});
   const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
-  builder.weight_gradient("logits_wgrad", shape.vocab, shape.hidden, {gradient, x});
+  builder.weight_gradient("logits_wgrad", shape.vocab, shape.hidden, {gradient, x}, true);
   block.input_gradient = builder.norm_backward("final_norm", block.input, reduced, BufferId{},
                                                shape.rows, shape.hidden);
 }

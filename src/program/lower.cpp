@@ -26,6 +26,7 @@ class Lowering {
   RecomputeMode mode_of(std::int64_t layer, std::int64_t index_in_chunk) const;
   void lay_out_chunks();
   void finish_role(Role& role);
+  ByteCount placeholder_gradients() const;
 
   const Scenario& scenario_;
   Program program_;
@@ -78,6 +79,17 @@ void Lowering::lay_out_chunks() {
   }
 }
 
+// Transformer Engine hands autograd a placeholder for each weight gradient that its GEMM has added
+// into the main gradient, and keeps one per weight shape for the whole run (get_dummy_wgrad in
+// transformer_engine/pytorch/utils.py). Its layers are the ones with fused attention.
+ByteCount Lowering::placeholder_gradients() const {
+  const bool engine = gradient_mode(scenario_) == GradientMode::kFused &&
+                      scenario_.training.attention == AttentionKernel::kFlash;
+  if (!engine || layers_.empty()) return 0;
+  const Block& block = program_.block(layers_.begin()->second);
+  return block.parameters.sharded * size_of(scenario_.training.precision);
+}
+
 void Lowering::finish_role(Role& role) {
   for (const Chunk& chunk : role.chunks) {
     for (const BlockId id : chunk.blocks) role.parameters += program_.block(id).parameters.total();
@@ -86,6 +98,7 @@ void Lowering::finish_role(Role& role) {
   role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] = states.parameters;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
+  role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();
 }
 
 Program Lowering::run() {
