@@ -28,6 +28,7 @@ struct CheckFlags {
   std::vector<std::string> sets;
   std::vector<std::string> tags;
   std::vector<std::string> without_tags;
+  std::vector<std::string> ids;  // parts of them
   std::vector<std::string> tolerances;
   std::string baseline;
   bool update = false;
@@ -79,6 +80,10 @@ bool wanted(const SuiteCase& test_case, const CheckFlags& flags) {
   const auto has = [&](const std::string& tag) {
     return std::find(test_case.tags.begin(), test_case.tags.end(), tag) != test_case.tags.end();
   };
+  const auto named = [&](const std::string& part) {
+    return test_case.id.find(part) != std::string::npos;
+  };
+  if (!flags.ids.empty() && std::none_of(flags.ids.begin(), flags.ids.end(), named)) return false;
   return std::all_of(flags.tags.begin(), flags.tags.end(), has) &&
          std::none_of(flags.without_tags.begin(), flags.without_tags.end(), has);
 }
@@ -258,6 +263,7 @@ Command add_check(CLI::App& program) {
   app->add_flag("--update", flags->update, "write the baseline anew");
   repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
   repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
+  repeatable("--case", flags->ids, "TEXT", "only cases whose id contains this, or another --case");
   repeatable("--set", flags->sets, "PATH=VALUE", "a scenario key of every case, as profile=none");
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");

@@ -99,6 +99,9 @@ TEST_F(CheckCommand, ComparesWithABaselineAndUpdatesIt) {
 TEST_F(CheckCommand, TakesCasesByTagAndScenarioKeysByFlag) {
   EXPECT_EQ(check({"--tag", "dense", "--format", "json"}).json()["cases"].size(), 1u);
   EXPECT_EQ(check({"--without-tag", "dense", "--format", "json"}).json()["cases"].size(), 1u);
+  EXPECT_EQ(check({"--case", "lat", "--format", "json"}).json()["cases"][0]["id"], "later");
+  EXPECT_EQ(check({"--case", "lat", "--case", "plain", "--format", "json"}).json()["cases"].size(),
+            2u);
   const json both = check({"--set", "layout.schedule=1f1b", "--format", "json"}).json();
   EXPECT_EQ(both["summary"]["all"]["failed"], 0);
 }
