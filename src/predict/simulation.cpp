@@ -22,6 +22,9 @@ struct Draft {
 
 constexpr std::int32_t kNoDraft = -1;
 
+// The host's part of one copy issued from C++: 4 to 6 us an operator (docs/cost-models.md, "Host").
+constexpr Seconds kCopyLaunch{5e-6};
+
 class SimulationBuilder {
  public:
   explicit SimulationBuilder(const SimulationInput& input) : in_(input) {}
@@ -202,7 +205,8 @@ sim::TaskId SimulationBuilder::add_host(std::int32_t c, const Instruction& what)
   if (what.kind == InstructionKind::kRun) {
     time = in_.costs.run(c, what).host;
   } else if (what.kind != InstructionKind::kHostSync) {
-    time = in_.costs.launch_collective() * static_cast<double>(what.pieces);
+    time = (in_.costs.launch_collective() + kCopyLaunch * static_cast<double>(what.copies)) *
+           static_cast<double>(what.pieces);
   }
   const MemberSpec member{stream(c, Stream::kHost), {}, {}, {}};
   TaskSpec spec;

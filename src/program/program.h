@@ -88,6 +88,7 @@ struct Instruction {
   ByteCount bytes = 0;
   DataType type = DataType::kBf16;
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
+  std::int32_t copies = 0;  // kernels that the host launches for each of them beside
   const char* name = "";
 
   // Earlier instructions of this role, on other streams, that must have ended (-1: none).

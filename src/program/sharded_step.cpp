@@ -3,6 +3,11 @@
 // one unit ahead of the running one, with at most two gathers in flight (FSDP's rate limiter), and
 // its gradients are reduce-scattered behind its backward. Embedding and head make the root unit,
 // which stays gathered from the first forward to the last backward of a micro-batch.
+//
+// DeepSpeed gathers matrix by matrix, each into a list of one tensor per rank, which PyTorch fills
+// with one copy per rank; it looks ahead, and keeps parameters from a recomputed forward to the
+// backward, only below its limit of live parameters (deepspeed/runtime/zero/config.py:
+// stage3_max_live_parameters and stage3_max_reuse_distance, 1e9 elements both).
 #include <algorithm>
 #include <vector>
 
@@ -19,16 +24,28 @@ class ShardedStep {
         layers_begin_(1),
         layers_end_(builder.blocks(0) - 1),
         synchronise_each_(synchronise_each),
-        // DeepSpeed gathers parameter by parameter: four matrices a layer, biases and norms stay
-        // whole below its persistence threshold of 1e5 elements.
-        pieces_(scenario_.training.framework == Framework::kDeepSpeed ? 4 : 1) {}
+        deepspeed_(scenario_.training.framework == Framework::kDeepSpeed),
+        // Four matrices a layer; biases and norms stay whole below the persistence threshold of 1e5
+        // elements (stage3_param_persistence_threshold).
+        pieces_(deepspeed_ ? 4 : 1) {}
 
   void forward(std::int32_t micro_batch);
   void backward(std::int32_t micro_batch, bool last);
 
  private:
-  std::int32_t root_begin() const { return 0; }
+  static constexpr std::int64_t kMaxLiveElements = 1'000'000'000;
+
   bool regathers() const { return scenario_.layout.zero == 3; }
+  bool looks_ahead() const {
+    const bool room = !deepspeed_ || layers_begin_ == layers_end_ ||
+                      2 * elements(layers_begin_) <= kMaxLiveElements;
+    return scenario_.layout.overlap.param_gather && room;
+  }
+  // A recomputed forward has released its matrices again by the time that the backward needs them.
+  bool gathers_for_recompute() const {
+    return deepspeed_ && scenario_.layout.recompute.mode == RecomputeMode::kFull &&
+           elements(layers_begin_) > kMaxLiveElements;
+  }
   std::int64_t elements(std::int32_t unit) const {
     return builder_.elements(0, unit, unit + 1);
   }
@@ -46,6 +63,7 @@ class ShardedStep {
   const Scenario& scenario_;
   std::int32_t layers_begin_, layers_end_;
   bool synchronise_each_;
+  bool deepspeed_;
   std::int32_t pieces_;
   ByteCount gradients_in_flight_ = 0;  // their reduction overlaps the next unit's backward
 };
@@ -56,6 +74,7 @@ InstructionIndex ShardedStep::gather(const char* name, std::int64_t count,
       builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, GroupKind::kData,
                           gathered_bytes(count), scenario_.training.precision, pieces_);
   Instruction& instruction = builder_.at(index);
+  instruction.copies = deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp) : 0;
   instruction.wait_for(limiter);
   instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = gathered_bytes(count);
   return index;
@@ -71,12 +90,13 @@ void ShardedStep::reduce(const char* name, std::int64_t count, InstructionIndex 
   const InstructionIndex index =
       builder_.collective(name, Stream::kReduce, CollectiveKind::kReduceScatter, GroupKind::kData,
                           count * size_of(type), type, pieces_);
+  builder_.at(index).copies = deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp) : 0;
   builder_.at(index).wait_for(after);
 }
 
 void ShardedStep::forward(std::int32_t micro_batch) {
   const std::int32_t head = builder_.blocks(0) - 1;
-  const bool ahead = scenario_.layout.overlap.param_gather;
+  const bool ahead = looks_ahead();
   const InstructionIndex root = gather("gather_root", root_elements(), builder_.last_run());
   InstructionIndex next =
       layers_begin_ < layers_end_
@@ -104,10 +124,15 @@ void ShardedStep::forward(std::int32_t micro_batch) {
 
 void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   const std::int32_t head = builder_.blocks(0) - 1;
-  const bool ahead = scenario_.layout.overlap.param_gather;
+  const bool ahead = looks_ahead();
   const bool reduces = synchronise_each_ || last;
   const auto gather_backward = [&](std::int32_t unit, InstructionIndex limiter) {
-    return regathers() ? gather("gather_unit", elements(unit), limiter) : kNone;
+    if (!regathers()) return kNone;
+    const InstructionIndex first = gather("gather_unit", elements(unit), limiter);
+    if (!gathers_for_recompute()) return first;
+    const InstructionIndex second = gather("gather_unit_again", elements(unit), limiter);
+    builder_.at(second).birth = {};  // in the place of the first
+    return second;
   };
   InstructionIndex next =
       layers_begin_ < layers_end_ ? gather_backward(layers_end_ - 1, builder_.last_run()) : kNone;
