@@ -11,10 +11,6 @@
 namespace stepcast {
 namespace {
 
-// Samples within a factor of two of the asked shape, taken over all dimensions, make it
-// interpolated.
-constexpr double kNear = 1.0;
-
 double octaves(std::int64_t count) {
   return std::log2(static_cast<double>(std::max<std::int64_t>(1, count)));
 }
