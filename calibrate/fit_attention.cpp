@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/fit_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "calibrate/least_squares.h"
@@ -75,8 +76,19 @@ AttentionFit fit_form(const Accelerator& accelerator,
     for (std::size_t i = 0; i < values.size(); ++i) free_parameters()[i].of(out) = values[i];
     return out;
   };
+  // Sums of both passes do not tell them apart: then their ratio is the family's.
+  const bool apart = std::any_of(points.begin(), points.end(), [](const auto& point) {
+    return point.pass != AttentionPass::kBoth;
+  });
+  const auto ratio = [](const AttentionFit& fit) {
+    return fit.forward_efficiency / fit.backward_efficiency;
+  };
+  constexpr double kTied = 10;  // a residual of 1 % in the ratio weighs as one of 10 % in a point
   return with(fit_least_squares(parameters, [&](const std::vector<double>& trial) {
-    return log_ratios(with(trial), accelerator, points);
+    const AttentionFit fit = with(trial);
+    std::vector<double> residuals = log_ratios(fit, accelerator, points);
+    residuals.push_back(apart ? 0 : kTied * std::log(ratio(fit) / ratio(family)));
+    return residuals;
   }));
 }
 

@@ -223,8 +223,9 @@ void Shipping::fit_attention_family(const std::string& device, const std::string
 void Shipping::fit_attentions() {
   // Occupancy was measured on the A100 and B200 only; the H100's kernels take it from the A100's.
   fit_attention_family("a100-sxm4-80g", "fa2", first_attention());
+  fit_attention_family("a100-sxm4-80g", "fa1", attentions_[{"a100-sxm4-80g", "fa2"}].curve.fit);
   const AttentionFit& ampere = attentions_[{"a100-sxm4-80g", "fa2"}].curve.fit;
-  for (const char* kernel : {"fa2", "fa3", "cudnn"}) {
+  for (const char* kernel : {"fa1", "fa2", "fa3", "cudnn"}) {
     fit_attention_family("h100-sxm5-80g", kernel, ampere);
   }
   fit_attention_family("b200-sxm6-180g", "cudnn",
