@@ -82,7 +82,7 @@ const AttentionVariant* Profile::variant(const std::string& kernel) const {
   return found == attention_variants.end() ? nullptr : &*found;
 }
 
-void read_hosts(JsonDocument& document, std::array<HostFit, 4>& hosts) {
+void read_hosts(JsonDocument& document, Profile& profile) {
   ObjectReader reader(document.root());
   check_format(reader, "stepcast_hosts");
   reader.ignore("notes");
@@ -90,16 +90,18 @@ void read_hosts(JsonDocument& document, std::array<HostFit, 4>& hosts) {
   const auto frameworks = reader.required("frameworks");
   if (!document.ok() || !frameworks) return;
   ObjectReader by_framework(*frameworks);
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
+  for (std::size_t i = 0; i < profile.host.size(); ++i) {
     const auto entry = by_framework.value(framework_names()[i]);
     if (!entry) continue;
     ObjectReader host(*entry);
-    HostFit& out = hosts[i];
+    HostFit& out = profile.host[i];
     out.launch_s = host.seconds("launch").value_or(Seconds(out.launch_s)).value();
     out.collective_s = host.seconds("collective").value_or(Seconds(out.collective_s)).value();
     out.graph_launch_s = host.seconds("graph_launch").value_or(Seconds(out.graph_launch_s)).value();
     out.backward_factor = host.number("backward_factor", 0, 100).value_or(out.backward_factor);
     out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
+    const std::vector<std::string> fitted_on = read_texts(host, "fitted_on");
+    profile.fitted_on.insert(profile.fitted_on.end(), fitted_on.begin(), fitted_on.end());
     host.finish();
   }
   by_framework.finish();
@@ -122,7 +124,7 @@ Result<Profile> load_profile(const std::string& name_or_path, const std::string&
   if (!std::filesystem::is_regular_file(hosts, none)) return profile;
   auto host_document = JsonDocument::load(hosts);
   if (!host_document) return failure(host_document.error());
-  read_hosts(**host_document, profile.host);
+  read_hosts(**host_document, profile);
   if (!(*host_document)->ok()) return failure((*host_document)->errors());
   return profile;
 }

@@ -121,7 +121,7 @@ struct Profile {
 Result<Profile> load_profile(const std::string& name_or_path, const std::string& folder);
 
 // Reads the host costs of `document` (docs/formats/profile.md, "Hosts") over those in `hosts`.
-void read_hosts(JsonDocument& document, std::array<HostFit, 4>& hosts);
+void read_hosts(JsonDocument& document, Profile& profile);
 
 // The costs of a device of which nothing was measured: data sheet and the family's usual fractions.
 Profile data_sheet_profile(const Accelerator& accelerator);

@@ -33,8 +33,8 @@ ByteCount framework_bytes(const Scenario& scenario) {
   for (const std::int64_t size : {layout.tp, layout.cp * layout.dp, layout.pp}) {
     span *= size;
     if (size == 1) continue;
-    bytes += span <= scenario.cluster.spec.gpus_per_node ? kLocalCommunicator
-                                                         : kNetworkCommunicator;
+    bytes +=
+        span <= scenario.cluster.spec.gpus_per_node ? kLocalCommunicator : kNetworkCommunicator;
   }
   return bytes;
 }

@@ -29,7 +29,9 @@ StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
   // Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
   const bool gradients_sharded = zero >= 2;
   StateBytes out;
-  out.parameters = parameter * (zero == 3 || (zero == 2 && !half_parameters) ? shard : elements);
+  // FSDP keeps fp32 shards at both of its stages; what ZeRO-2 leaves gathered is a 16-bit buffer.
+  const bool fsdp = training.framework == Framework::kFsdp && zero >= 2;
+  out.parameters = parameter * (zero == 3 || fsdp ? shard : elements);
   out.gradients = gradient * (gradients_sharded ? shard : elements);
   out.optimizer = (master + 8) * (zero >= 1 ? shard : elements);
   return out;

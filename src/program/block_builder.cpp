@@ -35,8 +35,8 @@ Shape::Shape(const Scenario& scenario) {
   vocab = scenario.padded_vocab() / tp;
   overlap_tp = layout.overlap.tp && tp > 1;
   dropout = has_dropout(scenario);
-  type = scenario.training.precision == DataType::kFp8 ? DataType::kBf16
-                                                       : scenario.training.precision;
+  type =
+      scenario.training.precision == DataType::kFp8 ? DataType::kBf16 : scenario.training.precision;
   gradient = scenario.training.grad_precision;
   element = size_of(type);
 }
@@ -92,8 +92,8 @@ void BlockBuilder::collective(const char* name, CollectiveKind kind, GroupKind g
   emit(name, Collective{kind, group, elements * size_of(type), type, overlapped}, reads, writes);
 }
 
-void BlockBuilder::weight_gradient(const char* name, std::int64_t n, std::int64_t k,
-                                   Buffers reads, bool placeholder) {
+void BlockBuilder::weight_gradient(const char* name, std::int64_t n, std::int64_t k, Buffers reads,
+                                   bool placeholder) {
   const std::int64_t elements = n * k;
   Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, shape_.type, shape_.type, false};
   if (mode_ == GradientMode::kFused) {
@@ -112,7 +112,8 @@ void BlockBuilder::weight_gradient(const char* name, std::int64_t n, std::int64_
   const BufferId fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
   emit(name, gemm, reads, {fresh});
   elementwise("accumulate_gradient", ElementwiseKind::kAccumulate, elements, 0,
-              static_cast<double>(shape_.element + 2 * size_of(shape_.gradient)), {fresh}, {}, true);
+              static_cast<double>(shape_.element + 2 * size_of(shape_.gradient)), {fresh}, {},
+              true);
 }
 
 void BlockBuilder::bias_gradient(std::int64_t rows, std::int64_t width, Buffers reads) {

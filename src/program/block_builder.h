@@ -23,15 +23,15 @@ struct Shape {
   std::int64_t heads;     // on this rank
   std::int64_t kv_heads;  // on this rank, replicated below one
   std::int64_t head_dim;
-  std::int64_t ffn;       // on this rank
-  std::int64_t vocab;     // padded, on this rank
+  std::int64_t ffn;    // on this rank
+  std::int64_t vocab;  // padded, on this rank
   std::int64_t tp;
   bool sequence_parallel;
   bool overlap_tp;
   bool dropout;
-  DataType type;          // of activations and GEMM inputs
-  DataType gradient;      // of accumulated gradients
-  std::int64_t element;   // bytes of `type`
+  DataType type;         // of activations and GEMM inputs
+  DataType gradient;     // of accumulated gradients
+  std::int64_t element;  // bytes of `type`
 };
 
 // Where weight gradients go.
@@ -68,8 +68,8 @@ class BlockBuilder {
   void collective(const char* name, CollectiveKind kind, GroupKind group, std::int64_t elements,
                   DataType type, Buffers reads, Buffers writes, bool overlapped = false);
 
-  // Of y[tokens, n] = x[tokens, k] w. Where the GEMM adds into the main gradient itself, autograd is
-  // still handed a tensor of the weight's shape: `placeholder` allocates it for the operation
+  // Of y[tokens, n] = x[tokens, k] w. Where the GEMM adds into the main gradient itself, autograd
+  // is still handed a tensor of the weight's shape: `placeholder` allocates it for the operation
   // (Megatron's own linear layers; Transformer Engine keeps one per shape, see lower.cpp).
   void weight_gradient(const char* name, std::int64_t n, std::int64_t k, Buffers reads,
                        bool placeholder = false);
@@ -77,8 +77,8 @@ class BlockBuilder {
 
   // Tensor-parallel edges. A region between them is cut by tp; outside it is whole (or cut along
   // the sequence with sequence parallelism).
-  BufferId enter_region(const char* name, BufferId x);         // forward: all-gather or nothing
-  BufferId leave_region(const char* name, BufferId partial);   // forward: reduce-scatter/all-reduce
+  BufferId enter_region(const char* name, BufferId x);        // forward: all-gather or nothing
+  BufferId leave_region(const char* name, BufferId partial);  // forward: reduce-scatter/all-reduce
   BufferId enter_backward(const char* name, BufferId gradient);  // of enter: the reduction
   BufferId leave_backward(const char* name, BufferId gradient);  // of leave: all-gather or nothing
 

@@ -18,8 +18,7 @@ CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
   const Shape& shape = builder.shape();
   CoreAttentionBuffers out;
   out.context = builder.activation("context", context_elements(shape));
-  out.softmax =
-      builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
+  out.softmax = builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
   builder.attention("attention", false, {qkv.query, qkv.key, qkv.value},
                     {out.context, out.softmax});
   return out;
@@ -59,8 +58,8 @@ BufferId flash_backward(BlockBuilder& builder, const QkvBuffers& qkv,
   const Shape& shape = builder.shape();
   const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
   // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
-  const BufferId query_accumulator = builder.buffer(
-      "query_accumulator", context_elements(shape), DataType::kFp32, MemoryCategory::kWorkspace);
+  const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
+                                                    DataType::kFp32, MemoryCategory::kWorkspace);
   builder.attention("attention_backward", true,
                     {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
                     {gradient, query_accumulator});

@@ -13,10 +13,10 @@ struct QkvBuffers {
 };
 
 struct CoreAttentionBuffers {
-  BufferId softmax;   // unfused: probabilities; flash: log-sum-exp
-  BufferId mask;      // of dropout, one byte an element
-  BufferId dropped;   // probabilities after dropout
-  BufferId context;   // tokens x heads*head_dim
+  BufferId softmax;  // unfused: probabilities; flash: log-sum-exp
+  BufferId mask;     // of dropout, one byte an element
+  BufferId dropped;  // probabilities after dropout
+  BufferId context;  // tokens x heads*head_dim
 };
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,

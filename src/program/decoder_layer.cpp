@@ -13,10 +13,11 @@ struct AttentionBuffers {
   BufferId input, normed, packed;  // packed: the projection's output, which the value is a part of
   QkvBuffers qkv;
   CoreAttentionBuffers core;
+  BufferId branch;  // before a norm of its own (Gemma 2 and 3)
   BufferId mask, output;
 };
 struct MlpBuffers {
-  BufferId input, normed, up, activated, mask, output;
+  BufferId input, normed, up, activated, branch, mask, output;
 };
 
 class LayerLowering {
@@ -35,6 +36,7 @@ class LayerLowering {
   std::int64_t key_width() const { return shape_.kv_heads * shape_.head_dim; }
   std::int64_t packed_width() const { return query_width() + 2 * key_width(); }
   std::int64_t up_width() const { return (model_.mlp == Mlp::kSwiglu ? 2 : 1) * shape_.ffn; }
+  bool norms_branches() const { return model_.norms_per_layer == 4; }
   bool rotary() const { return model_.position == Position::kRope; }
   double element() const { return static_cast<double>(shape_.element); }
 
@@ -68,6 +70,7 @@ BlockParameters LayerLowering::parameters() const {
   if (model_.mlp_bias) out.replicated += h;
   if (model_.query_key_norm) out.replicated += 2 * shape_.head_dim;
   if (model_.wide_query_key_norm) out.sharded += query_width() + key_width();
+  out.sharded += model_.attention_sinks > 0 ? shape_.heads : 0;
   return out;
 }
 
@@ -133,15 +136,22 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   const BufferId partial = builder_.activation("attention_output", shape_.tokens * h);
   builder_.gemm("attention_out", GemmRole::kForward, shape_.tokens, h, query_width(),
                 {out.core.context}, {partial});
-  const BufferId reduced = builder_.leave_region("attention_reduced", partial);
-  out.output = add_residual("attention_residual", reduced, input, model_.attention_output_bias,
-                            out.mask);
+  out.branch = builder_.leave_region("attention_reduced", partial);
+  const BufferId branch = norms_branches()
+                              ? builder_.norm("attention_post_norm", out.branch, shape_.rows, h)
+                              : out.branch;
+  out.output =
+      add_residual("attention_residual", branch, input, model_.attention_output_bias, out.mask);
   return out;
 }
 
 BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, BufferId gradient) {
   const std::int64_t h = shape_.hidden;
-  const BufferId branch = residual_backward(gradient, saved.mask, model_.attention_output_bias);
+  BufferId branch = residual_backward(gradient, saved.mask, model_.attention_output_bias);
+  if (norms_branches()) {
+    branch = builder_.norm_backward("attention_post_norm", saved.branch, branch, BufferId{},
+                                    shape_.rows, h);
+  }
   const BufferId whole = builder_.leave_backward("attention_output_gradient", branch);
   const BufferId context_gradient =
       builder_.activation("context_gradient", shape_.tokens * query_width());
@@ -180,14 +190,20 @@ MlpBuffers LayerLowering::mlp(BufferId input) {
   const BufferId partial = builder_.activation("mlp_output", shape_.tokens * h);
   builder_.gemm("mlp_down", GemmRole::kForward, shape_.tokens, h, shape_.ffn, {out.activated},
                 {partial});
-  const BufferId reduced = builder_.leave_region("mlp_reduced", partial);
-  out.output = add_residual("mlp_residual", reduced, input, model_.mlp_bias, out.mask);
+  out.branch = builder_.leave_region("mlp_reduced", partial);
+  const BufferId branch =
+      norms_branches() ? builder_.norm("mlp_post_norm", out.branch, shape_.rows, h) : out.branch;
+  out.output = add_residual("mlp_residual", branch, input, model_.mlp_bias, out.mask);
   return out;
 }
 
 BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient) {
   const std::int64_t h = shape_.hidden;
-  const BufferId branch = residual_backward(gradient, saved.mask, model_.mlp_bias);
+  BufferId branch = residual_backward(gradient, saved.mask, model_.mlp_bias);
+  if (norms_branches()) {
+    branch =
+        builder_.norm_backward("mlp_post_norm", saved.branch, branch, BufferId{}, shape_.rows, h);
+  }
   const BufferId whole = builder_.leave_backward("mlp_output_gradient", branch);
   const BufferId activated = builder_.activation("activated_gradient", shape_.tokens * shape_.ffn);
   builder_.gemm("mlp_down_dgrad", GemmRole::kInputGradient, shape_.tokens, shape_.ffn, h, {whole},

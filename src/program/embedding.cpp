@@ -82,7 +82,9 @@ Block lower_embedding(const Scenario& scenario) {
   if (model.position == Position::kLearned) {
     block.parameters.replicated += (model.max_positions + model.position_offset) * shape.hidden;
   }
-  if (model.embedding_norm) block.parameters.replicated += 2 * shape.hidden;
+  if (model.embedding_norm) {
+    block.parameters.replicated += shape.hidden * (model.norm_bias ? 2 : 1);
+  }
 
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.buffer("tokens", shape.tokens, DataType::kInt64);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token and position embedding, vocabulary-parallel as in Megatron (Shoeybi et al. 2019, section 3).
+// Token and position embedding, vocabulary-parallel as in Megatron (Shoeybi et al. 2019, section
+// 3).
 #pragma once
 
 #include "layout/scenario.h"

@@ -13,7 +13,7 @@ struct HeadBuffers {
 
 // Megatron and Megatron-DeepSpeed run the loss as separate fp32 kernels: cast, maximum, subtract,
 // exponential, sum, divide (core/tensor_parallel/cross_entropy.py). PyTorch's cross_entropy is a
-// cast, a log-softmax and a gather.
+// cast, a log-softmax and a gather; backward a zeroed gradient and the log-softmax's own.
 struct LossTraffic {
   double forward, backward;  // bytes per logit
   std::int64_t forward_launches, backward_launches;
@@ -22,7 +22,7 @@ LossTraffic loss_traffic(const Scenario& scenario) {
   const bool megatron = scenario.training.framework == Framework::kMegatron ||
                         scenario.training.framework == Framework::kDeepSpeed;
   if (megatron) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
-  return {4 + 4, 8, 2, 2};
+  return {4 + 4, 4 + 12, 2, 2};
 }
 
 HeadBuffers forward(const Scenario& scenario, BlockBuilder& builder) {
@@ -41,9 +41,9 @@ HeadBuffers forward(const Scenario& scenario, BlockBuilder& builder) {
   out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
   builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4, {logits},
                       {out.probabilities});
-  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements,
-                      shape.vocab, loss.forward, {logits, out.probabilities},
-                      {out.probabilities}, false, loss.forward_launches);
+  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements, shape.vocab,
+                      loss.forward, {logits, out.probabilities}, {out.probabilities}, false,
+                      loss.forward_launches);
   if (shape.tp > 1) {
     // Maximum, target logit and sum of exponentials of every token.
     for (const char* name : {"loss_maximum", "loss_target", "loss_sum"}) {
@@ -61,9 +61,9 @@ void backward(const Scenario& scenario, BlockBuilder& builder, const HeadBuffers
   const double e = static_cast<double>(shape.element);
   const LossTraffic loss = loss_traffic(scenario);
   builder.into(block.backward, Phase::kBackward);
-  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements,
-                      shape.vocab, loss.backward, {saved.probabilities}, {saved.probabilities},
-                      true, loss.backward_launches);
+  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements, shape.vocab,
+                      loss.backward, {saved.probabilities}, {saved.probabilities}, true,
+                      loss.backward_launches);
   const BufferId gradient = builder.activation("logits_gradient", logits_elements);
   builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4,
                       {saved.probabilities}, {gradient}, true);

@@ -103,17 +103,27 @@ void Lowering::finish_role(Role& role) {
 
 Program Lowering::run() {
   lay_out_chunks();
-  const std::vector<StageOrder> orders =
-      make_schedule(scenario_.layout, scenario_.micro_batches());
+  const std::vector<StageOrder> orders = make_schedule(scenario_.layout, scenario_.micro_batches());
   for (Role& role : program_.roles) {
     finish_role(role);
-    const StepBlocks blocks{add(lower_zero_gradients(scenario_, role.parameters)),
-                            add(lower_gradient_norm(scenario_, role.parameters)),
-                            add(lower_update(scenario_, role.parameters))};
+    StepBlocks blocks{add(lower_zero_gradients(scenario_, role.parameters)),
+                      add(lower_gradient_norm(scenario_, role.parameters)),
+                      add(lower_update(scenario_, role.parameters)),
+                      {},
+                      {}};
+    const bool sharded = gradient_mode(scenario_) == GradientMode::kUnit;
+    if (sharded &&
+        size_of(scenario_.training.reduce_precision) > size_of(scenario_.training.precision)) {
+      std::int64_t unit = 0;
+      if (!layers_.empty()) unit = program_.block(layers_.begin()->second).parameters.total();
+      const std::int64_t units = unit * scenario_.model.layers;
+      blocks.cast_unit = add(lower_gradient_cast(scenario_, unit));
+      blocks.cast_root = add(lower_gradient_cast(scenario_, role.parameters - units));
+    }
     RoleBuilder builder(scenario_, program_, role);
     const StageOrder& order = orders[static_cast<std::size_t>(role.stage)];
     role.instructions.reserve(order.size() * 4 + 16);
-    if (gradient_mode(scenario_) == GradientMode::kUnit) {
+    if (sharded) {
       arrange_sharded_step(builder, order, blocks);
     } else {
       arrange_replicated_step(builder, order, blocks);

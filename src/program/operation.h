@@ -15,7 +15,14 @@
 
 namespace stepcast {
 
-enum class MemoryCategory { kParameters, kGradients, kOptimizer, kActivations, kBuffers, kWorkspace };
+enum class MemoryCategory {
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kBuffers,
+  kWorkspace
+};
 inline constexpr int kMemoryCategories = 6;
 const char* name_of(MemoryCategory category);
 
@@ -57,14 +64,25 @@ struct Attention {
 
 // A memory-bound kernel. `bytes` is its traffic to device memory, all reads and writes.
 enum class ElementwiseKind {
-  kEmbedding, kNorm, kActivation, kDropoutAdd, kSoftmax, kRotary, kTranspose, kCrossEntropy,
-  kReduction, kCast, kAccumulate, kFill, kOptimizer
+  kEmbedding,
+  kNorm,
+  kActivation,
+  kDropoutAdd,
+  kSoftmax,
+  kRotary,
+  kTranspose,
+  kCrossEntropy,
+  kReduction,
+  kCast,
+  kAccumulate,
+  kFill,
+  kOptimizer
 };
 struct Elementwise {
   ElementwiseKind kind;
   bool backward;
   std::int64_t elements;
-  std::int64_t width;    // of a row, for kernels that reduce along rows; 0: flat
+  std::int64_t width;  // of a row, for kernels that reduce along rows; 0: flat
   double bytes;
   std::int64_t launches = 1;  // kernels that it takes where chains are not fused
 };

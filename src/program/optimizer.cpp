@@ -13,8 +13,7 @@ std::int64_t gradient_elements(const Scenario& scenario, std::int64_t elements) 
 }
 
 Block one_list(const char* name, const Scenario& scenario,
-               void (*write)(BlockBuilder&, const Scenario&, std::int64_t),
-               std::int64_t elements) {
+               void (*write)(BlockBuilder&, const Scenario&, std::int64_t), std::int64_t elements) {
   const Shape shape(scenario);
   Block block;
   block.name = name;
@@ -29,8 +28,8 @@ double gradient_size(const Scenario& scenario) {
 }
 
 void write_zero(BlockBuilder& builder, const Scenario& scenario, std::int64_t elements) {
-  const std::int64_t held = scenario.layout.zero >= 2 ? optimizer_elements(scenario, elements)
-                                                      : elements;
+  const std::int64_t held =
+      scenario.layout.zero >= 2 ? optimizer_elements(scenario, elements) : elements;
   builder.elementwise("zero_gradients", ElementwiseKind::kFill, held, 0, gradient_size(scenario),
                       {}, {});
 }
@@ -55,14 +54,26 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, std::int64_t 
     builder.elementwise("clip_gradients", ElementwiseKind::kOptimizer, local, 0,
                         2 * gradient_size(scenario), {}, {});
   }
-  builder.elementwise("adamw", ElementwiseKind::kOptimizer, local, 0,
-                      gradient_size(scenario) + 24, {}, {}, false, 4);
+  builder.elementwise("adamw", ElementwiseKind::kOptimizer, local, 0, gradient_size(scenario) + 24,
+                      {}, {}, false, 4);
   if (scenario.rules.keeps_master_weights && scenario.training.precision != DataType::kFp32) {
     builder.elementwise("copy_parameters", ElementwiseKind::kCast, local, 0, 6, {}, {}, false, 2);
   }
 }
 
 }  // namespace
+
+Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
+  const Shape shape(scenario);
+  Block block;
+  block.name = "cast_gradients";
+  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  builder.into(block.forward, Phase::kBackward);
+  const auto bytes =
+      static_cast<double>(shape.element + size_of(scenario.training.reduce_precision));
+  builder.elementwise("cast_gradients", ElementwiseKind::kCast, elements, 0, bytes, {}, {}, true);
+  return block;
+}
 
 Block lower_zero_gradients(const Scenario& scenario, std::int64_t elements) {
   return one_list("zero_gradients", scenario, write_zero, elements);

@@ -12,4 +12,7 @@ Block lower_zero_gradients(const Scenario& scenario, std::int64_t elements);
 Block lower_gradient_norm(const Scenario& scenario, std::int64_t elements);
 Block lower_update(const Scenario& scenario, std::int64_t elements);
 
+// Gradients of `elements` parameters cast to the precision that reduces them.
+Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements);
+
 }  // namespace stepcast

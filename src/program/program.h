@@ -49,7 +49,7 @@ struct Block {
   std::vector<Operation> backward;  // recomputed operations first
   BufferId input, output;           // activations handed from block to block
   BufferId input_gradient, output_gradient;
-  MemoryTrace forward_memory;       // births and deaths by liveness (program/liveness.h)
+  MemoryTrace forward_memory;  // births and deaths by liveness (program/liveness.h)
   MemoryTrace backward_memory;
 };
 
@@ -59,7 +59,14 @@ struct Chunk {
 };
 
 enum class Stream {
-  kCompute, kGather, kReduce, kSendForward, kReceiveForward, kSendBackward, kReceiveBackward, kHost
+  kCompute,
+  kGather,
+  kReduce,
+  kSendForward,
+  kReceiveForward,
+  kSendBackward,
+  kReceiveBackward,
+  kHost
 };
 inline constexpr int kStreams = 8;
 const char* name_of(Stream stream);
@@ -104,8 +111,8 @@ struct Role {
   std::int32_t stage;
   std::vector<Chunk> chunks;
   std::vector<Instruction> instructions;
-  MemoryParts persistent{};          // parameters, gradients, optimizer states, fixed buffers
-  std::int64_t parameters = 0;       // elements on one rank before ZeRO
+  MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
+  std::int64_t parameters = 0;  // elements on one rank before ZeRO
 };
 
 struct Program {

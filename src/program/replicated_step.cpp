@@ -74,19 +74,21 @@ void ReplicatedStep::gathering_forward(const Slot& slot) {
 
 std::int64_t ReplicatedStep::bucket_elements() const {
   // Megatron has one bucket on every stage but the first (distributed_data_parallel.py).
-  const bool one = scenario_.training.framework == Framework::kMegatron && builder_.role().stage > 0;
+  const bool one =
+      scenario_.training.framework == Framework::kMegatron && builder_.role().stage > 0;
   const std::int64_t rule = scenario_.rules.bucket_elements;
   return one || rule <= 0 ? ObjectReader::kMaxCount : rule;
 }
 
 InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
-  const std::int64_t chunk = builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
+  const std::int64_t chunk =
+      builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
   const bool forward = slot.pass == Pass::kForward;
   const std::int64_t from = forward ? chunk - 1 : chunk + 1;
   if (from < 0 || from >= model_chunks_) return kNone;
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, from));
-  const std::int64_t tag = forward ? forward_tag(chunk, slot.micro_batch)
-                                   : backward_tag(from, slot.micro_batch);
+  const std::int64_t tag =
+      forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
   const InstructionIndex received =
       builder_.receive(forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag);
   // Without overlap the receive is issued behind the work before it.
@@ -103,7 +105,8 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
 }
 
 InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex run) {
-  const std::int64_t chunk = builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
+  const std::int64_t chunk =
+      builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
   const bool forward = slot.pass == Pass::kForward;
   const std::int64_t to = forward ? chunk + 1 : chunk - 1;
   if (to < 0 || to >= model_chunks_) return kNone;
@@ -147,9 +150,8 @@ void ReplicatedStep::reduce(std::int64_t elements, Stream stream, InstructionInd
   const DataType type = scenario_.training.reduce_precision;
   const CollectiveKind kind =
       layout_.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  const InstructionIndex reduced =
-      builder_.collective("reduce_gradients", stream, kind, GroupKind::kData,
-                          elements * size_of(type), type);
+  const InstructionIndex reduced = builder_.collective(
+      "reduce_gradients", stream, kind, GroupKind::kData, elements * size_of(type), type);
   builder_.at(reduced).wait_for(after);
 }
 
@@ -193,8 +195,8 @@ void ReplicatedStep::run_passes() {
 
 void ReplicatedStep::reduce_rest() {
   const std::int64_t limit = std::max<std::int64_t>(1, scenario_.rules.bucket_elements);
-  const bool bucketed = scenario_.training.framework == Framework::kDeepSpeed &&
-                        scenario_.rules.bucket_elements > 0;
+  const bool bucketed =
+      scenario_.training.framework == Framework::kDeepSpeed && scenario_.rules.bucket_elements > 0;
   const Stream stream = overlaps_reduction() ? Stream::kReduce : Stream::kCompute;
   while (unreduced_ > 0) {
     const std::int64_t now = bucketed ? std::min(unreduced_, limit) : unreduced_;

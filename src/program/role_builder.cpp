@@ -19,14 +19,22 @@ void Instruction::wait_for(std::int32_t instruction) {
 
 const char* name_of(Stream stream) {
   switch (stream) {
-    case Stream::kCompute: return "compute";
-    case Stream::kGather: return "gather";
-    case Stream::kReduce: return "reduce";
-    case Stream::kSendForward: return "send forward";
-    case Stream::kReceiveForward: return "receive forward";
-    case Stream::kSendBackward: return "send backward";
-    case Stream::kReceiveBackward: return "receive backward";
-    case Stream::kHost: return "host";
+    case Stream::kCompute:
+      return "compute";
+    case Stream::kGather:
+      return "gather";
+    case Stream::kReduce:
+      return "reduce";
+    case Stream::kSendForward:
+      return "send forward";
+    case Stream::kReceiveForward:
+      return "receive forward";
+    case Stream::kSendBackward:
+      return "send backward";
+    case Stream::kReceiveBackward:
+      return "receive backward";
+    case Stream::kHost:
+      return "host";
   }
   return "";
 }
@@ -121,8 +129,7 @@ std::int32_t RoleBuilder::blocks(std::int32_t chunk) const {
   return static_cast<std::int32_t>(role_.chunks[static_cast<std::size_t>(chunk)].blocks.size());
 }
 
-std::int64_t RoleBuilder::elements(std::int32_t chunk, std::int32_t begin,
-                                   std::int32_t end) const {
+std::int64_t RoleBuilder::elements(std::int32_t chunk, std::int32_t begin, std::int32_t end) const {
   std::int64_t sum = 0;
   for (std::int32_t i = begin; i < end; ++i) sum += block(chunk, i).parameters.total();
   return sum;

@@ -25,9 +25,8 @@ class RoleBuilder {
   // A block outside the chunks: the optimizer, zeroing of gradients.
   InstructionIndex run_block(BlockId block, Phase phase);
 
-  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind,
-                              GroupKind group, ByteCount bytes, DataType type,
-                              std::int32_t pieces = 1);
+  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind, GroupKind group,
+                              ByteCount bytes, DataType type, std::int32_t pieces = 1);
   InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag);
   InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag);
   // The host waits for `first` and `second` before it issues anything more.

@@ -18,8 +18,9 @@ namespace {
 
 class ShardedStep {
  public:
-  ShardedStep(RoleBuilder& builder, bool synchronise_each)
+  ShardedStep(RoleBuilder& builder, const StepBlocks& blocks, bool synchronise_each)
       : builder_(builder),
+        blocks_(blocks),
         scenario_(builder.scenario()),
         layers_begin_(1),
         layers_end_(builder.blocks(0) - 1),
@@ -46,20 +47,17 @@ class ShardedStep {
     return deepspeed_ && scenario_.layout.recompute.mode == RecomputeMode::kFull &&
            elements(layers_begin_) > kMaxLiveElements;
   }
-  std::int64_t elements(std::int32_t unit) const {
-    return builder_.elements(0, unit, unit + 1);
-  }
-  std::int64_t root_elements() const {
-    return elements(0) + elements(builder_.blocks(0) - 1);
-  }
+  std::int64_t elements(std::int32_t unit) const { return builder_.elements(0, unit, unit + 1); }
+  std::int64_t root_elements() const { return elements(0) + elements(builder_.blocks(0) - 1); }
   ByteCount gathered_bytes(std::int64_t count) const {
     return count * size_of(scenario_.training.precision);
   }
   InstructionIndex gather(const char* name, std::int64_t count, InstructionIndex limiter);
-  void reduce(const char* name, std::int64_t count, InstructionIndex after);
+  void reduce(const char* name, std::int64_t count, InstructionIndex after, BlockId cast);
   void release(InstructionIndex run, std::int64_t count);
 
   RoleBuilder& builder_;
+  const StepBlocks& blocks_;
   const Scenario& scenario_;
   std::int32_t layers_begin_, layers_end_;
   bool synchronise_each_;
@@ -85,8 +83,10 @@ void ShardedStep::release(InstructionIndex run, std::int64_t count) {
       gathered_bytes(count);
 }
 
-void ShardedStep::reduce(const char* name, std::int64_t count, InstructionIndex after) {
+void ShardedStep::reduce(const char* name, std::int64_t count, InstructionIndex after,
+                         BlockId cast) {
   const DataType type = scenario_.training.reduce_precision;
+  if (cast.valid()) after = builder_.run_block(cast, Phase::kBackward);
   const InstructionIndex index =
       builder_.collective(name, Stream::kReduce, CollectiveKind::kReduceScatter, GroupKind::kData,
                           count * size_of(type), type, pieces_);
@@ -98,10 +98,9 @@ void ShardedStep::forward(std::int32_t micro_batch) {
   const std::int32_t head = builder_.blocks(0) - 1;
   const bool ahead = looks_ahead();
   const InstructionIndex root = gather("gather_root", root_elements(), builder_.last_run());
-  InstructionIndex next =
-      layers_begin_ < layers_end_
-          ? gather("gather_unit", elements(layers_begin_), builder_.last_run())
-          : kNone;
+  InstructionIndex next = layers_begin_ < layers_end_
+                              ? gather("gather_unit", elements(layers_begin_), builder_.last_run())
+                              : kNone;
   const InstructionIndex embedding = builder_.run(Pass::kForward, 0, micro_batch, 0, 1);
   builder_.at(embedding).wait_for(root);
   InstructionIndex before = kNone, running = embedding;
@@ -150,7 +149,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
     release(running, elements(unit));
     instruction.death[static_cast<std::size_t>(MemoryCategory::kBuffers)] += gradients_in_flight_;
     gradients_in_flight_ = reduces ? gathered_bytes(elements(unit)) : 0;
-    if (reduces) reduce("reduce_unit", elements(unit), running);
+    if (reduces) reduce("reduce_unit", elements(unit), running, blocks_.cast_unit);
     if (!ahead && unit > layers_begin_) next = gather_backward(unit - 1, running);
   }
   const InstructionIndex embedding = builder_.run(Pass::kBackward, 0, micro_batch, 0, 1);
@@ -160,15 +159,14 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   release(embedding, 2 * root_elements());  // the parameters and, at the step's end, gradients
   instruction.death[static_cast<std::size_t>(MemoryCategory::kBuffers)] += gradients_in_flight_;
   gradients_in_flight_ = 0;
-  if (reduces) reduce("reduce_root", root_elements(), embedding);
+  if (reduces) reduce("reduce_root", root_elements(), embedding, blocks_.cast_root);
 }
 
 }  // namespace
 
-void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order,
-                          const StepBlocks& blocks) {
+void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order, const StepBlocks& blocks) {
   const Scenario& scenario = builder.scenario();
-  ShardedStep step(builder, !scenario.training.no_sync);
+  ShardedStep step(builder, blocks, !scenario.training.no_sync);
   builder.run_block(blocks.zero_gradients, Phase::kOptimizer);
   const auto last = static_cast<std::int32_t>(scenario.micro_batches() - 1);
   for (const Slot& slot : order) {

@@ -12,6 +12,8 @@ struct StepBlocks {
   BlockId zero_gradients;
   BlockId gradient_norm;  // with clipping
   BlockId update;         // the optimizer proper
+  BlockId cast_unit;      // FSDP: a unit's gradients into the wider type that reduces them; invalid
+  BlockId cast_root;      // where they are reduced as they are
 };
 
 // Replicated parameters, pipeline by schedule, gradients reduced at the end or in buckets during
@@ -20,8 +22,7 @@ void arrange_replicated_step(RoleBuilder& builder, const StageOrder& order,
                              const StepBlocks& blocks);
 
 // Sharded parameters, gathered unit by unit: FSDP and ZeRO-3.
-void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order,
-                          const StepBlocks& blocks);
+void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order, const StepBlocks& blocks);
 
 // Gradients of the tied table and of tensor-parallel replicas, norm, clip, update.
 void arrange_update(RoleBuilder& builder, const StepBlocks& blocks);

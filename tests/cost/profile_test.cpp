@@ -127,13 +127,16 @@ TEST(Profile, AnUnknownNameGetsTheNearestProfile) {
 
 TEST(Profile, HostsComeFromTheFileBesideTheProfiles) {
   auto document = JsonDocument::parse(
-      R"({"stepcast_hosts": 1, "frameworks": {"deepspeed": {"launch": "9 us", "step": "2 ms"}}})",
+      R"({"stepcast_hosts": 1, "frameworks": {"deepspeed": {"launch": "9 us", "step": "2 ms",
+          "fitted_on": ["a-case"]}}})",
       "hosts.json");
   ASSERT_TRUE(document);
-  std::array<HostFit, 4> hosts;
+  Profile profile;
+  const std::array<HostFit, 4>& hosts = profile.host;
   const double untouched = hosts[0].launch_s;
-  read_hosts(**document, hosts);
+  read_hosts(**document, profile);
   EXPECT_TRUE((*document)->ok());
+  EXPECT_EQ(profile.fitted_on, std::vector<std::string>{"a-case"});
   EXPECT_DOUBLE_EQ(hosts[static_cast<std::size_t>(Framework::kDeepSpeed)].launch_s, 9e-6);
   EXPECT_DOUBLE_EQ(hosts[static_cast<std::size_t>(Framework::kDeepSpeed)].step_s, 2e-3);
   EXPECT_DOUBLE_EQ(hosts[0].launch_s, untouched);

@@ -56,6 +56,15 @@ TEST(States, WithFp32GradientsTakeTwoBytesMore) {
   EXPECT_EQ(state_bytes(gpt(c), 1000).total(), 18 * 1000);
 }
 
+TEST(States, OfZero2InFp32KeepWholeParameters) {
+  GptCase c;
+  c.framework = "deepspeed";
+  c.precision = "fp32";
+  c.zero = 2;
+  c.dp = 4;
+  EXPECT_EQ(state_bytes(gpt(c), 1000).parameters, 4 * 1000);
+}
+
 TEST(States, OfFsdpAreShardedFp32) {
   GptCase c;
   c.framework = "fsdp";
