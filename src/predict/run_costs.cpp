@@ -2,11 +2,16 @@
 #include "predict/run_costs.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
+#include "core/assert.h"
 #include "predict/traffic.h"
 
 namespace stepcast {
 namespace {
+
+bool is_forward(const Instruction& run) { return run.chunk < 0 || run.pass == Pass::kForward; }
 
 // Blocks of an instruction in the order in which they run.
 std::vector<BlockId> blocks_of(const Role& role, const Instruction& instruction) {
@@ -18,75 +23,112 @@ std::vector<BlockId> blocks_of(const Role& role, const Instruction& instruction)
   return out;
 }
 
+// What tells two runs of one role apart, up to the micro-batch.
+using RunKey = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
+RunKey key_of(const Instruction& run) {
+  return {is_forward(run), run.chunk, run.block_begin, run.block_end};
+}
+
+// Prices of all blocks, forward and backward.
+struct BlockPrices {
+  std::vector<RunCost> forward, backward;
+
+  RunCost run(const Role& role, const Instruction& instruction) const {
+    RunCost sum;
+    for (const BlockId id : blocks_of(role, instruction)) {
+      sum.append((is_forward(instruction) ? forward : backward)[id.index()]);
+    }
+    return sum;
+  }
+};
+
 }  // namespace
 
 RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
                    const Symmetry& symmetry, const KernelCosts& kernels,
                    const CollectiveCosts& collectives)
-    : scenario_(scenario),
-      program_(program),
-      grid_(grid),
-      symmetry_(symmetry),
-      costs_(scenario, kernels, collectives),
-      launch_collective_(costs_.launch_collective()) {
+    : program_(program), block_costs_(std::in_place, scenario, kernels, collectives) {
+  launch_collective_ = block_costs_->launch_collective();
   std::map<std::pair<std::vector<std::int64_t>, double>, std::int32_t> known;
-  for (std::size_t c = 0; c < symmetry.ranks.size(); ++c) {
-    const RankId rank = symmetry.ranks[c].front();
-    Placement placement{devices_of(grid.members(GroupKind::kTensor, rank)),
-                        tensor_group_slowdown(scenario, grid, collectives, rank)};
+  std::vector<BlockPrices> prices;  // by placement
+  for (const std::vector<RankId>& ranks : symmetry.ranks) {
+    Placement group{devices_of(grid.members(GroupKind::kTensor, ranks.front())),
+                    tensor_group_slowdown(scenario, grid, collectives, ranks.front())};
     // Two groups with the same pattern of nodes cost the same.
     std::vector<std::int64_t> pattern;
-    const std::int64_t base = scenario.cluster.node_of(placement.devices.front());
-    for (const DeviceId device : placement.devices) {
+    const std::int64_t base = scenario.cluster.node_of(group.devices.front());
+    for (const DeviceId device : group.devices) {
       pattern.push_back(scenario.cluster.node_of(device) - base);
     }
-    const auto [found, fresh] = known.try_emplace({pattern, placement.slowdown},
+    const auto [found, fresh] = known.try_emplace({std::move(pattern), group.slowdown},
                                                   static_cast<std::int32_t>(placements_.size()));
-    placement_of_.push_back(found->second);
-    if (!fresh) continue;
-    costs_.use_tensor_group(placement.devices, placement.slowdown);
-    placements_.push_back(std::move(placement));
-    forward_.emplace_back();
-    backward_.emplace_back();
-    for (const Block& block : program.blocks) {
-      forward_.back().push_back(costs_.price(block.forward));
-      backward_.back().push_back(costs_.price(block.backward));
+    if (fresh) {
+      block_costs_->use_tensor_group(group.devices, group.slowdown);
+      placements_.push_back(std::move(group));
+      BlockPrices& priced = prices.emplace_back();
+      for (const Block& block : program.blocks) {
+        priced.forward.push_back(block_costs_->price(block.forward));
+        priced.backward.push_back(block_costs_->price(block.backward));
+      }
     }
+    const BlockPrices& own = prices[static_cast<std::size_t>(found->second)];
+    add_class(program, grid, ranks.front(), found->second,
+              [&own](const Role& role, const Instruction& run) { return own.run(role, run); });
   }
-  runs_.resize(placements_.size());
 }
 
-const Role& RunCosts::role(std::int32_t rank_class) const {
-  const RankId rank = symmetry_.ranks[static_cast<std::size_t>(rank_class)].front();
-  return program_.roles[static_cast<std::size_t>(grid_.point(rank).pp)];
+RunCosts::RunCosts(const Program& program, const RankGrid& grid, const Symmetry& symmetry,
+                   const PriceRun& price_run)
+    : program_(program) {
+  for (const std::vector<RankId>& ranks : symmetry.ranks) {
+    add_class(program, grid, ranks.front(), 0, price_run);
+  }
+}
+
+void RunCosts::add_class(const Program& program, const RankGrid& grid, RankId representative,
+                         std::int32_t placement, const PriceRun& price_run) {
+  const Role& role = program.roles[static_cast<std::size_t>(grid.point(representative).pp)];
+  const auto known = std::find_if(tables_.begin(), tables_.end(), [&](const Table& table) {
+    return table.role == &role && table.placement == placement;
+  });
+  classes_.push_back({&role, static_cast<std::int32_t>(known - tables_.begin())});
+  if (known != tables_.end()) return;
+
+  Table& table = tables_.emplace_back(Table{&role, placement, {}, {}});
+  table.cost_of.assign(role.instructions.size(), -1);
+  std::map<RunKey, std::int32_t> costs;
+  for (std::size_t i = 0; i < role.instructions.size(); ++i) {
+    const Instruction& what = role.instructions[i];
+    if (what.kind != InstructionKind::kRun) continue;
+    const auto [found, fresh] =
+        costs.try_emplace(key_of(what), static_cast<std::int32_t>(table.costs.size()));
+    if (fresh) table.costs.push_back(price_run(role, what));
+    table.cost_of[i] = found->second;
+  }
 }
 
 const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& instruction) const {
-  const auto placement = static_cast<std::size_t>(placement_of_[static_cast<std::size_t>(rank_class)]);
-  const Role& where = role(rank_class);
-  const bool forward = instruction.chunk < 0 || instruction.pass == Pass::kForward;
-  const Key key{where.stage, forward, instruction.chunk, instruction.block_begin,
-                instruction.block_end};
-  const auto [found, fresh] = runs_[placement].try_emplace(key);
-  if (fresh) {
-    for (const BlockId id : blocks_of(where, instruction)) {
-      found->second.append((forward ? forward_ : backward_)[placement][id.index()]);
-    }
-  }
-  return found->second;
+  const RankClassEntry& entry = classes_[static_cast<std::size_t>(rank_class)];
+  const Table& table = tables_[static_cast<std::size_t>(entry.table)];
+  const auto index = static_cast<std::size_t>(&instruction - table.role->instructions.data());
+  STEPCAST_ASSERT(index < table.cost_of.size() && table.cost_of[index] >= 0,
+                  "a run of the role of this rank class");
+  return table.costs[static_cast<std::size_t>(table.cost_of[index])];
 }
 
 std::vector<PricedOperation> RunCosts::operations(std::int32_t rank_class,
                                                   const Instruction& instruction) const {
-  const Placement& placement =
-      placements_[static_cast<std::size_t>(placement_of_[static_cast<std::size_t>(rank_class)])];
-  costs_.use_tensor_group(placement.devices, placement.slowdown);
-  const bool forward = instruction.chunk < 0 || instruction.pass == Pass::kForward;
   std::vector<PricedOperation> out;
-  for (const BlockId id : blocks_of(role(rank_class), instruction)) {
+  if (!block_costs_) return out;
+  const RankClassEntry& entry = classes_[static_cast<std::size_t>(rank_class)];
+  const Table& table = tables_[static_cast<std::size_t>(entry.table)];
+  const Placement& placement = placements_[static_cast<std::size_t>(table.placement)];
+  block_costs_->use_tensor_group(placement.devices, placement.slowdown);
+  for (const BlockId id : blocks_of(*entry.role, instruction)) {
     const Block& block = program_.block(id);
-    for (PricedOperation& priced : costs_.price_each(forward ? block.forward : block.backward)) {
-      out.push_back(std::move(priced));
+    const auto& operations = is_forward(instruction) ? block.forward : block.backward;
+    for (const PricedOperation& priced : block_costs_->price_each(operations)) {
+      out.push_back(priced);
     }
   }
   return out;

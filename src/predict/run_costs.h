@@ -2,8 +2,9 @@
 // Prices of every run instruction of every rank class.
 #pragma once
 
-#include <map>
-#include <tuple>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "predict/block_cost.h"
@@ -16,33 +17,47 @@ class RunCosts {
   RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
            const Symmetry& symmetry, const KernelCosts& kernels,
            const CollectiveCosts& collectives);
+  // Given prices: of a run of a role; collectives cost the host nothing.
+  using PriceRun = std::function<RunCost(const Role&, const Instruction&)>;
+  RunCosts(const Program& program, const RankGrid& grid, const Symmetry& symmetry,
+           const PriceRun& price_run);
 
-  // Of instruction `instruction` of the role of rank class `rank_class`.
+  // `instruction` is one of role(rank_class).instructions.
   const RunCost& run(std::int32_t rank_class, const Instruction& instruction) const;
-  // Its operations one by one, in order.
+  // Its operations one by one, in order; none where prices were given.
   std::vector<PricedOperation> operations(std::int32_t rank_class,
                                           const Instruction& instruction) const;
-  const Role& role(std::int32_t rank_class) const;
+  const Role& role(std::int32_t rank_class) const {
+    return *classes_[static_cast<std::size_t>(rank_class)].role;
+  }
   Seconds launch_collective() const { return launch_collective_; }
 
  private:
-  using Key = std::tuple<std::int32_t, bool, std::int32_t, std::int32_t, std::int32_t>;
-  void price_placement(std::int32_t rank_class);
-
-  const Scenario& scenario_;
-  const Program& program_;
-  const RankGrid& grid_;
-  const Symmetry& symmetry_;
-  mutable BlockCosts costs_;
-  Seconds launch_collective_;
   struct Placement {  // of a tensor-parallel group
     std::vector<DeviceId> devices;
-    double slowdown;
+    double slowdown = 1;
   };
-  std::vector<std::int32_t> placement_of_;  // by rank class
+  // Rank classes of one stage whose tensor-parallel groups are placed alike.
+  struct Table {
+    const Role* role;
+    std::int32_t placement;
+    std::vector<std::int32_t> cost_of;  // by instruction; into costs
+    std::vector<RunCost> costs;
+  };
+  struct RankClassEntry {
+    const Role* role;
+    std::int32_t table;
+  };
+
+  void add_class(const Program& program, const RankGrid& grid, RankId representative,
+                 std::int32_t placement, const PriceRun& price_run);
+
+  const Program& program_;
+  mutable std::optional<BlockCosts> block_costs_;  // remembers the group that it prices for
+  Seconds launch_collective_;
   std::vector<Placement> placements_;
-  std::vector<std::vector<RunCost>> forward_, backward_;  // by placement, block
-  mutable std::vector<std::map<Key, RunCost>> runs_;      // by placement
+  std::vector<Table> tables_;
+  std::vector<RankClassEntry> classes_;
 };
 
 }  // namespace stepcast

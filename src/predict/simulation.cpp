@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <utility>
+
+#include "predict/host_plan.h"
+#include "predict/meetings.h"
+#include "predict/transfer_shapes.h"
 
 namespace stepcast {
 namespace {
@@ -14,185 +17,83 @@ using sim::MemberSpec;
 using sim::TaskSpec;
 using sim::Use;
 
-// A task of one step before the engine knows it: one member per (rank class, instruction).
-struct Draft {
-  bool host = false;
-  std::vector<std::pair<std::int32_t, std::int32_t>> members;  // class, instruction
-};
-
-constexpr std::int32_t kNoDraft = -1;
-
-// The host's part of one copy issued from C++: 4 to 6 us an operator (docs/cost-models.md, "Host").
-constexpr Seconds kCopyLaunch{5e-6};
-
-class SimulationBuilder {
+// Writes steps into a workload: rank class by rank class, each in the order of its instructions.
+class WorkloadBuilder {
  public:
-  explicit SimulationBuilder(const SimulationInput& input) : in_(input) {}
-  Result<Simulation> run(std::int32_t steps);
+  WorkloadBuilder(const SimulationInput& input,
+                  const std::vector<std::vector<std::int32_t>>& partner)
+      : in_(input), partner_(partner), shapes_(input) {
+    add_resources();
+    for (std::int32_t c = 0; c < classes(); ++c) {
+      plans_.push_back(plan_host(in_, shapes_, c, processor(c).valid()));
+    }
+  }
+
+  std::vector<std::int32_t> barrier() { return find_barrier(in_, shapes_); }
+  // `begin`, by class: the first instruction.
+  void add_step(const std::vector<std::int32_t>& begin);
+  Result<Simulation> replay();
 
  private:
-  std::size_t classes() const { return in_.symmetry.ranks.size(); }
-  const Instruction& instruction(std::int32_t c, std::int32_t i) const {
-    return in_.costs.role(c).instructions[static_cast<std::size_t>(i)];
-  }
+  using StepTasks = std::vector<std::vector<InstructionTasks>>;
+  // A task whose members are placed as their rank classes come to it.
+  struct Seats {
+    sim::TaskId task;
+    std::int32_t placed = 0;
+  };
+
+  std::int32_t classes() const { return static_cast<std::int32_t>(in_.symmetry.ranks.size()); }
   sim::StreamId stream(std::int32_t c, Stream s) const {
     return sim::StreamId(c * kStreams + static_cast<std::int32_t>(s));
   }
-  bool idle(const Instruction& instruction) const;
-  void draft_step();
-  std::int32_t shared_draft(std::int32_t c, const Instruction& instruction, std::int32_t sequence);
-  Result<std::vector<std::int32_t>> stream_order() const;
+  sim::ResourceId processor(std::int32_t c) const {
+    return processors_[static_cast<std::size_t>(c)];
+  }
+  InstructionTasks& tasks(std::int32_t c, std::int32_t i) {
+    return steps_.back()[static_cast<std::size_t>(c)][static_cast<std::size_t>(i)];
+  }
+
   void add_resources();
-  void add_step(Simulation& out, const std::vector<std::int32_t>& order, std::int32_t step);
-  sim::TaskId add_draft(const Draft& draft, std::vector<std::vector<InstructionTasks>>& tasks);
-  sim::TaskId add_host(std::int32_t c, const Instruction& instruction);
-  void add_run(std::int32_t c, const Instruction& instruction, InstructionTasks& tasks);
-  void add_expanded_run(std::int32_t c, const Instruction& instruction, InstructionTasks& tasks);
-  sim::TaskId add_transfer(const Draft& draft);
-  void add_waits(Simulation& out, std::int32_t step);
-  std::string describe(const Draft& draft) const;
+  void reserve_step();
+  void add_class(std::int32_t c, std::int32_t begin);
+  sim::TaskId add_host(std::int32_t c, sim::Duration latency);
+  void add_host_task(std::int32_t c, const HostTask& host);
+  void add_run(std::int32_t c, std::int32_t i, const Instruction& what);
+  void add_expanded_run(std::int32_t c, const Instruction& what, InstructionTasks& own);
+  sim::TaskId add_kernel(std::int32_t c, sim::TaskId issuer, Seconds gpu, Seconds floor);
+  sim::TaskId add_run_as_issued(std::int32_t c, const RunCost& cost);
+  std::int32_t add_transfer(std::int32_t c, std::int32_t i, const Instruction& what);
+  sim::TaskId open_seats(const TransferShape& shape);
+  void add_waits(std::int32_t c, std::int32_t i, const Instruction& what, std::int32_t member);
+  sim::TaskId end_of_step_before(std::int32_t c) const;
+  std::string describe(sim::TaskId task) const;
 
   const SimulationInput& in_;
+  const std::vector<std::vector<std::int32_t>>& partner_;
+  TransferShapes shapes_;
+  std::vector<HostPlan> plans_;  // by class
   sim::Workload workload_;
-  std::vector<Draft> drafts_;
-  std::vector<std::vector<std::int32_t>> device_draft_, host_draft_;  // by class, instruction
-  std::map<std::tuple<int, std::int32_t, std::int64_t, std::int64_t>, std::int32_t> shared_;
   std::vector<sim::ResourceId> links_;
   std::vector<sim::ResourceId> processors_;  // by class; invalid where nothing overlaps compute
+  std::vector<StepTasks> steps_;
+  std::vector<std::vector<Seats>> collectives_;  // of this step, by meeting, in order of issue
+  std::vector<std::int32_t> met_;                // by meeting: how many this class came to
+  std::vector<sim::TaskId> host_tasks_;          // of this class and step, by HostPlan::tasks
+  std::vector<MemberSpec> seats_;
+  std::vector<Use> uses_;
 };
 
-bool SimulationBuilder::idle(const Instruction& instruction) const {
-  return instruction.kind == InstructionKind::kCollective &&
-         (in_.grid.group_size(instruction.group) < 2 || instruction.bytes == 0);
-}
-
-// Members of a communicator issue the same sequence, so the n-th collective of one member meets the
-// n-th of the others; a send meets the receive of the same pair and tag.
-std::int32_t SimulationBuilder::shared_draft(std::int32_t c, const Instruction& instruction,
-                                             std::int32_t sequence) {
-  const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(c)].front();
-  std::tuple<int, std::int32_t, std::int64_t, std::int64_t> key;
-  if (instruction.kind == InstructionKind::kCollective) {
-    const GroupTraffic* groups = in_.traffic.find(instruction.group);
-    const auto k = static_cast<std::size_t>(groups - in_.traffic.groups.data());
-    const std::int32_t group = in_.grid.group_of(instruction.group, rank);
-    const std::int32_t group_class =
-        in_.symmetry.groups[k].class_of[static_cast<std::size_t>(group)];
-    key = {static_cast<int>(instruction.group), group_class, sequence, 0};
-  } else {
-    GridPoint other = in_.grid.point(rank);
-    other.pp = instruction.peer;
-    const std::int32_t peer =
-        in_.symmetry.class_of_rank[in_.grid.rank(other).index()];
-    const bool sends = instruction.kind == InstructionKind::kSend;
-    key = {1000, sends ? c : peer, sends ? peer : c, instruction.tag};
-  }
-  const auto [found, fresh] = shared_.try_emplace(key, static_cast<std::int32_t>(drafts_.size()));
-  if (fresh) drafts_.emplace_back();
-  return found->second;
-}
-
-void SimulationBuilder::draft_step() {
-  device_draft_.resize(classes());
-  host_draft_.resize(classes());
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(classes()); ++c) {
-    const auto& list = in_.costs.role(c).instructions;
-    auto& device = device_draft_[static_cast<std::size_t>(c)];
-    auto& host = host_draft_[static_cast<std::size_t>(c)];
-    device.assign(list.size(), kNoDraft);
-    host.assign(list.size(), kNoDraft);
-    std::array<std::int32_t, kGroupKinds> sequence{};
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(list.size()); ++i) {
-      const Instruction& what = list[static_cast<std::size_t>(i)];
-      if (idle(what)) continue;
-      host[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(drafts_.size());
-      drafts_.push_back({true, {{c, i}}});
-      if (what.kind == InstructionKind::kHostSync) continue;
-      std::int32_t draft = static_cast<std::int32_t>(drafts_.size());
-      if (what.kind == InstructionKind::kRun) {
-        drafts_.emplace_back();
-      } else {
-        draft = shared_draft(c, what, sequence[static_cast<std::size_t>(what.group)]);
-        if (what.kind == InstructionKind::kCollective) {
-          ++sequence[static_cast<std::size_t>(what.group)];
-        }
-      }
-      drafts_[static_cast<std::size_t>(draft)].members.emplace_back(c, i);
-      device[static_cast<std::size_t>(i)] = draft;
-    }
-  }
-}
-
-std::string SimulationBuilder::describe(const Draft& draft) const {
-  std::string out;
-  for (const auto& [c, i] : draft.members) {
-    const Instruction& what = instruction(c, i);
-    out += fmt::format("{}stage {} {} (micro-batch {})", out.empty() ? "" : " with ",
-                       in_.costs.role(c).stage, what.name, what.micro_batch);
-  }
-  return out;
-}
-
-// An order of drafts that respects every stream: the engine takes places in order of adding.
-Result<std::vector<std::int32_t>> SimulationBuilder::stream_order() const {
-  std::vector<std::vector<std::int32_t>> after(drafts_.size());
-  std::vector<std::int32_t> open(drafts_.size(), 0);
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(classes()); ++c) {
-    std::array<std::int32_t, kStreams> last;
-    last.fill(kNoDraft);
-    const auto& device = device_draft_[static_cast<std::size_t>(c)];
-    for (std::size_t i = 0; i < device.size(); ++i) {
-      const std::int32_t issue = host_draft_[static_cast<std::size_t>(c)][i];
-      if (issue != kNoDraft && device[i] != kNoDraft) {  // an issuer is added before its task
-        after[static_cast<std::size_t>(issue)].push_back(device[i]);
-        ++open[static_cast<std::size_t>(device[i])];
-      }
-      for (const auto& [draft, where] :
-           {std::pair{issue, Stream::kHost},
-            std::pair{device[i], instruction(c, static_cast<std::int32_t>(i)).stream}}) {
-        if (draft == kNoDraft) continue;
-        std::int32_t& before = last[static_cast<std::size_t>(where)];
-        if (before != kNoDraft) {
-          after[static_cast<std::size_t>(before)].push_back(draft);
-          ++open[static_cast<std::size_t>(draft)];
-        }
-        before = draft;
-      }
-    }
-  }
-  std::vector<std::int32_t> order;
-  order.reserve(drafts_.size());
-  for (std::size_t d = 0; d < drafts_.size(); ++d) {
-    if (open[d] == 0) order.push_back(static_cast<std::int32_t>(d));
-  }
-  for (std::size_t next = 0; next < order.size(); ++next) {
-    for (const std::int32_t d : after[static_cast<std::size_t>(order[next])]) {
-      if (--open[static_cast<std::size_t>(d)] == 0) order.push_back(d);
-    }
-  }
-  if (order.size() == drafts_.size()) return order;
-  for (std::size_t d = 0; d < drafts_.size(); ++d) {
-    if (open[d] > 0) {
-      return failure({ErrorCode::kIllegal,
-                      "the schedule deadlocks: members of a communicator issue " +
-                          describe(drafts_[d]) + " in different orders",
-                      "", "layout.schedule", ""});
-    }
-  }
-  return order;
-}
-
-void SimulationBuilder::add_resources() {
-  for (std::size_t s = 0; s < classes() * kStreams; ++s) workload_.add_stream();
+void WorkloadBuilder::add_resources() {
+  for (std::int32_t s = 0; s < classes() * kStreams; ++s) workload_.add_stream();
   for (const double capacity : in_.symmetry.link_capacity) {
     links_.push_back(workload_.add_resource(capacity));
   }
-  processors_.resize(classes());
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(classes()); ++c) {
+  processors_.resize(static_cast<std::size_t>(classes()));
+  for (std::int32_t c = 0; c < classes(); ++c) {
     const auto& list = in_.costs.role(c).instructions;
     const bool overlaps = std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
       return what.kind == InstructionKind::kCollective && what.stream != Stream::kCompute &&
-             !idle(what) && what.group == GroupKind::kData;
+             !shapes_.is_idle(what) && what.group == GroupKind::kData;
     });
     if (overlaps || in_.scenario.layout.overlap.pp) {
       processors_[static_cast<std::size_t>(c)] = workload_.add_resource(1.0);
@@ -200,233 +101,313 @@ void SimulationBuilder::add_resources() {
   }
 }
 
-sim::TaskId SimulationBuilder::add_host(std::int32_t c, const Instruction& what) {
-  Seconds time(0);
-  if (what.kind == InstructionKind::kRun) {
-    time = in_.costs.run(c, what).host;
-  } else if (what.kind != InstructionKind::kHostSync) {
-    time = (in_.costs.launch_collective() + kCopyLaunch * static_cast<double>(what.copies)) *
-           static_cast<double>(what.pieces);
+void WorkloadBuilder::reserve_step() {
+  std::size_t instructions = 0;
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    instructions += in_.costs.role(c).instructions.size();
   }
+  workload_.reserve(workload_.tasks() + instructions, workload_.tasks() + 2 * instructions,
+                    workload_.edges().size() + 2 * instructions);
+}
+
+sim::TaskId WorkloadBuilder::add_host(std::int32_t c, sim::Duration latency) {
   const MemberSpec member{stream(c, Stream::kHost), {}, {}, {}};
   TaskSpec spec;
   spec.members = {&member, 1};
-  spec.latency = sim::duration(time);
+  spec.latency = latency;
   return workload_.add_task(spec);
 }
 
-void SimulationBuilder::add_run(std::int32_t c, const Instruction& what, InstructionTasks& tasks) {
-  if (in_.expand) {
-    add_expanded_run(c, what, tasks);
-    return;
+void WorkloadBuilder::add_host_task(std::int32_t c, const HostTask& host) {
+  const sim::TaskId task = add_host(c, host.latency);
+  for (const std::int32_t wait : host.waits) {
+    if (wait < 0) continue;
+    const sim::TaskId awaited = tasks(c, wait).device;
+    if (awaited.valid()) workload_.depend(awaited, task);
   }
-  const RunCost& cost = in_.costs.run(c, what);
-  const MemberSpec member{stream(c, Stream::kCompute), tasks.host, sim::duration(cost.floor), {}};
+  host_tasks_.push_back(task);
+}
+
+sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, sim::TaskId issuer, Seconds gpu,
+                                        Seconds floor) {
+  const MemberSpec member{stream(c, Stream::kCompute),
+                          issuer,
+                          issuer.valid() ? sim::duration(floor) : sim::Duration{},
+                          {}};
   TaskSpec spec;
   spec.members = {&member, 1};
-  const sim::ResourceId processor = processors_[static_cast<std::size_t>(c)];
-  const Use use{processor, 1.0};
-  if (processor.valid() && cost.gpu.value() > 0) {
-    spec.work = cost.gpu.value();
+  const Use use{processor(c), 1.0};
+  if (processor(c).valid() && gpu.value() > 0) {
+    spec.work = gpu.value();
     spec.rate_bound = 1.0;
     spec.uses = {&use, 1};
   } else {
-    spec.latency = sim::duration(cost.gpu);
-  }
-  tasks.device = tasks.device_begin = workload_.add_task(spec);
-}
-
-// Every kernel its own task behind its own launch: what add_run() contracts.
-void SimulationBuilder::add_expanded_run(std::int32_t c, const Instruction& what,
-                                         InstructionTasks& tasks) {
-  const sim::ResourceId processor = processors_[static_cast<std::size_t>(c)];
-  const Use use{processor, 1.0};
-  for (const PricedOperation& priced : in_.costs.operations(c, what)) {
-    const MemberSpec host{stream(c, Stream::kHost), {}, {}, {}};
-    TaskSpec launch;
-    launch.members = {&host, 1};
-    launch.latency = sim::duration(priced.cost.host);
-    const sim::TaskId launched = workload_.add_task(launch);
-    const MemberSpec member{stream(c, Stream::kCompute), launched,
-                            sim::duration(priced.cost.floor), {}};
-    TaskSpec kernel;
-    kernel.members = {&member, 1};
-    if (processor.valid() && priced.cost.gpu.value() > 0) {
-      kernel.work = priced.cost.gpu.value();
-      kernel.rate_bound = 1.0;
-      kernel.uses = {&use, 1};
-    } else {
-      kernel.latency = sim::duration(priced.cost.gpu);
-    }
-    tasks.device = workload_.add_task(kernel);
-    if (!tasks.device_begin.valid()) tasks.device_begin = tasks.device;
-  }
-}
-
-sim::TaskId SimulationBuilder::add_transfer(const Draft& draft) {
-  const auto& [first_class, first_index] = draft.members.front();
-  const Instruction& what = instruction(first_class, first_index);
-  const CollectivePrice* price = nullptr;
-  const std::vector<ClassLoad>* loads = nullptr;
-  if (what.kind == InstructionKind::kCollective) {
-    const GroupTraffic& groups = *in_.traffic.find(what.group);
-    const auto k = static_cast<std::size_t>(&groups - in_.traffic.groups.data());
-    const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(first_class)].front();
-    const auto group = static_cast<std::size_t>(in_.grid.group_of(what.group, rank));
-    const auto group_class = static_cast<std::size_t>(in_.symmetry.groups[k].class_of[group]);
-    const std::int32_t message =
-        groups.message({what.collective, what.bytes / what.pieces, what.type});
-    const Priced& priced = groups.prices[group][static_cast<std::size_t>(message)];
-    price = &priced.price;
-    if (priced.loads >= 0 && groups.kind != GroupKind::kTensor) {
-      loads = &in_.symmetry.groups[k].loads[group_class][static_cast<std::size_t>(priced.loads)];
-    }
-  } else {
-    const bool sends = what.kind == InstructionKind::kSend;
-    const std::int32_t stage = in_.costs.role(first_class).stage;
-    const PairTraffic& pairs =
-        *in_.traffic.find(sends ? stage : what.peer, sends ? what.peer : stage);
-    const auto k = static_cast<std::size_t>(&pairs - in_.traffic.pairs.data());
-    const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(first_class)].front();
-    const auto& side = sends ? pairs.senders : pairs.receivers;
-    const auto p = static_cast<std::size_t>(std::find(side.begin(), side.end(), rank) - side.begin());
-    price = &pairs.prices[p];
-    loads = &in_.symmetry.pairs[k]
-                 .loads[static_cast<std::size_t>(in_.symmetry.pairs[k].class_of[p])];
-  }
-
-  // Its SMs are lost to kernels from the posting on. A transfer between stages keeps two busy
-  // (NVIDIA/nccl issue 689: 2 SMs for a NIC), whatever it could use.
-  const std::int64_t blocks = what.kind == InstructionKind::kCollective
-                                  ? price->channels
-                                  : std::min<std::int64_t>(price->channels, 2);
-  const std::int64_t processors =
-      std::max<std::int64_t>(1, in_.scenario.cluster.spec.accelerator.sm_count);
-  const double held = std::min(0.9, static_cast<double>(blocks) / static_cast<double>(processors));
-  std::vector<Use> holds(draft.members.size());
-  std::vector<MemberSpec> members;
-  for (std::size_t m = 0; m < draft.members.size(); ++m) {
-    const auto& [c, i] = draft.members[m];
-    const Instruction& own = instruction(c, i);
-    const sim::ResourceId processor = processors_[static_cast<std::size_t>(c)];
-    MemberSpec member{stream(c, own.stream), {}, {}, {}};
-    if (processor.valid() && own.stream != Stream::kCompute) {
-      holds[m] = {processor, held};
-      member.holds = {&holds[m], 1};
-    }
-    members.push_back(member);
-  }
-  std::vector<Use> uses;
-  if (loads != nullptr) {
-    for (const ClassLoad& load : *loads) {
-      uses.push_back({links_[static_cast<std::size_t>(load.link_class)], load.weight});
-    }
-  }
-  TaskSpec spec;
-  spec.members = members;
-  const auto pieces = static_cast<double>(what.pieces);
-  spec.latency = sim::duration(price->latency * pieces);
-  if (uses.empty()) {
-    spec.latency = sim::duration((price->latency + price->work / price->rate_bound) * pieces);
-  } else {
-    spec.work = price->work.value() * pieces;
-    spec.rate_bound = price->rate_bound.value();
-    spec.share = static_cast<double>(std::max<std::int64_t>(1, price->channels));
-    spec.uses = uses;
+    spec.latency = sim::duration(gpu);
   }
   return workload_.add_task(spec);
 }
 
-void SimulationBuilder::add_waits(Simulation& out, std::int32_t step) {
-  auto& now = out.tasks[static_cast<std::size_t>(step)];
-  std::vector<std::int32_t> member_of(drafts_.size(), 0);
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(classes()); ++c) {
-    const auto& list = in_.costs.role(c).instructions;
-    auto& own = now[static_cast<std::size_t>(c)];
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const Instruction& what = list[i];
-      if (idle(what)) continue;
-      const bool sync = what.kind == InstructionKind::kHostSync;
-      const sim::TaskId task = sync ? own[i].host : own[i].device_begin;
-      std::int32_t member = 0;
-      if (!sync) {
-        const auto draft = static_cast<std::size_t>(device_draft_[static_cast<std::size_t>(c)][i]);
-        member = member_of[draft]++;
-        if (what.kind != InstructionKind::kRun) workload_.depend(own[i].host, task, member);
-      }
-      bool waits = false;
-      for (const std::int32_t wait : what.waits) {
-        if (wait < 0 || !own[static_cast<std::size_t>(wait)].device.valid()) continue;
-        workload_.depend(own[static_cast<std::size_t>(wait)].device, task, member);
-        waits = true;
-      }
-      // What opens a step on a side stream follows the update of the step before.
-      if (!waits && step > 0 && what.kind == InstructionKind::kCollective &&
-          what.stream == Stream::kGather) {
-        const auto& before =
-            out.tasks[static_cast<std::size_t>(step) - 1][static_cast<std::size_t>(c)];
-        for (std::size_t j = before.size(); j-- > 0;) {
-          if (list[j].stream != Stream::kCompute || !before[j].device.valid()) continue;
-          workload_.depend(before[j].device, task, member);
-          break;
-        }
-      }
-    }
+// It starts as it is issued (predict/host_plan.h).
+sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& cost) {
+  return add_kernel(c, {}, std::max(cost.gpu, cost.floor), {});
+}
+
+void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction& what) {
+  InstructionTasks& own = tasks(c, i);
+  if (in_.expand) {
+    add_expanded_run(c, what, own);
+    return;
+  }
+  const RunCost& cost = in_.costs.run(c, what);
+  const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
+  const bool as_issued = plan.issuer[static_cast<std::size_t>(i)] == HostPlan::kAsIssued;
+  own.device = own.device_begin =
+      as_issued ? add_run_as_issued(c, cost) : add_kernel(c, own.host, cost.gpu, cost.floor);
+}
+
+// Every kernel its own task behind its own launch: what add_run() contracts.
+void WorkloadBuilder::add_expanded_run(std::int32_t c, const Instruction& what,
+                                       InstructionTasks& own) {
+  for (const PricedOperation& priced : in_.costs.operations(c, what)) {
+    const sim::TaskId launch = add_host(c, sim::duration(priced.cost.host));
+    own.device = add_kernel(c, launch, priced.cost.gpu, priced.cost.floor);
+    if (!own.device_begin.valid()) own.device_begin = own.device;
   }
 }
 
-void SimulationBuilder::add_step(Simulation& out, const std::vector<std::int32_t>& order,
-                                 std::int32_t step) {
-  auto& tasks = out.tasks.emplace_back();
-  for (std::int32_t c = 0; c < static_cast<std::int32_t>(classes()); ++c) {
-    tasks.emplace_back(in_.costs.role(c).instructions.size());
-    // Data loading, logging and the loss scale: host work between steps.
-    const MemberSpec member{stream(c, Stream::kHost), {}, {}, {}};
-    TaskSpec spec;
-    spec.members = {&member, 1};
-    spec.latency = sim::duration(Seconds(in_.host.step_s));
-    if (in_.host.step_s > 0) workload_.add_task(spec);
+// A task with a seat for each member.
+sim::TaskId WorkloadBuilder::open_seats(const TransferShape& shape) {
+  seats_.assign(static_cast<std::size_t>(shape.members), MemberSpec{});
+  uses_.clear();
+  for (const ClassLoad& load : shape.loads) {
+    uses_.push_back({links_[static_cast<std::size_t>(load.link_class)], load.weight});
   }
-  for (const std::int32_t d : order) {
-    const Draft& draft = drafts_[static_cast<std::size_t>(d)];
-    const auto& [c, i] = draft.members.front();
-    const Instruction& what = instruction(c, i);
-    InstructionTasks& own = tasks[static_cast<std::size_t>(c)][static_cast<std::size_t>(i)];
-    if (draft.host) {
-      // Expanded runs launch kernel by kernel.
-      if (!in_.expand || what.kind != InstructionKind::kRun) own.host = add_host(c, what);
-    } else if (what.kind == InstructionKind::kRun) {
-      add_run(c, what, own);
+  TaskSpec spec;
+  spec.members = seats_;
+  spec.latency = shape.latency;
+  spec.work = shape.work;
+  spec.rate_bound = shape.rate_bound;
+  spec.share = shape.share;
+  spec.uses = uses_;
+  return workload_.add_task(spec);
+}
+
+// Members of a communicator issue the same sequence, so the n-th collective of one member meets the
+// n-th of the others; a send meets the receive of the same pair and tag. Returns the member.
+std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
+                                           const Instruction& what) {
+  const TransferShape& shape = shapes_.shape(c, what);
+  sim::TaskId task;
+  std::int32_t member = 0;
+  if (what.kind == InstructionKind::kCollective) {
+    auto& sequence = collectives_[static_cast<std::size_t>(shape.meeting)];
+    const auto place = static_cast<std::size_t>(met_[static_cast<std::size_t>(shape.meeting)]++);
+    if (place == sequence.size()) sequence.push_back({open_seats(shape)});
+    task = sequence[place].task;
+    member = sequence[place].placed++;
+  } else {
+    const auto stage = static_cast<std::size_t>(in_.costs.role(c).stage);
+    task = tasks(shape.peer_class, partner_[stage][static_cast<std::size_t>(i)]).device;
+    member = task.valid() ? 1 : 0;
+    if (!task.valid()) task = open_seats(shape);
+  }
+  // Its SMs are lost to kernels from the posting on.
+  const Use hold{processor(c), shape.held};
+  MemberSpec spec{stream(c, what.stream), {}, {}, {}};
+  if (processor(c).valid() && what.stream != Stream::kCompute) spec.holds = {&hold, 1};
+  workload_.place(task, member, spec);
+  InstructionTasks& own = tasks(c, i);
+  own.device = own.device_begin = task;
+  if (own.host.valid()) workload_.depend(own.host, task, member);
+  return member;
+}
+
+void WorkloadBuilder::add_waits(std::int32_t c, std::int32_t i, const Instruction& what,
+                                std::int32_t member) {
+  const sim::TaskId task = tasks(c, i).device_begin;
+  bool waits = false;
+  for (const std::int32_t wait : what.waits) {
+    if (wait < 0 || !tasks(c, wait).device.valid()) continue;
+    workload_.depend(tasks(c, wait).device, task, member);
+    waits = true;
+  }
+  // What opens a step on a side stream follows the update of the step before.
+  if (waits || what.kind != InstructionKind::kCollective || what.stream != Stream::kGather) return;
+  const sim::TaskId before = end_of_step_before(c);
+  if (before.valid()) workload_.depend(before, task, member);
+}
+
+sim::TaskId WorkloadBuilder::end_of_step_before(std::int32_t c) const {
+  if (steps_.size() < 2) return {};
+  const auto& list = in_.costs.role(c).instructions;
+  const auto& before = steps_[steps_.size() - 2][static_cast<std::size_t>(c)];
+  for (std::size_t i = before.size(); i-- > 0;) {
+    if (list[i].stream == Stream::kCompute && before[i].device.valid()) return before[i].device;
+  }
+  return {};
+}
+
+void WorkloadBuilder::add_class(std::int32_t c, std::int32_t begin) {
+  const std::vector<Instruction>& list = in_.costs.role(c).instructions;
+  const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
+  std::size_t next = 0;
+  host_tasks_.clear();
+  while (next < plan.tasks.size() && plan.tasks[next].before < begin) {
+    host_tasks_.emplace_back();
+    ++next;
+  }
+  const auto issue_up_to = [&](std::int32_t i) {
+    for (; next < plan.tasks.size() && plan.tasks[next].before <= i; ++next) {
+      add_host_task(c, plan.tasks[next]);
+    }
+  };
+  for (std::int32_t i = begin; i < static_cast<std::int32_t>(list.size()); ++i) {
+    const Instruction& what = list[static_cast<std::size_t>(i)];
+    if (shapes_.is_idle(what)) continue;
+    issue_up_to(i);
+    const std::int32_t issuer = plan.issuer[static_cast<std::size_t>(i)];
+    if (issuer >= 0) tasks(c, i).host = host_tasks_[static_cast<std::size_t>(issuer)];
+    if (what.kind == InstructionKind::kHostSync) continue;
+    std::int32_t member = 0;
+    if (what.kind == InstructionKind::kRun) {
+      add_run(c, i, what);
+      if (!tasks(c, i).device.valid()) continue;  // expanded, without a kernel
     } else {
-      const sim::TaskId task = add_transfer(draft);
-      for (const auto& [mc, mi] : draft.members) {
-        InstructionTasks& member = tasks[static_cast<std::size_t>(mc)][static_cast<std::size_t>(mi)];
-        member.device = member.device_begin = task;
+      member = add_transfer(c, i, what);
+    }
+    add_waits(c, i, what, member);
+  }
+  issue_up_to(static_cast<std::int32_t>(list.size()));
+}
+
+void WorkloadBuilder::add_step(const std::vector<std::int32_t>& begin) {
+  reserve_step();
+  StepTasks& step = steps_.emplace_back();
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    step.emplace_back(in_.costs.role(c).instructions.size());
+  }
+  collectives_.assign(static_cast<std::size_t>(shapes_.meetings()), {});
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    met_.assign(static_cast<std::size_t>(shapes_.meetings()), 0);
+    const std::int32_t first = begin[static_cast<std::size_t>(c)];
+    // Data loading, logging and the loss scale: host work between steps.
+    if (first == 0 && in_.host.step_s > 0) {
+      add_host(c, sim::duration(Seconds(in_.host.step_s)));
+    }
+    add_class(c, first);
+  }
+}
+
+// Words for the first instruction that the task belongs to.
+std::string WorkloadBuilder::describe(sim::TaskId task) const {
+  std::string out;
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    for (std::int32_t c = 0; c < classes(); ++c) {
+      const auto& own = steps_[s][static_cast<std::size_t>(c)];
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        if (own[i].device != task && own[i].host != task) continue;
+        const Role& role = in_.costs.role(c);
+        out += fmt::format("{}stage {} {}{}", out.empty() ? "" : " with ", role.stage,
+                           own[i].host == task ? "issue of " : "", role.instructions[i].name);
+        const std::int32_t micro_batch = role.instructions[i].micro_batch;
+        if (micro_batch >= 0) out += fmt::format(" of micro-batch {}", micro_batch);
       }
     }
   }
-  add_waits(out, step);
+  return out.empty() ? "a kernel or its launch" : out;
 }
 
-Result<Simulation> SimulationBuilder::run(std::int32_t steps) {
-  draft_step();
-  auto order = stream_order();
-  if (!order) return failure(order.error());
-  add_resources();
+Result<Simulation> WorkloadBuilder::replay() {
+  auto replay = sim::replay(
+      workload_,
+      [](sim::TaskId task, const void* builder) {
+        return static_cast<const WorkloadBuilder*>(builder)->describe(task);
+      },
+      this);
+  if (!replay) {
+    for (Error& error : replay.error()) error.path = "layout.schedule";
+    return failure(replay.error());
+  }
   Simulation out;
-  out.steps = steps;
-  for (std::int32_t step = 0; step < steps; ++step) add_step(out, *order, step);
-  auto replay = sim::replay(workload_);
-  if (!replay) return failure(replay.error());
   out.replay = std::move(*replay);
+  out.steps = static_cast<std::int32_t>(steps_.size());
+  out.tasks = std::move(steps_);
   out.task_count = out.replay.tasks.size();
   return out;
+}
+
+// All classes pass their barriers at one instant, and nothing issued before them is under way then.
+bool is_quiet(const Simulation& simulation, const std::vector<std::int32_t>& barrier) {
+  const auto& step = simulation.tasks.back();
+  const auto end_of = [&](const InstructionTasks& own) {
+    return simulation.replay.tasks[own.device.index()].end;
+  };
+  const sim::Time meeting = end_of(step.front()[static_cast<std::size_t>(barrier.front())]);
+  for (std::size_t c = 0; c < step.size(); ++c) {
+    const auto last = static_cast<std::size_t>(barrier[c]);
+    if (end_of(step[c][last]) != meeting) return false;
+    for (std::size_t i = 0; i < last; ++i) {
+      if (step[c][i].device.valid() && end_of(step[c][i]) > meeting) return false;
+    }
+  }
+  return true;
+}
+
+// What follows the last barrier runs beside the next step, which was not replayed; what follows the
+// barrier at time zero did, and is the same one period earlier.
+void complete_last_step(Simulation& simulation, const std::vector<std::int32_t>& barrier) {
+  const auto& tail = simulation.tasks.front();
+  const auto& step = simulation.tasks.back();
+  std::vector<sim::Interval>& intervals = simulation.replay.tasks;
+  const sim::TaskId meeting = step.front()[static_cast<std::size_t>(barrier.front())].device;
+  const sim::Duration period{intervals[meeting.index()].end.ps};
+  const auto shift = [&](sim::TaskId from, sim::TaskId to) {
+    if (!from.valid() || !to.valid()) return;
+    const sim::Interval& early = intervals[from.index()];
+    intervals[to.index()] = {early.posted + period, early.start + period, early.end + period};
+  };
+  for (std::size_t c = 0; c < step.size(); ++c) {
+    for (auto i = static_cast<std::size_t>(barrier[c]) + 1; i < step[c].size(); ++i) {
+      shift(tail[c][i].host, step[c][i].host);
+      shift(tail[c][i].device, step[c][i].device);
+      if (step[c][i].device_begin != step[c][i].device) {
+        shift(tail[c][i].device_begin, step[c][i].device_begin);
+      }
+    }
+  }
 }
 
 }  // namespace
 
 Result<Simulation> simulate(const SimulationInput& input, std::int32_t steps) {
-  return SimulationBuilder(input).run(steps);
+  const auto partner = match_transfers(input.program);
+  if (!partner) return failure(partner.error());
+  const std::vector<std::int32_t> whole(input.symmetry.ranks.size(), 0);
+  {
+    WorkloadBuilder builder(input, *partner);
+    const std::vector<std::int32_t> barrier = builder.barrier();
+    if (!barrier.empty()) {
+      std::vector<std::int32_t> behind = barrier;
+      for (std::int32_t& begin : behind) ++begin;
+      builder.add_step(behind);
+      builder.add_step(whole);
+      auto simulation = builder.replay();
+      if (!simulation) return simulation;
+      if (is_quiet(*simulation, barrier)) {
+        complete_last_step(*simulation, barrier);
+        return simulation;
+      }
+    }
+  }
+  WorkloadBuilder builder(input, *partner);
+  // One more than asked for: the end of a step runs beside the beginning of the next one.
+  for (std::int32_t step = 0; step <= steps; ++step) builder.add_step(whole);
+  auto simulation = builder.replay();
+  if (simulation) {
+    simulation->steps = steps;
+    simulation->tasks.pop_back();
+  }
+  return simulation;
 }
 
 }  // namespace stepcast

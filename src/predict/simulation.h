@@ -12,17 +12,18 @@
 
 namespace stepcast {
 
-// Tasks of one instruction of one rank class in one step. Invalid: it took no time (a group of one).
+// Tasks of one instruction of one rank class in one step. Invalid: it took no time (a group of
+// one), or, for the host, its issue binds nothing of its own (predict/host_plan.h).
 struct InstructionTasks {
   sim::TaskId host;
-  sim::TaskId device;  // of an expanded run: its last kernel
+  sim::TaskId device;        // of an expanded run: its last kernel
   sim::TaskId device_begin;  // = device, or an expanded run's first kernel
 };
 
 struct Simulation {
   sim::Replay replay;
   std::int32_t steps = 0;
-  // [step][class][instruction]
+  // [step][class][instruction]; of a step that begins at its barrier, nothing before that.
   std::vector<std::vector<std::vector<InstructionTasks>>> tasks;
   std::size_t task_count = 0;
 };
@@ -40,6 +41,10 @@ struct SimulationInput {
 };
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.
+//
+// Where all hosts wait for a collective (the norm of the gradients) that ends everywhere at one
+// instant with nothing else in flight, each step is the one before, shifted. Then two steps come
+// back whatever `steps` says, the first of them from that barrier on, and they are periodic.
 Result<Simulation> simulate(const SimulationInput& input, std::int32_t steps);
 
 }  // namespace stepcast

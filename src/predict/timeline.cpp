@@ -95,8 +95,9 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   const double duration = sim::seconds(end - begin).value();
   const double kernels = cost.gpu.value();
   // Longer than its kernels: starved by the host, or slowed by traffic beside it.
-  const bool starved = tasks.host.valid() && duration > kernels &&
-                       end == interval(tasks.host).start + sim::duration(cost.floor);
+  const Time issued = tasks.host.valid() ? interval(tasks.host).start : begin;
+  const bool starved =
+      !in_.expand && duration > kernels && end == issued + sim::duration(cost.floor);
   const double stretch = kernels > 0 && !starved ? duration / kernels : 1.0;
   out_.parts.compute += cost.compute * stretch;
   out_.parts.recompute += cost.recompute * stretch;
@@ -118,13 +119,23 @@ void TimelineReader::collective(const Instruction& what, const sim::Interval& wh
   spend(data ? out_.parts.exposed_dp : out_.parts.bubble, when.start);
   out_.collective_time += sim::seconds(when.end - std::max(when.start, now_));
   switch (what.group) {
-    case GroupKind::kTensor: spend(out_.parts.exposed_tp, when.end); break;
-    case GroupKind::kContext: spend(out_.parts.exposed_cp, when.end); break;
+    case GroupKind::kTensor:
+      spend(out_.parts.exposed_tp, when.end);
+      break;
+    case GroupKind::kContext:
+      spend(out_.parts.exposed_cp, when.end);
+      break;
     case GroupKind::kEmbedding:
-    case GroupKind::kPipeline: spend(out_.parts.exposed_pp, when.end); break;
-    case GroupKind::kData: spend(out_.parts.exposed_dp, when.end); break;
+    case GroupKind::kPipeline:
+      spend(out_.parts.exposed_pp, when.end);
+      break;
+    case GroupKind::kData:
+      spend(out_.parts.exposed_dp, when.end);
+      break;
     case GroupKind::kModel:
-    case GroupKind::kWorld: spend(out_.parts.other, when.end); break;
+    case GroupKind::kWorld:
+      spend(out_.parts.other, when.end);
+      break;
   }
 }
 

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/host_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+// What rounding to the clock may take from a time in floating point.
+constexpr std::int64_t kRoundingPs = 2;
+using Waits = std::array<std::int32_t, 4>;
+constexpr Waits kNoWaits{kNone, kNone, kNone, kNone};
+
+class HostPlanner {
+ public:
+  HostPlanner(const SimulationInput& input, TransferShapes& shapes, std::int32_t c,
+              bool shares_processor)
+      : in_(input),
+        shapes_(shapes),
+        class_(c),
+        list_(input.costs.role(c).instructions),
+        shares_processor_(shares_processor),
+        issued_(list_.size()) {
+    plan_.issuer.assign(list_.size(), HostPlan::kUnbound);
+  }
+
+  HostPlan plan() {
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(list_.size()); ++i) {
+      const Instruction& what = list_[static_cast<std::size_t>(i)];
+      if (shapes_.is_idle(what)) continue;
+      if (what.kind == InstructionKind::kHostSync) {
+        synchronise(i, what);
+      } else if (what.kind == InstructionKind::kRun) {
+        run(i, what);
+      } else {
+        transfer(i, what);
+      }
+    }
+    settle(static_cast<std::int32_t>(list_.size()));
+    return std::move(plan_);
+  }
+
+ private:
+  // What is known of an instruction's device task. A *segment* is the time between two waits of the
+  // host; its clock counts what the host has spent in it.
+  struct Issued {
+    bool has_task = false;
+    std::int32_t follows = kNone;  // a run that has ended when it ends (a run: itself)
+    std::int32_t segment = kNone;
+    std::int64_t end_ps = 0;  // on its segment's clock, it ends no earlier
+  };
+  Issued& issued(std::int32_t i) { return issued_[static_cast<std::size_t>(i)]; }
+
+  void run(std::int32_t i, const Instruction& what);
+  void transfer(std::int32_t i, const Instruction& what);
+  void synchronise(std::int32_t i, const Instruction& what);
+  void emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable);
+  void settle(std::int32_t i);
+  bool starts_as_issued(const Instruction& what);
+  Waits waits_of(const Instruction& what);
+  // It ends no earlier on the clock of this segment; negative where nothing is known.
+  std::int64_t end_of(std::int32_t i) {
+    return i != kNone && issued(i).segment == segment_ ? issued(i).end_ps : -1;
+  }
+  // What the instruction waits for ends no earlier, its issue left aside.
+  std::int64_t end_of_waits(const Instruction& what);
+  bool has_pending_waits() const { return pending_waits_ != kNoWaits; }
+
+  const SimulationInput& in_;
+  TransferShapes& shapes_;
+  std::int32_t class_;
+  const std::vector<Instruction>& list_;
+  bool shares_processor_;
+  HostPlan plan_;
+  std::vector<Issued> issued_;
+  std::int32_t last_on_compute_ = kNone;
+  std::int32_t segment_ = 0;
+  std::int64_t clock_ps_ = 0;
+  // Host work and waits that no task of the plan has yet.
+  std::int64_t pending_ps_ = 0;
+  Waits pending_waits_ = kNoWaits;
+  bool waits_bind_ = false;     // the pending waits end after all that the host did before
+  bool is_extendable_ = false;  // nothing waits for the end of the plan's last task
+};
+
+// The waits that have a task, in order of instruction.
+Waits HostPlanner::waits_of(const Instruction& what) {
+  Waits out = kNoWaits;
+  std::size_t count = 0;
+  for (const std::int32_t wait : what.waits) {
+    if (wait < 0 || !issued(wait).has_task) continue;
+    std::size_t place = count++;
+    for (; place > 0 && out[place - 1] > wait; --place) out[place] = out[place - 1];
+    out[place] = wait;
+  }
+  return out;
+}
+
+void HostPlanner::emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable) {
+  plan_.tasks.push_back({i, {pending_ps_ + latency_ps}, pending_waits_});
+  pending_ps_ = 0;
+  pending_waits_ = kNoWaits;
+  waits_bind_ = false;
+  is_extendable_ = is_extendable;
+}
+
+// Gives everything pending to a task, so that the next one begins when the host is free.
+void HostPlanner::settle(std::int32_t i) {
+  if (!has_pending_waits() && pending_ps_ == 0) return;
+  if (!has_pending_waits() && is_extendable_) {
+    plan_.tasks.back().latency.ps += std::exchange(pending_ps_, 0);
+    return;
+  }
+  emit(i, 0, true);
+}
+
+std::int64_t HostPlanner::end_of_waits(const Instruction& what) {
+  std::int64_t end_ps = what.stream == Stream::kCompute ? end_of(last_on_compute_) : -1;
+  for (const std::int32_t wait : waits_of(what)) end_ps = std::max(end_ps, end_of(wait));
+  return end_ps;
+}
+
+void HostPlanner::synchronise(std::int32_t i, const Instruction& what) {
+  // Waits that end after all that the host has done leave nothing of it to be seen.
+  const bool binds = end_of_waits(what) >= clock_ps_;
+  if (!binds) settle(i);
+  waits_bind_ = binds;
+  pending_ps_ = 0;
+  pending_waits_ = waits_of(what);
+  ++segment_;
+  clock_ps_ = 0;
+}
+
+// The host and the run wait for the same, and for nothing else.
+bool HostPlanner::starts_as_issued(const Instruction& what) {
+  if (shares_processor_ || !waits_bind_ || pending_ps_ > 0 || last_on_compute_ == kNone) {
+    return false;
+  }
+  if (waits_of(what) != pending_waits_) return false;
+  return std::any_of(pending_waits_.begin(), pending_waits_.end(), [&](std::int32_t wait) {
+    return wait != kNone && issued(wait).follows == last_on_compute_;
+  });
+}
+
+void HostPlanner::run(std::int32_t i, const Instruction& what) {
+  const RunCost& cost = in_.costs.run(class_, what);
+  const std::int64_t host_ps = sim::duration(cost.host).ps;
+  const std::int64_t floor_ps = clock_ps_ + sim::duration(cost.floor).ps;
+  const std::int64_t gpu_ps = sim::duration(cost.gpu).ps - kRoundingPs;
+  const std::int64_t free_ps = end_of_waits(what);
+  std::int32_t& issuer = plan_.issuer[static_cast<std::size_t>(i)];
+  if (free_ps >= clock_ps_ && free_ps + gpu_ps >= floor_ps) {
+    pending_ps_ += host_ps;
+  } else if (starts_as_issued(what)) {
+    issuer = HostPlan::kAsIssued;
+    pending_ps_ = host_ps;
+  } else {
+    if (pending_ps_ > 0) settle(i);
+    issuer = static_cast<std::int32_t>(plan_.tasks.size());
+    emit(i, host_ps, true);
+  }
+  issued(i) = {true, i, segment_, std::max(std::max(free_ps, clock_ps_) + gpu_ps, floor_ps)};
+  clock_ps_ += host_ps;
+  last_on_compute_ = i;
+}
+
+void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
+  const bool on_compute = what.stream == Stream::kCompute;
+  std::int32_t follows =
+      on_compute && last_on_compute_ != kNone ? issued(last_on_compute_).follows : kNone;
+  for (const std::int32_t wait : waits_of(what)) {
+    if (wait != kNone) follows = std::max(follows, issued(wait).follows);
+  }
+  const std::int64_t launch_ps =
+      sim::duration(in_.costs.launch_collective() * static_cast<double>(what.pieces)).ps;
+  const std::int64_t free_ps = end_of_waits(what);
+  clock_ps_ += launch_ps;
+  if (free_ps >= clock_ps_) {
+    pending_ps_ += launch_ps;
+  } else {
+    plan_.issuer[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(plan_.tasks.size());
+    emit(i, launch_ps, false);
+  }
+  const std::int64_t least_ps = shapes_.shape(class_, what).least_ps() - kRoundingPs;
+  issued(i) = {true, follows, segment_, std::max(free_ps, clock_ps_) + least_ps};
+  if (on_compute) last_on_compute_ = i;
+}
+
+// Runs launch kernel by kernel: every instruction keeps its own host task.
+HostPlan plan_expanded(const SimulationInput& input, TransferShapes& shapes,
+                       std::int32_t rank_class) {
+  const std::vector<Instruction>& list = input.costs.role(rank_class).instructions;
+  HostPlan plan;
+  plan.issuer.assign(list.size(), HostPlan::kUnbound);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Instruction& what = list[i];
+    if (shapes.is_idle(what) || what.kind == InstructionKind::kRun) continue;
+    const bool waits = what.kind == InstructionKind::kHostSync;
+    const Seconds launch = input.costs.launch_collective() * static_cast<double>(what.pieces);
+    if (!waits) plan.issuer[i] = static_cast<std::int32_t>(plan.tasks.size());
+    plan.tasks.push_back({static_cast<std::int32_t>(i),
+                          waits ? sim::Duration{} : sim::duration(launch),
+                          waits ? what.waits : kNoWaits});
+  }
+  return plan;
+}
+
+}  // namespace
+
+HostPlan plan_host(const SimulationInput& input, TransferShapes& shapes, std::int32_t rank_class,
+                   bool shares_processor) {
+  if (input.expand) return plan_expanded(input, shapes, rank_class);
+  return HostPlanner(input, shapes, rank_class, shares_processor).plan();
+}
+
+}  // namespace stepcast

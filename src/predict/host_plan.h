@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host of a rank class in one step, with as few tasks as give every kernel and transfer the
+// same times as one host task per instruction would. Nothing is approximated: a host task is left
+// out where it provably binds nothing.
+//
+// - A kernel or transfer ends no earlier than its own issue allows, and than what it waits for
+//   allows. Followed through the step these bounds show where the host must be ahead.
+// - A host that waits for transfers becomes a wait of the next host task.
+// - A run that waits for the same transfers as the host before it starts as it is issued, so it
+//   takes its `floor` and needs no issuer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "predict/transfer_shapes.h"
+
+namespace stepcast {
+
+struct HostTask {
+  std::int32_t before;  // the instruction that it precedes in issue order
+  sim::Duration latency;
+  std::array<std::int32_t, 4> waits{-1, -1, -1, -1};  // instructions that must have ended
+};
+
+struct HostPlan {
+  static constexpr std::int32_t kUnbound = -1;   // the host is ahead
+  static constexpr std::int32_t kAsIssued = -2;  // a run: starts as it is issued
+  std::vector<HostTask> tasks;                   // in issue order
+  std::vector<std::int32_t> issuer;  // by instruction: into `tasks`, or one of the above
+};
+
+// `shares_processor`: kernels of this class are slowed by traffic beside them.
+HostPlan plan_host(const SimulationInput& input, TransferShapes& shapes, std::int32_t rank_class,
+                   bool shares_processor);
+
+}  // namespace stepcast

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/transfer_shapes.h"
+
+#include <algorithm>
+
+#include "core/assert.h"
+
+namespace stepcast {
+namespace {
+
+// SMs that one transfer between stages keeps busy, whatever it could use (NVIDIA/nccl issue 689: 2
+// SMs for a NIC).
+constexpr std::int64_t kTransferBlocks = 2;
+constexpr double kMostHeld = 0.9;  // of a GPU: NCCL leaves kernels something
+
+}  // namespace
+
+TransferShapes::TransferShapes(const SimulationInput& input)
+    : in_(input), by_class_(input.symmetry.ranks.size()) {
+  for (int kind = 0; kind < kGroupKinds; ++kind) {
+    is_alone_[static_cast<std::size_t>(kind)] =
+        input.grid.group_size(static_cast<GroupKind>(kind)) < 2;
+  }
+  for (std::size_t k = 0; k < input.traffic.groups.size(); ++k) {
+    const GroupClasses& classes = input.symmetry.groups[k];
+    first_meeting_.push_back(static_cast<std::int32_t>(members_.size()));
+    members_.resize(members_.size() + classes.representative.size(), 0);
+    for (const std::vector<RankId>& ranks : input.symmetry.ranks) {
+      const std::int32_t group = input.grid.group_of(input.traffic.groups[k].kind, ranks.front());
+      if (group < 0) continue;
+      const std::int32_t meeting =
+          first_meeting_[k] + classes.class_of[static_cast<std::size_t>(group)];
+      ++members_[static_cast<std::size_t>(meeting)];
+    }
+  }
+}
+
+const TransferShape& TransferShapes::shape(std::int32_t rank_class, const Instruction& what) {
+  const bool collective = what.kind == InstructionKind::kCollective;
+  const Key key{what.kind,
+                what.collective,
+                what.group,
+                what.type,
+                what.pieces,
+                what.peer,
+                collective ? what.bytes : 0};
+  std::vector<Entry>& known = by_class_[static_cast<std::size_t>(rank_class)];
+  for (const Entry& entry : known) {
+    if (entry.key == key) return entry.shape;
+  }
+  known.push_back(
+      {key, collective ? make_collective(rank_class, what) : make_pair(rank_class, what)});
+  return known.back().shape;
+}
+
+TransferShape TransferShapes::make_collective(std::int32_t rank_class,
+                                              const Instruction& what) const {
+  const GroupTraffic* groups = in_.traffic.find(what.group);
+  STEPCAST_ASSERT(groups != nullptr, "every group that the program uses is placed");
+  const auto k = static_cast<std::size_t>(groups - in_.traffic.groups.data());
+  const GroupClasses& classes = in_.symmetry.groups[k];
+  const auto group =
+      static_cast<std::size_t>(in_.grid.group_of(what.group, representative(rank_class)));
+  const auto group_class = static_cast<std::size_t>(classes.class_of[group]);
+  const std::int32_t message =
+      groups->message({what.collective, what.bytes / what.pieces, what.type});
+  const Priced& priced = groups->prices[group][static_cast<std::size_t>(message)];
+  const std::vector<ClassLoad>* loads = nullptr;
+  if (priced.loads >= 0 && groups->kind != GroupKind::kTensor) {
+    loads = &classes.loads[group_class][static_cast<std::size_t>(priced.loads)];
+  }
+  TransferShape shape = make(priced.price, loads, priced.price.channels, what.pieces);
+  shape.meeting = first_meeting_[k] + static_cast<std::int32_t>(group_class);
+  shape.members = members_[static_cast<std::size_t>(shape.meeting)];
+  return shape;
+}
+
+TransferShape TransferShapes::make_pair(std::int32_t rank_class, const Instruction& what) const {
+  const bool sends = what.kind == InstructionKind::kSend;
+  const std::int32_t stage = in_.costs.role(rank_class).stage;
+  const PairTraffic* pairs = in_.traffic.find(sends ? stage : what.peer, sends ? what.peer : stage);
+  STEPCAST_ASSERT(pairs != nullptr, "every pair of stages that the program uses is placed");
+  const auto k = static_cast<std::size_t>(pairs - in_.traffic.pairs.data());
+  const std::vector<RankId>& side = sends ? pairs->senders : pairs->receivers;
+  const auto found = std::find(side.begin(), side.end(), representative(rank_class));
+  const auto p = static_cast<std::size_t>(found - side.begin());
+  const PairClasses& classes = in_.symmetry.pairs[k];
+  TransferShape shape =
+      make(pairs->prices[p], &classes.loads[static_cast<std::size_t>(classes.class_of[p])],
+           std::min(pairs->prices[p].channels, kTransferBlocks), what.pieces);
+  const RankId peer = sends ? pairs->receivers[p] : pairs->senders[p];
+  shape.peer_class = in_.symmetry.class_of_rank[peer.index()];
+  return shape;
+}
+
+TransferShape TransferShapes::make(const CollectivePrice& price,
+                                   const std::vector<ClassLoad>* loads, std::int64_t blocks,
+                                   std::int32_t pieces) const {
+  TransferShape shape;
+  const auto times = static_cast<double>(pieces);
+  const std::int64_t processors =
+      std::max<std::int64_t>(1, in_.scenario.cluster.spec.accelerator.sm_count);
+  shape.held = std::min(kMostHeld, static_cast<double>(blocks) / static_cast<double>(processors));
+  if (loads == nullptr || loads->empty()) {
+    shape.latency = sim::duration((price.latency + price.work / price.rate_bound) * times);
+    return shape;
+  }
+  shape.latency = sim::duration(price.latency * times);
+  shape.work = price.work.value() * times;
+  shape.rate_bound = price.rate_bound.value();
+  shape.share = static_cast<double>(std::max<std::int64_t>(1, price.channels));
+  shape.loads = *loads;
+  return shape;
+}
+
+}  // namespace stepcast

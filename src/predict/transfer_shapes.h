@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine needs to know of every collective and every transfer between stages: times,
+// links, members. Worked out once per rank class and distinct message, not once per task.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "predict/simulation.h"
+
+namespace stepcast {
+
+struct TransferShape {
+  sim::Duration latency;
+  double work = 0;  // bytes; 0: all in the latency
+  double rate_bound = 0;
+  double share = 1;
+  std::vector<ClassLoad> loads;
+  double held = 0;               // fraction of a GPU's SMs that it holds while posted
+  std::int32_t meeting = -1;     // collective: which group class meets, dense over all group kinds
+  std::int32_t members = 2;      // rank classes that take part
+  std::int32_t peer_class = -1;  // transfer between stages: the other rank class
+
+  // With all links free.
+  std::int64_t least_ps() const {
+    return latency.ps + (work > 0 ? sim::duration(Seconds(work / rate_bound)).ps : 0);
+  }
+};
+
+class TransferShapes {
+ public:
+  explicit TransferShapes(const SimulationInput& input);
+
+  // A group of one: nothing happens.
+  bool is_idle(const Instruction& what) const {
+    return what.kind == InstructionKind::kCollective &&
+           (what.bytes == 0 || is_alone_[static_cast<std::size_t>(what.group)]);
+  }
+  // Of a collective, send or receive of a rank class. Valid until the next call.
+  const TransferShape& shape(std::int32_t rank_class, const Instruction& what);
+  std::int32_t meetings() const { return static_cast<std::int32_t>(members_.size()); }
+
+ private:
+  struct Key {
+    InstructionKind kind;
+    CollectiveKind collective;
+    GroupKind group;
+    DataType type;
+    std::int32_t pieces;
+    std::int32_t peer;
+    ByteCount bytes;
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    Key key;
+    TransferShape shape;
+  };
+
+  TransferShape make_collective(std::int32_t rank_class, const Instruction& what) const;
+  TransferShape make_pair(std::int32_t rank_class, const Instruction& what) const;
+  TransferShape make(const CollectivePrice& price, const std::vector<ClassLoad>* loads,
+                     std::int64_t blocks, std::int32_t pieces) const;
+  RankId representative(std::int32_t rank_class) const {
+    return in_.symmetry.ranks[static_cast<std::size_t>(rank_class)].front();
+  }
+
+  const SimulationInput& in_;
+  std::array<bool, kGroupKinds> is_alone_{};
+  std::vector<std::int32_t> first_meeting_;   // by Traffic::groups
+  std::vector<std::int32_t> members_;         // by meeting
+  std::vector<std::vector<Entry>> by_class_;  // few entries each
+};
+
+}  // namespace stepcast
