@@ -5,6 +5,8 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <unordered_map>
+#include <utility>
 
 #include "predict/equitable_partition.h"
 
@@ -26,12 +28,15 @@ std::uint64_t mix(std::uint64_t hash, const CollectivePrice& price) {
 }
 
 enum Colour : std::uint64_t { kRankColour = 1, kGroupColour, kPairColour, kLinkColour };
+constexpr std::uint64_t kLoadLabel = 7;
 
-// An activity (a group's or pair's distinct load) on a link.
-struct Incidence {
+// A distinct load of a group or pair: group or pair `index` of Traffic::groups[k] or pairs[k].
+struct Activity {
+  bool is_pair;
+  std::size_t k;
+  std::size_t index;
+  std::size_t load;
   std::int32_t vertex;
-  std::uint64_t label;
-  double weight;
 };
 
 class SymmetryFinder {
@@ -45,10 +50,13 @@ class SymmetryFinder {
   template <class Visit>
   void for_each_load(Visit visit) const;
   void find_binding_links();
+  void drop_implied_links(std::vector<LinkId>& links) const;
   void add_vertices();
   void add_edges();
   std::vector<std::int32_t> classes(bool fold) const;
   Symmetry describe(const std::vector<std::int32_t>& class_of) const;
+  void describe_traffic(const std::vector<std::int32_t>& class_of, Symmetry& out) const;
+  void add_loads(const std::vector<std::int32_t>& class_of_link, Symmetry& out) const;
   void edge(std::int32_t a, std::int32_t b, std::uint64_t label) {
     edges_.push_back({a, b, label});
   }
@@ -68,7 +76,7 @@ class SymmetryFinder {
   std::vector<Edge> edges_;
 };
 
-// visit(vertex, label, price, loads)
+// visit(activity, largest rate, loads)
 template <class Visit>
 void SymmetryFinder::for_each_load(Visit visit) const {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
@@ -78,19 +86,19 @@ void SymmetryFinder::for_each_load(Visit visit) const {
       for (std::size_t d = 0; d < groups.loads[g].size(); ++d) {
         double rate = 0;
         for (const Priced& priced : groups.prices[g]) {
-          if (priced.loads == static_cast<std::int32_t>(d)) {
-            rate = std::max(rate, priced.price.rate_bound.value());
-          }
+          if (priced.loads != static_cast<std::int32_t>(d)) continue;
+          rate = std::max(rate, priced.price.rate_bound.value());
         }
-        visit(group_base_[k] + static_cast<std::int32_t>(g), d, rate, groups.loads[g][d]);
+        const Activity activity{false, k, g, d, group_base_[k] + static_cast<std::int32_t>(g)};
+        visit(activity, rate, groups.loads[g][d]);
       }
     }
   }
   for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
     const PairTraffic& pairs = traffic_.pairs[k];
     for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-      visit(pair_base_[k] + static_cast<std::int32_t>(p), std::size_t{0},
-            pairs.prices[p].rate_bound.value(), pairs.loads[p]);
+      const Activity activity{true, k, p, 0, pair_base_[k] + static_cast<std::int32_t>(p)};
+      visit(activity, pairs.prices[p].rate_bound.value(), pairs.loads[p]);
     }
   }
 }
@@ -100,22 +108,50 @@ void SymmetryFinder::for_each_load(Visit visit) const {
 void SymmetryFinder::find_binding_links() {
   const std::vector<Link>& links = scenario_.cluster.topology.links();
   std::vector<double> demand(links.size(), 0);
-  for_each_load([&](std::int32_t, std::size_t, double rate, const std::vector<LinkLoad>& loads) {
+  for_each_load([&](const Activity&, double rate, const std::vector<LinkLoad>& loads) {
     for (const LinkLoad& load : loads) demand[load.link.index()] += rate * load.weight;
   });
-  link_vertex_.assign(links.size(), -1);
   for (std::size_t l = 0; l < links.size(); ++l) {
-    if (demand[l] <= links[l].capacity.value() * (1 + 1e-9)) continue;
-    link_vertex_[l] = static_cast<std::int32_t>(colour_.size());
-    binding_.emplace_back(l);
-    colour_.push_back(mix(kLinkColour, links[l].capacity.value()));
+    if (demand[l] > links[l].capacity.value() * (1 + 1e-9)) binding_.emplace_back(l);
   }
+  drop_implied_links(binding_);
+  link_vertex_.assign(links.size(), -1);
+  for (const LinkId link : binding_) {
+    link_vertex_[link.index()] = static_cast<std::int32_t>(colour_.size());
+    colour_.push_back(mix(kLinkColour, links[link.index()].capacity.value()));
+  }
+}
+
+// Of links in a row, with the same loads of the same activities (a NIC's PCIe link and its port),
+// the narrowest one implies the others.
+void SymmetryFinder::drop_implied_links(std::vector<LinkId>& links) const {
+  const std::vector<Link>& all = scenario_.cluster.topology.links();
+  std::vector<std::uint64_t> users(all.size(), 0);
+  for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
+    const std::uint64_t name = mix(mix(0, static_cast<std::uint64_t>(activity.vertex)),
+                                   static_cast<std::uint64_t>(activity.load));
+    for (const LinkLoad& load : loads) {
+      std::uint64_t& hash = users[load.link.index()];
+      hash = mix(mix(hash, name), load.weight);
+    }
+  });
+  const auto narrower = [&](LinkId a, LinkId b) {
+    const double width_a = all[a.index()].capacity.value();
+    const double width_b = all[b.index()].capacity.value();
+    return width_a != width_b ? width_a < width_b : a < b;
+  };
+  std::unordered_map<std::uint64_t, LinkId> narrowest;
+  narrowest.reserve(links.size());
+  for (const LinkId link : links) {
+    const auto [known, fresh] = narrowest.try_emplace(users[link.index()], link);
+    if (!fresh && narrower(link, known->second)) known->second = link;
+  }
+  std::erase_if(links, [&](LinkId link) { return narrowest[users[link.index()]] != link; });
 }
 
 void SymmetryFinder::add_vertices() {
   for (std::int32_t r = 0; r < grid_.size(); ++r) {
-    colour_.push_back(
-        mix(kRankColour, static_cast<std::uint64_t>(grid_.point(RankId(r)).pp)));
+    colour_.push_back(mix(kRankColour, static_cast<std::uint64_t>(grid_.point(RankId(r)).pp)));
   }
   for (const GroupTraffic& groups : traffic_.groups) {
     group_base_.push_back(static_cast<std::int32_t>(colour_.size()));
@@ -149,10 +185,11 @@ void SymmetryFinder::add_edges() {
       edge(traffic_.pairs[k].receivers[p].value, vertex, 1002 + 2 * k);
     }
   }
-  for_each_load([&](std::int32_t vertex, std::size_t d, double, const std::vector<LinkLoad>& loads) {
+  for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
+    const std::uint64_t kind = mix(kLoadLabel, static_cast<std::uint64_t>(activity.load));
     for (const LinkLoad& load : loads) {
       const std::int32_t link = link_vertex_[load.link.index()];
-      if (link >= 0) edge(vertex, link, mix(mix(7, static_cast<std::uint64_t>(d)), load.weight));
+      if (link >= 0) edge(activity.vertex, link, mix(kind, load.weight));
     }
   });
 }
@@ -208,65 +245,71 @@ LocalClasses localise(const std::vector<std::int32_t>& class_of, std::int32_t ba
 
 Symmetry SymmetryFinder::describe(const std::vector<std::int32_t>& class_of) const {
   Symmetry out;
-  const auto ranks = localise(class_of, 0, static_cast<std::size_t>(grid_.size()));
+  const LocalClasses ranks = localise(class_of, 0, static_cast<std::size_t>(grid_.size()));
   out.class_of_rank = ranks.class_of;
   out.ranks.resize(ranks.representative.size());
   for (std::int32_t r = 0; r < grid_.size(); ++r) {
     out.ranks[static_cast<std::size_t>(out.class_of_rank[static_cast<std::size_t>(r)])]
-        .push_back(RankId(r));
+        .emplace_back(r);
   }
-  const std::int32_t link_base =
-      static_cast<std::int32_t>(colour_.size()) - static_cast<std::int32_t>(binding_.size());
-  const auto links = localise(class_of, link_base, binding_.size());
-  std::vector<std::int32_t> representative_class(link_vertex_.size(), -1);
+  describe_traffic(class_of, out);
+
+  const auto link_base = static_cast<std::int32_t>(colour_.size() - binding_.size());
+  const LocalClasses links = localise(class_of, link_base, binding_.size());
+  std::vector<std::int32_t> class_of_link(link_vertex_.size(), -1);
   for (std::size_t c = 0; c < links.representative.size(); ++c) {
     const LinkId link = binding_[static_cast<std::size_t>(links.representative[c])];
-    representative_class[link.index()] = static_cast<std::int32_t>(c);
+    class_of_link[link.index()] = static_cast<std::int32_t>(c);
     out.link_capacity.push_back(scenario_.cluster.topology.links()[link.index()].capacity.value());
   }
+  add_loads(class_of_link, out);
+  return out;
+}
+
+void SymmetryFinder::describe_traffic(const std::vector<std::int32_t>& class_of,
+                                      Symmetry& out) const {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
-    const auto local = localise(class_of, group_base_[k], traffic_.groups[k].members.size());
-    GroupClasses classes{local.class_of, local.representative, {}};
+    LocalClasses local = localise(class_of, group_base_[k], traffic_.groups[k].members.size());
+    GroupClasses classes{std::move(local.class_of), std::move(local.representative), {}};
     for (const std::int32_t g : classes.representative) {
       classes.loads.emplace_back(traffic_.groups[k].loads[static_cast<std::size_t>(g)].size());
     }
     out.groups.push_back(std::move(classes));
   }
   for (std::size_t k = 0; k < traffic_.pairs.size(); ++k) {
-    const auto local = localise(class_of, pair_base_[k], traffic_.pairs[k].senders.size());
-    PairClasses classes{local.class_of, local.representative, {}};
+    LocalClasses local = localise(class_of, pair_base_[k], traffic_.pairs[k].senders.size());
+    PairClasses classes{std::move(local.class_of), std::move(local.representative), {}};
     classes.loads.resize(classes.representative.size());
     out.pairs.push_back(std::move(classes));
   }
-  // A representative link sees every group of a class; their loads on it add up.
-  const auto accumulate = [&](std::vector<ClassLoad>& loads, std::int32_t link_class, double w) {
-    for (ClassLoad& load : loads) {
-      if (load.link_class == link_class) {
-        load.weight += w;
-        return;
-      }
+}
+
+// A representative link sees every group of a class; their loads on it add up. `class_of_link` is
+// -1 for all links but the representatives.
+void SymmetryFinder::add_loads(const std::vector<std::int32_t>& class_of_link,
+                               Symmetry& out) const {
+  const auto accumulate = [](std::vector<ClassLoad>& sum, std::int32_t link_class, double weight) {
+    for (ClassLoad& load : sum) {
+      if (load.link_class != link_class) continue;
+      load.weight += weight;
+      return;
     }
-    loads.push_back({link_class, w});
+    sum.push_back({link_class, weight});
   };
-  for_each_load([&](std::int32_t vertex, std::size_t d, double, const std::vector<LinkLoad>& loads) {
+  for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
+    const auto class_in = [&](const std::vector<std::int32_t>& class_of) {
+      return static_cast<std::size_t>(class_of[activity.index]);
+    };
+    GroupClasses* group = activity.is_pair ? nullptr : &out.groups[activity.k];
+    PairClasses* pair = activity.is_pair ? &out.pairs[activity.k] : nullptr;
+    std::vector<ClassLoad>& sum = group != nullptr
+                                      ? group->loads[class_in(group->class_of)][activity.load]
+                                      : pair->loads[class_in(pair->class_of)];
     for (const LinkLoad& load : loads) {
-      const std::int32_t link_class = representative_class[load.link.index()];
-      if (link_class < 0) continue;
-      for (std::size_t k = traffic_.groups.size(); k-- > 0;) {
-        const std::int32_t g = vertex - group_base_[k];
-        if (g < 0 || g >= static_cast<std::int32_t>(out.groups[k].class_of.size())) continue;
-        const auto c = static_cast<std::size_t>(out.groups[k].class_of[static_cast<std::size_t>(g)]);
-        accumulate(out.groups[k].loads[c][d], link_class, load.weight);
-      }
-      for (std::size_t k = traffic_.pairs.size(); k-- > 0;) {
-        const std::int32_t p = vertex - pair_base_[k];
-        if (p < 0 || p >= static_cast<std::int32_t>(out.pairs[k].class_of.size())) continue;
-        const auto c = static_cast<std::size_t>(out.pairs[k].class_of[static_cast<std::size_t>(p)]);
-        accumulate(out.pairs[k].loads[c], link_class, load.weight);
-      }
+      const std::int32_t link_class = class_of_link[load.link.index()];
+      if (link_class >= 0) accumulate(sum, link_class, load.weight);
     }
   });
-  return out;
 }
 
 Symmetry SymmetryFinder::find(bool fold) {

@@ -33,9 +33,8 @@ GroupTraffic place_groups(GroupKind kind, std::set<MessageKey> messages, const R
     for (const MessageKey& key : out.messages) {
       Priced priced{costs.price(key.kind, key.bytes, key.type, devices), -1};
       if (key.bytes > kSmallMessage) {
-        const auto [found, fresh] =
-            known.try_emplace({key.kind, priced.price.algorithm},
-                              static_cast<std::int32_t>(out.loads[g].size()));
+        const auto [found, fresh] = known.try_emplace(
+            {key.kind, priced.price.algorithm}, static_cast<std::int32_t>(out.loads[g].size()));
         if (fresh) out.loads[g].push_back(costs.loads(priced.price, key.kind, devices));
         priced.loads = found->second;
       }
@@ -45,18 +44,44 @@ GroupTraffic place_groups(GroupKind kind, std::set<MessageKey> messages, const R
   return out;
 }
 
-PairTraffic place_pairs(std::int32_t from, std::int32_t to, ByteCount bytes, const RankGrid& grid,
-                        const CollectiveCosts& costs) {
-  PairTraffic out{from, to, {}, {}, {}, {}};
-  for (std::int32_t r = 0; r < grid.size(); ++r) {
-    GridPoint point = grid.point(RankId(r));
-    if (point.pp != from) continue;
+// `senders`: the ranks of the stage `from`, in order.
+PairTraffic place_pairs(const std::vector<RankId>& senders, std::int32_t from, std::int32_t to,
+                        ByteCount bytes, const RankGrid& grid, const CollectiveCosts& costs) {
+  PairTraffic out{from, to, senders, {}, {}, {}};
+  out.receivers.reserve(senders.size());
+  out.prices.reserve(senders.size());
+  out.loads.reserve(senders.size());
+  for (const RankId sender : senders) {
+    GridPoint point = grid.point(sender);
     point.pp = to;
     const RankId receiver = grid.rank(point);
-    out.senders.push_back(RankId(r));
+    const DeviceId source(sender.value), target(receiver.value);
     out.receivers.push_back(receiver);
-    out.prices.push_back(costs.price_send(bytes, DeviceId(r), DeviceId(receiver.value)));
-    out.loads.push_back(costs.loads_of_send(DeviceId(r), DeviceId(receiver.value)));
+    out.prices.push_back(costs.price_send(bytes, source, target));
+    out.loads.push_back(costs.loads_of_send(source, target));
+  }
+  return out;
+}
+
+std::vector<std::vector<RankId>> ranks_by_stage(const RankGrid& grid, std::size_t stages) {
+  std::vector<std::vector<RankId>> out(stages);
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    out[static_cast<std::size_t>(grid.point(RankId(r)).pp)].emplace_back(r);
+  }
+  return out;
+}
+
+// The tensor-parallel groups with a member on a node of `own`, one of each.
+std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own,
+                                                 const Scenario& scenario, const RankGrid& grid) {
+  std::set<std::int64_t> nodes;
+  for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
+  std::set<std::int32_t> seen;
+  std::vector<std::vector<DeviceId>> out;
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    if (!nodes.contains(scenario.cluster.node_of(DeviceId(r)))) continue;
+    if (!seen.insert(grid.group_of(GroupKind::kTensor, RankId(r))).second) continue;
+    out.push_back(devices_of(grid.members(GroupKind::kTensor, RankId(r))));
   }
   return out;
 }
@@ -64,8 +89,8 @@ PairTraffic place_pairs(std::int32_t from, std::int32_t to, ByteCount bytes, con
 }  // namespace
 
 std::int32_t GroupTraffic::message(const MessageKey& key) const {
-  return static_cast<std::int32_t>(
-      std::lower_bound(messages.begin(), messages.end(), key) - messages.begin());
+  return static_cast<std::int32_t>(std::lower_bound(messages.begin(), messages.end(), key) -
+                                   messages.begin());
 }
 
 const GroupTraffic* Traffic::find(GroupKind kind) const {
@@ -115,8 +140,10 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
     }
     out.groups.push_back(place_groups(kind, std::move(keys), grid, costs));
   }
+  const auto ranks = ranks_by_stage(grid, program.roles.size());
   for (const auto& [stages, bytes] : pairs) {
-    out.pairs.push_back(place_pairs(stages.first, stages.second, bytes, grid, costs));
+    out.pairs.push_back(place_pairs(ranks[static_cast<std::size_t>(stages.first)], stages.first,
+                                    stages.second, bytes, grid, costs));
   }
   return out;
 }
@@ -132,23 +159,12 @@ double tensor_group_slowdown(const Scenario& scenario, const RankGrid& grid,
                                  [&](RankId r) { return domain(r) == domain(own.front()); });
   if (local && spec.scale_up != ScaleUp::kPcie) return 1;
 
-  std::set<std::int64_t> nodes;
-  for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
-  std::set<std::int32_t> groups;
-  for (std::int32_t i = 0; i < grid.size(); ++i) {
-    if (!nodes.contains(scenario.cluster.node_of(DeviceId(i)))) continue;
-    groups.insert(grid.group_of(GroupKind::kTensor, RankId(i)));
-  }
   const std::vector<DeviceId> devices = devices_of(own);
   const CollectivePrice price =
       costs.price(CollectiveKind::kAllReduce, 64 << 20, scenario.training.precision, devices);
   std::map<LinkId, double> sum;
-  std::set<std::int32_t> seen;
-  for (std::int32_t r = 0; r < grid.size(); ++r) {
-    const std::int32_t group = grid.group_of(GroupKind::kTensor, RankId(r));
-    if (!groups.contains(group) || !seen.insert(group).second) continue;
-    for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce,
-                                            devices_of(grid.members(GroupKind::kTensor, RankId(r))))) {
+  for (const std::vector<DeviceId>& group : neighbours_of(own, scenario, grid)) {
+    for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, group)) {
       sum[load.link] += load.weight;
     }
   }

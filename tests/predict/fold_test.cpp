@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folding and macro activities change no time: seeded random layouts and clusters up to 64 ranks.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "predict/prediction.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::scenario_from;
+using testing::source_folders;
+using testing::text_of;
+
+int pick(std::mt19937& random, std::initializer_list<int> values) {
+  return *(values.begin() +
+           std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
+}
+
+// A legal layout of at most 64 ranks on a cluster whose nodes and NICs the layout may straddle.
+std::string random_scenario(std::mt19937& random) {
+  GptCase c;
+  const bool sharded = pick(random, {0, 0, 1}) == 1;
+  if (sharded) {
+    c.framework = pick(random, {0, 1}) == 0 ? "fsdp" : "deepspeed";
+    c.zero = 3;
+    c.dp = pick(random, {2, 4, 8, 12, 16});
+  } else {
+    c.framework = pick(random, {0, 1, 2}) == 0 ? "deepspeed" : "megatron";
+    c.tp = pick(random, {1, 2, 4});
+    c.pp = pick(random, {1, 2, 4});
+    c.dp = pick(random, {1, 2, 3, 4});
+    c.zero = c.framework == "deepspeed" ? pick(random, {0, 1}) : pick(random, {0, 1});
+    c.sequence_parallel = c.tp > 1 && pick(random, {0, 1}) == 1;
+    // DeepSpeed's pipeline has no interleaved schedule.
+    if (c.pp > 1 && c.framework == "megatron" && pick(random, {0, 1}) == 1) {
+      c.schedule = "interleaved";
+      c.virtual_stages = 2;
+    }
+  }
+  c.layers = c.pp * c.virtual_stages * pick(random, {1, 2});
+  c.recompute = pick(random, {0, 1}) == 0 ? "none" : "full";
+  c.global_batch = c.dp * c.pp * pick(random, {1, 2});
+  if (!sharded && c.dp > 1 && pick(random, {0, 1}) == 1) {
+    c.extra_layout = R"(, "overlap": {"grad_reduce": true, "param_gather": )" +
+                     std::string(c.zero == 1 && pick(random, {0, 1}) == 1 ? "true}" : "false}");
+  }
+  std::string text = text_of(c);
+  const int gpus_per_node = pick(random, {4, 8});
+  const std::string cluster =
+      R"("base": "dgx-a100-80g", "gpus_per_node": )" + std::to_string(gpus_per_node) +
+      R"(, "nics_per_node": )" + std::to_string(pick(random, {1, 2, 4})) +
+      R"(, "oversubscription": )" + std::to_string(pick(random, {1, 2}));
+  const std::string base = R"("base": "dgx-a100-80g")";
+  return text.replace(text.find(base), base.size(), cluster);
+}
+
+Prediction forecast(const std::string& text, const PredictOptions& options) {
+  auto prediction = predict(scenario_from(text), source_folders(), options);
+  EXPECT_TRUE(prediction.has_value())
+      << text << (prediction ? std::string() : to_string(prediction.error()));
+  return prediction ? std::move(*prediction) : Prediction{};
+}
+
+TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
+  std::mt19937 random(20210409);
+  std::size_t folded_classes = 0, ranks = 0;
+  for (int i = 0; i < 40; ++i) {
+    const std::string text = random_scenario(random);
+    const Prediction folded = forecast(text, {});
+    const Prediction whole = forecast(text, {.fold = false});
+    const double step = whole.step_time.value();
+    EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
+    EXPECT_NEAR(folded.bubble_fraction, whole.bubble_fraction, 1e-8) << text;
+    EXPECT_EQ(folded.peak_memory, whole.peak_memory) << text;
+    EXPECT_NEAR(folded.time.total().value(), folded.step_time.value(), 1e-9 * step) << text;
+    folded_classes += folded.rank_classes.size();
+    ranks += whole.rank_classes.size();
+  }
+  EXPECT_LT(folded_classes * 2, ranks) << "folding found no symmetry to use";
+}
+
+TEST(Folding, EveryRankIsInOneClass) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 10; ++i) {
+    const std::string text = random_scenario(random);
+    const Scenario scenario = scenario_from(text);
+    const Prediction folded = forecast(text, {});
+    std::vector<int> seen(static_cast<std::size_t>(scenario.cluster.gpus()), 0);
+    for (const RankClass& rank_class : folded.rank_classes) {
+      for (const RankId rank : rank_class.ranks) ++seen[rank.index()];
+    }
+    for (const int count : seen) EXPECT_EQ(count, 1);
+  }
+}
+
+// A chunk as one macro activity against every kernel its own task. Traffic beside the kernels
+// slows both forms by the same fluid rule only where no run is starved by its host, so overlap is
+// off here; each of n kernels rounds to a picosecond.
+TEST(MacroActivities, GiveTheTimesOfTheirKernels) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 12; ++i) {
+    GptCase c;
+    c.tp = pick(random, {1, 2});
+    c.pp = pick(random, {1, 2, 4});
+    c.dp = pick(random, {1, 2});
+    c.layers = c.pp * 2;
+    c.hidden = pick(random, {256, 512, 2048});
+    c.sequence = pick(random, {128, 1024});
+    c.global_batch = c.dp * 4;
+    c.framework = pick(random, {0, 1}) == 0 ? "megatron" : "deepspeed";
+    c.recompute = pick(random, {0, 1}) == 0 ? "none" : "full";
+    const Prediction macro = forecast(text_of(c), {});
+    const Prediction expanded = forecast(text_of(c), {.expand = true});
+    EXPECT_GT(expanded.simulated_tasks, 10 * macro.simulated_tasks);
+    EXPECT_NEAR(macro.step_time.value(), expanded.step_time.value(),
+                1e-9 * expanded.step_time.value() + 1e-12 * 1e5)
+        << text_of(c);
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
