@@ -28,8 +28,9 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   double forward = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     double keys = static_cast<double>(scenario.training.sequence_length);
-    if (model.is_windowed(layer)) {
-      keys = std::min(keys, static_cast<double>(model.attention_window));
+    const auto window = static_cast<double>(model.attention_window);
+    if (model.is_windowed(layer) && window < keys) {
+      keys = window;
     } else if (causal_half) {
       keys /= 2;
     }
@@ -41,8 +42,9 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   return Flops(3 * forward * tokens);
 }
 
-Flops hardware_flops(const Scenario& scenario) {
-  const Program program = lower(scenario);
+Flops hardware_flops(const Scenario& scenario) { return hardware_flops(scenario, lower(scenario)); }
+
+Flops hardware_flops(const Scenario& scenario, const Program& program) {
   double recomputed = 0;
   for (const Role& role : program.roles) {
     for (const Chunk& chunk : role.chunks) {

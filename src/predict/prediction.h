@@ -107,6 +107,7 @@ struct PredictOptions {
 // FLOPs of one step over all GPUs (design.md section 9). `causal_half` halves attention.
 Flops model_flops(const Scenario& scenario, bool causal_half = false, bool logits = true);
 Flops hardware_flops(const Scenario& scenario);
+Flops hardware_flops(const Scenario& scenario, const Program& program);  // of its lowering
 
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options = {});

@@ -36,6 +36,9 @@ class LayerLowering {
   std::int64_t key_width() const { return shape_.kv_heads * shape_.head_dim; }
   std::int64_t packed_width() const { return query_width() + 2 * key_width(); }
   std::int64_t up_width() const { return (model_.mlp == Mlp::kSwiglu ? 2 : 1) * shape_.ffn; }
+  std::int64_t norm_width() const {  // of queries and keys
+    return model_.wide_query_key_norm ? query_width() : shape_.head_dim;
+  }
   bool norms_branches() const { return model_.norms_per_layer == 4; }
   bool rotary() const { return model_.position == Position::kRope; }
   double element() const { return static_cast<double>(shape_.element); }
@@ -45,9 +48,12 @@ class LayerLowering {
     return core_attention(builder_, scenario_.training.attention, saved.qkv);
   }
   void rotate(AttentionBuffers& buffers);
-  BufferId attention_backward(const AttentionBuffers& saved, BufferId gradient);
-  MlpBuffers mlp(BufferId input);
+  // `gradient` of the half's output; `residual` what else flows into its input.
+  BufferId attention_backward(const AttentionBuffers& saved, BufferId gradient, BufferId residual);
+  // Normalises and transforms `input`, adds to `residual`: the same, but in parallel blocks.
+  MlpBuffers mlp(BufferId input, BufferId residual);
   BufferId mlp_backward(const MlpBuffers& saved, BufferId gradient);
+  BufferId rotate_backward(const AttentionBuffers& saved, BufferId gradient);
   BufferId add_residual(const char* name, BufferId branch, BufferId residual, bool bias,
                         BufferId& mask);
   BufferId residual_backward(BufferId gradient, BufferId mask, bool bias);
@@ -109,17 +115,34 @@ void LayerLowering::rotate(AttentionBuffers& buffers) {
   if (!rotary() && !normed) return;
   // The value stays a view of the packed projection, which therefore lives as long as it does.
   const std::int64_t query = shape_.tokens * query_width(), key = shape_.tokens * key_width();
-  buffers.qkv.query = builder_.activation("query", query);
-  buffers.qkv.key = builder_.activation("key", key);
   if (normed) {
-    builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, query + key, shape_.head_dim,
+    buffers.qkv.query = builder_.activation("query_normed", query);
+    buffers.qkv.key = builder_.activation("key_normed", key);
+    builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, query + key, norm_width(),
                          2 * element(), {buffers.packed}, {buffers.qkv.query, buffers.qkv.key},
                          false, 2);
   }
   if (rotary()) {
+    const QkvBuffers before = buffers.qkv;
+    buffers.qkv.query = builder_.activation("query", query);
+    buffers.qkv.key = builder_.activation("key", key);
     builder_.elementwise("rotary", ElementwiseKind::kRotary, query + key, 0, 2 * element(),
-                         {buffers.packed}, {buffers.qkv.query, buffers.qkv.key}, false, 2);
+                         {before.query, before.key}, {buffers.qkv.query, buffers.qkv.key}, false,
+                         2);
   }
+}
+
+BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId gradient) {
+  const std::int64_t elements = shape_.tokens * (query_width() + key_width());
+  if (rotary()) {
+    builder_.elementwise("rotary", ElementwiseKind::kRotary, elements, 0, 2 * element(), {gradient},
+                         {gradient}, true, 2);
+  }
+  if (model_.query_key_norm || model_.wide_query_key_norm) {
+    builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, elements, norm_width(),
+                         3 * element(), {saved.packed, gradient}, {gradient}, true, 4);
+  }
+  return gradient;
 }
 
 AttentionBuffers LayerLowering::attention(BufferId input) {
@@ -145,7 +168,8 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   return out;
 }
 
-BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, BufferId gradient) {
+BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, BufferId gradient,
+                                           BufferId residual) {
   const std::int64_t h = shape_.hidden;
   BufferId branch = residual_backward(gradient, saved.mask, model_.attention_output_bias);
   if (norms_branches()) {
@@ -160,11 +184,7 @@ BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, Buffer
   builder_.weight_gradient("attention_out_wgrad", h, query_width(), {whole, saved.core.context});
   BufferId packed_gradient = core_attention_backward(builder_, scenario_.training.attention,
                                                      saved.qkv, saved.core, context_gradient);
-  if (rotary()) {
-    builder_.elementwise("rotary", ElementwiseKind::kRotary,
-                         shape_.tokens * (query_width() + key_width()), 0, 2 * element(),
-                         {packed_gradient}, {packed_gradient}, true, 2);
-  }
+  packed_gradient = rotate_backward(saved, packed_gradient);
   if (model_.qkv_bias) builder_.bias_gradient(shape_.tokens, packed_width(), {packed_gradient});
   const BufferId input = builder_.enter_region("attention_input", saved.normed);
   const BufferId partial = builder_.activation("attention_input_gradient", shape_.tokens * h);
@@ -172,10 +192,10 @@ BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, Buffer
                 {packed_gradient}, {partial});
   const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial);
   builder_.weight_gradient("qkv_wgrad", packed_width(), h, {packed_gradient, input});
-  return builder_.norm_backward("attention_norm", saved.input, reduced, gradient, shape_.rows, h);
+  return builder_.norm_backward("attention_norm", saved.input, reduced, residual, shape_.rows, h);
 }
 
-MlpBuffers LayerLowering::mlp(BufferId input) {
+MlpBuffers LayerLowering::mlp(BufferId input, BufferId residual) {
   const std::int64_t h = shape_.hidden;
   MlpBuffers out;
   out.input = input;
@@ -193,7 +213,7 @@ MlpBuffers LayerLowering::mlp(BufferId input) {
   out.branch = builder_.leave_region("mlp_reduced", partial);
   const BufferId branch =
       norms_branches() ? builder_.norm("mlp_post_norm", out.branch, shape_.rows, h) : out.branch;
-  out.output = add_residual("mlp_residual", branch, input, model_.mlp_bias, out.mask);
+  out.output = add_residual("mlp_residual", branch, residual, model_.mlp_bias, out.mask);
   return out;
 }
 
@@ -231,13 +251,17 @@ void LayerLowering::lower(RecomputeMode recompute) {
 
   builder_.into(block.forward, Phase::kForward);
   AttentionBuffers attended = attention(block.input);
-  MlpBuffers fed = mlp(attended.output);
+  // In a parallel block (GPT-NeoX, Falcon, Phi) both halves read the layer's input.
+  const auto feed = [&] {
+    return mlp(model_.parallel_block ? block.input : attended.output, attended.output);
+  };
+  MlpBuffers fed = feed();
   block.output = fed.output;
 
   if (recompute == RecomputeMode::kFull) {
     builder_.into(block.backward, Phase::kRecompute);
     attended = attention(block.input);
-    fed = mlp(attended.output);
+    fed = feed();
   }
   builder_.into(block.backward, Phase::kBackward);
   const BufferId middle = mlp_backward(fed, block.output_gradient);
@@ -250,7 +274,8 @@ void LayerLowering::lower(RecomputeMode recompute) {
     attended.core.context = kept;
     builder_.into(block.backward, Phase::kBackward);
   }
-  block.input_gradient = attention_backward(attended, middle);
+  const BufferId attended_gradient = model_.parallel_block ? block.output_gradient : middle;
+  block.input_gradient = attention_backward(attended, attended_gradient, middle);
 }
 
 }  // namespace

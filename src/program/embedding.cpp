@@ -7,7 +7,13 @@
 namespace stepcast {
 namespace {
 
-void forward(const Scenario& scenario, BlockBuilder& builder, BufferId& mask) {
+struct EmbeddingBuffers {
+  BufferId summed;  // what the embedding norm reads
+  BufferId mask;
+};
+
+EmbeddingBuffers forward(const Scenario& scenario, BlockBuilder& builder) {
+  EmbeddingBuffers saved;
   const Shape& shape = builder.shape();
   const Model& model = scenario.model;
   Block& block = builder.block();
@@ -23,20 +29,22 @@ void forward(const Scenario& scenario, BlockBuilder& builder, BufferId& mask) {
     builder.elementwise("positions", ElementwiseKind::kEmbedding, local, shape.hidden, 3 * e, {x},
                         {x}, false, 2);
   }
+  saved.summed = x;
   if (model.embedding_norm) x = builder.norm("embedding_norm", x, shape.rows, shape.hidden);
   block.output = builder.activation("embedding_output", local);
   if (shape.dropout) {
-    mask = builder.buffer("dropout_mask", local, DataType::kInt8);
+    saved.mask = builder.buffer("dropout_mask", local, DataType::kInt8);
     builder.elementwise("dropout", ElementwiseKind::kDropoutAdd, local, 0, 2 * e + 1, {x},
-                        {block.output, mask});
+                        {block.output, saved.mask});
   } else {
     // The sum with the positions is the output itself.
     builder.elementwise("embedding_output", ElementwiseKind::kCast, 0, 0, 0, {x}, {block.output},
                         false, 0);
   }
+  return saved;
 }
 
-void backward(const Scenario& scenario, BlockBuilder& builder, BufferId mask) {
+void backward(const Scenario& scenario, BlockBuilder& builder, const EmbeddingBuffers& saved) {
   const Shape& shape = builder.shape();
   Block& block = builder.block();
   const double e = static_cast<double>(shape.element);
@@ -47,8 +55,12 @@ void backward(const Scenario& scenario, BlockBuilder& builder, BufferId mask) {
   if (shape.dropout) {
     const BufferId dropped = builder.activation("embedding_gradient", local);
     builder.elementwise("dropout", ElementwiseKind::kDropoutAdd, local, 0, 2 * e + 1,
-                        {gradient, mask}, {dropped}, true);
+                        {gradient, saved.mask}, {dropped}, true);
     gradient = dropped;
+  }
+  if (scenario.model.embedding_norm) {
+    gradient = builder.norm_backward("embedding_norm", saved.summed, gradient, BufferId{},
+                                     shape.rows, shape.hidden);
   }
   if (scenario.model.position == Position::kLearned) {
     builder.elementwise("position_gradient", ElementwiseKind::kEmbedding, local, shape.hidden,
@@ -89,9 +101,7 @@ Block lower_embedding(const Scenario& scenario) {
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.buffer("tokens", shape.tokens, DataType::kInt64);
   block.output_gradient = builder.activation("output_gradient", shape.rows * shape.hidden);
-  BufferId mask;
-  forward(scenario, builder, mask);
-  backward(scenario, builder, mask);
+  backward(scenario, builder, forward(scenario, builder));
   trace_memory(block);
   return block;
 }

@@ -33,7 +33,9 @@ HeadBuffers forward(const Scenario& scenario, BlockBuilder& builder) {
   const LossTraffic loss = loss_traffic(scenario);
   HeadBuffers out;
   builder.into(block.forward, Phase::kForward);
-  out.normed = builder.norm("final_norm", block.input, shape.rows, shape.hidden);
+  out.normed = scenario.model.final_norm
+                   ? builder.norm("final_norm", block.input, shape.rows, shape.hidden)
+                   : block.input;
   const BufferId x = builder.enter_region("head_input", out.normed);
   const BufferId logits = builder.activation("logits", logits_elements);
   builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x},
@@ -73,6 +75,13 @@ void backward(const Scenario& scenario, BlockBuilder& builder, const HeadBuffers
                {gradient}, {partial});
   const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
   builder.weight_gradient("logits_wgrad", shape.vocab, shape.hidden, {gradient, x}, true);
+  if (scenario.model.head_bias) {
+    builder.bias_gradient(shape.tokens, shape.vocab, {gradient});
+  }
+  if (!scenario.model.final_norm) {
+    block.input_gradient = reduced;
+    return;
+  }
   block.input_gradient = builder.norm_backward("final_norm", block.input, reduced, BufferId{},
                                                shape.rows, shape.hidden);
 }

@@ -43,7 +43,6 @@ RecomputeMode Lowering::mode_of(std::int64_t layer, std::int64_t index_in_chunk)
   const Recompute& recompute = scenario_.layout.recompute;
   if (recompute.every > 1 && layer % recompute.every != 0) return RecomputeMode::kNone;
   if (recompute.layers > 0 && index_in_chunk >= recompute.layers) return RecomputeMode::kNone;
-  // Fused attention recomputes itself inside its backward kernel already.
   return recompute.mode;
 }
 

@@ -43,7 +43,7 @@ class ReplicatedStep {
   InstructionIndex receive_for(const Slot& slot);
   InstructionIndex send_after(const Slot& slot, InstructionIndex run);
   void wait_for_transfers(InstructionIndex received);
-  std::int64_t bucket_elements() const;
+  std::int64_t bucket_elements(std::int64_t rule, std::int32_t chunk) const;
 
   RoleBuilder& builder_;
   const Scenario& scenario_;
@@ -62,7 +62,8 @@ void ReplicatedStep::gathering_forward(const Slot& slot) {
   std::int32_t begin = 0;
   for (std::int32_t end = 1; end <= count; ++end) {
     const std::int64_t elements = builder_.elements(slot.chunk, begin, end);
-    if (end < count && elements < bucket_elements()) continue;
+    const std::int64_t bucket = bucket_elements(scenario_.rules.gather_bucket_elements, slot.chunk);
+    if (end < count && elements < bucket) continue;
     const InstructionIndex gathered =
         builder_.collective("gather_parameters", Stream::kGather, CollectiveKind::kAllGather,
                             GroupKind::kData, elements * size_of(type), type);
@@ -72,11 +73,11 @@ void ReplicatedStep::gathering_forward(const Slot& slot) {
   }
 }
 
-std::int64_t ReplicatedStep::bucket_elements() const {
-  // Megatron has one bucket on every stage but the first (distributed_data_parallel.py).
-  const bool one =
-      scenario_.training.framework == Framework::kMegatron && builder_.role().stage > 0;
-  const std::int64_t rule = scenario_.rules.bucket_elements;
+std::int64_t ReplicatedStep::bucket_elements(std::int64_t rule, std::int32_t chunk) const {
+  // Megatron has one bucket on every stage but the first, and on later model chunks
+  // (distributed_data_parallel.py; training.py, disable_bucketing).
+  const bool one = scenario_.training.framework == Framework::kMegatron &&
+                   (builder_.role().stage > 0 || chunk > 0);
   return one || rule <= 0 ? ObjectReader::kMaxCount : rule;
 }
 
@@ -170,7 +171,8 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
   std::int32_t end = count;
   for (std::int32_t begin = count; begin-- > 0;) {
     const std::int64_t elements = unreduced_ + builder_.elements(slot.chunk, begin, end);
-    if (begin > 0 && elements < bucket_elements()) continue;
+    const std::int64_t bucket = bucket_elements(scenario_.rules.bucket_elements, slot.chunk);
+    if (begin > 0 && elements < bucket) continue;
     builder_.run(Pass::kBackward, slot.chunk, slot.micro_batch, begin, end);
     reduce(elements, Stream::kReduce, builder_.last_run());
     unreduced_ = 0;

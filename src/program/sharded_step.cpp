@@ -26,9 +26,12 @@ class ShardedStep {
         layers_end_(builder.blocks(0) - 1),
         synchronise_each_(synchronise_each),
         deepspeed_(scenario_.training.framework == Framework::kDeepSpeed),
-        // Four matrices a layer; biases and norms stay whole below the persistence threshold of 1e5
-        // elements (stage3_param_persistence_threshold).
-        pieces_(deepspeed_ ? 4 : 1) {}
+        // The matrices of a layer: packed query, key and value, output, up and down in the GPT
+        // form, all seven apart in the Llama form. Biases and norms stay whole below the
+        // persistence threshold of 1e5 elements (stage3_param_persistence_threshold).
+        pieces_(!deepspeed_                           ? 1
+                : scenario_.model.mlp == Mlp::kSwiglu ? 7
+                                                      : 4) {}
 
   void forward(std::int32_t micro_batch);
   void backward(std::int32_t micro_batch, bool last);
@@ -53,8 +56,20 @@ class ShardedStep {
     return count * size_of(scenario_.training.precision);
   }
   InstructionIndex gather(const char* name, std::int64_t count, InstructionIndex limiter);
+  std::int32_t copies() const {
+    return deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp * scenario_.layout.cp) : 0;
+  }
+  // Of the gradients of `count` parameters until they are reduced, the cast copy included.
+  ByteCount gradient_bytes(std::int64_t count, BlockId cast) const {
+    const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
+    return gathered_bytes(count) + count * wide;
+  }
+  static ByteCount& buffers(MemoryParts& parts) {
+    return parts[static_cast<std::size_t>(MemoryCategory::kBuffers)];
+  }
   void reduce(const char* name, std::int64_t count, InstructionIndex after, BlockId cast);
   void release(InstructionIndex run, std::int64_t count);
+  void hold_gradients(Instruction& instruction, ByteCount bytes, bool first, bool reduces);
 
   RoleBuilder& builder_;
   const StepBlocks& blocks_;
@@ -72,7 +87,7 @@ InstructionIndex ShardedStep::gather(const char* name, std::int64_t count,
       builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, GroupKind::kData,
                           gathered_bytes(count), scenario_.training.precision, pieces_);
   Instruction& instruction = builder_.at(index);
-  instruction.copies = deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp) : 0;
+  instruction.copies = copies();
   instruction.wait_for(limiter);
   instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = gathered_bytes(count);
   return index;
@@ -90,8 +105,18 @@ void ShardedStep::reduce(const char* name, std::int64_t count, InstructionIndex 
   const InstructionIndex index =
       builder_.collective(name, Stream::kReduce, CollectiveKind::kReduceScatter, GroupKind::kData,
                           count * size_of(type), type, pieces_);
-  builder_.at(index).copies = deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp) : 0;
+  builder_.at(index).copies = copies();
   builder_.at(index).wait_for(after);
+}
+
+// A unit's gradients are born with its first backward; reduced ones live through the next unit's,
+// which runs while they are reduced.
+void ShardedStep::hold_gradients(Instruction& instruction, ByteCount bytes, bool first,
+                                 bool reduces) {
+  if (first) buffers(instruction.birth) += bytes;
+  if (!reduces) return;
+  buffers(instruction.death) += gradients_in_flight_;
+  gradients_in_flight_ = bytes;
 }
 
 void ShardedStep::forward(std::int32_t micro_batch) {
@@ -125,10 +150,12 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   const std::int32_t head = builder_.blocks(0) - 1;
   const bool ahead = looks_ahead();
   const bool reduces = synchronise_each_ || last;
+  // Without a reduction in each micro-batch, whole gradients live from the first to the last.
+  const bool first = synchronise_each_ || micro_batch == 0;
   const auto gather_backward = [&](std::int32_t unit, InstructionIndex limiter) {
     if (!regathers()) return kNone;
-    const InstructionIndex first = gather("gather_unit", elements(unit), limiter);
-    if (!gathers_for_recompute()) return first;
+    const InstructionIndex once = gather("gather_unit", elements(unit), limiter);
+    if (!gathers_for_recompute()) return once;
     const InstructionIndex second = gather("gather_unit_again", elements(unit), limiter);
     builder_.at(second).birth = {};  // in the place of the first
     return second;
@@ -144,21 +171,19 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
     running = builder_.run(Pass::kBackward, 0, micro_batch, unit, unit + 1);
     Instruction& instruction = builder_.at(running);
     instruction.wait_for(gathered);
-    auto& born = instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)];
-    if (reduces) born += gathered_bytes(elements(unit));
+    hold_gradients(instruction, gradient_bytes(elements(unit), blocks_.cast_unit), first, reduces);
     release(running, elements(unit));
-    instruction.death[static_cast<std::size_t>(MemoryCategory::kBuffers)] += gradients_in_flight_;
-    gradients_in_flight_ = reduces ? gathered_bytes(elements(unit)) : 0;
     if (reduces) reduce("reduce_unit", elements(unit), running, blocks_.cast_unit);
     if (!ahead && unit > layers_begin_) next = gather_backward(unit - 1, running);
   }
   const InstructionIndex embedding = builder_.run(Pass::kBackward, 0, micro_batch, 0, 1);
   Instruction& instruction = builder_.at(embedding);
-  instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] +=
-      gathered_bytes(root_elements());
-  release(embedding, 2 * root_elements());  // the parameters and, at the step's end, gradients
-  instruction.death[static_cast<std::size_t>(MemoryCategory::kBuffers)] += gradients_in_flight_;
-  gradients_in_flight_ = 0;
+  hold_gradients(instruction, gradient_bytes(root_elements(), blocks_.cast_root), first, reduces);
+  release(embedding, root_elements());
+  if (reduces) {  // the last reduction ends before the update
+    buffers(instruction.death) += gradients_in_flight_;
+    gradients_in_flight_ = 0;
+  }
   if (reduces) reduce("reduce_root", root_elements(), embedding, blocks_.cast_root);
 }
 

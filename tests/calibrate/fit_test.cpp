@@ -201,7 +201,10 @@ TEST_F(Shipped, ProfilesReadBackAsTheyWereFitted) {
     EXPECT_EQ(read->attention_variants.size(),
               std::max<std::size_t>(1, fitted.attention_variants.size()));
     EXPECT_EQ(read->attention_kernel, fitted.attention_kernel);
-    EXPECT_EQ(read->fitted_on, fitted.fitted_on);
+    // The cases that the host costs were fitted to come behind the profile's own sources.
+    ASSERT_GE(read->fitted_on.size(), fitted.fitted_on.size());
+    EXPECT_TRUE(std::equal(fitted.fitted_on.begin(), fitted.fitted_on.end(),
+                           read->fitted_on.begin()));
   }
 }
 
