@@ -87,7 +87,7 @@ struct MemoryFit {
 
 // What the host spends per kernel and per pass, by framework.
 struct HostFit {
-  double launch_s = 6e-6;          // per kernel, queued from the framework
+  double launch_s = 6e-6;          // per lowered operation: Python, autograd and its kernels
   double collective_s = 20e-6;     // per collective or point-to-point call
   double graph_launch_s = 1.5e-6;  // per kernel inside a CUDA graph
   double backward_factor = 1;      // autograd's engine against eager forward

@@ -36,7 +36,7 @@ RulesInput read_rules(ObjectReader& object) {
   RulesInput rules;
   rules.bucket_elements = object.integer("bucket_elements", 0);
   rules.gather_bucket_elements = object.integer("gather_bucket_elements", 0);
-  rules.prefetch_units = object.integer("prefetch_units", 0, 1024);
+  rules.prefetch_units = object.integer("prefetch_units", 0, 1);
   rules.host_sync_after_p2p = object.boolean("host_sync_after_p2p");
   rules.fused_gradient_accumulation = object.boolean("fused_gradient_accumulation");
   rules.scatter_gather_p2p = object.boolean("scatter_gather_p2p");

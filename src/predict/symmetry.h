@@ -19,8 +19,8 @@ struct ClassLoad {
 };
 
 struct GroupClasses {
-  std::vector<std::int32_t> class_of;        // by group
-  std::vector<std::int32_t> representative;  // by class: a group
+  std::vector<std::int32_t> class_of;                      // by group
+  std::vector<std::int32_t> representative;                // by class: a group
   std::vector<std::vector<std::vector<ClassLoad>>> loads;  // by class, distinct load
 };
 

@@ -30,8 +30,8 @@ struct Priced {
 struct GroupTraffic {
   GroupKind kind;
   std::vector<MessageKey> messages;
-  std::vector<std::vector<RankId>> members;       // by group
-  std::vector<std::vector<Priced>> prices;        // by group, message
+  std::vector<std::vector<RankId>> members;               // by group
+  std::vector<std::vector<Priced>> prices;                // by group, message
   std::vector<std::vector<std::vector<LinkLoad>>> loads;  // by group, distinct load
   std::int32_t message(const MessageKey& key) const;
 };

@@ -43,7 +43,7 @@ class ShardedStep {
   bool looks_ahead() const {
     const bool room = !deepspeed_ || layers_begin_ == layers_end_ ||
                       2 * elements(layers_begin_) <= kMaxLiveElements;
-    return scenario_.layout.overlap.param_gather && room;
+    return scenario_.layout.overlap.param_gather && scenario_.rules.prefetch_units > 0 && room;
   }
   // A recomputed forward has released its matrices again by the time that the backward needs them.
   bool gathers_for_recompute() const {
