@@ -6,18 +6,33 @@
 namespace stepcast {
 namespace {
 
+using Tasks = std::vector<InstructionTasks>;
+
+// None of the tasks [begin, end) ends after `time`.
+bool have_ended(const sim::Replay& replay, const Tasks& tasks, std::size_t begin, std::size_t end,
+                sim::Time time) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const sim::TaskId task = tasks[i].device;
+    if (task.valid() && replay.tasks[task.index()].end > time) return false;
+  }
+  return true;
+}
+
 // All classes pass their barriers at one instant, and nothing issued before them is under way then.
 bool is_quiet(const Simulation& simulation, const std::vector<std::int32_t>& barrier) {
+  const auto& tail = simulation.tasks.front();
   const auto& step = simulation.tasks.back();
-  const auto end_of = [&](const InstructionTasks& own) {
-    return simulation.replay.tasks[own.device.index()].end;
+  const auto end_of_barrier = [&](std::size_t c) {
+    const sim::TaskId task = step[c][static_cast<std::size_t>(barrier[c])].device;
+    return simulation.replay.tasks[task.index()].end;
   };
-  const sim::Time meeting = end_of(step.front()[static_cast<std::size_t>(barrier.front())]);
+  const sim::Time meeting = end_of_barrier(0);
   for (std::size_t c = 0; c < step.size(); ++c) {
     const auto last = static_cast<std::size_t>(barrier[c]);
-    if (end_of(step[c][last]) != meeting) return false;
-    for (std::size_t i = 0; i < last; ++i) {
-      if (step[c][i].device.valid() && end_of(step[c][i]) > meeting) return false;
+    if (end_of_barrier(c) != meeting ||
+        !have_ended(simulation.replay, tail[c], last + 1, tail[c].size(), meeting) ||
+        !have_ended(simulation.replay, step[c], 0, last, meeting)) {
+      return false;
     }
   }
   return true;

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/workload_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace stepcast {
+
+using sim::MemberSpec;
+using sim::TaskSpec;
+using sim::Use;
+
+WorkloadBuilder::WorkloadBuilder(const SimulationInput& input,
+                                 const std::vector<std::vector<std::int32_t>>& partner)
+    : in_(input), partner_(partner), shapes_(input) {
+  add_resources();
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    plans_.push_back(plan_host(in_, shapes_, c, processor(c).valid()));
+  }
+}
+
+void WorkloadBuilder::add_resources() {
+  for (std::int32_t s = 0; s < classes() * kStreams; ++s) workload_.add_stream();
+  for (const double capacity : in_.symmetry.link_capacity) {
+    links_.push_back(workload_.add_resource(capacity));
+  }
+  processors_.resize(static_cast<std::size_t>(classes()));
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    const auto& list = in_.costs.role(c).instructions;
+    const bool overlaps = std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
+      return what.kind == InstructionKind::kCollective && what.stream != Stream::kCompute &&
+             !shapes_.is_idle(what) && what.group == GroupKind::kData;
+    });
+    if (overlaps || in_.scenario.layout.overlap.pp) {
+      processors_[static_cast<std::size_t>(c)] = workload_.add_resource(1.0);
+    }
+  }
+}
+
+void WorkloadBuilder::reserve_step() {
+  std::size_t instructions = 0;
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    instructions += in_.costs.role(c).instructions.size();
+  }
+  workload_.reserve(workload_.tasks() + instructions, workload_.tasks() + 2 * instructions,
+                    workload_.edges().size() + 2 * instructions);
+}
+
+sim::TaskId WorkloadBuilder::add_host(std::int32_t c, sim::Duration latency) {
+  const MemberSpec member{stream(c, Stream::kHost), {}, {}, {}};
+  TaskSpec spec;
+  spec.members = {&member, 1};
+  spec.latency = latency;
+  return workload_.add_task(spec);
+}
+
+void WorkloadBuilder::add_host_task(std::int32_t c, const HostTask& host) {
+  const sim::TaskId task = add_host(c, host.latency);
+  for (const std::int32_t wait : host.waits) {
+    if (wait < 0) continue;
+    const sim::TaskId awaited = tasks(c, wait).device;
+    if (awaited.valid()) workload_.depend(awaited, task);
+  }
+  host_tasks_.push_back(task);
+}
+
+sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, sim::TaskId issuer, Seconds gpu,
+                                        Seconds floor) {
+  const MemberSpec member{stream(c, Stream::kCompute),
+                          issuer,
+                          issuer.valid() ? sim::duration(floor) : sim::Duration{},
+                          {}};
+  TaskSpec spec;
+  spec.members = {&member, 1};
+  const Use use{processor(c), 1.0};
+  if (processor(c).valid() && gpu.value() > 0) {
+    spec.work = gpu.value();
+    spec.rate_bound = 1.0;
+    spec.uses = {&use, 1};
+  } else {
+    spec.latency = sim::duration(gpu);
+  }
+  return workload_.add_task(spec);
+}
+
+// It starts as it is issued (predict/host_plan.h).
+sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& cost) {
+  return add_kernel(c, {}, std::max(cost.gpu, cost.floor), {});
+}
+
+void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction& what) {
+  InstructionTasks& own = tasks(c, i);
+  if (in_.expand) {
+    add_expanded_run(c, what, own);
+    return;
+  }
+  const RunCost& cost = in_.costs.run(c, what);
+  const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
+  const bool as_issued = plan.issuer[static_cast<std::size_t>(i)] == HostPlan::kAsIssued;
+  own.device = own.device_begin =
+      as_issued ? add_run_as_issued(c, cost) : add_kernel(c, own.host, cost.gpu, cost.floor);
+}
+
+// Every kernel its own task behind its own launch: what add_run() contracts.
+void WorkloadBuilder::add_expanded_run(std::int32_t c, const Instruction& what,
+                                       InstructionTasks& own) {
+  for (const PricedOperation& priced : in_.costs.operations(c, what)) {
+    const sim::TaskId launch = add_host(c, sim::duration(priced.cost.host));
+    own.device = add_kernel(c, launch, priced.cost.gpu, priced.cost.floor);
+    if (!own.device_begin.valid()) own.device_begin = own.device;
+  }
+}
+
+// A task with a seat for each member.
+sim::TaskId WorkloadBuilder::open_seats(const TransferShape& shape) {
+  seats_.assign(static_cast<std::size_t>(shape.members), MemberSpec{});
+  uses_.clear();
+  for (const ClassLoad& load : shape.loads) {
+    uses_.push_back({links_[static_cast<std::size_t>(load.link_class)], load.weight});
+  }
+  TaskSpec spec;
+  spec.members = seats_;
+  spec.latency = shape.latency;
+  spec.work = shape.work;
+  spec.rate_bound = shape.rate_bound;
+  spec.share = shape.share;
+  spec.uses = uses_;
+  return workload_.add_task(spec);
+}
+
+// Members of a communicator issue the same sequence, so the n-th collective of one member meets the
+// n-th of the others; a send meets the receive of the same pair and tag. Returns the member.
+std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
+                                           const Instruction& what) {
+  const TransferShape& shape = shapes_.shape(c, what);
+  sim::TaskId task;
+  std::int32_t member = 0;
+  if (what.kind == InstructionKind::kCollective) {
+    auto& sequence = collectives_[static_cast<std::size_t>(shape.meeting)];
+    const auto place = static_cast<std::size_t>(met_[static_cast<std::size_t>(shape.meeting)]++);
+    if (place == sequence.size()) sequence.push_back({open_seats(shape)});
+    task = sequence[place].task;
+    member = sequence[place].placed++;
+  } else {
+    const auto stage = static_cast<std::size_t>(in_.costs.role(c).stage);
+    task = tasks(shape.peer_class, partner_[stage][static_cast<std::size_t>(i)]).device;
+    member = task.valid() ? 1 : 0;
+    if (!task.valid()) task = open_seats(shape);
+  }
+  // Its SMs are lost to kernels from the posting on.
+  const Use hold{processor(c), shape.held};
+  MemberSpec spec{stream(c, what.stream), {}, {}, {}};
+  if (processor(c).valid() && what.stream != Stream::kCompute) spec.holds = {&hold, 1};
+  workload_.place(task, member, spec);
+  InstructionTasks& own = tasks(c, i);
+  own.device = own.device_begin = task;
+  if (own.host.valid()) workload_.depend(own.host, task, member);
+  return member;
+}
+
+void WorkloadBuilder::add_waits(std::int32_t c, std::int32_t i, const Instruction& what,
+                                std::int32_t member) {
+  const sim::TaskId task = tasks(c, i).device_begin;
+  bool waits = false;
+  for (const std::int32_t wait : what.waits) {
+    if (wait < 0 || !tasks(c, wait).device.valid()) continue;
+    workload_.depend(tasks(c, wait).device, task, member);
+    waits = true;
+  }
+  // What opens a step on a side stream follows the update of the step before.
+  if (waits || what.kind != InstructionKind::kCollective || what.stream != Stream::kGather) return;
+  const sim::TaskId before = end_of_step_before(c);
+  if (before.valid()) workload_.depend(before, task, member);
+}
+
+sim::TaskId WorkloadBuilder::end_of_step_before(std::int32_t c) const {
+  if (steps_.size() < 2) return {};
+  const auto& list = in_.costs.role(c).instructions;
+  const auto& before = steps_[steps_.size() - 2][static_cast<std::size_t>(c)];
+  for (std::size_t i = before.size(); i-- > 0;) {
+    if (list[i].stream == Stream::kCompute && before[i].device.valid()) return before[i].device;
+  }
+  return {};
+}
+
+void WorkloadBuilder::add_class(std::int32_t c, std::int32_t begin) {
+  const std::vector<Instruction>& list = in_.costs.role(c).instructions;
+  const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
+  std::size_t next = 0;
+  host_tasks_.clear();
+  while (next < plan.tasks.size() && plan.tasks[next].before < begin) {
+    host_tasks_.emplace_back();
+    ++next;
+  }
+  const auto issue_up_to = [&](std::int32_t i) {
+    for (; next < plan.tasks.size() && plan.tasks[next].before <= i; ++next) {
+      add_host_task(c, plan.tasks[next]);
+    }
+  };
+  for (std::int32_t i = begin; i < static_cast<std::int32_t>(list.size()); ++i) {
+    const Instruction& what = list[static_cast<std::size_t>(i)];
+    if (shapes_.is_idle(what)) continue;
+    issue_up_to(i);
+    const std::int32_t issuer = plan.issuer[static_cast<std::size_t>(i)];
+    if (issuer >= 0) tasks(c, i).host = host_tasks_[static_cast<std::size_t>(issuer)];
+    if (what.kind == InstructionKind::kHostSync) continue;
+    std::int32_t member = 0;
+    if (what.kind == InstructionKind::kRun) {
+      add_run(c, i, what);
+      if (!tasks(c, i).device.valid()) continue;  // expanded, without a kernel
+    } else {
+      member = add_transfer(c, i, what);
+    }
+    add_waits(c, i, what, member);
+  }
+  issue_up_to(static_cast<std::int32_t>(list.size()));
+}
+
+void WorkloadBuilder::add_step(const std::vector<std::int32_t>& begin) {
+  reserve_step();
+  StepTasks& step = steps_.emplace_back();
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    step.emplace_back(in_.costs.role(c).instructions.size());
+  }
+  collectives_.assign(static_cast<std::size_t>(shapes_.meetings()), {});
+  for (std::int32_t c = 0; c < classes(); ++c) {
+    met_.assign(static_cast<std::size_t>(shapes_.meetings()), 0);
+    const std::int32_t first = begin[static_cast<std::size_t>(c)];
+    // Data loading, logging and the loss scale: host work between steps.
+    if (first == 0 && in_.host.step_s > 0) {
+      add_host(c, sim::duration(Seconds(in_.host.step_s)));
+    }
+    add_class(c, first);
+  }
+}
+
+// Words for the first instruction that the task belongs to.
+std::string WorkloadBuilder::describe(sim::TaskId task) const {
+  std::string out;
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    for (std::int32_t c = 0; c < classes(); ++c) {
+      const auto& own = steps_[s][static_cast<std::size_t>(c)];
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        if (own[i].device != task && own[i].host != task) continue;
+        const Role& role = in_.costs.role(c);
+        out += fmt::format("{}stage {} {}{}", out.empty() ? "" : " with ", role.stage,
+                           own[i].host == task ? "issue of " : "", role.instructions[i].name);
+        const std::int32_t micro_batch = role.instructions[i].micro_batch;
+        if (micro_batch >= 0) out += fmt::format(" of micro-batch {}", micro_batch);
+      }
+    }
+  }
+  return out.empty() ? "a kernel or its launch" : out;
+}
+
+Result<Simulation> WorkloadBuilder::replay() {
+  auto replay = sim::replay(
+      workload_,
+      [](sim::TaskId task, const void* builder) {
+        return static_cast<const WorkloadBuilder*>(builder)->describe(task);
+      },
+      this);
+  if (!replay) {
+    for (Error& error : replay.error()) error.path = "layout.schedule";
+    return failure(replay.error());
+  }
+  Simulation out;
+  out.replay = std::move(*replay);
+  out.steps = static_cast<std::int32_t>(steps_.size());
+  out.tasks = std::move(steps_);
+  out.task_count = out.replay.tasks.size();
+  return out;
+}
+
+}  // namespace stepcast
