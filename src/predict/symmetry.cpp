@@ -50,7 +50,7 @@ class SymmetryFinder {
   template <class Visit>
   void for_each_load(Visit visit) const;
   void find_binding_links();
-  void drop_implied_links(std::vector<LinkId>& links) const;
+  void drop_implied_links(const std::vector<bool>& binds);
   void add_vertices();
   void add_edges();
   std::vector<std::int32_t> classes(bool fold) const;
@@ -111,10 +111,12 @@ void SymmetryFinder::find_binding_links() {
   for_each_load([&](const Activity&, double rate, const std::vector<LinkLoad>& loads) {
     for (const LinkLoad& load : loads) demand[load.link.index()] += rate * load.weight;
   });
+  std::vector<bool> binds(links.size(), false);
   for (std::size_t l = 0; l < links.size(); ++l) {
-    if (demand[l] > links[l].capacity.value() * (1 + 1e-9)) binding_.emplace_back(l);
+    binds[l] = demand[l] > links[l].capacity.value() * (1 + 1e-9);
+    if (binds[l]) binding_.emplace_back(l);
   }
-  drop_implied_links(binding_);
+  drop_implied_links(binds);
   link_vertex_.assign(links.size(), -1);
   for (const LinkId link : binding_) {
     link_vertex_[link.index()] = static_cast<std::int32_t>(colour_.size());
@@ -124,13 +126,14 @@ void SymmetryFinder::find_binding_links() {
 
 // Of links in a row, with the same loads of the same activities (a NIC's PCIe link and its port),
 // the narrowest one implies the others.
-void SymmetryFinder::drop_implied_links(std::vector<LinkId>& links) const {
+void SymmetryFinder::drop_implied_links(const std::vector<bool>& binds) {
   const std::vector<Link>& all = scenario_.cluster.topology.links();
   std::vector<std::uint64_t> users(all.size(), 0);
   for_each_load([&](const Activity& activity, double, const std::vector<LinkLoad>& loads) {
     const std::uint64_t name = mix(mix(0, static_cast<std::uint64_t>(activity.vertex)),
                                    static_cast<std::uint64_t>(activity.load));
     for (const LinkLoad& load : loads) {
+      if (!binds[load.link.index()]) continue;
       std::uint64_t& hash = users[load.link.index()];
       hash = mix(mix(hash, name), load.weight);
     }
@@ -141,12 +144,12 @@ void SymmetryFinder::drop_implied_links(std::vector<LinkId>& links) const {
     return width_a != width_b ? width_a < width_b : a < b;
   };
   std::unordered_map<std::uint64_t, LinkId> narrowest;
-  narrowest.reserve(links.size());
-  for (const LinkId link : links) {
+  narrowest.reserve(binding_.size());
+  for (const LinkId link : binding_) {
     const auto [known, fresh] = narrowest.try_emplace(users[link.index()], link);
     if (!fresh && narrower(link, known->second)) known->second = link;
   }
-  std::erase_if(links, [&](LinkId link) { return narrowest[users[link.index()]] != link; });
+  std::erase_if(binding_, [&](LinkId link) { return narrowest[users[link.index()]] != link; });
 }
 
 void SymmetryFinder::add_vertices() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace stepcast {
 namespace {
@@ -44,23 +45,61 @@ GroupTraffic place_groups(GroupKind kind, std::set<MessageKey> messages, const R
   return out;
 }
 
-// `senders`: the ranks of the stage `from`, in order.
+// By link: the other direction of its cable. Empty where a link has none of the same capacity, as
+// after the failure of one direction.
+std::vector<LinkId> opposite_links(const Topology& topology) {
+  const std::vector<Link>& links = topology.links();
+  const auto are_opposite = [](const Link& a, const Link& b) {
+    return a.from == b.to && a.to == b.from && a.kind == b.kind && a.capacity == b.capacity;
+  };
+  std::vector<LinkId> out;
+  out.reserve(links.size());
+  for (std::size_t l = 0; l + 1 < links.size(); l += 2) {  // cables are laid one after the other
+    if (!are_opposite(links[l], links[l + 1])) return {};
+    out.emplace_back(l + 1);
+    out.emplace_back(l);
+  }
+  if (out.size() != links.size()) out.clear();
+  return out;
+}
+
+// What comes back takes the same ways: no need to look for them again.
+std::vector<std::vector<LinkLoad>> turned_round(std::vector<std::vector<LinkLoad>> all_loads,
+                                                const std::vector<LinkId>& opposite) {
+  for (std::vector<LinkLoad>& loads : all_loads) {
+    for (LinkLoad& load : loads) load.link = opposite[load.link.index()];
+  }
+  return all_loads;
+}
+
+// `senders`: the ranks of the stage `from`, in order. Loads are left out.
 PairTraffic place_pairs(const std::vector<RankId>& senders, std::int32_t from, std::int32_t to,
                         ByteCount bytes, const RankGrid& grid, const CollectiveCosts& costs) {
   PairTraffic out{from, to, senders, {}, {}, {}};
   out.receivers.reserve(senders.size());
   out.prices.reserve(senders.size());
-  out.loads.reserve(senders.size());
   for (const RankId sender : senders) {
     GridPoint point = grid.point(sender);
     point.pp = to;
     const RankId receiver = grid.rank(point);
-    const DeviceId source(sender.value), target(receiver.value);
     out.receivers.push_back(receiver);
-    out.prices.push_back(costs.price_send(bytes, source, target));
-    out.loads.push_back(costs.loads_of_send(source, target));
+    out.prices.push_back(costs.price_send(bytes, DeviceId(sender.value), DeviceId(receiver.value)));
   }
   return out;
+}
+
+void load_pairs(PairTraffic& pairs, const Traffic& known, const std::vector<LinkId>& opposite,
+                const CollectiveCosts& costs) {
+  const PairTraffic* back = known.find(pairs.to_stage, pairs.from_stage);
+  if (back != nullptr && back->senders == pairs.receivers && !opposite.empty()) {
+    pairs.loads = turned_round(back->loads, opposite);
+    return;
+  }
+  pairs.loads.reserve(pairs.senders.size());
+  for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
+    pairs.loads.push_back(
+        costs.loads_of_send(DeviceId(pairs.senders[p].value), DeviceId(pairs.receivers[p].value)));
+  }
 }
 
 std::vector<std::vector<RankId>> ranks_by_stage(const RankGrid& grid, std::size_t stages) {
@@ -141,9 +180,12 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
     out.groups.push_back(place_groups(kind, std::move(keys), grid, costs));
   }
   const auto ranks = ranks_by_stage(grid, program.roles.size());
+  const std::vector<LinkId> opposite = opposite_links(scenario.cluster.topology);
   for (const auto& [stages, bytes] : pairs) {
-    out.pairs.push_back(place_pairs(ranks[static_cast<std::size_t>(stages.first)], stages.first,
-                                    stages.second, bytes, grid, costs));
+    PairTraffic placed = place_pairs(ranks[static_cast<std::size_t>(stages.first)], stages.first,
+                                     stages.second, bytes, grid, costs);
+    load_pairs(placed, out, opposite, costs);
+    out.pairs.push_back(std::move(placed));
   }
   return out;
 }
