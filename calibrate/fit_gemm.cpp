@@ -28,9 +28,10 @@ const std::vector<Free>& free_shape() {
       {[](GemmFit& f) -> double& { return f.wave_weight; }, 0.02, 1, 0.1},
       {[](GemmFit& f) -> double& { return f.overhead_s; }, 1e-6, 1e-5, 0.3},
       {[](GemmFit& f) -> double& { return f.role_factor[1]; }, 0.7, 1.5, 0.1},
-      {[](GemmFit& f) -> double& { return f.role_factor[2]; }, 0.7, 1.5, 0.1},
+      {[](GemmFit& f) -> double& { return f.role_factor[2]; }, 1, 1.5, 0.1},
       {[](GemmFit& f) -> double& { return f.sustained_factor; }, 1, 1.6, 0.1},
-      {[](GemmFit& f) -> double& { return f.sustained_s; }, 2e-5, 2e-2, 0.1}};
+      {[](GemmFit& f) -> double& { return f.sustained_s; }, 2e-5, 2e-2, 0.1},
+      {[](GemmFit& f) -> double& { return f.accumulate_exposed; }, 0.05, 1, 0.1}};
   return parameters;
 }
 

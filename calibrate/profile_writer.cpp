@@ -67,6 +67,7 @@ ordered_json form_of(const GemmFit& fit) {
       {"misaligned_factor", rounded(fit.misaligned_factor)},
       {"sustained_factor", rounded(fit.sustained_factor)},
       {"sustained", microseconds(fit.sustained_s)},
+      {"accumulate_exposed", rounded(fit.accumulate_exposed)},
       {"overhead", microseconds(fit.overhead_s)},
       {"role_factor",
        {rounded(fit.role_factor[0]), rounded(fit.role_factor[1]), rounded(fit.role_factor[2])}}};

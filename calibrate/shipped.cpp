@@ -84,6 +84,7 @@ GemmFit first_guess(const DeviceRules* rules) {
   guess.wave_weight = 0.5;
   guess.overhead_s = 3e-6;
   guess.sustained_factor = 1.1;
+  guess.accumulate_exposed = 0.5;
   // A vocabulary of 50257 instead of 50304 slows GPT-2's step by 25 % (Karpathy, quoted in
   // stas00/ml-engineering@744d01e1 training/performance): the head, a third of it, takes twice as
   // long with rows aligned to 2 bytes instead of 16, 2 = 1.26^3.

@@ -184,6 +184,7 @@ GemmFit read_gemm_form(const JsonValue& value) {
   read_number(reader, "misaligned_factor", fit.misaligned_factor, 1, 100);
   read_number(reader, "sustained_factor", fit.sustained_factor, 1, 100);
   read_seconds(reader, "sustained", fit.sustained_s);
+  read_number(reader, "accumulate_exposed", fit.accumulate_exposed, 0, 1);
   read_seconds(reader, "overhead", fit.overhead_s);
   read_numbers(reader, "role_factor", fit.role_factor);
   reader.finish();
