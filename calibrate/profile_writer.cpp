@@ -191,7 +191,6 @@ std::string profile_text(const ShippedProfile& shipped) {
                        {"machine", {{"device", shipped.title}}},
                        {"provenance", name_of(profile.provenance)}};
   if (!shipped.remark.empty()) root["notes"] = shipped.remark;
-  root["overlap_slowdown"] = rounded(profile.overlap_slowdown);
   ordered_json errors = ordered_json::object();
   for (std::size_t curve = 0; curve < profile.sigma.size(); ++curve) {
     errors[curve_names()[curve]] = rounded(profile.sigma[curve]);

@@ -35,6 +35,7 @@ struct CheckFlags {
   bool unfolded = false;
   std::uint64_t seed = 0;
   int threads = 0;
+  CheckView view;
   OutputOptions output;
   std::string data;
 };
@@ -169,13 +170,14 @@ Result<std::vector<Tolerance>> read_tolerances(const std::vector<std::string>& t
   return out;
 }
 
-std::string render(const std::string& format, const CheckReport& report, const GateOutcome& gate) {
+std::string render(const CheckFlags& flags, const CheckReport& report, const GateOutcome& gate) {
+  const std::string& format = flags.output.format;
   if (format == "json") return check_json(report, gate);
   if (format == "csv") return check_csv(report);
-  if (format == "md") return check_markdown(report, gate);
+  if (format == "md") return check_markdown(report, gate, flags.view);
   if (format == "junit") return check_junit(report, gate);
   if (format == "github") return check_github(report, gate);
-  return check_table(report, gate);
+  return check_table(report, gate, flags.view);
 }
 
 CheckOptions options_of(const CheckFlags& flags) {
@@ -228,7 +230,7 @@ int run_check(const CheckFlags& flags) {
   const CheckReport report = check(*suites, data->folders, options_of(flags));
   const auto gate = judge(report, *tolerances, *baseline, flags);
   if (!gate) return report_errors(gate.error());
-  output.set_main(flags.output, render(flags.output.format, report, *gate));
+  output.set_main(flags.output, render(flags, report, *gate));
   if (flags.update) output.set_file(flags.baseline, baseline_text(report));
   if (const int code = output.commit(); code != kOk) return code;
   for (const Finding& finding : gate->broken) {
@@ -266,6 +268,11 @@ Command add_check(CLI::App& program) {
   repeatable("--case", flags->ids, "TEXT", "only cases whose id contains this, or another --case");
   repeatable("--set", flags->sets, "PATH=VALUE", "a scenario key of every case, as profile=none");
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
+  app->add_flag("--by-tag", flags->view.tags, "table, md: also a row per tag");
+  app->add_flag("--summary", flags->view.summary_only, "table, md: the summary alone");
+  app->add_option("--worst", flags->view.worst,
+                  "table, md: list the N largest errors of each suite, not the ten of all")
+      ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
   app->add_option("--seed", flags->seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);

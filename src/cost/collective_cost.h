@@ -15,7 +15,7 @@
 #include "cost/link_load.h"
 #include "cost/nccl_tuner.h"
 #include "cost/provenance.h"
-#include "program/operation.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 

@@ -9,7 +9,7 @@
 #include "cost/profile.h"
 #include "cost/provenance.h"
 #include "cost/sample_surface.h"
-#include "program/operation.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 

@@ -8,7 +8,7 @@
 #include "cluster/cluster.h"
 #include "core/id.h"
 #include "cost/nccl_tuner.h"
-#include "program/operation.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 

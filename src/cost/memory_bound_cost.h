@@ -4,7 +4,7 @@
 
 #include "cluster/accelerator.h"
 #include "cost/profile.h"
-#include "program/operation.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 

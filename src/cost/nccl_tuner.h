@@ -12,7 +12,7 @@
 #include "cluster/accelerator.h"
 #include "cluster/cluster.h"
 #include "core/quantity.h"
-#include "program/operation.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 

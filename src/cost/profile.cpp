@@ -64,7 +64,6 @@ Profile read_profile(JsonDocument& document) {
     }
   }
   out.fitted_on = read_texts(reader, "fitted_on");
-  out.overlap_slowdown = reader.number("overlap_slowdown", 0, 10).value_or(0);
   if (const auto errors = reader.required("log_error")) read_log_errors(*errors, out.sigma);
   if (const auto curves = reader.required("curves")) {
     for (const JsonValue& curve : curves->items()) read_curve(curve, out);

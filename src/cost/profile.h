@@ -14,7 +14,7 @@
 #include "core/result.h"
 #include "cost/provenance.h"
 #include "layout/scenario.h"
-#include "program/operation.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 
@@ -105,7 +105,6 @@ struct Profile {
   MemoryFit memory;
   std::array<HostFit, 4> host;          // by Framework
   std::array<double, kCurves> sigma{};  // log-error of each curve
-  double overlap_slowdown = 0;          // extra time of compute per unit of concurrent NCCL time
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 
   GemmFit gemm_fp8;                                            // of the dense fp8 peak

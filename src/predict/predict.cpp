@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "memory/device_memory.h"
+#include "predict/critical_path.h"
 #include "predict/interval.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
@@ -49,10 +50,12 @@ class Predictor {
 
  private:
   Result<Simulation> settle(const SimulationInput& input);
-  void read_classes(const SimulationInput& input);
-  void read_times(const SimulationInput& input);
+  Seconds moment(const Simulation& simulation, std::size_t c, const MemoryPeak& peak) const;
+  void read_classes(const SimulationInput& input, const Simulation& simulation);
+  void read_times(const SimulationInput& input, const Simulation& simulation);
+  void read_provenance(const Traffic& traffic, const ClassTimeline& critical);
   void read_bubble();
-  void read_rates();
+  void read_rates(const Program& program);
   void read_memory();
   void read_waterfall(const ClassTimeline& critical);
 
@@ -84,7 +87,18 @@ Result<Simulation> Predictor::settle(const SimulationInput& input) {
   }
 }
 
-void Predictor::read_classes(const SimulationInput& input) {
+// The moment of a peak: inside the instruction that it stands in.
+Seconds Predictor::moment(const Simulation& simulation, std::size_t c,
+                          const MemoryPeak& peak) const {
+  const InstructionTasks& tasks =
+      simulation.tasks.back()[c][static_cast<std::size_t>(peak.instruction)];
+  if (!tasks.device.valid()) return Seconds(0);
+  const sim::Time begin = simulation.replay.tasks[tasks.device_begin.index()].start;
+  const sim::Time end = simulation.replay.tasks[tasks.device.index()].end;
+  return sim::seconds(begin - last_[c].step_begin) + sim::seconds(end - begin) * peak.fraction;
+}
+
+void Predictor::read_classes(const SimulationInput& input, const Simulation& simulation) {
   for (std::size_t c = 0; c < last_.size(); ++c) {
     const Role& role = input.costs.role(static_cast<std::int32_t>(c));
     const MemoryPeak peak = replay_memory(input.program, role);
@@ -97,12 +111,35 @@ void Predictor::read_classes(const SimulationInput& input) {
     rank_class.peak_memory = total(peak.parts);
     rank_class.reserved_bytes = reserved_bytes(rank_class.peak_memory);
     rank_class.framework_bytes = framework_bytes(scenario_);
-    rank_class.peak_at = Seconds(static_cast<double>(peak.instruction));  // resolved by read_memory
+    rank_class.peak_at = moment(simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));
   }
 }
 
-void Predictor::read_times(const SimulationInput& input) {
+// Prices of what ran, and of the traffic that the rank waited for.
+void Predictor::read_provenance(const Traffic& traffic, const ClassTimeline& critical) {
+  std::array<Seconds, kProvenances> sum = critical.work.by_provenance;
+  const auto add = [&](Provenance provenance, Seconds time) {
+    sum[static_cast<std::size_t>(provenance)] += time;
+  };
+  if (const GroupTraffic* data = traffic.find(GroupKind::kData)) {
+    const Priced* largest = nullptr;
+    for (const Priced& priced : data->prices.front()) {
+      if (largest == nullptr || priced.price.work > largest->price.work) largest = &priced;
+    }
+    if (largest != nullptr) add(largest->price.provenance, critical.parts.exposed_dp);
+  }
+  if (!traffic.pairs.empty()) {
+    add(traffic.pairs.front().prices.front().provenance, critical.parts.exposed_pp);
+  }
+  Seconds all(0);
+  for (const Seconds part : sum) all += part;
+  for (std::size_t p = 0; p < kProvenances; ++p) {
+    out_.provenance[p] = all.value() > 0 ? sum[p] / all : 0;
+  }
+}
+
+void Predictor::read_times(const SimulationInput& input, const Simulation& simulation) {
   std::size_t critical = 0;
   for (std::size_t c = 0; c < last_.size(); ++c) {
     if (last_[c].step_end > last_[critical].step_end) critical = c;
@@ -119,18 +156,8 @@ void Predictor::read_times(const SimulationInput& input) {
   std::tie(out_.step_time_low, out_.step_time_high) =
       interval90(out_.step_time, by_curve, profile_.sigma);
 
-  std::array<Seconds, kProvenances> provenance = timeline.work.by_provenance;
-  Provenance network = Provenance::kDataSheet;
-  for (const GroupTraffic& groups : input.traffic.groups) {
-    if (groups.kind != GroupKind::kData) continue;
-    for (const Priced& priced : groups.prices.front()) network = priced.price.provenance;
-  }
-  provenance[static_cast<std::size_t>(network)] += timeline.parts.exposed_dp;
-  Seconds all(0);
-  for (const Seconds part : provenance) all += part;
-  for (std::size_t p = 0; p < kProvenances; ++p) {
-    out_.provenance[p] = all.value() > 0 ? provenance[p] / all : 0;
-  }
+  read_provenance(input.traffic, timeline);
+  out_.critical_path = find_critical_path(input, simulation, last_, critical);
   read_waterfall(timeline);
 }
 
@@ -175,7 +202,7 @@ void Predictor::read_bubble() {
   out_.bubble_fraction_steady = std::max(0.0, 1 - sum_steady / ranks);
 }
 
-void Predictor::read_rates() {
+void Predictor::read_rates(const Program& program) {
   const double time = out_.step_time.value();
   const double gpus = static_cast<double>(scenario_.cluster.gpus());
   const double tokens = static_cast<double>(scenario_.training.global_batch) *
@@ -183,7 +210,7 @@ void Predictor::read_rates() {
   out_.tokens_per_s = tokens / time;
   out_.tokens_per_s_per_gpu = out_.tokens_per_s / gpus;
   out_.model_tflops_per_gpu = model_flops(scenario_).value() / time / gpus / 1e12;
-  out_.hardware_tflops_per_gpu = hardware_flops(scenario_).value() / time / gpus / 1e12;
+  out_.hardware_tflops_per_gpu = hardware_flops(scenario_, program).value() / time / gpus / 1e12;
   if (const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision)) {
     out_.mfu = out_.model_tflops_per_gpu * 1e12 / peak->value();
     out_.hfu = out_.hardware_tflops_per_gpu * 1e12 / peak->value();
@@ -208,35 +235,27 @@ Result<Prediction> Predictor::run() {
   const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
                             scenario_.training.compile, scenario_.training.framework);
   const CollectiveCosts collectives(scenario_.cluster, folders_.profiles);
+  if (!collectives.errors().empty()) return failure(collectives.errors());
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_);
   const Traffic traffic = place_traffic(scenario_, program, grid, collectives);
   const Symmetry symmetry = find_symmetry(scenario_, grid, traffic, options_.fold);
   const RunCosts costs(scenario_, program, grid, symmetry, kernels, collectives);
-  const SimulationInput input{
-      scenario_, program,  grid,
-      traffic,   symmetry, costs,
-      profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
-      profile_.overlap_slowdown,
-      options_.expand};
+  const SimulationInput input{scenario_,
+                              program,
+                              grid,
+                              traffic,
+                              symmetry,
+                              costs,
+                              profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
+                              options_.expand};
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;
-  read_classes(input);
-  // The moment of a peak: the end of the instruction it stands in.
-  for (std::size_t c = 0; c < last_.size(); ++c) {
-    Seconds& at = out_.rank_classes[c].peak_at;
-    const auto i = static_cast<std::size_t>(at.value());
-    const sim::TaskId task = simulation->tasks.back()[c][i].device;
-    at = task.valid() ? Seconds(static_cast<double>(
-                            simulation->replay.tasks[task.index()].end.ps -
-                            last_[c].step_begin.ps) *
-                            1e-12)
-                      : Seconds(0);
-  }
-  read_times(input);
+  read_classes(input, *simulation);
+  read_times(input, *simulation);
   read_bubble();
-  read_rates();
+  read_rates(program);
   read_memory();
   if (options_.trace) {
     sim::Time origin = last_.front().step_begin;

@@ -36,7 +36,6 @@ struct SimulationInput {
   const Symmetry& symmetry;
   const RunCosts& costs;
   const HostFit& host;
-  double overlap_slowdown;  // see Profile
   bool expand;
 };
 

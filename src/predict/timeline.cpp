@@ -28,10 +28,16 @@ class TimelineReader {
  private:
   const sim::Interval& interval(sim::TaskId task) const { return replay_.tasks[task.index()]; }
   Time last_compute_end(const std::vector<InstructionTasks>& tasks) const;
-  void wait_before_run(const Instruction& what, Time until);
+  void wait_for(const Instruction& what, Time until);
+  void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
+  Seconds& exposed(GroupKind group);
   void run(const Instruction& what, const InstructionTasks& tasks);
   void collective(const Instruction& what, const sim::Interval& when);
   void spend(Seconds& part, Time until);
+  // Traffic of a group that belongs to the pass rather than to the pipeline.
+  static bool inside_a_stage(GroupKind group) {
+    return group == GroupKind::kData || group == GroupKind::kTensor || group == GroupKind::kContext;
+  }
   bool in_span(const Instruction& what) const {
     return what.kind == InstructionKind::kRun && what.phase != Phase::kOptimizer;
   }
@@ -44,6 +50,7 @@ class TimelineReader {
   ClassTimeline out_;
   Time now_;  // everything before is attributed
   bool span_open_ = false;
+  Seconds pending_;  // exposed since the last pass: inside the span if another pass follows
 };
 
 Time TimelineReader::last_compute_end(const std::vector<InstructionTasks>& tasks) const {
@@ -62,9 +69,42 @@ void TimelineReader::spend(Seconds& part, Time until) {
   now_ = until;
 }
 
-// What a gap before a pass was spent on: the operations that it waited for, the earliest to end
-// first; then the host.
-void TimelineReader::wait_before_run(const Instruction& what, Time until) {
+Seconds& TimelineReader::exposed(GroupKind group) {
+  switch (group) {
+    case GroupKind::kTensor:
+      return out_.parts.exposed_tp;
+    case GroupKind::kContext:
+      return out_.parts.exposed_cp;
+    case GroupKind::kData:
+      return out_.parts.exposed_dp;
+    case GroupKind::kEmbedding:
+    case GroupKind::kPipeline:
+      return out_.parts.exposed_pp;
+    case GroupKind::kModel:
+    case GroupKind::kWorld:
+      break;
+  }
+  return out_.parts.other;
+}
+
+// A wait for another stage is bubble until its message is in flight.
+void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::Interval& when,
+                                       Time until) {
+  if (awaited.kind != InstructionKind::kCollective) {
+    spend(out_.parts.bubble, std::min(when.start, until));
+    spend(out_.parts.exposed_pp, until);
+    return;
+  }
+  wait_for(awaited, std::min(when.start, until));  // what it waited for itself
+  const Time before = now_;
+  if (!inside_a_stage(awaited.group)) spend(out_.parts.bubble, std::min(when.start, until));
+  spend(exposed(awaited.group), until);
+  if (inside_a_stage(awaited.group)) pending_ += sim::seconds(now_ - before);
+}
+
+// What a gap before `what` was spent on: the operations that it waited for, the earliest to end
+// first.
+void TimelineReader::wait_for(const Instruction& what, Time until) {
   std::array<std::int32_t, 4> waits = what.waits;
   const auto end_of = [&](std::int32_t wait) {
     if (wait < 0 || !tasks_[static_cast<std::size_t>(wait)].device.valid()) return Time{};
@@ -74,19 +114,11 @@ void TimelineReader::wait_before_run(const Instruction& what, Time until) {
             [&](std::int32_t a, std::int32_t b) { return end_of(a) < end_of(b); });
   for (const std::int32_t wait : waits) {
     if (wait < 0 || !tasks_[static_cast<std::size_t>(wait)].device.valid()) continue;
-    const sim::Interval& awaited = interval(tasks_[static_cast<std::size_t>(wait)].device);
-    const Time end = std::min(awaited.end, until);
-    const Instruction& operation = role_.instructions[static_cast<std::size_t>(wait)];
-    if (operation.kind == InstructionKind::kCollective && operation.group == GroupKind::kData) {
-      const Time before = now_;
-      spend(out_.parts.exposed_dp, end);
-      if (span_open_) out_.exposed_in_span += sim::seconds(now_ - before);
-    } else {
-      spend(out_.parts.bubble, std::min(awaited.start, end));
-      spend(out_.parts.exposed_pp, end);
-    }
+    const Instruction& awaited = role_.instructions[static_cast<std::size_t>(wait)];
+    if (awaited.kind == InstructionKind::kRun) continue;
+    const sim::Interval& when = interval(tasks_[static_cast<std::size_t>(wait)].device);
+    wait_for_transfer(awaited, when, std::min(when.end, until));
   }
-  spend(out_.parts.other, until);
 }
 
 void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks) {
@@ -108,6 +140,8 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   now_ = end;
   if (in_span(what)) {
     if (!span_open_) out_.span_begin = begin;
+    if (span_open_) out_.exposed_in_span += pending_;
+    pending_ = Seconds(0);
     span_open_ = true;
     out_.span_end = end;
     out_.busy += Seconds(duration);
@@ -115,28 +149,12 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
 }
 
 void TimelineReader::collective(const Instruction& what, const sim::Interval& when) {
-  const bool data = what.group == GroupKind::kData;
-  spend(data ? out_.parts.exposed_dp : out_.parts.bubble, when.start);
-  out_.collective_time += sim::seconds(when.end - std::max(when.start, now_));
-  switch (what.group) {
-    case GroupKind::kTensor:
-      spend(out_.parts.exposed_tp, when.end);
-      break;
-    case GroupKind::kContext:
-      spend(out_.parts.exposed_cp, when.end);
-      break;
-    case GroupKind::kEmbedding:
-    case GroupKind::kPipeline:
-      spend(out_.parts.exposed_pp, when.end);
-      break;
-    case GroupKind::kData:
-      spend(out_.parts.exposed_dp, when.end);
-      break;
-    case GroupKind::kModel:
-    case GroupKind::kWorld:
-      spend(out_.parts.other, when.end);
-      break;
-  }
+  wait_for(what, when.start);
+  const Time before = now_;
+  // Until all members have arrived; across stages that is the pipeline draining.
+  spend(inside_a_stage(what.group) ? exposed(what.group) : out_.parts.bubble, when.start);
+  spend(exposed(what.group), when.end);
+  if (inside_a_stage(what.group)) pending_ += sim::seconds(now_ - before);
 }
 
 ClassTimeline TimelineReader::read() {
@@ -145,11 +163,11 @@ ClassTimeline TimelineReader::read() {
     const Instruction& what = role_.instructions[i];
     if (what.stream != Stream::kCompute || !tasks_[i].device.valid()) continue;
     if (what.kind == InstructionKind::kRun) {
-      wait_before_run(what, interval(tasks_[i].device_begin).start);
+      const Time start = interval(tasks_[i].device_begin).start;
+      wait_for(what, start);
+      spend(out_.parts.other, start);  // the host
       run(what, tasks_[i]);
     } else {
-      // A reduction behind the side streams waits for them first.
-      wait_before_run(what, std::min(interval(tasks_[i].device).start, now_));
       collective(what, interval(tasks_[i].device));
     }
   }

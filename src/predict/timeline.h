@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where one rank class's step goes: each instant of the last replayed step to the first that
-// applies of compute, optimizer, exposed communication, bubble, other (design.md section 6).
+// applies of compute, optimizer, exposed communication, bubble, other (docs/terminology.md).
 #pragma once
 
 #include <array>
@@ -15,9 +15,8 @@ struct ClassTimeline {
   TimeParts parts;                 // adds up to step_end - step_begin
   sim::Time span_begin, span_end;  // first forward start to last backward end
   Seconds busy;                    // passes inside the span, tensor-parallel traffic included
-  Seconds exposed_in_span;         // waits for data-parallel traffic inside the span
+  Seconds exposed_in_span;         // waits for traffic of the stage between passes
   RunCost work;                    // everything that ran, summed
-  Seconds collective_time;         // exposed and counted to the collective curves
 };
 
 ClassTimeline read_timeline(const SimulationInput& input, const Simulation& simulation,

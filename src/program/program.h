@@ -14,7 +14,7 @@
 
 #include "layout/rank_grid.h"
 #include "layout/scenario.h"
-#include "program/operation.h"
+#include "operation/operation.h"
 #include "schedule/schedule.h"
 
 namespace stepcast {

@@ -31,6 +31,9 @@ class ReplicatedStep {
 
  private:
   bool reduces_per_micro_batch() const { return layout_.zero == 2; }
+  // A stage stands still until its messages are through. With virtual stages a message may be sent
+  // long before the receiver's slot for it: the frameworks post those receives ahead.
+  bool blocks_on_sends() const { return !layout_.overlap.pp && layout_.virtual_stages == 1; }
   bool overlaps_reduction() const { return layout_.overlap.grad_reduce && data_ranks() > 1; }
   std::int64_t data_ranks() const { return layout_.dp * layout_.cp; }
   void pass(const Slot& slot, bool last);
@@ -121,9 +124,9 @@ InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex r
 }
 
 void ReplicatedStep::wait_for_transfers(InstructionIndex received) {
-  const bool any = received != kNone || (pending_send_ != kNone && !layout_.overlap.pp);
+  const bool any = received != kNone || (pending_send_ != kNone && blocks_on_sends());
   if (any && scenario_.rules.host_sync_after_p2p && !layout_.overlap.pp) {
-    builder_.host_sync(received, pending_send_);
+    builder_.host_sync(received, blocks_on_sends() ? pending_send_ : kNone);
   }
 }
 
@@ -142,7 +145,7 @@ void ReplicatedStep::pass(const Slot& slot, bool last) {
   InstructionIndex first = before;
   while (builder_.at(first).kind != InstructionKind::kRun) ++first;
   builder_.at(first).wait_for(received);
-  if (!layout_.overlap.pp) builder_.at(first).wait_for(sent);
+  if (blocks_on_sends()) builder_.at(first).wait_for(sent);
   pending_send_ = send_after(slot, builder_.last_run());
 }
 

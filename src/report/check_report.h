@@ -2,6 +2,7 @@
 // The outcome of `check` in every format (docs/formats/suite.md).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,17 @@ struct GateOutcome {
   std::vector<Finding> changes;  // against the baseline, for the reviewer
 };
 
-std::string check_table(const CheckReport& report, const GateOutcome& gate = {});
-std::string check_markdown(const CheckReport& report, const GateOutcome& gate = {});
+// What the forms for people show; those for programs always hold everything.
+struct CheckView {
+  bool tags = false;  // a row of the summary per tag
+  bool summary_only = false;
+  std::size_t worst = 0;  // largest errors of each suite; 0: the ten largest of all
+};
+
+std::string check_table(const CheckReport& report, const GateOutcome& gate = {},
+                        const CheckView& view = {});
+std::string check_markdown(const CheckReport& report, const GateOutcome& gate = {},
+                           const CheckView& view = {});
 std::string check_csv(const CheckReport& report);  // a line per case
 std::string check_json(const CheckReport& report, const GateOutcome& gate = {});
 

@@ -39,7 +39,7 @@ void add_summary_row(TextTable& table, const std::string& name, const SummaryRow
        row.bubble_fraction.count > 0 ? fmt::format("{:.3f}", row.bubble_fraction.mean_abs) : ""});
 }
 
-TextTable summary_table(const Summary& summary) {
+TextTable summary_table(const Summary& summary, bool tags) {
   TextTable table({{"cases", Align::kLeft},
                    {"count"},
                    {"failed"},
@@ -57,35 +57,53 @@ TextTable summary_table(const Summary& summary) {
   add_summary_row(table, "all", summary.all);
   add_summary_row(table, "nothing assumed", summary.nothing_assumed);
   for (const auto& [name, row] : summary.suites) add_summary_row(table, name, row);
-  for (const auto& [name, row] : summary.tags) add_summary_row(table, "tag " + name, row);
+  if (tags) {
+    for (const auto& [name, row] : summary.tags) add_summary_row(table, "tag " + name, row);
+  }
   if (summary.fitted) add_summary_row(table, "fitted (in no other row)", *summary.fitted);
   return table;
 }
 
-TextTable worst_table(const CheckReport& report) {
+// The largest errors first: of all cases, or so many of each suite.
+TextTable worst_table(const CheckReport& report, std::size_t of_each_suite) {
   std::vector<const CaseResult*> worst;
   for (const CaseResult& result : report.cases) {
     if (result.step_time_error) worst.push_back(&result);
   }
-  std::stable_sort(worst.begin(), worst.end(), [](const CaseResult* a, const CaseResult* b) {
+  std::stable_sort(worst.begin(), worst.end(), [&](const CaseResult* a, const CaseResult* b) {
+    if (of_each_suite > 0 && a->suite != b->suite) return a->suite < b->suite;
     return std::abs(*a->step_time_error) > std::abs(*b->step_time_error);
   });
   TextTable table(
       {{"suite", Align::kLeft}, {"case", Align::kLeft}, {"predicted"}, {"measured"}, {"error"}});
-  for (std::size_t i = 0; i < std::min(worst.size(), kWorstCases); ++i) {
-    const CaseResult& result = *worst[i];
-    table.add_row({result.suite, result.id, time_text(Seconds(result.predicted->step_time_s)),
-                   time_text(Seconds(*result.measured_step_time_s)),
-                   signed_percent_text(*result.step_time_error)});
+  std::map<std::string, std::size_t> shown;  // by suite; all in one where suites do not count
+  for (const CaseResult* result : worst) {
+    const std::size_t limit = of_each_suite > 0 ? of_each_suite : kWorstCases;
+    if (shown[of_each_suite > 0 ? result->suite : ""]++ >= limit) continue;
+    table.add_row({result->suite, result->id, time_text(Seconds(result->predicted->step_time_s)),
+                   time_text(Seconds(*result->measured_step_time_s)),
+                   signed_percent_text(*result->step_time_error)});
   }
   return table;
 }
 
-// Failed cases by reason, the most frequent first.
+// The reasons for which a case failed.
+std::vector<std::string> reasons_of(const CaseResult& result) {
+  std::vector<std::string> out;
+  const std::string& text = result.failed;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find("; ", begin), text.size());
+    out.push_back(text.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return out;
+}
+
+// Reasons by the number of cases that fail for them, the most frequent first.
 TextTable failure_table(const CheckReport& report) {
   std::map<std::string, std::vector<const CaseResult*>> reasons;
   for (const CaseResult& result : report.cases) {
-    if (!result.failed.empty()) reasons[result.failed].push_back(&result);
+    for (const std::string& reason : reasons_of(result)) reasons[reason].push_back(&result);
   }
   std::vector<std::pair<std::string, std::vector<const CaseResult*>>> sorted(reasons.begin(),
                                                                              reasons.end());
@@ -118,14 +136,17 @@ struct Section {
   TextTable table;
 };
 
-std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate) {
+std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate,
+                              const CheckView& view) {
   std::vector<Section> out;
   const auto add = [&](std::string title, TextTable table) {
     if (!table.empty()) out.push_back({std::move(title), std::move(table)});
   };
-  add("Errors of step time, peak memory and bubble", summary_table(report.summary));
-  add("Largest errors of step time", worst_table(report));
-  add("Not predicted (each counts as an error of 100 %)", failure_table(report));
+  add("Errors of step time, peak memory and bubble", summary_table(report.summary, view.tags));
+  if (!view.summary_only) {
+    add("Largest errors of step time", worst_table(report, view.worst));
+    add("Not predicted, by reason (each case counts as an error of 100 %)", failure_table(report));
+  }
   add("Changed against the baseline", finding_table(gate.changes, kChanges));
   add("Broken limits and regressions", finding_table(gate.broken, gate.broken.size()));
   return out;
@@ -133,17 +154,18 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
 
 }  // namespace
 
-std::string check_table(const CheckReport& report, const GateOutcome& gate) {
+std::string check_table(const CheckReport& report, const GateOutcome& gate, const CheckView& view) {
   std::string out;
-  for (const Section& section : sections(report, gate)) {
+  for (const Section& section : sections(report, gate, view)) {
     out += (out.empty() ? "" : "\n") + section.title + "\n" + section.table.text();
   }
   return out;
 }
 
-std::string check_markdown(const CheckReport& report, const GateOutcome& gate) {
+std::string check_markdown(const CheckReport& report, const GateOutcome& gate,
+                           const CheckView& view) {
   std::string out;
-  for (const Section& section : sections(report, gate)) {
+  for (const Section& section : sections(report, gate, view)) {
     out += (out.empty() ? "" : "\n") + ("### " + section.title) + "\n\n" + section.table.markdown();
   }
   return out;

@@ -20,7 +20,7 @@ const std::string kShipped = STEPCAST_SOURCE_DIR "/calibrate/profiles";
 json small_profile() {
   return json::parse(R"({
     "stepcast_profile": 1, "name": "small", "device": "round", "provenance": "interpolated",
-    "fitted_on": ["a table"], "overlap_slowdown": 0.2,
+    "fitted_on": ["a table"],
     "log_error": {"gemm": 0.05, "attention": 0.06, "memory_bound": 0.1, "host": 0.3,
                   "collective": 0.1, "point_to_point": 0.1},
     "curves": [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program/operation.h"
+#include "operation/operation.h"
 
 namespace stepcast {
 namespace {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/critical_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace stepcast {
+namespace {
+
+using sim::Time;
+
+class PathWalker {
+ public:
+  PathWalker(const SimulationInput& input, const Simulation& simulation)
+      : in_(input), replay_(simulation.replay), tasks_(simulation.tasks.back()) {
+    for (std::size_t c = 0; c < tasks_.size(); ++c) {
+      cursor_.push_back(static_cast<std::int32_t>(tasks_[c].size()) - 1);
+      const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
+      for (std::size_t i = 0; i < tasks_[c].size(); ++i) {
+        const InstructionKind kind = role.instructions[i].kind;
+        if (kind != InstructionKind::kSend && kind != InstructionKind::kReceive) continue;
+        if (tasks_[c][i].device.valid()) members_[tasks_[c][i].device.value].push_back(c);
+      }
+    }
+  }
+
+  std::vector<PathStep> walk(std::size_t c, Time from, Time to);
+
+ private:
+  const sim::Interval& interval(sim::TaskId task) const { return replay_.tasks[task.index()]; }
+  const Instruction& instruction(std::size_t c, std::int32_t i) const {
+    return in_.costs.role(static_cast<std::int32_t>(c)).instructions[static_cast<std::size_t>(i)];
+  }
+  // The last compute-stream instruction of class c that ends no later than `time`; -1: none.
+  std::int32_t before(std::size_t c, Time time);
+  // Explains the wait of `waiter` since its stream was free at `free`; moves `now_` and the class.
+  void explain_wait(std::size_t& c, std::int32_t waiter, Time free);
+  void add(std::string what, Time since);
+  std::string name(std::size_t c, const Instruction& what) const;
+
+  const SimulationInput& in_;
+  const sim::Replay& replay_;
+  const std::vector<std::vector<InstructionTasks>>& tasks_;
+  std::vector<std::int32_t> cursor_;
+  std::map<std::int32_t, std::vector<std::size_t>> members_;  // classes of a transfer
+  std::map<std::string, double> sum_;
+  Time now_, begin_;
+};
+
+std::string PathWalker::name(std::size_t c, const Instruction& what) const {
+  const std::int32_t stage = in_.costs.role(static_cast<std::int32_t>(c)).stage;
+  if (in_.program.roles.size() == 1 || what.phase == Phase::kOptimizer) return what.name;
+  return fmt::format("{}, stage {}", what.name, stage);
+}
+
+void PathWalker::add(std::string what, Time since) {
+  since = std::max(since, begin_);
+  if (since >= now_) return;
+  sum_[std::move(what)] += sim::seconds(now_ - since).value();
+  now_ = since;
+}
+
+std::int32_t PathWalker::before(std::size_t c, Time time) {
+  std::int32_t& i = cursor_[c];
+  for (; i >= 0; --i) {
+    const sim::TaskId task = tasks_[c][static_cast<std::size_t>(i)].device;
+    if (instruction(c, i).stream == Stream::kCompute && task.valid() &&
+        interval(task).end <= time) {
+      break;
+    }
+  }
+  return i;
+}
+
+void PathWalker::explain_wait(std::size_t& c, std::int32_t waiter, Time free) {
+  const Instruction& what = instruction(c, waiter);
+  std::int32_t latest = -1;
+  Time end = free;
+  for (const std::int32_t wait : what.waits) {
+    if (wait < 0) continue;
+    const sim::TaskId task = tasks_[c][static_cast<std::size_t>(wait)].device;
+    if (!task.valid() || interval(task).end <= end || interval(task).end > now_) continue;
+    latest = wait;
+    end = interval(task).end;
+  }
+  if (latest < 0) {
+    add("host", free);
+    return;
+  }
+  add("host", end);
+  const Instruction& awaited = instruction(c, latest);
+  const sim::TaskId task = tasks_[c][static_cast<std::size_t>(latest)].device;
+  const Time start = interval(task).start;
+  add(awaited.kind == InstructionKind::kCollective ? awaited.name : "transfer between stages",
+      std::max(start, free));
+  if (start <= free) return;
+  // The last to post released it: the other end, where it was still at work.
+  for (const std::size_t member : members_[task.value]) {
+    if (member != c) {
+      c = member;
+      return;
+    }
+  }
+  explain_wait(c, latest, free);
+}
+
+std::vector<PathStep> PathWalker::walk(std::size_t c, Time from, Time to) {
+  now_ = to;
+  begin_ = from;
+  std::int32_t waiter = -1;
+  while (now_ > begin_) {
+    const std::int32_t i = before(c, now_);
+    const Time end = i < 0 ? begin_ : interval(tasks_[c][static_cast<std::size_t>(i)].device).end;
+    if (end < now_ && waiter >= 0) {
+      const std::size_t waiting = c;
+      explain_wait(c, waiter, std::max(end, begin_));
+      waiter = -1;
+      if (c != waiting) continue;
+    }
+    if (end < now_) add("step boundary", end);
+    if (i < 0) break;
+    const InstructionTasks& tasks = tasks_[c][static_cast<std::size_t>(i)];
+    const Instruction& what = instruction(c, i);
+    add(name(c, what), interval(tasks.device_begin).start);
+    waiter = i;
+    --cursor_[c];
+  }
+  add("step boundary", begin_);
+  std::vector<PathStep> path;
+  for (const auto& [what, time] : sum_) path.push_back({what, Seconds(time)});
+  std::stable_sort(path.begin(), path.end(),
+                   [](const PathStep& a, const PathStep& b) { return a.time > b.time; });
+  return path;
+}
+
+}  // namespace
+
+std::vector<PathStep> find_critical_path(const SimulationInput& input, const Simulation& simulation,
+                                         const std::vector<ClassTimeline>& timelines,
+                                         std::size_t critical_class) {
+  const ClassTimeline& critical = timelines[critical_class];
+  return PathWalker(input, simulation).walk(critical_class, critical.step_begin, critical.step_end);
+}
+
+}  // namespace stepcast
