@@ -106,10 +106,52 @@ TEST(CheckGithub, EscapesWhatItsCommandsWouldRead) {
 
 TEST(CheckTable, NamesRowsFailuresAndBrokenLimits) {
   const std::string text = check_table(made_report(), kBroken);
-  for (const char* part : {"all", "nothing assumed", "tag bf16", "good", "not supported yet",
+  for (const char* part : {"all", "nothing assumed", "good", "not supported yet",
                            "0.55 is above the limit 0.1", "s/new"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
+}
+
+TEST(CheckTable, ShowsTagsWhenAskedFor) {
+  EXPECT_EQ(check_table(made_report()).find("tag bf16"), std::string::npos);
+  EXPECT_NE(check_table(made_report(), {}, {.tags = true}).find("tag bf16"), std::string::npos);
+}
+
+TEST(CheckTable, IsTheSummaryAloneWhenAskedFor) {
+  const std::string text = check_table(made_report(), kBroken, {.summary_only = true});
+  EXPECT_EQ(text.find("Largest errors"), std::string::npos);
+  EXPECT_EQ(text.find("not supported yet"), std::string::npos);
+  EXPECT_NE(text.find("above the limit"), std::string::npos) << "limits are never left out";
+}
+
+TEST(CheckTable, ListsTheLargestErrorsOfEachSuite) {
+  CheckReport report;
+  // Errors 1 %, 2 %, ..., 12 % in suite "s" and 1 % in suite "t".
+  for (int i = 1; i <= 12; ++i) {
+    report.cases.push_back(made_case("case-" + std::to_string(i) + ".", 1 + 0.01 * i, 1));
+  }
+  report.cases.push_back(made_case("other.", 1.01, 1));
+  report.cases.back().suite = "t";
+  report.summary = summarise(report.cases);
+  const auto lists = [&](const CheckView& view, const char* id) {
+    return check_markdown(report, {}, view).find(id) != std::string::npos;
+  };
+  EXPECT_TRUE(lists({}, "case-3."));  // the tenth of all
+  EXPECT_FALSE(lists({}, "case-2."));
+  EXPECT_FALSE(lists({}, "other."));
+  EXPECT_TRUE(lists({.worst = 2}, "case-11."));
+  EXPECT_FALSE(lists({.worst = 2}, "case-10."));
+  EXPECT_TRUE(lists({.worst = 2}, "other."));
+}
+
+TEST(CheckTable, CountsACaseForEachReasonOfItsFailure) {
+  CheckReport report;
+  report.cases = {failed_case("a", "fp8 is not supported yet; cp = 2 is not supported yet"),
+                  failed_case("b", "fp8 is not supported yet")};
+  report.summary = summarise(report.cases);
+  const std::string text = check_markdown(report);
+  EXPECT_NE(text.find("| 2 | a | fp8 is not supported yet |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| 1 | a | cp = 2 is not supported yet |"), std::string::npos) << text;
 }
 
 TEST(CheckCsv, HasALinePerCase) {
