@@ -9,24 +9,34 @@ enum class DataType { kFp32, kBf16, kFp16, kFp8, kInt64, kInt8 };
 
 constexpr std::int64_t size_of(DataType type) {
   switch (type) {
-    case DataType::kFp32: return 4;
+    case DataType::kFp32:
+      return 4;
     case DataType::kBf16:
-    case DataType::kFp16: return 2;
+    case DataType::kFp16:
+      return 2;
     case DataType::kFp8:
-    case DataType::kInt8: return 1;
-    case DataType::kInt64: return 8;
+    case DataType::kInt8:
+      return 1;
+    case DataType::kInt64:
+      return 8;
   }
   return 0;
 }
 
 constexpr const char* name_of(DataType type) {
   switch (type) {
-    case DataType::kFp32: return "fp32";
-    case DataType::kBf16: return "bf16";
-    case DataType::kFp16: return "fp16";
-    case DataType::kFp8: return "fp8";
-    case DataType::kInt64: return "int64";
-    case DataType::kInt8: return "int8";
+    case DataType::kFp32:
+      return "fp32";
+    case DataType::kBf16:
+      return "bf16";
+    case DataType::kFp16:
+      return "fp16";
+    case DataType::kFp8:
+      return "fp8";
+    case DataType::kInt64:
+      return "int64";
+    case DataType::kInt8:
+      return "int8";
   }
   return "";
 }

@@ -132,8 +132,7 @@ Result<std::unique_ptr<JsonDocument>> JsonDocument::load(const std::string& file
   return parse(text.str(), file);
 }
 
-Result<std::unique_ptr<JsonDocument>> JsonDocument::parse(std::string_view text,
-                                                          std::string file) {
+Result<std::unique_ptr<JsonDocument>> JsonDocument::parse(std::string_view text, std::string file) {
   DuplicateKeys duplicates;
   auto value = std::make_unique<json>();
   try {
@@ -170,8 +169,7 @@ void JsonDocument::add(Errors errors) {
 ObjectReader::ObjectReader(JsonValue value) : value_(std::move(value)) {
   if (!value_.is_object()) {
     value_.fail(ErrorCode::kWrongType,
-                fmt::format("{} is {}", value_.dump(), kind_of(*value_.node_)),
-                "an object is due");
+                fmt::format("{} is {}", value_.dump(), kind_of(*value_.node_)), "an object is due");
     value_.node_ = &empty_object();
   }
 }

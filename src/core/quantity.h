@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strong units: a double that knows its dimension. Multiplying and dividing derive the dimension of
-// the result, a ratio of equal dimensions is a plain double, and mixing dimensions does not compile.
-// Sizes of allocations are exact integers (ByteCount); the engine's clock is sim/time.h.
+// the result, a ratio of equal dimensions is a plain double, and mixing dimensions does not
+// compile. Sizes of allocations are exact integers (ByteCount); the engine's clock is sim/time.h.
 #pragma once
 
 #include <compare>
@@ -93,7 +93,9 @@ namespace literals {
 constexpr Seconds operator""_us(long double v) { return Seconds(static_cast<double>(v) * 1e-6); }
 constexpr Seconds operator""_ms(long double v) { return Seconds(static_cast<double>(v) * 1e-3); }
 constexpr Seconds operator""_s(long double v) { return Seconds(static_cast<double>(v)); }
-constexpr Bytes operator""_KiB(unsigned long long v) { return Bytes(static_cast<double>(v) * 1024); }
+constexpr Bytes operator""_KiB(unsigned long long v) {
+  return Bytes(static_cast<double>(v) * 1024);
+}
 constexpr Bytes operator""_MiB(unsigned long long v) {
   return Bytes(static_cast<double>(v) * 1048576);
 }

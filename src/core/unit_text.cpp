@@ -15,14 +15,13 @@ struct Unit {
   double factor;
 };
 
-constexpr Unit kByteUnits[] = {{"B", 1},      {"kB", 1e3},       {"KB", 1e3},
-                               {"MB", 1e6},   {"GB", 1e9},       {"TB", 1e12},
-                               {"KiB", 1024}, {"MiB", 1048576.}, {"GiB", 1073741824.},
-                               {"TiB", 1099511627776.}};
+constexpr Unit kByteUnits[] = {
+    {"B", 1},     {"kB", 1e3},   {"KB", 1e3},       {"MB", 1e6},          {"GB", 1e9},
+    {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
 constexpr Unit kRateUnits[] = {
-    {"B/s", 1},         {"kB/s", 1e3},          {"MB/s", 1e6},     {"GB/s", 1e9},
-    {"TB/s", 1e12},     {"KiB/s", 1024},        {"MiB/s", 1048576.}, {"GiB/s", 1073741824.},
-    {"kb/s", 1e3 / 8},  {"Mb/s", 1e6 / 8},      {"Gb/s", 1e9 / 8}, {"Tb/s", 1e12 / 8},
+    {"B/s", 1},        {"kB/s", 1e3},     {"MB/s", 1e6},       {"GB/s", 1e9},
+    {"TB/s", 1e12},    {"KiB/s", 1024},   {"MiB/s", 1048576.}, {"GiB/s", 1073741824.},
+    {"kb/s", 1e3 / 8}, {"Mb/s", 1e6 / 8}, {"Gb/s", 1e9 / 8},   {"Tb/s", 1e12 / 8},
 };
 constexpr Unit kTimeUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
                                {"min", 60},  {"h", 3600},  {"d", 86400}};

@@ -113,8 +113,7 @@ Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const
   // One large tile fills an SM, so its epilogue runs beside no other tile's products.
   const double result = static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
                         static_cast<double>(gemm.n) * static_cast<double>(size_of(gemm.output));
-  const double epilogue =
-      gemm.accumulate ? fit.accumulate_exposed * 2 * result / bandwidth : 0;
+  const double epilogue = gemm.accumulate ? fit.accumulate_exposed * 2 * result / bandwidth : 0;
   return Seconds(fit.overhead_s + std::sqrt(std::sqrt(c2 * c2 + m2 * m2)) + epilogue);
 }
 

@@ -117,8 +117,8 @@ KernelPrice KernelCosts::price(const Gemm& gemm) const {
 }
 
 KernelPrice KernelCosts::price(const Attention& attention) const {
-  KernelPrice out{attention_form_time(attention_, accelerator_, attention), 1, traffic_of(attention),
-                  Curve::kAttention, attention_provenance_};
+  KernelPrice out{attention_form_time(attention_, accelerator_, attention), 1,
+                  traffic_of(attention), Curve::kAttention, attention_provenance_};
   const SampleSurface& surface = attention_surface_[attention.backward ? 1 : 0];
   if (size_of(attention.type) != 2 || attention.query_length != attention.key_length ||
       surface.empty()) {

@@ -38,8 +38,8 @@ struct GemmFit {
   double misaligned_factor = 1;  // time factor of each halving of row alignment below 16 bytes
   double tile_half = 0;    // operand reuse (elements) at which a tile waits as long as it works
   double wave_weight = 1;  // 1: whole waves; 0: tiles spread over SMs without a tail
-  double sustained_factor = 1;  // time factor once a long kernel has met the power limit
-  double sustained_s = 1e-3;    // duration at which half of that factor is felt
+  double sustained_factor = 1;    // time factor once a long kernel has met the power limit
+  double sustained_s = 1e-3;      // duration at which half of that factor is felt
   double accumulate_exposed = 0;  // share of reading and writing C of C += A B that nothing hides
 };
 

@@ -12,10 +12,14 @@ enum class Provenance { kMeasured, kInterpolated, kExtrapolated, kDataSheet };
 inline constexpr int kProvenances = 4;
 constexpr const char* name_of(Provenance provenance) {
   switch (provenance) {
-    case Provenance::kMeasured: return "measured";
-    case Provenance::kInterpolated: return "interpolated";
-    case Provenance::kExtrapolated: return "extrapolated";
-    case Provenance::kDataSheet: return "data_sheet";
+    case Provenance::kMeasured:
+      return "measured";
+    case Provenance::kInterpolated:
+      return "interpolated";
+    case Provenance::kExtrapolated:
+      return "extrapolated";
+    case Provenance::kDataSheet:
+      return "data_sheet";
   }
   return "";
 }

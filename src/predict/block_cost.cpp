@@ -117,9 +117,8 @@ std::vector<PricedOperation> BlockCosts::price_each(
   // Tensor-parallel overlap: an all-gather hides behind the GEMM that reads it, a reduction behind
   // the GEMM that feeds it (forward) or the weight gradient after it (backward).
   const auto gemm_at = [&](std::size_t i) {
-    return i < out.size() && std::holds_alternative<Gemm>(out[i].operation->work)
-               ? out[i].cost.gpu
-               : Seconds(0);
+    return i < out.size() && std::holds_alternative<Gemm>(out[i].operation->work) ? out[i].cost.gpu
+                                                                                  : Seconds(0);
   };
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Collective* collective = overlapped_collective(*out[i].operation);
@@ -128,9 +127,8 @@ std::vector<PricedOperation> BlockCosts::price_each(
     const Seconds after = gemm_at(i + 1), before = i > 0 ? gemm_at(i - 1) : Seconds(0);
     const Seconds gemm = gathers ? after : std::max(before, after);
     RunCost& cost = out[i].cost;
-    const double share = cost.gpu.value() > 0
-                             ? exposed(cost.gpu, gemm, scenario_.layout.tp) / cost.gpu
-                             : 1.0;
+    const double share =
+        cost.gpu.value() > 0 ? exposed(cost.gpu, gemm, scenario_.layout.tp) / cost.gpu : 1.0;
     cost.gpu *= share;
     cost.tensor_parallel *= share;
     cost.floor = cost.host + cost.gpu;

@@ -22,7 +22,7 @@ struct RunCost {
   // Parts of `gpu`.
   Seconds compute, recompute, tensor_parallel, optimizer;
   Seconds gemm, attention, memory_bound;  // of `compute`
-  Flops flops;  // executed, attention as the kernel counts it
+  Flops flops;                            // executed, attention as the kernel counts it
   std::array<Seconds, kCurves> by_curve{};
   std::array<Seconds, kProvenances> by_provenance{};
 

@@ -10,10 +10,10 @@
 namespace stepcast {
 
 struct MemoryPeak {
-  MemoryParts parts{};            // at the peak; adds up to it
-  std::int32_t instruction = 0;   // during which it stands
-  double fraction = 0;            // of the instruction's blocks done by then
-  MemoryParts left{};             // dynamic bytes alive after the step: zero when sound
+  MemoryParts parts{};           // at the peak; adds up to it
+  std::int32_t instruction = 0;  // during which it stands
+  double fraction = 0;           // of the instruction's blocks done by then
+  MemoryParts left{};            // dynamic bytes alive after the step: zero when sound
 };
 
 // `visit` (optional) sees the parts after every instruction.

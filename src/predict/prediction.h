@@ -35,9 +35,9 @@ struct RankClass {
   TimeParts time;
   ByteCount peak_memory = 0;
   Seconds peak_at;
-  MemoryParts memory{};          // at the peak
-  ByteCount reserved_bytes = 0;  // with the caching allocator's rounding and fragmentation
-  ByteCount framework_bytes = 0; // context, libraries, communicators
+  MemoryParts memory{};           // at the peak
+  ByteCount reserved_bytes = 0;   // with the caching allocator's rounding and fragmentation
+  ByteCount framework_bytes = 0;  // context, libraries, communicators
 };
 
 struct PathStep {
@@ -92,7 +92,7 @@ struct Prediction {
   std::vector<PathStep> critical_path;
   Waterfall waterfall;
   std::uint64_t simulated_tasks = 0;
-  std::vector<TraceSlice> slices;        // only when asked for
+  std::vector<TraceSlice> slices;  // only when asked for
   std::vector<MemorySample> memory_samples;
 };
 

@@ -2,7 +2,7 @@
 // Folding: ranks, groups, pairs and links that provably behave alike are one class. The classes are
 // the coarsest equitable partition of the graph of ranks, groups and links, coloured by everything
 // that prices them; max-min rates of the quotient equal those of the whole
-// (docs/design/006-folding.md).
+// (docs/design/006-folding-by-equitable-partition.md).
 #pragma once
 
 #include <cstdint>

@@ -44,8 +44,8 @@ void record_trace(const SimulationInput& input, const Simulation& simulation, si
       const Seconds start = after(first.start, origin);
       const Seconds duration = sim::seconds(last.end - first.start);
       prediction.slices.push_back({c, what.stream, what.name, start, duration, what.phase,
-                                   what.micro_batch, what.chunk,
-                                   what.kind != InstructionKind::kRun, what.bytes});
+                                   what.micro_batch, what.chunk, what.kind != InstructionKind::kRun,
+                                   what.bytes});
       if (what.kind == InstructionKind::kRun) {
         record_run(input, c, what, start, duration, prediction);
       }

@@ -203,8 +203,8 @@ TEST_F(Shipped, ProfilesReadBackAsTheyWereFitted) {
     EXPECT_EQ(read->attention_kernel, fitted.attention_kernel);
     // The cases that the host costs were fitted to come behind the profile's own sources.
     ASSERT_GE(read->fitted_on.size(), fitted.fitted_on.size());
-    EXPECT_TRUE(std::equal(fitted.fitted_on.begin(), fitted.fitted_on.end(),
-                           read->fitted_on.begin()));
+    EXPECT_TRUE(
+        std::equal(fitted.fitted_on.begin(), fitted.fitted_on.end(), read->fitted_on.begin()));
   }
 }
 

@@ -8,8 +8,8 @@
 namespace stepcast {
 namespace {
 
-using testing::GptCase;
 using testing::gpt;
+using testing::GptCase;
 
 double gigabytes(int zero, int ranks, double parameters) {
   GptCase c;
@@ -17,8 +17,7 @@ double gigabytes(int zero, int ranks, double parameters) {
   c.dp = ranks;
   c.global_batch = ranks;
   c.zero = zero;
-  return static_cast<double>(
-             state_bytes(gpt(c), static_cast<std::int64_t>(parameters)).total()) /
+  return static_cast<double>(state_bytes(gpt(c), static_cast<std::int64_t>(parameters)).total()) /
          1e9;
 }
 

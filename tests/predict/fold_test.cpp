@@ -50,10 +50,10 @@ std::string random_scenario(std::mt19937& random) {
   }
   std::string text = text_of(c);
   const int gpus_per_node = pick(random, {4, 8});
-  const std::string cluster =
-      R"("base": "dgx-a100-80g", "gpus_per_node": )" + std::to_string(gpus_per_node) +
-      R"(, "nics_per_node": )" + std::to_string(pick(random, {1, 2, 4})) +
-      R"(, "oversubscription": )" + std::to_string(pick(random, {1, 2}));
+  const std::string cluster = R"("base": "dgx-a100-80g", "gpus_per_node": )" +
+                              std::to_string(gpus_per_node) + R"(, "nics_per_node": )" +
+                              std::to_string(pick(random, {1, 2, 4})) +
+                              R"(, "oversubscription": )" + std::to_string(pick(random, {1, 2}));
   const std::string base = R"("base": "dgx-a100-80g")";
   return text.replace(text.find(base), base.size(), cluster);
 }

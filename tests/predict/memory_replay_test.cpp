@@ -11,8 +11,8 @@
 namespace stepcast {
 namespace {
 
-using testing::GptCase;
 using testing::gpt;
+using testing::GptCase;
 
 ByteCount peak(const Program& program, std::size_t stage) {
   return total(replay_memory(program, program.roles[stage]).parts);

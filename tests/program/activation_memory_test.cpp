@@ -10,8 +10,8 @@
 namespace stepcast {
 namespace {
 
-using testing::GptCase;
 using testing::gpt;
+using testing::GptCase;
 
 // Saved by the forward pass. The output counts here, the input with the layer before.
 ByteCount saved(const GptCase& c, RecomputeMode mode) {

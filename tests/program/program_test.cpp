@@ -11,8 +11,8 @@
 namespace stepcast {
 namespace {
 
-using testing::GptCase;
 using testing::gpt;
+using testing::GptCase;
 
 double flops(const std::vector<Operation>& operations, Phase phase) {
   double sum = 0;
@@ -103,7 +103,8 @@ TEST(Program, GradientsAreReducedOncePerStepWhateverTheBuckets) {
     c.dp = 4;
     c.hidden = 2048;
     c.heads = 16;
-    c.extra_layout = std::string(R"(, "overlap": {"grad_reduce": )") + (overlap ? "true}" : "false}");
+    c.extra_layout =
+        std::string(R"(, "overlap": {"grad_reduce": )") + (overlap ? "true}" : "false}");
     const Program program = lower(gpt(c));
     ByteCount reduced = 0;
     for (const Instruction& what : program.roles[0].instructions) {
@@ -133,8 +134,8 @@ TEST(Program, ShardedVolumesFollowTheZeroStage) {
       if (std::string(what.name) == "gather_root") root += what.bytes;
     }
     // The root unit stays gathered through the backward.
-    return std::pair{sum, program.roles[0].parameters * 2 * (zero == 3 ? 3 : 2) -
-                              (zero == 3 ? root : 0)};
+    return std::pair{
+        sum, program.roles[0].parameters * 2 * (zero == 3 ? 3 : 2) - (zero == 3 ? root : 0)};
   };
   for (const int zero : {2, 3}) {
     const auto [sum, expected] = volume(zero);
