@@ -37,7 +37,10 @@ json small_profile() {
 }
 
 Result<Profile> load(const json& document) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "profile_test.json";
+  // A file of this test alone: ctest runs tests side by side.
+  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / ("stepcast_profile_" + test + ".json");
   std::ofstream(path) << document.dump();
   return load_profile(path.string(), testing::TempDir());
 }

@@ -59,10 +59,15 @@ def proven_by_its_source(file):
     return first is not None and first[2] == "/".join(file.parts[-2:])
 
 
+# Texts that CMake gives to tests and benchmarks.
+DEFINED_BY_THE_BUILD = ("STEPCAST_SOURCE_DIR", "STEPCAST_BINARY", "STEPCAST_BUILD_TYPE",
+                        "STEPCAST_COMPILER")
+
+
 def compiles_alone(tree, file):
     command = [tree.compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-w",
                f"-I{tree.root}", f"-I{tree.root / 'src'}", f"-I{tree.root / 'tests'}",
-               '-DSTEPCAST_SOURCE_DIR=""', str(file)]
+               *(f'-D{name}=""' for name in DEFINED_BY_THE_BUILD), str(file)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode == 0:
         return None
