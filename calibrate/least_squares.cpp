@@ -24,6 +24,7 @@ class Problem {
   Eigen::VectorXd start() const {
     Eigen::VectorXd x(static_cast<Eigen::Index>(parameters_.size()));
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      STEPCAST_ASSERT(parameters_[i].start > 0, "logarithms are fitted");
       x[static_cast<Eigen::Index>(i)] = std::log(parameters_[i].start);
     }
     return x;

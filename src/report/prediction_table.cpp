@@ -120,21 +120,28 @@ TextTable waterfall_table(const Prediction& prediction, bool bars) {
 }
 
 TextTable memory_table(const Prediction& prediction) {
+  const std::vector<const RankClass*> classes = fullest_by_stage(prediction);
   std::vector<Column> columns{{"stage"}, {"ranks"}};
-  for (int i = 0; i < kMemoryCategories; ++i) {
-    columns.push_back({name_of(static_cast<MemoryCategory>(i))});
+  std::vector<std::size_t> shown;  // parts that some stage has
+  for (std::size_t part = 0; part < kMemoryCategories; ++part) {
+    if (std::all_of(classes.begin(), classes.end(),
+                    [&](const RankClass* one) { return one->memory[part] == 0; })) {
+      continue;
+    }
+    shown.push_back(part);
+    columns.push_back({name_of(static_cast<MemoryCategory>(part))});
   }
-  for (const char* title : {"allocated", "reserved", "framework", "device", "of device"}) {
+  for (const char* title : {"allocated", "reserved", "framework", "device", "used"}) {
     columns.push_back({title});
   }
   TextTable table(std::move(columns));
-  for (const RankClass* rank_class : fullest_by_stage(prediction)) {
+  for (const RankClass* rank_class : classes) {
     std::size_t ranks = 0;
     for (const RankClass& other : prediction.rank_classes) {
       if (other.stage == rank_class->stage) ranks += other.ranks.size();
     }
     std::vector<std::string> row{fmt::format("{}", rank_class->stage), fmt::format("{}", ranks)};
-    for (const ByteCount bytes : rank_class->memory) row.push_back(gib_text(bytes));
+    for (const std::size_t part : shown) row.push_back(gib_text(rank_class->memory[part]));
     row.push_back(gib_text(rank_class->peak_memory));
     row.push_back(gib_text(rank_class->reserved_bytes));
     row.push_back(gib_text(rank_class->framework_bytes));
