@@ -24,22 +24,31 @@ import tempfile
 BLOCK = re.compile(r"^```console\n(?P<block>.*?)^```$"
                    r"|^<!-- output of: (?P<command>.*?) -->\n(?P<output>.*?)"
                    r"^<!-- end of output -->$", re.MULTILINE | re.DOTALL)
+HERE_DOCUMENT = re.compile(r"<<-?\s*['\"]?(?P<end>\w+)")
 TIMEOUT_S = 300
 
 
 def commands(block):
-    """(command, expected output) of a block; a command goes on after a backslash."""
+    """(command, expected output) of a block; a command goes on after a backslash, and through a
+    here-document to its end."""
     found = []
     continued = False
+    here_end = None
     for line in block.splitlines():
-        if continued:
+        if here_end or continued:
             found[-1][0].append(line)
+            if line == here_end:
+                here_end = None
+                continue
         elif line.startswith("$ "):
             found.append(([line[2:]], []))
         elif found:
             found[-1][1].append(line)
         else:
             raise ValueError(f"output before the first command: {line}")
+        here = HERE_DOCUMENT.search(line) if line.startswith("$ ") else None
+        if here:
+            here_end = here.group("end")
         continued = line.endswith("\\") and not found[-1][1]
     return found
 
