@@ -172,7 +172,8 @@ double tensor_bytes(const GptCase& c) {
 }
 double data_bytes_of(const GptCase& c) {
   double sum = 0;
-  for (const Instruction& one : lower(gpt(c)).roles.front().instructions) {
+  const Program program = lower(gpt(c));
+  for (const Instruction& one : program.roles.front().instructions) {
     if (one.kind != InstructionKind::kCollective || one.group != GroupKind::kData) continue;
     const double passes = one.collective == CollectiveKind::kAllReduce ? 2 : 1;
     sum += passes * static_cast<double>(one.bytes);
