@@ -19,6 +19,7 @@ class MemoryWalk {
   }
 
   void instruction(std::int32_t index) {
+    highest_here_ = {index, 0, {}};
     const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
     add(now_, what.birth);
     note(now_, index, 0);
@@ -27,6 +28,7 @@ class MemoryWalk {
   }
 
   const MemoryParts& now() const { return now_; }
+  const MemoryMoment& highest_here() const { return highest_here_; }  // of the last instruction
   MemoryPeak finish() {
     peak_.left = now_;
     subtract(peak_.left, role_.persistent);
@@ -51,6 +53,7 @@ class MemoryWalk {
 
   void note(const MemoryParts& parts, std::int32_t index, double fraction) {
     const ByteCount sum = total(parts);
+    if (sum > total(highest_here_.parts)) highest_here_ = {index, fraction, parts};
     if (sum <= highest_) return;
     highest_ = sum;
     peak_.parts = parts;
@@ -62,18 +65,20 @@ class MemoryWalk {
   const Role& role_;
   MemoryParts now_{};
   ByteCount highest_ = -1;
+  MemoryMoment highest_here_{};
   MemoryPeak peak_;
 };
 
 }  // namespace
 
-MemoryPeak replay_memory(
-    const Program& program, const Role& role,
-    const std::function<void(std::int32_t instruction, const MemoryParts&)>& visit) {
+MemoryPeak replay_memory(const Program& program, const Role& role,
+                         const std::function<void(const MemoryMoment&)>& visit) {
   MemoryWalk walk(program, role);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(role.instructions.size()); ++i) {
     walk.instruction(i);
-    if (visit) visit(i, walk.now());
+    if (!visit) continue;
+    visit(walk.highest_here());
+    visit({i, 1, walk.now()});
   }
   return walk.finish();
 }

@@ -16,9 +16,15 @@ struct MemoryPeak {
   MemoryParts left{};            // dynamic bytes alive after the step: zero when sound
 };
 
-// `visit` (optional) sees the parts after every instruction.
-MemoryPeak replay_memory(
-    const Program& program, const Role& role,
-    const std::function<void(std::int32_t instruction, const MemoryParts&)>& visit = {});
+// Parts while `instruction` runs, `fraction` of its blocks done.
+struct MemoryMoment {
+  std::int32_t instruction;
+  double fraction;
+  MemoryParts parts;
+};
+
+// `visit` (optional) sees each instruction's own highest moment and its end.
+MemoryPeak replay_memory(const Program& program, const Role& role,
+                         const std::function<void(const MemoryMoment&)>& visit = {});
 
 }  // namespace stepcast

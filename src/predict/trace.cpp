@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/trace.h"
 
+#include <algorithm>
+
 #include "predict/memory_replay.h"
 
 namespace stepcast {
@@ -28,6 +30,23 @@ void record_run(const SimulationInput& input, std::int32_t c, const Instruction&
   }
 }
 
+// In order of time: host order and the order of several streams differ.
+void record_memory(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
+                   std::int32_t c, Prediction& prediction) {
+  const auto& tasks = simulation.tasks.back()[static_cast<std::size_t>(c)];
+  const auto first = static_cast<std::ptrdiff_t>(prediction.memory_samples.size());
+  replay_memory(input.program, input.costs.role(c), [&](const MemoryMoment& moment) {
+    const InstructionTasks& own = tasks[static_cast<std::size_t>(moment.instruction)];
+    if (!own.device.valid()) return;
+    const sim::Time begin = simulation.replay.tasks[own.device_begin.index()].start;
+    const sim::Time end = simulation.replay.tasks[own.device.index()].end;
+    prediction.memory_samples.push_back(
+        {c, after(begin, origin) + sim::seconds(end - begin) * moment.fraction, moment.parts});
+  });
+  std::stable_sort(prediction.memory_samples.begin() + first, prediction.memory_samples.end(),
+                   [](const MemorySample& a, const MemorySample& b) { return a.at < b.at; });
+}
+
 }  // namespace
 
 void record_trace(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
@@ -50,12 +69,7 @@ void record_trace(const SimulationInput& input, const Simulation& simulation, si
         record_run(input, c, what, start, duration, prediction);
       }
     }
-    replay_memory(input.program, role, [&](std::int32_t i, const MemoryParts& parts) {
-      const sim::TaskId task = tasks[static_cast<std::size_t>(i)].device;
-      if (!task.valid()) return;
-      prediction.memory_samples.push_back(
-          {c, after(simulation.replay.tasks[task.index()].end, origin), parts});
-    });
+    record_memory(input, simulation, origin, c, prediction);
   }
 }
 
