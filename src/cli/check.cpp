@@ -216,6 +216,8 @@ int run_check(const CheckFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
   if (flags.update) output.plan("--baseline", flags.baseline);
+  if (!flags.update) output.protect("--baseline", flags.baseline);
+  for (const std::string& suite : flags.suites) output.protect("SUITE", suite);
   Errors errors = output.check();
   const auto tolerances = read_tolerances(flags.tolerances);
   if (!tolerances) append(errors, tolerances.error());

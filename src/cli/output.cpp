@@ -121,6 +121,11 @@ void Output::plan(const std::string& flag, const std::string& path) {
   if (!path.empty()) targets_.push_back({flag, path});
 }
 
+void Output::protect(const std::string& flag, const std::string& path) {
+  std::error_code none;
+  if (std::filesystem::is_regular_file(path, none)) inputs_.push_back({flag, path});
+}
+
 Errors Output::check() const {
   Errors errors;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -129,6 +134,13 @@ Errors Output::check() const {
       errors.push_back({ErrorCode::kIo,
                         fmt::format("'{}' cannot be written: {}", target.path, *why), "",
                         target.flag, "name a file in a folder that you may write to"});
+    }
+    for (const Target& input : inputs_) {
+      if (is_special(target.path) || target_of(input.path) != target_of(target.path)) continue;
+      errors.push_back(
+          {ErrorCode::kIllegal,
+           fmt::format("'{}' is read as {} and would be lost", target.path, input.flag), "",
+           target.flag, "name another file"});
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (!is_special(target.path) && target_of(targets_[j].path) == target_of(target.path)) {

@@ -12,6 +12,8 @@ namespace stepcast::cli {
 
 class Output {
  public:
+  // A file that is read: writing over it is an error. Names that are no files are ignored.
+  void protect(const std::string& flag, const std::string& path);
   // The flag names the file in errors ("-o", "--trace"). Empty paths are ignored.
   void plan(const std::string& flag, const std::string& path);
   // Paths that cannot be written, or that two flags name; call before any work.
@@ -34,6 +36,7 @@ class Output {
   };
 
   std::vector<Target> targets_;
+  std::vector<Target> inputs_;
   std::vector<File> files_;
   std::string standard_output_;
 };

@@ -67,6 +67,8 @@ int run_predict(const PredictFlags& flags) {
   output.plan("-o", flags.output.file);
   output.plan("--trace", flags.trace);
   output.plan("--memory-timeline", flags.memory_timeline);
+  output.protect("SCENARIO", flags.scenario.file);
+  for (const auto& value : flags.scenario.values) output.protect("input", value->value);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());

@@ -59,7 +59,16 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   const bool interleaved = l.schedule == ScheduleKind::kInterleaved;
   const std::int64_t group = interleaved ? l.pp : 1;
   const std::int64_t unit = capped_product({l.micro_batch, l.dp, group});
-  if (batch % unit == 0) return;
+  // A forecast replays every micro-batch; more than these is a mistake in the batch.
+  constexpr std::int64_t kMostMicroBatches = 1 << 16;
+  if (batch % unit == 0) {
+    if (s.micro_batches() > kMostMicroBatches) {
+      findings.illegal("training.global_batch",
+                       fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
+                       fmt::format("at most {}; is it counted in sequences?", kMostMicroBatches));
+    }
+    return;
+  }
   std::string message =
       fmt::format("{} is not a multiple of micro_batch*dp = {}*{}", batch, l.micro_batch, l.dp);
   if (interleaved && batch % capped_product({l.micro_batch, l.dp}) == 0) {
@@ -73,6 +82,18 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
         fmt::format("; for micro_batch {}", use(nearest_divisors(batch / replicas, l.micro_batch)));
   }
   findings.illegal("training.global_batch", message, hint);
+}
+
+void check_device(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"cluster", "training.precision"})) return;
+  const Accelerator& device = s.cluster.spec.accelerator;
+  const DataType precision = s.training.precision;
+  if (precision == DataType::kFp8 || device.peak(precision)) return;  // fp8: not supported yet
+  std::vector<std::string> known;
+  for (const auto& [type, rate] : device.dense_peak) known.emplace_back(name_of(type));
+  findings.illegal("training.precision",
+                   fmt::format("{} has no {} arithmetic", device.name, name_of(precision)),
+                   known.empty() ? "" : "use " + one_of(known));
 }
 
 void check_sequence(const Scenario& s, Findings& findings) {
@@ -341,6 +362,7 @@ void check_legality(const Scenario& scenario, const TrainingInput& training,
   check_tensor_parallel(scenario, findings);
   check_degrees(scenario, layout, findings);
   check_micro_batches(scenario, findings);
+  check_device(scenario, findings);
   check_sequence(scenario, findings);
   check_experts(scenario, layout, findings);
   check_schedule(scenario, findings);

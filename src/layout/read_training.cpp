@@ -49,7 +49,7 @@ TrainingInput read_training(const JsonValue& value) {
   ObjectReader object(value);
   TrainingInput training;
   training.global_batch = object.required_integer("global_batch", 1, std::int64_t{1} << 32);
-  training.sequence_length = object.integer("sequence_length", 1, std::int64_t{1} << 28);
+  training.sequence_length = object.integer("sequence_length", 1, std::int64_t{1} << 22);
   training.precision = read_precision(object, "precision");
   training.fp8_recipe =
       read_word(object, "fp8_recipe", {"delayed", "current", "mxfp8", "blockwise", "rowwise"});

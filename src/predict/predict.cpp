@@ -176,9 +176,17 @@ void Predictor::read_waterfall(const ClassTimeline& critical) {
   // Unfused attention is GEMMs; its ideal time then belongs to them.
   const bool fused = critical.work.attention.value() > 0;
   const Seconds ideal_attention = ideal * (fused ? attention_share : 0.0);
-  out.gemm_inefficiency = critical.work.gemm - (ideal - ideal_attention);
-  out.attention_inefficiency = critical.work.attention - ideal_attention;
-  out.memory_bound = critical.parts.compute - critical.work.gemm - critical.work.attention;
+  double mean_compute = 0;
+  for (const RankClass& one : out_.rank_classes) {
+    mean_compute += one.time.compute.value() * static_cast<double>(one.ranks.size()) / gpus;
+  }
+  // The critical rank's kernels scaled to the mean rank's: the rest is imbalance of the stages.
+  const Seconds compute = critical.parts.compute;
+  const double mean = compute.value() > 0 ? mean_compute / compute.value() : 1.0;
+  out.imbalance = compute * (1 - mean);
+  out.gemm_inefficiency = critical.work.gemm * mean - (ideal - ideal_attention);
+  out.attention_inefficiency = critical.work.attention * mean - ideal_attention;
+  out.memory_bound = (compute - critical.work.gemm - critical.work.attention) * mean;
   out.recompute = critical.parts.recompute;
   out.optimizer = critical.parts.optimizer;
   out.rest = critical.parts;

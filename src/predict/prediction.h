@@ -68,6 +68,7 @@ struct MemorySample {
 struct Waterfall {
   Seconds ideal;
   Seconds gemm_inefficiency, attention_inefficiency, memory_bound, recompute, optimizer;
+  Seconds imbalance;  // compute of the critical rank beyond the mean over ranks
   TimeParts rest;  // exposed, bubble, other
 };
 

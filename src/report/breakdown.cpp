@@ -24,7 +24,7 @@ std::vector<TimePart> parts_of(const TimeParts& parts) {
           {"exposed_pp", "exposed pipeline transfers", parts.exposed_pp},
           {"exposed_dp", "exposed data parallel", parts.exposed_dp},
           {"exposed_offload", "exposed offload", parts.exposed_offload},
-          {"bubble", "pipeline bubble", parts.bubble},
+          {"bubble", "bubble of this rank", parts.bubble},
           {"other", "other (host, waiting)", parts.other}};
 }
 
@@ -34,6 +34,7 @@ std::vector<TimePart> steps_of(const Waterfall& waterfall) {
       {"gemm_inefficiency", "GEMM inefficiency", waterfall.gemm_inefficiency},
       {"attention_inefficiency", "attention inefficiency", waterfall.attention_inefficiency},
       {"memory_bound", "memory-bound kernels", waterfall.memory_bound},
+      {"imbalance", "stage imbalance", waterfall.imbalance},
       {"recompute", "recompute", waterfall.recompute},
       {"optimizer", "optimizer", waterfall.optimizer}};
   for (const TimePart& part : parts_of(waterfall.rest)) {

@@ -58,7 +58,7 @@ std::vector<std::string> verdict_lines(const Scenario& scenario, const Predictio
   std::string use =
       fmt::format("MFU {}, HFU {}", percent_text(prediction.mfu), percent_text(prediction.hfu));
   if (scenario.layout.pp > 1) {
-    use += fmt::format(", bubble {}", percent_text(prediction.bubble_fraction));
+    use += fmt::format(", bubble {} (mean of ranks)", percent_text(prediction.bubble_fraction));
   }
   lines.push_back(std::move(use));
   std::string losses;

@@ -115,5 +115,22 @@ TEST(Usage, ReadsAnUnknownFamilyOnlyWhenToldHow) {
   EXPECT_EQ(run(told).code, 0) << run(told).error;
 }
 
+TEST(Usage, NeverWritesOverAnInput) {
+  const Folder folder;
+  const std::string text = R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100x1",
+      "training": {"global_batch": 8}})";
+  write_file(folder / "run.json", text);
+  for (const char* flag : {"-o", "--trace", "--memory-timeline"}) {
+    expect_refused(run({"predict", folder / "run.json", flag, folder / "run.json"}));
+    EXPECT_EQ(read_file(folder / "run.json"), text) << flag;
+  }
+}
+
+TEST(Usage, RefusesWhatNoMachineRuns) {
+  expect_refused(run(predict_words({"--global-batch", "4000000000"})));
+  expect_refused(run(predict_words({"--seq", "100000000"})));
+  expect_refused(run(predict_words({"--set", "cluster.accelerator=v100-sxm2-32g"})));
+}
+
 }  // namespace
 }  // namespace stepcast::testing
