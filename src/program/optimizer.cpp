@@ -7,11 +7,6 @@
 namespace stepcast {
 namespace {
 
-// Gradient elements that this rank reads in norm and update.
-std::int64_t gradient_elements(const Scenario& scenario, std::int64_t elements) {
-  return optimizer_elements(scenario, elements);
-}
-
 Block one_list(const char* name, const Scenario& scenario,
                void (*write)(BlockBuilder&, const Scenario&, std::int64_t), std::int64_t elements) {
   const Shape shape(scenario);
@@ -36,7 +31,7 @@ void write_zero(BlockBuilder& builder, const Scenario& scenario, std::int64_t el
 
 // Sum of squares; fp16 also unscales and looks for infinities, one more pass over the gradients.
 void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t elements) {
-  const std::int64_t local = gradient_elements(scenario, elements);
+  const std::int64_t local = optimizer_elements(scenario, elements);
   const double g = gradient_size(scenario);
   if (scenario.training.precision == DataType::kFp16) {
     builder.elementwise("unscale_gradients", ElementwiseKind::kReduction, local, 0, 2 * g, {}, {},
@@ -49,7 +44,7 @@ void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t el
 // Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
 // moments, writes weight and moments; then the copy in the model's precision.
 void write_update(BlockBuilder& builder, const Scenario& scenario, std::int64_t elements) {
-  const std::int64_t local = gradient_elements(scenario, elements);
+  const std::int64_t local = optimizer_elements(scenario, elements);
   if (scenario.training.grad_clip != GradClip::kNone) {
     builder.elementwise("clip_gradients", ElementwiseKind::kOptimizer, local, 0,
                         2 * gradient_size(scenario), {}, {});

@@ -88,28 +88,27 @@ InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Collec
   return add(instruction);
 }
 
-InstructionIndex RoleBuilder::send(Stream stream, std::int32_t peer, std::int64_t tag) {
-  Instruction instruction{InstructionKind::kSend, stream};
+Instruction RoleBuilder::transfer(InstructionKind kind, const char* name, Stream stream,
+                                  std::int32_t peer, std::int64_t tag) const {
+  Instruction instruction{kind, stream};
   instruction.peer = peer;
   instruction.tag = tag;
   instruction.bytes = boundary_bytes();
   instruction.type = shape_.type;
-  instruction.name = "send";
-  instruction.death[static_cast<std::size_t>(MemoryCategory::kActivations)] =
+  instruction.name = name;
+  // The whole activation dies with its send and is born with its receipt, however little crosses.
+  MemoryParts& memory = kind == InstructionKind::kSend ? instruction.death : instruction.birth;
+  memory[static_cast<std::size_t>(MemoryCategory::kActivations)] =
       shape_.rows * shape_.hidden * shape_.element;
-  return add(instruction);
+  return instruction;
+}
+
+InstructionIndex RoleBuilder::send(Stream stream, std::int32_t peer, std::int64_t tag) {
+  return add(transfer(InstructionKind::kSend, "send", stream, peer, tag));
 }
 
 InstructionIndex RoleBuilder::receive(Stream stream, std::int32_t peer, std::int64_t tag) {
-  Instruction instruction{InstructionKind::kReceive, stream};
-  instruction.peer = peer;
-  instruction.tag = tag;
-  instruction.bytes = boundary_bytes();
-  instruction.type = shape_.type;
-  instruction.name = "receive";
-  instruction.birth[static_cast<std::size_t>(MemoryCategory::kActivations)] =
-      shape_.rows * shape_.hidden * shape_.element;
-  return add(instruction);
+  return add(transfer(InstructionKind::kReceive, "receive", stream, peer, tag));
 }
 
 InstructionIndex RoleBuilder::host_sync(InstructionIndex first, InstructionIndex second) {

@@ -47,6 +47,8 @@ class RoleBuilder {
 
  private:
   InstructionIndex add(Instruction instruction);
+  Instruction transfer(InstructionKind kind, const char* name, Stream stream, std::int32_t peer,
+                       std::int64_t tag) const;
 
   const Scenario& scenario_;
   const Program& program_;
