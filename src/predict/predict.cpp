@@ -99,9 +99,12 @@ Seconds Predictor::moment(const Simulation& simulation, std::size_t c,
 }
 
 void Predictor::read_classes(const SimulationInput& input, const Simulation& simulation) {
+  std::vector<MemoryPeak> peaks;  // by stage: classes of one stage differ in time, not in memory
+  for (const Role& role : input.program.roles) peaks.push_back(replay_memory(input.program, role));
+  const ByteCount framework = framework_bytes(scenario_);
   for (std::size_t c = 0; c < last_.size(); ++c) {
     const Role& role = input.costs.role(static_cast<std::int32_t>(c));
-    const MemoryPeak peak = replay_memory(input.program, role);
+    const MemoryPeak& peak = peaks[static_cast<std::size_t>(role.stage)];
     RankClass rank_class;
     rank_class.ranks = input.symmetry.ranks[c];
     rank_class.stage = role.stage;
@@ -110,7 +113,7 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.memory = peak.parts;
     rank_class.peak_memory = total(peak.parts);
     rank_class.reserved_bytes = reserved_bytes(rank_class.peak_memory);
-    rank_class.framework_bytes = framework_bytes(scenario_);
+    rank_class.framework_bytes = framework;
     rank_class.peak_at = moment(simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));
   }
