@@ -1,15 +1,20 @@
 # One CMake target per folder. A layer may include its own headers and those of the layers it names.
 #
-#   stepcast_layer(NAME DEPENDS other...)      library stepcast::NAME from src/NAME or ./NAME
+#   stepcast_layer(NAME DEPENDS other... [PARTS subfolder...] [LIBRARIES target...])
+#                                              library stepcast::NAME from src/NAME or ./NAME
 #   stepcast_program(FOLDER NAME DEPENDS ...)  executable NAME
 
 function(stepcast_layer name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;PARTS;LIBRARIES" ${ARGN})
   set(folder src/${name})
   if(NOT IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
     set(folder ${name})
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  set(patterns ${folder}/*.cpp)
+  foreach(part IN LISTS ARG_PARTS)
+    list(APPEND patterns ${folder}/${part}/*.cpp)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(sources)
     set(kind PUBLIC)
     add_library(stepcast_${name} STATIC ${sources})
@@ -17,7 +22,7 @@ function(stepcast_layer name)
     target_link_libraries(stepcast_${name} PUBLIC
       fmt::fmt tl::expected nlohmann_json::nlohmann_json Threads::Threads)
     target_link_libraries(stepcast_${name} PRIVATE $<BUILD_INTERFACE:stepcast_flags>
-      $<BUILD_INTERFACE:Boost::headers> $<BUILD_INTERFACE:Eigen3::Eigen>)
+      $<BUILD_INTERFACE:Boost::headers> $<BUILD_INTERFACE:Eigen3::Eigen> ${ARG_LIBRARIES})
   else()
     set(kind INTERFACE)
     add_library(stepcast_${name} INTERFACE)

@@ -14,7 +14,9 @@ build_packages=(
   libexpected-dev        # errors as values (tl::expected)
   libcli11-dev           # command line
   libboost-dev           # Boost.Graph, Boost.PropertyTree
-  libeigen3-dev          # least squares
+  libeigen3-dev          # least squares, CPU kernels
+  pkgconf libopenblas-dev  # matrix products of real runs
+  libopenmpi-dev openmpi-bin  # ranks of real runs
 )
 test_packages=(
   ccache                 # rebuilds in seconds

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// GELU (tanh form, Hendrycks and Gimpel 2016) of x + bias, and SwiGLU (Shazeer 2020): a row of `up`
+// is [gate | linear], the result silu(gate + bias) * (linear + bias). `bias` may be null. T is
+// float or double.
+#pragma once
+
+#include <cstdint>
+
+namespace stepcast::cpu {
+
+enum class ActivationKind { kGelu, kSwiglu };
+
+// up: rows x (width or 2*width); out: rows x width.
+template <typename T>
+void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::int64_t rows,
+                std::int64_t width);
+
+template <typename T>
+void activation_backward(ActivationKind kind, const T* up, const T* bias, const T* gradient,
+                         T* up_gradient, std::int64_t rows, std::int64_t width);
+
+}  // namespace stepcast::cpu
