@@ -28,6 +28,9 @@ const char* name_of(MemoryCategory category);
 
 using BufferId = Id<struct BufferTag>;
 
+// A weight or a vector of a block, as this rank holds it.
+using ParameterId = Id<struct ParameterTag>;
+
 struct Buffer {
   const char* name;  // a literal: programs have many buffers and few names
   std::int64_t elements;
@@ -106,6 +109,8 @@ struct Operation {
   std::variant<Gemm, Attention, Elementwise, Collective> work;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
+  // Of its block: weights that it reads forward, and whose gradients it writes backward.
+  std::vector<ParameterId> parameters = {};
 };
 
 const char* name_of(CollectiveKind kind);

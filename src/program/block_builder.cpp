@@ -55,6 +55,37 @@ BufferId BlockBuilder::buffer(const char* name, std::int64_t elements, DataType 
   return BufferId(block_.buffers.size() - 1);
 }
 
+ParameterId BlockBuilder::parameter(const Parameter& parameter) {
+  block_.weights.push_back(parameter);
+  if (!parameter.borrowed) {
+    (parameter.cut == Cut::kNone ? block_.parameters.replicated : block_.parameters.sharded) +=
+        parameter.elements();
+  }
+  return ParameterId(block_.weights.size() - 1);
+}
+
+ParameterId BlockBuilder::vector(const char* name, std::int64_t elements, Cut cut,
+                                 Initial initial) {
+  return parameter({name, elements, 1, cut, initial});
+}
+
+std::vector<ParameterId> BlockBuilder::norm_parameters(const char* weight, const char* bias,
+                                                       std::int64_t elements, Cut cut) {
+  std::vector<ParameterId> out{vector(weight, elements, cut, Initial::kOnes)};
+  if (bias != nullptr) out.push_back(vector(bias, elements, cut));
+  return out;
+}
+
+void BlockBuilder::uses(std::initializer_list<ParameterId> parameters) {
+  for (const ParameterId id : parameters) {
+    if (id.valid()) operations_->back().parameters.push_back(id);
+  }
+}
+
+void BlockBuilder::uses(const std::vector<ParameterId>& parameters) {
+  operations_->back().parameters = parameters;
+}
+
 void BlockBuilder::into(std::vector<Operation>& operations, Phase phase) {
   operations_ = &operations;
   phase_ = phase;
@@ -92,8 +123,8 @@ void BlockBuilder::collective(const char* name, CollectiveKind kind, GroupKind g
   emit(name, Collective{kind, group, elements * size_of(type), type, overlapped}, reads, writes);
 }
 
-void BlockBuilder::weight_gradient(const char* name, std::int64_t n, std::int64_t k, Buffers reads,
-                                   bool placeholder) {
+void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::int64_t n,
+                                   std::int64_t k, Buffers reads, bool placeholder) {
   const std::int64_t elements = n * k;
   Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, shape_.type, shape_.type, false};
   if (mode_ == GradientMode::kFused) {
@@ -103,22 +134,28 @@ void BlockBuilder::weight_gradient(const char* name, std::int64_t n, std::int64_
   if (mode_ == GradientMode::kFused && placeholder) {
     const BufferId unused = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
     emit(name, gemm, reads, {unused});
+    uses({weight});
     return;
   }
   if (mode_ != GradientMode::kAccumulate) {
     emit(name, gemm, reads, {});
+    uses({weight});
     return;
   }
   const BufferId fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
   emit(name, gemm, reads, {fresh});
+  uses({weight});
   elementwise("accumulate_gradient", ElementwiseKind::kAccumulate, elements, 0,
               static_cast<double>(shape_.element + 2 * size_of(shape_.gradient)), {fresh}, {},
               true);
+  uses({weight});
 }
 
-void BlockBuilder::bias_gradient(std::int64_t rows, std::int64_t width, Buffers reads) {
+void BlockBuilder::bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width,
+                                 Buffers reads) {
   elementwise("bias_gradient", ElementwiseKind::kReduction, rows * width, width,
               static_cast<double>(shape_.element), reads, {}, true, 2);
+  uses({bias});
 }
 
 BufferId BlockBuilder::enter_region(const char* name, BufferId x) {
@@ -151,19 +188,23 @@ BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {
   return enter_region(name, gradient);
 }
 
-BufferId BlockBuilder::norm(const char* name, BufferId x, std::int64_t rows, std::int64_t width) {
+BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,
+                            std::int64_t rows, std::int64_t width) {
   const BufferId y = activation(name, rows * width);
   elementwise(name, ElementwiseKind::kNorm, rows * width, width,
               2.0 * static_cast<double>(shape_.element), {x}, {y});
+  uses(parameters);
   return y;
 }
 
-BufferId BlockBuilder::norm_backward(const char* name, BufferId x, BufferId gradient,
-                                     BufferId residual, std::int64_t rows, std::int64_t width) {
+BufferId BlockBuilder::norm_backward(const char* name, const Parameters& parameters, BufferId x,
+                                     BufferId gradient, BufferId residual, std::int64_t rows,
+                                     std::int64_t width) {
   const std::int64_t elements = rows * width;
   const BufferId dx = activation(name, elements);
   elementwise(name, ElementwiseKind::kNorm, elements, width,
               3.0 * static_cast<double>(shape_.element), {x, gradient}, {dx}, true, 2);
+  uses(parameters);
   if (!residual.valid()) return dx;
   const BufferId sum = activation("residual_gradient", elements);
   elementwise("add_residual_gradient", ElementwiseKind::kDropoutAdd, elements, 0,

@@ -55,6 +55,13 @@ class BlockBuilder {
     return buffer(name, elements, shape_.type);
   }
 
+  ParameterId parameter(const Parameter& parameter);
+  // Weight, and bias where there is one, of `elements` each.
+  std::vector<ParameterId> norm_parameters(const char* weight, const char* bias,
+                                           std::int64_t elements, Cut cut = Cut::kNone);
+  ParameterId vector(const char* name, std::int64_t elements, Cut cut,
+                     Initial initial = Initial::kZeros);
+
   // Chooses the list that the next operations go to, and what they count as.
   void into(std::vector<Operation>& operations, Phase phase);
 
@@ -68,12 +75,16 @@ class BlockBuilder {
   void collective(const char* name, CollectiveKind kind, GroupKind group, std::int64_t elements,
                   DataType type, Buffers reads, Buffers writes, bool overlapped = false);
 
+  // Attaches parameters to the operation written last; invalid ones are left out.
+  void uses(std::initializer_list<ParameterId> parameters);
+  void uses(const std::vector<ParameterId>& parameters);
+
   // Of y[tokens, n] = x[tokens, k] w. Where the GEMM adds into the main gradient itself, autograd
   // is still handed a tensor of the weight's shape: `placeholder` allocates it for the operation
   // (Megatron's own linear layers; Transformer Engine keeps one per shape, see lower.cpp).
-  void weight_gradient(const char* name, std::int64_t n, std::int64_t k, Buffers reads,
-                       bool placeholder = false);
-  void bias_gradient(std::int64_t rows, std::int64_t width, Buffers reads);
+  void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
+                       Buffers reads, bool placeholder = false);
+  void bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width, Buffers reads);
 
   // Tensor-parallel edges. A region between them is cut by tp; outside it is whole (or cut along
   // the sequence with sequence parallelism).
@@ -82,10 +93,13 @@ class BlockBuilder {
   BufferId enter_backward(const char* name, BufferId gradient);  // of enter: the reduction
   BufferId leave_backward(const char* name, BufferId gradient);  // of leave: all-gather or nothing
 
-  BufferId norm(const char* name, BufferId x, std::int64_t rows, std::int64_t width);
+  using Parameters = std::vector<ParameterId>;
+  BufferId norm(const char* name, const Parameters& parameters, BufferId x, std::int64_t rows,
+                std::int64_t width);
   // Gradient of a norm at `x`, plus `residual` where it joins a residual stream.
-  BufferId norm_backward(const char* name, BufferId x, BufferId gradient, BufferId residual,
-                         std::int64_t rows, std::int64_t width);
+  BufferId norm_backward(const char* name, const Parameters& parameters, BufferId x,
+                         BufferId gradient, BufferId residual, std::int64_t rows,
+                         std::int64_t width);
 
   const Shape& shape() const { return shape_; }
   GradientMode mode() const { return mode_; }

@@ -20,16 +20,24 @@ struct MlpBuffers {
   BufferId input, normed, up, activated, branch, mask, output;
 };
 
+struct LayerWeights {
+  std::vector<ParameterId> attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
+  std::vector<ParameterId> query_key_norm;  // of queries, of keys
+  ParameterId qkv, qkv_bias, attention_out, attention_out_bias;
+  ParameterId mlp_up, mlp_up_bias, mlp_down, mlp_down_bias;
+};
+
 class LayerLowering {
  public:
   LayerLowering(const Scenario& scenario, Block& block)
       : scenario_(scenario),
         model_(scenario.model),
         shape_(scenario),
-        builder_(shape_, gradient_mode(scenario), block) {}
+        builder_(shape_, gradient_mode(scenario), block) {
+    declare_parameters();
+  }
 
   void lower(RecomputeMode recompute);
-  BlockParameters parameters() const;
 
  private:
   std::int64_t query_width() const { return shape_.heads * shape_.head_dim; }
@@ -43,6 +51,7 @@ class LayerLowering {
   bool rotary() const { return model_.position == Position::kRope; }
   double element() const { return static_cast<double>(shape_.element); }
 
+  void declare_parameters();
   AttentionBuffers attention(BufferId input);
   CoreAttentionBuffers core(const AttentionBuffers& saved) {
     return core_attention(builder_, scenario_.training.attention, saved.qkv);
@@ -54,38 +63,62 @@ class LayerLowering {
   MlpBuffers mlp(BufferId input, BufferId residual);
   BufferId mlp_backward(const MlpBuffers& saved, BufferId gradient);
   BufferId rotate_backward(const AttentionBuffers& saved, BufferId gradient);
-  BufferId add_residual(const char* name, BufferId branch, BufferId residual, bool bias,
+  BufferId add_residual(const char* name, BufferId branch, BufferId residual, ParameterId bias,
                         BufferId& mask);
-  BufferId residual_backward(BufferId gradient, BufferId mask, bool bias);
+  BufferId residual_backward(BufferId gradient, BufferId mask, ParameterId bias);
 
   const Scenario& scenario_;
   const Model& model_;
   Shape shape_;
   BlockBuilder builder_;
+  LayerWeights weights_;
 };
 
-BlockParameters LayerLowering::parameters() const {
+void LayerLowering::declare_parameters() {
   const std::int64_t h = shape_.hidden;
-  const std::int64_t norm = h * (model_.norm_bias ? 2 : 1);
-  BlockParameters out;
-  out.sharded = h * packed_width() + query_width() * h + h * up_width() + shape_.ffn * h;
-  if (model_.qkv_bias) out.sharded += packed_width();
-  if (model_.mlp_bias) out.sharded += up_width();
-  out.replicated = model_.norms_per_layer * norm;
-  if (model_.attention_output_bias) out.replicated += h;
-  if (model_.mlp_bias) out.replicated += h;
-  if (model_.query_key_norm) out.replicated += 2 * shape_.head_dim;
-  if (model_.wide_query_key_norm) out.sharded += query_width() + key_width();
-  out.sharded += model_.attention_sinks > 0 ? shape_.heads : 0;
-  return out;
+  const auto norm = [&](const char* weight, const char* bias) {
+    return builder_.norm_parameters(weight, model_.norm_bias ? bias : nullptr, h);
+  };
+  const auto bias = [&](bool present, const char* name, std::int64_t elements, Cut cut,
+                        std::array<std::int64_t, 3> parts = {}) {
+    if (!present) return ParameterId{};
+    return builder_.parameter({name, elements, 1, cut, Initial::kZeros, parts});
+  };
+  const std::array<std::int64_t, 3> qkv{query_width(), key_width(), key_width()};
+  weights_.attention_norm = norm("attention_norm", "attention_norm_bias");
+  weights_.qkv = builder_.parameter({"qkv", packed_width(), h, Cut::kRows, Initial::kNormal, qkv});
+  weights_.qkv_bias = bias(model_.qkv_bias, "qkv_bias", packed_width(), Cut::kRows, qkv);
+  if (model_.query_key_norm || model_.wide_query_key_norm) {
+    const Cut cut = model_.wide_query_key_norm ? Cut::kRows : Cut::kNone;
+    const std::int64_t key = model_.wide_query_key_norm ? key_width() : shape_.head_dim;
+    weights_.query_key_norm = {builder_.vector("query_norm", norm_width(), cut, Initial::kOnes),
+                               builder_.vector("key_norm", key, cut, Initial::kOnes)};
+  }
+  if (model_.attention_sinks > 0) builder_.vector("attention_sinks", shape_.heads, Cut::kRows);
+  weights_.attention_out = builder_.parameter({"attention_out", h, query_width(), Cut::kColumns});
+  weights_.attention_out_bias =
+      bias(model_.attention_output_bias, "attention_out_bias", h, Cut::kNone);
+  if (norms_branches()) {
+    weights_.attention_post_norm = norm("attention_post_norm", "attention_post_norm_bias");
+  }
+  // One norm feeds both halves of a parallel block that has but one (Falcon-7B, Phi-2).
+  weights_.mlp_norm =
+      model_.norms_per_layer == 1 ? weights_.attention_norm : norm("mlp_norm", "mlp_norm_bias");
+  const bool gated = model_.mlp == Mlp::kSwiglu;
+  const std::array<std::int64_t, 3> up{shape_.ffn, gated ? shape_.ffn : 0, 0};
+  weights_.mlp_up = builder_.parameter({"mlp_up", up_width(), h, Cut::kRows, Initial::kNormal, up});
+  weights_.mlp_up_bias = bias(model_.mlp_bias, "mlp_up_bias", up_width(), Cut::kRows, up);
+  weights_.mlp_down = builder_.parameter({"mlp_down", h, shape_.ffn, Cut::kColumns});
+  weights_.mlp_down_bias = bias(model_.mlp_bias, "mlp_down_bias", h, Cut::kNone);
+  if (norms_branches()) weights_.mlp_post_norm = norm("mlp_post_norm", "mlp_post_norm_bias");
 }
 
 // branch (+ bias) (dropped) + residual, as one fused kernel.
 BufferId LayerLowering::add_residual(const char* name, BufferId branch, BufferId residual,
-                                     bool bias, BufferId& mask) {
+                                     ParameterId bias, BufferId& mask) {
   const std::int64_t elements = shape_.rows * shape_.hidden;
   const BufferId sum = builder_.activation(name, elements);
-  const std::int64_t launches = 1 + (bias ? 1 : 0) + (shape_.dropout ? 1 : 0);
+  const std::int64_t launches = 1 + (bias.valid() ? 1 : 0) + (shape_.dropout ? 1 : 0);
   if (shape_.dropout) {
     mask = builder_.buffer("dropout_mask", elements, DataType::kInt8);
     builder_.elementwise(name, ElementwiseKind::kDropoutAdd, elements, 0, 3 * element() + 1,
@@ -94,10 +127,11 @@ BufferId LayerLowering::add_residual(const char* name, BufferId branch, BufferId
     builder_.elementwise(name, ElementwiseKind::kDropoutAdd, elements, 0, 3 * element(),
                          {branch, residual}, {sum}, false, launches);
   }
+  builder_.uses({bias});
   return sum;
 }
 
-BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, bool bias) {
+BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, ParameterId bias) {
   const std::int64_t elements = shape_.rows * shape_.hidden;
   BufferId branch = gradient;
   if (shape_.dropout) {
@@ -105,7 +139,7 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, bool
     builder_.elementwise("dropout", ElementwiseKind::kDropoutAdd, elements, 0, 2 * element() + 1,
                          {gradient, mask}, {branch}, true);
   }
-  if (bias) builder_.bias_gradient(shape_.rows, shape_.hidden, {branch});
+  if (bias.valid()) builder_.bias_gradient(bias, shape_.rows, shape_.hidden, {branch});
   return branch;
 }
 
@@ -121,6 +155,7 @@ void LayerLowering::rotate(AttentionBuffers& buffers) {
     builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, query + key, norm_width(),
                          2 * element(), {buffers.packed}, {buffers.qkv.query, buffers.qkv.key},
                          false, 2);
+    builder_.uses(weights_.query_key_norm);
   }
   if (rotary()) {
     const QkvBuffers before = buffers.qkv;
@@ -141,6 +176,7 @@ BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId 
   if (model_.query_key_norm || model_.wide_query_key_norm) {
     builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, elements, norm_width(),
                          3 * element(), {saved.packed, gradient}, {gradient}, true, 4);
+    builder_.uses(weights_.query_key_norm);
   }
   return gradient;
 }
@@ -149,98 +185,118 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   const std::int64_t h = shape_.hidden;
   AttentionBuffers out;
   out.input = input;
-  out.normed = builder_.norm("attention_norm", input, shape_.rows, h);
+  out.normed = builder_.norm("attention_norm", weights_.attention_norm, input, shape_.rows, h);
   const BufferId gathered = builder_.enter_region("attention_input", out.normed);
   out.packed = builder_.activation("qkv", shape_.tokens * packed_width());
   builder_.gemm("qkv", GemmRole::kForward, shape_.tokens, packed_width(), h, {gathered},
                 {out.packed});
+  builder_.uses({weights_.qkv, weights_.qkv_bias});
   rotate(out);
   out.core = core(out);
   const BufferId partial = builder_.activation("attention_output", shape_.tokens * h);
   builder_.gemm("attention_out", GemmRole::kForward, shape_.tokens, h, query_width(),
                 {out.core.context}, {partial});
+  builder_.uses({weights_.attention_out});
   out.branch = builder_.leave_region("attention_reduced", partial);
   const BufferId branch = norms_branches()
-                              ? builder_.norm("attention_post_norm", out.branch, shape_.rows, h)
+                              ? builder_.norm("attention_post_norm", weights_.attention_post_norm,
+                                              out.branch, shape_.rows, h)
                               : out.branch;
   out.output =
-      add_residual("attention_residual", branch, input, model_.attention_output_bias, out.mask);
+      add_residual("attention_residual", branch, input, weights_.attention_out_bias, out.mask);
   return out;
 }
 
 BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, BufferId gradient,
                                            BufferId residual) {
   const std::int64_t h = shape_.hidden;
-  BufferId branch = residual_backward(gradient, saved.mask, model_.attention_output_bias);
+  BufferId branch = residual_backward(gradient, saved.mask, weights_.attention_out_bias);
   if (norms_branches()) {
-    branch = builder_.norm_backward("attention_post_norm", saved.branch, branch, BufferId{},
-                                    shape_.rows, h);
+    branch = builder_.norm_backward("attention_post_norm", weights_.attention_post_norm,
+                                    saved.branch, branch, BufferId{}, shape_.rows, h);
   }
   const BufferId whole = builder_.leave_backward("attention_output_gradient", branch);
   const BufferId context_gradient =
       builder_.activation("context_gradient", shape_.tokens * query_width());
   builder_.gemm("attention_out_dgrad", GemmRole::kInputGradient, shape_.tokens, query_width(), h,
                 {whole}, {context_gradient});
-  builder_.weight_gradient("attention_out_wgrad", h, query_width(), {whole, saved.core.context});
+  builder_.uses({weights_.attention_out});
+  builder_.weight_gradient("attention_out_wgrad", weights_.attention_out, h, query_width(),
+                           {whole, saved.core.context});
   BufferId packed_gradient = core_attention_backward(builder_, scenario_.training.attention,
                                                      saved.qkv, saved.core, context_gradient);
   packed_gradient = rotate_backward(saved, packed_gradient);
-  if (model_.qkv_bias) builder_.bias_gradient(shape_.tokens, packed_width(), {packed_gradient});
+  if (weights_.qkv_bias.valid()) {
+    builder_.bias_gradient(weights_.qkv_bias, shape_.tokens, packed_width(), {packed_gradient});
+  }
   const BufferId input = builder_.enter_region("attention_input", saved.normed);
   const BufferId partial = builder_.activation("attention_input_gradient", shape_.tokens * h);
   builder_.gemm("qkv_dgrad", GemmRole::kInputGradient, shape_.tokens, h, packed_width(),
                 {packed_gradient}, {partial});
+  builder_.uses({weights_.qkv});
   const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial);
-  builder_.weight_gradient("qkv_wgrad", packed_width(), h, {packed_gradient, input});
-  return builder_.norm_backward("attention_norm", saved.input, reduced, residual, shape_.rows, h);
+  builder_.weight_gradient("qkv_wgrad", weights_.qkv, packed_width(), h, {packed_gradient, input});
+  return builder_.norm_backward("attention_norm", weights_.attention_norm, saved.input, reduced,
+                                residual, shape_.rows, h);
 }
 
 MlpBuffers LayerLowering::mlp(BufferId input, BufferId residual) {
   const std::int64_t h = shape_.hidden;
   MlpBuffers out;
   out.input = input;
-  out.normed = builder_.norm("mlp_norm", input, shape_.rows, h);
+  out.normed = builder_.norm("mlp_norm", weights_.mlp_norm, input, shape_.rows, h);
   const BufferId gathered = builder_.enter_region("mlp_input", out.normed);
   out.up = builder_.activation("up", shape_.tokens * up_width());
   builder_.gemm("mlp_up", GemmRole::kForward, shape_.tokens, up_width(), h, {gathered}, {out.up});
+  builder_.uses({weights_.mlp_up});
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
   const bool gated = model_.mlp == Mlp::kSwiglu;
   builder_.elementwise("activation", ElementwiseKind::kActivation, shape_.tokens * shape_.ffn, 0,
                        (gated ? 3 : 2) * element(), {out.up}, {out.activated}, false, 2);
+  builder_.uses({weights_.mlp_up_bias});
   const BufferId partial = builder_.activation("mlp_output", shape_.tokens * h);
   builder_.gemm("mlp_down", GemmRole::kForward, shape_.tokens, h, shape_.ffn, {out.activated},
                 {partial});
+  builder_.uses({weights_.mlp_down});
   out.branch = builder_.leave_region("mlp_reduced", partial);
-  const BufferId branch =
-      norms_branches() ? builder_.norm("mlp_post_norm", out.branch, shape_.rows, h) : out.branch;
-  out.output = add_residual("mlp_residual", branch, residual, model_.mlp_bias, out.mask);
+  const BufferId branch = norms_branches() ? builder_.norm("mlp_post_norm", weights_.mlp_post_norm,
+                                                           out.branch, shape_.rows, h)
+                                           : out.branch;
+  out.output = add_residual("mlp_residual", branch, residual, weights_.mlp_down_bias, out.mask);
   return out;
 }
 
 BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient) {
   const std::int64_t h = shape_.hidden;
-  BufferId branch = residual_backward(gradient, saved.mask, model_.mlp_bias);
+  BufferId branch = residual_backward(gradient, saved.mask, weights_.mlp_down_bias);
   if (norms_branches()) {
-    branch =
-        builder_.norm_backward("mlp_post_norm", saved.branch, branch, BufferId{}, shape_.rows, h);
+    branch = builder_.norm_backward("mlp_post_norm", weights_.mlp_post_norm, saved.branch, branch,
+                                    BufferId{}, shape_.rows, h);
   }
   const BufferId whole = builder_.leave_backward("mlp_output_gradient", branch);
   const BufferId activated = builder_.activation("activated_gradient", shape_.tokens * shape_.ffn);
   builder_.gemm("mlp_down_dgrad", GemmRole::kInputGradient, shape_.tokens, shape_.ffn, h, {whole},
                 {activated});
-  builder_.weight_gradient("mlp_down_wgrad", h, shape_.ffn, {whole, saved.activated});
+  builder_.uses({weights_.mlp_down});
+  builder_.weight_gradient("mlp_down_wgrad", weights_.mlp_down, h, shape_.ffn,
+                           {whole, saved.activated});
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
   const bool gated = model_.mlp == Mlp::kSwiglu;
   builder_.elementwise("activation", ElementwiseKind::kActivation, shape_.tokens * shape_.ffn, 0,
                        (gated ? 5 : 3) * element(), {saved.up, activated}, {up}, true, 2);
-  if (model_.mlp_bias) builder_.bias_gradient(shape_.tokens, up_width(), {up});
+  builder_.uses({weights_.mlp_up_bias});
+  if (weights_.mlp_up_bias.valid()) {
+    builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
+  }
   const BufferId input = builder_.enter_region("mlp_input", saved.normed);
   const BufferId partial = builder_.activation("mlp_input_gradient", shape_.tokens * h);
   builder_.gemm("mlp_up_dgrad", GemmRole::kInputGradient, shape_.tokens, h, up_width(), {up},
                 {partial});
+  builder_.uses({weights_.mlp_up});
   const BufferId reduced = builder_.enter_backward("mlp_input_gradient", partial);
-  builder_.weight_gradient("mlp_up_wgrad", up_width(), h, {up, input});
-  return builder_.norm_backward("mlp_norm", saved.input, reduced, gradient, shape_.rows, h);
+  builder_.weight_gradient("mlp_up_wgrad", weights_.mlp_up, up_width(), h, {up, input});
+  return builder_.norm_backward("mlp_norm", weights_.mlp_norm, saved.input, reduced, gradient,
+                                shape_.rows, h);
 }
 
 void LayerLowering::lower(RecomputeMode recompute) {
@@ -285,7 +341,6 @@ Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute) {
   block.name = "layer";
   LayerLowering lowering(scenario, block);
   lowering.lower(recompute);
-  block.parameters = lowering.parameters();
   trace_memory(block);
   return block;
 }

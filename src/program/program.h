@@ -21,6 +21,24 @@ namespace stepcast {
 
 using BlockId = Id<struct BlockTag>;
 
+// What tensor parallelism cuts of a parameter.
+enum class Cut { kNone, kRows, kColumns };
+enum class Initial { kNormal, kOnes, kZeros };
+
+// One matrix, or a vector as one column; row-major, sizes on this rank before ZeRO sharding.
+struct Parameter {
+  const char* name;  // a literal
+  std::int64_t rows;
+  std::int64_t columns;
+  Cut cut = Cut::kNone;
+  Initial initial = Initial::kNormal;
+  // Rows of the parts that are cut each for itself (query, key, value; gate and linear); zeros
+  // behind the last.
+  std::array<std::int64_t, 3> parts{};
+  bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
+  std::int64_t elements() const { return rows * columns; }
+};
+
 // Elements that this rank holds of a block's parameters before any ZeRO sharding.
 struct BlockParameters {
   std::int64_t sharded = 0;     // cut by tp
@@ -43,7 +61,8 @@ struct MemoryTrace {
 
 struct Block {
   std::string name;
-  BlockParameters parameters;
+  std::vector<Parameter> weights;  // in the order in which the flat parameters hold them
+  BlockParameters parameters;      // their sum
   std::vector<Buffer> buffers;
   std::vector<Operation> forward;
   std::vector<Operation> backward;  // recomputed operations first
@@ -71,6 +90,11 @@ enum class Stream {
 inline constexpr int kStreams = 8;
 const char* name_of(Stream stream);
 
+struct ElementRange {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+
 enum class InstructionKind { kRun, kCollective, kSend, kReceive, kHostSync };
 
 struct Instruction {
@@ -96,6 +120,9 @@ struct Instruction {
   DataType type = DataType::kBf16;
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
   std::int32_t copies = 0;  // kernels that the host launches for each of them beside
+  // Of gradients and parameters: flat elements of the role (Role::offsets), before sharding. Each
+  // range is cut over the group for itself.
+  std::array<ElementRange, 2> elements{};
   const char* name = "";
 
   // Earlier instructions of this role, on other streams, that must have ended (-1: none).
@@ -110,6 +137,8 @@ struct Instruction {
 struct Role {
   std::int32_t stage;
   std::vector<Chunk> chunks;
+  // By chunk and block: where its parameters begin among the flat parameters of the rank.
+  std::vector<std::vector<std::int64_t>> offsets;
   std::vector<Instruction> instructions;
   MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
   std::int64_t parameters = 0;  // elements on one rank before ZeRO
