@@ -96,8 +96,11 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
   gradient = builder.leave_backward("embedding_gradient", gradient);
   // Autograd writes a dense gradient of the table, zeroes first, then adds it to the main one.
   if (builder.mode() == GradientMode::kUnit) {
-    builder.elementwise("table_gradient", ElementwiseKind::kFill, table, 0, e, {}, {}, true);
-    builder.uses({weights.table});
+    // The head of a tied table has written it before.
+    if (!scenario.model.tied_embeddings) {
+      builder.elementwise("table_gradient", ElementwiseKind::kFill, table, 0, e, {}, {}, true);
+      builder.uses({weights.table});
+    }
     builder.elementwise("table_gradient", ElementwiseKind::kEmbedding, whole, shape.hidden, 3 * e,
                         {block.input, gradient}, {}, true, 4);
     builder.uses({weights.table});

@@ -50,15 +50,7 @@ class Walk {
   std::vector<BufferId> seen_;
 };
 
-}  // namespace
-
-ByteCount total(const MemoryParts& parts) {
-  ByteCount sum = 0;
-  for (const ByteCount part : parts) sum += part;
-  return sum;
-}
-
-void trace_memory(Block& block) {
+std::vector<Life> lives_of(const Block& block) {
   std::vector<Life> lives(block.buffers.size());
   std::int32_t position = 0;
   const auto scan = [&](const std::vector<Operation>& operations) {
@@ -82,9 +74,21 @@ void trace_memory(Block& block) {
   for (const BufferId id : {block.output, block.input_gradient}) {
     if (id.valid()) lives[id.index()].death = kOutside;
   }
+  return lives;
+}
 
+}  // namespace
+
+ByteCount total(const MemoryParts& parts) {
+  ByteCount sum = 0;
+  for (const ByteCount part : parts) sum += part;
+  return sum;
+}
+
+void trace_memory(Block& block) {
+  const std::vector<Life> lives = lives_of(block);
   Walk walk(block.buffers, lives);
-  position = 0;
+  std::int32_t position = 0;
   const auto trace = [&](const std::vector<Operation>& operations, MemoryTrace& memory) {
     memory = {};
     for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -93,6 +97,32 @@ void trace_memory(Block& block) {
   };
   trace(block.forward, block.forward_memory);
   trace(block.backward, block.backward_memory);
+}
+
+BlockLives trace_lives(const Block& block) {
+  const std::vector<Life> lives = lives_of(block);
+  BlockLives out;
+  std::int32_t position = 0;
+  const auto trace = [&](const std::vector<Operation>& operations,
+                         std::vector<OperationLives>& into) {
+    for (const Operation& operation : operations) {
+      OperationLives& here = into.emplace_back();
+      const auto note = [&](BufferId id) {
+        const Life& life = lives[id.index()];
+        const auto add = [id](std::vector<BufferId>& list) {
+          if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+        };
+        if (life.birth == position) add(here.births);
+        if (life.death == position) add(here.deaths);
+      };
+      for (const BufferId id : operation.writes) note(id);
+      for (const BufferId id : operation.reads) note(id);
+      ++position;
+    }
+  };
+  trace(block.forward, out.forward);
+  trace(block.backward, out.backward);
+  return out;
 }
 
 }  // namespace stepcast

@@ -4,11 +4,22 @@
 // is born outside, the output and the input gradient live on outside.
 #pragma once
 
+#include <vector>
+
 #include "program/program.h"
 
 namespace stepcast {
 
 // Fills forward_memory and backward_memory of `block`.
 void trace_memory(Block& block);
+
+// By operation: buffers born before it and dead after it.
+struct OperationLives {
+  std::vector<BufferId> births, deaths;
+};
+struct BlockLives {
+  std::vector<OperationLives> forward, backward;
+};
+BlockLives trace_lives(const Block& block);
 
 }  // namespace stepcast

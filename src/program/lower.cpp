@@ -25,6 +25,7 @@ class Lowering {
   BlockId layer(RecomputeMode mode);
   RecomputeMode mode_of(std::int64_t layer, std::int64_t index_in_chunk) const;
   void lay_out_chunks();
+  void place_parameters(Role& role) const;
   void finish_role(Role& role);
   ByteCount placeholder_gradients() const;
 
@@ -59,6 +60,7 @@ void Lowering::lay_out_chunks() {
   for (std::int64_t c = 0; c < model_chunks; ++c) {
     Chunk chunk;
     chunk.model_chunk = c;
+    chunk.first_layer = first_layer;
     if (c == 0) chunk.blocks.push_back(embedding);
     const std::int64_t count = dealt[static_cast<std::size_t>(c)];
     for (std::int64_t i = 0; i < count; ++i) {
@@ -89,10 +91,28 @@ ByteCount Lowering::placeholder_gradients() const {
   return block.parameters.sharded * size_of(scenario_.training.precision);
 }
 
-void Lowering::finish_role(Role& role) {
+// Chunks one after the other, blocks in model order; where parameters are gathered unit by unit
+// embedding and head stand together in front, because they are one unit.
+void Lowering::place_parameters(Role& role) const {
+  const bool units = gradient_mode(scenario_) == GradientMode::kUnit;
   for (const Chunk& chunk : role.chunks) {
-    for (const BlockId id : chunk.blocks) role.parameters += program_.block(id).parameters.total();
+    std::vector<std::int64_t>& offsets = role.offsets.emplace_back(chunk.blocks.size());
+    const auto place = [&](std::size_t i) {
+      offsets[i] = role.parameters;
+      role.parameters += program_.block(chunk.blocks[i]).parameters.total();
+    };
+    if (units) {
+      place(0);
+      place(chunk.blocks.size() - 1);
+      for (std::size_t i = 1; i + 1 < chunk.blocks.size(); ++i) place(i);
+    } else {
+      for (std::size_t i = 0; i < chunk.blocks.size(); ++i) place(i);
+    }
   }
+}
+
+void Lowering::finish_role(Role& role) {
+  place_parameters(role);
   const StateBytes states = state_bytes(scenario_, role.parameters);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] = states.parameters;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;

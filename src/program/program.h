@@ -74,6 +74,7 @@ struct Block {
 
 struct Chunk {
   std::int64_t model_chunk;     // its place in model order
+  std::int64_t first_layer;     // decoder layers before it
   std::vector<BlockId> blocks;  // in execution order
 };
 
@@ -120,9 +121,11 @@ struct Instruction {
   DataType type = DataType::kBf16;
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
   std::int32_t copies = 0;  // kernels that the host launches for each of them beside
-  // Of gradients and parameters: flat elements of the role (Role::offsets), before sharding. Each
-  // range is cut over the group for itself.
-  std::array<ElementRange, 2> elements{};
+  // Of gradients and parameters: flat elements of the role (Role::offsets), before sharding.
+  ElementRange elements{};
+  // kRun: whole gradients that live from its start, gradients that were reduced and gathered
+  // parameters that die at its end; all of them buffers, counted in birth and death.
+  ElementRange holds_gradients{}, frees_gradients{}, frees_parameters{};
   const char* name = "";
 
   // Earlier instructions of this role, on other streams, that must have ended (-1: none).
@@ -132,6 +135,9 @@ struct Instruction {
   MemoryParts death{};
 
   void wait_for(std::int32_t instruction);
+  void hold_gradients(ElementRange range, ByteCount held);
+  void free_gradients(ElementRange range, ByteCount held);
+  void free_parameters(ElementRange range, ByteCount held);
 };
 
 struct Role {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "memory/states.h"
+#include "program/buckets.h"
 #include "program/step.h"
 #include "schedule/schedule.h"
 
@@ -23,7 +23,8 @@ class ReplicatedStep {
         scenario_(builder.scenario()),
         layout_(scenario_.layout),
         order_(order),
-        model_chunks_(layout_.pp * layout_.virtual_stages) {}
+        model_chunks_(layout_.pp * layout_.virtual_stages),
+        buckets_(cut_buckets(builder, reduces_in_backward() || gathers_ahead(), bucket_rule())) {}
 
   void run_passes();
   void reduce_rest();  // what was not reduced during the last backward
@@ -34,7 +35,17 @@ class ReplicatedStep {
   // A stage stands still until its messages are through. With virtual stages a message may be sent
   // long before the receiver's slot for it: the frameworks post those receives ahead.
   bool blocks_on_sends() const { return !layout_.overlap.pp && layout_.virtual_stages == 1; }
-  bool overlaps_reduction() const { return layout_.overlap.grad_reduce && data_ranks() > 1; }
+  bool reduces_in_backward() const {
+    return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
+  }
+  // Without overlap ZeRO-2 reduces a chunk at once.
+  std::int64_t bucket_rule() const {
+    if (layout_.overlap.grad_reduce || !reduces_in_backward()) {
+      return gathers_ahead() && !reduces_in_backward() ? scenario_.rules.gather_bucket_elements
+                                                       : scenario_.rules.bucket_elements;
+    }
+    return 0;
+  }
   std::int64_t data_ranks() const { return layout_.dp * layout_.cp; }
   void pass(const Slot& slot, bool last);
   void backward(const Slot& slot, bool reduce);
@@ -42,46 +53,52 @@ class ReplicatedStep {
   bool gathers_ahead() const {
     return layout_.overlap.param_gather && layout_.zero >= 1 && data_ranks() > 1;
   }
-  void reduce(std::int64_t elements, Stream stream, InstructionIndex after);
+  InstructionIndex reduce(const Bucket& bucket, Stream stream, InstructionIndex after);
+  InstructionIndex gather(ElementRange range, Stream stream);
+  void hold_gradients(const Bucket& bucket, InstructionIndex run);
+  ByteCount gradient_bytes(ElementRange range) const {
+    return range.size() * size_of(scenario_.training.grad_precision);
+  }
+  // Whose activation or gradient it moves.
+  void mark(InstructionIndex transfer, const Slot& slot) {
+    builder_.at(transfer).pass = slot.pass;
+    builder_.at(transfer).chunk = slot.chunk;
+    builder_.at(transfer).micro_batch = slot.micro_batch;
+  }
   InstructionIndex receive_for(const Slot& slot);
   InstructionIndex send_after(const Slot& slot, InstructionIndex run);
   void wait_for_transfers(InstructionIndex received);
-  std::int64_t bucket_elements(std::int64_t rule, std::int32_t chunk) const;
 
   RoleBuilder& builder_;
   const Scenario& scenario_;
   const Layout& layout_;
   const StageOrder& order_;
   std::int64_t model_chunks_;
+  std::vector<Bucket> buckets_;
   InstructionIndex pending_send_ = kNone;
-  std::int64_t unreduced_ = 0;
+  InstructionIndex last_reduction_ = kNone, previous_reduction_ = kNone;
+  ElementRange in_flight_;  // the bucket that is being reduced
 };
 
 // Gathers the updated parameters bucket by bucket behind the first forward of each chunk: they were
 // updated at the end of the step before.
 void ReplicatedStep::gathering_forward(const Slot& slot) {
-  const DataType type = scenario_.training.precision;
-  const std::int32_t count = builder_.blocks(slot.chunk);
-  std::int32_t begin = 0;
-  for (std::int32_t end = 1; end <= count; ++end) {
-    const std::int64_t elements = builder_.elements(slot.chunk, begin, end);
-    const std::int64_t bucket = bucket_elements(scenario_.rules.gather_bucket_elements, slot.chunk);
-    if (end < count && elements < bucket) continue;
-    const InstructionIndex gathered =
-        builder_.collective("gather_parameters", Stream::kGather, CollectiveKind::kAllGather,
-                            GroupKind::kData, elements * size_of(type), type);
-    builder_.at(builder_.run(Pass::kForward, slot.chunk, slot.micro_batch, begin, end))
-        .wait_for(gathered);
-    begin = end;
+  for (std::size_t b = buckets_.size(); b-- > 0;) {
+    const Bucket& bucket = buckets_[b];
+    if (bucket.chunk != slot.chunk) continue;
+    std::vector<InstructionIndex> gathered;
+    for (const ElementRange& range : bucket.ranges) {
+      gathered.push_back(gather(range, Stream::kGather));
+    }
+    const InstructionIndex run = builder_.run(Pass::kForward, slot.chunk, slot.micro_batch,
+                                              bucket.block_begin, bucket.block_end);
+    for (const InstructionIndex index : gathered) builder_.at(run).wait_for(index);
   }
 }
 
-std::int64_t ReplicatedStep::bucket_elements(std::int64_t rule, std::int32_t chunk) const {
-  // Megatron has one bucket on every stage but the first, and on later model chunks
-  // (distributed_data_parallel.py; training.py, disable_bucketing).
-  const bool one = scenario_.training.framework == Framework::kMegatron &&
-                   (builder_.role().stage > 0 || chunk > 0);
-  return one || rule <= 0 ? ObjectReader::kMaxCount : rule;
+InstructionIndex ReplicatedStep::gather(ElementRange range, Stream stream) {
+  return builder_.collective("gather_parameters", stream, CollectiveKind::kAllGather, range,
+                             scenario_.training.precision);
 }
 
 InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
@@ -95,6 +112,7 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
       forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
   const InstructionIndex received =
       builder_.receive(forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag);
+  mark(received, slot);
   // Without overlap the receive is issued behind the work before it.
   if (!layout_.overlap.pp) builder_.at(received).wait_for(builder_.last_run());
   if (!scenario_.rules.scatter_gather_p2p || layout_.sequence_parallel || layout_.tp == 1) {
@@ -104,6 +122,7 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
   const InstructionIndex gathered = builder_.collective(
       "gather_boundary", builder_.at(received).stream, CollectiveKind::kAllGather,
       GroupKind::kTensor, shape.rows * shape.hidden * shape.element, shape.type);
+  mark(gathered, slot);
   builder_.at(gathered).wait_for(received);
   return gathered;
 }
@@ -119,6 +138,7 @@ InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex r
       forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
   const InstructionIndex sent =
       builder_.send(forward ? Stream::kSendForward : Stream::kSendBackward, peer, tag);
+  mark(sent, slot);
   builder_.at(sent).wait_for(run);
   return sent;
 }
@@ -149,38 +169,46 @@ void ReplicatedStep::pass(const Slot& slot, bool last) {
   pending_send_ = send_after(slot, builder_.last_run());
 }
 
-void ReplicatedStep::reduce(std::int64_t elements, Stream stream, InstructionIndex after) {
-  if (elements == 0 || data_ranks() == 1) return;
-  const DataType type = scenario_.training.reduce_precision;
+InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
+                                        InstructionIndex after) {
+  if (data_ranks() == 1) return kNone;
   const CollectiveKind kind =
       layout_.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-  const InstructionIndex reduced = builder_.collective(
-      "reduce_gradients", stream, kind, GroupKind::kData, elements * size_of(type), type);
-  builder_.at(reduced).wait_for(after);
+  InstructionIndex reduced = kNone;
+  for (const ElementRange& range : bucket.ranges) {
+    reduced = builder_.collective("reduce_gradients", stream, kind, range,
+                                  scenario_.training.reduce_precision);
+    builder_.at(reduced).wait_for(after);
+  }
+  return reduced;
 }
 
 // Blocks run last to first; a bucket is reduced as soon as it is full.
 void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
-  const std::int32_t count = builder_.blocks(slot.chunk);
-  if (!reduce_now || !overlaps_reduction()) {
+  if (!reduce_now || !reduces_in_backward()) {
     builder_.run_whole(Pass::kBackward, slot.chunk, slot.micro_batch);
-    if (reduce_now) unreduced_ += builder_.elements(slot.chunk, 0, count);
-    if (reduces_per_micro_batch()) {
-      reduce(unreduced_, Stream::kReduce, builder_.last_run());
-      unreduced_ = 0;
-    }
     return;
   }
-  std::int32_t end = count;
-  for (std::int32_t begin = count; begin-- > 0;) {
-    const std::int64_t elements = unreduced_ + builder_.elements(slot.chunk, begin, end);
-    const std::int64_t bucket = bucket_elements(scenario_.rules.bucket_elements, slot.chunk);
-    if (begin > 0 && elements < bucket) continue;
-    builder_.run(Pass::kBackward, slot.chunk, slot.micro_batch, begin, end);
-    reduce(elements, Stream::kReduce, builder_.last_run());
-    unreduced_ = 0;
-    end = begin;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.chunk != slot.chunk) continue;
+    const InstructionIndex run = builder_.run(Pass::kBackward, slot.chunk, slot.micro_batch,
+                                              bucket.block_begin, bucket.block_end);
+    hold_gradients(bucket, run);
+    const InstructionIndex reduced = reduce(bucket, Stream::kReduce, run);
+    previous_reduction_ = last_reduction_;
+    last_reduction_ = reduced;
   }
+}
+
+// ZeRO-2 has no place for whole gradients: a bucket's live from its backward until they are
+// reduced, which the next bucket's backward hides; the one after that waits.
+void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) {
+  if (!reduces_per_micro_batch()) return;
+  const ElementRange whole{bucket.ranges.back().begin, bucket.ranges.front().end};
+  builder_.at(run).hold_gradients(whole, gradient_bytes(whole));
+  builder_.at(run).free_gradients(in_flight_, gradient_bytes(in_flight_));
+  builder_.at(run).wait_for(previous_reduction_);
+  in_flight_ = whole;
 }
 
 void ReplicatedStep::run_passes() {
@@ -199,25 +227,22 @@ void ReplicatedStep::run_passes() {
 }
 
 void ReplicatedStep::reduce_rest() {
-  const std::int64_t limit = std::max<std::int64_t>(1, scenario_.rules.bucket_elements);
-  const bool bucketed =
-      scenario_.training.framework == Framework::kDeepSpeed && scenario_.rules.bucket_elements > 0;
-  const Stream stream = overlaps_reduction() ? Stream::kReduce : Stream::kCompute;
-  while (unreduced_ > 0) {
-    const std::int64_t now = bucketed ? std::min(unreduced_, limit) : unreduced_;
-    reduce(now, stream, builder_.last_run());
-    unreduced_ -= now;
+  if (!reduces_in_backward()) {
+    for (const Bucket& bucket : buckets_) reduce(bucket, Stream::kCompute, builder_.last_run());
+  }
+  if (in_flight_.size() > 0) {  // freed before the update
+    const auto last = static_cast<InstructionIndex>(builder_.role().instructions.size()) - 1;
+    builder_.at(last).free_gradients(in_flight_, gradient_bytes(in_flight_));
   }
 }
 
 void ReplicatedStep::gather_parameters() {
   if (layout_.zero == 0 || data_ranks() == 1 || gathers_ahead()) return;
-  const DataType type = scenario_.training.precision;
-  const std::int64_t elements = builder_.role().parameters;
-  const InstructionIndex gathered =
-      builder_.collective("gather_parameters", Stream::kCompute, CollectiveKind::kAllGather,
-                          GroupKind::kData, elements * size_of(type), type);
-  builder_.at(gathered).wait_for(builder_.last_run());
+  for (std::size_t b = buckets_.size(); b-- > 0;) {
+    for (const ElementRange& range : buckets_[b].ranges) {
+      builder_.at(gather(range, Stream::kCompute)).wait_for(builder_.last_run());
+    }
+  }
 }
 
 }  // namespace

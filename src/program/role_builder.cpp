@@ -17,6 +17,25 @@ void Instruction::wait_for(std::int32_t instruction) {
   STEPCAST_ASSERT(false, "an instruction waits for at most four others");
 }
 
+namespace {
+ByteCount& buffers(MemoryParts& parts) {
+  return parts[static_cast<std::size_t>(MemoryCategory::kBuffers)];
+}
+}  // namespace
+
+void Instruction::hold_gradients(ElementRange range, ByteCount held) {
+  holds_gradients = range;
+  buffers(birth) += held;
+}
+void Instruction::free_gradients(ElementRange range, ByteCount held) {
+  frees_gradients = range;
+  buffers(death) += held;
+}
+void Instruction::free_parameters(ElementRange range, ByteCount held) {
+  frees_parameters = range;
+  buffers(death) += held;
+}
+
 const char* name_of(Stream stream) {
   switch (stream) {
     case Stream::kCompute:
@@ -88,6 +107,16 @@ InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Collec
   return add(instruction);
 }
 
+InstructionIndex RoleBuilder::collective(const char* name, Stream stream, CollectiveKind kind,
+                                         ElementRange elements, DataType type,
+                                         std::int32_t pieces) {
+  const std::int64_t count = elements.size();
+  const InstructionIndex index =
+      collective(name, stream, kind, GroupKind::kData, count * size_of(type), type, pieces);
+  at(index).elements = elements;
+  return index;
+}
+
 Instruction RoleBuilder::transfer(InstructionKind kind, const char* name, Stream stream,
                                   std::int32_t peer, std::int64_t tag) const {
   Instruction instruction{kind, stream};
@@ -132,6 +161,12 @@ std::int64_t RoleBuilder::elements(std::int32_t chunk, std::int32_t begin, std::
   std::int64_t sum = 0;
   for (std::int32_t i = begin; i < end; ++i) sum += block(chunk, i).parameters.total();
   return sum;
+}
+
+ElementRange RoleBuilder::range(std::int32_t chunk, std::int32_t index) const {
+  const std::int64_t begin =
+      role_.offsets[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(index)];
+  return {begin, begin + block(chunk, index).parameters.total()};
 }
 
 // With scatter/gather each tensor-parallel rank sends its share over its own NIC (Narayanan et al.

@@ -27,6 +27,9 @@ class RoleBuilder {
 
   InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind, GroupKind group,
                               ByteCount bytes, DataType type, std::int32_t pieces = 1);
+  // The same of flat gradients or parameters of the data group.
+  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind,
+                              ElementRange elements, DataType type, std::int32_t pieces = 1);
   InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag);
   InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag);
   // The host waits for `first` and `second` before it issues anything more.
@@ -36,14 +39,18 @@ class RoleBuilder {
     return role_.instructions[static_cast<std::size_t>(index)];
   }
   InstructionIndex last_run() const { return last_run_; }
+  std::size_t chunks() const { return role_.chunks.size(); }
   const Block& block(std::int32_t chunk, std::int32_t index) const;
   std::int32_t blocks(std::int32_t chunk) const;
   std::int64_t elements(std::int32_t chunk, std::int32_t begin, std::int32_t end) const;
+  // Flat parameters of one block.
+  ElementRange range(std::int32_t chunk, std::int32_t index) const;
   ByteCount boundary_bytes() const;  // of the activation between stages, on this rank
 
   const Scenario& scenario() const { return scenario_; }
   const Shape& shape() const { return shape_; }
   Role& role() { return role_; }
+  const Role& role() const { return role_; }
 
  private:
   InstructionIndex add(Instruction instruction);

@@ -55,7 +55,10 @@ class ShardedStep {
   ByteCount gathered_bytes(std::int64_t count) const {
     return count * size_of(scenario_.training.precision);
   }
-  InstructionIndex gather(const char* name, std::int64_t count, InstructionIndex limiter);
+  // A unit's place among the flat parameters; the root's two blocks stand together.
+  ElementRange range_of(std::int32_t unit) const { return builder_.range(0, unit); }
+  ElementRange root_range() const { return {0, root_elements()}; }
+  InstructionIndex gather(const char* name, ElementRange elements, InstructionIndex limiter);
   std::int32_t copies() const {
     return deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp * scenario_.layout.cp) : 0;
   }
@@ -64,12 +67,10 @@ class ShardedStep {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
     return gathered_bytes(count) + count * wide;
   }
-  static ByteCount& buffers(MemoryParts& parts) {
-    return parts[static_cast<std::size_t>(MemoryCategory::kBuffers)];
-  }
-  void reduce(const char* name, std::int64_t count, InstructionIndex after, BlockId cast);
-  void release(InstructionIndex run, std::int64_t count);
-  void hold_gradients(Instruction& instruction, ByteCount bytes, bool first, bool reduces);
+  void reduce(const char* name, ElementRange elements, InstructionIndex after, BlockId cast);
+  void release(InstructionIndex run, ElementRange unit);
+  void hold_gradients(InstructionIndex run, ElementRange unit, BlockId cast, bool first,
+                      bool reduces);
 
   RoleBuilder& builder_;
   const StepBlocks& blocks_;
@@ -78,14 +79,17 @@ class ShardedStep {
   bool synchronise_each_;
   bool deepspeed_;
   std::int32_t pieces_;
-  ByteCount gradients_in_flight_ = 0;  // their reduction overlaps the next unit's backward
+  // Their reduction overlaps the next unit's backward.
+  ElementRange in_flight_;
+  ByteCount bytes_in_flight_ = 0;
 };
 
-InstructionIndex ShardedStep::gather(const char* name, std::int64_t count,
+InstructionIndex ShardedStep::gather(const char* name, ElementRange elements,
                                      InstructionIndex limiter) {
+  const std::int64_t count = elements.size();
   const InstructionIndex index =
-      builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, GroupKind::kData,
-                          gathered_bytes(count), scenario_.training.precision, pieces_);
+      builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, elements,
+                          scenario_.training.precision, pieces_);
   Instruction& instruction = builder_.at(index);
   instruction.copies = copies();
   instruction.wait_for(limiter);
@@ -93,38 +97,38 @@ InstructionIndex ShardedStep::gather(const char* name, std::int64_t count,
   return index;
 }
 
-void ShardedStep::release(InstructionIndex run, std::int64_t count) {
-  builder_.at(run).death[static_cast<std::size_t>(MemoryCategory::kBuffers)] +=
-      gathered_bytes(count);
+void ShardedStep::release(InstructionIndex run, ElementRange unit) {
+  builder_.at(run).free_parameters(unit, gathered_bytes(unit.size()));
 }
 
-void ShardedStep::reduce(const char* name, std::int64_t count, InstructionIndex after,
+void ShardedStep::reduce(const char* name, ElementRange elements, InstructionIndex after,
                          BlockId cast) {
   const DataType type = scenario_.training.reduce_precision;
   if (cast.valid()) after = builder_.run_block(cast, Phase::kBackward);
-  const InstructionIndex index =
-      builder_.collective(name, Stream::kReduce, CollectiveKind::kReduceScatter, GroupKind::kData,
-                          count * size_of(type), type, pieces_);
+  const InstructionIndex index = builder_.collective(
+      name, Stream::kReduce, CollectiveKind::kReduceScatter, elements, type, pieces_);
   builder_.at(index).copies = copies();
   builder_.at(index).wait_for(after);
 }
 
 // A unit's gradients are born with its first backward; reduced ones live through the next unit's,
 // which runs while they are reduced.
-void ShardedStep::hold_gradients(Instruction& instruction, ByteCount bytes, bool first,
+void ShardedStep::hold_gradients(InstructionIndex run, ElementRange unit, BlockId cast, bool first,
                                  bool reduces) {
-  if (first) buffers(instruction.birth) += bytes;
+  const ByteCount bytes = gradient_bytes(unit.size(), cast);
+  if (first) builder_.at(run).hold_gradients(unit, bytes);
   if (!reduces) return;
-  buffers(instruction.death) += gradients_in_flight_;
-  gradients_in_flight_ = bytes;
+  builder_.at(run).free_gradients(in_flight_, bytes_in_flight_);
+  in_flight_ = unit;
+  bytes_in_flight_ = bytes;
 }
 
 void ShardedStep::forward(std::int32_t micro_batch) {
   const std::int32_t head = builder_.blocks(0) - 1;
   const bool ahead = looks_ahead();
-  const InstructionIndex root = gather("gather_root", root_elements(), builder_.last_run());
+  const InstructionIndex root = gather("gather_root", root_range(), builder_.last_run());
   InstructionIndex next = layers_begin_ < layers_end_
-                              ? gather("gather_unit", elements(layers_begin_), builder_.last_run())
+                              ? gather("gather_unit", range_of(layers_begin_), builder_.last_run())
                               : kNone;
   const InstructionIndex embedding = builder_.run(Pass::kForward, 0, micro_batch, 0, 1);
   builder_.at(embedding).wait_for(root);
@@ -133,14 +137,14 @@ void ShardedStep::forward(std::int32_t micro_batch) {
     const InstructionIndex gathered = next;
     // Issued ahead of this unit's kernels, at most two in flight.
     if (ahead && unit + 1 < layers_end_) {
-      next = gather("gather_unit", elements(unit + 1), before == kNone ? embedding : before);
+      next = gather("gather_unit", range_of(unit + 1), before == kNone ? embedding : before);
     }
     before = running;
     running = builder_.run(Pass::kForward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
-    if (regathers()) release(running, elements(unit));
+    if (regathers()) release(running, range_of(unit));
     if (!ahead && unit + 1 < layers_end_) {
-      next = gather("gather_unit", elements(unit + 1), running);
+      next = gather("gather_unit", range_of(unit + 1), running);
     }
   }
   builder_.run(Pass::kForward, 0, micro_batch, head, head + 1);
@@ -154,9 +158,9 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   const bool first = synchronise_each_ || micro_batch == 0;
   const auto gather_backward = [&](std::int32_t unit, InstructionIndex limiter) {
     if (!regathers()) return kNone;
-    const InstructionIndex once = gather("gather_unit", elements(unit), limiter);
+    const InstructionIndex once = gather("gather_unit", range_of(unit), limiter);
     if (!gathers_for_recompute()) return once;
-    const InstructionIndex second = gather("gather_unit_again", elements(unit), limiter);
+    const InstructionIndex second = gather("gather_unit_again", range_of(unit), limiter);
     builder_.at(second).birth = {};  // in the place of the first
     return second;
   };
@@ -164,27 +168,34 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
       layers_begin_ < layers_end_ ? gather_backward(layers_end_ - 1, builder_.last_run()) : kNone;
   InstructionIndex before = builder_.last_run();
   InstructionIndex running = builder_.run(Pass::kBackward, 0, micro_batch, head, head + 1);
+  // The head's gradients wait for the rest of their unit.
+  if (first) builder_.at(running).hold_gradients(range_of(head), gathered_bytes(elements(head)));
   for (std::int32_t unit = layers_end_; unit-- > layers_begin_;) {
     const InstructionIndex gathered = next;
     if (ahead && unit > layers_begin_) next = gather_backward(unit - 1, before);
     before = running;
     running = builder_.run(Pass::kBackward, 0, micro_batch, unit, unit + 1);
-    Instruction& instruction = builder_.at(running);
-    instruction.wait_for(gathered);
-    hold_gradients(instruction, gradient_bytes(elements(unit), blocks_.cast_unit), first, reduces);
-    release(running, elements(unit));
-    if (reduces) reduce("reduce_unit", elements(unit), running, blocks_.cast_unit);
+    builder_.at(running).wait_for(gathered);
+    hold_gradients(running, range_of(unit), blocks_.cast_unit, first, reduces);
+    release(running, range_of(unit));
+    if (reduces) reduce("reduce_unit", range_of(unit), running, blocks_.cast_unit);
     if (!ahead && unit > layers_begin_) next = gather_backward(unit - 1, running);
   }
   const InstructionIndex embedding = builder_.run(Pass::kBackward, 0, micro_batch, 0, 1);
-  Instruction& instruction = builder_.at(embedding);
-  hold_gradients(instruction, gradient_bytes(root_elements(), blocks_.cast_root), first, reduces);
-  release(embedding, root_elements());
-  if (reduces) {  // the last reduction ends before the update
-    buffers(instruction.death) += gradients_in_flight_;
-    gradients_in_flight_ = 0;
+  hold_gradients(embedding, root_range(), blocks_.cast_root, first, reduces);
+  if (first) {
+    Instruction& run = builder_.at(embedding);
+    run.holds_gradients = range_of(0);
+    run.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] -= gathered_bytes(elements(head));
   }
-  if (reduces) reduce("reduce_root", root_elements(), embedding, blocks_.cast_root);
+  release(embedding, root_range());
+  if (!reduces) return;
+  reduce("reduce_root", root_range(), embedding, blocks_.cast_root);
+  // The last reduction ends before the update.
+  const auto end = static_cast<InstructionIndex>(builder_.role().instructions.size()) - 1;
+  builder_.at(end).free_gradients(in_flight_, bytes_in_flight_);
+  in_flight_ = {};
+  bytes_in_flight_ = 0;
 }
 
 }  // namespace

@@ -38,6 +38,11 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
         builder.collective("reduce_tied_table", Stream::kCompute, CollectiveKind::kAllReduce,
                            GroupKind::kEmbedding, table * size_of(type), type);
     builder.at(tied).wait_for(reduced);
+    const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
+    const std::int64_t begin = builder.role().stage == 0
+                                   ? builder.range(0, 0).begin
+                                   : builder.range(last, builder.blocks(last) - 1).begin;
+    builder.at(tied).elements = {begin, begin + table};
   }
   const InstructionIndex norm = builder.run_block(blocks.gradient_norm, Phase::kOptimizer);
   builder.at(norm).wait_for(reduced);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters, gradients and optimizer states of a rank in fp32, whole or sharded as the layout's
+// ZeRO stage says, and where each parameter of each block lies among them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "execute/shards.h"
+#include "execute/windows.h"
+#include "kernels/cpu/elementwise.h"
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// One parameter of one block of the role.
+struct PlacedParameter {
+  std::int64_t layer;  // decoder layer of the model, kEmbeddingLayer or kHeadLayer
+  const Parameter* parameter;
+  ElementRange range;  // among the role's flat elements
+};
+std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const Program& program,
+                                               const Role& role);
+// Layer under which a block's weights are named; a tied table belongs to the embedding everywhere.
+std::int64_t layer_of(const Scenario& scenario, const Program& program, const Chunk& chunk,
+                      std::size_t block, const Parameter& parameter);
+
+struct GradientPlace {
+  float* data;
+  bool fresh;  // holds nothing yet: write, do not add
+};
+
+class FlatState {
+ public:
+  FlatState(const Scenario& scenario, const Program& program, const Role& role, int data_ranks,
+            int data_rank, Memory& memory);
+
+  void initialise(const Scenario& scenario, const Program& program, const Role& role,
+                  std::uint64_t seed, std::int64_t tp_rank);
+
+  bool shards_parameters() const { return shards_parameters_; }
+  bool shards_gradients() const { return shards_gradients_; }
+  const Shards& shards() const { return shards_; }
+
+  // Whole ones: of the state itself, or of an open window.
+  float* parameters(std::int64_t element);
+  GradientPlace gradient(ElementRange parameter);
+  float* gradients(std::int64_t element);
+  Windows& parameter_windows() { return parameter_windows_; }
+  Windows& gradient_windows() { return gradient_windows_; }
+
+  // Owned elements, wherever they are kept.
+  float* owned_parameters(const OwnedPiece& piece);
+  float* owned_gradients(const OwnedPiece& piece);
+  // Whole elements of `range` are at `whole`: adds the owned ones to the shard of gradients, or
+  // copies the owned parameters to their places. May be called beside anything else.
+  void add_to_shard(ElementRange range, const float* whole);
+  void copy_to_window(ElementRange range, float* whole);
+
+  void zero_gradients();
+  // Over owned elements outside `excluded` (those that other ranks count), in double.
+  double sum_of_squares(const std::vector<ElementRange>& excluded);
+  void scale_gradients(float factor);
+  void update(const cpu::AdamW& settings, std::int64_t step);
+
+ private:
+  bool shards_states_, shards_gradients_, shards_parameters_;
+  Shards shards_;
+  Tensor parameters_, gradients_, moment1_, moment2_;
+  Windows parameter_windows_, gradient_windows_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operation of a block, with what it works on: the buffers of its micro-batch, the weights of
+// its block, its tensor-parallel group.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "execute/flat_state.h"
+#include "program/block_builder.h"
+
+namespace stepcast {
+
+// Tokens of one micro-batch, and what is summed over the step.
+struct MicroBatch {
+  std::vector<std::int64_t> tokens, targets;
+};
+
+struct StepTotals {
+  double loss_sum = 0;      // over tokens
+  double squared_norm = 0;  // of the gradients, over all ranks
+  double local_squared_norm = 0;
+  std::vector<ElementRange> counted_elsewhere;  // gradients that the norm of another rank has
+};
+
+// A block as it stands in a role.
+struct BlockPlace {
+  std::int64_t offset;        // of its flat parameters
+  std::int64_t table_offset;  // of the table that a head may borrow
+};
+
+// The buffers of one block for one micro-batch; empty where nothing is alive.
+struct BlockInstance {
+  std::vector<Tensor> buffers;
+  std::vector<float> local_largest;  // the loss: of this slice of the vocabulary
+};
+
+struct OperationCall {
+  const Scenario& scenario;
+  const Shape& shape;
+  const Block& block;
+  const Operation& operation;
+  const BlockPlace& place;
+  BlockInstance& instance;
+  FlatState& state;
+  Communicator* tensor;  // null: one rank, or traffic is left out
+  std::int64_t tp_rank;
+  const MicroBatch* micro_batch;
+  StepTotals& totals;
+  std::int64_t step;
+
+  const Buffer& buffer(BufferId id) const { return block.buffers[id.index()]; }
+  float* data(BufferId id) const;
+  float* read(std::size_t i) const { return data(operation.reads[i]); }
+  float* write(std::size_t i) const { return data(operation.writes[i]); }
+  const Parameter& parameter(std::size_t i) const {
+    return block.weights[operation.parameters[i].index()];
+  }
+  bool has_parameter(std::size_t i) const { return i < operation.parameters.size(); }
+  // Null where the operation has none.
+  const float* weight(std::size_t i) const;
+  GradientPlace gradient(std::size_t i) const;
+  bool backward() const { return operation.phase == Phase::kBackward; }
+
+ private:
+  ElementRange range(std::size_t i) const;
+};
+
+// Runs it. Never fails for a program that check_executable() accepted.
+void run_operation(const OperationCall& call);
+
+// By kind of work; each in a file of its own.
+void run_gemm(const OperationCall& call, const Gemm& gemm);
+void run_attention(const OperationCall& call, const Attention& attention);
+void run_unfused_attention(const OperationCall& call);  // products and kernels of the unfused form
+void run_collective(const OperationCall& call, const Collective& collective);
+void run_elementwise(const OperationCall& call, const Elementwise& kernel);
+void run_embedding(const OperationCall& call, const Elementwise& kernel);
+void run_loss(const OperationCall& call, const Elementwise& kernel);
+
+}  // namespace stepcast

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the program of one rank, instruction by instruction: the object that the simulator replays,
+// with real buffers, kernels and transfers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "execute/groups.h"
+#include "execute/markov_text.h"
+#include "execute/operation_call.h"
+#include "execute/stream_engine.h"
+#include "program/liveness.h"
+
+namespace stepcast {
+
+struct ExecutorOptions {
+  std::uint64_t seed = 1;
+  std::int64_t fan_out = 4;  // of the text's Markov chain
+  bool communicate = true;   // false: compute alone, transfers are left out
+};
+
+// What one instruction took, in seconds since its step began.
+struct InstructionSpan {
+  double start = 0, end = 0;
+};
+
+struct StepRecord {
+  double seconds = 0;   // from the start of the step to the end of its last instruction
+  double loss_sum = 0;  // over the tokens of this rank's pipeline; last stages alone
+  double gradient_norm = 0;
+  std::vector<InstructionSpan> spans;  // by instruction
+};
+
+// Called after each operation with its seconds.
+using OperationObserver = std::function<void(const Operation&, double seconds)>;
+
+class RoleRunner {
+ public:
+  // `world` has one rank per rank of the grid; null with options.communicate false.
+  RoleRunner(const Scenario& scenario, const Program& program, const RankGrid& grid, RankId rank,
+             Communicator* world, const ExecutorOptions& options);
+
+  StepRecord step();
+  void observe(OperationObserver observer) { observer_ = std::move(observer); }
+
+  const Role& role() const { return role_; }
+  FlatState& state() { return state_; }
+  MemoryLedger& ledger() { return memory_.ledger; }
+  double entropy_nats() const { return text_.entropy_nats(); }
+
+ private:
+  using PassKey = std::tuple<bool, std::int32_t, std::int32_t>;  // forward, chunk, micro-batch
+
+  static bool is_forward(const Instruction& what) { return what.pass == Pass::kForward; }
+  void issue(std::int32_t index);
+  std::vector<EventHandle> awaited(const Instruction& what) const;
+  void run(const Instruction& what);
+  void run_chunk(const Instruction& what);
+  void run_block(const Instruction& what, std::int32_t index);
+  void run_operations(const Block& block, const BlockPlace& place, BlockInstance& instance,
+                      const std::vector<Operation>& operations,
+                      const std::vector<OperationLives>& lives, const MicroBatch* batch);
+  void run_unplaced(const Block& block);
+  Transfer collective(const Instruction& what);
+  Transfer all_in_place(const Instruction& what, Communicator* group);
+  Transfer gather(const Instruction& what, Communicator* group);
+  Transfer reduce(const Instruction& what, Communicator* group);
+  Transfer reduce_replicated(Communicator* group);
+  Transfer reduce_norm(Communicator* group);
+  Transfer gather_boundary(const Instruction& what, Communicator* group);
+  Transfer send(const Instruction& what);
+  Transfer receive(const Instruction& what);
+  void open_windows(const Instruction& what);
+  void close_windows(const Instruction& what);
+  ElementRange unit_of(ElementRange range) const;
+  const MicroBatch& micro_batch(std::int32_t index);
+  std::vector<ElementRange> counted_elsewhere() const;
+  Slice boundary_slice() const;
+
+  const Scenario& scenario_;
+  const Program& program_;
+  const RankGrid& grid_;
+  RankId rank_;
+  GridPoint point_;
+  const Role& role_;
+  Shape shape_;
+  ExecutorOptions options_;
+  std::vector<BlockLives> lives_;  // by block of the program
+  Memory memory_;
+  Groups groups_;
+  FlatState state_;
+  Tensor placeholder_;  // Role::persistent's workspace
+  MarkovText text_;
+  StreamEngine engine_;
+  OperationObserver observer_;
+
+  std::int64_t step_ = 0;
+  StepTotals totals_;
+  std::vector<EventHandle> events_;  // by instruction
+  std::map<std::int32_t, MicroBatch> micro_batches_;
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, BlockInstance>
+      instances_;                                   // by chunk, block, micro-batch
+  std::map<PassKey, Tensor> arriving_, leaving_;    // what a pass reads, what it has made
+  std::map<std::int64_t, EventHandle> reductions_;  // by begin of their unit
+};
+
+}  // namespace stepcast

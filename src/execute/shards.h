@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which flat elements a data rank owns: its slice of every range that is reduced or gathered
+// together. One list for a role; everything where nothing is sharded.
+#pragma once
+
+#include <vector>
+
+#include "program/program.h"
+
+namespace stepcast {
+
+struct OwnedPiece {
+  ElementRange range;   // flat elements of the role
+  std::int64_t offset;  // of the first one among the owned ones
+};
+
+// The equal parts in which an instruction moves its elements, one collective each.
+std::vector<ElementRange> pieces_of(const Instruction& instruction);
+
+class Shards {
+ public:
+  Shards() = default;
+  // `ranks` of the data group; `sharded` false: every rank owns everything.
+  Shards(const Role& role, bool sharded, int ranks, int rank);
+
+  const std::vector<OwnedPiece>& pieces() const { return pieces_; }  // ascending
+  std::int64_t elements() const { return elements_; }
+  // Owned parts of `range`.
+  std::vector<OwnedPiece> within(ElementRange range) const;
+
+ private:
+  std::vector<OwnedPiece> pieces_;
+  std::int64_t elements_ = 0;
+};
+
+ElementRange common(ElementRange a, ElementRange b);  // empty where they do not meet
+
+}  // namespace stepcast

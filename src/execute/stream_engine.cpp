@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/stream_engine.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+// Between polls of transfers under way: short against a transfer, long against a poll, so that the
+// rank's kernels keep the core.
+constexpr std::chrono::microseconds kPause{20};
+
+}  // namespace
+
+StreamEngine::StreamEngine() : queues_(kStreams), thread_([this] { serve(); }) {}
+
+StreamEngine::~StreamEngine() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+EventHandle StreamEngine::post(Stream stream, Transfer transfer) {
+  auto event = std::make_shared<Event>();
+  {
+    const std::scoped_lock lock(mutex_);
+    queues_[static_cast<std::size_t>(stream)].push_back(
+        {std::move(transfer), event, nullptr, false});
+  }
+  changed_.notify_all();
+  return event;
+}
+
+void StreamEngine::end(const EventHandle& event) {
+  {
+    const std::scoped_lock lock(mutex_);
+    event->end = Clock::now();
+    event->ended = true;
+  }
+  changed_.notify_all();
+}
+
+void StreamEngine::wait(const EventHandle& event) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return event->ended || error_; });
+  if (!event->ended) std::rethrow_exception(error_);
+}
+
+void StreamEngine::wait(const std::vector<EventHandle>& events) {
+  for (const EventHandle& event : events) wait(event);
+}
+
+bool StreamEngine::can_start(const Posted& posted) const {
+  return std::all_of(posted.transfer.waits.begin(), posted.transfer.waits.end(),
+                     [](const EventHandle& event) { return event->ended; });
+}
+
+// One look at the head of a stream. True when something moved on. Transfers run unlocked: only
+// this thread touches a queue's head.
+bool StreamEngine::advance(std::unique_lock<std::mutex>& lock, std::deque<Posted>& queue) {
+  if (queue.empty() || (!queue.front().started && !can_start(queue.front()))) return false;
+  Posted& head = queue.front();
+  lock.unlock();
+  const bool starts = !head.started;
+  if (starts) {
+    head.started = true;
+    head.event->start = Clock::now();
+    head.request = head.transfer.start();
+  }
+  const bool done = head.request == nullptr || head.request->test();
+  if (done && head.transfer.finish) head.transfer.finish();
+  lock.lock();
+  if (!done) return starts;
+  head.event->end = Clock::now();
+  head.event->ended = true;
+  queue.pop_front();
+  changed_.notify_all();
+  return true;
+}
+
+void StreamEngine::serve() {
+  std::unique_lock lock(mutex_);
+  try {
+    while (!stopping_) {
+      bool moved = false, under_way = false;
+      for (std::deque<Posted>& queue : queues_) {
+        moved = advance(lock, queue) || moved;
+        under_way = under_way || (!queue.empty() && queue.front().started);
+      }
+      if (moved) continue;
+      if (under_way) {
+        lock.unlock();
+        std::this_thread::sleep_for(kPause);
+        lock.lock();
+      } else if (!stopping_) {
+        changed_.wait(lock);
+      }
+    }
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    error_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flat elements that are whole for a while: gathered parameters, gradients before their reduction.
+// A window may open in parts (a unit whose blocks run at different times); what is counted are the
+// parts that are open.
+#pragma once
+
+#include <vector>
+
+#include "execute/storage.h"
+
+namespace stepcast {
+
+class Windows {
+ public:
+  explicit Windows(Memory& memory) : memory_(&memory) {}
+
+  // Opens `range`, a part of `unit`, the elements that are reduced or gathered together.
+  void open(ElementRange range, ElementRange unit);
+  void close(ElementRange range);  // all windows inside
+  bool has(ElementRange range) const;
+  float* at(std::int64_t element) const;
+
+  // True at the first call for a parameter since its window opened: what is there is not a value.
+  bool is_fresh(ElementRange parameter);
+
+ private:
+  struct Window {
+    ElementRange unit;
+    Tensor data;                        // of the whole unit
+    ByteCount opened;                   // counted
+    std::vector<std::int64_t> written;  // begins of parameters
+  };
+  Window* find(std::int64_t element);
+  const Window* find(std::int64_t element) const;
+
+  Memory* memory_;
+  std::vector<Window> windows_;
+};
+
+}  // namespace stepcast

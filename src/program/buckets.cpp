@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/buckets.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+constexpr ElementRange kNowhere{-1, -1};
+
+// A table that the other end of the pipeline holds too is reduced and sharded alone (Megatron:
+// param_and_grad_buffer.py, shared_embedding): the same rank must own a row on both stages.
+ElementRange shared_table(const RoleBuilder& builder) {
+  const Scenario& scenario = builder.scenario();
+  if (!scenario.model.tied_embeddings || scenario.layout.pp == 1 || scenario.layout.zero == 0) {
+    return kNowhere;
+  }
+  const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
+  const std::int64_t table = builder.shape().vocab * builder.shape().hidden;
+  ElementRange holder = kNowhere;
+  if (builder.role().stage == 0) holder = builder.range(0, 0);
+  if (builder.role().stage == scenario.layout.pp - 1) {
+    holder = builder.range(last, builder.blocks(last) - 1);
+  }
+  return holder.begin < 0 ? kNowhere : ElementRange{holder.begin, holder.begin + table};
+}
+
+// From the end, as gradients come.
+std::vector<ElementRange> cut(ElementRange whole, ElementRange alone, std::int64_t most) {
+  std::vector<ElementRange> out;
+  std::int64_t end = whole.end;
+  while (end > whole.begin) {
+    std::int64_t begin = std::max(whole.begin, end - most);
+    for (const std::int64_t edge : {alone.begin, alone.end}) {
+      if (edge > begin && edge < end) begin = edge;
+    }
+    out.push_back({begin, end});
+    end = begin;
+  }
+  return out;
+}
+
+// Megatron has one bucket on every stage but the first, and on later model chunks
+// (distributed_data_parallel.py; training.py, disable_bucketing).
+std::int64_t bucket_limit(const RoleBuilder& builder, std::int64_t rule, std::int32_t chunk) {
+  const bool one = builder.scenario().training.framework == Framework::kMegatron &&
+                   (builder.role().stage > 0 || chunk > 0);
+  return one || rule <= 0 ? ObjectReader::kMaxCount : rule;
+}
+
+}  // namespace
+
+std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::int64_t rule) {
+  const ElementRange alone = shared_table(builder);
+  if (!by_chunk) {
+    // DeepSpeed cuts its flat gradients wherever a bucket is full.
+    const bool full = builder.scenario().training.framework == Framework::kDeepSpeed && rule > 0;
+    const std::int64_t most = full ? rule : ObjectReader::kMaxCount;
+    return {{-1, 0, 0, cut({0, builder.role().parameters}, alone, most)}};
+  }
+  std::vector<Bucket> out;
+  for (auto chunk = static_cast<std::int32_t>(builder.chunks()); chunk-- > 0;) {
+    const std::int64_t limit = bucket_limit(builder, rule, chunk);
+    std::int32_t end = builder.blocks(chunk);
+    for (std::int32_t begin = end; begin-- > 0;) {
+      if (begin > 0 && builder.elements(chunk, begin, end) < limit) continue;
+      const ElementRange whole{builder.range(chunk, begin).begin,
+                               builder.range(chunk, end - 1).end};
+      out.push_back({chunk, begin, end, cut(whole, alone, ObjectReader::kMaxCount)});
+      end = begin;
+    }
+  }
+  return out;
+}
+
+}  // namespace stepcast
