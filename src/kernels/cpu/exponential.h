@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp of a pack: x = n ln 2 + r with |r| <= ln(2)/2, exp(x) = 2^n exp(r) (Cody and Waite 1980,
 // chapter 6), exp(r) by its Taylor series, whose remainder is below half a unit in the last place.
-// Within 2 units of it. 0 where the result would be subnormal; saturates near the largest number;
-// NaN stays NaN.
+// Within 2 units of it. 0 where the result would be subnormal, infinite from 0.7 of the largest
+// number on. NaN stays NaN.
 #pragma once
+
+#include <array>
+#include <limits>
 
 #include "kernels/cpu/pack.h"
 
@@ -24,7 +27,7 @@ struct ExpConstants<float> {
 };
 template <>
 struct ExpConstants<double> {
-  static constexpr int kTerms = 13;  // (ln(2)/2)^14/14! = 4e-18
+  static constexpr int kTerms = 13;  // odd; (ln(2)/2)^14/14! = 4e-18
   static constexpr double kLow = -708.396;
   static constexpr double kHigh = 709.43;
   static constexpr double kRound = 0x1.8p52;
@@ -36,30 +39,44 @@ struct ExpConstants<double> {
 };
 
 template <typename T>
+inline constexpr auto kInverseFactorials = [] {
+  std::array<T, ExpConstants<T>::kTerms + 1> inverse{};
+  double factorial = 1;
+  for (std::size_t k = 0; k < inverse.size(); ++k) {
+    factorial *= k == 0 ? 1.0 : static_cast<double>(k);
+    inverse[k] = T(1 / factorial);
+  }
+  return inverse;
+}();
+
+template <typename T>
 STEPCAST_INLINE Pack<T> exponential(const Pack<T>& x) {
   using Constants = ExpConstants<T>;
   using Bits = typename PackTypes<T>::Bits;
   constexpr T kLog2OfE = T(1.442695040888963407359924681001892137);
-  const Pack<T> low = broadcast(Constants::kLow);
-  const Pack<T> high = broadcast(Constants::kHigh);
-  Pack<T> bounded = x < low ? low : x;
-  bounded = bounded > high ? high : bounded;
-  const Pack<T> rounded = bounded * kLog2OfE + Constants::kRound;
+  const Pack<T> rounded = x * kLog2OfE + Constants::kRound;
   const Pack<T> n = rounded - Constants::kRound;
-  const Pack<T> r = bounded - n * Constants::kLn2High - n * Constants::kLn2Low;
-  T factorial = 1;
-  for (int k = 2; k <= Constants::kTerms; ++k) factorial *= T(k);
-  Pack<T> series = broadcast(1 / factorial);
-  for (int k = Constants::kTerms; k > 0; --k) {
-    factorial /= T(k);
-    series = series * r + 1 / factorial;
+  const Pack<T> r = x - n * Constants::kLn2High - n * Constants::kLn2Low;
+  // Odd and even terms apart: half as long a chain of dependent operations.
+  constexpr auto kInverse = kInverseFactorials<T>;
+  constexpr int kTerms = Constants::kTerms;
+  const Pack<T> square = r * r;
+  Pack<T> odd = broadcast(kInverse[kTerms]);
+  Pack<T> even = broadcast(kInverse[kTerms - 1]);
+  for (int k = kTerms - 2; k > 0; k -= 2) {
+    odd = odd * square + kInverse[static_cast<std::size_t>(k)];
+    even = even * square + kInverse[static_cast<std::size_t>(k - 1)];
   }
+  const Pack<T> series = odd * r + even;
   Bits bits;
   std::memcpy(&bits, &rounded, sizeof(bits));
   bits = (bits << Constants::kMantissaBits) + Constants::kOne;
   Pack<T> power;
   std::memcpy(&power, &bits, sizeof(power));
-  return x < low ? Pack<T>{} : series * power;
+  // Outside the range what is computed above means nothing.
+  const Pack<T> infinite = broadcast(std::numeric_limits<T>::infinity());
+  const Pack<T> bounded = x > broadcast(Constants::kHigh) ? infinite : series * power;
+  return x < broadcast(Constants::kLow) ? Pack<T>{} : bounded;
 }
 
 }  // namespace stepcast::cpu
