@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <deque>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/idle.h"
 #include "core/assert.h"
 
 namespace stepcast {
@@ -44,46 +46,38 @@ bool ended(MPI_Request& request, const char* call, MPI_Status* status = MPI_STAT
   return flag != 0;
 }
 
-// Withdraws what can be: receives that have not met a message. The rest is left to MPI, true then.
-bool leave_behind(MPI_Request& request) noexcept {
-  constexpr int kLooks = 1000;
-  MPI_Cancel(&request);
+// True once it has ended; whatever went wrong with it is nobody's concern any more.
+bool ended_somehow(MPI_Request& request) noexcept {
   int flag = 0;
-  for (int look = 0; look < kLooks && flag == 0; ++look) {
-    if (MPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) return true;
-  }
-  if (flag == 0) MPI_Request_free(&request);
-  return flag == 0;
+  return MPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
 }
+
+class MpiChannels;
 
 class SendTransfer final : public Transfer {
  public:
-  SendTransfer(std::span<const std::byte> data, int peer, int number, MPI_Comm comm,
-               std::shared_ptr<std::atomic<bool>> left_behind)
-      : left_behind_(std::move(left_behind)) {
+  SendTransfer(MpiChannels& channels, std::span<const std::byte> data, int peer, int number,
+               MPI_Comm comm)
+      : channels_(channels) {
     check_mpi(
         MPI_Isend(data.data(), int_size(data.size()), MPI_BYTE, peer, number, comm, &request_),
         "MPI_Isend");
   }
-  ~SendTransfer() override {
-    if (request_ != MPI_REQUEST_NULL && leave_behind(request_)) left_behind_->store(true);
-  }
+  ~SendTransfer() override;
   SendTransfer(const SendTransfer&) = delete;
   SendTransfer& operator=(const SendTransfer&) = delete;
 
   bool poll() override { return ended(request_, "sending"); }
 
  private:
-  const std::shared_ptr<std::atomic<bool>> left_behind_;
+  MpiChannels& channels_;
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-class MpiChannels;
-
 class ReceiveTransfer final : public Transfer {
  public:
-  ReceiveTransfer(MpiChannels& transport, std::span<std::byte> data, const Channel& from)
-      : transport_(transport), data_(data), from_(from) {}
+  ReceiveTransfer(MpiChannels& channels, std::span<std::byte> data, const Channel& from)
+      : channels_(channels), data_(data), from_(from) {}
   ~ReceiveTransfer() override;
   ReceiveTransfer(const ReceiveTransfer&) = delete;
   ReceiveTransfer& operator=(const ReceiveTransfer&) = delete;
@@ -98,7 +92,7 @@ class ReceiveTransfer final : public Transfer {
   }
 
  private:
-  MpiChannels& transport_;
+  MpiChannels& channels_;
   const std::span<std::byte> data_;
   const Channel from_;
   std::atomic<bool> posted_ = false;  // maybe by another thread, which writes request_ before
@@ -125,6 +119,8 @@ class MpiChannels final : public MpiTransport {
   // Takes announcements that have come, and posts the receives that waited for them.
   void learn();
   void withdraw(const Channel& channel, ReceiveTransfer& receive);
+  // MPI cannot withdraw a send, nor a receive that has met its message.
+  void leave_behind(MPI_Request& request);
 
  private:
   struct Incoming {
@@ -146,7 +142,6 @@ class MpiChannels final : public MpiTransport {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int process_ = 0, processes_ = 0, largest_tag_ = 0;
-  const std::shared_ptr<std::atomic<bool>> left_behind_ = std::make_shared<std::atomic<bool>>();
 
   std::mutex mutex_;
   std::unordered_map<std::string, ContextId> contexts_;
@@ -155,18 +150,21 @@ class MpiChannels final : public MpiTransport {
   std::unordered_map<Channel, Incoming, ChannelHash> incoming_;
   std::list<Announcement> announced_;     // until MPI has taken them
   std::optional<Announcement> arriving_;  // being received
+  std::vector<MPI_Request> left_behind_;
 };
 
+SendTransfer::~SendTransfer() { channels_.leave_behind(request_); }
+
 ReceiveTransfer::~ReceiveTransfer() {
-  if (!posted_.load(std::memory_order_acquire)) transport_.withdraw(from_, *this);
-  // A receive leaves nothing behind that finalising would wait for: the buffer is at stake only if
-  // its message is half received.
-  if (request_ != MPI_REQUEST_NULL) leave_behind(request_);
+  if (!posted_.load(std::memory_order_acquire)) channels_.withdraw(from_, *this);
+  if (request_ == MPI_REQUEST_NULL) return;
+  MPI_Cancel(&request_);
+  channels_.leave_behind(request_);
 }
 
 bool ReceiveTransfer::poll() {
   if (!posted_.load(std::memory_order_acquire)) {
-    transport_.learn();
+    channels_.learn();
     if (!posted_.load(std::memory_order_acquire)) return false;
   }
   if (request_ == MPI_REQUEST_NULL) return true;
@@ -214,7 +212,7 @@ std::unique_ptr<Transfer> MpiChannels::start_send(std::span<const std::byte> dat
     number = place->second;
     if (is_new) announce(to, number);
   }
-  return std::make_unique<SendTransfer>(data, to.peer, number, comm_, left_behind_);
+  return std::make_unique<SendTransfer>(*this, data, to.peer, number, comm_);
 }
 
 void MpiChannels::announce(const Channel& to, int number) {
@@ -299,13 +297,23 @@ void MpiChannels::register_channel(const Announcement& announcement) {
   }
 }
 
+void MpiChannels::leave_behind(MPI_Request& request) {
+  if (request == MPI_REQUEST_NULL || ended_somehow(request)) return;
+  const std::lock_guard lock(mutex_);
+  left_behind_.push_back(request);
+}
+
 bool MpiChannels::close() {
   const std::lock_guard lock(mutex_);
-  forget_ended_announcements();
-  for (Announcement& announcement : announced_) {
-    if (leave_behind(announcement.request)) left_behind_->store(true);
+  for (Announcement& announcement : announced_) left_behind_.push_back(announcement.request);
+  // What waits only for its receiver to look at MPI again ends when that closes, too.
+  constexpr std::chrono::seconds kLimit(5);
+  const auto begin = std::chrono::steady_clock::now();
+  Idle idle;
+  while (std::erase_if(left_behind_, ended_somehow), !left_behind_.empty()) {
+    if (std::chrono::steady_clock::now() - begin > kLimit) return false;
+    idle.pause();
   }
-  if (left_behind_->load()) return false;
   check_mpi(MPI_Comm_free(&comm_), "MPI_Comm_free");
   return true;
 }

@@ -17,7 +17,7 @@ namespace stepcast {
 class MpiTransport : public Transport {
  public:
   // Before MPI is finalised; nothing may be started afterwards. False if messages were withdrawn
-  // that MPI still holds: finalising would wait for ranks that are gone.
+  // that MPI still holds after some seconds: finalising would wait for ranks that are gone.
   virtual bool close() = 0;
 };
 

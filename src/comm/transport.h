@@ -30,8 +30,8 @@ struct ChannelHash {
   std::size_t operator()(const Channel& channel) const;
 };
 
-// A message under way. Destroyed before it has ended it is withdrawn; a send over MPI that its
-// receiver has begun to take cannot be, see MpiTransport::close.
+// A message under way. Destroyed before it has ended it is withdrawn, which MPI does not do for
+// sends: it may still read their buffers then (see MpiTransport::close).
 class Transfer {
  public:
   virtual ~Transfer() = default;
