@@ -105,6 +105,12 @@ struct AnnouncementHead {
   std::int32_t number;
 };
 
+struct Announcement {
+  std::vector<char> text;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int peer = 0;
+};
+
 class MpiChannels final : public MpiTransport {
  public:
   MpiChannels();
@@ -126,11 +132,6 @@ class MpiChannels final : public MpiTransport {
   struct Incoming {
     int number = 0;                        // 0: not announced yet
     std::deque<ReceiveTransfer*> waiting;  // for the announcement
-  };
-  struct Announcement {
-    std::vector<char> text;
-    MPI_Request request = MPI_REQUEST_NULL;
-    int peer = 0;
   };
 
   // Under mutex_.
