@@ -42,18 +42,30 @@ struct Slice {
 };
 Slice slice_of(std::int64_t count, int ranks, int rank);
 
+// What this rank has sent through one communicator, without what its groups have sent.
+struct CommCounters {
+  std::int64_t messages = 0;
+  std::int64_t bytes = 0;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  virtual CommCounters counters() const = 0;
+
+  // An operation that is looked at and has made no progress for so long throws. Holds for every
+  // communicator of this rank's world; 60 s unless set.
+  virtual void set_time_limit(std::chrono::milliseconds limit) = 0;
 
   // A group of `ranks` of this one, in that order; called by exactly its members. `tag` tells
   // groups with common members that are made at the same time apart.
   virtual std::unique_ptr<Communicator> group(const std::vector<int>& ranks, int tag) = 0;
 
   using Pending = std::unique_ptr<Request>;
-  // In place. The order of additions is fixed: same inputs, same bits on every rank and run.
+  // In place. The order of additions is fixed: same inputs, same bits on every rank and run. The
+  // maximum of anything and NaN is NaN.
   virtual Pending start_all_reduce(std::span<float> data, Reduction reduction) = 0;
   // Each rank's slice is at its place in `data` before, all slices are afterwards.
   virtual Pending start_all_gather(std::span<float> data) = 0;

@@ -15,8 +15,8 @@ template <typename T>
 void norm(NormKind kind, const T* x, const T* weight, const T* bias, T* y, std::int64_t rows,
           std::int64_t width, std::int64_t x_stride, std::int64_t y_stride);
 
-// dx is written; weight_gradient and bias_gradient (may be null) are written, or added to. dx may
-// be dy.
+// dx is written and lies as dy does (it may be dy); weight_gradient and bias_gradient (may be null)
+// are written, or added to.
 template <typename T>
 void norm_backward(NormKind kind, const T* x, const T* weight, const T* dy, T* dx,
                    T* weight_gradient, T* bias_gradient, bool accumulate, std::int64_t rows,

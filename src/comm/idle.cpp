@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/idle.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace stepcast {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// About two messages between processes of one node: longer waits are for ranks that are not there.
+constexpr std::chrono::microseconds kSpin(20);
+// With nobody else to run a yield takes under 1 us, so that this is about as long again.
+constexpr int kYields = 20;
+constexpr std::chrono::microseconds kShortestNap(20), kLongestNap(50);
+// Linux lets sleeps of ordinary threads end up to 50 us late, which is more than they last.
+constexpr unsigned long kSlackNs = 1000;
+
+}  // namespace
+
+Idle::Idle() : begin_(std::chrono::steady_clock::now()), nap_(kShortestNap) {}
+
+Idle::~Idle() {
+  if (usual_slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(usual_slack_ns_));
+}
+
+void Idle::restart() {
+  begin_ = std::chrono::steady_clock::now();
+  yields_ = 0;
+  nap_ = kShortestNap;
+}
+
+void Idle::pause() {
+  if (std::chrono::steady_clock::now() - begin_ < kSpin) return;
+  if (yields_ < kYields) {
+    ++yields_;
+    sched_yield();
+    return;
+  }
+  sleep();
+}
+
+void Idle::sleep() {
+  if (usual_slack_ns_ == 0) {
+    usual_slack_ns_ = prctl(PR_GET_TIMERSLACK);
+    prctl(PR_SET_TIMERSLACK, kSlackNs);
+  }
+  std::this_thread::sleep_for(nap_);
+  nap_ = std::min<nanoseconds>(nap_ + nap_ / 4, kLongestNap);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/operation_request.h"
+
+#include <utility>
+
+#include "comm/idle.h"
+#include "comm/operation.h"
+#include "comm/process_group.h"
+#include "comm/progress.h"
+
+namespace stepcast {
+
+OperationRequest::OperationRequest(std::shared_ptr<Operation> operation)
+    : operation_(std::move(operation)) {}
+
+OperationRequest::~OperationRequest() {
+  operation_->abandon();
+  operation_->group().progress().remove_ended();
+}
+
+bool OperationRequest::test() {
+  Progress& progress = operation_->group().progress();
+  operation_->drive();
+  if (!operation_->ended()) {
+    progress.drive_others(*operation_);
+    watch_the_clock();
+  }
+  if (!operation_->ended()) return false;
+  operation_->check();
+  return true;
+}
+
+void OperationRequest::watch_the_clock() {
+  const std::chrono::milliseconds limit = operation_->group().progress().time_limit();
+  const auto now = std::chrono::steady_clock::now();
+  // Time in which nobody looked proves nothing: what arrived meanwhile is only found now.
+  const bool looked_away = now - looked_ > limit / 4;
+  if (operation_->moves() != moves_ || looked_away) still_since_ = now;
+  moves_ = operation_->moves();
+  looked_ = now;
+  if (now - still_since_ > limit) operation_->time_out(limit);
+}
+
+void OperationRequest::wait() {
+  Idle idle;
+  std::int64_t moves = operation_->moves();
+  while (!test()) {
+    if (operation_->moves() != moves) idle.restart();
+    moves = operation_->moves();
+    idle.pause();
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The user's hold on an operation: drives it and everything else that the process has under way,
+// and loses patience when it stands still.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "comm/communicator.h"
+
+namespace stepcast {
+
+class Operation;
+
+class OperationRequest final : public Request {
+ public:
+  explicit OperationRequest(std::shared_ptr<Operation> operation);
+  ~OperationRequest() override;
+  OperationRequest(const OperationRequest&) = delete;
+  OperationRequest& operator=(const OperationRequest&) = delete;
+
+  bool test() override;
+  void wait() override;
+
+ private:
+  void watch_the_clock();
+
+  const std::shared_ptr<Operation> operation_;
+  std::int64_t moves_ = -1;  // at the last look
+  std::chrono::steady_clock::time_point still_since_;
+  std::chrono::steady_clock::time_point looked_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one process has under way. Whoever waits for one operation drives them all: ranks that wait
+// for the same two in different orders would hang otherwise, also when the two are of different
+// groups.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace stepcast {
+
+class Operation;
+class Transport;
+
+class Progress {
+ public:
+  explicit Progress(std::shared_ptr<Transport> transport);
+
+  Transport& transport() const { return *transport_; }
+  void add(std::shared_ptr<Operation> operation);
+  // All except the one that the caller drives itself.
+  void drive_others(const Operation& own);
+  void remove_ended();
+
+  std::chrono::milliseconds time_limit() const { return time_limit_.load(); }
+  void set_time_limit(std::chrono::milliseconds limit) { time_limit_.store(limit); }
+
+ private:
+  const std::shared_ptr<Transport> transport_;
+  std::atomic<std::chrono::milliseconds> time_limit_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Operation>> operations_;  // oldest first
+};
+
+}  // namespace stepcast

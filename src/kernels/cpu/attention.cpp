@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/assert.h"
+#include "kernels/cpu/head.h"
+#include "kernels/cpu/softmax.h"
+#include "kernels/cpu/widest.h"
+
+namespace stepcast::cpu {
+namespace {
+
+// Two tiles of scores and four of rows (128 x 64 floats: 32 KiB each) fit a second-level cache of
+// 256 KiB; smaller tiles would leave BLAS more time in copying its operands than in multiplying.
+constexpr std::int64_t kQueries = 128;
+constexpr std::int64_t kKeys = 128;
+
+// Queries [query, query + rows) against keys [key, key + columns).
+struct Tile {
+  std::int64_t query, rows;
+  std::int64_t key, columns;
+  bool causal;
+};
+
+// Tiles above the diagonal have no columns.
+Tile tile_at(const AttentionShape& shape, std::int64_t query, std::int64_t key) {
+  const std::int64_t rows = std::min(kQueries, shape.sequence - query);
+  const std::int64_t end = shape.causal ? query + rows : shape.sequence;
+  return {query, rows, key, std::clamp(end - key, std::int64_t(0), kKeys), shape.causal};
+}
+
+// Keys of the tile that come no later than its query `row`.
+STEPCAST_INLINE std::int64_t visible(const Tile& tile, std::int64_t row) {
+  const std::int64_t until = tile.query + row + 1 - tile.key;
+  return tile.causal ? std::clamp(until, std::int64_t(0), tile.columns) : tile.columns;
+}
+
+template <typename T>
+struct RunningSoftmax {
+  std::array<T, kQueries> largest;
+  std::array<T, kQueries> sum;
+};
+
+// Scores to exponentials relative to the largest of the row so far; what the row of context holds
+// is brought to the new largest one (Dao 2023, algorithm 1).
+template <typename T>
+void update_softmax(const Tile& tile, T scale, T* scores, RunningSoftmax<T>& running,
+                    const Matrix<T>& context, std::int64_t head_dim) {
+  run_widest([&]() STEPCAST_BODY {
+    for (std::int64_t row = 0; row < tile.rows; ++row) {
+      T* of_row = scores + row * kKeys;
+      T& largest = running.largest[static_cast<std::size_t>(row)];
+      T& sum = running.sum[static_cast<std::size_t>(row)];
+      const std::int64_t count = visible(tile, row);
+      const T next = std::max(largest, largest_of(of_row, count));
+      const T shrink = tile.key == 0 ? T(0) : std::exp((largest - next) * scale);
+      largest = next;
+      sum = sum * shrink + exponentials(of_row, of_row, count, scale, next * scale);
+      std::fill(of_row + count, of_row + tile.columns, T(0));
+      if (tile.key == 0 || shrink == T(1)) continue;
+      T* out = context.data + row * context.stride;
+      for_packs<T>(head_dim, [&](std::int64_t i, std::int64_t lanes) STEPCAST_BODY {
+        store<T>(load(out + i, lanes) * shrink, out + i, lanes);
+      });
+    }
+  });
+}
+
+template <typename T>
+void divide_by_sums(std::int64_t rows, T scale, const RunningSoftmax<T>& running,
+                    const Matrix<T>& context, std::int64_t head_dim, T* log_sum_exp) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const T sum = running.sum[static_cast<std::size_t>(row)];
+    log_sum_exp[row] = running.largest[static_cast<std::size_t>(row)] * scale + std::log(sum);
+    const T inverse = 1 / sum;
+    T* out = context.data + row * context.stride;
+    for_packs<T>(head_dim, [&](std::int64_t i, std::int64_t lanes) STEPCAST_BODY {
+      store<T>(load(out + i, lanes) * inverse, out + i, lanes);
+    });
+  }
+}
+
+// One head of one sequence.
+template <typename T>
+void attend(const AttentionShape& shape, const Matrix<const T>& query, const Matrix<const T>& key,
+            const Matrix<const T>& value, const Matrix<T>& context, T* log_sum_exp,
+            std::vector<T>& scores) {
+  const T scale = score_scale<T>(shape);
+  const std::int64_t d = shape.head_dim;
+  for (std::int64_t q = 0; q < shape.sequence; q += kQueries) {
+    RunningSoftmax<T> running;
+    running.largest.fill(kNothing<T>);
+    running.sum.fill(T(0));
+    const Matrix<T> out = rows_from(context, q);
+    for (std::int64_t k = 0; k < shape.sequence; k += kKeys) {
+      const Tile tile = tile_at(shape, q, k);
+      if (tile.columns == 0) break;
+      gemm<T>(tile.rows, tile.columns, d, rows_from(query, q), transposed<T>(rows_from(key, k)),
+              {scores.data(), kKeys}, false);
+      update_softmax(tile, scale, scores.data(), running, out, d);
+      gemm<T>(tile.rows, d, tile.columns, {scores.data(), kKeys}, rows_from(value, k), out, k > 0);
+    }
+    divide_by_sums(std::min(kQueries, shape.sequence - q), scale, running, out, d, log_sum_exp + q);
+  }
+}
+
+// scores -> probabilities; probability_gradient -> gradient of the raw scores.
+template <typename T>
+void tile_backward(const Tile& tile, T scale, const T* log_sum_exp, const T* products, T* scores,
+                   T* gradient) {
+  run_widest([&]() STEPCAST_BODY {
+    for (std::int64_t row = 0; row < tile.rows; ++row) {
+      T* p = scores + row * kKeys;
+      T* ds = gradient + row * kKeys;
+      const std::int64_t count = visible(tile, row);
+      for_packs<T>(count, [&](std::int64_t i, std::int64_t lanes) STEPCAST_BODY {
+        const Pack<T> chance = exponential<T>(load(p + i, lanes) * scale - log_sum_exp[row]);
+        store<T>(chance, p + i, lanes);
+        store<T>(chance * (load(ds + i, lanes) - products[row]) * scale, ds + i, lanes);
+      });
+      std::fill(p + count, p + tile.columns, T(0));
+      std::fill(ds + count, ds + tile.columns, T(0));
+    }
+  });
+}
+
+// Of each query: context . context_gradient, which is also the sum over its keys of probability
+// times gradient of the probability (Dao 2023, section 2.3.2).
+template <typename T>
+void row_products(const AttentionShape& shape, const Matrix<const T>& a, const Matrix<const T>& b,
+                  T* products) {
+  for (std::int64_t row = 0; row < shape.sequence; ++row) {
+    Pack<T> sum{};
+    for_packs<T>(shape.head_dim, [&](std::int64_t i, std::int64_t lanes) STEPCAST_BODY {
+      sum += load(a.data + row * a.stride + i, lanes) * load(b.data + row * b.stride + i, lanes);
+    });
+    products[row] = sum_of_lanes<T>(sum);
+  }
+}
+
+template <typename T>
+void fill_rows(const Matrix<T>& matrix, std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::fill_n(matrix.data + row * matrix.stride, columns, T(0));
+  }
+}
+
+template <typename T>
+struct HeadBackward {
+  Matrix<const T> query, key, value, context_gradient;
+  const T* log_sum_exp;
+  const T* products;
+  Matrix<T> query_gradient, key_gradient, value_gradient;
+};
+
+// All queries of one head against one tile of keys: adds to the three gradients; the first tile
+// of keys writes that of the queries.
+template <typename T>
+void keys_backward(const AttentionShape& shape, const HeadBackward<T>& head, std::int64_t k,
+                   std::vector<T>& scores, std::vector<T>& gradient) {
+  const T scale = score_scale<T>(shape);
+  const std::int64_t d = shape.head_dim;
+  const Matrix<const T> key = rows_from(head.key, k);
+  const Matrix<const T> value = rows_from(head.value, k);
+  const Matrix<const T> p{scores.data(), kKeys};
+  const Matrix<const T> ds{gradient.data(), kKeys};
+  for (std::int64_t q = shape.causal ? k / kQueries * kQueries : 0; q < shape.sequence;
+       q += kQueries) {
+    const Tile tile = tile_at(shape, q, k);
+    const Matrix<const T> query = rows_from(head.query, q);
+    const Matrix<const T> up = rows_from(head.context_gradient, q);
+    gemm<T>(tile.rows, tile.columns, d, query, transposed<T>(key), {scores.data(), kKeys}, false);
+    gemm<T>(tile.rows, tile.columns, d, up, transposed<T>(value), {gradient.data(), kKeys}, false);
+    tile_backward(tile, scale, head.log_sum_exp + q, head.products + q, scores.data(),
+                  gradient.data());
+    gemm<T>(tile.columns, d, tile.rows, transposed<T>(p), up, rows_from(head.value_gradient, k),
+            true);
+    gemm<T>(tile.columns, d, tile.rows, transposed<T>(ds), query, rows_from(head.key_gradient, k),
+            true);
+    gemm<T>(tile.rows, d, tile.columns, ds, key, rows_from(head.query_gradient, q), k > 0);
+  }
+}
+
+// The query heads that read one key-value head.
+template <typename T>
+void group_backward(const AttentionShape& shape, std::vector<HeadBackward<T>>& group) {
+  std::vector<T> scores(static_cast<std::size_t>(kQueries * kKeys));
+  std::vector<T> gradient(scores.size());
+  for (std::int64_t k = 0; k < shape.sequence; k += kKeys) {
+    const std::int64_t keys = std::min(kKeys, shape.sequence - k);
+    fill_rows(rows_from(group.front().key_gradient, k), keys, shape.head_dim);
+    fill_rows(rows_from(group.front().value_gradient, k), keys, shape.head_dim);
+    for (const HeadBackward<T>& head : group) keys_backward(shape, head, k, scores, gradient);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
+               Heads<const T> value, Heads<T> context, T* log_sum_exp) {
+  STEPCAST_ASSERT(shape.heads % shape.kv_heads == 0, "groups of as many query heads each");
+  std::vector<T> scores(static_cast<std::size_t>(kQueries * kKeys));
+  for (std::int64_t b = 0; b < shape.batch; ++b) {
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      const std::int64_t kv = kv_head_of(shape, h);
+      attend(shape, head_of(shape, query, b, h), head_of(shape, key, b, kv),
+             head_of(shape, value, b, kv), head_of(shape, context, b, h), log_sum_exp, scores);
+      log_sum_exp += shape.sequence;
+    }
+  }
+}
+
+template <typename T>
+void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
+                        Heads<const T> value, Heads<const T> context, const T* log_sum_exp,
+                        Heads<const T> context_gradient, Heads<T> query_gradient,
+                        Heads<T> key_gradient, Heads<T> value_gradient, T* query_accumulator) {
+  STEPCAST_ASSERT(shape.heads % shape.kv_heads == 0, "groups of as many query heads each");
+  if (shape.sequence == 0) return;
+  const std::int64_t s = shape.sequence;
+  const std::int64_t d = shape.head_dim;
+  const std::int64_t group_size = shape.heads / shape.kv_heads;
+  std::vector<T> products(static_cast<std::size_t>(group_size * s));
+  std::vector<HeadBackward<T>> group(static_cast<std::size_t>(group_size));
+  for (std::int64_t i = 0; i < shape.batch * shape.kv_heads; ++i) {
+    const std::int64_t b = i / shape.kv_heads;
+    const std::int64_t kv = i % shape.kv_heads;
+    for (std::int64_t member = 0; member < group_size; ++member) {
+      const std::int64_t h = kv * group_size + member;
+      const std::int64_t index = b * shape.heads + h;
+      T* of_head = products.data() + member * s;
+      const Matrix<const T> up = head_of(shape, context_gradient, b, h);
+      row_products(shape, head_of(shape, context, b, h), up, of_head);
+      group[static_cast<std::size_t>(member)] = {head_of(shape, query, b, h),
+                                                 head_of(shape, key, b, kv),
+                                                 head_of(shape, value, b, kv),
+                                                 up,
+                                                 log_sum_exp + index * s,
+                                                 of_head,
+                                                 {query_accumulator + index * s * d, d},
+                                                 head_of(shape, key_gradient, b, kv),
+                                                 head_of(shape, value_gradient, b, kv)};
+    }
+    group_backward(shape, group);
+  }
+  context_transpose(shape, query_accumulator, query_gradient);
+}
+
+#define STEPCAST_INSTANTIATE(T)                                                                  \
+  template void attention(const AttentionShape&, Heads<const T>, Heads<const T>, Heads<const T>, \
+                          Heads<T>, T*);                                                         \
+  template void attention_backward(const AttentionShape&, Heads<const T>, Heads<const T>,        \
+                                   Heads<const T>, Heads<const T>, const T*, Heads<const T>,     \
+                                   Heads<T>, Heads<T>, Heads<T>, T*);
+STEPCAST_INSTANTIATE(float)
+STEPCAST_INSTANTIATE(double)
+
+}  // namespace stepcast::cpu

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// One head of one sequence as a matrix of sequence x head_dim elements.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/gemm.h"
+
+namespace stepcast::cpu {
+
+template <typename T>
+Matrix<T> head_of(const AttentionShape& shape, const Heads<T>& heads, std::int64_t b,
+                  std::int64_t h) {
+  return {heads.data + b * shape.sequence * heads.stride + h * shape.head_dim, heads.stride};
+}
+
+inline std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t h) {
+  return h / (shape.heads / shape.kv_heads);
+}
+
+template <typename T>
+Matrix<T> rows_from(const Matrix<T>& matrix, std::int64_t row) {
+  return {matrix.data + row * matrix.stride, matrix.stride, matrix.transposed};
+}
+
+template <typename T>
+Matrix<const T> transposed(const Matrix<const T>& matrix) {
+  return {matrix.data, matrix.stride, !matrix.transposed};
+}
+
+template <typename T>
+T score_scale(const AttentionShape& shape) {
+  return T(1 / std::sqrt(static_cast<double>(shape.head_dim)));
+}
+
+}  // namespace stepcast::cpu

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/attention_case.h"
+
+namespace stepcast::cpu {
+namespace {
+
+void expect_naive(const AttentionShape& shape) {
+  const AttentionCase<double> c{shape};
+  const Attended<double> expected = naive(c);
+  const Attended<double> actual = fused(c);
+  expect_close(actual.context, expected.context, kSameInDouble);
+  expect_close(actual.log_sum_exp, expected.log_sum_exp, kSameInDouble);
+  const Attended<float> narrow = fused(in_float(c));
+  expect_close(narrow.context, expected.context, kSameInFloat);
+  expect_close(narrow.log_sum_exp, expected.log_sum_exp, kSameInFloat);
+}
+
+TEST(Attention, EqualsItsFormulaInsideOneTile) {
+  for (const AttentionShape& shape : kSmall) expect_naive(shape);
+}
+
+TEST(Attention, EqualsItsFormulaAcrossTiles) {
+  for (const AttentionShape& shape : kTiled) expect_naive(shape);
+}
+
+TEST(Attention, GradientsEqualCentralDifferences) {
+  for (const AttentionShape& shape : kSmall) {
+    AttentionCase<double> c{shape};
+    const auto loss = [&] { return dot(fused(c).context, c.probe); };
+    expect_close(fused_gradient(c), slopes(c.packed, loss), kSlopeTolerance);
+  }
+}
+
+TEST(Attention, GradientsEqualThoseOfTheUnfusedFormAcrossTiles) {
+  for (const AttentionShape& shape : kTiled) {
+    const AttentionCase<double> c{shape};
+    const auto expected = unfused_gradient(c);
+    expect_close(fused_gradient(c), expected, kSameInDouble);
+    expect_close(fused_gradient(in_float(c)), expected, 2e-5);
+  }
+}
+
+TEST(Attention, GradientAcrossTilesEqualsTheDirectionalDifference) {
+  // The loss along one random direction, for no second implementation to share an error with.
+  AttentionCase<double> c{{1, 2, 1, 200, 4, true}};
+  const auto start = c.packed;
+  const auto direction = numbers(static_cast<std::int64_t>(start.size()), 7);
+  std::vector<double> step = {0};
+  const auto loss = [&] {
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      c.packed[i] = start[i] + step.front() * direction[i];
+    }
+    return dot(fused(c).context, c.probe);
+  };
+  const double expected = slopes(step, loss).front();
+  c.packed = start;
+  EXPECT_NEAR(dot(fused_gradient(c), direction) / expected, 1, 1e-6);
+}
+
+TEST(Attention, LargeScoresThatGrowFromTileToTileAreNoTrouble) {
+  // Keys grow along the sequence, so that every tile has larger scores than all before it; exp of
+  // them alone would overflow.
+  AttentionCase<double> c{{1, 1, 1, 300, 8, false}};
+  for (std::int64_t row = 0; row < c.rows; ++row) {
+    for (std::int64_t i = 0; i < 16; ++i) {
+      c.packed[static_cast<std::size_t>(row * c.stride + i)] =
+          i < 8 ? 30 : static_cast<double>(row);
+    }
+  }
+  // The last two keys differ by 30 * 8 / sqrt(8) = 84.9: all the weight is on the last.
+  const Attended<float> actual = fused(in_float(c));
+  for (std::int64_t row = 0; row < c.rows; ++row) {
+    for (std::int64_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(actual.context[static_cast<std::size_t>(row * 8 + i)],
+                static_cast<float>(c.value().data[299 * c.stride + i]));
+    }
+  }
+  const auto gradient = fused_gradient(in_float(c));
+  for (const float value : gradient) EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST(Attention, FirstQuerySeesOnlyTheFirstKey) {
+  const AttentionCase<float> c{{1, 1, 1, 140, 4, true}};
+  const auto context = fused(c).context;
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(context[i], c.value().data[i]);
+}
+
+TEST(Attention, GivesTheSameBitsEveryTime) {
+  const AttentionCase<float> c{{1, 4, 2, 300, 8, true}};
+  EXPECT_EQ(fused(c).context, fused(c).context);
+  EXPECT_EQ(fused_gradient(c), fused_gradient(c));
+}
+
+}  // namespace
+}  // namespace stepcast::cpu
