@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what was seen of a launch to how it ended and why. Causes go before consequences: when a
+// rank dies, the others report that they lost it, and mpirun ends them by signals of its own.
+#pragma once
+
+#include <optional>
+
+#include "launch/launch_outcome.h"
+#include "launch/process_group.h"
+#include "launch/rank_watch.h"
+
+namespace stepcast {
+
+struct LaunchEvidence {
+  std::optional<StopReason> stopped;  // why the launcher ended the ranks, if it did
+  int interrupt = 0;                  // the signal that came to this process
+  ProcessExit mpirun;
+  bool memory_kill = false;  // the kernel killed for memory while the ranks ran
+};
+
+LaunchOutcome diagnose(const RankWatch& watch, const LaunchEvidence& evidence);
+
+}  // namespace stepcast

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/mpi_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+namespace stepcast {
+namespace {
+
+constexpr const char* kUserArguments = "STEPCAST_MPIRUN_ARGS";
+
+using Words = std::vector<std::string>;
+
+std::string_view name_in(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+std::string value_of(const Words& environment, std::string_view name) {
+  for (const std::string& entry : environment) {
+    if (name_in(entry) == name && entry.size() > name.size()) return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+void set(Words& environment, const std::string& entry) {
+  std::erase_if(environment, [&](const auto& other) { return name_in(other) == name_in(entry); });
+  environment.push_back(entry);
+}
+
+void set_default(Words& environment, const std::string& entry) {
+  const auto same = [&](const auto& other) { return name_in(other) == name_in(entry); };
+  if (std::none_of(environment.begin(), environment.end(), same)) environment.push_back(entry);
+}
+
+std::optional<std::string> on_path(const std::string& program, const std::string& folders) {
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    const std::size_t end = std::min(folders.find(':', begin), folders.size());
+    const std::string file = folders.substr(begin, end - begin) + "/" + program;
+    if (end > begin && ::access(file.c_str(), X_OK) == 0) return file;
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+// Open MPI takes its options with one dash or two.
+bool says(const Words& user, std::initializer_list<std::string_view> options) {
+  return std::any_of(user.begin(), user.end(), [&](const std::string& word) {
+    const auto dashes = std::min(word.find_first_not_of('-'), word.size());
+    return dashes > 0 && dashes <= 2 &&
+           std::find(options.begin(), options.end(), word.substr(dashes)) != options.end();
+  });
+}
+
+Errors wrong(const RankProgram& program) {
+  Errors errors;
+  if (program.ranks < 1) {
+    errors.push_back({ErrorCode::kBadValue, fmt::format("{} ranks cannot be run", program.ranks),
+                      "", "", "at least 1"});
+  }
+  if (::access(program.program.c_str(), X_OK) != 0) {
+    errors.push_back({ErrorCode::kNotFound,
+                      "the program that runs the ranks is not here, or may "
+                      "not be executed",
+                      program.program, "", "it is installed beside stepcast"});
+  }
+  if (!program.working_folder.empty() &&
+      ::access(program.working_folder.c_str(), R_OK | X_OK) != 0) {
+    errors.push_back({ErrorCode::kNotFound, "the folder to run in cannot be entered",
+                      program.working_folder, "", ""});
+  }
+  return errors;
+}
+
+Words options(const RankProgram& program, const Words& user, int cores, bool root) {
+  Words out{"--tag-output"};
+  if (root) out.push_back("--allow-run-as-root");
+  const bool enough = program.ranks <= cores;
+  if (!enough && !says(user, {"oversubscribe", "nooversubscribe", "map-by"})) {
+    out.push_back("--oversubscribe");
+  }
+  if (!says(user, {"bind-to", "bind-to-core", "bind-to-socket", "cpu-set", "cpu-list", "rf",
+                   "rankfile"})) {
+    out.insert(out.end(), {"--bind-to", program.bind && enough ? "core" : "none"});
+  }
+  for (const std::string& entry : program.added) {
+    out.insert(out.end(), {"-x", std::string(name_in(entry))});
+  }
+  out.insert(out.end(), user.begin(), user.end());
+  if (!program.working_folder.empty()) {
+    out.insert(out.end(), {"--wdir", program.working_folder});
+  }
+  out.insert(out.end(), {"-np", std::to_string(program.ranks),
+                         std::filesystem::absolute(program.program).string()});
+  return out;
+}
+
+}  // namespace
+
+Result<ProcessCommand> mpi_command(const RankProgram& program, int cores, bool root) {
+  if (Errors errors = wrong(program); !errors.empty()) return failure(std::move(errors));
+  const auto mpirun = on_path("mpirun", value_of(program.inherited, "PATH"));
+  if (!mpirun) {
+    return failure({ErrorCode::kNotFound, "mpirun is in no folder of PATH; it starts the ranks", "",
+                    "PATH", "install Open MPI: apt install openmpi-bin"});
+  }
+  const auto user = shell_words(value_of(program.inherited, kUserArguments), kUserArguments);
+  if (!user) return tl::unexpected(user.error());
+
+  ProcessCommand command;
+  command.program = *mpirun;
+  command.arguments = options(program, *user, cores, root);
+  command.arguments.insert(command.arguments.end(), program.arguments.begin(),
+                           program.arguments.end());
+  command.environment = program.inherited;
+  for (const std::string& entry : program.added) set(command.environment, entry);
+  // Networks that are not there are no news; ranks that wait leave a shared core to the others.
+  set_default(command.environment, "OMPI_MCA_btl_base_warn_component_unused=0");
+  set_default(command.environment, "OMPI_MCA_mpi_yield_when_idle=1");
+  return command;
+}
+
+Result<Words> shell_words(const std::string& text, const std::string& origin) {
+  Words words;
+  bool open = false;  // a word has begun, perhaps an empty one in quotes
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    const bool blank = letter == ' ' || letter == '\t' || letter == '\n';
+    if (quote == 0 && blank) {
+      open = false;
+      continue;
+    }
+    if (!open) words.emplace_back();
+    open = true;
+    if (letter == quote) {
+      quote = 0;
+    } else if (quote == 0 && (letter == '\'' || letter == '"')) {
+      quote = letter;
+    } else if (letter == '\\' && quote != '\'' && i + 1 < text.size()) {
+      words.back() += text[++i];
+    } else {
+      words.back() += letter;
+    }
+  }
+  if (quote != 0) {
+    return failure({ErrorCode::kSyntax, fmt::format("'{}' has a {} without its end", text, quote),
+                    "", origin, "quotes as in a shell"});
+  }
+  return words;
+}
+
+}  // namespace stepcast
