@@ -23,6 +23,8 @@ double matmul_efficiency(GpuArchitecture architecture) {
       return 0.75;
     case GpuArchitecture::kOther:
       return 0.50;  // AMD MI300X 0.51, MI325X 0.60 in the same table
+    case GpuArchitecture::kCpu:
+      return 0.70;  // a BLAS on one core; large products reach 0.7 to 0.9
   }
   return 0.5;
 }
@@ -35,6 +37,7 @@ double attention_efficiency(GpuArchitecture architecture) {
     case GpuArchitecture::kBlackwell:
       return 0.40;
     case GpuArchitecture::kOther:
+    case GpuArchitecture::kCpu:
       return 0.30;
     default:
       return 0.65;
