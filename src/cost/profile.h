@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,15 @@ struct Neighbourhood {
   double shrinkage = 0.1;  // weight of the form itself, in samples
 };
 
+// A GEMM surface of its own.
+struct GemmCurve {
+  GemmFit fit;
+  std::vector<GemmSample> samples;
+  Neighbourhood neighbourhood;
+  Provenance provenance = Provenance::kDataSheet;         // of the fitted form
+  Provenance samples_provenance = Provenance::kMeasured;  // of an exact hit
+};
+
 // One measured attention kernel.
 struct AttentionSample {
   bool backward;
@@ -75,6 +86,7 @@ struct AttentionVariant {
   std::string name;  // "fa2", "fa3", "cudnn"
   AttentionFit fit;
   std::vector<AttentionSample> samples;
+  DataType type = DataType::kBf16;                 // of the samples, standing for its width
   Provenance provenance = Provenance::kDataSheet;  // of its fitted form
   Provenance samples_provenance = Provenance::kMeasured;
 };
@@ -108,11 +120,14 @@ struct Profile {
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 
   GemmFit gemm_fp8;                                            // of the dense fp8 peak
+  std::optional<GemmCurve> gemm_fp32;                          // without it `gemm` stands in
   Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
   Neighbourhood neighbourhood;
   Provenance memory_provenance = Provenance::kDataSheet;
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
   std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
+
+  std::map<std::string, double, std::less<>> exact;  // seconds, by signature of the operation
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none
 };

@@ -95,16 +95,9 @@ RunCost BlockCosts::price(const Operation& operation) const {
   if (const auto* collective = std::get_if<Collective>(&operation.work)) {
     return price_collective(*collective);
   }
-  RunCost out;
-  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) {
-    out = price_kernel(kernels_.price(*gemm), operation.phase);
-  } else if (const auto* attention = std::get_if<Attention>(&operation.work)) {
-    out = price_kernel(kernels_.price(*attention), operation.phase);
-  } else {
-    const auto& kernel = std::get<Elementwise>(operation.work);
-    if (kernel.elements == 0) return out;
-    out = price_kernel(kernels_.price(kernel), operation.phase);
-  }
+  const auto* kernel = std::get_if<Elementwise>(&operation.work);
+  if (kernel != nullptr && kernel->elements == 0) return {};
+  RunCost out = price_kernel(kernels_.price(operation), operation.phase);
   out.flops = flops_of(operation);
   return out;
 }

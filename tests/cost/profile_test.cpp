@@ -75,6 +75,28 @@ TEST(Profile, ReadsFormsSamplesAndErrors) {
   EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});
 }
 
+TEST(Profile, ReadsExactOperationsAndAnFp32Surface) {
+  json document = small_profile();
+  document["curves"].push_back(
+      {{"operation", "exact"},
+       {"samples",
+        {{"columns", {"signature", "median", "p10", "p90", "n"}},
+         {"rows", {{"gemm forward 1x512x1024x256 fp32 fp32", 1.23e-4, 1.2e-4, 1.3e-4, 50}}}}}});
+  json fp32 = document["curves"][0];
+  fp32["precision"] = "fp32";
+  fp32["form"]["efficiency"] = 0.8;
+  document["curves"].push_back(fp32);
+  const auto profile = load(document);
+  ASSERT_TRUE(profile) << to_string(profile.error());
+  ASSERT_EQ(profile->exact.size(), 1u);
+  EXPECT_EQ(profile->exact.at("gemm forward 1x512x1024x256 fp32 fp32"), 1.23e-4);
+  ASSERT_TRUE(profile->gemm_fp32);
+  EXPECT_EQ(profile->gemm_fp32->fit.efficiency, 0.8);
+  EXPECT_EQ(profile->gemm_fp32->samples.size(), 1u);
+  EXPECT_EQ(profile->gemm.efficiency, 0.7);
+  EXPECT_EQ(profile->gemm_samples.size(), 1u);
+}
+
 TEST(Profile, RefusesAnotherFormatNamingItsOwn) {
   json document = small_profile();
   document["stepcast_profile"] = 2;
