@@ -14,6 +14,7 @@
 #include "cluster/accelerator.h"
 #include "core/json.h"
 #include "core/result.h"
+#include "cost/mpi_curve.h"
 #include "cost/provenance.h"
 #include "layout/scenario.h"
 #include "operation/operation.h"
@@ -127,6 +128,7 @@ struct Profile {
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
   std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
 
+  std::vector<MpiCurve> mpi;                         // of communication between processes
   std::map<std::string, double, std::less<>> exact;  // seconds, by signature of the operation
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none

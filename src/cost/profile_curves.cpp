@@ -319,9 +319,13 @@ const std::vector<std::string>& curve_names() {
 
 void read_curve(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
-  const auto operation = reader.choice("operation", {"gemm", "attention", "memory_bound", "exact"});
+  const auto operation =
+      reader.choice("operation", {"gemm", "attention", "memory_bound", "exact", "collective"});
   if (!reader.required("operation") || !operation) return;
-  if (*operation == 3) {
+  if (*operation == 4) {
+    MpiCurve curve = read_mpi_curve(reader);
+    if (!curve.samples.empty()) profile.mpi.push_back(std::move(curve));
+  } else if (*operation == 3) {
     if (const auto samples = reader.required("samples")) read_exact_samples(*samples, profile);
   } else {
     const auto form = reader.required("form");

@@ -245,7 +245,7 @@ Result<Prediction> Predictor::run() {
   profile_ = std::move(*profile);
   const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
                             scenario_.training.compile, scenario_.training.framework);
-  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles);
+  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles, profile_.mpi);
   if (!collectives.errors().empty()) return failure(collectives.errors());
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_);
