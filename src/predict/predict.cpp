@@ -49,6 +49,7 @@ class Predictor {
   Result<Prediction> run();
 
  private:
+  bool must_expand() const;
   Result<Simulation> settle(const SimulationInput& input);
   Seconds moment(const Simulation& simulation, std::size_t c, const MemoryPeak& peak) const;
   void read_classes(const SimulationInput& input, const Simulation& simulation);
@@ -239,6 +240,12 @@ void Predictor::read_memory() {
   out_.fits = out_.peak_device <= out_.device_memory;
 }
 
+// A tensor-parallel collective leaves part of a rank's core to other ranks and streams, which a
+// macro activity of kernels and collectives has no room to say.
+bool Predictor::must_expand() const {
+  return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1;
+}
+
 Result<Prediction> Predictor::run() {
   auto profile = choose_profile(scenario_, folders_);
   if (!profile) return failure(profile.error());
@@ -259,7 +266,7 @@ Result<Prediction> Predictor::run() {
                               symmetry,
                               costs,
                               profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
-                              options_.expand};
+                              options_.expand || must_expand()};
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;
