@@ -108,8 +108,19 @@ struct HostFit {
   double step_s = 0;               // per optimizer step: data loader, logging, loss scaling
 };
 
+// A program that calls its kernels itself.
+inline constexpr HostFit kNoHost{0, 0, 0, 1, 0};
+
+// The machine that was measured, as far as times depend on it.
+struct MeasuredMachine {
+  std::string processor;   // "": not stated, as for GPUs
+  std::int64_t cores = 0;  // 0: not stated
+};
+
 struct Profile {
   std::string name;
+  std::string file;  // "" for a data sheet
+  MeasuredMachine machine;
   std::string device;
   Provenance provenance = Provenance::kDataSheet;  // of its fitted curves
   GemmFit gemm;
@@ -117,6 +128,7 @@ struct Profile {
   AttentionFit attention;
   MemoryFit memory;
   std::array<HostFit, 4> host;          // by Framework
+  bool has_own_host = false;            // `host` was measured with the rest
   std::array<double, kCurves> sigma{};  // log-error of each curve
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 

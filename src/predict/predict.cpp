@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "memory/device_memory.h"
+#include "predict/choose_profile.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
 #include "predict/memory_replay.h"
@@ -16,16 +17,6 @@ namespace stepcast {
 namespace {
 
 constexpr std::int32_t kMaxSteps = 4;
-
-Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders) {
-  const Accelerator& accelerator = scenario.cluster.spec.accelerator;
-  if (scenario.profile == "none") return data_sheet_profile(accelerator);
-  if (!scenario.profile.empty()) return load_profile(scenario.profile, folders.profiles);
-  if (accelerator.profile.empty()) return data_sheet_profile(accelerator);
-  auto profile = load_profile(accelerator.profile, folders.profiles);
-  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
-  return missing ? data_sheet_profile(accelerator) : profile;
-}
 
 // Periodic: each class trails the others by as much as it did a step ago.
 bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
@@ -113,7 +104,7 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.time = last_[c].parts;
     rank_class.memory = peak.parts;
     rank_class.peak_memory = total(peak.parts);
-    rank_class.reserved_bytes = reserved_bytes(rank_class.peak_memory);
+    rank_class.reserved_bytes = reserved_bytes(scenario_, rank_class.peak_memory);
     rank_class.framework_bytes = framework;
     rank_class.peak_at = moment(simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));
