@@ -112,14 +112,12 @@ TransferShape TransferShapes::make_pair(std::int32_t rank_class, const Instructi
   return shape;
 }
 
-// `ranks`: of all groups or pairs of the class. Fairness among processes on a core is in time on
-// it, so the share makes rate over share the part of a core that one member has.
+// `ranks`: of all groups or pairs of the class.
 void TransferShapes::use_cores(const CollectivePrice& price, std::int64_t ranks,
                                TransferShape& shape) const {
   if (shape.work <= 0) return;
   shape.core = price.cpu_share / shape.rate_bound;
   shape.cores = shape.core * static_cast<double>(ranks);
-  shape.share = 1 / shape.core;
 }
 
 TransferShape TransferShapes::make(const CollectivePrice& price,
@@ -139,6 +137,11 @@ TransferShape TransferShapes::make(const CollectivePrice& price,
   shape.work = price.work.value() * times;
   shape.rate_bound = price.rate_bound.value();
   shape.share = static_cast<double>(std::max<std::int64_t>(1, price.channels));
+  if (in_.scenario.cluster.spec.accelerator.is_cpu()) {
+    // Fairness among processes is in time on a core: rate over share is the part of one that each
+    // member has, as it is of kernels. Where the processor moves nothing, the part of full speed.
+    shape.share = shape.rate_bound / (price.cpu_share > 0 ? price.cpu_share : 1.0);
+  }
   if (has_loads) shape.loads = *loads;
   return shape;
 }
