@@ -87,9 +87,9 @@ struct AttentionVariant {
   std::string name;  // "fa2", "fa3", "cudnn"
   AttentionFit fit;
   std::vector<AttentionSample> samples;
-  DataType type = DataType::kBf16;                 // of the samples, standing for its width
   Provenance provenance = Provenance::kDataSheet;  // of its fitted form
   Provenance samples_provenance = Provenance::kMeasured;
+  DataType type = DataType::kBf16;  // of the samples, standing for its width
 };
 
 struct MemoryFit {
