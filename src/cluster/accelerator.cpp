@@ -7,13 +7,14 @@
 #include <cmath>
 
 #include "cluster/data_folder.h"
+#include "cluster/local_cluster.h"
 
 namespace stepcast {
 namespace {
 
 const std::vector<std::string>& architecture_names() {
   static const std::vector<std::string> names = {"volta",  "turing",    "ampere", "ada",
-                                                 "hopper", "blackwell", "other"};
+                                                 "hopper", "blackwell", "other",  "cpu"};
   return names;
 }
 
@@ -92,6 +93,7 @@ Accelerator read_accelerator(const JsonValue& value) {
   out.l2 = std::llround(reader.bytes("l2").value_or(Bytes()).value());
   out.power_w = reader.number("power_w", 1, 1e5).value_or(0);
   if (const auto peaks = reader.required("dense_peak")) read_dense_peak(*peaks, out);
+  out.cores = reader.integer("cores", 1, 1 << 20).value_or(0);
   out.profile = reader.text("profile").value_or("");
   out.sources = read_texts(reader, "sources");
   out.notes = reader.text("notes").value_or("");
@@ -101,6 +103,10 @@ Accelerator read_accelerator(const JsonValue& value) {
 
 Result<Accelerator> find_accelerator(const std::string& name,
                                      const std::string& topologies_folder) {
+  if (name == "cpu") {
+    const MachineFacts machine = this_machine();
+    return cpu_accelerator(machine, machine.cores);
+  }
   const DataFolder folder(topologies_folder + "/accelerators", "accelerator");
   return folder.open(name).and_then(
       [](std::unique_ptr<JsonDocument> document) -> Result<Accelerator> {

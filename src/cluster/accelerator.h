@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kind of GPU, as its data sheet and driver state it. Data: topologies/accelerators/*.json.
+// One kind of GPU, as its data sheet and driver state it, or a core of this machine
+// (cluster/local_cluster.h). Data: topologies/accelerators/*.json.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace stepcast {
 
-enum class GpuArchitecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kOther };
+enum class GpuArchitecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kOther, kCpu };
 
 struct Accelerator {
   std::string name;
@@ -31,7 +32,11 @@ struct Accelerator {
   std::string profile;  // the shipped profile that prices it; empty: data sheet
   std::vector<std::string> sources;
   std::string notes;
+  // Of a processor: one device is one rank's process.
+  std::int64_t cores = 0;        // of the machine that it is a core of; 0: not stated
+  ByteCount machine_memory = 0;  // this machine's, which its ranks share; 0: another machine
 
+  bool is_cpu() const { return architecture == GpuArchitecture::kCpu; }
   std::optional<FlopsPerSecond> peak(DataType type) const;
 };
 
@@ -41,7 +46,7 @@ const char* name_of(GpuArchitecture architecture);
 Accelerator read_accelerator(const JsonValue& value);
 
 // By name, from `topologies_folder`/accelerators/, or by path when `name` is one (it has a '/' or
-// ends in .json).
+// ends in .json). "cpu" is a core of this machine.
 Result<Accelerator> find_accelerator(const std::string& name, const std::string& topologies_folder);
 Result<std::vector<Accelerator>> list_accelerators(const std::string& topologies_folder);
 

@@ -10,6 +10,7 @@
 #include "cluster/cluster_fields.h"
 #include "cluster/data_folder.h"
 #include "cluster/irregular_cluster.h"
+#include "cluster/local_cluster.h"
 
 namespace stepcast {
 namespace {
@@ -40,6 +41,7 @@ Description read_whole(ObjectReader& reader, const std::string& topologies_folde
   read_size_fields(reader, spec);
   if (spec.title.empty()) spec.title = spec.name;
   if (spec.nics_per_node == 0 && spec.network.empty()) spec.network = "none";
+  share_memory(spec);
   if (reader.has("accelerator")) {
     require_shape_fields(reader, spec);
     check_shape(reader, spec);
@@ -67,10 +69,7 @@ Description read_based(ObjectReader& reader, const std::string& topologies_folde
   const auto base = reader.text("base");
   if (!base) return {};
   if (*base == "local") {
-    reader.fail("base", ErrorCode::kNotSupported,
-                "'local' (this machine as a cluster) is not modelled yet",
-                "name a cluster: " + one_of(clusters_in(topologies_folder).names()));
-    return {};
+    return {read_local_cluster(reader, topologies_folder), true};
   }
   Result<Description> loaded = load_base(*base, topologies_folder);
   if (!loaded) {
@@ -88,6 +87,7 @@ Description read_based(ObjectReader& reader, const std::string& topologies_folde
   read_identity_fields(reader, topologies_folder, spec);
   read_shape_fields(reader, spec);
   read_size_fields(reader, spec);
+  share_memory(spec);
   check_shape(reader, spec);
   reader.finish();
   return std::move(*loaded);

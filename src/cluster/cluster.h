@@ -41,7 +41,8 @@ struct ClusterSpec {
   std::int64_t pod_nodes = 0;              // nodes under one spine layer; 0: all
   double pod_oversubscription = 1;         // spine : core
   CpuVendor cpu = CpuVendor::kIntel;
-  std::string network;  // one of network_names(): for curves
+  std::string network;            // one of network_names(): for curves
+  std::int64_t shared_cores = 0;  // that all devices compute on; 0: each computes alone
   std::vector<std::string> sources;
   std::string notes;
 };
@@ -70,9 +71,9 @@ const char* name_of(CpuVendor cpu);
 // The graph of `spec`: scale-up, PCIe, NICs, leaves, spines (docs/formats/cluster.md, "The graph").
 Topology build_topology(const ClusterSpec& spec);
 
-// Scenario value: {"base": NAME|PATH, "nodes"|"gpus": N, overrides...}, a full inline topology, or
-// text "dgx-h100x8" (x nodes). Errors go to the value's document; the cluster is meaningful only
-// without any. `topologies_folder` holds clusters/ and accelerators/.
+// Scenario value: {"base": NAME|PATH|"local", "nodes"|"gpus": N, overrides...}, a full inline
+// topology, or text "dgx-h100x8" (x nodes). Errors go to the value's document; the cluster is
+// meaningful only without any. `topologies_folder` holds clusters/ and accelerators/.
 Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder);
 
 // What ships, by name; each with its smallest node count.

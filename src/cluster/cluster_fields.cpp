@@ -87,6 +87,13 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
   }
   set(spec.nvls, reader.boolean("nvls"));
   set(spec.nvlink_domain_nodes, reader.integer("nvlink_domain_nodes", 1, kMaxGpus));
+  set(spec.shared_cores, reader.integer("shared_cores", 0, 1 << 20));
+  if (spec.shared_cores > 0 && !spec.accelerator.is_cpu() && !spec.accelerator.name.empty()) {
+    reader.fail(reader.has("shared_cores") ? "shared_cores" : "accelerator", ErrorCode::kIllegal,
+                fmt::format("{} does not compute on the {} cores that devices share",
+                            spec.accelerator.name, spec.shared_cores),
+                "\"accelerator\": \"cpu\", or shared_cores 0");
+  }
   if (reader.has("sources")) spec.sources = read_texts(reader, "sources");
   set(spec.notes, reader.text("notes"));
 }

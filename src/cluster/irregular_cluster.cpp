@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cluster/cluster_fields.h"
+#include "cluster/local_cluster.h"
 
 namespace stepcast {
 namespace {
@@ -294,6 +295,7 @@ class Reader {
       if (key.second == VertexKind::kNic) spec.nics_per_node = std::max(spec.nics_per_node, n);
     }
     spec.gpus = static_cast<std::int64_t>(graph.gpus().size());
+    share_memory(spec);
     spec.nodes = cluster_.node_of(DeviceId(graph.gpus().size() - 1)) + 1;
     spec.nodes_per_leaf_group = spec.nodes;
     spec.rail_optimised = false;

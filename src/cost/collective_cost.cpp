@@ -2,11 +2,14 @@
 #include "cost/collective_cost.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include "cost/collective_curve.h"
 #include "cost/collective_group.h"
 #include "cost/collective_model.h"
+#include "cost/mpi_collectives.h"
 
 namespace stepcast {
 namespace {
@@ -55,10 +58,16 @@ struct CollectiveCosts::Tables {
   NicMap nics;
   CollectiveCurves curves;
   Errors errors;
+  std::optional<MpiCollectives> mpi;  // of ranks on processors
 };
 
-CollectiveCosts::CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder)
+CollectiveCosts::CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder,
+                                 std::vector<MpiCurve> mpi)
     : cluster_(cluster), tables_(std::make_unique<Tables>(cluster.topology)) {
+  if (cluster.spec.accelerator.is_cpu()) {
+    tables_->mpi.emplace(cluster, std::move(mpi));
+    return;
+  }
   if (profiles_folder.empty()) return;
   Result<CollectiveCurves> curves = CollectiveCurves::load(profiles_folder + "/collectives.json");
   if (curves) {
@@ -75,6 +84,7 @@ const Errors& CollectiveCosts::errors() const { return tables_->errors; }
 CollectivePrice CollectiveCosts::price(CollectiveKind kind, ByteCount count, DataType type,
                                        std::span<const DeviceId> members) const {
   if (members.size() < 2 || count <= 0) return nothing();
+  if (tables_->mpi) return tables_->mpi->price(exchange_of(kind), bytes(count), members);
   const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
   const Bytes size = bytes(count);
   const CurvePrice priced =
@@ -85,6 +95,9 @@ CollectivePrice CollectiveCosts::price(CollectiveKind kind, ByteCount count, Dat
 CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, DeviceId to,
                                             SendGroup group) const {
   if (from == to || count <= 0) return nothing();
+  if (tables_->mpi) {
+    return tables_->mpi->price(Exchange::kSendReceive, bytes(count), std::array{from, to});
+  }
   const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, group);
   const Bytes size = bytes(count);
   const CurvePrice priced =
@@ -95,6 +108,7 @@ CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, Devi
 std::vector<LinkLoad> CollectiveCosts::loads(const CollectivePrice& price, CollectiveKind kind,
                                              std::span<const DeviceId> members) const {
   if (members.size() < 2) return {};
+  if (tables_->mpi) return tables_->mpi->loads(exchange_of(kind), members);
   const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
   std::vector<LinkLoad> loads = routed_bytes(cluster_, price.algorithm, kind, members);
   charge_protocol(cluster_.topology,
@@ -104,6 +118,7 @@ std::vector<LinkLoad> CollectiveCosts::loads(const CollectivePrice& price, Colle
 
 std::vector<LinkLoad> CollectiveCosts::loads_of_send(DeviceId from, DeviceId to) const {
   if (from == to) return {};
+  if (tables_->mpi) return tables_->mpi->loads(Exchange::kSendReceive, std::array{from, to});
   const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, {});
   std::vector<LinkLoad> loads = routed_bytes_of_send(cluster_, from, to);
   charge_protocol(cluster_.topology,

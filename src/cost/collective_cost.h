@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective -> latency, rate and load on links. Algorithm and protocol by NCCL's own rules
-// (docs/collectives.md); the graph gives the asymptote, measured size curves the ramp.
+// Collective -> latency, rate and load on links. Among GPUs, algorithm and protocol by NCCL's own
+// rules (docs/collectives.md); the graph gives the asymptote, measured size curves the ramp. Among
+// ranks on processors, cost/mpi_collectives.h.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "core/id.h"
 #include "core/result.h"
 #include "cost/link_load.h"
+#include "cost/mpi_curve.h"
 #include "cost/nccl_tuner.h"
 #include "cost/provenance.h"
 #include "operation/operation.h"
@@ -24,6 +26,7 @@ struct CollectivePrice {
   Bytes work;                 // payload that moves in the fluid phase
   BytesPerSecond rate_bound;  // of `work`, links free
   std::int64_t channels = 1;  // its SMs, and its share in max-min fairness
+  double cpu_share = 0;       // of a core, that a member on a processor burns while data moves
   Algorithm algorithm = Algorithm::kRing;
   Protocol protocol = Protocol::kSimple;
   Curve curve = Curve::kCollective;
@@ -40,8 +43,10 @@ struct SendGroup {
 class CollectiveCosts {
  public:
   // `profiles_folder` holds the measured size curves (collectives.json); "" prices everything from
-  // the data sheet. The cluster must outlive this.
-  CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder);
+  // the data sheet. Ranks on processors use `mpi`, the curves of their profile, instead. The
+  // cluster must outlive this.
+  CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder,
+                  std::vector<MpiCurve> mpi = {});
   ~CollectiveCosts();
 
   // What is wrong with the curves; they are then left out.

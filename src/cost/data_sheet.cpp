@@ -23,6 +23,8 @@ double matmul_efficiency(GpuArchitecture architecture) {
       return 0.75;
     case GpuArchitecture::kOther:
       return 0.50;  // AMD MI300X 0.51, MI325X 0.60 in the same table
+    case GpuArchitecture::kCpu:
+      return 0.70;  // a BLAS on one core; large products reach 0.7 to 0.9
   }
   return 0.5;
 }
@@ -35,10 +37,24 @@ double attention_efficiency(GpuArchitecture architecture) {
     case GpuArchitecture::kBlackwell:
       return 0.40;
     case GpuArchitecture::kOther:
+    case GpuArchitecture::kCpu:
       return 0.30;
     default:
       return 0.65;
   }
+}
+
+// A processor's core runs the kernels as calls, one after the other: no launches, no waves over
+// SMs, tiles of a BLAS micro-kernel's size.
+void describe_core(Profile& profile) {
+  profile.host.fill(kNoHost);
+  profile.gemm.tile_m = profile.gemm.tile_n = 16;
+  profile.gemm.tile_half = 0;
+  profile.gemm.k_half = 16;
+  profile.gemm.misaligned_factor = 1;
+  profile.gemm.overhead_s = profile.attention.overhead_s = profile.memory.overhead_s = 0.5e-6;
+  profile.attention.blocks_half = profile.attention.backward_blocks_half = 0;
+  profile.sigma = {0.4, 0.6, 0.5, 0.3, 0.5, 0.5};  // processors differ more than GPUs of a family
 }
 
 }  // namespace
@@ -69,6 +85,7 @@ Profile data_sheet_profile(const Accelerator& accelerator) {
   out.memory.overhead_s = 1.3e-6;
   out.gemm.memory_fraction = out.gemm_fp8.memory_fraction = out.memory.fraction;
   out.sigma = {0.15, 0.20, 0.15, 0.30, 0.20, 0.20};
+  if (accelerator.is_cpu()) describe_core(out);
   // Compute beside NCCL takes 18.9 % longer on average (arXiv 2507.03114).
   return out;
 }

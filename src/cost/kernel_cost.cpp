@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/assert.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/memory_bound_cost.h"
+#include "operation/signature.h"
 
 namespace stepcast {
 namespace {
@@ -33,15 +35,33 @@ SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64
           causal ? 4.0 : 0.0,     0.0};
 }
 
-Gemm gemm_of(const GemmSample& sample) {
+Gemm gemm_of(const GemmSample& sample, DataType type) {
   return {sample.role,
           sample.batch,
           sample.m,
           sample.n,
           sample.k,
-          DataType::kBf16,
+          type,
           sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
           sample.accumulate};
+}
+
+using GemmSurfaces = std::array<SampleSurface, 3>;
+
+GemmSurfaces empty_surfaces(const Neighbourhood& around) {
+  const SampleSurface surface(around.reach, around.shrinkage);
+  return {surface, surface, surface};
+}
+
+void index(const std::vector<GemmSample>& samples, DataType type, const GemmFit& fit,
+           const Accelerator& accelerator, GemmSurfaces& surfaces) {
+  for (const GemmSample& sample : samples) {
+    const Gemm gemm = gemm_of(sample, type);
+    const double measured =
+        flops_of(gemm) / (matrix_peak(accelerator, type).value() * sample.efficiency);
+    const double form = gemm_form_time(fit, accelerator, gemm).value();
+    surfaces[static_cast<std::size_t>(sample.role)].add(point_of(gemm), std::log(measured / form));
+  }
 }
 
 // What a price bent by samples rests on: `hit` for a sample itself, lower beside and outside them.
@@ -58,9 +78,9 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_ch
     : accelerator_(std::move(accelerator)),
       profile_(std::move(profile)),
       fused_chains_(fused_chains),
-      gemm_surface_{SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage),
-                    SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage),
-                    SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage)},
+      gemm_surface_(empty_surfaces(profile_.neighbourhood)),
+      gemm_fp32_surface_(empty_surfaces(profile_.gemm_fp32 ? profile_.gemm_fp32->neighbourhood
+                                                           : profile_.neighbourhood)),
       attention_surface_{
           SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage),
           SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage)},
@@ -73,27 +93,23 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_ch
 }
 
 void KernelCosts::index_gemm_samples() {
-  for (const GemmSample& sample : profile_.gemm_samples) {
-    const Gemm gemm = gemm_of(sample);
-    const double measured =
-        flops_of(gemm) / (matrix_peak(accelerator_, DataType::kBf16).value() * sample.efficiency);
-    const double form = gemm_form_time(profile_.gemm, accelerator_, gemm).value();
-    gemm_surface_[static_cast<std::size_t>(sample.role)].add(point_of(gemm),
-                                                             std::log(measured / form));
-  }
+  index(profile_.gemm_samples, DataType::kBf16, profile_.gemm, accelerator_, gemm_surface_);
+  if (!profile_.gemm_fp32) return;
+  index(profile_.gemm_fp32->samples, DataType::kFp32, profile_.gemm_fp32->fit, accelerator_,
+        gemm_fp32_surface_);
 }
 
 void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
   attention_ = variant.fit;
   attention_provenance_ = variant.provenance;
   attention_samples_provenance_ = variant.samples_provenance;
+  attention_type_ = variant.type;
   for (const AttentionSample& sample : variant.samples) {
     const Attention attention{sample.backward, sample.batch,    sample.heads,
                               sample.kv_heads, sample.sequence, sample.sequence,
-                              sample.head_dim, sample.causal,   DataType::kBf16};
+                              sample.head_dim, sample.causal,   variant.type};
     const double measured =
-        flops_of(attention) /
-        (matrix_peak(accelerator_, DataType::kBf16).value() * sample.efficiency);
+        flops_of(attention) / (matrix_peak(accelerator_, variant.type).value() * sample.efficiency);
     const double form = attention_form_time(attention_, accelerator_, attention).value();
     attention_surface_[sample.backward ? 1 : 0].add(
         point_of(sample.batch, sample.heads, sample.kv_heads, sample.sequence, sample.head_dim,
@@ -102,17 +118,38 @@ void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
   }
 }
 
+KernelPrice KernelCosts::price(const Operation& operation) const {
+  KernelPrice out = price_by_kind(operation);
+  if (profile_.exact.empty()) return out;
+  const auto hit = profile_.exact.find(signature(operation));
+  if (hit == profile_.exact.end()) return out;
+  out.time = Seconds(hit->second);
+  out.provenance = Provenance::kMeasured;
+  return out;
+}
+
+KernelPrice KernelCosts::price_by_kind(const Operation& operation) const {
+  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) return price(*gemm);
+  if (const auto* attention = std::get_if<Attention>(&operation.work)) return price(*attention);
+  const auto* kernel = std::get_if<Elementwise>(&operation.work);
+  STEPCAST_ASSERT(kernel != nullptr, "a kernel");
+  return price(*kernel);
+}
+
 KernelPrice KernelCosts::price(const Gemm& gemm) const {
   const bool fp8 = gemm.input == DataType::kFp8;
-  const GemmFit& fit = fp8 ? profile_.gemm_fp8 : profile_.gemm;
+  const bool fp32 = gemm.input == DataType::kFp32 && profile_.gemm_fp32;
+  const GemmFit& fit = fp32 ? profile_.gemm_fp32->fit : fp8 ? profile_.gemm_fp8 : profile_.gemm;
   KernelPrice out{gemm_form_time(fit, accelerator_, gemm), 1, traffic_of(gemm), Curve::kGemm,
-                  profile_.provenance};
-  const SampleSurface& surface = gemm_surface_[static_cast<std::size_t>(gemm.role)];
-  // Samples are of 16-bit operands; other precisions run other kernels.
-  if (size_of(gemm.input) != 2 || surface.empty()) return out;
+                  fp32 ? profile_.gemm_fp32->provenance : profile_.provenance};
+  const SampleSurface& surface =
+      (fp32 ? gemm_fp32_surface_ : gemm_surface_)[static_cast<std::size_t>(gemm.role)];
+  // The other samples are of 16-bit operands; other precisions run other kernels.
+  if ((size_of(gemm.input) != 2 && !fp32) || surface.empty()) return out;
   const SampleSurface::Correction correction = surface.at(point_of(gemm));
   out.time *= std::exp(correction.log_factor);
-  out.provenance = provenance_of(correction, profile_.gemm_samples_provenance);
+  out.provenance = provenance_of(
+      correction, fp32 ? profile_.gemm_fp32->samples_provenance : profile_.gemm_samples_provenance);
   return out;
 }
 
@@ -120,8 +157,8 @@ KernelPrice KernelCosts::price(const Attention& attention) const {
   KernelPrice out{attention_form_time(attention_, accelerator_, attention), 1,
                   traffic_of(attention), Curve::kAttention, attention_provenance_};
   const SampleSurface& surface = attention_surface_[attention.backward ? 1 : 0];
-  if (size_of(attention.type) != 2 || attention.query_length != attention.key_length ||
-      surface.empty()) {
+  if (size_of(attention.type) != size_of(attention_type_) ||
+      attention.query_length != attention.key_length || surface.empty()) {
     return out;
   }
   const SampleSurface::Correction correction =

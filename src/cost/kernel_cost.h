@@ -28,6 +28,9 @@ class KernelCosts {
   KernelCosts(Accelerator accelerator, Profile profile, bool fused_chains,
               std::optional<Framework> framework = std::nullopt);
 
+  // The time that the profile measured of this very operation where there is one, else by its kind.
+  // Not of collectives.
+  KernelPrice price(const Operation& operation) const;
   KernelPrice price(const Gemm& gemm) const;
   KernelPrice price(const Attention& attention) const;
   KernelPrice price(const Elementwise& kernel) const;
@@ -37,16 +40,19 @@ class KernelCosts {
 
  private:
   void index_gemm_samples();
+  KernelPrice price_by_kind(const Operation& operation) const;
   void index_attention_samples(const AttentionVariant& variant);
 
   Accelerator accelerator_;
   Profile profile_;
   bool fused_chains_;  // training.compile: one launch per chain instead of Elementwise::launches
   std::array<SampleSurface, 3> gemm_surface_;       // by GemmRole
+  std::array<SampleSurface, 3> gemm_fp32_surface_;  // by GemmRole
   std::array<SampleSurface, 2> attention_surface_;  // forward, backward
   AttentionFit attention_;
   Provenance attention_provenance_;
   Provenance attention_samples_provenance_ = Provenance::kMeasured;
+  DataType attention_type_ = DataType::kBf16;  // of the samples
 };
 
 }  // namespace stepcast

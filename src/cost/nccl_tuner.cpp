@@ -60,6 +60,7 @@ std::size_t generation(GpuArchitecture architecture) {
     case GpuArchitecture::kAmpere:
     case GpuArchitecture::kAda:
     case GpuArchitecture::kOther:
+    case GpuArchitecture::kCpu:
       return 1;
     case GpuArchitecture::kHopper:
       return 2;

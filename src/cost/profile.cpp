@@ -49,14 +49,44 @@ void read_log_errors(const JsonValue& value, std::array<double, kCurves>& sigma)
   reader.finish();
 }
 
+// Other facts are for people.
+MeasuredMachine read_machine(const JsonValue& value) {
+  ObjectReader reader(value);
+  MeasuredMachine out;
+  out.processor = reader.text("processor").value_or("");
+  out.cores = reader.integer("cores", 1, 1 << 20).value_or(0);
+  return out;
+}
+
+void read_host(ObjectReader& host, HostFit& out) {
+  out.launch_s = host.seconds("launch").value_or(Seconds(out.launch_s)).value();
+  out.collective_s = host.seconds("collective").value_or(Seconds(out.collective_s)).value();
+  out.graph_launch_s = host.seconds("graph_launch").value_or(Seconds(out.graph_launch_s)).value();
+  out.backward_factor = host.number("backward_factor", 0, 100).value_or(out.backward_factor);
+  out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
+}
+
+// What the host of a measured machine spends, whatever the framework. Keys that are left out cost
+// nothing: a program that calls its kernels itself launches none.
+void read_own_host(const JsonValue& value, Profile& profile) {
+  ObjectReader reader(value);
+  HostFit host = kNoHost;
+  read_host(reader, host);
+  reader.finish();
+  profile.host.fill(host);
+  profile.has_own_host = true;
+}
+
 Profile read_profile(JsonDocument& document) {
   ObjectReader reader(document.root());
   Profile out;
+  out.file = document.file();
   check_format(reader, "stepcast_profile");
   if (!document.ok()) return out;
   out.name = reader.required_text("name");
   out.device = reader.required_text("device");
-  reader.ignore("machine");
+  if (const auto machine = reader.value("machine")) out.machine = read_machine(*machine);
+  if (const auto host = reader.value("host")) read_own_host(*host, out);
   reader.ignore("notes");
   if (reader.required("provenance")) {
     if (const auto index = reader.choice("provenance", provenance_names())) {
@@ -94,11 +124,7 @@ void read_hosts(JsonDocument& document, Profile& profile) {
     if (!entry) continue;
     ObjectReader host(*entry);
     HostFit& out = profile.host[i];
-    out.launch_s = host.seconds("launch").value_or(Seconds(out.launch_s)).value();
-    out.collective_s = host.seconds("collective").value_or(Seconds(out.collective_s)).value();
-    out.graph_launch_s = host.seconds("graph_launch").value_or(Seconds(out.graph_launch_s)).value();
-    out.backward_factor = host.number("backward_factor", 0, 100).value_or(out.backward_factor);
-    out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
+    read_host(host, out);
     const std::vector<std::string> fitted_on = read_texts(host, "fitted_on");
     profile.fitted_on.insert(profile.fitted_on.end(), fitted_on.begin(), fitted_on.end());
     host.finish();
@@ -117,6 +143,7 @@ Result<Profile> load_profile(const std::string& name_or_path, const std::string&
   if (!document) return failure(document.error());
   Profile profile = read_profile(**document);
   if (!(*document)->ok()) return failure((*document)->errors());
+  if (profile.has_own_host) return profile;
 
   const std::string hosts = folder + "/hosts.json";
   std::error_code none;

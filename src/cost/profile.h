@@ -6,12 +6,15 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cluster/accelerator.h"
 #include "core/json.h"
 #include "core/result.h"
+#include "cost/mpi_curve.h"
 #include "cost/provenance.h"
 #include "layout/scenario.h"
 #include "operation/operation.h"
@@ -49,6 +52,15 @@ struct Neighbourhood {
   double shrinkage = 0.1;  // weight of the form itself, in samples
 };
 
+// A GEMM surface of its own.
+struct GemmCurve {
+  GemmFit fit;
+  std::vector<GemmSample> samples;
+  Neighbourhood neighbourhood;
+  Provenance provenance = Provenance::kDataSheet;         // of the fitted form
+  Provenance samples_provenance = Provenance::kMeasured;  // of an exact hit
+};
+
 // One measured attention kernel.
 struct AttentionSample {
   bool backward;
@@ -77,6 +89,7 @@ struct AttentionVariant {
   std::vector<AttentionSample> samples;
   Provenance provenance = Provenance::kDataSheet;  // of its fitted form
   Provenance samples_provenance = Provenance::kMeasured;
+  DataType type = DataType::kBf16;  // of the samples, standing for its width
 };
 
 struct MemoryFit {
@@ -95,8 +108,19 @@ struct HostFit {
   double step_s = 0;               // per optimizer step: data loader, logging, loss scaling
 };
 
+// A program that calls its kernels itself.
+inline constexpr HostFit kNoHost{0, 0, 0, 1, 0};
+
+// The machine that was measured, as far as times depend on it.
+struct MeasuredMachine {
+  std::string processor;   // "": not stated, as for GPUs
+  std::int64_t cores = 0;  // 0: not stated
+};
+
 struct Profile {
   std::string name;
+  std::string file;  // "" for a data sheet
+  MeasuredMachine machine;
   std::string device;
   Provenance provenance = Provenance::kDataSheet;  // of its fitted curves
   GemmFit gemm;
@@ -104,15 +128,20 @@ struct Profile {
   AttentionFit attention;
   MemoryFit memory;
   std::array<HostFit, 4> host;          // by Framework
+  bool has_own_host = false;            // `host` was measured with the rest
   std::array<double, kCurves> sigma{};  // log-error of each curve
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 
   GemmFit gemm_fp8;                                            // of the dense fp8 peak
+  std::optional<GemmCurve> gemm_fp32;                          // without it `gemm` stands in
   Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
   Neighbourhood neighbourhood;
   Provenance memory_provenance = Provenance::kDataSheet;
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
   std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
+
+  std::vector<MpiCurve> mpi;                         // of communication between processes
+  std::map<std::string, double, std::less<>> exact;  // seconds, by signature of the operation
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none
 };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "layout/choices.h"
+#include "operation/signature.h"
 
 namespace stepcast {
 namespace {
@@ -94,6 +95,12 @@ class SampleTable {
     report(row, cell, "a whole number of at least 1");
     return 1;
   }
+  std::string text(std::size_t row, std::size_t column) const {
+    const nlohmann::json* cell = at(row, column);
+    if (cell != nullptr && cell->is_string()) return cell->get<std::string>();
+    report(row, cell, "text");
+    return "";
+  }
   std::size_t choice(std::size_t row, std::size_t column,
                      const std::vector<std::string>& names) const {
     const nlohmann::json* cell = at(row, column);
@@ -128,14 +135,14 @@ class SampleTable {
 
 constexpr double kTiny = 1e-6;
 
-void read_gemm_samples(const JsonValue& value, Profile& profile) {
+void read_gemm_samples(const JsonValue& value, GemmCurve& curve) {
   ObjectReader reader(value);
-  profile.gemm_samples_provenance = read_provenance(reader, "provenance", Provenance::kMeasured);
-  read_number(reader, "reach", profile.neighbourhood.reach, kTiny, 100);
-  read_number(reader, "shrinkage", profile.neighbourhood.shrinkage, kTiny, 100);
+  curve.samples_provenance = read_provenance(reader, "provenance", Provenance::kMeasured);
+  read_number(reader, "reach", curve.neighbourhood.reach, kTiny, 100);
+  read_number(reader, "shrinkage", curve.neighbourhood.shrinkage, kTiny, 100);
   const SampleTable table(reader,
                           {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"});
-  profile.gemm_samples.reserve(table.size());
+  curve.samples.reserve(table.size());
   for (std::size_t row = 0; row < table.size(); ++row) {
     GemmSample sample;
     sample.role = static_cast<GemmRole>(table.choice(row, 0, gemm_role_names()));
@@ -146,7 +153,7 @@ void read_gemm_samples(const JsonValue& value, Profile& profile) {
     sample.output_bytes = table.count(row, 5);
     sample.accumulate = table.number(row, 6, 0, 1) > 0;
     sample.efficiency = table.number(row, 7, kTiny, 10);
-    profile.gemm_samples.push_back(sample);
+    curve.samples.push_back(sample);
   }
   reader.finish();
 }
@@ -167,6 +174,15 @@ void read_attention_samples(const JsonValue& value, AttentionVariant& variant) {
     sample.causal = table.number(row, 6, 0, 1) > 0;
     sample.efficiency = table.number(row, 7, kTiny, 10);
     variant.samples.push_back(sample);
+  }
+  reader.finish();
+}
+
+void read_exact_samples(const JsonValue& value, Profile& profile) {
+  ObjectReader reader(value);
+  const SampleTable table(reader, {"signature", "median"});
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    profile.exact[table.text(row, 0)] = table.number(row, 1, 1e-12, kLargest);
   }
   reader.finish();
 }
@@ -226,10 +242,24 @@ MemoryFit read_memory_form(const JsonValue& value) {
 }
 
 void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
-  const auto precision = reader.choice("precision", {"bf16", "fp8"});
-  (precision == 1 ? profile.gemm_fp8 : profile.gemm) = read_gemm_form(form);
-  if (precision == 1) return;
-  if (const auto samples = reader.value("samples")) read_gemm_samples(*samples, profile);
+  const auto precision = reader.choice("precision", {"bf16", "fp8", "fp32"}).value_or(0);
+  GemmCurve curve;
+  curve.fit = read_gemm_form(form);
+  curve.neighbourhood = profile.neighbourhood;
+  curve.provenance = read_provenance(reader, "provenance", profile.provenance);
+  if (precision != 1) {
+    if (const auto samples = reader.value("samples")) read_gemm_samples(*samples, curve);
+  }
+  if (precision == 0) {
+    profile.gemm = curve.fit;
+    profile.gemm_samples = std::move(curve.samples);
+    profile.gemm_samples_provenance = curve.samples_provenance;
+    profile.neighbourhood = curve.neighbourhood;
+  } else if (precision == 1) {
+    profile.gemm_fp8 = curve.fit;
+  } else {
+    profile.gemm_fp32 = std::move(curve);
+  }
 }
 
 void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profile) {
@@ -237,6 +267,7 @@ void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profil
   variant.name = reader.required_text("kernel");
   variant.fit = read_attention_form(form);
   variant.provenance = read_provenance(reader, "provenance", profile.provenance);
+  if (reader.choice("precision", {"bf16", "fp32"}) == 1) variant.type = DataType::kFp32;
   if (const auto samples = reader.value("samples")) read_attention_samples(*samples, variant);
   if (const auto frameworks = reader.value("frameworks")) {
     for (const JsonValue& item : frameworks->items()) {
@@ -257,14 +288,20 @@ void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profil
 }  // namespace
 
 const std::vector<std::string>& elementwise_kind_names() {
-  static const std::vector<std::string> names = {
-      "embedding",     "norm",      "activation", "dropout_add", "softmax", "rotary",   "transpose",
-      "cross_entropy", "reduction", "cast",       "accumulate",  "fill",    "optimizer"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (int kind = 0; kind < kElementwiseKinds; ++kind) {
+      out.emplace_back(name_of(static_cast<ElementwiseKind>(kind)));
+    }
+    return out;
+  }();
   return names;
 }
 
 const std::vector<std::string>& gemm_role_names() {
-  static const std::vector<std::string> names = {"forward", "input_gradient", "weight_gradient"};
+  static const std::vector<std::string> names = {name_of(GemmRole::kForward),
+                                                 name_of(GemmRole::kInputGradient),
+                                                 name_of(GemmRole::kWeightGradient)};
   return names;
 }
 
@@ -282,14 +319,23 @@ const std::vector<std::string>& curve_names() {
 
 void read_curve(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
-  const auto operation = reader.choice("operation", {"gemm", "attention", "memory_bound"});
-  const auto form = reader.required("form");
-  if (!reader.required("operation") || !operation || !form) return;
-  if (*operation == 0) read_gemm(reader, *form, profile);
-  if (*operation == 1) read_attention(reader, *form, profile);
-  if (*operation == 2) {
-    profile.memory = read_memory_form(*form);
-    profile.memory_provenance = read_provenance(reader, "provenance", profile.provenance);
+  const auto operation =
+      reader.choice("operation", {"gemm", "attention", "memory_bound", "exact", "collective"});
+  if (!reader.required("operation") || !operation) return;
+  if (*operation == 4) {
+    MpiCurve curve = read_mpi_curve(reader);
+    if (!curve.samples.empty()) profile.mpi.push_back(std::move(curve));
+  } else if (*operation == 3) {
+    if (const auto samples = reader.required("samples")) read_exact_samples(*samples, profile);
+  } else {
+    const auto form = reader.required("form");
+    if (!form) return;
+    if (*operation == 0) read_gemm(reader, *form, profile);
+    if (*operation == 1) read_attention(reader, *form, profile);
+    if (*operation == 2) {
+      profile.memory = read_memory_form(*form);
+      profile.memory_provenance = read_provenance(reader, "provenance", profile.provenance);
+    }
   }
   for (const char* told : {"held_out_error", "fitted_on", "provenance", "notes"}) {
     reader.ignore(told);  // for people; what counts of them is in the profile's own keys

@@ -95,6 +95,9 @@ std::string with_unit(Value value, double unit, const char* name) {
 }
 
 json to_json(const ClusterSpec& c) {
+  if (c.name == "local") {
+    return {{"base", c.name}, {"gpus", c.gpus}, {"shared_cores", c.shared_cores}};
+  }
   // An irregular cluster is its graph: there is nothing to say beside its name.
   const bool regular = c.scale_up_bandwidth.value() > 0;
   if (!regular) return {{"base", c.name}};
@@ -116,6 +119,7 @@ json to_json(const ClusterSpec& c) {
               {"pod_nodes", c.pod_nodes},
               {"pod_oversubscription", c.pod_oversubscription},
               {"cpu", name_of(c.cpu)}};
+  if (c.shared_cores > 0) out["shared_cores"] = c.shared_cores;
   if (c.name != "inline") out["base"] = c.name;
   if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, 1e9 / 8, "Gb/s");
   if (!c.network.empty()) out["network"] = c.network;

@@ -21,12 +21,14 @@ constexpr ByteCount kNetworkCommunicator = 320 * kMiB;
 
 }  // namespace
 
-ByteCount reserved_bytes(ByteCount allocated) {
+ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated) {
+  if (scenario.cluster.spec.accelerator.is_cpu()) return allocated;
   const auto grown = static_cast<ByteCount>(static_cast<double>(allocated) * (1 + kFragmentation));
   return (grown + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
 }
 
 ByteCount framework_bytes(const Scenario& scenario) {
+  if (scenario.cluster.spec.accelerator.is_cpu()) return 0;
   const Layout& layout = scenario.layout;
   ByteCount bytes = kContext;
   std::int64_t span = 1;  // ranks from one member of a group to the last

@@ -7,10 +7,12 @@
 
 namespace stepcast {
 
-// What the caching allocator reserves for a peak of `allocated` bytes of tensors.
-ByteCount reserved_bytes(ByteCount allocated);
+// What the caching allocator reserves for a peak of `allocated` bytes of tensors. A process on a
+// processor allocates what it needs.
+ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated);
 
-// CUDA context and libraries, and NCCL's channel buffers of every communicator of the layout.
+// CUDA context and libraries, and NCCL's channel buffers of every communicator of the layout; none
+// of them on a processor.
 ByteCount framework_bytes(const Scenario& scenario);
 
 }  // namespace stepcast

@@ -29,6 +29,7 @@ void RunCost::append(const RunCost& next) {
   floor = std::max(floor + next.gpu, host + next.floor);
   gpu += next.gpu;
   host += next.host;
+  core_idle += next.core_idle;
   compute += next.compute;
   recompute += next.recompute;
   tensor_parallel += next.tensor_parallel;
@@ -86,6 +87,7 @@ RunCost BlockCosts::price_collective(const Collective& collective) const {
   out.host = launch_collective();
   out.floor = out.host + out.gpu;
   out.tensor_parallel = out.gpu;
+  out.core_idle = price.latency + (out.gpu - price.latency) * (1 - price.cpu_share);
   out.by_curve[static_cast<std::size_t>(price.curve)] = out.gpu;
   out.by_provenance[static_cast<std::size_t>(price.provenance)] = out.gpu;
   return out;
@@ -95,16 +97,9 @@ RunCost BlockCosts::price(const Operation& operation) const {
   if (const auto* collective = std::get_if<Collective>(&operation.work)) {
     return price_collective(*collective);
   }
-  RunCost out;
-  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) {
-    out = price_kernel(kernels_.price(*gemm), operation.phase);
-  } else if (const auto* attention = std::get_if<Attention>(&operation.work)) {
-    out = price_kernel(kernels_.price(*attention), operation.phase);
-  } else {
-    const auto& kernel = std::get<Elementwise>(operation.work);
-    if (kernel.elements == 0) return out;
-    out = price_kernel(kernels_.price(kernel), operation.phase);
-  }
+  const auto* kernel = std::get_if<Elementwise>(&operation.work);
+  if (kernel != nullptr && kernel->elements == 0) return {};
+  RunCost out = price_kernel(kernels_.price(operation), operation.phase);
   out.flops = flops_of(operation);
   return out;
 }
@@ -131,6 +126,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
         cost.gpu.value() > 0 ? exposed(cost.gpu, gemm, scenario_.layout.tp) / cost.gpu : 1.0;
     cost.gpu *= share;
     cost.tensor_parallel *= share;
+    cost.core_idle *= share;
     cost.floor = cost.host + cost.gpu;
     for (Seconds& part : cost.by_curve) part *= share;
     for (Seconds& part : cost.by_provenance) part *= share;

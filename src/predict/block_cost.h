@@ -19,6 +19,8 @@ struct RunCost {
   Seconds floor;  // max over kernels of (host time to issue up to it + kernels from it on)
   Seconds host;   // to issue all
 
+  Seconds core_idle;  // of `gpu`, that a rank on a processor leaves its core to others
+
   // Parts of `gpu`.
   Seconds compute, recompute, tensor_parallel, optimizer;
   Seconds gemm, attention, memory_bound;  // of `compute`

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "memory/device_memory.h"
+#include "predict/choose_profile.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
 #include "predict/memory_replay.h"
@@ -16,16 +17,6 @@ namespace stepcast {
 namespace {
 
 constexpr std::int32_t kMaxSteps = 4;
-
-Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders) {
-  const Accelerator& accelerator = scenario.cluster.spec.accelerator;
-  if (scenario.profile == "none") return data_sheet_profile(accelerator);
-  if (!scenario.profile.empty()) return load_profile(scenario.profile, folders.profiles);
-  if (accelerator.profile.empty()) return data_sheet_profile(accelerator);
-  auto profile = load_profile(accelerator.profile, folders.profiles);
-  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
-  return missing ? data_sheet_profile(accelerator) : profile;
-}
 
 // Periodic: each class trails the others by as much as it did a step ago.
 bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
@@ -49,6 +40,7 @@ class Predictor {
   Result<Prediction> run();
 
  private:
+  bool must_expand() const;
   Result<Simulation> settle(const SimulationInput& input);
   Seconds moment(const Simulation& simulation, std::size_t c, const MemoryPeak& peak) const;
   void read_classes(const SimulationInput& input, const Simulation& simulation);
@@ -112,7 +104,7 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.time = last_[c].parts;
     rank_class.memory = peak.parts;
     rank_class.peak_memory = total(peak.parts);
-    rank_class.reserved_bytes = reserved_bytes(rank_class.peak_memory);
+    rank_class.reserved_bytes = reserved_bytes(scenario_, rank_class.peak_memory);
     rank_class.framework_bytes = framework;
     rank_class.peak_at = moment(simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));
@@ -239,13 +231,19 @@ void Predictor::read_memory() {
   out_.fits = out_.peak_device <= out_.device_memory;
 }
 
+// A tensor-parallel collective leaves part of a rank's core to other ranks and streams, which a
+// macro activity of kernels and collectives has no room to say.
+bool Predictor::must_expand() const {
+  return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1;
+}
+
 Result<Prediction> Predictor::run() {
   auto profile = choose_profile(scenario_, folders_);
   if (!profile) return failure(profile.error());
   profile_ = std::move(*profile);
   const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
                             scenario_.training.compile, scenario_.training.framework);
-  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles);
+  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles, profile_.mpi);
   if (!collectives.errors().empty()) return failure(collectives.errors());
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_);
@@ -259,7 +257,7 @@ Result<Prediction> Predictor::run() {
                               symmetry,
                               costs,
                               profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
-                              options_.expand};
+                              options_.expand || must_expand()};
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;

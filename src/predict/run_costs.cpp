@@ -54,9 +54,11 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
     Placement group{devices_of(grid.members(GroupKind::kTensor, ranks.front())),
                     tensor_group_slowdown(scenario, grid, collectives, ranks.front())};
-    // Two groups with the same pattern of nodes cost the same.
+    // Two groups of GPUs with the same pattern of nodes cost the same; among processors curves are
+    // measured between particular nodes.
     std::vector<std::int64_t> pattern;
-    const std::int64_t base = scenario.cluster.node_of(group.devices.front());
+    const bool is_cpu = scenario.cluster.spec.accelerator.is_cpu();
+    const std::int64_t base = is_cpu ? 0 : scenario.cluster.node_of(group.devices.front());
     for (const DeviceId device : group.devices) {
       pattern.push_back(scenario.cluster.node_of(device) - base);
     }

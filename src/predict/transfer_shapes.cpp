@@ -72,6 +72,19 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   TransferShape shape = make(priced.price, loads, priced.price.channels, what.pieces);
   shape.meeting = first_meeting_[k] + static_cast<std::int32_t>(group_class);
   shape.members = members_[static_cast<std::size_t>(shape.meeting)];
+  if (priced.price.cpu_share > 0) {
+    const auto alike = std::count(classes.class_of.begin(), classes.class_of.end(),
+                                  static_cast<std::int32_t>(group_class));
+    use_cores(priced.price, alike * static_cast<std::int64_t>(groups->members[group].size()),
+              shape);
+    for (std::size_t c = 0; c < in_.symmetry.ranks.size(); ++c) {
+      const std::int32_t own = in_.grid.group_of(what.group, in_.symmetry.ranks[c].front());
+      if (own >= 0 && classes.class_of[static_cast<std::size_t>(own)] ==
+                          static_cast<std::int32_t>(group_class)) {
+        shape.on_cores_of.push_back(static_cast<std::int32_t>(c));
+      }
+    }
+  }
   return shape;
 }
 
@@ -90,7 +103,21 @@ TransferShape TransferShapes::make_pair(std::int32_t rank_class, const Instructi
            std::min(pairs->prices[p].channels, kTransferBlocks), what.pieces);
   const RankId peer = sends ? pairs->receivers[p] : pairs->senders[p];
   shape.peer_class = in_.symmetry.class_of_rank[peer.index()];
+  if (pairs->prices[p].cpu_share > 0) {
+    use_cores(pairs->prices[p],
+              2 * std::count(classes.class_of.begin(), classes.class_of.end(), classes.class_of[p]),
+              shape);
+    shape.on_cores_of = {rank_class, shape.peer_class};
+  }
   return shape;
+}
+
+// `ranks`: of all groups or pairs of the class.
+void TransferShapes::use_cores(const CollectivePrice& price, std::int64_t ranks,
+                               TransferShape& shape) const {
+  if (shape.work <= 0) return;
+  shape.core = price.cpu_share / shape.rate_bound;
+  shape.cores = shape.core * static_cast<double>(ranks);
 }
 
 TransferShape TransferShapes::make(const CollectivePrice& price,
@@ -101,7 +128,8 @@ TransferShape TransferShapes::make(const CollectivePrice& price,
   const std::int64_t processors =
       std::max<std::int64_t>(1, in_.scenario.cluster.spec.accelerator.sm_count);
   shape.held = std::min(kMostHeld, static_cast<double>(blocks) / static_cast<double>(processors));
-  if (loads == nullptr || loads->empty()) {
+  const bool has_loads = loads != nullptr && !loads->empty();
+  if (!has_loads && (price.cpu_share == 0 || price.work.value() <= 0)) {
     shape.latency = sim::duration((price.latency + price.work / price.rate_bound) * times);
     return shape;
   }
@@ -109,7 +137,12 @@ TransferShape TransferShapes::make(const CollectivePrice& price,
   shape.work = price.work.value() * times;
   shape.rate_bound = price.rate_bound.value();
   shape.share = static_cast<double>(std::max<std::int64_t>(1, price.channels));
-  shape.loads = *loads;
+  if (in_.scenario.cluster.spec.accelerator.is_cpu()) {
+    // Fairness among processes is in time on a core: rate over share is the part of one that each
+    // member has, as it is of kernels. Where the processor moves nothing, the part of full speed.
+    shape.share = shape.rate_bound / (price.cpu_share > 0 ? price.cpu_share : 1.0);
+  }
+  if (has_loads) shape.loads = *loads;
   return shape;
 }
 

@@ -17,7 +17,12 @@ struct TransferShape {
   double rate_bound = 0;
   double share = 1;
   std::vector<ClassLoad> loads;
-  double held = 0;               // fraction of a GPU's SMs that it holds while posted
+  double held = 0;  // fraction of a GPU's SMs that it holds while posted
+  // Among ranks on processors, per unit of rate: what it takes of the core of each member, and of
+  // the cores that all ranks share, all groups of the class together.
+  double core = 0;
+  double cores = 0;
+  std::vector<std::int32_t> on_cores_of;  // rank classes that take part
   std::int32_t meeting = -1;     // collective: which group class meets, dense over all group kinds
   std::int32_t members = 2;      // rank classes that take part
   std::int32_t peer_class = -1;  // transfer between stages: the other rank class
@@ -61,6 +66,7 @@ class TransferShapes {
   TransferShape make_pair(std::int32_t rank_class, const Instruction& what) const;
   TransferShape make(const CollectivePrice& price, const std::vector<ClassLoad>* loads,
                      std::int64_t blocks, std::int32_t pieces) const;
+  void use_cores(const CollectivePrice& price, std::int64_t ranks, TransferShape& shape) const;
   RankId representative(std::int32_t rank_class) const {
     return in_.symmetry.ranks[static_cast<std::size_t>(rank_class)].front();
   }

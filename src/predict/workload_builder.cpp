@@ -14,11 +14,29 @@ using sim::Use;
 
 WorkloadBuilder::WorkloadBuilder(const SimulationInput& input,
                                  const std::vector<std::vector<std::int32_t>>& partner)
-    : in_(input), partner_(partner), shapes_(input) {
+    : in_(input),
+      partner_(partner),
+      shapes_(input),
+      on_cpu_(input.scenario.cluster.spec.accelerator.is_cpu()) {
   add_resources();
   for (std::int32_t c = 0; c < classes(); ++c) {
-    plans_.push_back(plan_host(in_, shapes_, c, processor(c).valid()));
+    plans_.push_back(plan_host(in_, shapes_, c, processor(c).valid() || cores_.valid()));
   }
+}
+
+// Traffic of the class runs beside its kernels, and slows them.
+bool WorkloadBuilder::shares_processor(std::int32_t c) const {
+  const auto& list = in_.costs.role(c).instructions;
+  return std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
+    const bool collective = what.kind == InstructionKind::kCollective;
+    if (what.stream == Stream::kCompute || shapes_.is_idle(what)) return false;
+    // A process moves all its messages itself; a GPU's copies between stages wait for their host.
+    if (on_cpu_) {
+      return collective || what.kind == InstructionKind::kSend ||
+             what.kind == InstructionKind::kReceive;
+    }
+    return collective && what.group == GroupKind::kData;
+  });
 }
 
 void WorkloadBuilder::add_resources() {
@@ -28,14 +46,13 @@ void WorkloadBuilder::add_resources() {
   }
   processors_.resize(static_cast<std::size_t>(classes()));
   for (std::int32_t c = 0; c < classes(); ++c) {
-    const auto& list = in_.costs.role(c).instructions;
-    const bool overlaps = std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
-      return what.kind == InstructionKind::kCollective && what.stream != Stream::kCompute &&
-             !shapes_.is_idle(what) && what.group == GroupKind::kData;
-    });
-    if (overlaps || in_.scenario.layout.overlap.pp) {
+    if (shares_processor(c) || in_.scenario.layout.overlap.pp) {
       processors_[static_cast<std::size_t>(c)] = workload_.add_resource(1.0);
     }
+  }
+  const ClusterSpec& spec = in_.scenario.cluster.spec;
+  if (on_cpu_ && spec.shared_cores > 0 && spec.gpus > spec.shared_cores) {
+    cores_ = workload_.add_resource(static_cast<double>(spec.shared_cores));
   }
 }
 
@@ -66,28 +83,43 @@ void WorkloadBuilder::add_host_task(std::int32_t c, const HostTask& host) {
   host_tasks_.push_back(task);
 }
 
-sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, sim::TaskId issuer, Seconds gpu,
-                                        Seconds floor) {
+// Kernels of one rank of the class take `part` of its processor, and all ranks of it together of
+// the cores that the machine has.
+void WorkloadBuilder::use_processor(std::int32_t c, double part) {
+  uses_.clear();
+  if (!(part > 0)) return;
+  if (processor(c).valid()) uses_.push_back({processor(c), part});
+  if (!cores_.valid()) return;
+  const auto& ranks = in_.symmetry.ranks[static_cast<std::size_t>(c)];
+  uses_.push_back({cores_, part * static_cast<double>(ranks.size())});
+}
+
+sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, sim::TaskId issuer, const RunCost& cost) {
   const MemberSpec member{stream(c, Stream::kCompute),
                           issuer,
-                          issuer.valid() ? sim::duration(floor) : sim::Duration{},
+                          issuer.valid() ? sim::duration(cost.floor) : sim::Duration{},
                           {}};
   TaskSpec spec;
   spec.members = {&member, 1};
-  const Use use{processor(c), 1.0};
-  if (processor(c).valid() && gpu.value() > 0) {
-    spec.work = gpu.value();
-    spec.rate_bound = 1.0;
-    spec.uses = {&use, 1};
+  const bool takes_time = cost.gpu.value() > 0;
+  const double part = on_cpu_ && takes_time ? 1 - cost.core_idle / cost.gpu : 1.0;
+  use_processor(c, takes_time ? part : 0);
+  if (uses_.empty()) {
+    spec.latency = sim::duration(cost.gpu);
   } else {
-    spec.latency = sim::duration(gpu);
+    spec.work = cost.gpu.value();
+    spec.rate_bound = 1.0;
+    spec.share = 1 / part;  // processes share a core by their time on it
+    spec.uses = uses_;
   }
   return workload_.add_task(spec);
 }
 
 // It starts as it is issued (predict/host_plan.h).
 sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& cost) {
-  return add_kernel(c, {}, std::max(cost.gpu, cost.floor), {});
+  RunCost issued;
+  issued.gpu = std::max(cost.gpu, cost.floor);
+  return add_kernel(c, {}, issued);
 }
 
 void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction& what) {
@@ -100,7 +132,7 @@ void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction&
   const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
   const bool as_issued = plan.issuer[static_cast<std::size_t>(i)] == HostPlan::kAsIssued;
   own.device = own.device_begin =
-      as_issued ? add_run_as_issued(c, cost) : add_kernel(c, own.host, cost.gpu, cost.floor);
+      as_issued ? add_run_as_issued(c, cost) : add_kernel(c, own.host, cost);
 }
 
 // Every kernel its own task behind its own launch: what add_run() contracts.
@@ -108,7 +140,7 @@ void WorkloadBuilder::add_expanded_run(std::int32_t c, const Instruction& what,
                                        InstructionTasks& own) {
   for (const PricedOperation& priced : in_.costs.operations(c, what)) {
     const sim::TaskId launch = add_host(c, sim::duration(priced.cost.host));
-    own.device = add_kernel(c, launch, priced.cost.gpu, priced.cost.floor);
+    own.device = add_kernel(c, launch, priced.cost);
     if (!own.device_begin.valid()) own.device_begin = own.device;
   }
 }
@@ -120,6 +152,10 @@ sim::TaskId WorkloadBuilder::open_seats(const TransferShape& shape) {
   for (const ClassLoad& load : shape.loads) {
     uses_.push_back({links_[static_cast<std::size_t>(load.link_class)], load.weight});
   }
+  for (const std::int32_t c : shape.on_cores_of) {
+    if (processor(c).valid()) uses_.push_back({processor(c), shape.core});
+  }
+  if (cores_.valid() && shape.cores > 0) uses_.push_back({cores_, shape.cores});
   TaskSpec spec;
   spec.members = seats_;
   spec.latency = shape.latency;
@@ -149,10 +185,10 @@ std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
     member = task.valid() ? 1 : 0;
     if (!task.valid()) task = open_seats(shape);
   }
-  // Its SMs are lost to kernels from the posting on.
+  // Its SMs are lost to kernels from the posting on; a process that waits sleeps.
   const Use hold{processor(c), shape.held};
   MemberSpec spec{stream(c, what.stream), {}, {}, {}};
-  if (processor(c).valid() && what.stream != Stream::kCompute) spec.holds = {&hold, 1};
+  if (processor(c).valid() && what.stream != Stream::kCompute && !on_cpu_) spec.holds = {&hold, 1};
   workload_.place(task, member, spec);
   InstructionTasks& own = tasks(c, i);
   own.device = own.device_begin = task;

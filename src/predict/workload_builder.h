@@ -46,13 +46,15 @@ class WorkloadBuilder {
   }
 
   void add_resources();
+  bool shares_processor(std::int32_t c) const;
+  void use_processor(std::int32_t c, double part);
   void reserve_step();
   void add_class(std::int32_t c, std::int32_t begin);
   sim::TaskId add_host(std::int32_t c, sim::Duration latency);
   void add_host_task(std::int32_t c, const HostTask& host);
   void add_run(std::int32_t c, std::int32_t i, const Instruction& what);
   void add_expanded_run(std::int32_t c, const Instruction& what, InstructionTasks& own);
-  sim::TaskId add_kernel(std::int32_t c, sim::TaskId issuer, Seconds gpu, Seconds floor);
+  sim::TaskId add_kernel(std::int32_t c, sim::TaskId issuer, const RunCost& cost);
   sim::TaskId add_run_as_issued(std::int32_t c, const RunCost& cost);
   std::int32_t add_transfer(std::int32_t c, std::int32_t i, const Instruction& what);
   sim::TaskId open_seats(const TransferShape& shape);
@@ -67,6 +69,8 @@ class WorkloadBuilder {
   sim::Workload workload_;
   std::vector<sim::ResourceId> links_;
   std::vector<sim::ResourceId> processors_;  // by class; invalid where nothing overlaps compute
+  sim::ResourceId cores_;                    // of the machine; invalid where each rank has its own
+  bool on_cpu_;                              // ranks are processes on cores, not GPUs
   std::vector<StepTasks> steps_;
   std::vector<std::vector<Seats>> collectives_;  // of this step, by meeting, in order of issue
   std::vector<std::int32_t> met_;                // by meeting: how many this class came to

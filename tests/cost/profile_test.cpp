@@ -75,6 +75,76 @@ TEST(Profile, ReadsFormsSamplesAndErrors) {
   EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});
 }
 
+TEST(Profile, ReadsExactOperationsAndAnFp32Surface) {
+  json document = small_profile();
+  document["curves"].push_back(
+      {{"operation", "exact"},
+       {"samples",
+        {{"columns", {"signature", "median", "p10", "p90", "n"}},
+         {"rows", {{"gemm forward 1x512x1024x256 fp32 fp32", 1.23e-4, 1.2e-4, 1.3e-4, 50}}}}}});
+  json fp32 = document["curves"][0];
+  fp32["precision"] = "fp32";
+  fp32["form"]["efficiency"] = 0.8;
+  document["curves"].push_back(fp32);
+  const auto profile = load(document);
+  ASSERT_TRUE(profile) << to_string(profile.error());
+  ASSERT_EQ(profile->exact.size(), 1u);
+  EXPECT_EQ(profile->exact.at("gemm forward 1x512x1024x256 fp32 fp32"), 1.23e-4);
+  ASSERT_TRUE(profile->gemm_fp32);
+  EXPECT_EQ(profile->gemm_fp32->fit.efficiency, 0.8);
+  EXPECT_EQ(profile->gemm_fp32->samples.size(), 1u);
+  EXPECT_EQ(profile->gemm.efficiency, 0.7);
+  EXPECT_EQ(profile->gemm_samples.size(), 1u);
+}
+
+TEST(Profile, ReadsCollectivesBetweenProcesses) {
+  json document = small_profile();
+  const json curve = {{"operation", "collective"}, {"transport", "mpi"},
+                      {"collective", "send_recv"}, {"ranks", 2},
+                      {"placement", {0, 1}},       {"concurrent", 2},
+                      {"cpu_share", 0.25},         {"samples", {{2e6, 3e-3}, {1e6, 2e-3}}}};
+  document["curves"].push_back(curve);
+  const auto profile = load(document);
+  ASSERT_TRUE(profile) << to_string(profile.error());
+  ASSERT_EQ(profile->mpi.size(), 1u);
+  const MpiCurve& read = profile->mpi.front();
+  EXPECT_EQ(read.exchange, Exchange::kSendReceive);
+  EXPECT_EQ(read.placement, (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(read.concurrent, 2);
+  EXPECT_EQ(read.cpu_share, 0.25);
+  EXPECT_EQ(read.samples.front().bytes, 1e6);  // in order of size
+
+  const auto refused = [&](const char* key, const json& value, const std::string& path,
+                           const std::string& part) {
+    document["curves"][3] = curve;
+    document["curves"][3][key] = value;
+    expect_error(document, "curves[3]." + path, part);
+  };
+  refused("placement", {0, 1, 1}, "placement", "3 nodes for 2 ranks");
+  refused("samples", json::array({json::array({1e6, 2e-3})}), "samples", "two sizes or more");
+  refused("samples", {{1e6, 2e-3}, {1e6, 3e-3}}, "samples", "stand twice");
+  refused("samples", {{1e6, 2e-3}, {2e6, -1}}, "samples[1]", "more than 0");
+  refused("collective", "gather", "collective", "all_gather");
+  refused("transport", "tcp", "transport", "mpi");
+  refused("cpu_share", 1.5, "cpu_share", "1.5");
+}
+
+TEST(Profile, AMeasuredHostTakesThePlaceOfTheFrameworks) {
+  json document = small_profile();
+  document["machine"] = {{"processor", "A CPU"}, {"cores", 2}, {"hostname", "here"}};
+  document["host"] = {{"launch", "50 ns"}, {"collective", "5 us"}, {"step", "0 s"}};
+  const auto profile = load(document);
+  ASSERT_TRUE(profile) << to_string(profile.error());
+  EXPECT_EQ(profile->machine.processor, "A CPU");
+  EXPECT_EQ(profile->machine.cores, 2);
+  for (const HostFit& host : profile->host) {
+    EXPECT_NEAR(host.launch_s, 50e-9, 1e-20);
+    EXPECT_NEAR(host.collective_s, 5e-6, 1e-18);
+    EXPECT_EQ(host.graph_launch_s, 0);
+    EXPECT_EQ(host.backward_factor, 1);
+  }
+}
+
 TEST(Profile, RefusesAnotherFormatNamingItsOwn) {
   json document = small_profile();
   document["stepcast_profile"] = 2;

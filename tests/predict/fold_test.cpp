@@ -20,8 +20,9 @@ int pick(std::mt19937& random, std::initializer_list<int> values) {
            std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
 }
 
-// A legal layout of at most 64 ranks on a cluster whose nodes and NICs the layout may straddle.
-std::string random_scenario(std::mt19937& random) {
+// A legal layout of at most 64 ranks, in words for a cluster that `place` writes.
+template <class Place>
+std::string random_layout(std::mt19937& random, Place place) {
   GptCase c;
   const bool sharded = pick(random, {0, 0, 1}) == 1;
   if (sharded) {
@@ -48,14 +49,28 @@ std::string random_scenario(std::mt19937& random) {
     c.extra_layout = R"(, "overlap": {"grad_reduce": true, "param_gather": )" +
                      std::string(c.zero == 1 && pick(random, {0, 1}) == 1 ? "true}" : "false}");
   }
+  const std::string cluster = place(c);
   std::string text = text_of(c);
-  const int gpus_per_node = pick(random, {4, 8});
-  const std::string cluster = R"("base": "dgx-a100-80g", "gpus_per_node": )" +
-                              std::to_string(gpus_per_node) + R"(, "nics_per_node": )" +
-                              std::to_string(pick(random, {1, 2, 4})) +
-                              R"(, "oversubscription": )" + std::to_string(pick(random, {1, 2}));
   const std::string base = R"("base": "dgx-a100-80g")";
   return text.replace(text.find(base), base.size(), cluster);
+}
+
+// On a cluster whose nodes and NICs the layout may straddle.
+std::string random_scenario(std::mt19937& random) {
+  return random_layout(random, [&](GptCase&) {
+    const int gpus_per_node = pick(random, {4, 8});
+    return R"("base": "dgx-a100-80g", "gpus_per_node": )" + std::to_string(gpus_per_node) +
+           R"(, "nics_per_node": )" + std::to_string(pick(random, {1, 2, 4})) +
+           R"(, "oversubscription": )" + std::to_string(pick(random, {1, 2}));
+  });
+}
+
+// On this machine, the ranks on fewer cores than there are of them or each on its own.
+std::string random_local_scenario(std::mt19937& random) {
+  return random_layout(random, [&](GptCase& c) {
+    c.precision = "fp32";
+    return R"("base": "local", "shared_cores": )" + std::to_string(pick(random, {0, 1, 2, 3, 6}));
+  });
 }
 
 Prediction forecast(const std::string& text, const PredictOptions& options) {
@@ -76,6 +91,24 @@ TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
     EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
     EXPECT_NEAR(folded.bubble_fraction, whole.bubble_fraction, 1e-8) << text;
     EXPECT_EQ(folded.peak_memory, whole.peak_memory) << text;
+    EXPECT_NEAR(folded.time.total().value(), folded.step_time.value(), 1e-9 * step) << text;
+    folded_classes += folded.rank_classes.size();
+    ranks += whole.rank_classes.size();
+  }
+  EXPECT_LT(folded_classes * 2, ranks) << "folding found no symmetry to use";
+}
+
+TEST(Folding, GivesTheTimesOfTheRunOfEveryRankOnSharedCores) {
+  std::mt19937 random(20240229);
+  std::size_t folded_classes = 0, ranks = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::string text = random_local_scenario(random);
+    const Prediction folded = forecast(text, {});
+    const Prediction whole = forecast(text, {.fold = false});
+    const double step = whole.step_time.value();
+    EXPECT_GT(step, 0);
+    EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
+    EXPECT_NEAR(folded.bubble_fraction, whole.bubble_fraction, 1e-8) << text;
     EXPECT_NEAR(folded.time.total().value(), folded.step_time.value(), 1e-9 * step) << text;
     folded_classes += folded.rank_classes.size();
     ranks += whole.rank_classes.size();

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/mpi_collectives.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace stepcast {
+namespace {
+
+// Without a measurement. A message from a process to one that sleeps until it comes: the wake-up
+// and a few microseconds of MPI; a judgement, not a fit.
+constexpr Seconds kMessage(5e-6);
+// Copies through memory and the network stack run on the rank's core all the time.
+constexpr double kCpuShare = 1;
+
+// A collective that alone fills less than this of a link is bound by something else.
+constexpr double kBindsFrom = 0.5;
+
+std::vector<std::int64_t> nodes_of(const Cluster& cluster, std::span<const DeviceId> members) {
+  std::vector<std::int64_t> out;
+  for (const DeviceId member : members) out.push_back(cluster.node_of(member));
+  return out;
+}
+
+// Nodes numbered as they first appear: groups that lie alike on other nodes have the same.
+std::vector<std::int64_t> pattern_of(const std::vector<std::int64_t>& nodes) {
+  std::map<std::int64_t, std::int64_t> seen;
+  std::vector<std::int64_t> out;
+  for (const std::int64_t node : nodes) {
+    out.push_back(seen.try_emplace(node, static_cast<std::int64_t>(seen.size())).first->second);
+  }
+  return out;
+}
+
+// Messages that follow one another.
+double steps_of(Exchange exchange, double ranks) {
+  if (exchange == Exchange::kSendReceive) return 1;
+  return (exchange == Exchange::kAllReduce ? 2 : 1) * (ranks - 1);
+}
+
+// visit(from, to, bytes per byte of payload) for every pair that exchanges something. Of a
+// broadcast each hop carries all but the one before the root: the mean over roots.
+template <class Visit>
+void for_each_hop(Exchange exchange, std::span<const DeviceId> members, Visit visit) {
+  const double n = static_cast<double>(members.size());
+  if (exchange == Exchange::kSendReceive) return visit(members[0], members[1], 1.0);
+  if (exchange == Exchange::kAllToAll) {
+    for (const DeviceId from : members) {
+      for (const DeviceId to : members) {
+        if (from != to) visit(from, to, 1 / n);
+      }
+    }
+    return;
+  }
+  const double bytes = (exchange == Exchange::kAllReduce ? 2 : 1) * (n - 1) / n;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    visit(members[i], members[(i + 1) % members.size()], bytes);
+  }
+}
+
+std::vector<LinkLoad> routed(const Cluster& cluster, Exchange exchange,
+                             std::span<const DeviceId> members) {
+  std::map<LinkId, double> sum;
+  for_each_hop(exchange, members, [&](DeviceId from, DeviceId to, double bytes) {
+    for (const LinkShare& share : cluster.topology.route(from, to)) {
+      sum[share.link] += share.fraction * bytes;
+    }
+  });
+  std::vector<LinkLoad> out;
+  for (const auto& [link, weight] : sum) out.push_back({link, weight});
+  return out;
+}
+
+// Seconds per byte of payload on the busiest link.
+double busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads) {
+  double busiest = 0;
+  for (const LinkLoad& load : loads) {
+    busiest = std::max(busiest, load.weight / topology.links()[load.link.index()].capacity.value());
+  }
+  return busiest;
+}
+
+// Of the way of one message.
+Seconds longest_hop(const Cluster& cluster, Exchange exchange, std::span<const DeviceId> members) {
+  Seconds longest;
+  for_each_hop(exchange, members, [&](DeviceId from, DeviceId to, double) {
+    longest = std::max(longest, cluster.topology.latency(from, to));
+  });
+  return longest;
+}
+
+Algorithm algorithm_of(Exchange exchange) {
+  if (exchange == Exchange::kSendReceive) return Algorithm::kDirect;
+  return exchange == Exchange::kAllToAll ? Algorithm::kPairwise : Algorithm::kRing;
+}
+
+}  // namespace
+
+const MpiCurve* MpiCollectives::find(Exchange exchange, std::span<const DeviceId> members) const {
+  const std::vector<std::int64_t> nodes = nodes_of(cluster_, members);
+  const std::vector<std::int64_t> pattern = pattern_of(nodes);
+  // In step all groups of a kind communicate at once.
+  const double groups = static_cast<double>(cluster_.gpus()) / static_cast<double>(members.size());
+  using Distance = std::tuple<bool, double, std::int64_t>;  // other nodes, concurrency
+  const MpiCurve* best = nullptr;
+  Distance least;
+  for (const MpiCurve& curve : curves_) {
+    if (curve.exchange != exchange || pattern_of(curve.placement) != pattern) continue;
+    const double concurrent = static_cast<double>(curve.concurrent);
+    const Distance distance{curve.placement != nodes, std::abs(std::log(concurrent / groups)),
+                            curve.concurrent};
+    if (best != nullptr && !(distance < least)) continue;
+    best = &curve;
+    least = distance;
+  }
+  return best;
+}
+
+CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
+                                      std::span<const DeviceId> members) const {
+  CollectivePrice out;
+  out.work = size;
+  out.algorithm = algorithm_of(exchange);
+  out.curve = exchange == Exchange::kSendReceive ? Curve::kPointToPoint : Curve::kCollective;
+  if (const MpiCurve* curve = find(exchange, members)) {
+    // The latency phase is that of an empty message; what is longer moves the payload, never
+    // faster than the fastest message of the curve.
+    const MpiCurve::Point point = curve->at(size);
+    const Seconds moving = std::max(size / curve->fastest(), point.time - curve->latency());
+    out.latency = std::max(point.time - moving, Seconds());
+    out.rate_bound = size / moving;
+    out.cpu_share = curve->cpu_share;
+    out.provenance = point.provenance;
+    return out;
+  }
+  const double ranks = static_cast<double>(members.size());
+  const double busiest = busiest_of(cluster_.topology, routed(cluster_, exchange, members));
+  out.latency = steps_of(exchange, ranks) * (kMessage + longest_hop(cluster_, exchange, members));
+  // Each payload passes all hops but one of a broadcast; its loads are the mean over roots.
+  const double whole = exchange == Exchange::kBroadcast ? (ranks - 1) / ranks : 1;
+  out.rate_bound = BytesPerSecond(whole / busiest);
+  out.cpu_share = kCpuShare;
+  out.provenance = Provenance::kDataSheet;
+  return out;
+}
+
+std::vector<LinkLoad> MpiCollectives::loads(Exchange exchange,
+                                            std::span<const DeviceId> members) const {
+  std::vector<LinkLoad> loads = routed(cluster_, exchange, members);
+  const MpiCurve* curve = find(exchange, members);
+  if (curve == nullptr) return loads;
+  // As many groups as ran at once filled the busiest link: it cannot do more, and did no less.
+  const double filled = busiest_of(cluster_.topology, loads) * curve->fastest().value() *
+                        static_cast<double>(curve->concurrent);
+  if (filled < kBindsFrom) return loads;
+  for (LinkLoad& load : loads) load.weight /= filled;
+  return loads;
+}
+
+}  // namespace stepcast

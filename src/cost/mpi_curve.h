@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One measured size curve of communication between processes over MPI: our own rings over
+// point-to-point messages (docs/collectives.md, "Processes over MPI"). Time is affine in the size
+// between samples and beyond them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/json.h"
+#include "core/quantity.h"
+#include "cost/collective_model.h"
+#include "cost/provenance.h"
+
+namespace stepcast {
+
+struct MpiCurve {
+  struct Sample {
+    double bytes;
+    double seconds;
+  };
+  Exchange exchange = Exchange::kAllReduce;
+  std::vector<std::int64_t> placement;  // node of each member, in group order
+  std::int64_t concurrent = 1;          // such groups at work at once while it was measured
+  double cpu_share = 1;                 // of one core, that each member burns while it is active
+  std::vector<Sample> samples;          // two or more, by size, all sizes different
+
+  struct Point {
+    Seconds time;
+    Provenance provenance;
+  };
+  Point at(Bytes size) const;
+  // Of an empty message: the line through the two smallest samples.
+  Seconds latency() const;
+  // The most payload per second that any message reaches in its fluid phase.
+  BytesPerSecond fastest() const;
+};
+
+// A curve of a profile (docs/formats/profile.md, "Collectives over MPI"), without "operation".
+// Errors go to the reader's document; the curve has no samples then.
+MpiCurve read_mpi_curve(ObjectReader& reader);
+
+}  // namespace stepcast

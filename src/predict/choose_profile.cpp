@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/choose_profile.h"
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+constexpr const char* kFix =
+    "calibrate on this machine, or give the cluster an accelerator object with the profile's "
+    "processor as title and its cores";
+
+// GPUs of one model are alike wherever they stand; processors are told apart by what they say.
+Errors foreign_machine(const Accelerator& device, const Profile& profile) {
+  Errors errors;
+  const MeasuredMachine& machine = profile.machine;
+  if (!machine.processor.empty() && machine.processor != device.title) {
+    errors.push_back({ErrorCode::kIllegal,
+                      fmt::format("measured on '{}', and the cluster's processor is '{}'",
+                                  machine.processor, device.title),
+                      profile.file, "machine.processor", kFix});
+  }
+  if (machine.cores > 0 && device.cores > 0 && machine.cores != device.cores) {
+    errors.push_back({ErrorCode::kIllegal,
+                      fmt::format("measured with {} cores, and the cluster's machine has {}",
+                                  machine.cores, device.cores),
+                      profile.file, "machine.cores", kFix});
+  }
+  return errors;
+}
+
+Result<Profile> load(const std::string& name, const Accelerator& device,
+                     const DataFolders& folders) {
+  auto profile = load_profile(name, folders.profiles);
+  if (!profile || !device.is_cpu()) return profile;
+  if (Errors errors = foreign_machine(device, *profile); !errors.empty()) {
+    return failure(std::move(errors));
+  }
+  // hosts.json is about frameworks that drive a GPU.
+  if (!profile->has_own_host) profile->host.fill(kNoHost);
+  return profile;
+}
+
+}  // namespace
+
+Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders) {
+  const Accelerator& accelerator = scenario.cluster.spec.accelerator;
+  if (scenario.profile == "none") return data_sheet_profile(accelerator);
+  if (!scenario.profile.empty()) return load(scenario.profile, accelerator, folders);
+  if (accelerator.profile.empty()) return data_sheet_profile(accelerator);
+  auto profile = load(accelerator.profile, accelerator, folders);
+  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
+  return missing ? data_sheet_profile(accelerator) : profile;
+}
+
+}  // namespace stepcast

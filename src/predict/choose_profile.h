@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The profile that prices a scenario: the one it names, else the shipped one of its device, else
+// the device's data sheet.
+#pragma once
+
+#include "core/result.h"
+#include "cost/profile.h"
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// A profile of another processor than the cluster's is refused: its times say nothing about it.
+Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders);
+
+}  // namespace stepcast
