@@ -2,18 +2,18 @@
 #include "core/atomic_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <filesystem>
 #include <string>
 
+#include "core/file_size_limit.h"
 #include "core/temporary_folder.h"
 
 namespace stepcast {
 namespace {
 
+using testing::FileSizeLimit;
 using testing::TemporaryFolder;
 namespace fs = std::filesystem;
 
@@ -22,25 +22,6 @@ mode_t mode_of(const std::string& path) {
   EXPECT_EQ(::stat(path.c_str(), &status), 0);
   return status.st_mode & 07777;
 }
-
-// Writes beyond `bytes` fail, as on a full disk, while this lives.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    rlimit limit = old_;
-    limit.rlim_cur = bytes;
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*handler_)(int);
-};
 
 TEST(AtomicFile, ReplacesTheTextAndLeavesNothingElse) {
   const TemporaryFolder folder;
