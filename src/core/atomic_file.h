@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A text file that appears whole or not at all: written under a temporary name in the folder of its
+// place, synchronised, renamed. An error leaves the old file as it was and no temporary behind.
+//
+// A place that is no regular file (a pipe, /dev/null) cannot be renamed over and is written as it
+// is; a link is followed, so that its target changes and the link stays.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/result.h"
+
+namespace stepcast {
+
+bool is_special_file(const std::string& path);           // there, and not a regular file
+std::string file_behind_links(const std::string& path);  // `path` itself when nothing is there
+
+// All of `content` to an open file, through interruptions and partial writes; errno on failure.
+bool write_all(int file, std::string_view content);
+
+// The two halves apart, for writers of several files that want all of them or none.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();  // removes what was not published
+
+  Result<void> write(std::string_view content);  // once
+  Result<void> publish();                        // after write()
+
+ private:
+  Result<void> unwritten() const;  // from errno
+
+  std::string asked_;
+  std::string path_;       // asked_ without links
+  std::string temporary_;  // empty: nothing to remove
+};
+
+Result<void> write_file_atomically(const std::string& path, std::string_view content);
+
+}  // namespace stepcast
