@@ -6,9 +6,9 @@
 namespace stepcast {
 
 float* OperationCall::data(BufferId id) const {
-  const Tensor& tensor = instance.buffers[id.index()];
-  STEPCAST_ASSERT(tensor != nullptr, "a buffer is alive while an operation uses it");
-  return tensor->floats();
+  const Tensor& held = instance.buffers[id.index()];
+  STEPCAST_ASSERT(held != nullptr, "a buffer is alive while an operation uses it");
+  return held->floats();
 }
 
 ElementRange OperationCall::range(std::size_t i) const {

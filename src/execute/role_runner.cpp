@@ -26,6 +26,7 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       point_(grid.point(rank)),
       role_(program.roles[static_cast<std::size_t>(point_.pp)]),
       shape_(scenario),
+      parameters_(placed_parameters(scenario, program, role_)),
       options_(options),
       groups_(program, grid, options.communicate ? world : nullptr, rank),
       state_(scenario, program, role_, static_cast<int>(grid.group_size(GroupKind::kData)),

@@ -50,6 +50,9 @@ class RoleRunner {
   void observe(OperationObserver observer) { observer_ = std::move(observer); }
 
   const Role& role() const { return role_; }
+  const Shape& shape() const { return shape_; }
+  const GridPoint& point() const { return point_; }
+  const std::vector<PlacedParameter>& parameters() const { return parameters_; }
   FlatState& state() { return state_; }
   MemoryLedger& ledger() { return memory_.ledger; }
   double entropy_nats() const { return text_.entropy_nats(); }
@@ -90,6 +93,7 @@ class RoleRunner {
   GridPoint point_;
   const Role& role_;
   Shape shape_;
+  std::vector<PlacedParameter> parameters_;
   ExecutorOptions options_;
   std::vector<BlockLives> lives_;  // by block of the program
   Memory memory_;

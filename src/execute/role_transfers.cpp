@@ -110,7 +110,7 @@ Transfer RoleRunner::reduce(const Instruction& what, Communicator* group) {
 Transfer RoleRunner::reduce_replicated(Communicator* group) {
   auto packed = std::make_shared<std::vector<float>>();
   auto places = std::make_shared<std::vector<std::pair<float*, std::int64_t>>>();
-  for (const PlacedParameter& placed : placed_parameters(scenario_, program_, role_)) {
+  for (const PlacedParameter& placed : parameters_) {
     if (placed.parameter->cut != Cut::kNone) continue;
     // Outside the owned pieces the values are of no use after a reduction that scatters.
     for (const OwnedPiece& piece : state_.shards().within(placed.range)) {
@@ -146,7 +146,7 @@ Transfer RoleRunner::reduce_norm(Communicator* group) {
 std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   std::vector<ElementRange> out;
   const bool shared = scenario_.model.tied_embeddings && scenario_.layout.pp > 1;
-  for (const PlacedParameter& placed : placed_parameters(scenario_, program_, role_)) {
+  for (const PlacedParameter& placed : parameters_) {
     const bool copy =
         shared && role_.stage == scenario_.layout.pp - 1 && placed.layer == kEmbeddingLayer;
     if (copy || (point_.tp > 0 && placed.parameter->cut == Cut::kNone)) {

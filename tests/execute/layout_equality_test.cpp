@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every layout trains the same model: losses, gradient norms and updated parameters of several
+// ranks equal those of one rank. That is the proof that no operation of a program is skipped.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "threaded_training.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::train;
+using testing::Training;
+
+constexpr int kSteps = 3;
+// fp32 sums in another order; Adam divides by the gradient's own size.
+constexpr double kTolerance = 1e-5;
+
+GptCase small() {
+  GptCase c;
+  c.layers = 4;
+  c.hidden = 32;
+  c.heads = 4;
+  c.vocab = 64;
+  c.sequence = 16;
+  c.global_batch = 8;
+  c.attention = "flash";
+  c.precision = "fp32";
+  c.framework = "native";
+  c.dropout = 0;
+  return c;
+}
+
+Scenario scenario(const GptCase& c) {
+  std::string text = testing::text_of(c);
+  const std::string base = R"("base": "dgx-a100-80g")";
+  return testing::scenario_from(text.replace(text.find(base), base.size(), R"("base": "local")"));
+}
+
+struct Layout {
+  const char* name;
+  GptCase gpt;
+};
+
+class TrainsLikeOneRank : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(TrainsLikeOneRank, InLossGradientNormAndParameters) {
+  GptCase one = small();
+  const GptCase& many = GetParam().gpt;
+  one.tied = many.tied;
+  const Training reference = train(scenario(one), kSteps);
+  const Training parallel = train(scenario(many), kSteps);
+  for (std::size_t s = 0; s < kSteps; ++s) {
+    EXPECT_NEAR(parallel.loss[s] / reference.loss[s], 1, kTolerance) << "step " << s;
+    EXPECT_NEAR(parallel.gradient_norm[s] / reference.gradient_norm[s], 1, 1e-4) << "step " << s;
+  }
+  EXPECT_LT(reference.loss[kSteps - 1], reference.loss[0]);  // it learns
+  EXPECT_EQ(parallel.model.elements(), reference.model.elements());
+  EXPECT_LT(parallel.model.relative_error(reference.model), kTolerance);
+}
+
+template <class Change>
+Layout layout(const char* name, Change change) {
+  Layout out{name, small()};
+  change(out.gpt);
+  return out;
+}
+
+const Layout kLayouts[] = {
+    layout("Accumulation", [](GptCase& c) { c.micro_batch = 2; }),
+    layout("FullRecompute", [](GptCase& c) { c.recompute = "full"; }),
+    layout("SelectiveRecompute", [](GptCase& c) { c.recompute = "selective"; }),
+    layout("Unfused", [](GptCase& c) { c.attention = "unfused"; }),
+    layout("UnfusedSelective",
+           [](GptCase& c) {
+             c.attention = "unfused";
+             c.recompute = "selective";
+           }),
+    layout("Untied",
+           [](GptCase& c) {
+             c.tied = false;
+             c.dp = 2;
+           }),
+    layout("Dp2", [](GptCase& c) { c.dp = 2; }),
+    layout("Dp2WithoutOverlap",
+           [](GptCase& c) {
+             c.dp = 2;
+             c.extra_layout = R"(, "overlap": {"grad_reduce": false})";
+           }),
+    layout("Dp2InManyBuckets",
+           [](GptCase& c) {
+             c.dp = 2;
+             c.extra_training = R"(, "bucket_elements": 1000)";
+           }),
+    layout("Dp4Zero1",
+           [](GptCase& c) {
+             c.dp = 4;
+             c.zero = 1;
+             c.extra_training = R"(, "bucket_elements": 20000)";
+           }),
+    layout("Dp2Zero1GatheredAhead",
+           [](GptCase& c) {
+             c.dp = 2;
+             c.zero = 1;
+             c.extra_training = R"(, "bucket_elements": 20000)";
+             c.extra_layout = R"(, "overlap": {"param_gather": true})";
+           }),
+    layout("Dp2Zero2",
+           [](GptCase& c) {
+             c.dp = 2;
+             c.zero = 2;
+             c.extra_training = R"(, "bucket_elements": 20000)";
+           }),
+    layout("Dp2Zero3",
+           [](GptCase& c) {
+             c.dp = 2;
+             c.zero = 3;
+           }),
+    layout("Dp4Zero3Untied",
+           [](GptCase& c) {
+             c.dp = 4;
+             c.zero = 3;
+             c.tied = false;
+           }),
+    layout("Fsdp",
+           [](GptCase& c) {
+             c.framework = "fsdp";
+             c.dp = 2;
+             c.zero = 3;
+           }),
+    layout("FsdpWithoutSynchronisation",
+           [](GptCase& c) {
+             c.framework = "fsdp";
+             c.dp = 2;
+             c.zero = 3;
+             c.extra_training = R"(, "no_sync": true)";
+           }),
+    layout("FsdpZero2",
+           [](GptCase& c) {
+             c.framework = "fsdp";
+             c.dp = 2;
+             c.zero = 2;
+           }),
+    layout("DeepSpeedZero2",
+           [](GptCase& c) {
+             c.framework = "deepspeed";
+             c.dp = 2;
+             c.zero = 2;
+           }),
+    layout("DeepSpeedZero3",
+           [](GptCase& c) {
+             c.framework = "deepspeed";
+             c.dp = 3;
+             c.global_batch = 6;
+             c.zero = 3;
+           }),
+    layout("Megatron",
+           [](GptCase& c) {
+             c.framework = "megatron";
+             c.dp = 2;
+             c.zero = 1;
+           }),
+    layout("Tp2", [](GptCase& c) { c.tp = 2; }),
+    layout("Tp4", [](GptCase& c) { c.tp = 4; }),
+    layout("Tp2Sequence",
+           [](GptCase& c) {
+             c.tp = 2;
+             c.sequence_parallel = true;
+           }),
+    layout("Tp2SequenceMicroBatch2",
+           [](GptCase& c) {
+             c.tp = 2;
+             c.micro_batch = 2;
+             c.sequence_parallel = true;
+             c.recompute = "full";
+           }),
+    layout("Pp2Gpipe",
+           [](GptCase& c) {
+             c.pp = 2;
+             c.schedule = "gpipe";
+           }),
+    layout("Pp2", [](GptCase& c) { c.pp = 2; }),
+    layout("Pp4Untied",
+           [](GptCase& c) {
+             c.pp = 4;
+             c.tied = false;
+           }),
+    layout("Pp2Interleaved",
+           [](GptCase& c) {
+             c.pp = 2;
+             c.schedule = "interleaved";
+             c.virtual_stages = 2;
+           }),
+    layout("Tp2Pp2", [](GptCase& c) { c.tp = 2, c.pp = 2; }),
+    layout("Dp2Pp2Zero1",
+           [](GptCase& c) {
+             c.dp = 2;
+             c.pp = 2;
+             c.zero = 1;
+           }),
+    layout("Tp2Dp2Pp2",
+           [](GptCase& c) {
+             c.tp = 2;
+             c.dp = 2;
+             c.pp = 2;
+           }),
+    layout("MegatronTp2Dp2Pp2Interleaved",
+           [](GptCase& c) {
+             c.framework = "megatron";
+             c.tp = 2;
+             c.dp = 2;
+             c.pp = 2;
+             c.zero = 1;
+             c.schedule = "interleaved";
+             c.virtual_stages = 2;
+             c.sequence_parallel = true;
+             c.recompute = "selective";
+           }),
+    layout("MegatronTp2Pp2ScattersBoundary",
+           [](GptCase& c) {
+             c.framework = "megatron";
+             c.tp = 2;
+             c.pp = 2;
+           }),
+    layout("Tp2Dp2Zero3Sequence",
+           [](GptCase& c) {
+             c.tp = 2;
+             c.dp = 2;
+             c.zero = 3;
+             c.sequence_parallel = true;
+           }),
+};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, TrainsLikeOneRank, ::testing::ValuesIn(kLayouts),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace stepcast
