@@ -6,9 +6,11 @@
 namespace stepcast {
 namespace {
 
-// 256 KiB: a segment and what it is summed into stay in a core's second-level cache between the
-// transfer, the sum and the next transfer, and cost of a message (1 us) is small beside its 30 us.
-constexpr std::int64_t kSegmentElements = 64 * 1024;
+// 128 KiB: a segment and what it is summed into stay in a core's second-level cache between the
+// transfer, the sum and the next transfer, and the cost of a message (2 us) is small beside theirs
+// (20 us). Neighbours then hardly wait longer than they look without pause (idle.h); with 256 KiB
+// on a busy machine they gave their cores away in between, and 4 MiB took 8 ms instead of 1.
+constexpr std::int64_t kSegmentElements = 32 * 1024;
 // 64 MiB: MPI counts bytes in an int.
 constexpr std::int64_t kPieceElements = 16 * 1024 * 1024;
 
