@@ -32,6 +32,7 @@ class TimelineReader {
   void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
   Seconds& exposed(GroupKind group);
   void run(const Instruction& what, const InstructionTasks& tasks);
+  void append_work(RunCost cost, double stretch);
   void collective(const Instruction& what, const sim::Interval& when);
   void spend(Seconds& part, Time until);
   // Traffic of a group that belongs to the pass rather than to the pipeline.
@@ -121,6 +122,15 @@ void TimelineReader::wait_for(const Instruction& what, Time until) {
   }
 }
 
+// On shared cores every kernel of the run takes that much longer; beside a GPU's traffic the
+// kernels keep their times and the difference is the traffic's.
+void TimelineReader::append_work(RunCost cost, double stretch) {
+  if (in_.scenario.cluster.spec.accelerator.is_cpu()) {
+    for (Seconds* part : {&cost.gemm, &cost.attention, &cost.memory_bound}) *part *= stretch;
+  }
+  out_.work.append(cost);
+}
+
 void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks) {
   const RunCost& cost = in_.costs.run(class_, what);
   const Time begin = interval(tasks.device_begin).start, end = interval(tasks.device).end;
@@ -136,7 +146,7 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   out_.parts.optimizer += cost.optimizer * stretch;
   out_.parts.exposed_tp += cost.tensor_parallel * stretch;
   out_.parts.other += Seconds(duration - kernels * stretch);
-  out_.work.append(cost);
+  append_work(cost, stretch);
   now_ = end;
   if (in_span(what)) {
     if (!span_open_) out_.span_begin = begin;
