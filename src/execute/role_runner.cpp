@@ -123,8 +123,9 @@ ElementRange RoleRunner::unit_of(ElementRange range) const {
 }
 
 void RoleRunner::open_windows(const Instruction& what) {
-  if (what.holds_gradients.size() == 0) return;
-  state_.gradient_windows().open(what.holds_gradients, unit_of(what.holds_gradients));
+  for (const ElementRange& range : what.holds_gradients) {
+    if (range.size() > 0) state_.gradient_windows().open(range, unit_of(range));
+  }
 }
 
 void RoleRunner::close_windows(const Instruction& what) {

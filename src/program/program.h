@@ -125,7 +125,8 @@ struct Instruction {
   ElementRange elements{};
   // kRun: whole gradients that live from its start, gradients that were reduced and gathered
   // parameters that die at its end; all of them buffers, counted in birth and death.
-  ElementRange holds_gradients{}, frees_gradients{}, frees_parameters{};
+  std::array<ElementRange, 2> holds_gradients{};
+  ElementRange frees_gradients{}, frees_parameters{};
   const char* name = "";
 
   // Earlier instructions of this role, on other streams, that must have ended (-1: none).

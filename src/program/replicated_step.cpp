@@ -56,6 +56,13 @@ class ReplicatedStep {
   InstructionIndex reduce(const Bucket& bucket, Stream stream, InstructionIndex after);
   InstructionIndex gather(ElementRange range, Stream stream);
   void hold_gradients(const Bucket& bucket, InstructionIndex run);
+  void hold(InstructionIndex run, ElementRange range) {
+    builder_.at(run).hold_gradients(range, gradient_bytes(range));
+  }
+  void free_in_flight();
+  static ElementRange whole_of(const Bucket& bucket) {
+    return {bucket.ranges.back().begin, bucket.ranges.front().end};
+  }
   ByteCount gradient_bytes(ElementRange range) const {
     return range.size() * size_of(scenario_.training.grad_precision);
   }
@@ -197,6 +204,8 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
     const InstructionIndex reduced = reduce(bucket, Stream::kReduce, run);
     previous_reduction_ = last_reduction_;
     last_reduction_ = reduced;
+    // Nothing to hide it behind: the next micro-batch soon writes its first gradients.
+    if (&bucket == &buckets_.back()) free_in_flight();
   }
 }
 
@@ -204,11 +213,18 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
 // reduced, which the next bucket's backward hides; the one after that waits.
 void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) {
   if (!reduces_per_micro_batch()) return;
-  const ElementRange whole{bucket.ranges.back().begin, bucket.ranges.front().end};
-  builder_.at(run).hold_gradients(whole, gradient_bytes(whole));
-  builder_.at(run).free_gradients(in_flight_, gradient_bytes(in_flight_));
-  builder_.at(run).wait_for(previous_reduction_);
-  in_flight_ = whole;
+  ElementRange fresh = whole_of(bucket);
+  // The head adds to a tied table long before the embedding does.
+  const bool tied = scenario_.model.tied_embeddings && buckets_.size() > 1;
+  const ElementRange table{0, builder_.shape().vocab * builder_.shape().hidden};
+  if (tied && &bucket == &buckets_.front()) hold(run, table);
+  if (tied && &bucket == &buckets_.back()) fresh.begin = table.end;
+  hold(run, fresh);
+  if (in_flight_.size() > 0) {
+    builder_.at(run).free_gradients(in_flight_, gradient_bytes(in_flight_));
+    builder_.at(run).wait_for(previous_reduction_);
+  }
+  in_flight_ = whole_of(bucket);
 }
 
 void ReplicatedStep::run_passes() {
@@ -230,10 +246,14 @@ void ReplicatedStep::reduce_rest() {
   if (!reduces_in_backward()) {
     for (const Bucket& bucket : buckets_) reduce(bucket, Stream::kCompute, builder_.last_run());
   }
-  if (in_flight_.size() > 0) {  // freed before the update
-    const auto last = static_cast<InstructionIndex>(builder_.role().instructions.size()) - 1;
-    builder_.at(last).free_gradients(in_flight_, gradient_bytes(in_flight_));
-  }
+  free_in_flight();  // before the update
+}
+
+void ReplicatedStep::free_in_flight() {
+  if (in_flight_.size() == 0) return;
+  const auto last = static_cast<InstructionIndex>(builder_.role().instructions.size()) - 1;
+  builder_.at(last).free_gradients(in_flight_, gradient_bytes(in_flight_));
+  in_flight_ = {};
 }
 
 void ReplicatedStep::gather_parameters() {

@@ -24,7 +24,7 @@ ByteCount& buffers(MemoryParts& parts) {
 }  // namespace
 
 void Instruction::hold_gradients(ElementRange range, ByteCount held) {
-  holds_gradients = range;
+  (holds_gradients[0].size() == 0 ? holds_gradients[0] : holds_gradients[1]) = range;
   buffers(birth) += held;
 }
 void Instruction::free_gradients(ElementRange range, ByteCount held) {
