@@ -125,7 +125,7 @@ inline AttentionCase<float> in_float(const AttentionCase<double>& c) {
 // batch, heads, kv_heads, sequence, head_dim, causal. Small enough for central differences.
 inline constexpr AttentionShape kSmall[] = {
     {1, 1, 1, 1, 1, true}, {1, 2, 2, 3, 1, true}, {2, 2, 1, 5, 4, true}, {1, 4, 2, 4, 3, false}};
-// Sequences around and across tiles of 128.
+// Sequences around and across tiles of 64 queries and 128 keys.
 inline constexpr AttentionShape kTiled[] = {{1, 1, 1, 127, 8, true},  {1, 2, 1, 128, 5, true},
                                             {2, 1, 1, 129, 16, true}, {1, 4, 2, 300, 8, true},
                                             {1, 2, 2, 277, 3, false}, {1, 3, 1, 256, 4, false}};

