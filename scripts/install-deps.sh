@@ -23,6 +23,7 @@ test_packages=(
   libgtest-dev libbenchmark-dev
   clang libclang-rt-dev  # the second compiler, and its sanitizers
   python3                # the tests of style, documents and command line
+  iproute2               # namespaces, links and rates of the lab
 )
 
 packages=("${build_packages[@]}")
