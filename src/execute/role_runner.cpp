@@ -219,13 +219,9 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
     }
     const OperationCall call{scenario_, shape_, block,     operation, place,   instance,
                              state_,    tensor, point_.tp, batch,     totals_, step_};
-    if (observer_) {
-      const Clock::time_point begin = Clock::now();
-      run_operation(call);
-      observer_(operation, seconds_between(begin, Clock::now()));
-    } else {
-      run_operation(call);
-    }
+    if (observer_ != nullptr) observer_->begin(operation);
+    run_operation(call);
+    if (observer_ != nullptr) observer_->end(operation);
     for (const BufferId id : lives[i].deaths) instance.buffers[id.index()].reset();
   }
 }

@@ -37,8 +37,13 @@ struct StepRecord {
   std::vector<InstructionSpan> spans;  // by instruction
 };
 
-// Called after each operation with its seconds.
-using OperationObserver = std::function<void(const Operation&, double seconds)>;
+// Told when each operation begins and ends, on the thread that runs it.
+class OperationObserver {
+ public:
+  virtual ~OperationObserver() = default;
+  virtual void begin(const Operation& operation) = 0;
+  virtual void end(const Operation& operation) = 0;
+};
 
 class RoleRunner {
  public:
@@ -47,7 +52,7 @@ class RoleRunner {
              Communicator* world, const ExecutorOptions& options);
 
   StepRecord step();
-  void observe(OperationObserver observer) { observer_ = std::move(observer); }
+  void observe(OperationObserver* observer) { observer_ = observer; }  // null: nobody
 
   const Role& role() const { return role_; }
   const Shape& shape() const { return shape_; }
@@ -102,7 +107,7 @@ class RoleRunner {
   Tensor placeholder_;  // Role::persistent's workspace
   MarkovText text_;
   StreamEngine engine_;
-  OperationObserver observer_;
+  OperationObserver* observer_ = nullptr;
 
   std::int64_t step_ = 0;
   StepTotals totals_;

@@ -238,7 +238,7 @@ const Layout kLayouts[] = {
 TEST(Training, LearnsTheTextDownTowardsItsEntropy) {
   GptCase c = small();
   c.layers = 1;
-  const Training trained = train(scenario(c), 200);
+  const Training trained = train(scenario(c), 700);
   const double entropy =
       MarkovText(ExecutorOptions{}.seed, c.vocab, ExecutorOptions{}.fan_out).entropy_nats();
   EXPECT_NEAR(trained.loss.front(), std::log(c.vocab), 0.1);
