@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/collective_sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "calibrate/measurement_json.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr ByteCount kSmallest = 1 << 10;
+
+double process_cpu_s() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+// Sizes that are needed, and powers of 16 below and between them.
+std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
+  const ByteCount largest = *sizes.rbegin();
+  for (ByteCount size = kSmallest; size < largest; size *= 16) sizes.insert(size);
+  if (sizes.size() == 1) sizes.insert(4 * largest);  // a curve has two points
+  return {sizes.begin(), sizes.end()};
+}
+
+}  // namespace
+
+std::vector<CommunicationCurve> needed_communication(const Scenario& scenario,
+                                                     const Program& program) {
+  const RankGrid grid(scenario.layout);
+  std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> needed;
+  const auto note = [&](CollectiveKind kind, GroupKind group, bool compute, ByteCount bytes) {
+    if (grid.group_size(group) < 2 || bytes <= 0) return;
+    needed[{name_of(kind), group, compute, -1}].insert(bytes);
+  };
+  for (const Block& block : program.blocks) {
+    for (const auto* operations : {&block.forward, &block.backward}) {
+      for (const Operation& operation : *operations) {
+        if (const auto* collective = std::get_if<Collective>(&operation.work)) {
+          note(collective->kind, collective->group, true, collective->bytes);
+        }
+      }
+    }
+  }
+  for (const Role& role : program.roles) {
+    for (const Instruction& what : role.instructions) {
+      if (what.kind == InstructionKind::kCollective) {
+        note(what.collective, what.group, what.stream == Stream::kCompute,
+             what.bytes / what.pieces);
+      }
+      if (what.kind == InstructionKind::kSend) {
+        const std::int32_t low = std::min(role.stage, what.peer);
+        const std::int32_t apart = std::abs(role.stage - what.peer);
+        // First and last stage meet under virtual stages.
+        const std::int32_t boundary = apart == 1 ? low : -2;
+        needed[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(what.bytes);
+      }
+    }
+  }
+  std::vector<CommunicationCurve> out;
+  for (auto& [key, sizes] : needed) {
+    const auto& [name, group, compute, boundary] = key;
+    out.push_back({name, group, compute, boundary, with_grid(std::move(sizes))});
+  }
+  return out;
+}
+
+CollectiveSampler::CollectiveSampler(const RankContext& rank, const Scenario& scenario,
+                                     const Program& program)
+    : rank_(rank),
+      scenario_(scenario),
+      grid_(scenario.layout),
+      curves_(needed_communication(scenario, program)) {}
+
+// The ranks that this one communicates with, and who measures beside them.
+CollectiveSampler::Meeting CollectiveSampler::meet(const CommunicationCurve& curve) {
+  Meeting out;
+  const RankId own(rank_.world.rank());
+  std::vector<RankId> members;
+  if (curve.collective != "send_recv") {
+    if (grid_.group_of(curve.group, own) >= 0) members = grid_.members(curve.group, own);
+    out.concurrent = grid_.group_count(curve.group);
+  } else {
+    const auto last = static_cast<std::int32_t>(scenario_.layout.pp) - 1;
+    const std::int32_t from = curve.boundary == -2 ? last : curve.boundary;
+    const std::int32_t to = curve.boundary == -2 ? 0 : curve.boundary + 1;
+    GridPoint point = grid_.point(own);
+    if (point.pp == from || point.pp == to) {
+      for (const std::int32_t stage : {from, to}) {
+        point.pp = stage;
+        members.push_back(grid_.rank(point));
+      }
+    }
+    out.concurrent = grid_.size() / scenario_.layout.pp;
+    out.sends = grid_.point(own).pp == from;
+  }
+  const int tag = next_tag_++;
+  if (members.size() < 2) return out;
+  std::vector<int> ranks;
+  for (const RankId member : members) {
+    ranks.push_back(member.value);
+    out.placement.push_back(scenario_.cluster.node_of(DeviceId(member.value)));
+  }
+  groups_.push_back(rank_.world.group(ranks, tag));
+  out.members = groups_.back().get();
+  out.peer = out.sends ? 1 : 0;
+  out.is_first = out.members->rank() == 0;
+  return out;
+}
+
+std::unique_ptr<Request> CollectiveSampler::start(const CommunicationCurve& curve,
+                                                  const Meeting& meeting, std::size_t count) {
+  const std::span<float> data(data_.data(), count);
+  Communicator& group = *meeting.members;
+  if (curve.collective == "send_recv") {
+    return meeting.sends ? group.start_send(data, meeting.peer, 1)
+                         : group.start_receive(data, meeting.peer, 1);
+  }
+  if (curve.collective == name_of(CollectiveKind::kAllGather)) return group.start_all_gather(data);
+  if (curve.collective == name_of(CollectiveKind::kReduceScatter)) {
+    return group.start_reduce_scatter(data);
+  }
+  return group.start_all_reduce(data, Reduction::kSum);
+}
+
+// From the arrival of the last member to the end on the last one. Clocks of one machine agree.
+double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting& meeting,
+                                 std::size_t count) {
+  Communicator& group = *meeting.members;
+  float base = static_cast<float>(std::floor(now_s() / 64));
+  group.broadcast({&base, 1}, 0);
+  const double origin = 64.0 * static_cast<double>(base);
+  std::fill_n(data_.begin(), count, 1.0F);
+  group.barrier();
+  const double cpu = process_cpu_s(), begin = now_s();
+  if (curve.on_compute_stream) {
+    start(curve, meeting, count)->wait();
+  } else {
+    engine_.wait(
+        engine_.post(Stream::kReduce, {{}, [&] { return start(curve, meeting, count); }, {}}));
+  }
+  const double end = now_s();
+  cpu_s_ += process_cpu_s() - cpu;
+  wall_s_ += end - begin;
+  float times[] = {static_cast<float>(begin - origin), static_cast<float>(end - origin)};
+  group.all_reduce(times, Reduction::kMaximum);
+  return static_cast<double>(times[1]) - static_cast<double>(times[0]);
+}
+
+Measurement CollectiveSampler::measure_size(const CommunicationCurve& curve, const Meeting& meeting,
+                                            ByteCount bytes, double& cpu_share) {
+  MeasurementProtocol protocol;
+  protocol.target_half_width = 2 * rank_.job.target_half_width;
+  protocol.budget_s = 1;
+  protocol.rejection.waiting = false;
+  protocol.rejection.forced_switch_s = 0;
+  Sampler sampler(protocol);
+  const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
+  data_.resize(std::max(data_.size(), count));
+  cpu_s_ = wall_s_ = 0;
+  // All groups go on until the last one is done: they load the machine as in the run.
+  for (float unfinished = 1; unfinished > 0;) {
+    unfinished = 0;
+    if (meeting.members != nullptr) {
+      const double seconds = sample(curve, meeting, count);
+      if (!sampler.enough()) sampler.add({seconds, 1, {}});
+      unfinished = sampler.enough() ? 0.0F : 1.0F;
+    }
+    rank_.world.all_reduce({&unfinished, 1}, Reduction::kMaximum);
+  }
+  cpu_share = wall_s_ > 0 ? std::min(1.0, cpu_s_ / wall_s_) : 0;
+  return sampler.result();
+}
+
+void CollectiveSampler::measure(ordered_json& out) {
+  std::int64_t done = 0, all = 0;
+  for (const CommunicationCurve& curve : curves_) {
+    all += static_cast<std::int64_t>(curve.sizes.size());
+  }
+  for (const CommunicationCurve& curve : curves_) {
+    const Meeting meeting = meet(curve);
+    ordered_json points = ordered_json::array();
+    double cpu_share = 0;
+    for (const ByteCount bytes : curve.sizes) {
+      rank_.report.progress("communication", done++, all,
+                            fmt::format("{} of {} bytes", curve.collective, bytes));
+      const Measurement measured = measure_size(curve, meeting, bytes, cpu_share);
+      if (measured.n > 0) {
+        points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
+      }
+    }
+    if (!meeting.is_first) continue;
+    out.push_back({{"collective", curve.collective},
+                   {"placement", meeting.placement},
+                   {"concurrent", meeting.concurrent},
+                   {"cpu_share", cpu_share},
+                   {"points", std::move(points)}});
+  }
+}
+
+}  // namespace stepcast

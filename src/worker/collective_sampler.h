@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the communication that a program needs between its ranks, as the program issues it: all
+// groups of a kind at once, on the stream that carries it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "calibrate/protocol.h"
+#include "execute/groups.h"
+#include "execute/stream_engine.h"
+#include "layout/scenario.h"
+#include "worker/job.h"
+
+namespace stepcast {
+
+// One curve: a kind of communication of one kind of group.
+struct CommunicationCurve {
+  std::string collective;  // "all_reduce", ..., "send_recv"
+  GroupKind group = GroupKind::kData;
+  bool on_compute_stream = false;
+  std::int32_t boundary = -1;    // of send_recv: from this stage to the next
+  std::vector<ByteCount> sizes;  // ascending
+};
+
+// What `program` sends, with sizes between for interpolation.
+std::vector<CommunicationCurve> needed_communication(const Scenario& scenario,
+                                                     const Program& program);
+
+class CollectiveSampler {
+ public:
+  CollectiveSampler(const RankContext& rank, const Scenario& scenario, const Program& program);
+
+  // Objects as profiles hold them, of the curves whose first member this rank is; appended to
+  // `out`. Called by all ranks.
+  void measure(nlohmann::ordered_json& out);
+
+ private:
+  struct Meeting {
+    Communicator* members = nullptr;  // null: this rank takes no part
+    bool sends = false;
+    int peer = -1;
+    std::vector<std::int64_t> placement;
+    std::int64_t concurrent = 1;
+    bool is_first = false;
+  };
+  Meeting meet(const CommunicationCurve& curve);
+  Measurement measure_size(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
+                           double& cpu_share);
+  double sample(const CommunicationCurve& curve, const Meeting& meeting, std::size_t count);
+  std::unique_ptr<Request> start(const CommunicationCurve& curve, const Meeting& meeting,
+                                 std::size_t count);
+
+  const RankContext& rank_;
+  const Scenario& scenario_;
+  RankGrid grid_;
+  std::vector<CommunicationCurve> curves_;
+  std::vector<std::unique_ptr<Communicator>> groups_;
+  StreamEngine engine_;
+  std::vector<float> data_;
+  double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
+  int next_tag_ = 1000;
+};
+
+}  // namespace stepcast

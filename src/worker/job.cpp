@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.h"
+#include "core/json.h"
+
+namespace stepcast {
+
+Result<Job> read_job(const std::string& file) {
+  auto document = JsonDocument::load(file);
+  if (!document) return failure(document.error());
+  ObjectReader reader((*document)->root());
+  Job job;
+  reader.required_integer("stepcast_job", 1);
+  job.task = reader.required_text("task");
+  if (const auto scenario = reader.value("scenario")) job.scenarios.push_back(scenario->dump());
+  if (const auto scenarios = reader.value("scenarios")) {
+    for (const JsonValue& scenario : scenarios->items()) job.scenarios.push_back(scenario.dump());
+  }
+  if (const auto data = reader.required("data")) {
+    ObjectReader folders(*data);
+    job.data = {folders.required_text("models"), folders.required_text("topologies"),
+                folders.required_text("profiles")};
+    folders.finish();
+  }
+  job.results = reader.required_text("results");
+  job.seed = static_cast<std::uint64_t>(reader.integer("seed", 0).value_or(1));
+  job.warmup = reader.integer("warmup", 0).value_or(job.warmup);
+  job.steps = reader.integer("steps", 1).value_or(job.steps);
+  job.numerics_steps = reader.integer("numerics_steps", 0).value_or(job.numerics_steps);
+  if (reader.boolean("check_numerics") == false) job.numerics_steps = 0;
+  job.budget_s = reader.number("budget_s", 0, 1e6).value_or(job.budget_s);
+  job.target_half_width =
+      reader.number("target_half_width", 1e-6, 1).value_or(job.target_half_width);
+  reader.finish();
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return job;
+}
+
+Scenario read_job_scenario(const Job& job, const std::string& text) {
+  auto document = JsonDocument::parse(text, "job");
+  if (!document) throw JobFailure(RankFailure::kInput, to_string(document.error()));
+  auto scenario = read_scenario(**document, job.data);
+  if (!scenario) throw JobFailure(RankFailure::kInput, to_string(scenario.error()));
+  return std::move(*scenario);
+}
+
+void write_result(const RankContext& rank, const nlohmann::ordered_json& result) {
+  const std::string file = fmt::format("{}/rank-{}.json", rank.job.results, rank.world.rank());
+  if (const auto written = write_file_atomically(file, result.dump() + "\n"); !written) {
+    throw JobFailure(RankFailure::kInternal, to_string(written.error()));
+  }
+}
+
+}  // namespace stepcast

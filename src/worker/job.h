@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank program is asked to do (docs/formats/job.md): one JSON file that all ranks read, and
+// a folder that each writes its results to.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "core/result.h"
+#include "launch/rank_report.h"
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+struct Job {
+  std::string task;                    // "run" or "calibrate"
+  std::vector<std::string> scenarios;  // JSON texts; "run" has one
+  DataFolders data;
+  std::string results;  // folder
+  std::uint64_t seed = 1;
+
+  // run
+  std::int64_t warmup = 2, steps = 10;
+  std::int64_t numerics_steps = 3;  // compared with one rank; 0: not checked
+
+  // calibrate
+  double budget_s = 60;             // of each scenario's operations
+  double target_half_width = 0.01;  // of each median's interval, of the median
+};
+
+Result<Job> read_job(const std::string& file);
+
+// What a job works with on one rank.
+struct RankContext {
+  const Job& job;
+  Communicator& world;
+  RankReporter& report;
+  std::string host;
+};
+
+// A failure that the launcher is to hear of.
+class JobFailure : public std::runtime_error {
+ public:
+  JobFailure(RankFailure kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
+  RankFailure kind() const { return kind_; }
+
+ private:
+  RankFailure kind_;
+};
+
+Scenario read_job_scenario(const Job& job, const std::string& text);  // throws JobFailure
+void write_result(const RankContext& rank, const nlohmann::ordered_json& result);
+
+void run_job(const RankContext& rank);
+void calibrate_job(const RankContext& rank);
+
+}  // namespace stepcast

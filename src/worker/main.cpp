@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// stepcast-rank JOB: one rank of a real run, started by mpirun. `stepcast validate` and `stepcast
+// calibrate` write the job, launch the ranks and read their results.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <new>
+
+#include "comm/mpi_communicator.h"
+#include "worker/job.h"
+
+namespace stepcast {
+namespace {
+
+int run(const std::string& file) {
+  // Naps between polls are tens of microseconds; the kernel would stretch them by fifty.
+  ::prctl(PR_SET_TIMERSLACK, 1000UL);
+  MpiWorld mpi;
+  RankReporter report(mpi.rank());
+  report.started();
+  const auto fail = [&](RankFailure kind, const char* what) {
+    report.failed(kind, what);
+    return 1;
+  };
+  try {
+    const auto job = read_job(file);
+    if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
+    const auto world = mpi.world();
+    const RankContext rank{*job, *world, report, mpi.hostname()};
+    if (job->task == "run") {
+      run_job(rank);
+    } else if (job->task == "calibrate") {
+      calibrate_job(rank);
+    } else {
+      throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not run or calibrate");
+    }
+    report.finished();
+    return 0;
+  } catch (const JobFailure& error) {
+    fail(error.kind(), error.what());
+  } catch (const CommunicationError& error) {
+    fail(RankFailure::kCommunication, error.what());
+  } catch (const std::bad_alloc&) {
+    fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+  } catch (const std::exception& error) {
+    fail(RankFailure::kInternal, error.what());
+  }
+  // Without waiting for ranks that will not come: mpirun ends them.
+  std::_Exit(1);
+}
+
+}  // namespace
+}  // namespace stepcast
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: stepcast-rank JOB   (started by stepcast validate and calibrate)\n");
+    return 2;
+  }
+  return stepcast::run(argv[1]);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/operation_sampler.h"
+
+#include <algorithm>
+
+#include "operation/signature.h"
+
+namespace stepcast {
+
+OperationSampler::OperationSampler(const MeasurementProtocol& protocol, bool processor_time)
+    : protocol_(protocol), processor_time_(processor_time) {
+  if (processor_time) protocol_.rejection.waiting = false;  // it is not in the time
+}
+
+void OperationSampler::begin(const Operation& operation) {
+  static_cast<void>(operation);
+  begin_cpu_s_ = clock_.accounting().thread_cpu_s;
+  timer_.emplace(clock_);
+}
+
+void OperationSampler::end(const Operation& operation) {
+  Sample sample = timer_->stop();
+  if (std::holds_alternative<Collective>(operation.work)) return;  // left out in these runs
+  const auto* kernel = std::get_if<Elementwise>(&operation.work);
+  if (kernel != nullptr && kernel->elements == 0) return;
+  if (processor_time_) sample.seconds = clock_.accounting().thread_cpu_s - begin_cpu_s_;
+  Point*& point = known_[&operation];
+  if (point == nullptr) {
+    point = &points_.try_emplace(signature(operation), Point{operation, Sampler(protocol_)})
+                 .first->second;
+  }
+  if (!point->sampler.enough()) point->sampler.add(sample);
+}
+
+bool OperationSampler::enough() const { return done() == points_.size(); }
+
+std::size_t OperationSampler::done() const {
+  return static_cast<std::size_t>(
+      std::count_if(points_.begin(), points_.end(),
+                    [](const auto& point) { return point.second.sampler.enough(); }));
+}
+
+}  // namespace stepcast
