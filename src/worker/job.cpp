@@ -18,9 +18,9 @@ Result<Job> read_job(const std::string& file) {
   Job job;
   reader.required_integer("stepcast_job", 1);
   job.task = reader.required_text("task");
-  if (const auto scenario = reader.value("scenario")) job.scenarios.push_back(scenario->dump());
+  if (const auto scenario = reader.value("scenario")) job.scenarios.push_back(scenario->raw().dump());
   if (const auto scenarios = reader.value("scenarios")) {
-    for (const JsonValue& scenario : scenarios->items()) job.scenarios.push_back(scenario.dump());
+    for (const JsonValue& scenario : scenarios->items()) job.scenarios.push_back(scenario.raw().dump());
   }
   if (const auto data = reader.required("data")) {
     ObjectReader folders(*data);
