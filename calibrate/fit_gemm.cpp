@@ -127,9 +127,9 @@ std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accel
   return out;
 }
 
-GemmCurve fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
-                   const GemmFit& start) {
-  GemmCurve out;
+FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                       const GemmFit& start) {
+  FittedSurface out;
   out.fit = fit_form(accelerator, samples, start, free_shape(), DataType::kBf16);
   out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, DataType::kBf16));
   std::vector<Split> splits;
@@ -151,9 +151,10 @@ GemmCurve fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>
   return out;
 }
 
-GemmCurve fit_gemm_scattered(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
-                             const GemmFit& family, DataType precision) {
-  GemmCurve out;
+FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
+                                 const std::vector<GemmSample>& samples, const GemmFit& family,
+                                 DataType precision) {
+  FittedSurface out;
   out.fit = fit_form(accelerator, samples, family, free_scale(), precision);
   out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
   std::vector<double> ratios;

@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-struct GemmCurve {
+struct FittedSurface {
   GemmFit fit;
   Neighbourhood neighbourhood;
   FitError form;      // of the form alone, on the samples it was fitted to
@@ -19,12 +19,13 @@ struct GemmCurve {
 
 // All of the form's shape is free; `start` gives what is fixed (memory_fraction, tiles, alignment).
 // The neighbourhood is the one with the smallest held-out error.
-GemmCurve fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
-                   const GemmFit& start);
+FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                       const GemmFit& start);
 
 // For a few scattered points: the shape is pulled towards `family`, and no sample bends the result.
-GemmCurve fit_gemm_scattered(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
-                             const GemmFit& family, DataType precision);
+FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
+                                 const std::vector<GemmSample>& samples, const GemmFit& family,
+                                 DataType precision);
 
 // log(predicted/measured) of the form.
 std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,

@@ -148,8 +148,8 @@ std::string compiler_name() {
 
 }  // namespace
 
-MachineFacts read_machine_facts(const MachineFactsInput& input) {
-  MachineFacts out;
+MachineDescription read_machine_facts(const MachineFactsInput& input) {
+  MachineDescription out;
   utsname system{};
   ::uname(&system);
   out.processor = processor_name(input.root, system.machine);
@@ -166,7 +166,7 @@ MachineFacts read_machine_facts(const MachineFactsInput& input) {
   return out;
 }
 
-nlohmann::ordered_json to_json(const MachineFacts& facts) {
+nlohmann::ordered_json to_json(const MachineDescription& facts) {
   nlohmann::ordered_json out;
   const auto add_text = [&](const char* key, const std::string& text) {
     if (!text.empty()) out[key] = text;
@@ -187,7 +187,7 @@ nlohmann::ordered_json to_json(const MachineFacts& facts) {
   return out;
 }
 
-nlohmann::ordered_json machine_identity(const MachineFacts& facts) {
+nlohmann::ordered_json machine_identity(const MachineDescription& facts) {
   nlohmann::ordered_json out = to_json(facts);
   out.erase("system");
   out.erase("date");

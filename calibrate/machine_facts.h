@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-struct MachineFacts {
+struct MachineDescription {
   std::string processor;
   int cores = 0;    // that this process may use: affinity and the control group's quota
   int sockets = 0;  // 0: unknown
@@ -33,15 +33,15 @@ struct MachineFactsInput {
   std::string root;  // in front of /proc and /sys; empty but for tests
 };
 
-MachineFacts read_machine_facts(const MachineFactsInput& input);
+MachineDescription read_machine_facts(const MachineFactsInput& input);
 
 // processor, cores, sockets, caches, memory ("23.5 GiB"), hostname, system, governor, compiler,
 // blas, date.
-nlohmann::ordered_json to_json(const MachineFacts& facts);
+nlohmann::ordered_json to_json(const MachineDescription& facts);
 
 // The part that makes durations comparable, for calibrate/journal.h: without the date, and without
 // the system's release, which an update changes in the middle of a long calibration.
-nlohmann::ordered_json machine_identity(const MachineFacts& facts);
+nlohmann::ordered_json machine_identity(const MachineDescription& facts);
 
 std::string utc_date(std::time_t time);
 

@@ -40,7 +40,7 @@ struct FittedAttention {
 
 struct FittedGemm {
   const GemmTable* table = nullptr;
-  GemmCurve curve;
+  FittedSurface curve;
 };
 
 class Shipping {

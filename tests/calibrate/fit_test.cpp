@@ -101,7 +101,7 @@ TEST(FitGemm, RecoversTheFormBehindSyntheticSamples) {
   start.wave_weight = 0.5;
   start.overhead_s = 3e-6;
   start.accumulate_exposed = 0.5;
-  const GemmCurve curve = fit_gemm(device, synthetic_samples(truth, device, 0.01), start);
+  const FittedSurface curve = fit_gemm(device, synthetic_samples(truth, device, 0.01), start);
   EXPECT_NEAR(curve.fit.efficiency, 0.8, 0.02);
   EXPECT_NEAR(curve.fit.k_half, 150, 15);
   EXPECT_NEAR(curve.fit.role_factor[1], 1.05, 0.01);
@@ -123,7 +123,7 @@ TEST(FitGemm, PredictsHeldOutRowsOfThePublishedTables) {
     start.overhead_s = 3e-6;
     start.sustained_factor = 1.1;
     start.accumulate_exposed = 0.5;
-    const GemmCurve curve = fit_gemm(accelerator(table.device), table.samples, start);
+    const FittedSurface curve = fit_gemm(accelerator(table.device), table.samples, start);
     EXPECT_LT(curve.held_out.median, bound->second) << table.device;
     EXPECT_LT(curve.form.median, bound->second) << table.device;
     EXPECT_LT(std::abs(curve.form.bias), 0.01) << table.device;

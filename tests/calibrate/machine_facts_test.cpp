@@ -43,7 +43,8 @@ void write_processor(const TemporaryFolder& folder) {
 TEST(MachineFacts, AreWhatTheKernelSays) {
   const TemporaryFolder folder;
   write_processor(folder);
-  const MachineFacts facts = read_machine_facts({"OpenBLAS 0.3.21 Zen", "2026-01-31", folder / ""});
+  const MachineDescription facts =
+      read_machine_facts({"OpenBLAS 0.3.21 Zen", "2026-01-31", folder / ""});
   const Json json = to_json(facts);
   EXPECT_EQ(json["processor"], "Test 9000 @ 3.00GHz");
   EXPECT_EQ(json["sockets"], 2);
@@ -62,7 +63,7 @@ TEST(MachineFacts, AreWhatTheKernelSays) {
 TEST(MachineFacts, AnArmProcessorIsNamedByItsNumbers) {
   const TemporaryFolder folder;
   folder.write("proc/cpuinfo", "processor : 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
-  const MachineFacts facts = read_machine_facts({"", "", folder / ""});
+  const MachineDescription facts = read_machine_facts({"", "", folder / ""});
   EXPECT_NE(facts.processor.find("implementer 0x41 part 0xd0c"), std::string::npos)
       << facts.processor;
 }
@@ -84,7 +85,7 @@ TEST(MachineFacts, AControlGroupAndThoseAboveItLimitCoresAndMemory) {
   folder.write("sys/fs/cgroup/pod/cpu.max", "50000 100000\n");  // half a processor
   folder.write("sys/fs/cgroup/pod/container/memory.max", "2147483648\n");
   folder.write("sys/fs/cgroup/pod/memory.max", "max\n");
-  const MachineFacts facts = read_machine_facts({"", "", folder / ""});
+  const MachineDescription facts = read_machine_facts({"", "", folder / ""});
   EXPECT_EQ(facts.cores, 1);
   EXPECT_EQ(facts.memory_bytes, 2147483648);
 }
@@ -92,7 +93,7 @@ TEST(MachineFacts, AControlGroupAndThoseAboveItLimitCoresAndMemory) {
 TEST(MachineFacts, TheIdentityOutlivesADayAndAnUpdate) {
   const TemporaryFolder folder;
   write_processor(folder);
-  MachineFacts facts = read_machine_facts({"OpenBLAS 0.3.21", "2026-01-31", folder / ""});
+  MachineDescription facts = read_machine_facts({"OpenBLAS 0.3.21", "2026-01-31", folder / ""});
   const Json before = machine_identity(facts);
   facts.date = "2026-02-01";
   facts.system = "Linux 7.0 x86_64";
@@ -108,7 +109,7 @@ TEST(MachineFacts, DatesAreUtc) {
 }
 
 TEST(MachineFacts, ThisMachineHasAProcessorAndMemory) {
-  const MachineFacts facts = read_machine_facts({});
+  const MachineDescription facts = read_machine_facts({});
   EXPECT_FALSE(facts.processor.empty());
   EXPECT_GT(facts.memory_bytes, 0);
   EXPECT_EQ(facts.date.size(), 10u);
