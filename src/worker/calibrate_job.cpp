@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "calibrate/journal.h"
+#include "calibrate/machine_facts.h"
 #include "calibrate/measurement_json.h"
 #include "calibrate/operation_json.h"
 #include "cluster/this_machine.h"
@@ -19,9 +22,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
+Journal open_journal(const RankContext& rank) {
+  const std::string folder = rank.job.journal.empty() ? rank.job.results : rank.job.journal;
+  auto journal = Journal::open(fmt::format("{}/rank-{}.jsonl", folder, rank.world.rank()),
+                               machine_identity(read_machine_facts({})));
+  if (!journal) throw JobFailure(RankFailure::kInput, to_string(journal.error()));
+  return std::move(*journal);
+}
+
 class CalibrateJob {
  public:
-  explicit CalibrateJob(const RankContext& rank) : rank_(rank) {}
+  explicit CalibrateJob(const RankContext& rank) : rank_(rank), journal_(open_journal(rank)) {}
 
   void run() {
     for (const std::string& text : rank_.job.scenarios) {
@@ -29,9 +40,9 @@ class CalibrateJob {
       if (const Errors errors = check_executable(scenario); !errors.empty()) {
         throw JobFailure(RankFailure::kInput, to_string(errors));
       }
-      measure_operations(scenario);
       const Program program = lower(scenario);
-      CollectiveSampler(rank_, scenario, program).measure(collectives_);
+      measure_operations(scenario, program);
+      CollectiveSampler(rank_, scenario, program, journal_).measure(collectives_);
     }
     write_result(rank_, {{"rank", rank_.world.rank()},
                          {"operations", std::move(operations_)},
@@ -39,14 +50,30 @@ class CalibrateJob {
   }
 
  private:
-  bool all_enough(const OperationSampler& sampler) {
-    float missing = sampler.enough() ? 0.0F : 1.0F;
-    rank_.world.all_reduce({&missing, 1}, Reduction::kMaximum);
-    return missing == 0;
+  // All go on until the last one is done.
+  bool any(bool one) {
+    float flag = one ? 1.0F : 0.0F;
+    rank_.world.all_reduce({&flag, 1}, Reduction::kMaximum);
+    return flag > 0;
   }
 
-  void measure_operations(const Scenario& scenario) {
-    const Program program = lower(scenario);
+  // What is finished goes to the disk before the next step.
+  void note(const OperationSampler& sampler, bool last) {
+    for (const auto& [signature, point] : sampler.points()) {
+      if (point.known || journal_.find(signature) != nullptr) continue;
+      if (!point.sampler.enough() && !last) continue;
+      const Measurement measured = point.sampler.result();
+      if (measured.n == 0) {
+        if (last) rank_.report.warning(fmt::format("{}: every sample was disturbed", signature));
+        continue;
+      }
+      const auto written =
+          journal_.append({signature, measured, operation_json(point.operation).dump()});
+      if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
+    }
+  }
+
+  void measure_operations(const Scenario& scenario, const Program& program) {
     const RankGrid grid(scenario.layout);
     ExecutorOptions options;
     options.seed = rank_.job.seed;
@@ -56,31 +83,32 @@ class CalibrateJob {
     protocol.target_half_width = rank_.job.target_half_width;
     protocol.budget_s = rank_.job.budget_s;
     protocol.warm_up_s = 0;
-    runner.step();  // fresh pages, first touches
-    OperationSampler sampler(protocol, rank_.world.size() > this_machine().cores);
+    OperationSampler sampler(
+        protocol, rank_.world.size() > this_machine().cores,
+        [this](const std::string& key) { return journal_.find(key) != nullptr; });
     runner.observe(&sampler);
     const Clock::time_point begin = Clock::now();
-    for (bool enough = false; !enough;) {
+    for (bool more = true; more;) {
       runner.step();
+      note(sampler, false);
       rank_.report.progress("operations", static_cast<std::int64_t>(sampler.done()),
                             static_cast<std::int64_t>(sampler.size()));
       const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
-      float over = spent > rank_.job.budget_s ? 1.0F : 0.0F;
-      rank_.world.all_reduce({&over, 1}, Reduction::kMaximum);
-      enough = all_enough(sampler) || over > 0;
+      const bool over = any(spent > rank_.job.budget_s);
+      more = any(!sampler.enough()) && !over;
     }
+    note(sampler, true);
     for (const auto& [signature, point] : sampler.points()) {
-      const Measurement measured = point.sampler.result();
-      if (measured.n == 0) {
-        rank_.report.warning(fmt::format("{}: every sample was disturbed", signature));
-        continue;
-      }
+      const JournalPoint* finished = journal_.find(signature);
+      if (finished == nullptr || !reported_.insert(signature).second) continue;
       operations_.push_back({{"operation", operation_json(point.operation)},
-                             {"measurement", measurement_json(measured)}});
+                             {"measurement", measurement_json(finished->measurement)}});
     }
   }
 
   const RankContext& rank_;
+  Journal journal_;
+  std::set<std::string> reported_;
   ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
 };
 

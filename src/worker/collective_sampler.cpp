@@ -79,10 +79,11 @@ std::vector<CommunicationCurve> needed_communication(const Scenario& scenario,
 }
 
 CollectiveSampler::CollectiveSampler(const RankContext& rank, const Scenario& scenario,
-                                     const Program& program)
+                                     const Program& program, Journal& journal)
     : rank_(rank),
       scenario_(scenario),
       grid_(scenario.layout),
+      journal_(journal),
       curves_(needed_communication(scenario, program)) {}
 
 // The ranks that this one communicates with, and who measures beside them.
@@ -161,6 +162,27 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
 }
 
 Measurement CollectiveSampler::measure_size(const CommunicationCurve& curve, const Meeting& meeting,
+                                            ByteCount bytes, double& cpu_share) {
+  const std::string key =
+      fmt::format("{} {} bytes {} ranks at {} beside {}{}", curve.collective, bytes,
+                  rank_.world.size(), nlohmann::json(meeting.placement).dump(), meeting.concurrent,
+                  curve.on_compute_stream ? "" : " on a stream");
+  const JournalPoint* known = journal_.find(key);
+  float missing = known == nullptr ? 1.0F : 0.0F;
+  rank_.world.all_reduce({&missing, 1}, Reduction::kMaximum);
+  if (missing == 0) {
+    cpu_share = nlohmann::json::parse(known->extra).value("cpu_share", 0.0);
+    return known->measurement;
+  }
+  const Measurement out = take_samples(curve, meeting, bytes, cpu_share);
+  const nlohmann::json extra{{"cpu_share", cpu_share}};
+  if (const auto written = journal_.append({key, out, extra.dump()}); !written) {
+    throw JobFailure(RankFailure::kInput, to_string(written.error()));
+  }
+  return out;
+}
+
+Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, const Meeting& meeting,
                                             ByteCount bytes, double& cpu_share) {
   MeasurementProtocol protocol;
   protocol.target_half_width = 2 * rank_.job.target_half_width;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/journal.h"
 #include "calibrate/protocol.h"
 #include "execute/groups.h"
 #include "execute/stream_engine.h"
@@ -32,7 +33,8 @@ std::vector<CommunicationCurve> needed_communication(const Scenario& scenario,
 
 class CollectiveSampler {
  public:
-  CollectiveSampler(const RankContext& rank, const Scenario& scenario, const Program& program);
+  CollectiveSampler(const RankContext& rank, const Scenario& scenario, const Program& program,
+                    Journal& journal);
 
   // Objects as profiles hold them, of the curves whose first member this rank is; appended to
   // `out`. Called by all ranks.
@@ -48,7 +50,10 @@ class CollectiveSampler {
     bool is_first = false;
   };
   Meeting meet(const CommunicationCurve& curve);
+  // From the journal where every rank has it there.
   Measurement measure_size(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
+                           double& cpu_share);
+  Measurement take_samples(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
                            double& cpu_share);
   double sample(const CommunicationCurve& curve, const Meeting& meeting, std::size_t count);
   std::unique_ptr<Request> start(const CommunicationCurve& curve, const Meeting& meeting,
@@ -57,6 +62,7 @@ class CollectiveSampler {
   const RankContext& rank_;
   const Scenario& scenario_;
   RankGrid grid_;
+  Journal& journal_;
   std::vector<CommunicationCurve> curves_;
   std::vector<std::unique_ptr<Communicator>> groups_;
   StreamEngine engine_;

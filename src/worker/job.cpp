@@ -18,9 +18,11 @@ Result<Job> read_job(const std::string& file) {
   Job job;
   reader.required_integer("stepcast_job", 1);
   job.task = reader.required_text("task");
-  if (const auto scenario = reader.value("scenario")) job.scenarios.push_back(scenario->raw().dump());
+  if (const auto scenario = reader.value("scenario"))
+    job.scenarios.push_back(scenario->raw().dump());
   if (const auto scenarios = reader.value("scenarios")) {
-    for (const JsonValue& scenario : scenarios->items()) job.scenarios.push_back(scenario.raw().dump());
+    for (const JsonValue& scenario : scenarios->items())
+      job.scenarios.push_back(scenario.raw().dump());
   }
   if (const auto data = reader.required("data")) {
     ObjectReader folders(*data);
@@ -37,6 +39,7 @@ Result<Job> read_job(const std::string& file) {
   job.budget_s = reader.number("budget_s", 0, 1e6).value_or(job.budget_s);
   job.target_half_width =
       reader.number("target_half_width", 1e-6, 1).value_or(job.target_half_width);
+  job.journal = reader.text("journal").value_or("");
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());
   return job;

@@ -2,6 +2,7 @@
 // Samples of every operation of a running program, each until its median is known.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,8 +15,10 @@ namespace stepcast {
 
 class OperationSampler final : public OperationObserver {
  public:
-  // `processor_time`: durations are time on the processor, for ranks that share cores.
-  OperationSampler(const MeasurementProtocol& protocol, bool processor_time);
+  // `processor_time`: durations are time on the processor, for ranks that share cores. `is_known`:
+  // signatures that need no samples.
+  OperationSampler(const MeasurementProtocol& protocol, bool processor_time,
+                   std::function<bool(const std::string&)> is_known);
 
   void begin(const Operation& operation) override;
   void end(const Operation& operation) override;
@@ -27,12 +30,15 @@ class OperationSampler final : public OperationObserver {
   struct Point {
     Operation operation;
     Sampler sampler;
+    bool known;
+    bool enough() const { return known || sampler.enough(); }
   };
   const std::map<std::string, Point>& points() const { return points_; }  // by signature
 
  private:
   MeasurementProtocol protocol_;
   bool processor_time_;
+  std::function<bool(const std::string&)> is_known_;
   ThreadClock clock_;
   std::optional<SampleTimer> timer_;
   double begin_cpu_s_ = 0;
