@@ -9,11 +9,14 @@
 #include "calibrate/journal.h"
 #include "calibrate/machine_facts.h"
 #include "calibrate/measurement_json.h"
+#include "calibrate/needed_grid.h"
 #include "calibrate/operation_json.h"
 #include "cluster/this_machine.h"
 #include "execute/role_runner.h"
+#include "operation/signature.h"
 #include "program/executable.h"
 #include "worker/collective_sampler.h"
+#include "worker/grid_sampler.h"
 #include "worker/job.h"
 #include "worker/operation_sampler.h"
 
@@ -42,8 +45,10 @@ class CalibrateJob {
       }
       const Program program = lower(scenario);
       measure_operations(scenario, program);
+      needed_.add(needed(scenario, program, RankGrid(scenario.layout)));
       CollectiveSampler(rank_, scenario, program, journal_).measure(collectives_);
     }
+    if (rank_.job.grid) measure_grid();
     write_result(rank_, {{"rank", rank_.world.rank()},
                          {"operations", std::move(operations_)},
                          {"collectives", std::move(collectives_)}});
@@ -106,8 +111,33 @@ class CalibrateJob {
     }
   }
 
+  // Every rank measures all of them, loaded as in the run; the middle of the ranks counts.
+  void measure_grid() {
+    MeasurementProtocol protocol;
+    protocol.target_half_width = 2 * rank_.job.target_half_width;
+    protocol.budget_s = 0.3;
+    protocol.rejection.waiting = rank_.world.size() <= this_machine().cores;
+    const NeededMeasurements extra = grid(needed_);
+    std::int64_t done = 0;
+    for (const NeededKernel& kernel : extra.kernels) {
+      rank_.report.progress("grid", done++, static_cast<std::int64_t>(extra.kernels.size()));
+      const std::string key = signature(kernel.operation);
+      if (!can_sample_alone(kernel.operation) || !reported_.insert(key).second) continue;
+      if (journal_.find(key) == nullptr) {
+        const auto measured = sample_alone(kernel.operation, protocol);
+        if (!measured) continue;  // disturbed throughout: a point less between others
+        const auto written =
+            journal_.append({key, *measured, operation_json(kernel.operation).dump()});
+        if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
+      }
+      operations_.push_back({{"operation", operation_json(kernel.operation)},
+                             {"measurement", measurement_json(journal_.find(key)->measurement)}});
+    }
+  }
+
   const RankContext& rank_;
   Journal journal_;
+  NeededMeasurements needed_;
   std::set<std::string> reported_;
   ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
 };

@@ -39,6 +39,7 @@ Result<Job> read_job(const std::string& file) {
   job.budget_s = reader.number("budget_s", 0, 1e6).value_or(job.budget_s);
   job.target_half_width =
       reader.number("target_half_width", 1e-6, 1).value_or(job.target_half_width);
+  job.grid = reader.boolean("grid").value_or(true);
   job.journal = reader.text("journal").value_or("");
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());
