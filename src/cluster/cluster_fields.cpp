@@ -87,6 +87,11 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
   }
   set(spec.nvls, reader.boolean("nvls"));
   set(spec.nvlink_domain_nodes, reader.integer("nvlink_domain_nodes", 1, kMaxGpus));
+  // "cpu" by name is a core of this machine, which all devices share.
+  const auto accelerator = reader.value("accelerator");
+  if (accelerator && accelerator->is_text() && spec.accelerator.is_cpu()) {
+    spec.shared_cores = spec.accelerator.cores;
+  }
   set(spec.shared_cores, reader.integer("shared_cores", 0, 1 << 20));
   if (spec.shared_cores > 0 && !spec.accelerator.is_cpu() && !spec.accelerator.name.empty()) {
     reader.fail(reader.has("shared_cores") ? "shared_cores" : "accelerator", ErrorCode::kIllegal,

@@ -103,7 +103,7 @@ class Rates(unittest.TestCase):
     def test_cables_between_hosts_are_used_beside_a_switch(self):
         """a and b also have a cable of their own, which c's traffic must not take."""
         description = {
-            "stepcast_cluster": 1, "name": "cabled", "accelerator": "l40s-48g", "network": "tcp",
+            "stepcast_cluster": 1, "name": "cabled", "accelerator": "cpu", "network": "tcp",
             "vertices": [{"name": "tor", "kind": "leaf"}],
             "links": [{"between": ["a", "b"], "capacity": "400 Mb/s"}]}
         for node, name in enumerate("abc"):
