@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/fit_gemm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "calibrate/least_squares.h"
+#include "core/statistics.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
 
@@ -11,6 +13,7 @@ namespace stepcast {
 namespace {
 
 constexpr int kFolds = 5;
+constexpr double kLeastFraction = 1e-5, kMostFraction = 10;  // that a profile may hold
 
 // One free parameter of the form.
 struct Free {
@@ -41,6 +44,19 @@ const std::vector<Free>& free_scale() {
       {[](GemmFit& f) -> double& { return f.k_half; }, 1, 1000, 0.3},
       {[](GemmFit& f) -> double& { return f.tile_half; }, 0.5, 200, 0.3},
       {[](GemmFit& f) -> double& { return f.overhead_s; }, 5e-7, 1e-5, 0.3}};
+  return parameters;
+}
+
+// One core does one tile after the other, and its caches serve operands faster than its memory.
+const std::vector<Free>& free_on_core() {
+  static const std::vector<Free> parameters = {
+      {[](GemmFit& f) -> double& { return f.efficiency; }, 0.001, 1.5, 0},
+      {[](GemmFit& f) -> double& { return f.k_half; }, 0.5, 2000, 0.05},
+      {[](GemmFit& f) -> double& { return f.overhead_s; }, 1e-8, 1e-3, 0.02},
+      {[](GemmFit& f) -> double& { return f.memory_fraction; }, 0.05, 10, 0.05},
+      {[](GemmFit& f) -> double& { return f.role_factor[1]; }, 0.3, 3, 0.05},
+      {[](GemmFit& f) -> double& { return f.role_factor[2]; }, 0.3, 3, 0.05},
+      {[](GemmFit& f) -> double& { return f.accumulate_exposed; }, 0.01, 1, 0.1}};
   return parameters;
 }
 
@@ -78,6 +94,18 @@ GemmFit fit_form(const Accelerator& accelerator, const std::vector<GemmSample>& 
   return with(values);
 }
 
+// Of as many times the time as the median sample takes.
+GemmFit scaled(const GemmFit& family, const Accelerator& accelerator,
+               const std::vector<GemmSample>& samples, DataType precision) {
+  const double factor = std::exp(-median(gemm_log_ratios(family, accelerator, samples, precision)));
+  GemmFit out = family;
+  out.efficiency = std::clamp(family.efficiency / factor, kLeastFraction, kMostFraction);
+  out.memory_fraction = std::clamp(family.memory_fraction / factor, kLeastFraction, kMostFraction);
+  out.overhead_s *= factor;
+  out.sustained_s *= factor;
+  return out;
+}
+
 // Samples of one fold, and all others.
 struct Split {
   std::vector<GemmSample> training, held_out;
@@ -93,25 +121,54 @@ Split split(const std::vector<GemmSample>& samples, int fold) {
 }
 
 void add_log_ratios(const KernelCosts& costs, const std::vector<GemmSample>& samples,
-                    std::vector<double>& out) {
+                    DataType precision, std::vector<double>& out) {
   for (const GemmSample& sample : samples) {
-    const double predicted = costs.price(gemm_of(sample, DataType::kBf16)).time.value();
-    out.push_back(std::log(predicted) - log_measured(sample, costs.accelerator(), DataType::kBf16));
+    const double predicted = costs.price(gemm_of(sample, precision)).time.value();
+    out.push_back(std::log(predicted) - log_measured(sample, costs.accelerator(), precision));
   }
 }
 
 FitError held_out_error(const Accelerator& accelerator, const std::vector<Split>& splits,
-                        const std::vector<GemmFit>& forms, const Neighbourhood& neighbourhood) {
+                        const std::vector<GemmFit>& forms, const Neighbourhood& neighbourhood,
+                        DataType precision) {
   std::vector<double> ratios;
   for (std::size_t fold = 0; fold < splits.size(); ++fold) {
     Profile profile;
-    profile.gemm = forms[fold];
-    profile.gemm_samples = splits[fold].training;
-    profile.neighbourhood = neighbourhood;
+    if (precision == DataType::kFp32) {
+      profile.gemm_fp32 = GemmCurve{forms[fold], splits[fold].training, neighbourhood};
+    } else {
+      profile.gemm = forms[fold];
+      profile.gemm_samples = splits[fold].training;
+      profile.neighbourhood = neighbourhood;
+    }
     add_log_ratios(KernelCosts(accelerator, std::move(profile), true), splits[fold].held_out,
-                   ratios);
+                   precision, ratios);
   }
   return fit_error(ratios);
+}
+
+FittedSurface fit_surface(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                          const GemmFit& start, const std::vector<Free>& free, DataType precision) {
+  FittedSurface out;
+  out.fit = fit_form(accelerator, samples, start, free, precision);
+  out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
+  std::vector<Split> splits;
+  std::vector<GemmFit> forms;
+  for (int fold = 0; fold < kFolds; ++fold) {
+    splits.push_back(split(samples, fold));
+    forms.push_back(fit_form(accelerator, splits.back().training, out.fit, free, precision));
+  }
+  out.held_out.median = 1e9;
+  for (const double reach : {0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0}) {
+    for (const double shrinkage : {0.05, 0.1, 0.2, 0.5, 1.0}) {
+      const FitError error =
+          held_out_error(accelerator, splits, forms, {reach, shrinkage}, precision);
+      if (error.median >= out.held_out.median) continue;
+      out.held_out = error;
+      out.neighbourhood = {reach, shrinkage};
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -129,25 +186,27 @@ std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accel
 
 FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                        const GemmFit& start) {
+  return fit_surface(accelerator, samples, start, free_shape(), DataType::kBf16);
+}
+
+FittedSurface fit_gemm_on_core(const Accelerator& accelerator,
+                               const std::vector<GemmSample>& samples, const GemmFit& start) {
+  return fit_surface(accelerator, samples, start, free_on_core(), DataType::kFp32);
+}
+
+FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                         const GemmFit& family, DataType precision) {
   FittedSurface out;
-  out.fit = fit_form(accelerator, samples, start, free_shape(), DataType::kBf16);
-  out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, DataType::kBf16));
-  std::vector<Split> splits;
-  std::vector<GemmFit> forms;
-  for (int fold = 0; fold < kFolds; ++fold) {
-    splits.push_back(split(samples, fold));
-    forms.push_back(
-        fit_form(accelerator, splits.back().training, out.fit, free_shape(), DataType::kBf16));
+  out.fit = scaled(family, accelerator, samples, precision);
+  out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < samples.size() && samples.size() > 1; ++i) {
+    std::vector<GemmSample> others = samples;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const GemmFit fit = scaled(family, accelerator, others, precision);
+    ratios.push_back(gemm_log_ratios(fit, accelerator, {samples[i]}, precision).front());
   }
-  out.held_out.median = 1e9;
-  for (const double reach : {0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0}) {
-    for (const double shrinkage : {0.05, 0.1, 0.2, 0.5, 1.0}) {
-      const FitError error = held_out_error(accelerator, splits, forms, {reach, shrinkage});
-      if (error.median >= out.held_out.median) continue;
-      out.held_out = error;
-      out.neighbourhood = {reach, shrinkage};
-    }
-  }
+  out.held_out = fit_error(ratios);
   return out;
 }
 

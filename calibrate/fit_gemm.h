@@ -22,6 +22,15 @@ struct FittedSurface {
 FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                        const GemmFit& start);
 
+// Of a processor's core, in fp32: what launches and waves over SMs need is fixed, the memory's
+// share is free. Eight samples or more.
+FittedSurface fit_gemm_on_core(const Accelerator& accelerator,
+                               const std::vector<GemmSample>& samples, const GemmFit& start);
+
+// Of fewer samples, one at least: the family's form, all of its times scaled alike to the median.
+FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                         const GemmFit& family, DataType precision);
+
 // For a few scattered points: the shape is pulled towards `family`, and no sample bends the result.
 FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
                                  const std::vector<GemmSample>& samples, const GemmFit& family,

@@ -125,6 +125,7 @@ KernelPrice KernelCosts::price(const Operation& operation) const {
   if (hit == profile_.exact.end()) return out;
   out.time = Seconds(hit->second);
   out.provenance = Provenance::kMeasured;
+  out.exact = true;
   return out;
 }
 

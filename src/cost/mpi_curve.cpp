@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 4096;
 
-const std::vector<std::string>& exchange_names() {  // by Exchange
-  static const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter",
-                                                 "all_to_all", "broadcast",  "send_recv"};
-  return names;
-}
-
 double slope(const MpiCurve::Sample& a, const MpiCurve::Sample& b) {
   return (b.seconds - a.seconds) / (b.bytes - a.bytes);
 }
@@ -66,6 +60,12 @@ std::vector<MpiCurve::Sample> read_samples(const JsonValue& list) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& exchange_names() {
+  static const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter",
+                                                 "all_to_all", "broadcast",  "send_recv"};
+  return names;
+}
 
 Seconds MpiCurve::latency() const {
   const Sample& first = samples[0];

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/json.h"
@@ -35,6 +36,8 @@ struct MpiCurve {
   // The most payload per second that any message reaches in its fluid phase.
   BytesPerSecond fastest() const;
 };
+
+const std::vector<std::string>& exchange_names();  // in files, by Exchange
 
 // A curve of a profile (docs/formats/profile.md, "Collectives over MPI"), without "operation".
 // Errors go to the reader's document; the curve has no samples then.

@@ -312,8 +312,8 @@ const std::vector<std::string>& provenance_names() {
 }
 
 const std::vector<std::string>& curve_names() {
-  static const std::vector<std::string> names = {"gemm", "attention",  "memory_bound",
-                                                 "host", "collective", "point_to_point"};
+  static const std::vector<std::string> names = {
+      "gemm", "attention", "memory_bound", "host", "collective", "point_to_point", "exact"};
   return names;
 }
 

@@ -24,8 +24,9 @@ constexpr const char* name_of(Provenance provenance) {
   return "";
 }
 
-// Which error a price shares with others: all GEMMs priced from one surface are wrong together.
-enum class Curve { kGemm, kAttention, kMemoryBound, kHost, kCollective, kPointToPoint };
-inline constexpr int kCurves = 6;
+// Which error a price shares with others: all GEMMs priced from one surface are wrong together, all
+// kernels measured as they stand by the day that they were measured on.
+enum class Curve { kGemm, kAttention, kMemoryBound, kHost, kCollective, kPointToPoint, kExact };
+inline constexpr int kCurves = 7;
 
 }  // namespace stepcast

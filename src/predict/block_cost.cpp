@@ -73,7 +73,8 @@ RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
      : price.curve == Curve::kAttention ? out.attention
                                         : out.memory_bound) = price.time;
   }
-  out.by_curve[static_cast<std::size_t>(price.curve)] = price.time;
+  const Curve error = price.exact ? Curve::kExact : price.curve;
+  out.by_curve[static_cast<std::size_t>(error)] = price.time;
   out.by_provenance[static_cast<std::size_t>(price.provenance)] = price.time;
   return out;
 }

@@ -37,6 +37,7 @@ TEST(ExactSamples, GiveTheirMedianAsMeasured) {
   EXPECT_EQ(gemm.time.value(), 0.125);
   EXPECT_EQ(gemm.provenance, Provenance::kMeasured);
   EXPECT_EQ(gemm.curve, Curve::kGemm);
+  EXPECT_TRUE(gemm.exact);
   const Elementwise rotary{ElementwiseKind::kRotary, false, 1024, 64, 8192, 1};
   EXPECT_EQ(costs.price(operation(rotary)).time.value(), 0.25);
   EXPECT_EQ(costs.price(operation(rotary)).provenance, Provenance::kMeasured);
@@ -50,6 +51,7 @@ TEST(ExactSamples, LeaveOtherOperationsToTheForms) {
   const KernelPrice gemm = costs.price(operation(square(513)));
   EXPECT_EQ(gemm.time, bare.price(square(513)).time);
   EXPECT_EQ(gemm.provenance, Provenance::kDataSheet);
+  EXPECT_FALSE(gemm.exact);
 }
 
 // 2 * 256^3 operations at half of the peak of 100 GFLOP/s.

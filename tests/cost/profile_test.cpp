@@ -75,6 +75,15 @@ TEST(Profile, ReadsFormsSamplesAndErrors) {
   EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});
 }
 
+// What was measured as it stands is off by 2 % where the profile does not say.
+TEST(Profile, KnowsTheErrorOfExactOperations) {
+  constexpr auto kExact = static_cast<std::size_t>(Curve::kExact);
+  json document = small_profile();
+  EXPECT_EQ(load(document)->sigma[kExact], 0.02);
+  document["log_error"]["exact"] = 0.04;
+  EXPECT_EQ(load(document)->sigma[kExact], 0.04);
+}
+
 TEST(Profile, ReadsExactOperationsAndAnFp32Surface) {
   json document = small_profile();
   document["curves"].push_back(

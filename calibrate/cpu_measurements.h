@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a calibration of a machine's processor has measured, as calibrate/cpu_profile.h turns it
+// into a profile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calibrate/machine_facts.h"
+#include "calibrate/protocol.h"
+#include "cluster/this_machine.h"
+#include "core/quantity.h"
+#include "core/result.h"
+#include "cost/collective_model.h"
+#include "cost/profile.h"
+#include "operation/operation.h"
+
+namespace stepcast {
+
+struct MeasuredOperation {
+  Operation operation;  // not a collective
+  Measurement measurement;
+};
+
+// One way of communicating at several sizes.
+struct MeasuredCollective {
+  struct Point {
+    ByteCount bytes = 0;
+    Measurement measurement;
+  };
+  Exchange exchange = Exchange::kAllReduce;
+  std::vector<int> placement;  // node of each member, in group order; of a send both ends
+  int concurrent = 1;          // such groups at work at once
+  double cpu_share = 1;        // of one core, that each member burns while data moves
+  std::vector<Point> points;
+};
+
+struct CpuMeasurements {
+  MachineDescription machine;  // for people
+  // What forecasts compare and take the peak from: this_machine() of a process that may use all
+  // cores. A rank that is bound to one sees one.
+  MachineFacts facts;
+  std::vector<MeasuredOperation> operations;
+  std::vector<MeasuredCollective> collectives;
+  HostFit host = kNoHost;
+  std::string date;  // "2026-01-31"; empty: machine.date
+};
+
+// All that no profile can be made of: measurements without a sample, times that are not positive,
+// collectives of fewer than two members.
+Errors check(const CpuMeasurements& measurements);
+
+}  // namespace stepcast

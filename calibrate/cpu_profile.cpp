@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/cpu_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "calibrate/fit_core_attention.h"
+#include "calibrate/fit_gemm.h"
+#include "calibrate/fit_memory_bound.h"
+#include "calibrate/measurement_json.h"
+#include "calibrate/profile_json.h"
+#include "cluster/local_cluster.h"
+#include "core/atomic_file.h"
+#include "core/statistics.h"
+#include "cost/attention_cost.h"
+#include "cost/gemm_cost.h"
+#include "cost/mpi_curve.h"
+#include "cost/profile_curves.h"
+#include "layout/choices.h"
+#include "operation/signature.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kFewestGemms = 8;  // that all of a form is fitted to
+// No curve is surer: clocks, temperatures and neighbours of another day.
+constexpr double kLeastLogError = 0.02;
+constexpr double kMostLogError = 3;  // a factor of 20: nothing is known
+// Of normal errors: standard deviations in the median of their sizes, in its 0.9 quantile, and
+// between the 0.1 and 0.9 quantiles.
+constexpr double kMedianOfSizes = 0.6745, kP90OfSizes = 1.6449, kP10ToP90 = 2.5631;
+constexpr double kLeastFraction = 1e-6, kMostFraction = 10;  // that a sample may have
+
+double log_error_of(const FitError& error) {
+  const double largest =
+      std::max(std::log1p(error.median) / kMedianOfSizes, std::log1p(error.p90) / kP90OfSizes);
+  return std::clamp(largest, kLeastLogError, kMostLogError);
+}
+
+double spread(const Measurement& measurement) {
+  return std::log(measurement.p90_s / measurement.p10_s) / kP10ToP90;
+}
+
+// Six digits: what a duration is known to, and readable.
+double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
+ordered_json error_json(const FitError& error) {
+  return {{"median", rounded(error.median)}, {"p90", rounded(error.p90)}};
+}
+
+class CpuProfiler {
+ public:
+  CpuProfiler(const CpuMeasurements& measurements, std::string name)
+      : in_(measurements),
+        accelerator_(cpu_accelerator(measurements.facts, 1)),
+        sheet_(data_sheet_profile(accelerator_)) {
+    out_.name = std::move(name);
+    for (const MeasuredOperation& measured : in_.operations) {
+      const auto [known, fresh] = operations_.try_emplace(signature(measured.operation), &measured);
+      if (!fresh && measured.measurement.n > known->second->measurement.n) {
+        known->second = &measured;
+      }
+    }
+  }
+
+  CpuProfile make() {
+    curves_ = ordered_json::array();
+    const Provenance provenance = add_gemms();
+    add_attention();
+    add_memory_bound();
+    add_exact();
+    tell(Curve::kHost, 0, {}, {}, sheet_.sigma[static_cast<std::size_t>(Curve::kHost)]);
+    add_collectives(Curve::kCollective);
+    add_collectives(Curve::kPointToPoint);
+    ordered_json errors = ordered_json::object();
+    for (const CpuCurve& curve : out_.curves) errors[curve.name] = rounded(curve.log_error);
+    ordered_json root = {{"stepcast_profile", 1},
+                         {"name", out_.name},
+                         {"device", accelerator_.name},
+                         {"machine", machine()},
+                         {"host", host()},
+                         {"provenance", name_of(provenance)},
+                         {"log_error", std::move(errors)},
+                         {"curves", std::move(curves_)}};
+    out_.text = json_text(root);
+    return std::move(out_);
+  }
+
+ private:
+  // Every measurement whose work is a `Work`: visit(work, measurement).
+  template <class Work, class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [text, measured] : operations_) {
+      const auto* work = std::get_if<Work>(&measured->operation.work);
+      if (work != nullptr) visit(*work, measured->measurement);
+    }
+  }
+
+  double fraction_of_peak(double flops, const Measurement& measurement) const {
+    return flops / (matrix_peak(accelerator_, DataType::kFp32).value() * measurement.median_s);
+  }
+
+  void tell(Curve curve, std::size_t samples, const FitError& form, const FitError& held_out,
+            double log_error) {
+    out_.curves.push_back({curve_names()[static_cast<std::size_t>(curve)],
+                           static_cast<std::int64_t>(samples), form, held_out, log_error});
+  }
+  // With the held-out error where there is one.
+  void tell_fit(Curve curve, std::size_t samples, const FitError& form, const FitError& held_out,
+                bool has_held_out) {
+    tell(curve, samples, form, held_out,
+         has_held_out ? log_error_of(held_out) : sheet_.sigma[static_cast<std::size_t>(curve)]);
+  }
+
+  ordered_json machine() const;
+  ordered_json host() const;
+  Provenance add_gemms();
+  void add_attention();
+  void add_memory_bound();
+  void add_exact();
+  void add_collectives(Curve curve);
+
+  const CpuMeasurements& in_;
+  Accelerator accelerator_;
+  Profile sheet_;
+  std::map<std::string, const MeasuredOperation*> operations_;  // by signature
+  ordered_json curves_;
+  CpuProfile out_;
+};
+
+ordered_json CpuProfiler::machine() const {
+  MachineDescription machine = in_.machine;
+  machine.processor = in_.facts.processor;
+  machine.cores = static_cast<int>(in_.facts.cores);
+  if (!in_.date.empty()) machine.date = in_.date;
+  return to_json(machine);
+}
+
+ordered_json CpuProfiler::host() const {
+  return {{"launch", microseconds(in_.host.launch_s)},
+          {"collective", microseconds(in_.host.collective_s)},
+          {"graph_launch", microseconds(in_.host.graph_launch_s)},
+          {"backward_factor", rounded(in_.host.backward_factor)},
+          {"step", microseconds(in_.host.step_s)}};
+}
+
+// Other precisions than fp32 run no kernels here: they get the same form.
+Provenance CpuProfiler::add_gemms() {
+  std::vector<GemmSample> samples;
+  ordered_json rows = ordered_json::array();
+  for_each<Gemm>([&](const Gemm& gemm, const Measurement& measurement) {
+    const double fraction = fraction_of_peak(flops_of(gemm), measurement);
+    if (gemm.input != DataType::kFp32 || fraction < kLeastFraction || fraction > kMostFraction) {
+      return;
+    }
+    samples.push_back({gemm.role, gemm.batch, gemm.m, gemm.n, gemm.k, fraction,
+                       size_of(gemm.output), gemm.accumulate});
+    rows.push_back({name_of(gemm.role), gemm.batch, gemm.m, gemm.n, gemm.k, size_of(gemm.output),
+                    gemm.accumulate ? 1 : 0, six_digits(fraction), measurement.n});
+  });
+  GemmFit start = sheet_.gemm;
+  start.accumulate_exposed = 0.1;
+  ordered_json wide = {{"operation", "gemm"}, {"precision", "bf16"}};
+  if (samples.empty()) {
+    wide["provenance"] = name_of(Provenance::kDataSheet);
+    wide["form"] = form_json(sheet_.gemm);
+    curves_.push_back(std::move(wide));
+    tell_fit(Curve::kGemm, 0, {}, {}, false);
+    return Provenance::kDataSheet;
+  }
+  const bool enough = samples.size() >= kFewestGemms;
+  const FittedSurface surface = enough ? fit_gemm_on_core(accelerator_, samples, start)
+                                       : scale_gemm(accelerator_, samples, start, DataType::kFp32);
+  const Provenance provenance = enough ? Provenance::kInterpolated : Provenance::kExtrapolated;
+  wide["provenance"] = name_of(Provenance::kExtrapolated);
+  wide["form"] = form_json(surface.fit);
+  curves_.push_back(std::move(wide));
+  curves_.push_back(
+      {{"operation", "gemm"},
+       {"precision", "fp32"},
+       {"provenance", name_of(provenance)},
+       {"held_out_error", error_json(surface.held_out)},
+       {"form", form_json(surface.fit)},
+       {"samples",
+        {{"provenance", name_of(Provenance::kMeasured)},
+         {"reach", surface.neighbourhood.reach},
+         {"shrinkage", surface.neighbourhood.shrinkage},
+         {"columns",
+          {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median", "n_samples"}},
+         {"rows", std::move(rows)}}}});
+  tell_fit(Curve::kGemm, samples.size(), surface.form, surface.held_out, samples.size() > 1);
+  return provenance;
+}
+
+void CpuProfiler::add_attention() {
+  std::vector<AttentionSample> samples;
+  ordered_json rows = ordered_json::array();
+  for_each<Attention>([&](const Attention& a, const Measurement& measurement) {
+    const double fraction = fraction_of_peak(flops_of(a), measurement);
+    if (a.type != DataType::kFp32 || a.query_length != a.key_length || fraction < kLeastFraction ||
+        fraction > kMostFraction) {
+      return;
+    }
+    samples.push_back(
+        {a.backward, a.batch, a.heads, a.kv_heads, a.query_length, a.head_dim, a.causal, fraction});
+    rows.push_back({a.backward ? "backward" : "forward", a.batch, a.heads, a.kv_heads,
+                    a.query_length, a.head_dim, a.causal ? 1 : 0, six_digits(fraction),
+                    measurement.n});
+  });
+  ordered_json curve = {{"operation", "attention"},
+                        {"kernel", "core"},
+                        {"frameworks", framework_names()},
+                        {"precision", "fp32"}};
+  if (samples.empty()) {
+    curve["provenance"] = name_of(Provenance::kDataSheet);
+    curve["form"] = form_json(sheet_.attention);
+    tell_fit(Curve::kAttention, 0, {}, {}, false);
+  } else {
+    const AttentionCurve fitted = fit_attention_on_core(accelerator_, samples, sheet_.attention);
+    curve["provenance"] = name_of(Provenance::kExtrapolated);  // away from the samples
+    curve["held_out_error"] = error_json(fitted.held_out);
+    curve["form"] = form_json(fitted.fit);
+    curve["samples"] = {{"provenance", name_of(Provenance::kMeasured)},
+                        {"columns",
+                         {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal",
+                          "median", "n_samples"}},
+                        {"rows", std::move(rows)}};
+    tell_fit(Curve::kAttention, samples.size(), fitted.form, fitted.held_out, samples.size() > 1);
+  }
+  curves_.push_back(std::move(curve));
+}
+
+void CpuProfiler::add_memory_bound() {
+  std::vector<TimedElementwise> points;
+  for_each<Elementwise>([&](const Elementwise& kernel, const Measurement& measurement) {
+    if (kernel.bytes > 0) points.push_back({kernel, measurement.median_s});
+  });
+  ordered_json curve = {{"operation", "memory_bound"}};
+  if (points.empty()) {
+    curve["provenance"] = name_of(Provenance::kDataSheet);
+    curve["form"] = form_json(sheet_.memory);
+    tell_fit(Curve::kMemoryBound, 0, {}, {}, false);
+  } else {
+    const MemoryCurve fitted = fit_memory_bound(accelerator_, points, sheet_.memory);
+    curve["provenance"] = name_of(Provenance::kInterpolated);
+    if (fitted.held_out_points > 0) curve["held_out_error"] = error_json(fitted.held_out);
+    curve["form"] = form_json(fitted.fit);
+    tell_fit(Curve::kMemoryBound, points.size(), fitted.form, fitted.held_out,
+             fitted.held_out_points > 0);
+  }
+  curves_.push_back(std::move(curve));
+}
+
+void CpuProfiler::add_exact() {
+  ordered_json rows = ordered_json::array();
+  std::vector<double> spreads;
+  for (const auto& [text, measured] : operations_) {
+    const Measurement& m = measured->measurement;
+    spreads.push_back(spread(m));
+    rows.push_back({text, six_digits(m.median_s), six_digits(m.p10_s), six_digits(m.p90_s), m.n,
+                    m.rejected.forced_switch, m.rejected.waited, m.rejected.throttled,
+                    m.rejected.outlier, name_of(m.stopped)});
+  }
+  const double log_error = std::clamp(median(spreads), kLeastLogError, kMostLogError);
+  tell(Curve::kExact, rows.size(), {}, {}, log_error);
+  if (rows.empty()) return;
+  curves_.push_back({{"operation", "exact"},
+                     {"samples",
+                      {{"columns",
+                        {"signature", "median", "p10", "p90", "n", "forced_switches", "waited",
+                         "throttled", "outliers", "stopped"}},
+                       {"rows", std::move(rows)}}}});
+}
+
+// One sample per size; of two the one of more measurements.
+MpiCurve curve_of(const MeasuredCollective& measured) {
+  MpiCurve out;
+  out.exchange = measured.exchange;
+  std::map<ByteCount, const Measurement*> by_size;
+  for (const MeasuredCollective::Point& point : measured.points) {
+    const auto [known, fresh] = by_size.try_emplace(point.bytes, &point.measurement);
+    if (!fresh && point.measurement.n > known->second->n) known->second = &point.measurement;
+  }
+  for (const auto& [bytes, measurement] : by_size) {
+    out.samples.push_back({static_cast<double>(bytes), six_digits(measurement->median_s)});
+  }
+  return out;
+}
+
+// Of each size between others, from the others.
+void add_held_out(const MpiCurve& curve, std::vector<double>& log_ratios) {
+  for (std::size_t i = 1; i + 1 < curve.samples.size(); ++i) {
+    MpiCurve others = curve;
+    others.samples.erase(others.samples.begin() + static_cast<std::ptrdiff_t>(i));
+    const double predicted = others.at(Bytes(curve.samples[i].bytes)).time.value();
+    log_ratios.push_back(std::log(predicted / curve.samples[i].seconds));
+  }
+}
+
+// Either those of groups or those of pairs.
+void CpuProfiler::add_collectives(Curve curve) {
+  std::vector<double> held_out, spreads;
+  for (const MeasuredCollective& measured : in_.collectives) {
+    const bool pair = measured.exchange == Exchange::kSendReceive;
+    if (pair != (curve == Curve::kPointToPoint)) continue;
+    const MpiCurve sizes = curve_of(measured);
+    add_held_out(sizes, held_out);
+    for (const auto& point : measured.points) spreads.push_back(spread(point.measurement));
+    ordered_json samples = ordered_json::array();
+    for (const MpiCurve::Sample& sample : sizes.samples) {
+      samples.push_back({static_cast<std::int64_t>(sample.bytes), sample.seconds});
+    }
+    curves_.push_back({{"operation", "collective"},
+                       {"transport", "mpi"},
+                       {"collective", exchange_names()[static_cast<std::size_t>(sizes.exchange)]},
+                       {"ranks", measured.placement.size()},
+                       {"placement", measured.placement},
+                       {"concurrent", measured.concurrent},
+                       {"cpu_share", rounded(std::clamp(measured.cpu_share, 0.0, 1.0))},
+                       {"samples", std::move(samples)}});
+  }
+  const FitError error = fit_error(held_out);
+  const double sheet = sheet_.sigma[static_cast<std::size_t>(curve)];
+  tell(curve, spreads.size(), {}, error,
+       held_out.empty() ? sheet : std::clamp(median(spreads), log_error_of(error), kMostLogError));
+}
+
+}  // namespace
+
+Result<CpuProfile> make_cpu_profile(const CpuMeasurements& measurements, const std::string& name) {
+  if (Errors errors = check(measurements); !errors.empty()) return failure(std::move(errors));
+  if (measurements.operations.empty() && measurements.collectives.empty()) {
+    return failure({ErrorCode::kNotFound, "nothing was measured", "", "",
+                    "a profile needs one kernel or collective at least"});
+  }
+  return CpuProfiler(measurements, name).make();
+}
+
+Result<void> write_cpu_profile(const CpuProfile& profile, const std::string& file) {
+  return write_file_atomically(file, profile.text);
+}
+
+}  // namespace stepcast

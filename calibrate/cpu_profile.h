@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what was measured on a processor to its profile (docs/formats/profile.md, format 1): what
+// was measured as it stands, forms fitted to it for other shapes, size curves of collectives, and
+// the error of each. Same measurements, same bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "calibrate/cpu_measurements.h"
+#include "calibrate/fit_error.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+// What is told of a curve beside its values.
+struct CpuCurve {
+  std::string name;  // of "log_error"
+  std::int64_t samples = 0;
+  FitError form, held_out;  // zeros where nothing could be held out
+  double log_error = 0;     // the data sheet's where nothing tells
+};
+
+struct CpuProfile {
+  std::string name;
+  std::string text;
+  std::vector<CpuCurve> curves;
+};
+
+// Errors: those of check(), and nothing measured at all.
+Result<CpuProfile> make_cpu_profile(const CpuMeasurements& measurements, const std::string& name);
+
+Result<void> write_cpu_profile(const CpuProfile& profile, const std::string& file);
+
+}  // namespace stepcast

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/profile_json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cost/profile_curves.h"
+
+namespace stepcast {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+bool is_flat(const ordered_json& node) {
+  if (!node.is_array() && !node.is_object()) return true;
+  for (const auto& item : node) {
+    if (item.is_structured()) return false;
+  }
+  return true;
+}
+
+// Like dump(2), but a container of scalars that fits a line stays on it.
+void print(const ordered_json& node, std::size_t indent, std::string& out) {
+  const std::string line = node.dump();
+  if (!node.is_structured() || (is_flat(node) && line.size() + indent <= 96)) {
+    // nlohmann prints no blanks: one after each separator outside texts.
+    bool text = false;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) text = !text;
+      out += line[i];
+      if (!text && (line[i] == ',' || line[i] == ':')) out += ' ';
+    }
+    return;
+  }
+  const std::string inner(indent + 2, ' ');
+  out += node.is_array() ? "[\n" : "{\n";
+  std::size_t left = node.size();
+  for (const auto& item : node.items()) {
+    out += inner;
+    if (node.is_object()) out += ordered_json(item.key()).dump() + ": ";
+    print(item.value(), indent + 2, out);
+    out += --left > 0 ? ",\n" : "\n";
+  }
+  out += std::string(indent, ' ') + (node.is_array() ? "]" : "}");
+}
+
+}  // namespace
+
+double rounded(double value) {
+  if (value == 0) return 0;
+  const double digits = std::pow(10.0, 3 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * digits) / digits;
+}
+std::string microseconds(double seconds) { return fmt::format("{:.4g} us", seconds * 1e6); }
+
+ordered_json form_json(const GemmFit& fit) {
+  return {
+      {"efficiency", rounded(fit.efficiency)},
+      {"tile_m", fit.tile_m},
+      {"tile_n", fit.tile_n},
+      {"tile_half", rounded(fit.tile_half)},
+      {"k_half", rounded(fit.k_half)},
+      {"wave_weight", rounded(fit.wave_weight)},
+      {"memory_fraction", rounded(fit.memory_fraction)},
+      {"misaligned_factor", rounded(fit.misaligned_factor)},
+      {"sustained_factor", rounded(fit.sustained_factor)},
+      {"sustained", microseconds(fit.sustained_s)},
+      {"accumulate_exposed", rounded(fit.accumulate_exposed)},
+      {"overhead", microseconds(fit.overhead_s)},
+      {"role_factor",
+       {rounded(fit.role_factor[0]), rounded(fit.role_factor[1]), rounded(fit.role_factor[2])}}};
+}
+
+ordered_json form_json(const AttentionFit& fit) {
+  return {{"forward_efficiency", rounded(fit.forward_efficiency)},
+          {"backward_efficiency", rounded(fit.backward_efficiency)},
+          {"causal_efficiency", rounded(fit.causal_efficiency)},
+          {"causal_half_length", rounded(fit.causal_half_length)},
+          {"length_half", rounded(fit.length_half)},
+          {"backward_length_half", rounded(fit.backward_length_half)},
+          {"blocks_half", rounded(fit.blocks_half)},
+          {"backward_blocks_half", rounded(fit.backward_blocks_half)},
+          {"head_dim_factor",
+           {rounded(fit.head_dim_factor[0]), rounded(fit.head_dim_factor[1]),
+            rounded(fit.head_dim_factor[2])}},
+          {"overhead", microseconds(fit.overhead_s)}};
+}
+
+ordered_json form_json(const MemoryFit& fit) {
+  ordered_json kinds = ordered_json::object();
+  for (std::size_t kind = 0; kind < fit.kind_factor.size(); ++kind) {
+    if (fit.kind_factor[kind] != 1) {
+      kinds[elementwise_kind_names()[kind]] = rounded(fit.kind_factor[kind]);
+    }
+  }
+  return {{"fraction", rounded(fit.fraction)},
+          {"half", fmt::format("{:.4g} B", fit.half_bytes)},
+          {"overhead", microseconds(fit.overhead_s)},
+          {"kind_factor", std::move(kinds)}};
+}
+
+std::string json_text(const ordered_json& root) {
+  std::string out;
+  print(root, 0, out);
+  return out + "\n";
+}
+
+}  // namespace stepcast

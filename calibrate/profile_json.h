@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// How profiles are written: numbers, forms, lines (docs/formats/profile.md).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cost/profile.h"
+
+namespace stepcast {
+
+// Four digits: less than any error of a fit, and the same for every compiler.
+double rounded(double value);
+std::string microseconds(double seconds);
+
+nlohmann::ordered_json form_json(const GemmFit& fit);
+nlohmann::ordered_json form_json(const AttentionFit& fit);
+nlohmann::ordered_json form_json(const MemoryFit& fit);
+
+// Like dump(2), but a container of scalars that fits a line stays on it; ends with a line feed.
+std::string json_text(const nlohmann::ordered_json& root);
+
+}  // namespace stepcast

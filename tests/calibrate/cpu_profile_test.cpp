@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Profiles of processors, made of measurements that follow known laws.
+#include "calibrate/cpu_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "calibrate/needed_grid.h"
+#include "cluster/local_cluster.h"
+#include "core/seeded_random.h"
+#include "core/statistics.h"
+#include "core/temporary_folder.h"
+#include "cost/attention_cost.h"
+#include "cost/gemm_cost.h"
+#include "cost/kernel_cost.h"
+#include "cost/mpi_collectives.h"
+#include "operation/signature.h"
+#include "program/program.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::TemporaryFolder;
+
+MachineFacts facts() {
+  MachineFacts out;
+  out.processor = "Round Processor @ 2.50GHz";
+  out.vendor = "GenuineIntel";
+  out.clock_hz = 2.5e9;
+  out.vector_bits = 512;
+  out.fused_multiply_add = true;
+  out.cores = 2;
+  out.memory = ByteCount{16} << 30;
+  return out;  // peak of a core: 2.5e9 x 2 x 16 x 2 = 160 GFLOP/s
+}
+
+Measurement around(double seconds, double spread = 0.01) {
+  Measurement out;
+  out.median_s = seconds;
+  out.p10_s = seconds * (1 - spread);
+  out.p90_s = seconds * (1 + spread);
+  out.n = 50;
+  out.stopped = Stop::kPrecise;
+  return out;
+}
+
+Operation bare(const char* name, decltype(Operation::work) work) {
+  return {name, Phase::kForward, std::move(work), {}, {}};
+}
+
+// The seconds that the law gives with noise of up to `noise` to either side.
+class Laboratory {
+ public:
+  explicit Laboratory(double noise) : noise_(noise) {}
+
+  template <class Law>
+  void measure(const Operation& operation, Law law) {
+    const double seconds = law(operation) * (1 + noise_ * (2 * random_.uniform() - 1));
+    out.operations.push_back({operation, around(seconds)});
+  }
+
+  CpuMeasurements out = [] {
+    CpuMeasurements made;
+    made.facts = facts();
+    made.machine.processor = "what else is said";
+    made.machine.cores = 1;
+    made.machine.hostname = "here";
+    made.date = "2026-01-31";
+    return made;
+  }();
+
+ private:
+  SeededRandom random_{11};
+  double noise_;
+};
+
+// Through a file, as users do.
+struct Loaded {
+  explicit Loaded(const CpuMeasurements& measurements) {
+    auto made = make_cpu_profile(measurements, "here");
+    EXPECT_TRUE(made.has_value()) << (made ? "" : to_string(made.error()));
+    if (!made) return;
+    told = std::move(made->curves);
+    const TemporaryFolder folder;
+    const auto written = write_cpu_profile(*made, folder / "here.json");
+    EXPECT_TRUE(written.has_value());
+    auto loaded = load_profile(folder / "here.json", folder / "");
+    EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : to_string(loaded.error()));
+    if (loaded) profile = std::move(*loaded);
+  }
+  KernelCosts costs() const {
+    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, Framework::kNative);
+  }
+  const CpuCurve& curve(const std::string& name) const {
+    return *std::find_if(told.begin(), told.end(), [&](const auto& c) { return c.name == name; });
+  }
+  Profile profile;
+  std::vector<CpuCurve> told;
+};
+
+// Seconds: a rate that short products do not reach, operands from memory, a fixed part.
+double gemm_law(const Operation& operation) {
+  const Gemm& gemm = std::get<Gemm>(operation.work);
+  return flops_of(gemm) / 100e9 + 2e-6;
+}
+
+// What real ones do besides: prologues along k, operands that have to come from memory at 20 GB/s,
+// weight gradients a tenth slower.
+double uneven_law(const Operation& operation) {
+  const Gemm& gemm = std::get<Gemm>(operation.work);
+  const double role = gemm.role == GemmRole::kWeightGradient ? 1.1 : 1;
+  return role * flops_of(gemm) / 100e9 * (1 + 24 / static_cast<double>(gemm.k)) +
+         traffic_of(gemm).value() / 20e9 + 2e-6;
+}
+
+// Of a GPT of hidden size 512: 4 layers, 8 heads, 256 tokens, vocabulary 1024.
+Program small_gpt() {
+  GptCase c;
+  c.framework = "native";
+  c.attention = "flash";
+  c.precision = "fp32";
+  return lower(testing::gpt(c));
+}
+NeededMeasurements needed_of_gpt() {
+  GptCase c;
+  c.framework = "native";
+  c.attention = "flash";
+  c.precision = "fp32";
+  const Scenario scenario = testing::gpt(c);
+  return needed(scenario, lower(scenario), RankGrid(scenario.layout));
+}
+
+template <class Work>
+std::vector<Operation> of_kind(const NeededMeasurements& all) {
+  std::vector<Operation> out;
+  for (const NeededKernel& kernel : all.kernels) {
+    if (std::holds_alternative<Work>(kernel.operation.work)) out.push_back(kernel.operation);
+  }
+  return out;
+}
+
+// |predicted / law - 1| of operations that were not measured.
+template <class Law>
+std::vector<double> errors_of(const KernelCosts& costs, const std::vector<Operation>& operations,
+                              Law law, std::set<Provenance>& provenances) {
+  std::vector<double> out;
+  for (const Operation& operation : operations) {
+    const KernelPrice price = costs.price(operation);
+    out.push_back(std::abs(price.time.value() / law(operation) - 1));
+    provenances.insert(price.provenance);
+  }
+  return out;
+}
+
+// Measures what a GPT needs and a grid around it; gives the errors at other shapes near those.
+std::vector<double> errors_at_other_products(double (*law)(const Operation&)) {
+  const NeededMeasurements needed = needed_of_gpt();
+  Laboratory laboratory(0.017);  // a standard deviation of 1 %
+  for (const NeededMeasurements& shapes : {needed, grid(needed)}) {
+    for (const Operation& operation : of_kind<Gemm>(shapes)) laboratory.measure(operation, law);
+  }
+  const Loaded loaded(laboratory.out);
+  EXPECT_EQ(loaded.curve("gemm").samples, 15 + 36);
+  EXPECT_LT(loaded.curve("gemm").held_out.median, 0.03);
+  GridOptions others;
+  others.seed = 99;
+  others.around_octaves = 0.8;
+  std::set<Provenance> provenances;
+  const std::vector<double> errors =
+      errors_of(loaded.costs(), of_kind<Gemm>(grid(needed, others)), law, provenances);
+  EXPECT_GE(errors.size(), 30u);
+  EXPECT_TRUE(provenances.contains(Provenance::kInterpolated));
+  EXPECT_FALSE(provenances.contains(Provenance::kDataSheet));
+  return errors;
+}
+
+TEST(CpuProfile, PredictsProductsThatWereNotMeasured) {
+  const std::vector<double> errors = errors_at_other_products(gemm_law);
+  EXPECT_LT(median(errors), 0.01);
+  EXPECT_LT(quantile(errors, 0.9), 0.02);
+}
+
+TEST(CpuProfile, PredictsProductsOfALawThatItsFormDoesNotHold) {
+  const std::vector<double> errors = errors_at_other_products(uneven_law);
+  EXPECT_LT(median(errors), 0.02);
+  EXPECT_LT(quantile(errors, 0.9), 0.05);
+}
+
+// Three products at half of the speed that the data sheet's form gives them.
+TEST(CpuProfile, ScalesTheFamilysFormToAFewProducts) {
+  const Accelerator core = cpu_accelerator(facts(), 1);
+  const KernelCosts sheet(core, data_sheet_profile(core), true);
+  const auto square = [](std::int64_t n) {
+    return Gemm{GemmRole::kForward, 1, n, n, n, DataType::kFp32, DataType::kFp32, false};
+  };
+  Laboratory laboratory(0);
+  for (const std::int64_t n : {256, 512, 1024}) {
+    laboratory.measure(bare("g", square(n)),
+                       [&](const Operation& o) { return 2 * sheet.price(o).time.value(); });
+  }
+  const Loaded loaded(laboratory.out);
+  const KernelPrice far = loaded.costs().price(square(8192));
+  EXPECT_NEAR(far.time / (2.0 * sheet.price(square(8192)).time), 1, 0.002);
+  EXPECT_EQ(far.provenance, Provenance::kExtrapolated);
+  EXPECT_EQ(loaded.profile.provenance, Provenance::kExtrapolated);
+}
+
+TEST(CpuProfile, PricesWhatWasMeasuredAtItsMedian) {
+  const Operation gemm = bare(
+      "qkv", Gemm{GemmRole::kForward, 1, 64, 96, 128, DataType::kFp32, DataType::kFp32, false});
+  const Operation norm =
+      bare("norm", Elementwise{ElementwiseKind::kNorm, true, 4096, 64, 49152, 2});
+  Laboratory laboratory(0);
+  laboratory.measure(gemm, [](const Operation&) { return 1.23456e-5; });
+  laboratory.measure(norm, [](const Operation&) { return 7.5e-6; });
+  const Loaded loaded(laboratory.out);
+  const KernelPrice price = loaded.costs().price(gemm);
+  EXPECT_DOUBLE_EQ(price.time.value(), 1.23456e-5);
+  EXPECT_EQ(price.provenance, Provenance::kMeasured);
+  EXPECT_TRUE(price.exact);
+  EXPECT_EQ(price.curve, Curve::kGemm);
+  EXPECT_DOUBLE_EQ(loaded.costs().price(norm).time.value(), 7.5e-6);
+  EXPECT_FALSE(loaded.costs().price(std::get<Gemm>(gemm.work)).exact);  // the surface alone
+}
+
+// A signature twice: the one of more samples counts.
+TEST(CpuProfile, TakesTheBetterOfTwoMeasurements) {
+  const Operation norm = bare("norm", Elementwise{ElementwiseKind::kNorm, true, 64, 64, 768, 2});
+  Laboratory laboratory(0);
+  for (const double seconds : {1e-6, 2e-6, 3e-6}) {
+    laboratory.measure(norm, [&](const Operation&) { return seconds; });
+  }
+  laboratory.out.operations[1].measurement.n = 80;
+  EXPECT_DOUBLE_EQ(Loaded(laboratory.out).costs().price(norm).time.value(), 2e-6);
+}
+
+// All kernels of a program that was measured whole are priced as measured.
+TEST(CpuProfile, HoldsEveryKernelOfAMeasuredProgram) {
+  Laboratory laboratory(0.01);
+  double seconds = 1e-5;
+  for (const NeededKernel& kernel : needed_of_gpt().kernels) {
+    laboratory.measure(kernel.operation, [&](const Operation&) { return seconds *= 1.1; });
+  }
+  const Loaded loaded(laboratory.out);
+  const KernelCosts costs = loaded.costs();
+  int kernels = 0;
+  for (const Block& block : small_gpt().blocks) {
+    for (const auto* list : {&block.forward, &block.backward}) {
+      for (const Operation& operation : *list) {
+        const auto* kernel = std::get_if<Elementwise>(&operation.work);
+        if (kernel != nullptr && kernel->elements == 0) continue;
+        EXPECT_EQ(costs.price(operation).provenance, Provenance::kMeasured) << signature(operation);
+        ++kernels;
+      }
+    }
+  }
+  EXPECT_GT(kernels, 30);
+}
+
+Operation attention(bool backward, std::int64_t heads, std::int64_t length) {
+  return bare("attention",
+              Attention{backward, 1, heads, heads, length, length, 64, true, DataType::kFp32});
+}
+
+// 30 GFLOP/s forward, 20 backward, and half of that at 16 keys.
+double attention_law(const Operation& operation) {
+  const Attention& a = std::get<Attention>(operation.work);
+  const double length = static_cast<double>(a.key_length);
+  return flops_of(a) / (a.backward ? 20e9 : 30e9) * (length + 16) / length;
+}
+
+TEST(CpuProfile, PredictsAttentionOfOtherLengths) {
+  Laboratory laboratory(0.017);
+  for (const bool backward : {false, true}) {
+    for (const std::int64_t length : {64, 128, 256, 512, 1024}) {
+      laboratory.measure(attention(backward, 8, length), attention_law);
+    }
+  }
+  const Loaded loaded(laboratory.out);
+  std::set<Provenance> provenances;
+  const std::vector<double> errors =
+      errors_of(loaded.costs(),
+                {attention(false, 8, 96), attention(false, 8, 384), attention(true, 8, 192),
+                 attention(true, 4, 768), attention(false, 16, 2048), attention(true, 8, 2048)},
+                attention_law, provenances);
+  for (const double error : errors) EXPECT_LT(error, 0.04);
+  EXPECT_TRUE(provenances.contains(Provenance::kInterpolated));
+  EXPECT_TRUE(provenances.contains(Provenance::kExtrapolated));  // longer than any sample
+}
+
+// The family's backward pass does 0.85 times its forward pass's operations per second: so does
+// this.
+TEST(CpuProfile, KeepsTheFamilysRatioWhereADirectionIsMissing) {
+  Laboratory laboratory(0);
+  laboratory.measure(attention(false, 8, 512), attention_law);
+  const Loaded loaded(laboratory.out);
+  const AttentionFit& fit = loaded.profile.attention;
+  EXPECT_NEAR(fit.backward_efficiency / fit.forward_efficiency, 0.85, 1e-3);
+  EXPECT_NEAR(loaded.costs().price(attention(false, 8, 512)).time /
+                  Seconds(attention_law(attention(false, 8, 512))),
+              1, 1e-5);
+}
+
+// Softmax computes: 6 times the time of its bytes at 8 GB/s. Casts and sums stream.
+double streaming_law(const Operation& operation) {
+  const Elementwise& kernel = std::get<Elementwise>(operation.work);
+  return 1e-6 + kernel.bytes * (kernel.kind == ElementwiseKind::kSoftmax ? 6 : 1) / 8e9;
+}
+
+Operation kernel(ElementwiseKind kind, std::int64_t elements) {
+  return bare("kernel",
+              Elementwise{kind, false, elements, 0, 8 * static_cast<double>(elements), 3});
+}
+
+TEST(CpuProfile, PredictsMemoryBoundKernelsOfOtherSizes) {
+  Laboratory laboratory(0.017);
+  for (const auto kind :
+       {ElementwiseKind::kSoftmax, ElementwiseKind::kCast, ElementwiseKind::kDropoutAdd}) {
+    for (const std::int64_t elements : {1 << 8, 1 << 12, 1 << 16, 1 << 20}) {
+      laboratory.measure(kernel(kind, elements), streaming_law);
+    }
+  }
+  const Loaded loaded(laboratory.out);
+  std::set<Provenance> provenances;
+  const std::vector<double> errors =
+      errors_of(loaded.costs(),
+                {kernel(ElementwiseKind::kSoftmax, 3000), kernel(ElementwiseKind::kSoftmax, 300000),
+                 kernel(ElementwiseKind::kCast, 100), kernel(ElementwiseKind::kDropoutAdd, 3 << 20),
+                 // Never measured: streams like the measured ones.
+                 kernel(ElementwiseKind::kAccumulate, 1 << 18)},
+                streaming_law, provenances);
+  for (const double error : errors) EXPECT_LT(error, 0.03);
+  const MemoryFit& fit = loaded.profile.memory;
+  EXPECT_NEAR(fit.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)], 6, 0.2);
+  EXPECT_EQ(fit.kind_factor[static_cast<std::size_t>(ElementwiseKind::kAccumulate)], 1);
+  EXPECT_NEAR(fit.fraction, 0.8, 0.02);  // of 10 GB/s
+  EXPECT_LT(loaded.profile.sigma[static_cast<std::size_t>(Curve::kMemoryBound)], 0.05);
+}
+
+// One kind's single point tells its rate; nothing can be left out, so the data sheet's error stays.
+TEST(CpuProfile, TakesASingleKernelForItsKind) {
+  Laboratory laboratory(0);
+  laboratory.measure(kernel(ElementwiseKind::kNorm, 1 << 20), streaming_law);
+  const Loaded loaded(laboratory.out);
+  const Operation twice = kernel(ElementwiseKind::kNorm, 1 << 21);
+  EXPECT_NEAR(loaded.costs().price(twice).time.value() / streaming_law(twice), 1, 0.01);
+  EXPECT_EQ(loaded.curve("memory_bound").log_error, 0.5);
+  EXPECT_EQ(loaded.curve("gemm").log_error, 0.4);  // nor was a product measured
+}
+
+MeasuredCollective all_reduce(int concurrent) {
+  MeasuredCollective out;
+  out.placement = {0, 0};
+  out.concurrent = concurrent;
+  out.cpu_share = 0.75;
+  for (const ByteCount bytes : {1 << 10, 1 << 14, 1 << 18, 1 << 22}) {  // 20 us and 2 GB/s
+    out.points.push_back({bytes, around(20e-6 + static_cast<double>(bytes) / 2e9)});
+  }
+  return out;
+}
+
+TEST(CpuProfile, PricesCollectivesAtAndBetweenTheirSizes) {
+  Laboratory laboratory(0);
+  laboratory.out.collectives = {all_reduce(1)};
+  MeasuredCollective send = all_reduce(1);
+  send.exchange = Exchange::kSendReceive;
+  send.points[2].measurement = around(1.0);
+  laboratory.out.collectives.push_back(send);
+  const Loaded loaded(laboratory.out);
+  const Cluster cluster = local_cluster(facts(), 2);
+  const MpiCollectives costs(cluster, loaded.profile.mpi);
+  const std::vector<DeviceId> ranks = {DeviceId(0), DeviceId(1)};
+  const auto at = [&](Exchange exchange, double bytes) {
+    return costs.price(exchange, Bytes(bytes), ranks);
+  };
+  const CollectivePrice hit = at(Exchange::kAllReduce, 1 << 18);
+  EXPECT_NEAR((hit.latency + hit.work / hit.rate_bound).value(), 20e-6 + (1 << 18) / 2e9, 1e-9);
+  EXPECT_EQ(hit.provenance, Provenance::kMeasured);
+  EXPECT_DOUBLE_EQ(hit.cpu_share, 0.75);
+  const CollectivePrice between = at(Exchange::kAllReduce, 100000);
+  EXPECT_NEAR((between.latency + between.work / between.rate_bound).value(), 20e-6 + 100000 / 2e9,
+              1e-9);
+  EXPECT_EQ(between.provenance, Provenance::kInterpolated);
+  const CollectivePrice sent = at(Exchange::kSendReceive, 1 << 18);
+  EXPECT_NEAR((sent.latency + sent.work / sent.rate_bound).value(), 1, 1e-6);
+  // An affine law leaves nothing to be wrong about; the send's odd point does.
+  EXPECT_EQ(loaded.curve("collective").log_error, 0.02);
+  EXPECT_EQ(loaded.curve("point_to_point").log_error, 3);
+}
+
+// Of log(1.05/0.95) between the 10 % and 90 % quantiles, 2.563 standard deviations: 0.039.
+TEST(CpuProfile, StatesTheSpreadOfWhatWasMeasuredAsItStands) {
+  Laboratory laboratory(0);
+  laboratory.measure(attention(false, 8, 64), attention_law);
+  EXPECT_EQ(Loaded(laboratory.out).curve("exact").log_error, 0.02);
+  laboratory.out.operations[0].measurement = around(1e-4, 0.05);
+  const Loaded loaded(laboratory.out);
+  EXPECT_NEAR(loaded.profile.sigma[static_cast<std::size_t>(Curve::kExact)], 0.03905, 1e-4);
+}
+
+TEST(CpuProfile, NamesTheMachineAsForecastsSeeIt) {
+  Laboratory laboratory(0);
+  laboratory.measure(attention(false, 8, 64), attention_law);
+  laboratory.out.host.collective_s = 3e-6;
+  const Loaded loaded(laboratory.out);
+  EXPECT_EQ(loaded.profile.machine.processor, facts().processor);
+  EXPECT_EQ(loaded.profile.machine.cores, 2);
+  EXPECT_EQ(loaded.profile.device, "cpu");
+  EXPECT_TRUE(loaded.profile.has_own_host);
+  for (const HostFit& host : loaded.profile.host) {
+    EXPECT_EQ(host.launch_s, 0);
+    EXPECT_DOUBLE_EQ(host.collective_s, 3e-6);
+  }
+  const auto first = make_cpu_profile(laboratory.out, "a");
+  const auto second = make_cpu_profile(laboratory.out, "a");
+  EXPECT_EQ(first->text, second->text);
+  EXPECT_NE(first->text.find("\"date\": \"2026-01-31\""), std::string::npos);
+  EXPECT_NE(first->text.find("\"hostname\": \"here\""), std::string::npos);
+}
+
+TEST(CpuProfile, ListsAllThatItCannotBeMadeOf) {
+  Laboratory laboratory(0);
+  EXPECT_FALSE(make_cpu_profile(laboratory.out, "empty"));
+  laboratory.measure(attention(false, 8, 64), attention_law);
+  laboratory.out.operations[0].measurement.n = 0;
+  laboratory.out.collectives = {all_reduce(1), all_reduce(1)};
+  laboratory.out.collectives[0].placement = {0};
+  laboratory.out.collectives[1].points.resize(1);
+  const auto made = make_cpu_profile(laboratory.out, "broken");
+  ASSERT_FALSE(made);
+  const std::string text = to_string(made.error());
+  EXPECT_EQ(made.error().size(), 3u) << text;
+  EXPECT_NE(text.find("attention forward 1x8x8x64x64x64 causal fp32: 0 samples"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1 members"), std::string::npos) << text;
+  EXPECT_NE(text.find("at 1 sizes"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace stepcast
