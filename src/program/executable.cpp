@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/executable.h"
+#include "program/executable.h"
 
 #include <fmt/format.h>
 
