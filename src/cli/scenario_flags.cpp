@@ -149,7 +149,7 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
-Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders) {
+Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders) {
   json scenario = json{{"stepcast", 1}};
   if (!flags.file.empty()) {
     const auto document = JsonDocument::load(flags.file);
@@ -159,11 +159,18 @@ Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolde
   // What is no object is reported as such by the reader.
   Errors errors;
   if (scenario.is_object()) errors = apply_flags(flags, scenario);
+  std::string text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
   const auto document = JsonDocument::from(std::move(scenario), flags.file);
   auto read = read_scenario(*document, folders);
   if (!read) append(errors, read.error());
   if (!errors.empty()) return failure(name_flags(std::move(errors), flags));
-  return read;
+  return StatedScenario{std::move(*read), std::move(text)};
+}
+
+Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders) {
+  auto stated = stated_scenario(flags, folders);
+  if (!stated) return failure(stated.error());
+  return std::move(stated->scenario);
 }
 
 }  // namespace stepcast::cli

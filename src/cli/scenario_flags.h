@@ -36,4 +36,11 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text);
 // Errors about a key that a flag set name the flag.
 Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders);
 
+// The same, and the text of its file with all flags laid over it.
+struct StatedScenario {
+  Scenario scenario;
+  std::string text;
+};
+Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders);
+
 }  // namespace stepcast::cli

@@ -18,6 +18,7 @@ enum ExitCode : int {
   kUsageError = 2,     // flags, files, values; nothing was written
   kDoesNotFit = 3,
   kRegression = 4,
+  kOutOfTolerance = 5,
 };
 
 struct OutputOptions {

@@ -22,6 +22,22 @@ double count(const Collective&) { return 0; }
 
 }  // namespace
 
+const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kRecompute:
+      return "recompute";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kWeightGradient:
+      return "weight_gradient";
+    case Phase::kOptimizer:
+      return "optimizer";
+  }
+  return "";
+}
+
 const char* name_of(MemoryCategory category) {
   switch (category) {
     case MemoryCategory::kParameters:

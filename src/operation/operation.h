@@ -102,6 +102,8 @@ struct Collective {
 };
 
 enum class Phase { kForward, kRecompute, kBackward, kWeightGradient, kOptimizer };
+inline constexpr int kPhases = 5;
+const char* name_of(Phase phase);  // "weight_gradient"
 
 struct Operation {
   const char* name;  // "qkv", "attention", "mlp_up": a literal

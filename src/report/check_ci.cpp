@@ -2,41 +2,15 @@
 // What continuous integration reads: JUnit XML and GitHub's workflow commands.
 #include <fmt/format.h>
 
-#include <boost/property_tree/ptree.hpp>
-#include <boost/property_tree/xml_parser.hpp>
 #include <map>
-#include <sstream>
+#include <vector>
 
 #include "report/check_report.h"
+#include "report/junit.h"
 #include "report/number_text.h"
 
 namespace stepcast {
 namespace {
-
-using boost::property_tree::ptree;
-
-// XML 1.0 has no form for control characters.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = '?';
-  }
-  return text;
-}
-
-void set_attribute(ptree& node, const char* name, const std::string& value) {
-  node.put(ptree::path_type(std::string("<xmlattr>|") + name, '|'), printable(value));
-}
-
-ptree suite_node(const std::string& name, std::size_t tests, std::size_t failures,
-                 std::size_t errors, std::size_t skipped) {
-  ptree node;
-  set_attribute(node, "name", name);
-  set_attribute(node, "tests", std::to_string(tests));
-  set_attribute(node, "failures", std::to_string(failures));
-  set_attribute(node, "errors", std::to_string(errors));
-  set_attribute(node, "skipped", std::to_string(skipped));
-  return node;
-}
 
 std::string comparison_text(const CaseResult& result) {
   std::string out;
@@ -56,34 +30,14 @@ std::string comparison_text(const CaseResult& result) {
   return out;
 }
 
-ptree case_node(const CaseResult& result) {
-  ptree node;
-  set_attribute(node, "classname", result.suite);
-  set_attribute(node, "name", result.id);
+JunitCase junit_case(const CaseResult& result) {
+  JunitCase out{result.suite, result.id, JunitOutcome::kPassed, result.failed};
   if (result.failed.empty()) {
-    node.put("system-out", comparison_text(result));
+    out.text = comparison_text(result);
   } else {
-    ptree& outcome = node.add_child(result.not_supported ? "skipped" : "error", ptree());
-    set_attribute(outcome, "message", result.failed);
+    out.outcome = result.not_supported ? JunitOutcome::kSkipped : JunitOutcome::kError;
   }
-  return node;
-}
-
-ptree gate_node(const GateOutcome& gate) {
-  ptree node =
-      suite_node("gate", std::max<std::size_t>(gate.broken.size(), 1), gate.broken.size(), 0, 0);
-  if (gate.broken.empty()) {
-    ptree& passed = node.add_child("testcase", ptree());
-    set_attribute(passed, "classname", "gate");
-    set_attribute(passed, "name", "every limit is kept");
-  }
-  for (const Finding& finding : gate.broken) {
-    ptree& test = node.add_child("testcase", ptree());
-    set_attribute(test, "classname", "gate");
-    set_attribute(test, "name", finding.title);
-    set_attribute(test.add_child("failure", ptree()), "message", finding.message);
-  }
-  return node;
+  return out;
 }
 
 // GitHub reads % and line ends as its own escapes.
@@ -126,23 +80,13 @@ std::map<std::string, std::vector<const CaseResult*>> by_suite(const CheckReport
 }  // namespace
 
 std::string check_junit(const CheckReport& report, const GateOutcome& gate) {
-  ptree root;
-  ptree& suites = root.add_child("testsuites", ptree());
-  set_attribute(suites, "name", "stepcast check");
+  std::vector<JunitSuite> suites;
   for (const auto& [name, cases] : by_suite(report)) {
-    std::size_t errors = 0, skipped = 0;
-    for (const CaseResult* result : cases) {
-      if (!result->failed.empty()) ++(result->not_supported ? skipped : errors);
-    }
-    ptree& suite =
-        suites.add_child("testsuite", suite_node(name, cases.size(), 0, errors, skipped));
-    for (const CaseResult* result : cases) suite.add_child("testcase", case_node(*result));
+    JunitSuite& suite = suites.emplace_back(JunitSuite{name, {}});
+    for (const CaseResult* result : cases) suite.cases.push_back(junit_case(*result));
   }
-  suites.add_child("testsuite", gate_node(gate));
-  std::ostringstream out;
-  boost::property_tree::write_xml(
-      out, root, boost::property_tree::xml_writer_make_settings<std::string>(' ', 1));
-  return out.str();
+  suites.push_back(junit_gate(gate.broken));
+  return junit_xml("stepcast check", suites);
 }
 
 std::string check_github(const CheckReport& report, const GateOutcome& gate) {

@@ -15,8 +15,6 @@ void put(ordered_json& object, const char* key, double value) {
   if (std::isfinite(value)) object[key] = value;
 }
 
-namespace {
-
 ordered_json time_object(const TimeParts& parts) {
   ordered_json out;
   put(out, "compute", parts.compute.value());
@@ -33,6 +31,8 @@ ordered_json time_object(const TimeParts& parts) {
   put(out, "other", parts.other.value());
   return out;
 }
+
+namespace {
 
 ordered_json class_object(const RankClass& rank_class) {
   ordered_json out;

@@ -25,22 +25,6 @@ std::string microseconds(std::int64_t ps) {
   return fmt::format("{}{}.{:06}", sign, size / 1000000, size % 1000000);
 }
 
-const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kRecompute:
-      return "recompute";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kWeightGradient:
-      return "weight_gradient";
-    case Phase::kOptimizer:
-      return "optimizer";
-  }
-  return "";
-}
-
 bool is_transfer(Stream stream) {
   return stream == Stream::kSendForward || stream == Stream::kReceiveForward ||
          stream == Stream::kSendBackward || stream == Stream::kReceiveBackward;

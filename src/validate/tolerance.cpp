@@ -23,11 +23,12 @@ std::optional<double> parse_number(std::string_view text) {
 
 }  // namespace
 
-Result<Tolerance> parse_tolerance(std::string_view text) {
+Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::string>& known,
+                              std::string_view example) {
   const auto equals = text.rfind('=');
   if (equals == std::string_view::npos) {
     return failure({ErrorCode::kBadValue, fmt::format("'{}' has no limit", text), "", kFlag,
-                    "for example step_time.mean_abs_error=0.10"});
+                    fmt::format("for example {}", example)});
   }
   Tolerance out;
   std::string_view name = text.substr(0, equals);
@@ -37,7 +38,6 @@ Result<Tolerance> parse_tolerance(std::string_view text) {
   }
   out.metric = name;
   Errors errors;
-  const auto known = metric_names();
   if (std::find(known.begin(), known.end(), out.metric) == known.end()) {
     const std::string near = did_you_mean(out.metric, known);
     errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' is not a figure", out.metric), "",
@@ -52,6 +52,10 @@ Result<Tolerance> parse_tolerance(std::string_view text) {
   if (!errors.empty()) return failure(std::move(errors));
   out.limit = *limit;
   return out;
+}
+
+Result<Tolerance> parse_tolerance(std::string_view text) {
+  return parse_limit(text, metric_names(), "step_time.mean_abs_error=0.10");
 }
 
 Result<std::vector<Finding>> apply_tolerances(const Summary& summary,

@@ -23,7 +23,10 @@ struct Finding {
   std::string message;  // a sentence with both figures
 };
 
-Result<Tolerance> parse_tolerance(std::string_view text);
+// The figure is one of `figures`; `example` stands in the error of a text without a limit.
+Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::string>& figures,
+                              std::string_view example);
+Result<Tolerance> parse_tolerance(std::string_view text);  // of metric_names()
 
 // One finding per limit that is not kept. Naming a row that the summary lacks is an input error.
 Result<std::vector<Finding>> apply_tolerances(const Summary& summary,

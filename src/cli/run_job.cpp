@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_job.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.h"
+#include "launch/mpi_launch.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int kNumericsSteps = 3;
+constexpr std::size_t kLastLines = 10;
+
+// Resolved, but for the cluster: a lab's is a file, which no resolved form names.
+json job_scenario(const RunJob& job) {
+  json out = to_json(job.scenario);
+  const json stated = json::parse(job.stated);
+  if (const auto cluster = stated.find("cluster"); cluster != stated.end()) {
+    out["cluster"] = *cluster;
+  }
+  return out;
+}
+
+std::string job_text(const RunJob& job, const DataFolders& folders) {
+  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
+  const json out{{"stepcast_job", 1},
+                 {"task", "run"},
+                 {"scenario", job_scenario(job)},
+                 {"data",
+                  {{"models", absolute(folders.models)},
+                   {"topologies", absolute(folders.topologies)},
+                   {"profiles", absolute(folders.profiles)}}},
+                 {"results", absolute(job.folder)},
+                 {"seed", job.seed},
+                 {"warmup", job.warmup},
+                 {"steps", job.steps},
+                 {"numerics_steps", kNumericsSteps},
+                 {"check_numerics", job.check_numerics}};
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+// One line that is written over; on terminals alone.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const OutputOptions& output)
+      : shown_(!output.quiet && isatty(STDERR_FILENO) == 1) {}
+  ~ProgressLine() {
+    if (written_) fmt::print(stderr, "\r\x1b[K");
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const RankReport& report) {
+    if (!shown_ || report.event != RankEvent::kProgress || report.rank != 0) return;
+    fmt::print(stderr, "\r\x1b[K{}: {} of {} {}", report.phase, report.done, report.total,
+               report.text);
+    std::fflush(stderr);
+    written_ = true;
+  }
+
+ private:
+  bool shown_;
+  bool written_ = false;
+};
+
+std::vector<std::string> environment() {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
+  return out;
+}
+
+RankLaunch launch_of(const RunJob& job, const std::string& job_file) {
+  RankLaunch out;
+  out.program.program = rank_program().string();
+  out.program.arguments = {job_file};
+  out.program.ranks = static_cast<int>(job.scenario.cluster.gpus());
+  // Each host of a lab believes that the machine's cores are its own.
+  const char* lab = std::getenv("STEPCAST_LAB");
+  out.program.bind = lab == nullptr || *lab == '\0';
+  out.program.inherited = environment();
+  out.limits.total = std::chrono::milliseconds(static_cast<std::int64_t>(job.time_limit_s * 1e3));
+  return out;
+}
+
+}  // namespace
+
+fs::path rank_program() {
+  const char* named = std::getenv("STEPCAST_RANK_PROGRAM");
+  if (named != nullptr && *named != '\0') return named;
+  std::error_code none;
+  return fs::read_symlink("/proc/self/exe", none).parent_path() / "stepcast-rank";
+}
+
+Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
+                              const OutputOptions& output) {
+  const std::string file = (fs::absolute(job.folder) / "job.json").string();
+  if (auto written = write_file_atomically(file, job_text(job, folders)); !written) {
+    return failure(written.error());
+  }
+  ProgressLine line(output);
+  return launch_ranks(launch_of(job, file), [&](const RankReport& report) { line.show(report); });
+}
+
+int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
+  for (const std::string& warning : outcome.warnings) note(output, "warning: " + warning);
+  if (outcome.ok()) return kOk;
+  fmt::print(stderr, "error: the run: {}\n", outcome.message);
+  if (outcome.end == LaunchEnd::kInterrupted) return 128 + outcome.signal;
+  if (outcome.end == LaunchEnd::kNumerics) return kOutOfTolerance;
+  const std::size_t lines = outcome.last_lines.size();
+  for (std::size_t i = lines - std::min(lines, kLastLines); i < lines; ++i) {
+    fmt::print(stderr, "  {}\n", outcome.last_lines[i]);
+  }
+  return kInternalError;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real run of a scenario: the job that stepcast-rank reads (docs/formats/validation.md, "Job"),
+// its launch, and what to tell the user when it ends otherwise than well.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cli/session.h"
+#include "launch/launch_outcome.h"
+
+namespace stepcast::cli {
+
+struct RunJob {
+  const Scenario& scenario;
+  std::string stated;  // the scenario as the user gave it, whose cluster the ranks resolve again
+  std::string folder;  // for the job and the ranks' files
+  std::uint64_t seed = 1;
+  int warmup = 2;
+  int steps = 10;
+  bool check_numerics = true;
+  double time_limit_s = 0;  // 0: none
+};
+
+// stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
+std::filesystem::path rank_program();
+
+// Writes the job, runs it in a process per rank, with progress on standard error. An error is a
+// launch that cannot be tried.
+Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
+                              const OutputOptions& output);
+
+// Says on standard error how the launch ended; returns the exit code.
+int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operations of one rank are priced at: the prices that a forecast is made of, each alone,
+// before they meet on cores, links and streams.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/quantity.h"
+#include "core/result.h"
+#include "cost/provenance.h"
+#include "layout/scenario.h"
+#include "operation/operation.h"
+
+namespace stepcast {
+
+// All calls of operations of one signature, name and phase in a step.
+struct OperationPrice {
+  std::string signature;
+  std::string name;
+  Phase phase = Phase::kForward;
+  double calls_per_step = 0;
+  Seconds call;   // the mean of one
+  Seconds total;  // of all
+  Provenance provenance = Provenance::kDataSheet;
+};
+
+// In the order in which the rank first runs them; what takes no time (a buffer that is handed on
+// under another name) is left out.
+Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
+                                                    const DataFolders& folders, RankId rank);
+
+}  // namespace stepcast

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/validation_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "report/prediction_json.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+void put_spread(ordered_json& out, const std::string& name, const std::string& unit,
+                const Spread& spread) {
+  put(out, (name + unit).c_str(), spread.median);
+  put(out, (name + "_p10" + unit).c_str(), spread.p10);
+  put(out, (name + "_p90" + unit).c_str(), spread.p90);
+}
+
+ordered_json memory_object(const MemoryParts& memory) {
+  ordered_json out;
+  for (int i = 0; i < kMemoryCategories; ++i) {
+    out[name_of(static_cast<MemoryCategory>(i))] = memory[static_cast<std::size_t>(i)];
+  }
+  return out;
+}
+
+ordered_json measured_object(const MeasuredRun& run) {
+  ordered_json out;
+  out["steps"] = run.periods;
+  put_spread(out, "step_time", "_s", run.step_time);
+  put(out, "tokens_per_s", run.tokens_per_s);
+  put(out, "tokens_per_s_per_gpu", run.tokens_per_s_per_gpu);
+  put(out, "model_tflops_per_gpu", run.model_tflops_per_gpu);
+  if (run.mfu) put(out, "mfu", *run.mfu);
+  put_spread(out, "bubble_fraction", "", run.bubble_fraction);
+  out["critical_rank"] = run.critical_rank.value;
+  out["time_s"] = time_object(run.time);
+  out["peak_memory_bytes"] = run.peak_memory;
+  out["ranks"] = ordered_json::array();
+  for (const MeasuredRank& rank : run.ranks) {
+    ordered_json one;
+    one["rank"] = rank.rank.value;
+    one["host"] = rank.host;
+    one["stage"] = rank.stage;
+    put(one, "busy_s", rank.busy.value());
+    put(one, "bubble_fraction", rank.bubble_fraction);
+    one["peak_memory_bytes"] = rank.peak_memory;
+    one["memory_bytes"] = memory_object(rank.memory);
+    out["ranks"].push_back(std::move(one));
+  }
+  return out;
+}
+
+ordered_json operation_object(const ComparedOperation& operation) {
+  ordered_json out;
+  out["name"] = operation.name;
+  out["phase"] = name_of(operation.phase);
+  put(out, "predicted_calls", operation.predicted_calls);
+  put(out, "measured_calls", operation.measured_calls);
+  put(out, "predicted_s", operation.predicted.value());
+  put(out, "measured_s", operation.measured.value());
+  if (operation.error) put(out, "error", *operation.error);
+  return out;
+}
+
+}  // namespace
+
+std::string validation_json(const Scenario& scenario, const Validation& validation) {
+  ordered_json out;
+  out["stepcast"] = 1;
+  out["predicted"] = prediction_object(scenario, validation.predicted);
+  out["measured"] = measured_object(validation.measured);
+  ordered_json& error = out["error"] = ordered_json::object();
+  for (const ComparedFigure& figure : validation.figures) {
+    if (figure.error) put(error, figure.key.c_str(), *figure.error);
+  }
+  out["covered"] = validation.covered;
+  out["operations"] = ordered_json::array();
+  for (const ComparedOperation& one : validation.operations) {
+    out["operations"].push_back(operation_object(one));
+  }
+  if (const auto& numerics = validation.measured.numerics) {
+    ordered_json& object = out["numerics"] = ordered_json::object();
+    put(object, "loss_relative_error", numerics->loss_relative_error);
+    put(object, "parameter_relative_error", numerics->parameter_relative_error);
+  }
+  out["broken"] = ordered_json::array();
+  for (const Finding& finding : validation.broken) {
+    out["broken"].push_back({{"what", finding.title}, {"found", finding.message}});
+  }
+  out["passed"] = validation.passed();
+  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace stepcast

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast beside its run as JSON (format 1; docs/formats/validation.md).
+#pragma once
+
+#include <string>
+
+#include "validate/validation.h"
+
+namespace stepcast {
+
+std::string validation_json(const Scenario& scenario, const Validation& validation);
+
+}  // namespace stepcast

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/validation_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/breakdown.h"
+#include "report/junit.h"
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kOperations = 15;
+
+std::string error_text(const std::optional<double>& error) {
+  return error ? signed_percent_text(*error) : "";
+}
+
+std::string memory_text(double bytes) {
+  constexpr double kMiB = 1048576.0;
+  return bytes < 1024 * kMiB ? number_text(bytes / kMiB) + " MiB"
+                             : number_text(bytes / (1024 * kMiB)) + " GiB";
+}
+
+std::string range_text(const std::string& low, const std::string& high) {
+  return fmt::format("{} to {}", low, high);
+}
+
+// Points of a fraction: a bubble has no relative error where it is zero.
+std::string points_text(double difference) {
+  return fmt::format("{:+.1f} points", 100 * difference);
+}
+
+TextTable figure_table(const Validation& validation) {
+  const Prediction& predicted = validation.predicted;
+  const MeasuredRun& measured = validation.measured;
+  const auto time = [](double seconds) { return time_text(Seconds(seconds)); };
+  const auto error = [&](const char* key) {
+    const ComparedFigure* figure = validation.figure(key);
+    return figure != nullptr ? error_text(figure->error) : std::string();
+  };
+  TextTable table({{"", Align::kLeft},
+                   {"forecast"},
+                   {"central 90 %"},
+                   {"measured"},
+                   {"p10 to p90"},
+                   {"error"}});
+  table.add_row(
+      {"step time", time_text(predicted.step_time),
+       range_text(time_text(predicted.step_time_low), time_text(predicted.step_time_high)),
+       time(measured.step_time.median),
+       range_text(time(measured.step_time.p10), time(measured.step_time.p90)),
+       error("step_time_s")});
+  table.add_row({"tokens/s", number_text(predicted.tokens_per_s), "",
+                 number_text(measured.tokens_per_s), "", error("tokens_per_s")});
+  table.add_row({"TFLOP/s per rank", number_text(predicted.model_tflops_per_gpu), "",
+                 number_text(measured.model_tflops_per_gpu), "", error("model_tflops_per_gpu")});
+  const Spread& bubble = measured.bubble_fraction;
+  table.add_row({"bubble", percent_text(predicted.bubble_fraction), "", percent_text(bubble.median),
+                 range_text(percent_text(bubble.p10), percent_text(bubble.p90)),
+                 points_text(predicted.bubble_fraction - bubble.median)});
+  table.add_row({"peak memory", memory_text(static_cast<double>(predicted.peak_memory)), "",
+                 memory_text(static_cast<double>(measured.peak_memory)), "",
+                 error("peak_memory_bytes")});
+  return table;
+}
+
+TextTable time_table(const Validation& validation) {
+  TextTable table({{"where", Align::kLeft}, {"forecast"}, {"measured"}, {"difference"}});
+  const auto predicted = parts_of(validation.predicted.time);
+  const auto measured = parts_of(validation.measured.time);
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    const Seconds forecast = predicted[i].time, run = measured[i].time;
+    if (forecast.value() == 0 && run.value() == 0) continue;
+    table.add_row(
+        {predicted[i].label, time_text(forecast), time_text(run), time_text(forecast - run)});
+  }
+  return table;
+}
+
+TextTable operation_table(const Validation& validation) {
+  TextTable table({{"operation", Align::kLeft},
+                   {"phase", Align::kLeft},
+                   {"calls"},
+                   {"forecast"},
+                   {"measured"},
+                   {"difference"},
+                   {"error"}});
+  for (const ComparedOperation& one : validation.operations) {
+    if (&one - validation.operations.data() >= static_cast<std::ptrdiff_t>(kOperations)) break;
+    std::string phase = name_of(one.phase);
+    std::replace(phase.begin(), phase.end(), '_', ' ');
+    table.add_row({one.name, std::move(phase),
+                   fmt::format("{:g}", std::max(one.predicted_calls, one.measured_calls)),
+                   time_text(one.predicted), time_text(one.measured),
+                   time_text(one.predicted - one.measured), error_text(one.error)});
+  }
+  return table;
+}
+
+std::string operation_title(const Validation& validation) {
+  const std::size_t all = validation.operations.size();
+  const std::string rank =
+      fmt::format("Operations of rank {} in a step", validation.measured.critical_rank.value);
+  return all > kOperations
+             ? fmt::format("{}: the {} of {} that differ most", rank, kOperations, all)
+             : rank;
+}
+
+std::string numerics_text(const Validation& validation) {
+  const auto& numerics = validation.measured.numerics;
+  if (!numerics) return "Numerics: not compared with the reference";
+  return fmt::format(
+      "Numerics: loss within {:.2g}, parameters within {:.2g} of one rank alone (limit {:g})",
+      numerics->loss_relative_error, numerics->parameter_relative_error, kNumericsLimit);
+}
+
+std::vector<std::string> verdict_lines(const Validation& validation) {
+  const std::string summary = validation_summary(validation);
+  if (validation.passed()) return {"passed: " + summary};
+  std::vector<std::string> out{"failed: " + summary};
+  for (const Finding& finding : validation.broken) {
+    out.push_back(fmt::format("  {}: {}", finding.title, finding.message));
+  }
+  return out;
+}
+
+std::string steps_text(const Validation& validation) {
+  return fmt::format("Median of {} steps; the critical rank is rank {}",
+                     validation.measured.periods, validation.measured.critical_rank.value);
+}
+
+}  // namespace
+
+std::string validation_summary(const Validation& validation) {
+  const MeasuredRun& measured = validation.measured;
+  const ComparedFigure* time = validation.figure("step_time_s");
+  return fmt::format("step time {} forecast, {} measured ({}), {} the interval",
+                     time_text(validation.predicted.step_time),
+                     time_text(Seconds(measured.step_time.median)),
+                     time != nullptr && time->error ? signed_percent_text(*time->error) : "-",
+                     validation.covered ? "inside" : "outside");
+}
+
+std::string validation_table(const Scenario& scenario, const Validation& validation,
+                             const TextStyle& style) {
+  const auto heading = [&](const std::string& text) {
+    return style.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
+  };
+  std::string out = headline(scenario) + "\n" + layout_text(scenario) + "\n\n";
+  out += figure_table(validation).text();
+  out += heading("Where the step goes, on the critical rank");
+  out += time_table(validation).text();
+  if (!validation.operations.empty()) {
+    out += heading(operation_title(validation));
+    out += operation_table(validation).text();
+  }
+  out += "\n" + steps_text(validation) + "\n" + numerics_text(validation) + "\n";
+  const char* color = validation.passed() ? "32" : "31";
+  for (const std::string& line : verdict_lines(validation)) {
+    out += style.color ? fmt::format("\x1b[1;{}m{}\x1b[0m\n", color, line) : line + "\n";
+  }
+  return out;
+}
+
+std::string validation_markdown(const Scenario& scenario, const Validation& validation) {
+  std::string out = "## " + headline(scenario) + "\n\n" + layout_text(scenario) + "\n\n";
+  for (const std::string& line : verdict_lines(validation)) {
+    out += "- " + line.substr(line.find_first_not_of(' ')) + "\n";
+  }
+  out += "- " + numerics_text(validation) + "\n- " + steps_text(validation) + "\n\n";
+  out += figure_table(validation).markdown();
+  out += "\n### Where the step goes, on the critical rank\n\n";
+  out += time_table(validation).markdown();
+  if (!validation.operations.empty()) {
+    out += "\n### " + operation_title(validation) + "\n\n";
+    out += operation_table(validation).markdown();
+  }
+  return out;
+}
+
+std::string validation_junit(const Scenario& scenario, const Validation& validation) {
+  const std::string name = headline(scenario) + ", " + layout_text(scenario);
+  const JunitCase run{"validate", name, JunitOutcome::kPassed, validation_summary(validation)};
+  return junit_xml("stepcast validate",
+                   {JunitSuite{"validate", {run}}, junit_gate(validation.broken)});
+}
+
+}  // namespace stepcast

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast beside its run, for people and for CI (docs/formats/validation.md).
+#pragma once
+
+#include <string>
+
+#include "report/prediction_table.h"
+#include "validate/validation.h"
+
+namespace stepcast {
+
+// Figures side by side, where the step went, the operations that differ most, the verdict.
+std::string validation_table(const Scenario& scenario, const Validation& validation,
+                             const TextStyle& style = {});
+std::string validation_markdown(const Scenario& scenario, const Validation& validation);
+
+// JUnit XML: the comparison as one test, and a suite "gate" with a failure per broken limit.
+std::string validation_junit(const Scenario& scenario, const Validation& validation);
+
+// One line: "step time 0.5 s forecast, 0.49 s measured (+2.0 %)".
+std::string validation_summary(const Validation& validation);
+
+}  // namespace stepcast

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a real run, by the definitions that a forecast's have (design.md section 9;
+// docs/formats/validation.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "predict/prediction.h"
+#include "validate/rank_file.h"
+
+namespace stepcast {
+
+// Of the measured steps.
+struct Spread {
+  double median = 0, p10 = 0, p90 = 0;
+};
+
+struct MeasuredRank {
+  RankId rank;
+  std::string host;
+  std::int32_t stage = 0;
+  Seconds busy;                // median
+  double bubble_fraction = 0;  // median
+  ByteCount peak_memory = 0;
+  MemoryParts memory{};
+};
+
+struct MeasuredRun {
+  std::size_t periods = 0;  // between the ends of successive steps
+  Spread step_time;         // seconds
+  Spread bubble_fraction;
+  double tokens_per_s = 0;  // of the median step, as the following
+  double tokens_per_s_per_gpu = 0;
+  double model_tflops_per_gpu = 0;
+  std::optional<double> mfu;  // where the data sheet has the peak
+  RankId critical_rank;       // the last to end, in most steps
+  TimeParts time;             // its mean step, scaled to the median step time
+  ByteCount peak_memory = 0;  // of the fullest rank
+  std::vector<MeasuredRank> ranks;
+  std::vector<MeasuredOperation> operations;  // of the critical rank
+  std::optional<Numerics> numerics;           // the worst of all ranks
+};
+
+// `files` of all ranks, as read_rank_files() gives them.
+MeasuredRun measure(const Scenario& scenario, const Program& program, const RankGrid& grid,
+                    const std::vector<RankFile>& files);
+
+}  // namespace stepcast

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rank of a real run wrote down (docs/formats/validation.md, "Rank files").
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/quantity.h"
+#include "core/result.h"
+#include "layout/rank_grid.h"
+#include "program/program.h"
+
+namespace stepcast {
+
+// In seconds of a clock that all ranks of the machine share.
+struct MeasuredSpan {
+  double start = 0, end = 0;
+};
+
+struct MeasuredStep {
+  double begin = 0, end = 0;
+  double loss_sum = 0;
+  std::vector<MeasuredSpan> spans;  // by instruction of the rank's role
+};
+
+// All calls of one operation.
+struct MeasuredOperation {
+  std::string signature;
+  std::string name;
+  Phase phase = Phase::kForward;
+  double calls_per_step = 0;
+  Seconds median;  // of a call
+  Seconds total;   // of all calls of a step
+  bool is_collective() const { return signature.starts_with("collective "); }
+};
+
+// Against the same steps computed by one rank alone.
+struct Numerics {
+  double loss_relative_error = 0;  // the largest over steps
+  double parameter_relative_error = 0;
+};
+
+struct RankFile {
+  RankId rank;
+  std::string host;
+  std::vector<MeasuredStep> steps;
+  std::vector<MeasuredOperation> operations;
+  ByteCount peak_memory = 0;
+  MemoryParts memory{};  // at the peak
+  std::optional<Numerics> numerics;
+};
+
+std::string rank_file_name(RankId rank);  // "rank-3.json"
+
+// The files of all ranks of `grid` in `folder`, by rank. Errors name the file and the key: what is
+// missing, what does not fit the program that the ranks ran.
+Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const Program& program,
+                                              const RankGrid& grid);
+
+}  // namespace stepcast

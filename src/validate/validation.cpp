@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/validation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+struct Limitable {
+  const char* figure;  // as --tolerance names it
+  const char* key;
+  const char* words;
+};
+constexpr Limitable kLimitables[] = {{"step_time", "step_time_s", "step time"},
+                                     {"peak_memory", "peak_memory_bytes", "peak memory"},
+                                     {"bubble_fraction", "bubble_fraction", "bubble"}};
+
+std::optional<double> relative(double predicted, double measured) {
+  if (measured == 0) return std::nullopt;
+  return (predicted - measured) / measured;
+}
+
+std::vector<ComparedFigure> compare_figures(const Prediction& predicted,
+                                            const MeasuredRun& measured) {
+  std::vector<ComparedFigure> out;
+  const auto add = [&](const char* key, double forecast, double run) {
+    out.push_back({key, forecast, run, relative(forecast, run)});
+  };
+  add("step_time_s", predicted.step_time.value(), measured.step_time.median);
+  add("tokens_per_s", predicted.tokens_per_s, measured.tokens_per_s);
+  add("tokens_per_s_per_gpu", predicted.tokens_per_s_per_gpu, measured.tokens_per_s_per_gpu);
+  add("model_tflops_per_gpu", predicted.model_tflops_per_gpu, measured.model_tflops_per_gpu);
+  if (measured.mfu) add("mfu", predicted.mfu, *measured.mfu);
+  add("peak_memory_bytes", static_cast<double>(predicted.peak_memory),
+      static_cast<double>(measured.peak_memory));
+  const double bubble = measured.bubble_fraction.median;
+  out.push_back(
+      {"bubble_fraction", predicted.bubble_fraction, bubble, predicted.bubble_fraction - bubble});
+  return out;
+}
+
+std::vector<ComparedOperation> compare_operations(const std::vector<OperationPrice>& prices,
+                                                  const std::vector<MeasuredOperation>& measured) {
+  std::vector<ComparedOperation> out;
+  std::map<std::pair<std::string, Phase>, std::size_t> index;
+  const auto row = [&](const std::string& name, Phase phase) -> ComparedOperation& {
+    const auto [found, fresh] = index.try_emplace({name, phase}, out.size());
+    if (fresh) {
+      out.emplace_back();
+      out.back().name = name;
+      out.back().phase = phase;
+    }
+    return out[found->second];
+  };
+  for (const OperationPrice& price : prices) {
+    ComparedOperation& one = row(price.name, price.phase);
+    one.predicted += price.total;
+    one.predicted_calls += price.calls_per_step;
+  }
+  for (const MeasuredOperation& operation : measured) {
+    ComparedOperation& one = row(operation.name, operation.phase);
+    one.measured += operation.total;
+    one.measured_calls += operation.calls_per_step;
+  }
+  for (ComparedOperation& one : out) {
+    one.error = relative(one.predicted.value(), one.measured.value());
+  }
+  const auto difference = [](const ComparedOperation& one) {
+    return std::abs((one.predicted - one.measured).value());
+  };
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const ComparedOperation& a, const ComparedOperation& b) {
+                     return difference(a) > difference(b);
+                   });
+  return out;
+}
+
+void judge_numerics(const std::optional<Numerics>& numerics, std::vector<Finding>& broken) {
+  if (!numerics) {
+    broken.push_back({"numerics", "no rank has compared its results with the reference"});
+    return;
+  }
+  for (const auto& [what, error] : {std::pair("loss", numerics->loss_relative_error),
+                                    std::pair("parameters", numerics->parameter_relative_error)}) {
+    if (error <= kNumericsLimit) continue;
+    broken.push_back({fmt::format("numerics: {}", what),
+                      fmt::format("differs by {:.3g} of the reference, above the limit {:g}", error,
+                                  kNumericsLimit)});
+  }
+}
+
+void judge_tolerance(const Validation& validation, const Tolerance& tolerance,
+                     std::vector<Finding>& broken) {
+  for (const Limitable& one : kLimitables) {
+    if (tolerance.metric != one.figure) continue;
+    const ComparedFigure* figure = validation.figure(one.key);
+    if (figure == nullptr || !figure->error) {
+      // A limit on what was not measured must not pass silently.
+      broken.push_back({one.figure, fmt::format("{} was not measured", one.words)});
+    } else if (std::abs(*figure->error) > tolerance.limit) {
+      broken.push_back(
+          {one.figure, fmt::format("{} is off by {:+.2f} %, beyond the limit of {:g} %", one.words,
+                                   100 * *figure->error, 100 * tolerance.limit)});
+    }
+  }
+}
+
+}  // namespace
+
+const ComparedFigure* Validation::figure(std::string_view key) const {
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const ComparedFigure& one) { return one.key == key; });
+  return found == figures.end() ? nullptr : &*found;
+}
+
+Result<Tolerance> parse_validation_tolerance(std::string_view text) {
+  std::vector<std::string> names;
+  for (const Limitable& one : kLimitables) names.emplace_back(one.figure);
+  auto out = parse_limit(text, names, "step_time=0.05");
+  if (!out) return out;
+  if (out->row != "all" || out->limit < 0) {
+    return failure({ErrorCode::kBadValue, fmt::format("'{}' is not a limit of one run", text), "",
+                    "--tolerance", "for example step_time=0.05"});
+  }
+  return out;
+}
+
+Validation compare(Prediction predicted, MeasuredRun measured,
+                   const std::vector<OperationPrice>& prices, const ValidationLimits& limits) {
+  Validation out;
+  out.figures = compare_figures(predicted, measured);
+  out.covered = measured.step_time.median >= predicted.step_time_low.value() &&
+                measured.step_time.median <= predicted.step_time_high.value();
+  if (!measured.operations.empty()) {
+    out.operations = compare_operations(prices, measured.operations);
+  }
+  if (limits.numerics) judge_numerics(measured.numerics, out.broken);
+  for (const Tolerance& tolerance : limits.tolerances) {
+    judge_tolerance(out, tolerance, out.broken);
+  }
+  out.predicted = std::move(predicted);
+  out.measured = std::move(measured);
+  return out;
+}
+
+}  // namespace stepcast

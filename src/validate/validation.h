@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast beside the run that it forecasts: errors, operation by operation, and the verdict.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "predict/operation_table.h"
+#include "validate/measured_run.h"
+#include "validate/tolerance.h"
+
+namespace stepcast {
+
+// In fp32, which sums in another order change by as little as this.
+inline constexpr double kNumericsLimit = 1e-5;
+
+// A figure that both have. `error` is (predicted - measured) / measured, of fractions (bubble) the
+// difference; none where nothing was measured to divide by.
+struct ComparedFigure {
+  std::string key;  // of the prediction file: "step_time_s"
+  double predicted = 0;
+  double measured = 0;
+  std::optional<double> error;
+};
+
+// All calls of a name in a phase, per step, on the critical rank of the run.
+struct ComparedOperation {
+  std::string name;
+  Phase phase = Phase::kForward;
+  double predicted_calls = 0, measured_calls = 0;
+  Seconds predicted, measured;
+  std::optional<double> error;
+};
+
+struct Validation {
+  Prediction predicted;
+  MeasuredRun measured;
+  std::vector<ComparedFigure> figures;
+  bool covered = false;                       // the measured median lies in the interval
+  std::vector<ComparedOperation> operations;  // the largest difference first
+  std::vector<Finding> broken;                // why it did not pass
+  bool passed() const { return broken.empty(); }
+  const ComparedFigure* figure(std::string_view key) const;  // null: not compared
+};
+
+struct ValidationLimits {
+  bool numerics = true;  // they were to be checked
+  std::vector<Tolerance> tolerances;
+};
+
+// "step_time=0.05": of |error|. One of step_time, peak_memory and bubble_fraction.
+Result<Tolerance> parse_validation_tolerance(std::string_view text);
+
+Validation compare(Prediction predicted, MeasuredRun measured,
+                   const std::vector<OperationPrice>& prices, const ValidationLimits& limits);
+
+}  // namespace stepcast

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command with a program in the place of stepcast-rank that computes nothing: its launch, what
+// it makes of the ranks' files and of every way to end.
+#include <algorithm>
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+
+#include "cli/program.h"
+#include "scenario_from.h"
+
+namespace stepcast::testing {
+namespace {
+
+using nlohmann::json;
+
+bool mpirun_is_here() {
+  std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((folder + "/mpirun").c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// Two stages on this machine, in the precision that it runs.
+std::string scenario_text() {
+  GptCase c;
+  c.layers = 2;
+  c.hidden = 64;
+  c.sequence = 32;
+  c.global_batch = 4;
+  c.pp = 2;
+  c.dropout = 0;
+  c.precision = "fp32";
+  std::string text = text_of(c);
+  const std::string base = "dgx-a100-80g";
+  return text.replace(text.find(base), base.size(), "local");
+}
+
+class ValidateCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!mpirun_is_here()) GTEST_SKIP() << "mpirun is not on PATH";
+    write_file(scenario_, scenario_text());
+    fake(std::filesystem::path(STEPCAST_BINARY).parent_path() / "tests/cli_fake_rank");
+    fate("");
+  }
+  void TearDown() override {
+    ::unsetenv("STEPCAST_RANK_PROGRAM");
+    ::unsetenv("STEPCAST_FAKE");
+  }
+  static void fake(const std::string& program) {
+    ::setenv("STEPCAST_RANK_PROGRAM", program.c_str(), 1);
+  }
+  static void fate(const std::string& fate) { ::setenv("STEPCAST_FAKE", fate.c_str(), 1); }
+
+  Outcome validate(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words{"validate", scenario_, "--backend", "cpu"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  Folder folder_;
+  std::string scenario_ = folder_ / "scenario.json";
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(ValidateCommand, SetsMeasuredBesideForecast) {
+  const Outcome result = validate({"--format", "json", "--steps", "4"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(has(result.error, "data sheets")) << result.error;  // no profile was named
+  const json out = result.json();
+  EXPECT_EQ(out["measured"]["steps"], 4);
+  EXPECT_NEAR(out["measured"]["step_time_s"].get<double>(), 0.5, 1e-9);
+  EXPECT_NEAR(out["measured"]["step_time_p90_s"].get<double>(), 0.5, 1e-9);
+  EXPECT_EQ(out["measured"]["ranks"].size(), 2u);
+  EXPECT_EQ(out["measured"]["peak_memory_bytes"], 1 << 20);
+  const double predicted = out["predicted"]["step_time_s"];
+  EXPECT_GT(predicted, 0);
+  EXPECT_NEAR(out["error"]["step_time_s"].get<double>(), (predicted - 0.5) / 0.5, 1e-9);
+  EXPECT_EQ(out["numerics"]["loss_relative_error"], 1e-7);
+  EXPECT_EQ(out["passed"], true);
+  const auto& operations = out["operations"];
+  const auto qkv = std::find_if(operations.begin(), operations.end(), [](const json& one) {
+    return one["name"] == "qkv" && one["phase"] == "forward";
+  });
+  ASSERT_NE(qkv, operations.end());
+  EXPECT_EQ((*qkv)["measured_s"], 8e-3);
+  EXPECT_GT((*qkv)["predicted_s"], 0);
+}
+
+TEST_F(ValidateCommand, TellsTheRanksWhatToRun) {
+  const std::string kept = folder_ / "kept";
+  ASSERT_EQ(validate({"--keep", kept, "--steps", "3", "--warmup", "1", "--seed", "7", "--set",
+                      "training.global_batch=8", "--profile", "none"})
+                .code,
+            0);
+  const json job = json::parse(read_file(kept + "/job.json"));
+  EXPECT_EQ(job["stepcast_job"], 1);
+  EXPECT_EQ(job["task"], "run");
+  EXPECT_EQ(job["steps"], 4);  // three periods
+  EXPECT_EQ(job["warmup"], 1);
+  EXPECT_EQ(job["seed"], 7);
+  EXPECT_EQ(job["check_numerics"], true);
+  EXPECT_EQ(job["scenario"]["training"]["global_batch"], 8);
+  EXPECT_EQ(job["scenario"]["layout"]["pp"], 2);  // resolved, but for the cluster
+  EXPECT_EQ(job["scenario"]["cluster"], json::parse(scenario_text())["cluster"]);
+  EXPECT_TRUE(std::filesystem::exists(kept + "/rank-1.json"));
+  expect_refused(validate({"--keep", kept}));  // it is not empty any more
+}
+
+TEST_F(ValidateCommand, PrintsATableThatEndsWithTheVerdict) {
+  const Outcome result = validate({"--profile", "none"});
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  for (const char* part : {"step time", "p10 to p90", "500", "Operations of rank", "Numerics",
+                           "\npassed: step time "}) {
+    EXPECT_TRUE(has(result.out, part)) << part << "\n" << result.out;
+  }
+}
+
+TEST_F(ValidateCommand, ExitsWithFiveBeyondATolerance) {
+  EXPECT_EQ(validate({"--tolerance", "step_time=1e9", "--quiet"}).code, 0);
+  const Outcome broken = validate({"--tolerance", "step_time=0", "--tolerance", "peak_memory=1e9"});
+  EXPECT_EQ(broken.code, 5);
+  EXPECT_TRUE(has(broken.out, "failed: ")) << broken.out;
+  EXPECT_TRUE(has(broken.out, "step time is off by")) << broken.out;
+  EXPECT_FALSE(has(broken.out, "peak memory is off by")) << broken.out;
+}
+
+TEST_F(ValidateCommand, ExitsWithFiveWhenNumericsDiffer) {
+  fate("inexact");
+  const Outcome inexact = validate({"--format", "json"});
+  EXPECT_EQ(inexact.code, 5);
+  EXPECT_EQ(inexact.json()["passed"], false);
+  EXPECT_EQ(validate({"--no-numerics"}).code, 0);
+}
+
+TEST_F(ValidateCommand, ReportsARankThatFoundWrongNumbersAndWritesNothing) {
+  fate("numerics");
+  const Outcome result = validate({"-o", folder_ / "out"});
+  EXPECT_EQ(result.code, 5);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(has(result.error, "the loss of step 2 is not finite")) << result.error;
+  EXPECT_EQ(folder_.files(), 1u);  // the scenario
+}
+
+TEST_F(ValidateCommand, ReportsARankThatDies) {
+  fate("die");
+  const Outcome result = validate({"-o", folder_ / "out"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(has(result.error, "rank 1 was ended by SIGABRT")) << result.error;
+  EXPECT_TRUE(has(result.error, "about to die")) << result.error;
+  EXPECT_EQ(folder_.files(), 1u);
+}
+
+TEST_F(ValidateCommand, EndsARunThatTakesTooLong) {
+  fate("hang");
+  const Outcome result = validate({"--time-limit", "1"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(has(result.error, "time limit of 1 s")) << result.error;
+}
+
+TEST_F(ValidateCommand, NamesTheFileThatItCannotRead) {
+  fate("short");
+  const Outcome result = validate();
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(has(result.error, "rank-0.json: steps[0].spans: ")) << result.error;
+}
+
+TEST_F(ValidateCommand, WritesWellFormedJunit) {
+  const Outcome result =
+      validate({"--format", "junit", "--tolerance", "step_time=0", "--profile", "none"});
+  EXPECT_EQ(result.code, 5);
+  std::istringstream in(result.out);
+  boost::property_tree::ptree xml;
+  ASSERT_NO_THROW(boost::property_tree::read_xml(in, xml)) << result.out;
+  EXPECT_EQ(xml.get_child("testsuites").count("testsuite"), 2u);
+  EXPECT_TRUE(has(result.out, "failures=\"1\""));
+}
+
+TEST_F(ValidateCommand, RefusesWhatItCannotRun) {
+  const Outcome gpu = validate({"--cluster", "dgx-h100", "--gpus", "2"});
+  expect_refused(gpu);
+  EXPECT_TRUE(has(gpu.error, "runs on processors")) << gpu.error;
+  const Outcome cuda = run({"validate", scenario_, "--backend", "cuda"});
+  expect_refused(cuda);
+  EXPECT_TRUE(has(cuda.error, "not supported yet")) << cuda.error;
+  expect_refused(validate({"--precision", "bf16"}));
+  expect_refused(validate({"--tolerance", "step_time.bias=0.1"}));
+  expect_refused(validate({"--steps", "0"}));
+  expect_refused(validate({"--profile", folder_ / "absent.json", "--calibrate", "never"}));
+  fake(folder_ / "absent");
+  const Outcome absent = validate({"--profile", "none"});
+  expect_refused(absent);
+  EXPECT_TRUE(has(absent.error, "absent")) << absent.error;
+}
+
+}  // namespace
+}  // namespace stepcast::testing
