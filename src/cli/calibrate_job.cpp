@@ -1,12 +1,212 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/calibrate_job.h"
 
-namespace stepcast::cli {
+#include <fmt/format.h>
 
-Result<std::string> calibrate_for(const std::vector<std::string>&, const DataRoot&,
-                                  const OutputOptions&, const std::string&) {
-  return failure({ErrorCode::kNotSupported, "calibrating is not built yet", "", "--calibrate",
-                  "name a measured profile with --profile, or use --calibrate never"});
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "calibrate/cpu_profile.h"
+#include "calibrate/measurement_json.h"
+#include "calibrate/operation_json.h"
+#include "cli/run_job.h"
+#include "core/atomic_file.h"
+#include "operation/signature.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Scenarios of one number of ranks are measured in one launch.
+std::map<std::int64_t, std::vector<json>> by_ranks(const std::vector<std::string>& scenarios,
+                                                   const DataFolders& folders, Errors& errors) {
+  std::map<std::int64_t, std::vector<json>> out;
+  for (const std::string& text : scenarios) {
+    json stated = json::parse(text);
+    stated.erase("profile");  // it is what this is about to make
+    const auto document = JsonDocument::from(stated, "scenario");
+    const auto scenario = read_scenario(*document, folders);
+    if (scenario) {
+      out[scenario->cluster.gpus()].push_back(std::move(stated));
+    } else {
+      errors.insert(errors.end(), scenario.error().begin(), scenario.error().end());
+    }
+  }
+  return out;
+}
+
+json job_of(const CalibrationRequest& request, const std::vector<json>& scenarios,
+            const std::string& folder) {
+  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
+  return {{"stepcast_job", 1},
+          {"task", "calibrate"},
+          {"scenarios", scenarios},
+          {"data",
+           {{"models", absolute(request.folders.models)},
+            {"topologies", absolute(request.folders.topologies)},
+            {"profiles", absolute(request.folders.profiles)}}},
+          {"results", absolute(folder)},
+          {"journal", absolute(folder)},
+          {"budget_s", request.budget_s},
+          {"grid", request.grid},
+          {"target_half_width", request.target_half_width}};
+}
+
+// One kernel that several ranks have measured: their middle, and all that they saw around it.
+MeasuredOperation middle(std::vector<MeasuredOperation> all) {
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.measurement.median_s < b.measurement.median_s;
+  });
+  MeasuredOperation out = all[all.size() / 2];
+  if (all.size() % 2 == 0) {
+    const double other = all[all.size() / 2 - 1].measurement.median_s;
+    out.measurement.median_s = 0.5 * (out.measurement.median_s + other);
+  }
+  out.measurement.n = 0;
+  for (const MeasuredOperation& one : all) {
+    out.measurement.p10_s = std::min(out.measurement.p10_s, one.measurement.p10_s);
+    out.measurement.p90_s = std::max(out.measurement.p90_s, one.measurement.p90_s);
+    out.measurement.n += one.measurement.n;
+  }
+  return out;
+}
+
+Exchange exchange_named(const std::string& name) {
+  const char* names[] = {"all_reduce", "all_gather", "reduce_scatter",
+                         "all_to_all", "broadcast",  "send_recv"};
+  const auto found = std::find(std::begin(names), std::end(names), name);
+  return static_cast<Exchange>(found - std::begin(names));
+}
+
+// What the ranks of one launch wrote.
+class RankResults {
+ public:
+  void read(const fs::path& file, Errors& errors) {
+    auto document = JsonDocument::load(file.string());
+    if (!document) {
+      errors.insert(errors.end(), document.error().begin(), document.error().end());
+      return;
+    }
+    ObjectReader root((*document)->root());
+    root.ignore("rank");
+    if (const auto operations = root.required("operations")) {
+      for (const JsonValue& value : operations->items()) read_operation_point(value);
+    }
+    if (const auto collectives = root.required("collectives")) {
+      for (const JsonValue& value : collectives->items()) read_collective(value);
+    }
+    root.finish();
+    const Errors found = (*document)->errors();
+    errors.insert(errors.end(), found.begin(), found.end());
+  }
+
+  void add_to(CpuMeasurements& out) {
+    for (auto& [key, all] : operations_) out.operations.push_back(middle(std::move(all)));
+    for (auto& [key, collective] : collectives_) out.collectives.push_back(std::move(collective));
+  }
+
+ private:
+  void read_operation_point(const JsonValue& value) {
+    ObjectReader reader(value);
+    const auto operation = reader.required("operation");
+    const auto measurement = reader.required("measurement");
+    if (!operation || !measurement) return;
+    MeasuredOperation point{read_operation(*operation, names_), read_measurement(*measurement)};
+    operations_[signature(point.operation)].push_back(std::move(point));
+    reader.finish();
+  }
+
+  void read_collective(const JsonValue& value) {
+    ObjectReader reader(value);
+    MeasuredCollective out;
+    const std::string name = reader.required_text("collective");
+    out.exchange = exchange_named(name);
+    if (const auto placement = reader.required("placement")) {
+      for (const JsonValue& node : placement->items()) {
+        out.placement.push_back(static_cast<int>(node.number().value_or(0)));
+      }
+    }
+    out.concurrent = static_cast<int>(reader.required_integer("concurrent", 1));
+    out.cpu_share = reader.number("cpu_share", 0, 1).value_or(1);
+    if (const auto points = reader.required("points")) {
+      for (const JsonValue& item : points->items()) {
+        ObjectReader point(item);
+        const ByteCount bytes = point.required_integer("bytes", 1);
+        if (const auto measurement = point.required("measurement")) {
+          out.points.push_back({bytes, read_measurement(*measurement)});
+        }
+        point.finish();
+      }
+    }
+    reader.finish();
+    // Groups placed alike are one curve.
+    collectives_.try_emplace(
+        fmt::format("{} {} {}", name, json(out.placement).dump(), out.concurrent), std::move(out));
+  }
+
+  OperationNames names_;
+  std::map<std::string, std::vector<MeasuredOperation>> operations_;
+  std::map<std::string, MeasuredCollective> collectives_;
+};
+
+Error failed_launch(const LaunchOutcome& outcome) {
+  return {ErrorCode::kIo, "the calibration: " + outcome.message, "", "--backend",
+          "run it again: what is finished is not measured twice"};
+}
+
+}  // namespace
+
+Result<std::string> calibrate(const CalibrationRequest& request, const OutputOptions& output) {
+  Errors errors;
+  const auto launches = by_ranks(request.scenarios, request.folders, errors);
+  if (!errors.empty()) return failure(errors);
+  CpuMeasurements measurements;
+  measurements.machine = read_machine_facts({});
+  measurements.facts = this_machine();
+  RankResults results;
+  const fs::path work = request.profile + ".journal";
+  for (const auto& [ranks, scenarios] : launches) {
+    const fs::path folder = work / fmt::format("{}-ranks", ranks);
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed) {
+      return failure({ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()),
+                      folder.string(), "-o", "name a profile in a folder that can be written"});
+    }
+    const auto outcome =
+        launch_job(job_of(request, scenarios, folder.string()).dump(2) + "\n",
+                   (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
+    if (!outcome) return failure(outcome.error());
+    for (const std::string& warning : outcome->warnings) note(output, "warning: " + warning);
+    if (!outcome->ok()) return failure({failed_launch(*outcome)});
+    for (std::int64_t r = 0; r < ranks; ++r) {
+      results.read(folder / fmt::format("rank-{}.json", r), errors);
+    }
+  }
+  if (!errors.empty()) return failure(errors);
+  results.add_to(measurements);
+  const auto profile = make_cpu_profile(measurements, fs::path(request.profile).stem().string());
+  if (!profile) return failure(profile.error());
+  if (auto written = write_cpu_profile(*profile, request.profile); !written) {
+    return failure(written.error());
+  }
+  std::error_code ignored;
+  fs::remove_all(work, ignored);
+  return request.profile;
+}
+
+Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
+                                  const OutputOptions& output, const std::string& profile_path) {
+  CalibrationRequest request;
+  request.scenarios = scenarios;
+  request.folders = data.folders;
+  request.profile = profile_path;
+  request.grid = false;
+  return calibrate(request, output);
 }
 
 }  // namespace stepcast::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration on behalf of another command: measures on this machine what the forecasts of some
-// scenarios need.
+// A calibration of this machine: ranks measure what the forecasts of some scenarios need, and a
+// profile is made of it.
 #pragma once
 
 #include <string>
@@ -10,8 +10,20 @@
 
 namespace stepcast::cli {
 
-// Each scenario is the text of a scenario file. Writes the profile to `profile_path` and returns
-// its path.
+struct CalibrationRequest {
+  std::vector<std::string> scenarios;  // texts of scenario files
+  DataFolders folders;
+  std::string profile;   // the file to write; PROFILE.journal beside it holds what is finished
+  double budget_s = 60;  // of the operations of each scenario
+  double target_half_width = 0.01;  // of each median's 95 % interval, of the median
+  bool grid = true;                 // also shapes around the needed ones
+};
+
+// Writes the profile and returns its path. After an error the journal stays: the next calibration
+// to the same file goes on from it.
+Result<std::string> calibrate(const CalibrationRequest& request, const OutputOptions& output);
+
+// On behalf of another command: what the scenarios need and no more.
 Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
                                   const OutputOptions& output, const std::string& profile_path);
 

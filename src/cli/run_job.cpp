@@ -79,16 +79,16 @@ std::vector<std::string> environment() {
   return out;
 }
 
-RankLaunch launch_of(const RunJob& job, const std::string& job_file) {
+RankLaunch launch_of(const std::string& job_file, int ranks, double time_limit_s) {
   RankLaunch out;
   out.program.program = rank_program().string();
   out.program.arguments = {job_file};
-  out.program.ranks = static_cast<int>(job.scenario.cluster.gpus());
+  out.program.ranks = ranks;
   // Each host of a lab believes that the machine's cores are its own.
   const char* lab = std::getenv("STEPCAST_LAB");
   out.program.bind = lab == nullptr || *lab == '\0';
   out.program.inherited = environment();
-  out.limits.total = std::chrono::milliseconds(static_cast<std::int64_t>(job.time_limit_s * 1e3));
+  out.limits.total = std::chrono::milliseconds(static_cast<std::int64_t>(time_limit_s * 1e3));
   return out;
 }
 
@@ -101,14 +101,21 @@ fs::path rank_program() {
   return fs::read_symlink("/proc/self/exe", none).parent_path() / "stepcast-rank";
 }
 
-Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
-                              const OutputOptions& output) {
-  const std::string file = (fs::absolute(job.folder) / "job.json").string();
-  if (auto written = write_file_atomically(file, job_text(job, folders)); !written) {
+Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
+                                 double time_limit_s, const OutputOptions& output) {
+  const std::string absolute = fs::absolute(file).string();
+  if (auto written = write_file_atomically(absolute, text); !written) {
     return failure(written.error());
   }
   ProgressLine line(output);
-  return launch_ranks(launch_of(job, file), [&](const RankReport& report) { line.show(report); });
+  return launch_ranks(launch_of(absolute, ranks, time_limit_s),
+                      [&](const RankReport& report) { line.show(report); });
+}
+
+Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
+                              const OutputOptions& output) {
+  return launch_job(job_text(job, folders), (fs::path(job.folder) / "job.json").string(),
+                    static_cast<int>(job.scenario.cluster.gpus()), job.time_limit_s, output);
 }
 
 int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {

@@ -25,6 +25,11 @@ struct RunJob {
 // stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
 std::filesystem::path rank_program();
 
+// Writes `text` to `file`, runs that job in `ranks` processes, with progress on standard error. An
+// error is a launch that cannot be tried. `time_limit_s` 0: none.
+Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
+                                 double time_limit_s, const OutputOptions& output);
+
 // Writes the job, runs it in a process per rank, with progress on standard error. An error is a
 // launch that cannot be tried.
 Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,

@@ -103,6 +103,10 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags) {
 
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
   app.add_option("SCENARIO", flags.file, "scenario file (JSON); flags are laid over it");
+  add_scenario_values(app, flags);
+}
+
+void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
   const auto add = [&](const char* flag, const char* path, const char* type, const char* help,
                        bool text = false) {
     auto value = std::make_unique<ScenarioFlags::Value>();

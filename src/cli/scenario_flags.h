@@ -29,6 +29,8 @@ struct ScenarioFlags {
 };
 
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
+// The same without a positional scenario file.
+void add_scenario_values(CLI::App& app, ScenarioFlags& flags);
 
 // "path=value" from the command line, split at the first '='.
 Result<std::pair<std::string, std::string>> split_set(const std::string& text);

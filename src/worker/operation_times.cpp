@@ -17,20 +17,4 @@ void OperationTimes::end(const Operation& operation) {
   entry.seconds.push_back(seconds);
 }
 
-const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kRecompute:
-      return "recompute";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kWeightGradient:
-      return "weight_gradient";
-    case Phase::kOptimizer:
-      return "optimizer";
-  }
-  return "";
-}
-
 }  // namespace stepcast

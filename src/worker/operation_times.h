@@ -29,6 +29,4 @@ class OperationTimes final : public OperationObserver {
   Clock::time_point begin_;
 };
 
-const char* name_of(Phase phase);
-
 }  // namespace stepcast

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "cli/calibrate_job.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/scenario_flags.h"
+#include "launch/signal_watch.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct CalibrateFlags {
+  std::vector<std::string> files;
+  ScenarioFlags scenario;
+  OutputOptions output;
+  std::string data;
+  std::string backend = "cpu";
+  double budget_s = 60;
+  double precision = 0.01;
+  bool no_grid = false;
+};
+
+// Each file with the flags laid over it; without a file the flags alone.
+Result<std::vector<std::string>> scenario_texts(CalibrateFlags& flags, const DataFolders& folders) {
+  std::vector<std::string> files = flags.files;
+  if (files.empty()) files.emplace_back();
+  std::vector<std::string> out;
+  Errors errors;
+  for (const std::string& file : files) {
+    flags.scenario.file = file;
+    auto stated = stated_scenario(flags.scenario, folders);
+    if (stated) {
+      if (!stated->scenario.cluster.spec.accelerator.is_cpu()) {
+        errors.push_back({ErrorCode::kIllegal,
+                          fmt::format("the devices of '{}' are not this machine's processors",
+                                      stated->scenario.cluster.spec.name),
+                          file, "cluster", "use {\"base\": \"local\"} with --backend cpu"});
+      }
+      out.push_back(std::move(stated->text));
+    } else {
+      errors.insert(errors.end(), stated.error().begin(), stated.error().end());
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+int run_calibrate(CalibrateFlags& flags) {
+  Errors errors;
+  if (flags.backend == "cuda") {
+    errors.push_back({ErrorCode::kNotSupported, "cuda is not supported yet: it is not built", "",
+                      "--backend", "use cpu"});
+  }
+  if (flags.output.file.empty()) {
+    errors.push_back(
+        {ErrorCode::kMissingKey, "names no profile to write", "", "-o", "give -o PROFILE.json"});
+  }
+  Output output;
+  output.plan("-o", flags.output.file);
+  for (const std::string& file : flags.files) output.protect("SCENARIO", file);
+  const Errors unwritable = output.check();
+  errors.insert(errors.end(), unwritable.begin(), unwritable.end());
+  const auto data = find_data(flags.data);
+  if (!data) errors.insert(errors.end(), data.error().begin(), data.error().end());
+  if (!errors.empty()) return report_errors(errors);
+  const auto texts = scenario_texts(flags, data->folders);
+  if (!texts) return report_errors(texts.error());
+
+  SignalWatch watch;
+  CalibrationRequest request;
+  request.scenarios = *texts;
+  request.folders = data->folders;
+  request.profile = flags.output.file;
+  request.budget_s = flags.budget_s;
+  request.target_half_width = flags.precision;
+  request.grid = !flags.no_grid;
+  const auto profile = calibrate(request, flags.output);
+  if (watch.signal() != 0) {
+    note(flags.output,
+         fmt::format("interrupted; {}.journal holds what is finished", flags.output.file));
+    return 128 + watch.signal();
+  }
+  if (!profile) {
+    report_errors(profile.error());
+    return kInternalError;
+  }
+  note(flags.output, fmt::format("wrote {} (use it with --profile {})", *profile, *profile));
+  return kOk;
+}
+
+}  // namespace
+
+Command add_calibrate(CLI::App& program) {
+  auto flags = std::make_shared<CalibrateFlags>();
+  CLI::App* app = program.add_subcommand(
+      "calibrate", "measure this machine's kernels and communication into a profile");
+  app->allow_extras();
+  app->footer(
+      "Examples:\n"
+      "  stepcast calibrate --backend cpu scenario.json -o mine.json\n"
+      "  stepcast calibrate --backend cpu dp2.json pp2.json --budget 120 -o mine.json\n"
+      "A calibration that was ended early goes on from MINE.json.journal.");
+  app->add_option("--backend", flags->backend, "what is measured: cpu, or cuda (not built yet)")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app->add_option("--budget", flags->budget_s, "seconds for the operations of each scenario")
+      ->check(CLI::Range(1.0, 1e5))
+      ->capture_default_str();
+  app->add_option("--precision", flags->precision,
+                  "half-width of each median's 95 % interval, of the median")
+      ->check(CLI::Range(1e-4, 0.5))
+      ->capture_default_str();
+  app->add_flag("--no-grid", flags->no_grid, "only what the scenarios need, nothing around it");
+  app->add_option("SCENARIO", flags->files, "scenario files whose forecasts the profile is for");
+  add_scenario_values(*app, flags->scenario);
+  add_output_flags(*app, flags->output, {"table"});
+  add_data_flag(*app, flags->data);
+  return {app, [flags] { return run_calibrate(*flags); }};
+}
+
+}  // namespace stepcast::cli
