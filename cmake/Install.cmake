@@ -9,7 +9,7 @@ set(data_folder ${CMAKE_INSTALL_DATADIR}/stepcast)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/stepcast)
 
 if(TARGET stepcast)
-  install(TARGETS stepcast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS stepcast stepcast-rank RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 foreach(folder models topologies suites)
   install(DIRECTORY ${folder}/ DESTINATION ${data_folder}/${folder} FILES_MATCHING PATTERN *.json)

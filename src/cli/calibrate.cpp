@@ -111,7 +111,7 @@ Command add_calibrate(CLI::App& program) {
   app->add_option("--budget", flags->budget_s, "seconds for the operations of each scenario")
       ->check(CLI::Range(1.0, 1e5))
       ->capture_default_str();
-  app->add_option("--precision", flags->precision,
+  app->add_option("--spread", flags->precision,
                   "half-width of each median's 95 % interval, of the median")
       ->check(CLI::Range(1e-4, 0.5))
       ->capture_default_str();

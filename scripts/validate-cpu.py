@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calibrates this machine, runs layouts for real and writes docs/validation-cpu.md.
+
+    scripts/validate-cpu.py [--repeat 3] [--only TEXT] [--lab] [-o docs/validation-cpu.md]
+
+Layouts of one number of ranks are calibrated together, right before they run; every layout runs
+--repeat times. The layouts with links of their own need root (docs/lab.md): --lab adds them.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STEPCAST = ROOT / "build/release/stepcast"
+LAB = ROOT / "scripts/lab.sh"
+
+
+def gpt(layers, hidden, heads, vocab=4096, sequence=256):
+    return {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab,
+            "max_positions": sequence, "mlp": "gelu", "norm": "layernorm", "position": "learned",
+            "biases": True, "vocab_multiple": 1, "dropout": 0}
+
+
+def llama(layers, hidden, heads, kv_heads, ffn, vocab=4096, sequence=256):
+    return {"layers": layers, "hidden": hidden, "heads": heads, "kv_heads": kv_heads, "ffn": ffn,
+            "vocab": vocab, "max_positions": sequence, "mlp": "swiglu", "norm": "rmsnorm",
+            "position": "rope", "biases": False, "tied_embeddings": False, "vocab_multiple": 1,
+            "dropout": 0}
+
+
+GPT12 = gpt(6, 384, 6)
+GPT29 = gpt(8, 512, 8)
+LLAMA17 = llama(6, 384, 6, 2, 1024, vocab=8192)
+
+
+def case(name, ranks, layout, model=GPT12, lab=None, batch=8, attention="flash"):
+    layout = {"micro_batch": 2, **layout}
+    cluster = {"base": str(lab)} if lab else {"base": "local", "gpus": ranks}
+    return {"name": name, "ranks": ranks, "lab": lab, "scenario": {
+        "stepcast": 1, "model": model, "cluster": cluster,
+        "training": {"global_batch": batch, "sequence_length": model["max_positions"],
+                     "precision": "fp32", "framework": "native", "attention": attention},
+        "layout": layout}}
+
+
+def cases(lab):
+    out = [
+        case("GPT 12 M", 1, {}),
+        case("GPT 12 M, selective recomputation, unfused", 1, {"recompute": "selective"},
+             attention="unfused"),
+        case("GPT 12 M, full recomputation", 1, {"recompute": "full"}),
+        case("GPT 29 M", 1, {}, GPT29),
+        case("Llama form 17 M", 1, {}, LLAMA17),
+        case("dp 2", 2, {"dp": 2}),
+        case("dp 2, zero 1", 2, {"dp": 2, "zero": 1}),
+        case("dp 2, zero 2", 2, {"dp": 2, "zero": 2}),
+        case("dp 2, zero 3", 2, {"dp": 2, "zero": 3}),
+        case("tp 2", 2, {"tp": 2, "sequence_parallel": False}),
+        case("tp 2, sequence parallel", 2, {"tp": 2}),
+        case("pp 2, gpipe", 2, {"pp": 2, "schedule": "gpipe"}),
+        case("pp 2, 1f1b", 2, {"pp": 2}),
+        case("pp 2, interleaved", 2, {"pp": 2, "schedule": "interleaved", "virtual_stages": 3}),
+    ]
+    if lab:
+        flat = ROOT / "topologies/lab/flat4-100m.json"
+        nodes = ROOT / "topologies/lab/nodes2x2.json"
+        for label, file in (("flat 100 Mb/s", flat), ("two nodes of two", nodes)):
+            out += [
+                case(f"dp 4, {label}", 4, {"dp": 4}, lab=file),
+                case(f"pp 4, {label}", 4, {"pp": 4}, lab=file),
+                case(f"tp 2, pp 2, {label}", 4, {"tp": 2, "pp": 2}, lab=file),
+                case(f"dp 2, pp 2, {label}", 4, {"dp": 2, "pp": 2}, lab=file),
+                case(f"dp 4, zero 3, {label}", 4, {"dp": 4, "zero": 3}, lab=file),
+            ]
+    return out
+
+
+def run(one, *arguments):
+    command = [str(STEPCAST), *map(str, arguments)]
+    if one["lab"]:
+        command = [str(LAB), str(one["lab"]), "--", *command]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+def measure(one, folder, repeat, steps, budget):
+    file = folder / (one["name"].translate(str.maketrans(" ,/", "---")) + ".json")
+    file.write_text(json.dumps(one["scenario"], indent=1))
+    results = []
+    for turn in range(repeat):
+        profile = file.with_suffix(f".profile{turn}.json")
+        made = run(one, "calibrate", "--backend", "cpu", file, "--no-grid", "--budget", budget,
+                   "--quiet", "-o", profile)
+        if made.returncode:
+            return None, made.stderr.strip()
+        numerics = [] if turn == 0 else ["--no-numerics"]
+        done = run(one, "validate", file, "--backend", "cpu", "--profile", profile, "--steps",
+                   steps, "--format", "json", "--quiet", *numerics)
+        if done.returncode:
+            return None, done.stderr.strip()
+        results.append(json.loads(done.stdout))
+    return results, ""
+
+
+def percent(value):
+    return f"{100 * value:+.1f} %"
+
+
+def seconds(value):
+    return f"{value:.3f} s" if value >= 1 else f"{1e3 * value:.1f} ms"
+
+
+def row(one, results):
+    middle = sorted(results, key=lambda r: r["error"]["step_time_s"])[len(results) // 2]
+    errors = [r["error"]["step_time_s"] for r in results]
+    numerics = results[0].get("numerics", {})
+    cells = [one["name"], one["ranks"], seconds(middle["predicted"]["step_time_s"]),
+             seconds(middle["measured"]["step_time_s"]), percent(statistics.median(errors)),
+             f"{percent(min(errors))} to {percent(max(errors))}",
+             f"{100 * middle['predicted'].get('bubble_fraction', 0):.1f} %",
+             f"{100 * middle['measured'].get('bubble_fraction', 0):.1f} %",
+             percent(middle["error"]["peak_memory_bytes"]),
+             f"{numerics.get('parameter_relative_error', float('nan')):.0e}"]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def summary(name, errors):
+    absolute = sorted(abs(e) for e in errors)
+    return (f"- {name}: {len(absolute)} layouts, median {100 * statistics.median(absolute):.1f} %, "
+            f"worst {100 * absolute[-1]:.1f} %")
+
+
+def kendall(pairs):
+    agree = disagree = 0
+    for i, (p, m) in enumerate(pairs):
+        for q, n in pairs[i + 1:]:
+            agree += (p - q) * (m - n) > 0
+            disagree += (p - q) * (m - n) < 0
+    return (agree - disagree) / max(1, agree + disagree)
+
+
+def page(done, failed, machine, options):
+    lines = ["# Validation on the CPU", "",
+             "Each row calibrates this machine for one layout, forecasts its step, trains it for real"
+             " and sets the two", "beside each other, "
+             f"{options.repeat} times; the row is the middle of them. Written by", "",
+             "```sh", "scripts/validate-cpu.py" + (" --lab" if options.lab else ""), "```", "",
+             f"on {machine['processor']}, {machine['cores']} cores,"
+             f" {datetime.date.today().isoformat()}.", "",
+             "| layout | ranks | forecast | measured | error | spread | bubble | measured | memory |"
+             " parameters |",
+             "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|"]
+    lines += [row(one, results) for one, results in done]
+    lines += ["", "`spread` is the smallest and the largest error of the repetitions; `memory` the "
+              "error of the peak;", "`parameters` their relative distance from those of one rank "
+              "after three steps.", ""]
+
+    def error(results):
+        return statistics.median(r["error"]["step_time_s"] for r in results)
+
+    groups = [("one rank", lambda o: o["ranks"] == 1),
+              ("two ranks", lambda o: o["ranks"] == 2),
+              ("shaped links", lambda o: o["lab"])]
+    for name, belongs in groups:
+        errors = [error(results) for one, results in done if belongs(one)]
+        if errors:
+            lines.append(summary(name, errors))
+    for topology in sorted({str(one["lab"]) for one, _ in done if one["lab"]}):
+        pairs = [(r[0]["predicted"]["step_time_s"],
+                  statistics.median(x["measured"]["step_time_s"] for x in r))
+                 for one, r in done if str(one["lab"]) == topology]
+        lines.append(f"- ranking of layouts on {pathlib.Path(topology).stem}: Kendall's tau "
+                     f"{kendall(pairs):.2f} over {len(pairs)}")
+    for one, why in failed:
+        lines += ["", f"Not measured: {one['name']}: {why.splitlines()[-1] if why else '?'}"]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--budget", type=float, default=15, help="seconds of each calibration")
+    parser.add_argument("--only", default="", help="layouts whose name contains this")
+    parser.add_argument("--lab", action="store_true", help="also layouts on shaped links (root)")
+    parser.add_argument("-o", "--output", default=str(ROOT / "docs/validation-cpu.md"))
+    options = parser.parse_args()
+    done, failed = [], []
+    with tempfile.TemporaryDirectory(prefix="stepcast-validation-") as folder:
+        for one in cases(options.lab):
+            if options.only not in one["name"]:
+                continue
+            results, why = measure(one, pathlib.Path(folder), options.repeat, options.steps,
+                                   options.budget)
+            if results:
+                done.append((one, results))
+                print(row(one, results), flush=True)
+            else:
+                failed.append((one, why))
+                print(f"{one['name']}: {why}", file=sys.stderr, flush=True)
+    doctor = json.loads(subprocess.run([str(STEPCAST), "doctor", "--format", "json"],
+                                       capture_output=True, text=True, check=True).stdout)
+    if done:
+        machine = {"processor": doctor["processor"], "cores": doctor["cores"]}
+        pathlib.Path(options.output).write_text(page(done, failed, machine, options))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
