@@ -147,14 +147,14 @@ def kendall(pairs):
 
 def page(done, failed, machine, options):
     lines = ["# Validation on the CPU", "",
-             "Each row calibrates this machine for one layout, forecasts its step, trains it for real"
-             " and sets the two", "beside each other, "
-             f"{options.repeat} times; the row is the middle of them. Written by", "",
+             "Each row calibrates this machine for one layout, forecasts its step, trains it for",
+             "real and sets the two beside each other, "
+             f"{options.repeat} times; the row is the middle of them.", "Written by", "",
              "```sh", "scripts/validate-cpu.py" + (" --lab" if options.lab else ""), "```", "",
              f"on {machine['processor']}, {machine['cores']} cores,"
              f" {datetime.date.today().isoformat()}.", "",
-             "| layout | ranks | forecast | measured | error | spread | bubble | measured | memory |"
-             " parameters |",
+             "| layout | ranks | forecast | measured | error | spread | bubble | measured |"
+             " memory | parameters |",
              "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|"]
     lines += [row(one, results) for one, results in done]
     lines += ["", "`spread` is the smallest and the largest error of the repetitions; `memory` the "

@@ -29,8 +29,10 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
         replicated += builder.block(c, b).parameters.replicated;
       }
     }
-    builder.collective("reduce_replicated_gradients", Stream::kCompute, CollectiveKind::kAllReduce,
-                       GroupKind::kTensor, replicated * size_of(type), type);
+    const InstructionIndex summed = builder.collective(
+        "reduce_replicated_gradients", Stream::kCompute, CollectiveKind::kAllReduce,
+        GroupKind::kTensor, replicated * size_of(type), type);
+    builder.at(summed).wait_for(reduced);  // they are in the buckets too
   }
   if (ends && layout.pp > 1 && scenario.model.tied_embeddings) {
     const std::int64_t table = shape.vocab * shape.hidden;

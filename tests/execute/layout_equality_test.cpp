@@ -207,6 +207,14 @@ const Layout kLayouts[] = {
              c.dp = 2;
              c.pp = 2;
            }),
+    layout("Tp2Dp2Pp2SequenceInBuckets",
+           [](GptCase& c) {
+             c.tp = 2;
+             c.dp = 2;
+             c.pp = 2;
+             c.sequence_parallel = true;
+             c.extra_training = R"(, "bucket_elements": 5000)";
+           }),
     layout("MegatronTp2Dp2Pp2Interleaved",
            [](GptCase& c) {
              c.framework = "megatron";

@@ -135,7 +135,9 @@ TEST(Deadlock, OfAScheduleNamesTheInstructionsOfTheCycle) {
   ASSERT_FALSE(result.has_value());
   const std::string text = to_string(result.error());
   EXPECT_NE(text.find("layout.schedule: deadlock"), std::string::npos) << text;
-  EXPECT_NE(text.find("stage 0 send of micro-batch 0 with stage 1 receive of micro-batch"), std::string::npos) << text;
+  EXPECT_NE(text.find("stage 0 send of micro-batch 0 with stage 1 receive of micro-batch"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Deadlock, OfASendThatNobodyReceivesIsFoundBeforeTheReplay) {
