@@ -14,16 +14,16 @@ std::span<T> part(std::span<T> data, const Slice& piece) {
 
 }  // namespace
 
-void BulkTransfer::send(ProcessGroup& group, std::span<const float> data, int to,
-                        ProcessGroup::Purpose purpose, std::int64_t tag) {
+void BulkTransfer::send(RankGroup& group, std::span<const float> data, int to,
+                        RankGroup::Purpose purpose, std::int64_t tag) {
   withdraw();
   for (const Slice& piece : pieces_of(static_cast<std::int64_t>(data.size()))) {
     pieces_.push_back(group.send(part(data, piece), to, purpose, tag));
   }
 }
 
-void BulkTransfer::receive(ProcessGroup& group, std::span<float> data, int from,
-                           ProcessGroup::Purpose purpose, std::int64_t tag) {
+void BulkTransfer::receive(RankGroup& group, std::span<float> data, int from,
+                           RankGroup::Purpose purpose, std::int64_t tag) {
   withdraw();
   for (const Slice& piece : pieces_of(static_cast<std::int64_t>(data.size()))) {
     pieces_.push_back(group.receive(part(data, piece), from, purpose, tag));

@@ -15,9 +15,9 @@ namespace stepcast {
 
 class BulkTransfer {
  public:
-  void send(ProcessGroup& group, std::span<const float> data, int to, ProcessGroup::Purpose purpose,
+  void send(RankGroup& group, std::span<const float> data, int to, RankGroup::Purpose purpose,
             std::int64_t tag);
-  void receive(ProcessGroup& group, std::span<float> data, int from, ProcessGroup::Purpose purpose,
+  void receive(RankGroup& group, std::span<float> data, int from, RankGroup::Purpose purpose,
                std::int64_t tag);
   // Pieces that have ended since the last call.
   int poll();
@@ -25,7 +25,7 @@ class BulkTransfer {
   void withdraw() { pieces_.clear(), ended_ = 0; }
 
  private:
-  std::vector<std::unique_ptr<Transfer>> pieces_;
+  std::vector<std::unique_ptr<MessageTransfer>> pieces_;
   std::size_t ended_ = 0;
 };
 

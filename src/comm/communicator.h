@@ -26,9 +26,10 @@ class CommunicationError : public std::runtime_error {
 
 enum class Reduction { kSum, kMaximum };
 
-// An operation under way. Progress is made inside test() and wait() of any request of the group's
-// process, on the calling thread. The buffers belong to the operation until it has ended. One
-// request is used by one thread at a time; different requests may be driven by different threads.
+// An operation under way. ProgressDriver is made inside test() and wait() of any request of the
+// group's process, on the calling thread. The buffers belong to the operation until it has ended.
+// One request is used by one thread at a time; different requests may be driven by different
+// threads.
 class Request {
  public:
   virtual ~Request() = default;

@@ -5,8 +5,8 @@
 
 namespace stepcast {
 
-DisseminationBarrier::DisseminationBarrier(std::shared_ptr<ProcessGroup> group)
-    : Operation(std::move(group), "barrier", 0) {}
+DisseminationBarrier::DisseminationBarrier(std::shared_ptr<RankGroup> group)
+    : CollectiveOperation(std::move(group), "barrier", 0) {}
 
 bool DisseminationBarrier::advance() {
   if (distance_ == 0) start_round();
@@ -22,7 +22,7 @@ void DisseminationBarrier::start_round() {
   const int ranks = group().size();
   distance_ = distance_ == 0 ? 1 : 2 * distance_;
   if (distance_ >= ranks) return;
-  constexpr auto kPurpose = ProcessGroup::Purpose::kCollective;
+  constexpr auto kPurpose = RankGroup::Purpose::kCollective;
   receiving_.receive(group(), {}, awaited(), kPurpose, lane());
   sending_.send(group(), {}, (group().rank() + distance_) % ranks, kPurpose, lane());
 }

@@ -10,9 +10,9 @@
 
 namespace stepcast {
 
-class DisseminationBarrier final : public Operation {
+class DisseminationBarrier final : public CollectiveOperation {
  public:
-  explicit DisseminationBarrier(std::shared_ptr<ProcessGroup> group);
+  explicit DisseminationBarrier(std::shared_ptr<RankGroup> group);
 
  private:
   bool advance() override;

@@ -22,8 +22,7 @@ std::int64_t count_of(std::span<const float> data) {
 
 }  // namespace
 
-GroupCommunicator::GroupCommunicator(std::shared_ptr<ProcessGroup> group)
-    : group_(std::move(group)) {}
+GroupCommunicator::GroupCommunicator(std::shared_ptr<RankGroup> group) : group_(std::move(group)) {}
 
 GroupCommunicator::~GroupCommunicator() = default;
 
@@ -42,14 +41,15 @@ std::unique_ptr<Communicator> GroupCommunicator::group(const std::vector<int>& r
   return std::make_unique<GroupCommunicator>(group_->subgroup(ranks, tag));
 }
 
-Communicator::Pending GroupCommunicator::start(std::shared_ptr<Operation> operation) {
+Communicator::Pending GroupCommunicator::start(std::shared_ptr<CollectiveOperation> operation) {
   group_->check();
   group_->progress().add(operation);
   operation->drive();
   return std::make_unique<OperationRequest>(std::move(operation));
 }
 
-Communicator::Pending GroupCommunicator::start_collective(std::shared_ptr<Operation> operation) {
+Communicator::Pending GroupCommunicator::start_collective(
+    std::shared_ptr<CollectiveOperation> operation) {
   group_->check();
   group_->line_up(operation);
   return start(std::move(operation));

@@ -10,13 +10,13 @@
 
 namespace stepcast {
 
-class Operation;
-class ProcessGroup;
-class Progress;
+class CollectiveOperation;
+class RankGroup;
+class ProgressDriver;
 
 class GroupCommunicator final : public Communicator {
  public:
-  explicit GroupCommunicator(std::shared_ptr<ProcessGroup> group);
+  explicit GroupCommunicator(std::shared_ptr<RankGroup> group);
   ~GroupCommunicator() override;
 
   int rank() const override;
@@ -35,10 +35,10 @@ class GroupCommunicator final : public Communicator {
   void barrier() override;
 
  private:
-  Pending start(std::shared_ptr<Operation> operation);
-  Pending start_collective(std::shared_ptr<Operation> operation);
+  Pending start(std::shared_ptr<CollectiveOperation> operation);
+  Pending start_collective(std::shared_ptr<CollectiveOperation> operation);
 
-  const std::shared_ptr<ProcessGroup> group_;
+  const std::shared_ptr<RankGroup> group_;
 };
 
 }  // namespace stepcast

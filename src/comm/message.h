@@ -11,9 +11,9 @@
 
 namespace stepcast {
 
-class SendMessage final : public Operation {
+class SendMessage final : public CollectiveOperation {
  public:
-  SendMessage(std::shared_ptr<ProcessGroup> group, std::span<const float> data, int to,
+  SendMessage(std::shared_ptr<RankGroup> group, std::span<const float> data, int to,
               std::int64_t tag);
 
  private:
@@ -28,9 +28,9 @@ class SendMessage final : public Operation {
   BulkTransfer transfer_;
 };
 
-class ReceiveMessage final : public Operation {
+class ReceiveMessage final : public CollectiveOperation {
  public:
-  ReceiveMessage(std::shared_ptr<ProcessGroup> group, std::span<float> data, int from,
+  ReceiveMessage(std::shared_ptr<RankGroup> group, std::span<float> data, int from,
                  std::int64_t tag);
 
  private:

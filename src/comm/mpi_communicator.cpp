@@ -16,7 +16,7 @@ namespace stepcast {
 
 struct MpiWorld::State {
   std::shared_ptr<MpiTransport> transport;
-  std::shared_ptr<Progress> progress;
+  std::shared_ptr<ProgressDriver> progress;
   int local_rank = 0, local_size = 0;
   std::string hostname;
   int worlds = 0;
@@ -54,7 +54,7 @@ MpiWorld::MpiWorld() : state_(std::make_unique<State>()) {
   check_mpi(MPI_Comm_size(machine, &state_->local_size), "MPI_Comm_size");
   check_mpi(MPI_Comm_free(&machine), "MPI_Comm_free");
   state_->transport = make_mpi_transport();
-  state_->progress = std::make_shared<Progress>(state_->transport);
+  state_->progress = std::make_shared<ProgressDriver>(state_->transport);
 }
 
 MpiWorld::~MpiWorld() {
@@ -80,7 +80,7 @@ std::unique_ptr<Communicator> MpiWorld::world() {
   const int number = state_->worlds++;
   std::string name = number == 0 ? "world" : fmt::format("world#{}", number);
   return std::make_unique<GroupCommunicator>(
-      std::make_shared<ProcessGroup>(state_->progress, std::move(name)));
+      std::make_shared<RankGroup>(state_->progress, std::move(name)));
 }
 
 }  // namespace stepcast

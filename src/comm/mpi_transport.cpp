@@ -54,7 +54,7 @@ bool ended_somehow(MPI_Request& request) noexcept {
 
 class MpiChannels;
 
-class SendTransfer final : public Transfer {
+class SendTransfer final : public MessageTransfer {
  public:
   SendTransfer(MpiChannels& channels, std::span<const std::byte> data, int peer, int number,
                MPI_Comm comm)
@@ -74,7 +74,7 @@ class SendTransfer final : public Transfer {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-class ReceiveTransfer final : public Transfer {
+class ReceiveTransfer final : public MessageTransfer {
  public:
   ReceiveTransfer(MpiChannels& channels, std::span<std::byte> data, const Channel& from)
       : channels_(channels), data_(data), from_(from) {}
@@ -118,8 +118,10 @@ class MpiChannels final : public MpiTransport {
   int process() const override { return process_; }
   int processes() const override { return processes_; }
   ContextId context(const std::string& name) override;
-  std::unique_ptr<Transfer> start_send(std::span<const std::byte> data, const Channel& to) override;
-  std::unique_ptr<Transfer> start_receive(std::span<std::byte> data, const Channel& from) override;
+  std::unique_ptr<MessageTransfer> start_send(std::span<const std::byte> data,
+                                              const Channel& to) override;
+  std::unique_ptr<MessageTransfer> start_receive(std::span<std::byte> data,
+                                                 const Channel& from) override;
   bool close() override;
 
   // Takes announcements that have come, and posts the receives that waited for them.
@@ -203,8 +205,8 @@ ContextId MpiChannels::known_context(const std::string& name) {
   return place->second;
 }
 
-std::unique_ptr<Transfer> MpiChannels::start_send(std::span<const std::byte> data,
-                                                  const Channel& to) {
+std::unique_ptr<MessageTransfer> MpiChannels::start_send(std::span<const std::byte> data,
+                                                         const Channel& to) {
   int number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -240,8 +242,8 @@ void MpiChannels::forget_ended_announcements() {
   }
 }
 
-std::unique_ptr<Transfer> MpiChannels::start_receive(std::span<std::byte> data,
-                                                     const Channel& from) {
+std::unique_ptr<MessageTransfer> MpiChannels::start_receive(std::span<std::byte> data,
+                                                            const Channel& from) {
   auto receive = std::make_unique<ReceiveTransfer>(*this, data, from);
   const std::lock_guard lock(mutex_);
   Incoming& incoming = incoming_[from];

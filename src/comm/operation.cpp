@@ -10,17 +10,19 @@
 
 namespace stepcast {
 
-Operation::Operation(std::shared_ptr<ProcessGroup> group, const char* name, std::int64_t bytes)
+CollectiveOperation::CollectiveOperation(std::shared_ptr<RankGroup> group, const char* name,
+                                         std::int64_t bytes)
     : group_(std::move(group)), name_(name), bytes_(bytes) {}
 
-Operation::~Operation() = default;
+CollectiveOperation::~CollectiveOperation() = default;
 
-void Operation::take_lane(std::int64_t lane, std::shared_ptr<Operation> before) {
+void CollectiveOperation::take_lane(std::int64_t lane,
+                                    std::shared_ptr<CollectiveOperation> before) {
   lane_ = lane;
   before_ = std::move(before);
 }
 
-bool Operation::may_begin() {
+bool CollectiveOperation::may_begin() {
   if (!before_) return true;
   if (!before_->ended()) return false;
   before_->check();
@@ -28,7 +30,7 @@ bool Operation::may_begin() {
   return true;
 }
 
-void Operation::drive() noexcept {
+void CollectiveOperation::drive() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || ended()) return;
   try {
@@ -40,7 +42,7 @@ void Operation::drive() noexcept {
   }
 }
 
-void Operation::end_as_failed(std::exception_ptr why) noexcept {
+void CollectiveOperation::end_as_failed(std::exception_ptr why) noexcept {
   withdraw();
   before_.reset();
   group_->break_off(why);
@@ -48,12 +50,12 @@ void Operation::end_as_failed(std::exception_ptr why) noexcept {
   state_.store(State::kFailed, std::memory_order_release);
 }
 
-std::string Operation::described() const {
+std::string CollectiveOperation::described() const {
   return fmt::format("{} of {} bytes in group {} (rank {} of {})", name_, bytes_, group_->name(),
                      group_->rank(), group_->size());
 }
 
-void Operation::time_out(std::chrono::milliseconds limit) {
+void CollectiveOperation::time_out(std::chrono::milliseconds limit) {
   const std::lock_guard lock(mutex_);
   if (ended()) return;
   const double seconds = std::chrono::duration<double>(limit).count();
@@ -65,14 +67,14 @@ void Operation::time_out(std::chrono::milliseconds limit) {
       fmt::format("{}: no progress for {:.1f} s; {}", described(), seconds, cause))));
 }
 
-void Operation::abandon() {
+void CollectiveOperation::abandon() {
   const std::lock_guard lock(mutex_);
   if (ended()) return;
   end_as_failed(std::make_exception_ptr(
       CommunicationError(described() + ": its request was destroyed before it had ended")));
 }
 
-void Operation::check() const {
+void CollectiveOperation::check() const {
   if (state_.load(std::memory_order_acquire) == State::kFailed) std::rethrow_exception(failure_);
 }
 

@@ -12,19 +12,19 @@
 
 namespace stepcast {
 
-class ProcessGroup;
+class RankGroup;
 
-class Operation {
+class CollectiveOperation {
  public:
   // `name` is a literal: it appears in errors.
-  Operation(std::shared_ptr<ProcessGroup> group, const char* name, std::int64_t bytes);
-  virtual ~Operation();
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
+  CollectiveOperation(std::shared_ptr<RankGroup> group, const char* name, std::int64_t bytes);
+  virtual ~CollectiveOperation();
+  CollectiveOperation(const CollectiveOperation&) = delete;
+  CollectiveOperation& operator=(const CollectiveOperation&) = delete;
 
   // Its lane among the group's collectives, and the operation that must have ended before it may
   // use that lane; before the first drive().
-  void take_lane(std::int64_t lane, std::shared_ptr<Operation> before);
+  void take_lane(std::int64_t lane, std::shared_ptr<CollectiveOperation> before);
 
   // Does what can be done now; nothing if another thread is at it. Never throws: see check().
   void drive() noexcept;
@@ -37,7 +37,7 @@ class Operation {
   void time_out(std::chrono::milliseconds limit);
   void abandon();
 
-  ProcessGroup& group() const { return *group_; }
+  RankGroup& group() const { return *group_; }
 
  protected:
   virtual bool advance() = 0;  // true when it has ended
@@ -52,13 +52,13 @@ class Operation {
   void end_as_failed(std::exception_ptr why) noexcept;
   std::string described() const;
 
-  const std::shared_ptr<ProcessGroup> group_;
+  const std::shared_ptr<RankGroup> group_;
   const char* const name_;
   const std::int64_t bytes_;
   std::int64_t lane_ = 0;
 
   std::mutex mutex_;  // held by who drives it
-  std::shared_ptr<Operation> before_;
+  std::shared_ptr<CollectiveOperation> before_;
   std::exception_ptr failure_;  // written before state_
   std::atomic<std::int64_t> moves_ = 0;
   std::atomic<State> state_ = State::kRunning;

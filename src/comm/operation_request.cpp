@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-OperationRequest::OperationRequest(std::shared_ptr<Operation> operation)
+OperationRequest::OperationRequest(std::shared_ptr<CollectiveOperation> operation)
     : operation_(std::move(operation)) {}
 
 OperationRequest::~OperationRequest() {
@@ -19,7 +19,7 @@ OperationRequest::~OperationRequest() {
 }
 
 bool OperationRequest::test() {
-  Progress& progress = operation_->group().progress();
+  ProgressDriver& progress = operation_->group().progress();
   operation_->drive();
   if (!operation_->ended()) {
     progress.drive_others(*operation_);

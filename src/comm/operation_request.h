@@ -11,11 +11,11 @@
 
 namespace stepcast {
 
-class Operation;
+class CollectiveOperation;
 
 class OperationRequest final : public Request {
  public:
-  explicit OperationRequest(std::shared_ptr<Operation> operation);
+  explicit OperationRequest(std::shared_ptr<CollectiveOperation> operation);
   ~OperationRequest() override;
   OperationRequest(const OperationRequest&) = delete;
   OperationRequest& operator=(const OperationRequest&) = delete;
@@ -26,7 +26,7 @@ class OperationRequest final : public Request {
  private:
   void watch_the_clock();
 
-  const std::shared_ptr<Operation> operation_;
+  const std::shared_ptr<CollectiveOperation> operation_;
   std::int64_t moves_ = -1;  // at the last look
   std::chrono::steady_clock::time_point still_since_;
   std::chrono::steady_clock::time_point looked_;

@@ -18,9 +18,9 @@ std::span<T> part_of(std::span<T> data, int ranks, int rank) {
 
 }  // namespace
 
-PairwiseAllToAll::PairwiseAllToAll(std::shared_ptr<ProcessGroup> group, std::span<const float> send,
+PairwiseAllToAll::PairwiseAllToAll(std::shared_ptr<RankGroup> group, std::span<const float> send,
                                    std::span<float> receive)
-    : Operation(group, "all_to_all", static_cast<std::int64_t>(send.size_bytes())),
+    : CollectiveOperation(group, "all_to_all", static_cast<std::int64_t>(send.size_bytes())),
       send_(send),
       receive_(receive) {
   STEPCAST_ASSERT(send.size() == receive.size(), "as many elements go as come");
@@ -53,7 +53,7 @@ bool PairwiseAllToAll::advance() {
 void PairwiseAllToAll::start_round() {
   const int ranks = group().size();
   if (++round_ == ranks) return;
-  constexpr auto kPurpose = ProcessGroup::Purpose::kCollective;
+  constexpr auto kPurpose = RankGroup::Purpose::kCollective;
   receiving_.receive(group(), part_of(receive_, ranks, from()), from(), kPurpose, lane());
   sending_.send(group(), part_of(send_, ranks, to()), to(), kPurpose, lane());
 }

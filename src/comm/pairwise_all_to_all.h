@@ -11,9 +11,9 @@
 
 namespace stepcast {
 
-class PairwiseAllToAll final : public Operation {
+class PairwiseAllToAll final : public CollectiveOperation {
  public:
-  PairwiseAllToAll(std::shared_ptr<ProcessGroup> group, std::span<const float> send,
+  PairwiseAllToAll(std::shared_ptr<RankGroup> group, std::span<const float> send,
                    std::span<float> receive);
 
  private:

@@ -30,11 +30,11 @@ int rank_in(const std::vector<int>& processes, int process) {
 
 }  // namespace
 
-ProcessGroup::ProcessGroup(std::shared_ptr<Progress> progress, std::string name)
-    : ProcessGroup(progress, std::move(name), all_processes(progress->transport())) {}
+RankGroup::RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name)
+    : RankGroup(progress, std::move(name), all_processes(progress->transport())) {}
 
-ProcessGroup::ProcessGroup(std::shared_ptr<Progress> progress, std::string name,
-                           std::vector<int> processes)
+RankGroup::RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name,
+                     std::vector<int> processes)
     : progress_(std::move(progress)),
       name_(std::move(name)),
       processes_(std::move(processes)),
@@ -42,9 +42,9 @@ ProcessGroup::ProcessGroup(std::shared_ptr<Progress> progress, std::string name,
       collective_context_(progress_->transport().context(name_ + " collectives")),
       message_context_(progress_->transport().context(name_ + " messages")) {}
 
-CommCounters ProcessGroup::counters() const { return {messages_.load(), bytes_.load()}; }
+CommCounters RankGroup::counters() const { return {messages_.load(), bytes_.load()}; }
 
-std::shared_ptr<ProcessGroup> ProcessGroup::subgroup(const std::vector<int>& ranks, int tag) {
+std::shared_ptr<RankGroup> RankGroup::subgroup(const std::vector<int>& ranks, int tag) {
   STEPCAST_ASSERT(std::set<int>(ranks.begin(), ranks.end()).size() == ranks.size(),
                   "a group has each rank once");
   std::vector<int> processes;
@@ -59,42 +59,42 @@ std::shared_ptr<ProcessGroup> ProcessGroup::subgroup(const std::vector<int>& ran
   }
   std::string name = fmt::format("{}/{}[{}]", name_, tag, fmt::join(ranks, ","));
   if (number > 0) name += fmt::format("#{}", number);
-  return std::make_shared<ProcessGroup>(progress_, std::move(name), std::move(processes));
+  return std::make_shared<RankGroup>(progress_, std::move(name), std::move(processes));
 }
 
-Channel ProcessGroup::channel(int peer, Purpose purpose, std::int64_t tag) const {
+Channel RankGroup::channel(int peer, Purpose purpose, std::int64_t tag) const {
   STEPCAST_ASSERT(peer >= 0 && peer < size(), "the other end is a rank of the group");
   return {.peer = process(peer),
           .context = purpose == Purpose::kCollective ? collective_context_ : message_context_,
           .tag = tag};
 }
 
-std::unique_ptr<Transfer> ProcessGroup::send(std::span<const float> data, int to, Purpose purpose,
-                                             std::int64_t tag) {
+std::unique_ptr<MessageTransfer> RankGroup::send(std::span<const float> data, int to,
+                                                 Purpose purpose, std::int64_t tag) {
   messages_.fetch_add(1, std::memory_order_relaxed);
   bytes_.fetch_add(static_cast<std::int64_t>(data.size_bytes()), std::memory_order_relaxed);
   return progress_->transport().start_send(std::as_bytes(data), channel(to, purpose, tag));
 }
 
-std::unique_ptr<Transfer> ProcessGroup::receive(std::span<float> data, int from, Purpose purpose,
-                                                std::int64_t tag) {
+std::unique_ptr<MessageTransfer> RankGroup::receive(std::span<float> data, int from,
+                                                    Purpose purpose, std::int64_t tag) {
   return progress_->transport().start_receive(std::as_writable_bytes(data),
                                               channel(from, purpose, tag));
 }
 
-void ProcessGroup::line_up(const std::shared_ptr<Operation>& collective) {
+void RankGroup::line_up(const std::shared_ptr<CollectiveOperation>& collective) {
   const std::lock_guard lock(mutex_);
   const std::size_t lane = collectives_++ % kLanes;
   collective->take_lane(static_cast<std::int64_t>(lane), last_in_lane_[lane].lock());
   last_in_lane_[lane] = collective;
 }
 
-void ProcessGroup::break_off(const std::exception_ptr& why) {
+void RankGroup::break_off(const std::exception_ptr& why) {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = why;
 }
 
-void ProcessGroup::check() const {
+void RankGroup::check() const {
   const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
 }

@@ -27,33 +27,33 @@
 
 namespace stepcast {
 
-class Operation;
-class Progress;
+class CollectiveOperation;
+class ProgressDriver;
 
-class ProcessGroup {
+class RankGroup {
  public:
   // All processes of the transport's world.
-  ProcessGroup(std::shared_ptr<Progress> progress, std::string name);
+  RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name);
   // processes: of the members, by rank.
-  ProcessGroup(std::shared_ptr<Progress> progress, std::string name, std::vector<int> processes);
+  RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name, std::vector<int> processes);
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(processes_.size()); }
   int process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
   const std::string& name() const { return name_; }
-  Progress& progress() const { return *progress_; }
+  ProgressDriver& progress() const { return *progress_; }
   CommCounters counters() const;
 
-  std::shared_ptr<ProcessGroup> subgroup(const std::vector<int>& ranks, int tag);
+  std::shared_ptr<RankGroup> subgroup(const std::vector<int>& ranks, int tag);
 
   enum class Purpose { kCollective, kMessage };
-  std::unique_ptr<Transfer> send(std::span<const float> data, int to, Purpose purpose,
-                                 std::int64_t tag);
-  std::unique_ptr<Transfer> receive(std::span<float> data, int from, Purpose purpose,
-                                    std::int64_t tag);
+  std::unique_ptr<MessageTransfer> send(std::span<const float> data, int to, Purpose purpose,
+                                        std::int64_t tag);
+  std::unique_ptr<MessageTransfer> receive(std::span<float> data, int from, Purpose purpose,
+                                           std::int64_t tag);
 
   // Gives a collective its lane.
-  void line_up(const std::shared_ptr<Operation>& collective);
+  void line_up(const std::shared_ptr<CollectiveOperation>& collective);
 
   // After a failure its channels may hold messages that nobody will take: no more operations.
   void break_off(const std::exception_ptr& why);
@@ -62,7 +62,7 @@ class ProcessGroup {
  private:
   Channel channel(int peer, Purpose purpose, std::int64_t tag) const;
 
-  const std::shared_ptr<Progress> progress_;
+  const std::shared_ptr<ProgressDriver> progress_;
   const std::string name_;
   const std::vector<int> processes_;
   const int rank_;
@@ -74,7 +74,7 @@ class ProcessGroup {
   mutable std::mutex mutex_;
   // More than any program keeps under way in one group; few enough to announce each over MPI.
   static constexpr std::size_t kLanes = 64;
-  std::array<std::weak_ptr<Operation>, kLanes> last_in_lane_;
+  std::array<std::weak_ptr<CollectiveOperation>, kLanes> last_in_lane_;
   std::uint64_t collectives_ = 0;
   std::map<std::pair<std::vector<int>, int>, int> subgroups_;
   std::exception_ptr failure_;

@@ -12,17 +12,17 @@
 
 namespace stepcast {
 
-class Operation;
+class CollectiveOperation;
 class Transport;
 
-class Progress {
+class ProgressDriver {
  public:
-  explicit Progress(std::shared_ptr<Transport> transport);
+  explicit ProgressDriver(std::shared_ptr<Transport> transport);
 
   Transport& transport() const { return *transport_; }
-  void add(std::shared_ptr<Operation> operation);
+  void add(std::shared_ptr<CollectiveOperation> operation);
   // All except the one that the caller drives itself.
-  void drive_others(const Operation& own);
+  void drive_others(const CollectiveOperation& own);
   void remove_ended();
 
   std::chrono::milliseconds time_limit() const { return time_limit_.load(); }
@@ -32,7 +32,7 @@ class Progress {
   const std::shared_ptr<Transport> transport_;
   std::atomic<std::chrono::milliseconds> time_limit_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<Operation>> operations_;  // oldest first
+  std::vector<std::shared_ptr<CollectiveOperation>> operations_;  // oldest first
 };
 
 }  // namespace stepcast

@@ -9,9 +9,9 @@
 
 namespace stepcast {
 
-RingPipeline::RingPipeline(std::shared_ptr<ProcessGroup> group, const char* name,
+RingPipeline::RingPipeline(std::shared_ptr<RankGroup> group, const char* name,
                            std::span<float> data, const RingPlan& plan, Reduction reduction)
-    : Operation(group, name, static_cast<std::int64_t>(data.size_bytes())),
+    : CollectiveOperation(group, name, static_cast<std::int64_t>(data.size_bytes())),
       data_(data),
       reduction_(reduction),
       left_((group->rank() + group->size() - 1) % group->size()),
@@ -62,7 +62,7 @@ void RingPipeline::post_receives() {
          receives_[receives_posted_].after_sends <= sent_) {
     const std::span<float> place = place_of(receives_[receives_posted_], receives_posted_);
     receiving_[receives_posted_ % kWindow] =
-        group().receive(place, left_, ProcessGroup::Purpose::kCollective, lane());
+        group().receive(place, left_, RankGroup::Purpose::kCollective, lane());
     ++receives_posted_;
     moved();
   }
@@ -87,7 +87,7 @@ void RingPipeline::post_sends() {
     sending_[sends_posted_ % kWindow] =
         group().send(data_.subspan(static_cast<std::size_t>(segment.begin),
                                    static_cast<std::size_t>(segment.size())),
-                     right_, ProcessGroup::Purpose::kCollective, lane());
+                     right_, RankGroup::Purpose::kCollective, lane());
     ++sends_posted_;
     moved();
   }

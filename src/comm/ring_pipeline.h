@@ -16,9 +16,9 @@
 
 namespace stepcast {
 
-class RingPipeline final : public Operation {
+class RingPipeline final : public CollectiveOperation {
  public:
-  RingPipeline(std::shared_ptr<ProcessGroup> group, const char* name, std::span<float> data,
+  RingPipeline(std::shared_ptr<RankGroup> group, const char* name, std::span<float> data,
                const RingPlan& plan, Reduction reduction);
 
  private:
@@ -52,7 +52,7 @@ class RingPipeline final : public Operation {
   std::unique_ptr<float[]> scratch_;                // kWindow of them
   std::size_t received_ = 0, receives_posted_ = 0;  // of receives_
   std::size_t sent_ = 0, sends_posted_ = 0;         // of sends_
-  std::array<std::unique_ptr<Transfer>, kWindow> receiving_, sending_;
+  std::array<std::unique_ptr<MessageTransfer>, kWindow> receiving_, sending_;
 };
 
 }  // namespace stepcast

@@ -11,9 +11,9 @@ namespace stepcast {
 std::vector<std::unique_ptr<Communicator>> thread_world(int ranks) {
   std::vector<std::unique_ptr<Communicator>> world;
   for (std::shared_ptr<Transport>& transport : thread_transports(ranks)) {
-    auto progress = std::make_shared<Progress>(std::move(transport));
+    auto progress = std::make_shared<ProgressDriver>(std::move(transport));
     world.push_back(std::make_unique<GroupCommunicator>(
-        std::make_shared<ProcessGroup>(std::move(progress), "world")));
+        std::make_shared<RankGroup>(std::move(progress), "world")));
   }
   return world;
 }

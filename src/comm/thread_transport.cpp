@@ -74,7 +74,7 @@ class Mailbox {
   std::unordered_map<Channel, std::deque<Posting*>, ChannelHash> waiting_;
 };
 
-class ThreadTransfer final : public Transfer {
+class ThreadTransfer final : public MessageTransfer {
  public:
   ThreadTransfer(Mailbox& mailbox, const Channel& channel, const std::byte* source,
                  std::byte* target, std::size_t bytes)
@@ -135,15 +135,16 @@ class ThreadTransport final : public Transport {
     return hub_->contexts.emplace(name, next).first->second;
   }
 
-  std::unique_ptr<Transfer> start_send(std::span<const std::byte> data,
-                                       const Channel& to) override {
+  std::unique_ptr<MessageTransfer> start_send(std::span<const std::byte> data,
+                                              const Channel& to) override {
     Channel seen_there = to;
     seen_there.peer = process_;
     return std::make_unique<ThreadTransfer>(mailbox(to.peer), seen_there, address(data), nullptr,
                                             data.size());
   }
 
-  std::unique_ptr<Transfer> start_receive(std::span<std::byte> data, const Channel& from) override {
+  std::unique_ptr<MessageTransfer> start_receive(std::span<std::byte> data,
+                                                 const Channel& from) override {
     return std::make_unique<ThreadTransfer>(mailbox(process_), from, nullptr, data.data(),
                                             data.size());
   }

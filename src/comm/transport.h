@@ -32,9 +32,9 @@ struct ChannelHash {
 
 // A message under way. Destroyed before it has ended it is withdrawn, which MPI does not do for
 // sends: it may still read their buffers then (see MpiTransport::close).
-class Transfer {
+class MessageTransfer {
  public:
-  virtual ~Transfer() = default;
+  virtual ~MessageTransfer() = default;
   // True once the buffer is free again. Throws CommunicationError.
   virtual bool poll() = 0;
 };
@@ -45,11 +45,11 @@ class Transport {
   virtual int process() const = 0;
   virtual int processes() const = 0;
   virtual ContextId context(const std::string& name) = 0;
-  virtual std::unique_ptr<Transfer> start_send(std::span<const std::byte> data,
-                                               const Channel& to) = 0;
+  virtual std::unique_ptr<MessageTransfer> start_send(std::span<const std::byte> data,
+                                                      const Channel& to) = 0;
   // The message must have exactly this size.
-  virtual std::unique_ptr<Transfer> start_receive(std::span<std::byte> data,
-                                                  const Channel& from) = 0;
+  virtual std::unique_ptr<MessageTransfer> start_receive(std::span<std::byte> data,
+                                                         const Channel& from) = 0;
 };
 
 }  // namespace stepcast

@@ -39,9 +39,9 @@ TimeParts scaled(TimeParts parts, double factor) {
 
 // Passes are known as a whole; their operations say how much of them was what. What operations do
 // not account for is the executor's own.
-void split_passes(TimeParts& parts, const std::vector<MeasuredOperation>& operations) {
+void split_passes(TimeParts& parts, const std::vector<OperationTime>& operations) {
   TimeParts sum;
-  for (const MeasuredOperation& operation : operations) {
+  for (const OperationTime& operation : operations) {
     if (operation.is_collective()) {
       sum.exposed_tp += operation.total;
     } else if (operation.phase == Phase::kOptimizer) {

@@ -39,7 +39,7 @@ struct MeasuredRun {
   TimeParts time;             // its mean step, scaled to the median step time
   ByteCount peak_memory = 0;  // of the fullest rank
   std::vector<MeasuredRank> ranks;
-  std::vector<MeasuredOperation> operations;  // of the critical rank
+  std::vector<OperationTime> operations;  // of the critical rank
   std::optional<Numerics> numerics;           // the worst of all ranks
 };
 

@@ -105,7 +105,7 @@ class RankFileReader {
     if (!operations) return;
     for (const JsonValue& item : operations->items()) {
       ObjectReader reader(item);
-      MeasuredOperation& operation = out.operations.emplace_back();
+      OperationTime& operation = out.operations.emplace_back();
       operation.signature = reader.required_text("signature");
       operation.name = reader.required_text("name");
       if (reader.required("phase")) {

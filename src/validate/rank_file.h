@@ -25,7 +25,7 @@ struct MeasuredStep {
 };
 
 // All calls of one operation.
-struct MeasuredOperation {
+struct OperationTime {
   std::string signature;
   std::string name;
   Phase phase = Phase::kForward;
@@ -45,7 +45,7 @@ struct RankFile {
   RankId rank;
   std::string host;
   std::vector<MeasuredStep> steps;
-  std::vector<MeasuredOperation> operations;
+  std::vector<OperationTime> operations;
   ByteCount peak_memory = 0;
   MemoryParts memory{};  // at the peak
   std::optional<Numerics> numerics;

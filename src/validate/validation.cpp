@@ -45,7 +45,7 @@ std::vector<ComparedFigure> compare_figures(const Prediction& predicted,
 }
 
 std::vector<ComparedOperation> compare_operations(const std::vector<OperationPrice>& prices,
-                                                  const std::vector<MeasuredOperation>& measured) {
+                                                  const std::vector<OperationTime>& measured) {
   std::vector<ComparedOperation> out;
   std::map<std::pair<std::string, Phase>, std::size_t> index;
   const auto row = [&](const std::string& name, Phase phase) -> ComparedOperation& {
@@ -62,7 +62,7 @@ std::vector<ComparedOperation> compare_operations(const std::vector<OperationPri
     one.predicted += price.total;
     one.predicted_calls += price.calls_per_step;
   }
-  for (const MeasuredOperation& operation : measured) {
+  for (const OperationTime& operation : measured) {
     ComparedOperation& one = row(operation.name, operation.phase);
     one.measured += operation.total;
     one.measured_calls += operation.calls_per_step;

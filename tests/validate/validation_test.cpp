@@ -83,7 +83,7 @@ TEST(Validation, OperationsMeetByNameAndPhaseTheLargestDifferenceFirst) {
         signature, name, phase, 2, Seconds(total / 2), Seconds(total), Provenance::kMeasured};
   };
   const auto took = [](const char* signature, const char* name, Phase phase, double total) {
-    return MeasuredOperation{signature, name, phase, 2, Seconds(total / 2), Seconds(total)};
+    return OperationTime{signature, name, phase, 2, Seconds(total / 2), Seconds(total)};
   };
   MeasuredRun measured = run();
   measured.operations = {
