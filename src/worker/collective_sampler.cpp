@@ -141,9 +141,11 @@ std::unique_ptr<Request> CollectiveSampler::start(const CommunicationCurve& curv
 double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting& meeting,
                                  std::size_t count) {
   Communicator& group = *meeting.members;
-  float base = static_cast<float>(std::floor(now_s() / 64));
-  group.broadcast({&base, 1}, 0);
-  const double origin = 64.0 * static_cast<double>(base);
+  // A common origin just before, so that times fit into floats to the nanosecond.
+  const double now = now_s(), coarse = std::floor(now / 64);
+  float base[] = {static_cast<float>(coarse), static_cast<float>(now - 64 * coarse)};
+  group.broadcast(base, 0);
+  const double origin = 64.0 * static_cast<double>(base[0]) + static_cast<double>(base[1]);
   std::fill_n(data_.begin(), count, 1.0F);
   group.barrier();
   const double cpu = process_cpu_s(), begin = now_s();
