@@ -35,6 +35,8 @@ class Request {
   virtual ~Request() = default;
   virtual bool test() = 0;  // true once it has ended
   virtual void wait() = 0;  // sleeps between polls: a waiting rank leaves the core to others
+  // Grows with each message of it that has begun or ended: who polls may sleep while it does not.
+  virtual std::int64_t moves() const = 0;
 };
 
 struct Slice {

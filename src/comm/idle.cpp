@@ -17,16 +17,17 @@ constexpr std::chrono::microseconds kSpin(20);
 // With nobody else to run a yield takes under 1 us, so that this is about as long again.
 constexpr int kYields = 20;
 // A wake-up costs some 10 us of a core in a virtual machine, a sixth of naps of 50 us. Long waits
-// therefore nap longer, but no more than a hundredth of what they have lasted: that is the delay
+// therefore nap longer, but no more than a fiftieth of what they have lasted: that is the delay
 // they add.
-constexpr std::chrono::microseconds kFirstNap(20), kNap(50), kLongestNap(200);
-constexpr int kNapsPerWait = 100;
+constexpr std::chrono::microseconds kFirstNap(20), kNap(50), kLongestNap(1000);
+constexpr int kNapsPerWait = 50;
 // Linux lets sleeps of ordinary threads end up to 50 us late, which is more than they last.
 constexpr unsigned long kSlackNs = 1000;
 
 }  // namespace
 
-Idle::Idle() : begin_(std::chrono::steady_clock::now()), nap_(kFirstNap) {}
+Idle::Idle(FirstPauses first)
+    : first_(first), begin_(std::chrono::steady_clock::now()), nap_(kFirstNap) {}
 
 Idle::~Idle() {
   if (usual_slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(usual_slack_ns_));
@@ -39,6 +40,7 @@ void Idle::restart() {
 }
 
 void Idle::pause() {
+  if (first_ == FirstPauses::kNap) return sleep();
   if (std::chrono::steady_clock::now() - begin_ < kSpin) return;
   if (yields_ < kYields) {
     ++yields_;

@@ -8,9 +8,14 @@
 
 namespace stepcast {
 
+enum class FirstPauses {
+  kSpin,  // of a rank that has nothing to do but wait
+  kNap,   // of a thread beside one that computes: any spin would be taken from that
+};
+
 class Idle {
  public:
-  Idle();
+  explicit Idle(FirstPauses first = FirstPauses::kSpin);
   ~Idle();
   Idle(const Idle&) = delete;
   Idle& operator=(const Idle&) = delete;
@@ -21,6 +26,7 @@ class Idle {
  private:
   void sleep();
 
+  const FirstPauses first_;
   std::chrono::steady_clock::time_point begin_;
   int yields_ = 0;
   std::chrono::nanoseconds nap_;

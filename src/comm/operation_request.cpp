@@ -30,6 +30,8 @@ bool OperationRequest::test() {
   return true;
 }
 
+std::int64_t OperationRequest::moves() const { return operation_->moves(); }
+
 void OperationRequest::watch_the_clock() {
   const std::chrono::milliseconds limit = operation_->group().progress().time_limit();
   const auto now = std::chrono::steady_clock::now();

@@ -22,6 +22,7 @@ class OperationRequest final : public Request {
 
   bool test() override;
   void wait() override;
+  std::int64_t moves() const override;
 
  private:
   void watch_the_clock();

@@ -67,15 +67,14 @@ std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const P
   return out;
 }
 
-FlatState::FlatState(const Scenario& scenario, const Program& program, const Role& role,
-                     int data_ranks, int data_rank, Memory& memory)
+FlatState::FlatState(const Scenario& scenario, const Role& role, int data_ranks, int data_rank,
+                     Memory& memory)
     : shards_states_(scenario.layout.zero >= 1),
       shards_gradients_(scenario.layout.zero >= 2 && data_ranks > 1),
       shards_parameters_(gradient_mode(scenario) == GradientMode::kUnit),
       shards_(role, shards_states_, data_ranks, data_rank),
       parameter_windows_(memory),
       gradient_windows_(memory) {
-  static_cast<void>(program);
   shards_gradients_ = shards_gradients_ || shards_parameters_;
   const std::int64_t whole = role.parameters, own = shards_.elements();
   parameters_ = states(memory, MemoryCategory::kParameters, shards_parameters_ ? own : whole);

@@ -32,8 +32,8 @@ struct GradientPlace {
 
 class FlatState {
  public:
-  FlatState(const Scenario& scenario, const Program& program, const Role& role, int data_ranks,
-            int data_rank, Memory& memory);
+  FlatState(const Scenario& scenario, const Role& role, int data_ranks, int data_rank,
+            Memory& memory);
 
   void initialise(const Scenario& scenario, const Program& program, const Role& role,
                   std::uint64_t seed, std::int64_t tp_rank);

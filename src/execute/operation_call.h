@@ -21,7 +21,6 @@ struct StepTotals {
   double loss_sum = 0;      // over tokens
   double squared_norm = 0;  // of the gradients, over all ranks
   double local_squared_norm = 0;
-  std::vector<ElementRange> counted_elsewhere;  // gradients that the norm of another rank has
 };
 
 // A block as it stands in a role.
@@ -47,6 +46,7 @@ struct OperationCall {
   Communicator* tensor;  // null: one rank, or traffic is left out
   std::int64_t tp_rank;
   const MicroBatch* micro_batch;
+  const std::vector<ElementRange>& counted_elsewhere;  // gradients in the norm of another rank
   StepTotals& totals;
   std::int64_t step;
 
@@ -76,7 +76,7 @@ void run_attention(const OperationCall& call, const Attention& attention);
 void run_unfused_attention(const OperationCall& call);  // products and kernels of the unfused form
 void run_collective(const OperationCall& call, const Collective& collective);
 void run_elementwise(const OperationCall& call, const Elementwise& kernel);
-void run_embedding(const OperationCall& call, const Elementwise& kernel);
+void run_embedding(const OperationCall& call);
 void run_loss(const OperationCall& call, const Elementwise& kernel);
 
 }  // namespace stepcast

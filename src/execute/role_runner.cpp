@@ -22,27 +22,26 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
     : scenario_(scenario),
       program_(program),
       grid_(grid),
-      rank_(rank),
       point_(grid.point(rank)),
       role_(program.roles[static_cast<std::size_t>(point_.pp)]),
       shape_(scenario),
       parameters_(placed_parameters(scenario, program, role_)),
       options_(options),
       groups_(program, grid, options.communicate ? world : nullptr, rank),
-      state_(scenario, program, role_, static_cast<int>(grid.group_size(GroupKind::kData)),
-             point_.dp, memory_),
+      state_(scenario, role_, static_cast<int>(grid.group_size(GroupKind::kData)), point_.dp,
+             memory_),
       text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)) {
   for (const Block& block : program.blocks) lives_.push_back(trace_lives(block));
   if (role_.persistent[kWorkspace] > 0) {
     placeholder_ = memory_.make(MemoryCategory::kWorkspace, role_.persistent[kWorkspace]);
   }
+  counted_elsewhere_ = counted_elsewhere();
   state_.initialise(scenario, program, role_, options.seed, point_.tp);
 }
 
 StepRecord RoleRunner::step() {
   ++step_;
   totals_ = {};
-  totals_.counted_elsewhere = counted_elsewhere();
   events_.assign(role_.instructions.size(), nullptr);
   micro_batches_.clear();
   const Clock::time_point begin = Clock::now();
@@ -217,8 +216,9 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
       if (kernel != nullptr && kernel->elements == 0) continue;
       instance.buffers[id.index()] = memory_.make(buffer.category, buffer.size());
     }
-    const OperationCall call{scenario_, shape_, block,     operation, place,   instance,
-                             state_,    tensor, point_.tp, batch,     totals_, step_};
+    const OperationCall call{scenario_,          shape_,  block,  operation, place,
+                             instance,           state_,  tensor, point_.tp, batch,
+                             counted_elsewhere_, totals_, step_};
     if (observer_ != nullptr) observer_->begin(operation);
     run_operation(call);
     if (observer_ != nullptr) observer_->end(operation);

@@ -60,7 +60,6 @@ class RoleRunner {
   const std::vector<PlacedParameter>& parameters() const { return parameters_; }
   FlatState& state() { return state_; }
   MemoryLedger& ledger() { return memory_.ledger; }
-  double entropy_nats() const { return text_.entropy_nats(); }
 
  private:
   using PassKey = std::tuple<bool, std::int32_t, std::int32_t>;  // forward, chunk, micro-batch
@@ -90,11 +89,11 @@ class RoleRunner {
   const MicroBatch& micro_batch(std::int32_t index);
   std::vector<ElementRange> counted_elsewhere() const;
   Slice boundary_slice() const;
+  int rank_on_stage(std::int32_t stage) const;  // with this one's other coordinates
 
   const Scenario& scenario_;
   const Program& program_;
   const RankGrid& grid_;
-  RankId rank_;
   GridPoint point_;
   const Role& role_;
   Shape shape_;
@@ -110,6 +109,7 @@ class RoleRunner {
   OperationObserver* observer_ = nullptr;
 
   std::int64_t step_ = 0;
+  std::vector<ElementRange> counted_elsewhere_;
   StepTotals totals_;
   std::vector<EventHandle> events_;  // by instruction
   std::map<std::int32_t, MicroBatch> micro_batches_;

@@ -22,25 +22,54 @@ class Sequence : public Request {
     while (next_ < starts_.size() || current_ != nullptr) {
       if (current_ == nullptr) current_ = starts_[next_++]();
       if (current_ != nullptr && !current_->test()) return false;
-      current_.reset();
+      leave();
     }
     return true;
   }
   void wait() override {
     if (current_ != nullptr) current_->wait();
-    current_.reset();
+    leave();
     while (next_ < starts_.size()) {
-      if (const Pending request = starts_[next_++]()) request->wait();
+      current_ = starts_[next_++]();
+      if (current_ != nullptr) current_->wait();
+      leave();
     }
+  }
+  std::int64_t moves() const override {
+    return moves_ + (current_ != nullptr ? current_->moves() : 0);
   }
 
  private:
+  void leave() {
+    moves_ = moves();
+    current_.reset();
+  }
+
   std::vector<std::function<Pending()>> starts_;
   std::size_t next_ = 0;
   Pending current_;
+  std::int64_t moves_ = 0;  // of those that have ended
 };
 
 std::size_t size_of_range(ElementRange range) { return static_cast<std::size_t>(range.size()); }
+
+using StartCollective = Pending (Communicator::*)(std::span<float>);
+
+// The pieces of an instruction's elements, of which `data` holds the first, one by one.
+Pending in_pieces(const Instruction& what, float* data, Communicator* group,
+                  StartCollective start) {
+  if (group == nullptr) return nullptr;
+  std::vector<std::function<Pending()>> starts;
+  for (const ElementRange& piece : pieces_of(what)) {
+    const std::span<float> part(data + (piece.begin - what.elements.begin), size_of_range(piece));
+    starts.emplace_back([=] { return (group->*start)(part); });
+  }
+  return std::make_unique<Sequence>(std::move(starts));
+}
+
+std::span<float> part_of(const Tensor& tensor, const Slice& slice) {
+  return {tensor->floats() + slice.begin, static_cast<std::size_t>(slice.size())};
+}
 
 }  // namespace
 
@@ -74,13 +103,7 @@ Transfer RoleRunner::gather(const Instruction& what, Communicator* group) {
   float* data = state_.parameters(what.elements.begin);
   const auto start = [this, &what, window, data, group]() -> Pending {
     if (window) state_.copy_to_window(what.elements, data);
-    if (group == nullptr) return nullptr;
-    std::vector<std::function<Pending()>> starts;
-    for (const ElementRange& piece : pieces_of(what)) {
-      float* begin = data + (piece.begin - what.elements.begin);
-      starts.emplace_back([=] { return group->start_all_gather({begin, size_of_range(piece)}); });
-    }
-    return std::make_unique<Sequence>(std::move(starts));
+    return in_pieces(what, data, group, &Communicator::start_all_gather);
   };
   return {{}, start, {}};
 }
@@ -88,16 +111,8 @@ Transfer RoleRunner::gather(const Instruction& what, Communicator* group) {
 Transfer RoleRunner::reduce(const Instruction& what, Communicator* group) {
   const bool window = state_.shards_gradients();
   float* data = state_.gradients(what.elements.begin);
-  const auto start = [&what, data, group]() -> Pending {
-    if (group == nullptr) return nullptr;
-    std::vector<std::function<Pending()>> starts;
-    for (const ElementRange& piece : pieces_of(what)) {
-      float* begin = data + (piece.begin - what.elements.begin);
-      starts.emplace_back([=] {
-        return group->start_reduce_scatter({begin, size_of_range(piece)});
-      });
-    }
-    return std::make_unique<Sequence>(std::move(starts));
+  const auto start = [&what, data, group] {
+    return in_pieces(what, data, group, &Communicator::start_reduce_scatter);
   };
   Transfer transfer{{}, start, {}};
   if (window) {
@@ -163,20 +178,21 @@ Slice RoleRunner::boundary_slice() const {
   return scatters ? slice_of(count, static_cast<int>(shape_.tp), point_.tp) : Slice{0, count};
 }
 
+int RoleRunner::rank_on_stage(std::int32_t stage) const {
+  GridPoint there = point_;
+  there.pp = stage;
+  return grid_.rank(there).value;
+}
+
 Transfer RoleRunner::send(const Instruction& what) {
   const PassKey key{is_forward(what), what.chunk, what.micro_batch};
   const Tensor tensor = std::move(leaving_[key]);
   leaving_.erase(key);
   STEPCAST_ASSERT(tensor != nullptr, "a pass has made what is sent");
   tensor->leave_ledger();
-  GridPoint to = point_;
-  to.pp = what.peer;
-  const int peer = grid_.rank(to).value;
-  const Slice slice = boundary_slice();
-  const auto start = [this, tensor, peer, slice, tag = what.tag]() -> Pending {
+  const auto start = [this, tensor, peer = rank_on_stage(what.peer), tag = what.tag]() -> Pending {
     if (groups_.world() == nullptr) return nullptr;
-    return groups_.world()->start_send(
-        {tensor->floats() + slice.begin, static_cast<std::size_t>(slice.size())}, peer, tag);
+    return groups_.world()->start_send(part_of(tensor, boundary_slice()), peer, tag);
   };
   return {{}, start, {}};
 }
@@ -185,14 +201,9 @@ Transfer RoleRunner::receive(const Instruction& what) {
   const Tensor tensor =
       memory_.make(MemoryCategory::kActivations, shape_.rows * shape_.hidden * shape_.element);
   arriving_[{is_forward(what), what.chunk, what.micro_batch}] = tensor;
-  GridPoint from = point_;
-  from.pp = what.peer;
-  const int peer = grid_.rank(from).value;
-  const Slice slice = boundary_slice();
-  const auto start = [this, tensor, peer, slice, tag = what.tag]() -> Pending {
+  const auto start = [this, tensor, peer = rank_on_stage(what.peer), tag = what.tag]() -> Pending {
     if (groups_.world() == nullptr) return nullptr;
-    return groups_.world()->start_receive(
-        {tensor->floats() + slice.begin, static_cast<std::size_t>(slice.size())}, peer, tag);
+    return groups_.world()->start_receive(part_of(tensor, boundary_slice()), peer, tag);
   };
   return {{}, start, {}};
 }

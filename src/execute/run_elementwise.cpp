@@ -136,7 +136,7 @@ void run_reduction(const OperationCall& call, const Elementwise& kernel) {
                               kernel.width, !place.fresh);
     return;
   }
-  call.totals.local_squared_norm = call.state.sum_of_squares(call.totals.counted_elsewhere);
+  call.totals.local_squared_norm = call.state.sum_of_squares(call.counted_elsewhere);
 }
 
 void run_optimizer(const OperationCall& call) {
@@ -153,7 +153,7 @@ void run_optimizer(const OperationCall& call) {
 void run_elementwise(const OperationCall& call, const Elementwise& kernel) {
   switch (kernel.kind) {
     case ElementwiseKind::kEmbedding:
-      return run_embedding(call, kernel);
+      return run_embedding(call);
     case ElementwiseKind::kNorm:
       return run_norm(call, kernel);
     case ElementwiseKind::kActivation:

@@ -8,7 +8,7 @@
 
 namespace stepcast {
 
-void run_embedding(const OperationCall& call, const Elementwise& kernel) {
+void run_embedding(const OperationCall& call) {
   const Shape& shape = call.shape;
   const std::string_view name = call.operation.name;
   const cpu::TableSlice slice{call.tp_rank * shape.vocab, shape.vocab, shape.hidden};
@@ -35,7 +35,6 @@ void run_embedding(const OperationCall& call, const Elementwise& kernel) {
   } else {
     STEPCAST_ASSERT(false, "every operation on tables is run");
   }
-  static_cast<void>(kernel);
 }
 
 }  // namespace stepcast

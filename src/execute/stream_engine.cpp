@@ -3,14 +3,9 @@
 
 #include <algorithm>
 
+#include "comm/idle.h"
+
 namespace stepcast {
-namespace {
-
-// Between polls of transfers under way: short against a transfer, long against a poll, so that the
-// rank's kernels keep the core.
-constexpr std::chrono::microseconds kPause{20};
-
-}  // namespace
 
 StreamEngine::StreamEngine() : queues_(kStreams), thread_([this] { serve(); }) {}
 
@@ -83,17 +78,24 @@ bool StreamEngine::advance(std::unique_lock<std::mutex>& lock, std::deque<Posted
 
 void StreamEngine::serve() {
   std::unique_lock lock(mutex_);
+  Idle idle(FirstPauses::kNap);
+  std::int64_t moves = 0;
   try {
     while (!stopping_) {
       bool moved = false, under_way = false;
+      const std::int64_t before = moves;
+      moves = 0;
       for (std::deque<Posted>& queue : queues_) {
         moved = advance(lock, queue) || moved;
-        under_way = under_way || (!queue.empty() && queue.front().started);
+        if (queue.empty() || !queue.front().started) continue;
+        under_way = true;
+        if (queue.front().request != nullptr) moves += queue.front().request->moves();
       }
+      if (moved || moves != before) idle.restart();
       if (moved) continue;
       if (under_way) {
         lock.unlock();
-        std::this_thread::sleep_for(kPause);
+        idle.pause();
         lock.lock();
       } else if (!stopping_) {
         changed_.wait(lock);
