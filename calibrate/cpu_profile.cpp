@@ -31,6 +31,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t kFewestGemms = 8;  // that all of a form is fitted to
 // No curve is surer: clocks, temperatures and neighbours of another day.
 constexpr double kLeastLogError = 0.02;
+constexpr double kMostDisturbance = 10;
 constexpr double kMostLogError = 3;  // a factor of 20: nothing is known
 // Of normal errors: standard deviations in the median of their sizes, in its 0.9 quantile, and
 // between the 0.1 and 0.9 quantiles.
@@ -85,6 +86,7 @@ class CpuProfiler {
                          {"device", accelerator_.name},
                          {"machine", machine()},
                          {"host", host()},
+                         {"disturbance", disturbance()},
                          {"provenance", name_of(provenance)},
                          {"log_error", std::move(errors)},
                          {"curves", std::move(curves_)}};
@@ -120,6 +122,7 @@ class CpuProfiler {
 
   ordered_json machine() const;
   ordered_json host() const;
+  double disturbance() const;
   Provenance add_gemms();
   void add_attention();
   void add_memory_bound();
@@ -148,6 +151,17 @@ ordered_json CpuProfiler::host() const {
           {"graph_launch", microseconds(in_.host.graph_launch_s)},
           {"backward_factor", rounded(in_.host.backward_factor)},
           {"step", microseconds(in_.host.step_s)}};
+}
+
+// Over all kernels, each as long as it was measured.
+double CpuProfiler::disturbance() const {
+  double means = 0, medians = 0;
+  for (const auto& [text, measured] : operations_) {
+    const auto n = static_cast<double>(measured->measurement.n);
+    means += n * measured->measurement.mean_s;
+    medians += n * measured->measurement.median_s;
+  }
+  return medians > 0 ? rounded(std::clamp(means / medians, 1.0, kMostDisturbance)) : 1;
 }
 
 // Other precisions than fp32 run no kernels here: they get the same form.
@@ -262,10 +276,10 @@ void CpuProfiler::add_exact() {
   std::vector<double> spreads;
   for (const auto& [text, measured] : operations_) {
     const Measurement& m = measured->measurement;
-    spreads.push_back(spread(m));
-    rows.push_back({text, six_digits(m.median_s), six_digits(m.p10_s), six_digits(m.p90_s), m.n,
-                    m.rejected.forced_switch, m.rejected.waited, m.rejected.throttled,
-                    m.rejected.outlier, name_of(m.stopped)});
+    spreads.push_back(spread(m) / std::sqrt(static_cast<double>(std::max<std::int64_t>(m.n, 1))));
+    rows.push_back({text, six_digits(m.mean_s), six_digits(m.median_s), six_digits(m.p10_s),
+                    six_digits(m.p90_s), m.n, m.rejected.forced_switch, m.rejected.waited,
+                    m.rejected.throttled, m.rejected.outlier, name_of(m.stopped)});
   }
   const double log_error = std::clamp(median(spreads), kLeastLogError, kMostLogError);
   tell(Curve::kExact, rows.size(), {}, {}, log_error);
@@ -273,8 +287,8 @@ void CpuProfiler::add_exact() {
   curves_.push_back({{"operation", "exact"},
                      {"samples",
                       {{"columns",
-                        {"signature", "median", "p10", "p90", "n", "forced_switches", "waited",
-                         "throttled", "outliers", "stopped"}},
+                        {"signature", "mean", "median", "p10", "p90", "n", "forced_switches",
+                         "waited", "throttled", "outliers", "stopped"}},
                        {"rows", std::move(rows)}}}});
 }
 

@@ -83,6 +83,9 @@ void Sampler::add(const Sample& sample) {
     ++warm_ups_;
     return;
   }
+  all_s_ += sample.seconds;
+  all_calls_ += sample.calls;
+  if (enough()) return;
   ++attempts_;
   calls_ = sample.calls;
   switch (disturbed(sample, protocol_.rejection)) {
@@ -131,6 +134,7 @@ Measurement Sampler::result() const {
   out.rejected.outlier = static_cast<std::int64_t>(clean_.size()) - out.n;
   if (kept.empty()) return out;
   out.median_s = median(kept);
+  out.mean_s = all_s_ / static_cast<double>(all_calls_);
   out.p10_s = quantile(kept, 0.1);
   out.p90_s = quantile(kept, 0.9);
   out.interval_s = median_interval(kept);

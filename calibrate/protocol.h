@@ -68,6 +68,9 @@ enum class Stop {
 // Times are of one call.
 struct Measurement {
   double median_s = 0;
+  // Of all samples after the warm-up, disturbed ones included: what a call costs in a long run. A
+  // step of hundreds of operations takes the sum of their means, not of their medians.
+  double mean_s = 0;
   double p10_s = 0;
   double p90_s = 0;
   std::optional<MedianInterval> interval_s;  // of the median, 95 %; none from fewer than 6 samples
@@ -82,6 +85,7 @@ class Sampler {
  public:
   explicit Sampler(MeasurementProtocol protocol);
 
+  // Beyond enough() for the mean alone.
   void add(const Sample& sample);
   bool enough() const { return stopped_ != Stop::kNotYet; }
   Measurement result() const;  // of the samples so far; n = 0 when none was undisturbed
@@ -101,6 +105,8 @@ class Sampler {
   std::int64_t calls_ = 1;
   std::int64_t next_look_;
   double spent_s_ = 0;
+  double all_s_ = 0;  // of all samples after warm-up, and their calls
+  std::int64_t all_calls_ = 0;
   Stop stopped_ = Stop::kNotYet;
 };
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "calibrate/cpu_profile.h"
 #include "calibrate/measurement_json.h"
@@ -41,16 +42,13 @@ std::map<std::int64_t, std::vector<json>> by_ranks(const std::vector<std::string
 
 json job_of(const CalibrationRequest& request, const std::vector<json>& scenarios,
             const std::string& folder) {
-  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
+  const std::string own = fs::absolute(folder).string();
   return {{"stepcast_job", 1},
           {"task", "calibrate"},
           {"scenarios", scenarios},
-          {"data",
-           {{"models", absolute(request.folders.models)},
-            {"topologies", absolute(request.folders.topologies)},
-            {"profiles", absolute(request.folders.profiles)}}},
-          {"results", absolute(folder)},
-          {"journal", absolute(folder)},
+          {"data", job_folders(request.folders)},
+          {"results", own},
+          {"journal", own},
           {"budget_s", request.budget_s},
           {"grid", request.grid},
           {"target_half_width", request.target_half_width}};
@@ -67,19 +65,14 @@ MeasuredOperation middle(std::vector<MeasuredOperation> all) {
     out.measurement.median_s = 0.5 * (out.measurement.median_s + other);
   }
   out.measurement.n = 0;
+  out.measurement.mean_s = 0;
   for (const MeasuredOperation& one : all) {
     out.measurement.p10_s = std::min(out.measurement.p10_s, one.measurement.p10_s);
     out.measurement.p90_s = std::max(out.measurement.p90_s, one.measurement.p90_s);
     out.measurement.n += one.measurement.n;
+    out.measurement.mean_s += one.measurement.mean_s / static_cast<double>(all.size());
   }
   return out;
-}
-
-Exchange exchange_named(const std::string& name) {
-  const char* names[] = {"all_reduce", "all_gather", "reduce_scatter",
-                         "all_to_all", "broadcast",  "send_recv"};
-  const auto found = std::find(std::begin(names), std::end(names), name);
-  return static_cast<Exchange>(found - std::begin(names));
 }
 
 // What the ranks of one launch wrote.
@@ -123,8 +116,8 @@ class RankResults {
   void read_collective(const JsonValue& value) {
     ObjectReader reader(value);
     MeasuredCollective out;
-    const std::string name = reader.required_text("collective");
-    out.exchange = exchange_named(name);
+    reader.required("collective");
+    out.exchange = static_cast<Exchange>(reader.choice("collective", exchange_names()).value_or(0));
     if (const auto placement = reader.required("placement")) {
       for (const JsonValue& node : placement->items()) {
         out.placement.push_back(static_cast<int>(node.number().value_or(0)));
@@ -143,14 +136,17 @@ class RankResults {
       }
     }
     reader.finish();
-    // Groups placed alike are one curve.
-    collectives_.try_emplace(
-        fmt::format("{} {} {}", name, json(out.placement).dump(), out.concurrent), std::move(out));
+    // Groups placed alike are one curve, whatever they are for.
+    const auto [known, fresh] =
+        collectives_.try_emplace({out.exchange, out.placement, out.concurrent}, out);
+    if (fresh) return;
+    auto& points = known->second.points;
+    points.insert(points.end(), out.points.begin(), out.points.end());
   }
 
   OperationNames names_;
   std::map<std::string, std::vector<MeasuredOperation>> operations_;
-  std::map<std::string, MeasuredCollective> collectives_;
+  std::map<std::tuple<Exchange, std::vector<int>, int>, MeasuredCollective> collectives_;
 };
 
 Error failed_launch(const LaunchOutcome& outcome) {

@@ -32,15 +32,11 @@ json job_scenario(const RunJob& job) {
 }
 
 std::string job_text(const RunJob& job, const DataFolders& folders) {
-  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
   const json out{{"stepcast_job", 1},
                  {"task", "run"},
                  {"scenario", job_scenario(job)},
-                 {"data",
-                  {{"models", absolute(folders.models)},
-                   {"topologies", absolute(folders.topologies)},
-                   {"profiles", absolute(folders.profiles)}}},
-                 {"results", absolute(job.folder)},
+                 {"data", job_folders(folders)},
+                 {"results", fs::absolute(job.folder).string()},
                  {"seed", job.seed},
                  {"warmup", job.warmup},
                  {"steps", job.steps},
@@ -93,6 +89,13 @@ RankLaunch launch_of(const std::string& job_file, int ranks, double time_limit_s
 }
 
 }  // namespace
+
+json job_folders(const DataFolders& folders) {
+  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
+  return {{"models", absolute(folders.models)},
+          {"topologies", absolute(folders.topologies)},
+          {"profiles", absolute(folders.profiles)}};
+}
 
 fs::path rank_program() {
   const char* named = std::getenv("STEPCAST_RANK_PROGRAM");

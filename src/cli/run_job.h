@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/session.h"
@@ -24,6 +25,8 @@ struct RunJob {
 
 // stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
 std::filesystem::path rank_program();
+
+nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
 
 // Writes `text` to `file`, runs that job in `ranks` processes, with progress on standard error. An
 // error is a launch that cannot be tried. `time_limit_s` 0: none.

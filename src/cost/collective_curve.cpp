@@ -14,9 +14,6 @@
 namespace stepcast {
 namespace {
 
-std::vector<std::string> exchange_names() {  // by Exchange
-  return {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"};
-}
 std::vector<std::string> architecture_names() {
   return {"volta", "turing", "ampere", "ada", "hopper", "blackwell"};
 }

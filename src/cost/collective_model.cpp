@@ -44,6 +44,12 @@ CollectiveKind kind_of(Exchange exchange) {
 
 }  // namespace
 
+const std::vector<std::string>& exchange_names() {
+  static const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter",
+                                                 "all_to_all", "broadcast",  "send_recv"};
+  return names;
+}
+
 Exchange exchange_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllReduce:

@@ -4,6 +4,9 @@
 // (cost/collective_curve.h; docs/collectives.md, "Price").
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cluster/cluster.h"
 #include "cost/collective_group.h"
 #include "cost/nccl_tuner.h"
@@ -12,6 +15,7 @@ namespace stepcast {
 
 // CollectiveKind, and the pair of a send and its receive.
 enum class Exchange { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kSendReceive };
+const std::vector<std::string>& exchange_names();  // in files, by Exchange
 Exchange exchange_of(CollectiveKind kind);
 
 class CollectiveModel {

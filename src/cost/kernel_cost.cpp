@@ -120,6 +120,7 @@ void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
 
 KernelPrice KernelCosts::price(const Operation& operation) const {
   KernelPrice out = price_by_kind(operation);
+  out.time *= profile_.disturbance;
   if (profile_.exact.empty()) return out;
   const auto hit = profile_.exact.find(signature(operation));
   if (hit == profile_.exact.end()) return out;

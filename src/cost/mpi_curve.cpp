@@ -61,12 +61,6 @@ std::vector<MpiCurve::Sample> read_samples(const JsonValue& list) {
 
 }  // namespace
 
-const std::vector<std::string>& exchange_names() {
-  static const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter",
-                                                 "all_to_all", "broadcast",  "send_recv"};
-  return names;
-}
-
 Seconds MpiCurve::latency() const {
   const Sample& first = samples[0];
   const double intercept = first.seconds - first.bytes * slope(first, samples[1]);

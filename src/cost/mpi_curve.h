@@ -37,8 +37,6 @@ struct MpiCurve {
   BytesPerSecond fastest() const;
 };
 
-const std::vector<std::string>& exchange_names();  // in files, by Exchange
-
 // A curve of a profile (docs/formats/profile.md, "Collectives over MPI"), without "operation".
 // Errors go to the reader's document; the curve has no samples then.
 MpiCurve read_mpi_curve(ObjectReader& reader);

@@ -89,6 +89,7 @@ Profile read_profile(JsonDocument& document) {
   out.device = reader.required_text("device");
   if (const auto machine = reader.value("machine")) out.machine = read_machine(*machine);
   if (const auto host = reader.value("host")) read_own_host(*host, out);
+  if (const auto factor = reader.number("disturbance", 1, 100)) out.disturbance = *factor;
   reader.ignore("notes");
   if (reader.required("provenance")) {
     if (const auto index = reader.choice("provenance", provenance_names())) {

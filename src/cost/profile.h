@@ -142,6 +142,9 @@ struct Profile {
 
   std::vector<MpiCurve> mpi;                         // of communication between processes
   std::map<std::string, double, std::less<>> exact;  // seconds, by signature of the operation
+  // Mean time of a kernel over its undisturbed median, which samples and forms are of: what the
+  // rest of the machine costs a program that runs on its processors.
+  double disturbance = 1;
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none
 };

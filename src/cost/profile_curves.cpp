@@ -180,7 +180,7 @@ void read_attention_samples(const JsonValue& value, AttentionVariant& variant) {
 
 void read_exact_samples(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
-  const SampleTable table(reader, {"signature", "median"});
+  const SampleTable table(reader, {"signature", "mean"});
   for (std::size_t row = 0; row < table.size(); ++row) {
     profile.exact[table.text(row, 0)] = table.number(row, 1, 1e-12, kLargest);
   }

@@ -7,6 +7,9 @@
 
 namespace stepcast {
 
+// fp32 sums in another order: largest relative error of losses and parameters against one rank.
+inline constexpr double kNumericsLimit = 1e-5;
+
 // Names the key and the value that it does accept.
 Errors check_executable(const Scenario& scenario);
 

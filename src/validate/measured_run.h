@@ -40,7 +40,7 @@ struct MeasuredRun {
   ByteCount peak_memory = 0;  // of the fullest rank
   std::vector<MeasuredRank> ranks;
   std::vector<OperationTime> operations;  // of the critical rank
-  std::optional<Numerics> numerics;           // the worst of all ranks
+  std::optional<Numerics> numerics;       // the worst of all ranks
 };
 
 // `files` of all ranks, as read_rank_files() gives them.

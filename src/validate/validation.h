@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "predict/operation_table.h"
+#include "program/executable.h"
 #include "validate/measured_run.h"
 #include "validate/tolerance.h"
 
 namespace stepcast {
-
-// In fp32, which sums in another order change by as little as this.
-inline constexpr double kNumericsLimit = 1e-5;
 
 // A figure that both have. `error` is (predicted - measured) / measured, of fractions (bubble) the
 // difference; none where nothing was measured to divide by.

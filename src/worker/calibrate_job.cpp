@@ -45,8 +45,9 @@ class CalibrateJob {
       }
       const Program program = lower(scenario);
       measure_operations(scenario, program);
-      needed_.add(needed(scenario, program, RankGrid(scenario.layout)));
-      CollectiveSampler(rank_, scenario, program, journal_).measure(collectives_);
+      const NeededMeasurements own = needed(scenario, program, RankGrid(scenario.layout));
+      CollectiveSampler(rank_, scenario, program, own, journal_).measure(collectives_);
+      needed_.add(own);
     }
     if (rank_.job.grid) measure_grid();
     write_result(rank_, {{"rank", rank_.world.rank()},
@@ -55,13 +56,6 @@ class CalibrateJob {
   }
 
  private:
-  // All go on until the last one is done.
-  bool any(bool one) {
-    float flag = one ? 1.0F : 0.0F;
-    rank_.world.all_reduce({&flag, 1}, Reduction::kMaximum);
-    return flag > 0;
-  }
-
   // What is finished goes to the disk before the next step.
   void note(const OperationSampler& sampler, bool last) {
     for (const auto& [signature, point] : sampler.points()) {
@@ -72,9 +66,7 @@ class CalibrateJob {
         if (last) rank_.report.warning(fmt::format("{}: every sample was disturbed", signature));
         continue;
       }
-      const auto written =
-          journal_.append({signature, measured, operation_json(point.operation).dump()});
-      if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
+      append(journal_, {signature, measured, operation_json(point.operation).dump()});
     }
   }
 
@@ -99,15 +91,19 @@ class CalibrateJob {
       rank_.report.progress("operations", static_cast<std::int64_t>(sampler.done()),
                             static_cast<std::int64_t>(sampler.size()));
       const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
-      const bool over = any(spent > rank_.job.budget_s);
-      more = any(!sampler.enough()) && !over;
+      const bool over = on_any_rank(rank_, spent > rank_.job.budget_s);
+      more = on_any_rank(rank_, !sampler.enough()) && !over;
     }
     note(sampler, true);
     for (const auto& [signature, point] : sampler.points()) {
       const JournalPoint* finished = journal_.find(signature);
       if (finished == nullptr || !reported_.insert(signature).second) continue;
-      operations_.push_back({{"operation", operation_json(point.operation)},
-                             {"measurement", measurement_json(finished->measurement)}});
+      // What was measured in this run knows more than the journal, which has it from when it was
+      // precise enough.
+      operations_.push_back(
+          {{"operation", operation_json(point.operation)},
+           {"measurement",
+            measurement_json(point.known ? finished->measurement : point.sampler.result())}});
     }
   }
 
@@ -126,9 +122,7 @@ class CalibrateJob {
       if (journal_.find(key) == nullptr) {
         const auto measured = sample_alone(kernel.operation, protocol);
         if (!measured) continue;  // disturbed throughout: a point less between others
-        const auto written =
-            journal_.append({key, *measured, operation_json(kernel.operation).dump()});
-        if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
+        append(journal_, {key, *measured, operation_json(kernel.operation).dump()});
       }
       operations_.push_back({{"operation", operation_json(kernel.operation)},
                              {"measurement", measurement_json(journal_.find(key)->measurement)}});

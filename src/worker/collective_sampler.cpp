@@ -19,6 +19,9 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr ByteCount kSmallest = 1 << 10;
+// Of messages that take longer than the budget of a point: nothing but a slow link makes them so,
+// and that is steady.
+constexpr std::int64_t kFewestSamples = 4;
 
 double process_cpu_s() {
   timespec time{};
@@ -38,53 +41,38 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
 
 }  // namespace
 
-std::vector<CommunicationCurve> needed_communication(const Scenario& scenario,
-                                                     const Program& program) {
-  const RankGrid grid(scenario.layout);
-  std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> needed;
-  const auto note = [&](CollectiveKind kind, GroupKind group, bool compute, ByteCount bytes) {
-    if (grid.group_size(group) < 2 || bytes <= 0) return;
-    needed[{name_of(kind), group, compute, -1}].insert(bytes);
-  };
-  for (const Block& block : program.blocks) {
-    for (const auto* operations : {&block.forward, &block.backward}) {
-      for (const Operation& operation : *operations) {
-        if (const auto* collective = std::get_if<Collective>(&operation.work)) {
-          note(collective->kind, collective->group, true, collective->bytes);
-        }
-      }
-    }
+std::vector<CommunicationCurve> communication_curves(const Program& program,
+                                                     const NeededMeasurements& needed) {
+  std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
+  for (const NeededCollective& one : needed.collectives) {
+    sizes[{name_of(one.kind), one.group, one.on_compute, -1}].insert(one.bytes);
   }
   for (const Role& role : program.roles) {
     for (const Instruction& what : role.instructions) {
-      if (what.kind == InstructionKind::kCollective) {
-        note(what.collective, what.group, what.stream == Stream::kCompute,
-             what.bytes / what.pieces);
-      }
-      if (what.kind == InstructionKind::kSend) {
-        const std::int32_t low = std::min(role.stage, what.peer);
-        const std::int32_t apart = std::abs(role.stage - what.peer);
-        // First and last stage meet under virtual stages.
-        const std::int32_t boundary = apart == 1 ? low : -2;
-        needed[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(what.bytes);
-      }
+      if (what.kind != InstructionKind::kSend) continue;
+      const std::int32_t low = std::min(role.stage, what.peer);
+      const std::int32_t apart = std::abs(role.stage - what.peer);
+      // First and last stage meet under virtual stages.
+      const std::int32_t boundary = apart == 1 ? low : -2;
+      sizes[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(what.bytes / what.pieces);
     }
   }
   std::vector<CommunicationCurve> out;
-  for (auto& [key, sizes] : needed) {
+  for (auto& [key, of_this] : sizes) {
     const auto& [name, group, compute, boundary] = key;
-    out.push_back({name, group, compute, boundary, with_grid(std::move(sizes))});
+    out.push_back({name, group, compute, boundary, with_grid(std::move(of_this))});
   }
   return out;
 }
 
 CollectiveSampler::CollectiveSampler(const RankContext& rank, const Scenario& scenario,
-                                     const Program& program, Journal& journal)
+                                     const Program& program, const NeededMeasurements& needed,
+                                     Journal& journal)
     : rank_(rank),
       scenario_(scenario),
       grid_(scenario.layout),
       journal_(journal),
-      curves_(needed_communication(scenario, program)) {}
+      curves_(communication_curves(program, needed)) {}
 
 // The ranks that this one communicates with, and who measures beside them.
 CollectiveSampler::Meeting CollectiveSampler::meet(const CommunicationCurve& curve) {
@@ -170,17 +158,13 @@ Measurement CollectiveSampler::measure_size(const CommunicationCurve& curve, con
                   rank_.world.size(), nlohmann::json(meeting.placement).dump(), meeting.concurrent,
                   curve.on_compute_stream ? "" : " on a stream");
   const JournalPoint* known = journal_.find(key);
-  float missing = known == nullptr ? 1.0F : 0.0F;
-  rank_.world.all_reduce({&missing, 1}, Reduction::kMaximum);
-  if (missing == 0) {
+  if (!on_any_rank(rank_, known == nullptr)) {
     cpu_share = nlohmann::json::parse(known->extra).value("cpu_share", 0.0);
     return known->measurement;
   }
   const Measurement out = take_samples(curve, meeting, bytes, cpu_share);
   const nlohmann::json extra{{"cpu_share", cpu_share}};
-  if (const auto written = journal_.append({key, out, extra.dump()}); !written) {
-    throw JobFailure(RankFailure::kInput, to_string(written.error()));
-  }
+  append(journal_, {key, out, extra.dump()});
   return out;
 }
 
@@ -189,6 +173,8 @@ Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, con
   MeasurementProtocol protocol;
   protocol.target_half_width = 2 * rank_.job.target_half_width;
   protocol.budget_s = 1;
+  protocol.warm_up_samples = 1;
+  protocol.min_samples = kFewestSamples;
   protocol.rejection.waiting = false;
   protocol.rejection.forced_switch_s = 0;
   Sampler sampler(protocol);
@@ -196,14 +182,9 @@ Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, con
   data_.resize(std::max(data_.size(), count));
   cpu_s_ = wall_s_ = 0;
   // All groups go on until the last one is done: they load the machine as in the run.
-  for (float unfinished = 1; unfinished > 0;) {
-    unfinished = 0;
-    if (meeting.members != nullptr) {
-      const double seconds = sample(curve, meeting, count);
-      if (!sampler.enough()) sampler.add({seconds, 1, {}});
-      unfinished = sampler.enough() ? 0.0F : 1.0F;
-    }
-    rank_.world.all_reduce({&unfinished, 1}, Reduction::kMaximum);
+  for (bool more = true; more;) {
+    if (meeting.members != nullptr) sampler.add({sample(curve, meeting, count), 1, {}});
+    more = on_any_rank(rank_, meeting.members != nullptr && !sampler.enough());
   }
   cpu_share = wall_s_ > 0 ? std::min(1.0, cpu_s_ / wall_s_) : 0;
   return sampler.result();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calibrate/journal.h"
+#include "calibrate/needed_shapes.h"
 #include "calibrate/protocol.h"
 #include "execute/groups.h"
 #include "execute/stream_engine.h"
@@ -27,14 +28,14 @@ struct CommunicationCurve {
   std::vector<ByteCount> sizes;  // ascending
 };
 
-// What `program` sends, with sizes between for interpolation.
-std::vector<CommunicationCurve> needed_communication(const Scenario& scenario,
-                                                     const Program& program);
+// What `program` needs and sends, with sizes between for interpolation.
+std::vector<CommunicationCurve> communication_curves(const Program& program,
+                                                     const NeededMeasurements& needed);
 
 class CollectiveSampler {
  public:
   CollectiveSampler(const RankContext& rank, const Scenario& scenario, const Program& program,
-                    Journal& journal);
+                    const NeededMeasurements& needed, Journal& journal);
 
   // Objects as profiles hold them, of the curves whose first member this rank is; appended to
   // `out`. Called by all ranks.

@@ -61,4 +61,16 @@ void write_result(const RankContext& rank, const nlohmann::ordered_json& result)
   }
 }
 
+bool on_any_rank(const RankContext& rank, bool here) {
+  float flag = here ? 1.0F : 0.0F;
+  rank.world.all_reduce({&flag, 1}, Reduction::kMaximum);
+  return flag > 0;
+}
+
+void append(Journal& journal, const JournalPoint& point) {
+  if (const auto written = journal.append(point); !written) {
+    throw JobFailure(RankFailure::kInput, to_string(written.error()));
+  }
+}
+
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/journal.h"
 #include "comm/communicator.h"
 #include "core/result.h"
 #include "launch/rank_report.h"
@@ -55,6 +56,11 @@ class JobFailure : public std::runtime_error {
 
 Scenario read_job_scenario(const Job& job, const std::string& text);  // throws JobFailure
 void write_result(const RankContext& rank, const nlohmann::ordered_json& result);
+
+// True where it is on any rank; called by all of them.
+bool on_any_rank(const RankContext& rank, bool here);
+// Throws JobFailure where the disk takes it not.
+void append(Journal& journal, const JournalPoint& point);
 
 void run_job(const RankContext& rank);
 void calibrate_job(const RankContext& rank);

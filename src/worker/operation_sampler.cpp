@@ -31,7 +31,7 @@ void OperationSampler::end(const Operation& operation) {
     point = &points_.try_emplace(key, Point{operation, Sampler(protocol_), is_known_(key)})
                  .first->second;
   }
-  if (!point->enough()) point->sampler.add(sample);
+  point->sampler.add(sample);
 }
 
 bool OperationSampler::enough() const { return done() == points_.size(); }

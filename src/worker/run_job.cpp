@@ -126,12 +126,11 @@ void RunJob::check_numerics(RoleRunner& runner) {
   auto worst = static_cast<float>(WholeModel::relative_error(runner, reference));
   rank_.world.all_reduce({&worst, 1}, Reduction::kMaximum);
   parameter_error_ = worst;
-  constexpr double kTolerance = 1e-5;
-  if (!(loss_error_ <= kTolerance && parameter_error_ <= kTolerance)) {
+  if (!(loss_error_ <= kNumericsLimit && parameter_error_ <= kNumericsLimit)) {
     throw JobFailure(RankFailure::kNumerics,
                      fmt::format("losses differ from one rank's by {:.2g}, parameters by {:.2g} "
                                  "(relative); at most {:.0e} is rounding",
-                                 loss_error_, parameter_error_, kTolerance));
+                                 loss_error_, parameter_error_, kNumericsLimit));
   }
 }
 

@@ -41,7 +41,7 @@ MachineFacts facts() {
 
 Measurement around(double seconds, double spread = 0.01) {
   Measurement out;
-  out.median_s = seconds;
+  out.median_s = out.mean_s = seconds;
   out.p10_s = seconds * (1 - spread);
   out.p90_s = seconds * (1 + spread);
   out.n = 50;
