@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calibrates this machine, runs layouts for real and writes docs/validation-cpu.md.
 
-    scripts/validate-cpu.py [--repeat 3] [--only TEXT] [--lab] [-o docs/validation-cpu.md]
+    scripts/validate-cpu.py [--repeat 3] [--only REGEX] [--lab] [-o docs/validation-cpu.md]
 
 Layouts of one number of ranks are calibrated together, right before they run; every layout runs
 --repeat times. The layouts with links of their own need root (docs/lab.md): --lab adds them.
@@ -12,6 +12,7 @@ import argparse
 import datetime
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def llama(layers, hidden, heads, kv_heads, ffn, vocab=4096, sequence=256):
             "dropout": 0}
 
 
+GPT4 = gpt(4, 256, 4, vocab=2048)
 GPT12 = gpt(6, 384, 6)
 GPT29 = gpt(8, 512, 8)
 LLAMA17 = llama(6, 384, 6, 2, 1024, vocab=8192)
@@ -48,6 +50,30 @@ def case(name, ranks, layout, model=GPT12, lab=None, batch=8, attention="flash")
         "training": {"global_batch": batch, "sequence_length": model["max_positions"],
                      "precision": "fp32", "framework": "native", "attention": attention},
         "layout": layout}}
+
+
+def shaped(file, label, layouts):
+    """The layouts on the links of a topology of topologies/lab."""
+    path = ROOT / "topologies/lab" / file
+    ranks = json.loads(path.read_text())["nodes"] * json.loads(path.read_text())["gpus_per_node"]
+    return [case(f"{name}, {label}", ranks, layout, GPT4, path, batch=16)
+            for name, layout in layouts.items()]
+
+
+FOUR = {
+    "dp 4": {"dp": 4},
+    "pp 4": {"pp": 4},
+    "tp 2, pp 2": {"tp": 2, "pp": 2},
+    "dp 2, pp 2": {"dp": 2, "pp": 2},
+    "dp 2, pp 2, interleaved": {"dp": 2, "pp": 2, "schedule": "interleaved", "virtual_stages": 2},
+    "dp 4, zero 3": {"dp": 4, "zero": 3},
+}
+EIGHT = {
+    "tp 2, dp 2, pp 2": {"tp": 2, "dp": 2, "pp": 2},
+    "dp 4, pp 2": {"dp": 4, "pp": 2},
+    "dp 2, pp 4": {"dp": 2, "pp": 4},
+    "dp 8": {"dp": 8},
+}
 
 
 def cases(lab):
@@ -69,16 +95,10 @@ def cases(lab):
         case("pp 2, interleaved", 2, {"pp": 2, "schedule": "interleaved", "virtual_stages": 3}),
     ]
     if lab:
-        flat = ROOT / "topologies/lab/flat4-100m.json"
-        nodes = ROOT / "topologies/lab/nodes2x2.json"
-        for label, file in (("flat 100 Mb/s", flat), ("two nodes of two", nodes)):
-            out += [
-                case(f"dp 4, {label}", 4, {"dp": 4}, lab=file),
-                case(f"pp 4, {label}", 4, {"pp": 4}, lab=file),
-                case(f"tp 2, pp 2, {label}", 4, {"tp": 2, "pp": 2}, lab=file),
-                case(f"dp 2, pp 2, {label}", 4, {"dp": 2, "pp": 2}, lab=file),
-                case(f"dp 4, zero 3, {label}", 4, {"dp": 4, "zero": 3}, lab=file),
-            ]
+        out += shaped("flat4-100m.json", "100 Mb/s", FOUR)
+        out += shaped("flat4-1g.json", "1 Gb/s", FOUR)
+        out += shaped("nodes2x2.json", "two nodes of two", FOUR)
+        out += shaped("nodes2x4.json", "two nodes of four", EIGHT)
     return out
 
 
@@ -104,7 +124,12 @@ def measure(one, folder, repeat, steps, budget):
                    steps, "--format", "json", "--quiet", *numerics)
         if done.returncode:
             return None, done.stderr.strip()
-        results.append(json.loads(done.stdout))
+        result = json.loads(done.stdout)
+        if one["lab"]:
+            alone = run(one, "predict", file, "--profile", profile, "--no-contention", "--format",
+                        "json", "--quiet")
+            result["alone_s"] = json.loads(alone.stdout)["step_time_s"]
+        results.append(result)
     return results, ""
 
 
@@ -187,14 +212,14 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--budget", type=float, default=15, help="seconds of each calibration")
-    parser.add_argument("--only", default="", help="layouts whose name contains this")
+    parser.add_argument("--only", default="", help="layouts whose name this finds")
     parser.add_argument("--lab", action="store_true", help="also layouts on shaped links (root)")
     parser.add_argument("-o", "--output", default=str(ROOT / "docs/validation-cpu.md"))
     options = parser.parse_args()
     done, failed = [], []
     with tempfile.TemporaryDirectory(prefix="stepcast-validation-") as folder:
         for one in cases(options.lab):
-            if options.only not in one["name"]:
+            if not re.search(options.only, one["name"]):
                 continue
             results, why = measure(one, pathlib.Path(folder), options.repeat, options.steps,
                                    options.budget)

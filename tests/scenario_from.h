@@ -31,6 +31,7 @@ struct GptCase {
   std::string framework = "megatron";
   bool sequence_parallel = false, tied = true;
   double dropout = 0.1;
+  std::string cluster = R"("base": "dgx-a100-80g")";
   std::string extra_layout, extra_training;  // more members, with a leading comma
 };
 
@@ -41,16 +42,26 @@ inline std::string text_of(const GptCase& c) {
          n(c.hidden) + R"(, "heads": )" + n(c.heads) + R"(, "vocab": )" + n(c.vocab) +
          R"(, "max_positions": )" + n(c.sequence) + R"(, "mlp": "gelu", "norm": "layernorm", )" +
          R"("position": "learned", "biases": true, "vocab_multiple": 1, "tied_embeddings": )" +
-         flag(c.tied) + R"(, "dropout": )" + n(c.dropout) +
-         R"(}, "cluster": {"base": "dgx-a100-80g", "gpus": )" + n(c.tp * c.pp * c.dp) +
-         R"(}, "training": {"global_batch": )" + n(c.global_batch) + R"(, "sequence_length": )" +
-         n(c.sequence) + R"(, "precision": ")" + c.precision + R"(", "attention": ")" +
-         c.attention + R"(", "framework": ")" + c.framework + R"(")" + c.extra_training +
-         R"(}, "layout": {"tp": )" + n(c.tp) + R"(, "pp": )" + n(c.pp) + R"(, "dp": )" + n(c.dp) +
-         R"(, "micro_batch": )" + n(c.micro_batch) + R"(, "schedule": ")" + c.schedule +
-         R"(", "virtual_stages": )" + n(c.virtual_stages) + R"(, "zero": )" + n(c.zero) +
-         R"(, "sequence_parallel": )" + flag(c.sequence_parallel) + R"(, "recompute": ")" +
-         c.recompute + R"(")" + c.extra_layout + "}}";
+         flag(c.tied) + R"(, "dropout": )" + n(c.dropout) + R"(}, "cluster": {)" + c.cluster +
+         R"(, "gpus": )" + n(c.tp * c.pp * c.dp) + R"(}, "training": {"global_batch": )" +
+         n(c.global_batch) + R"(, "sequence_length": )" + n(c.sequence) + R"(, "precision": ")" +
+         c.precision + R"(", "attention": ")" + c.attention + R"(", "framework": ")" + c.framework +
+         R"(")" + c.extra_training + R"(}, "layout": {"tp": )" + n(c.tp) + R"(, "pp": )" + n(c.pp) +
+         R"(, "dp": )" + n(c.dp) + R"(, "micro_batch": )" + n(c.micro_batch) +
+         R"(, "schedule": ")" + c.schedule + R"(", "virtual_stages": )" + n(c.virtual_stages) +
+         R"(, "zero": )" + n(c.zero) + R"(, "sequence_parallel": )" + flag(c.sequence_parallel) +
+         R"(, "recompute": ")" + c.recompute + R"(")" + c.extra_layout + "}}";
+}
+
+// What the CPU executor runs, on this machine.
+inline GptCase small_local() {
+  GptCase c;
+  c.cluster = R"("base": "local")";
+  c.attention = "flash";
+  c.precision = "fp32";
+  c.framework = "native";
+  c.dropout = 0;
+  return c;
 }
 
 inline Scenario gpt(const GptCase& c) { return scenario_from(text_of(c)); }

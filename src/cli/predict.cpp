@@ -27,6 +27,7 @@ struct PredictFlags {
   int threads = 0;
   bool explain = false;
   bool unfolded = false;
+  bool no_contention = false;
 };
 
 // The profile that prices the scenario: named, the device's own, or its data sheet.
@@ -77,6 +78,7 @@ int run_predict(const PredictFlags& flags) {
 
   PredictOptions options = flags.options;
   options.fold = !flags.unfolded;
+  options.contention = !flags.no_contention;
   options.trace = !flags.trace.empty() || !flags.memory_timeline.empty();
   options.threads = threads_of(flags.threads);
   const auto prediction = predict(*scenario, data->folders, options);
@@ -125,6 +127,9 @@ Command add_predict(CLI::App& program) {
   app->add_flag("--explain", flags->explain,
                 "also print the resolved scenario, what each cost rests on, and the definitions");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
+  app->add_flag(
+      "--no-contention", flags->no_contention,
+      "every transfer as if alone on its links: what sharing them costs is the difference");
   app->add_option("--seed", flags->options.seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);

@@ -130,7 +130,9 @@ CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
     const MpiCurve::Point point = curve->at(size);
     const Seconds moving = std::max(size / curve->fastest(), point.time - curve->latency());
     out.latency = std::max(point.time - moving, Seconds());
-    out.rate_bound = size / moving;
+    // What buffers take meanwhile loads no link.
+    out.work = std::min(size, curve->sustained() * moving);
+    out.rate_bound = out.work / moving;
     out.cpu_share = curve->cpu_share;
     out.provenance = point.provenance;
     return out;
@@ -152,7 +154,7 @@ std::vector<LinkLoad> MpiCollectives::loads(Exchange exchange,
   const MpiCurve* curve = find(exchange, members);
   if (curve == nullptr) return loads;
   // As many groups as ran at once filled the busiest link: it cannot do more, and did no less.
-  const double filled = busiest_of(cluster_.topology, loads) * curve->fastest().value() *
+  const double filled = busiest_of(cluster_.topology, loads) * curve->sustained().value() *
                         static_cast<double>(curve->concurrent);
   if (filled < kBindsFrom) return loads;
   for (LinkLoad& load : loads) load.weight /= filled;

@@ -79,6 +79,11 @@ BytesPerSecond MpiCurve::fastest() const {
   return BytesPerSecond(rate);
 }
 
+BytesPerSecond MpiCurve::sustained() const {
+  const Sample& last = samples.back();
+  return BytesPerSecond(last.bytes / std::max(last.seconds - latency().value(), last.seconds / 2));
+}
+
 MpiCurve::Point MpiCurve::at(Bytes size) const {
   const double bytes = size.value();
   const auto above =

@@ -35,6 +35,9 @@ struct MpiCurve {
   Seconds latency() const;
   // The most payload per second that any message reaches in its fluid phase.
   BytesPerSecond fastest() const;
+  // Of the largest message in its fluid phase: what links carry on and on. Short messages may pass
+  // faster, into buffers and token buckets.
+  BytesPerSecond sustained() const;
 };
 
 // A curve of a profile (docs/formats/profile.md, "Collectives over MPI"), without "operation".

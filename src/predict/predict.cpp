@@ -257,7 +257,8 @@ Result<Prediction> Predictor::run() {
                               symmetry,
                               costs,
                               profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
-                              options_.expand || must_expand()};
+                              options_.expand || must_expand(),
+                              options_.contention};
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;

@@ -69,7 +69,7 @@ struct Waterfall {
   Seconds ideal;
   Seconds gemm_inefficiency, attention_inefficiency, memory_bound, recompute, optimizer;
   Seconds imbalance;  // compute of the critical rank beyond the mean over ranks
-  TimeParts rest;  // exposed, bubble, other
+  TimeParts rest;     // exposed, bubble, other
 };
 
 struct Prediction {
@@ -101,6 +101,7 @@ struct PredictOptions {
   bool fold = true;
   bool expand = false;  // every operator its own task instead of one macro activity per chunk
   bool trace = false;
+  bool contention = true;  // false: transfers do not share links, each goes as if alone
   std::uint64_t seed = 0;
   int threads = 1;
 };

@@ -37,6 +37,7 @@ struct SimulationInput {
   const RunCosts& costs;
   const HostFit& host;
   bool expand;
+  bool contention;  // transfers share links
 };
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.

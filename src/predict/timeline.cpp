@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "predict/attribution.h"
+
 namespace stepcast {
 namespace {
 
@@ -30,18 +32,10 @@ class TimelineReader {
   Time last_compute_end(const std::vector<InstructionTasks>& tasks) const;
   void wait_for(const Instruction& what, Time until);
   void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
-  Seconds& exposed(GroupKind group);
   void run(const Instruction& what, const InstructionTasks& tasks);
   void append_work(RunCost cost, double stretch);
   void collective(const Instruction& what, const sim::Interval& when);
   void spend(Seconds& part, Time until);
-  // Traffic of a group that belongs to the pass rather than to the pipeline.
-  static bool inside_a_stage(GroupKind group) {
-    return group == GroupKind::kData || group == GroupKind::kTensor || group == GroupKind::kContext;
-  }
-  bool in_span(const Instruction& what) const {
-    return what.kind == InstructionKind::kRun && what.phase != Phase::kOptimizer;
-  }
 
   const SimulationInput& in_;
   const Role& role_;
@@ -70,24 +64,6 @@ void TimelineReader::spend(Seconds& part, Time until) {
   now_ = until;
 }
 
-Seconds& TimelineReader::exposed(GroupKind group) {
-  switch (group) {
-    case GroupKind::kTensor:
-      return out_.parts.exposed_tp;
-    case GroupKind::kContext:
-      return out_.parts.exposed_cp;
-    case GroupKind::kData:
-      return out_.parts.exposed_dp;
-    case GroupKind::kEmbedding:
-    case GroupKind::kPipeline:
-      return out_.parts.exposed_pp;
-    case GroupKind::kModel:
-    case GroupKind::kWorld:
-      break;
-  }
-  return out_.parts.other;
-}
-
 // A wait for another stage is bubble until its message is in flight.
 void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::Interval& when,
                                        Time until) {
@@ -99,7 +75,7 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
   wait_for(awaited, std::min(when.start, until));  // what it waited for itself
   const Time before = now_;
   if (!inside_a_stage(awaited.group)) spend(out_.parts.bubble, std::min(when.start, until));
-  spend(exposed(awaited.group), until);
+  spend(exposed_part(out_.parts, awaited.group), until);
   if (inside_a_stage(awaited.group)) pending_ += sim::seconds(now_ - before);
 }
 
@@ -162,8 +138,9 @@ void TimelineReader::collective(const Instruction& what, const sim::Interval& wh
   wait_for(what, when.start);
   const Time before = now_;
   // Until all members have arrived; across stages that is the pipeline draining.
-  spend(inside_a_stage(what.group) ? exposed(what.group) : out_.parts.bubble, when.start);
-  spend(exposed(what.group), when.end);
+  spend(inside_a_stage(what.group) ? exposed_part(out_.parts, what.group) : out_.parts.bubble,
+        when.start);
+  spend(exposed_part(out_.parts, what.group), when.end);
   if (inside_a_stage(what.group)) pending_ += sim::seconds(now_ - before);
 }
 

@@ -12,6 +12,12 @@ using sim::MemberSpec;
 using sim::TaskSpec;
 using sim::Use;
 
+namespace {
+
+constexpr double kLinksForAll = 1e9;  // times a link's capacity: nobody waits for it
+
+}  // namespace
+
 WorkloadBuilder::WorkloadBuilder(const SimulationInput& input,
                                  const std::vector<std::vector<std::int32_t>>& partner)
     : in_(input),
@@ -41,8 +47,9 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
 
 void WorkloadBuilder::add_resources() {
   for (std::int32_t s = 0; s < classes() * kStreams; ++s) workload_.add_stream();
+  const double part = in_.contention ? 1.0 : kLinksForAll;
   for (const double capacity : in_.symmetry.link_capacity) {
-    links_.push_back(workload_.add_resource(capacity));
+    links_.push_back(workload_.add_resource(part * capacity));
   }
   processors_.resize(static_cast<std::size_t>(classes()));
   for (std::int32_t c = 0; c < classes(); ++c) {

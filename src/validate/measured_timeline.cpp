@@ -7,22 +7,10 @@
 #include <map>
 #include <utility>
 
+#include "predict/attribution.h"
 #include "predict/meetings.h"
 
 namespace stepcast {
-namespace {
-
-// Traffic of a group that belongs to the pass rather than to the pipeline.
-bool inside_a_stage(GroupKind group) {
-  return group == GroupKind::kData || group == GroupKind::kTensor || group == GroupKind::kContext;
-}
-
-bool in_span(const Instruction& what) {
-  return what.kind == InstructionKind::kRun && what.phase != Phase::kOptimizer;
-}
-
-}  // namespace
-
 // Instructions of several ranks that are one transfer.
 class MeasuredTimelines::Meetings {
  public:
@@ -122,24 +110,6 @@ class SpanReader {
     now_ = until;
   }
 
-  Seconds& exposed(GroupKind group) {
-    switch (group) {
-      case GroupKind::kTensor:
-        return out_.parts.exposed_tp;
-      case GroupKind::kContext:
-        return out_.parts.exposed_cp;
-      case GroupKind::kData:
-        return out_.parts.exposed_dp;
-      case GroupKind::kEmbedding:
-      case GroupKind::kPipeline:
-        return out_.parts.exposed_pp;
-      case GroupKind::kModel:
-      case GroupKind::kWorld:
-        break;
-    }
-    return out_.parts.other;
-  }
-
   // What a gap before `what` was spent on: the operations that it waited for, the earliest to end
   // first.
   void wait_for(const Instruction& what, double until) {
@@ -170,7 +140,7 @@ class SpanReader {
     wait_for(awaited, std::min(step_.spans[index].start, until));  // what it waited for itself
     const double before = now_;
     if (!inside_a_stage(awaited.group)) spend(out_.parts.bubble, flight);
-    spend(exposed(awaited.group), until);
+    spend(exposed_part(out_.parts, awaited.group), until);
     if (inside_a_stage(awaited.group)) pending_ += now_ - before;
   }
 
@@ -193,9 +163,9 @@ class SpanReader {
     spend(out_.parts.other, span.start);
     const double before = now_;
     // Until all members have arrived; across stages that is the pipeline draining.
-    spend(inside_a_stage(what.group) ? exposed(what.group) : out_.parts.bubble,
+    spend(inside_a_stage(what.group) ? exposed_part(out_.parts, what.group) : out_.parts.bubble,
           std::min(in_flight_(index), span.end));
-    spend(exposed(what.group), span.end);
+    spend(exposed_part(out_.parts, what.group), span.end);
     if (inside_a_stage(what.group)) pending_ += now_ - before;
   }
 

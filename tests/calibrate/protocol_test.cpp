@@ -180,6 +180,21 @@ TEST(Sampler, TheBudgetEndsAPointThatStaysNoisy) {
   EXPECT_EQ(added, 34);  // 17 * 30 ms = 0.51 s
 }
 
+TEST(Sampler, TheMeanIsOfAllSamplesAfterTheWarmUpTheMedianOfTheUndisturbed) {
+  MeasurementProtocol protocol = without_warm_up();
+  protocol.warm_up_samples = 1;
+  Sampler sampler(protocol);
+  sampler.add(clean(5));  // cold
+  sampler.add({4e-3, 1, {.waited_s = 3e-3}});
+  while (!sampler.enough()) sampler.add(clean(1e-3));
+  const auto quiet = static_cast<double>(sampler.result().n);
+  for (int i = 0; i < 10; ++i) sampler.add(clean(7e-3));
+  const Measurement out = sampler.result();
+  EXPECT_EQ(out.median_s, 1e-3);
+  EXPECT_EQ(out.n, static_cast<std::int64_t>(quiet));  // it had enough
+  EXPECT_NEAR(out.mean_s, (4e-3 + quiet * 1e-3 + 10 * 7e-3) / (quiet + 11), 1e-12);
+}
+
 TEST(Sampler, TheFewestSamplesGoBeforeTheBudget) {
   Sampler sampler(without_warm_up());
   int added = 0;

@@ -14,25 +14,19 @@ namespace {
 using testing::GptCase;
 
 GptCase small(const char* framework) {
-  GptCase c;
+  GptCase c = testing::small_local();
   c.layers = 4;
   c.hidden = 64;
   c.heads = 4;
   c.vocab = 512;
   c.sequence = 64;
   c.global_batch = 8;
-  c.attention = "flash";
-  c.precision = "fp32";
   c.framework = framework;
-  c.dropout = 0;
   return c;
 }
 
 void expect_equal_peaks(const GptCase& c, const char* what) {
-  std::string text = testing::text_of(c);
-  const std::string base = R"("base": "dgx-a100-80g")";
-  const Scenario scenario =
-      testing::scenario_from(text.replace(text.find(base), base.size(), R"("base": "local")"));
+  const Scenario scenario = testing::gpt(c);
   const Program program = lower(scenario);
   const RankGrid grid(scenario.layout);
   const testing::Training trained = testing::train(scenario, 2);

@@ -20,25 +20,17 @@ constexpr int kSteps = 3;
 constexpr double kTolerance = 1e-5;
 
 GptCase small() {
-  GptCase c;
+  GptCase c = testing::small_local();
   c.layers = 4;
   c.hidden = 32;
   c.heads = 4;
   c.vocab = 64;
   c.sequence = 16;
   c.global_batch = 8;
-  c.attention = "flash";
-  c.precision = "fp32";
-  c.framework = "native";
-  c.dropout = 0;
   return c;
 }
 
-Scenario scenario(const GptCase& c) {
-  std::string text = testing::text_of(c);
-  const std::string base = R"("base": "dgx-a100-80g")";
-  return testing::scenario_from(text.replace(text.find(base), base.size(), R"("base": "local")"));
-}
+Scenario scenario(const GptCase& c) { return testing::gpt(c); }
 
 struct Layout {
   const char* name;

@@ -61,7 +61,8 @@ struct UnitPipeline {
     const Symmetry symmetry = find_symmetry(scenario, grid, traffic, true);
     const RunCosts costs(program, grid, symmetry, unit_pass);
     const HostFit host;
-    const SimulationInput input{scenario, program, grid, traffic, symmetry, costs, host, false};
+    const SimulationInput input{scenario, program, grid,  traffic, symmetry,
+                                costs,    host,    false, true};
     const auto simulation = simulate(input, 2);
     if (!simulation) return failure(simulation.error());
     // span = first forward start to last backward end, B = the largest span; bubble = 1 -

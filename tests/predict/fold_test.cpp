@@ -49,10 +49,8 @@ std::string random_layout(std::mt19937& random, Place place) {
     c.extra_layout = R"(, "overlap": {"grad_reduce": true, "param_gather": )" +
                      std::string(c.zero == 1 && pick(random, {0, 1}) == 1 ? "true}" : "false}");
   }
-  const std::string cluster = place(c);
-  std::string text = text_of(c);
-  const std::string base = R"("base": "dgx-a100-80g")";
-  return text.replace(text.find(base), base.size(), cluster);
+  c.cluster = place(c);
+  return text_of(c);
 }
 
 // On a cluster whose nodes and NICs the layout may straddle.

@@ -25,10 +25,8 @@ using testing::text_of;
 // In fp32 on this machine, where `cores` are shared; 0: a core for each rank.
 std::string local_text(GptCase c, int cores, const std::string& profile = "none") {
   c.precision = "fp32";
+  c.cluster = R"("base": "local", "shared_cores": )" + std::to_string(cores);
   std::string text = text_of(c);
-  const std::string base = R"("base": "dgx-a100-80g")";
-  text.replace(text.find(base), base.size(),
-               R"("base": "local", "shared_cores": )" + std::to_string(cores));
   text.pop_back();
   return text + R"(, "profile": ")" + profile + "\"}";
 }
@@ -57,7 +55,8 @@ struct Replayed {
     }
     symmetry = find_symmetry(scenario, grid, traffic, true);
     const RunCosts costs(program, grid, symmetry, one_second);
-    const SimulationInput input{scenario, program, grid, traffic, symmetry, costs, kNoHost, false};
+    const SimulationInput input{scenario, program, grid,  traffic, symmetry,
+                                costs,    kNoHost, false, true};
     auto result = simulate(input, 2);
     EXPECT_TRUE(result.has_value()) << (result ? std::string() : to_string(result.error()));
     if (!result) return;

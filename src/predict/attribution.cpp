@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/attribution.h"
+
+namespace stepcast {
+
+bool inside_a_stage(GroupKind group) {
+  return group == GroupKind::kData || group == GroupKind::kTensor || group == GroupKind::kContext;
+}
+
+bool in_span(const Instruction& what) {
+  return what.kind == InstructionKind::kRun && what.phase != Phase::kOptimizer;
+}
+
+Seconds& exposed_part(TimeParts& parts, GroupKind group) {
+  switch (group) {
+    case GroupKind::kTensor:
+      return parts.exposed_tp;
+    case GroupKind::kContext:
+      return parts.exposed_cp;
+    case GroupKind::kData:
+      return parts.exposed_dp;
+    case GroupKind::kEmbedding:
+    case GroupKind::kPipeline:
+      return parts.exposed_pp;
+    case GroupKind::kModel:
+    case GroupKind::kWorld:
+      break;
+  }
+  return parts.other;
+}
+
+}  // namespace stepcast

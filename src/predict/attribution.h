@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the readers of a forecast's and of a measured timeline hold in common: the part of a step
+// that an instant of waiting belongs to (docs/terminology.md).
+#pragma once
+
+#include "predict/prediction.h"
+#include "program/program.h"
+
+namespace stepcast {
+
+// Traffic of a group that belongs to the pass rather than to the pipeline.
+bool inside_a_stage(GroupKind group);
+
+// First forward to last backward.
+bool in_span(const Instruction& what);
+
+// Where exposed traffic of the group is counted.
+Seconds& exposed_part(TimeParts& parts, GroupKind group);
+
+}  // namespace stepcast

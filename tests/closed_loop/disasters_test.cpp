@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to real ranks and to a user's files when a rank is killed, the user presses Ctrl-C
+// or the disk is full: a clear error, no process left behind, nothing half-written.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "cli/program.h"
+#include "launch/default_signals.h"
+#include "scenario_from.h"
+
+namespace stepcast::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string two_ranks() {
+  GptCase c = small_local();
+  c.hidden = 64;
+  c.heads = 4;
+  c.sequence = 64;
+  c.dp = 2;
+  return text_of(c);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Looks again until it holds or a minute has passed.
+bool comes_true(const std::function<bool()>& condition) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+// Of the running ranks whose job lies in `folder`.
+std::set<pid_t> ranks_of(const std::string& folder) {
+  std::set<pid_t> out;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string words = read_file(entry.path() / "cmdline");
+    if (has(words.substr(0, words.find('\0')), "stepcast-rank") && has(words, folder)) {
+      out.insert(std::stoi(name));
+    }
+  }
+  return out;
+}
+
+// The program, running; ended by its destructor.
+class Running {
+ public:
+  Running(const Folder& folder, std::vector<std::string> words) : error_(folder / "error") {
+    const DefaultSignals untouched;
+    std::vector<char*> arguments{const_cast<char*>(STEPCAST_BINARY)};
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    process_ = ::fork();
+    if (process_ != 0) return;
+    const int file = ::open(error_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(file, STDOUT_FILENO);
+    ::dup2(file, STDERR_FILENO);
+    ::execv(STEPCAST_BINARY, arguments.data());
+    ::_exit(127);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    if (process_ > 0) {
+      ::kill(process_, SIGTERM);
+      ::waitpid(process_, nullptr, 0);
+    }
+  }
+
+  void signal(int number) const { ::kill(process_, number); }
+  // Its exit code, and what it said.
+  Outcome wait() {
+    int status = 0;
+    const bool ended = comes_true([&] { return ::waitpid(process_, &status, WNOHANG) != 0; });
+    EXPECT_TRUE(ended) << "still running";
+    if (ended) process_ = -1;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_file(error_)};
+  }
+
+ private:
+  std::string error_;
+  pid_t process_ = -1;
+};
+
+TEST(Disasters, AKilledRankEndsTheRunWithItsNumber) {
+  const Folder folder;
+  write_file(folder / "scenario.json", two_ranks());
+  Running run(folder, {"validate", folder / "scenario.json", "--calibrate", "never", "--steps",
+                       "1000000", "--keep", folder / "kept"});
+  ASSERT_TRUE(comes_true([&] { return ranks_of(folder / "kept").size() == 2; }))
+      << read_file(folder / "error");
+  ::kill(*ranks_of(folder / "kept").begin(), SIGKILL);
+  const Outcome ended = run.wait();
+  EXPECT_EQ(ended.code, 1) << ended.error;
+  EXPECT_TRUE(has(ended.error, "error: the run: rank ")) << ended.error;
+  EXPECT_TRUE(comes_true([&] { return ranks_of(folder / "kept").empty(); }));
+}
+
+TEST(Disasters, CtrlCEndsACalibrationThatLaterGoesOn) {
+  const Folder folder;
+  write_file(folder / "scenario.json", two_ranks());
+  const std::string profile = folder / "mine.json";
+  const std::vector<std::string> calibrate{"calibrate", folder / "scenario.json",
+                                           "--backend", "cpu",
+                                           "--no-grid", "--budget",
+                                           "1000",      "--spread",
+                                           "0.0001",   "-o",
+                                           profile};
+  Running run(folder, calibrate);
+  ASSERT_TRUE(comes_true([&] { return ranks_of(folder / "mine.json.journal").size() == 2; }))
+      << read_file(folder / "error");
+  run.signal(SIGINT);
+  const Outcome ended = run.wait();
+  EXPECT_EQ(ended.code, 128 + SIGINT) << ended.error;
+  EXPECT_TRUE(comes_true([&] { return ranks_of(folder / "mine.json.journal").empty(); }));
+  EXPECT_FALSE(fs::exists(profile));
+
+  std::vector<std::string> again = calibrate;
+  again[6] = "2";
+  again[8] = "0.2";
+  const Outcome finished = testing::run(again);
+  EXPECT_EQ(finished.code, 0) << finished.error;
+  EXPECT_TRUE(fs::exists(profile));
+  EXPECT_FALSE(fs::exists(profile + ".journal"));
+}
+
+// A file system of so many bytes at a folder, as far as this process may make one.
+class SmallDisk {
+ public:
+  SmallDisk(const std::string& folder, const std::string& size) : folder_(folder) {
+    fs::create_directory(folder);
+    is_there_ = ::mount("stepcast", folder.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    if (is_there_) ::umount2(folder_.c_str(), MNT_DETACH);
+  }
+  bool is_there() const { return is_there_; }
+
+ private:
+  std::string folder_;
+  bool is_there_ = false;
+};
+
+TEST(Disasters, AFullDiskEndsACalibrationWithTheFilesName) {
+  const Folder folder;
+  const SmallDisk disk(folder / "disk", "16k");
+  if (!disk.is_there()) GTEST_SKIP() << "needs the right to mount";
+  write_file(folder / "scenario.json", two_ranks());
+  const std::string profile = folder / "disk/mine.json";
+  const Outcome ended =
+      testing::run({"calibrate", folder / "scenario.json", "--backend", "cpu", "--no-grid",
+                    "--budget", "2", "--spread", "0.2", "-o", profile});
+  EXPECT_NE(ended.code, 0);
+  EXPECT_TRUE(has(ended.error, "No space left on device")) << ended.error;
+  EXPECT_TRUE(has(ended.error, profile)) << ended.error;
+  EXPECT_FALSE(fs::exists(profile));
+  EXPECT_TRUE(comes_true([&] { return ranks_of(folder / "disk").empty(); }));
+}
+
+}  // namespace
+}  // namespace stepcast::testing
