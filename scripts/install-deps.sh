@@ -24,6 +24,7 @@ test_packages=(
   clang libclang-rt-dev  # the second compiler, and its sanitizers
   python3                # the tests of style, documents and command line
   iproute2               # namespaces, links and rates of the lab
+  jupyter-nbconvert python3-ipykernel python3-matplotlib  # notebooks
 )
 
 packages=("${build_packages[@]}")

@@ -15,6 +15,7 @@ import sys
 import tidy_data
 import tidy_docs
 import tidy_includes
+import tidy_notebooks
 import tidy_text
 from tidy_tree import Tree
 
@@ -28,6 +29,7 @@ CHECKS = {
     "links": tidy_docs.check_links,
     "commands": tidy_docs.check_commands,
     "data": tidy_data.check,
+    "notebooks": tidy_notebooks.check,
 }
 
 

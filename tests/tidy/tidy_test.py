@@ -3,6 +3,7 @@
 """Every rule finds an offender in a small made-up tree, and nothing in a clean one."""
 
 import argparse
+import json
 import pathlib
 import sys
 import tempfile
@@ -29,6 +30,12 @@ CLEAN = {
                         '"scenario": {"x": 1}, "measured": {"mfu": 0.4}}]}',
 }
 COMPILER = "c++"
+
+
+def notebook(line, **more):
+    cell = {"cell_type": "code", "id": "a", "source": [SPDX, line],
+            "outputs": [], "execution_count": None, **more}
+    return json.dumps({"cells": [cell]})
 
 
 def findings(check, changes):
@@ -126,6 +133,16 @@ class Rules(unittest.TestCase):
         self.offends("data", "suites/a.json", '{"cases": []}', "stepcast_suite")
         self.offends("data", "suites/a.json", '{"stepcast_suite": 1, "cases": [{"id": "a", '
                      '"scenario": {"x": 1}, "measured": {"mfu": 1}}]}', "no source")
+
+    def test_notebooks(self):
+        name = "docs/notebooks/a.ipynb"
+        self.accepts("notebooks", name, notebook("x" * 100))
+        self.offends("notebooks", name, notebook("x" * 101), "101 columns")
+        self.offends("notebooks", name, notebook("x "), "blanks")
+        self.offends("notebooks", name, notebook("x", outputs=[{}]), "outputs")
+        self.offends("notebooks", name, notebook("x", execution_count=1), "outputs")
+        self.offends("notebooks", name, notebook("x", source=["x"]), "SPDX")
+        self.offends("notebooks", name, "{", "no notebook")
 
 
 if __name__ == "__main__":

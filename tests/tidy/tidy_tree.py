@@ -4,7 +4,7 @@
 import pathlib
 import re
 
-SKIPPED = {"build", ".git", ".cache", "__pycache__"}
+SKIPPED = {"build", ".git", ".cache", "__pycache__", ".ipynb_checkpoints"}
 SOURCES = {".h", ".cpp"}
 SCRIPTS = {".py", ".sh"}
 
