@@ -277,9 +277,10 @@ void CpuProfiler::add_exact() {
   for (const auto& [text, measured] : operations_) {
     const Measurement& m = measured->measurement;
     spreads.push_back(spread(m) / std::sqrt(static_cast<double>(std::max<std::int64_t>(m.n, 1))));
-    rows.push_back({text, six_digits(m.mean_s), six_digits(m.median_s), six_digits(m.p10_s),
-                    six_digits(m.p90_s), m.n, m.rejected.forced_switch, m.rejected.waited,
-                    m.rejected.throttled, m.rejected.outlier, name_of(m.stopped)});
+    rows.push_back({text, six_digits(m.mean_s), six_digits(m.deviation_s), six_digits(m.median_s),
+                    six_digits(m.p10_s), six_digits(m.p90_s), m.n, m.rejected.forced_switch,
+                    m.rejected.waited, m.rejected.throttled, m.rejected.outlier,
+                    name_of(m.stopped)});
   }
   const double log_error = std::clamp(median(spreads), kLeastLogError, kMostLogError);
   tell(Curve::kExact, rows.size(), {}, {}, log_error);
@@ -287,8 +288,8 @@ void CpuProfiler::add_exact() {
   curves_.push_back({{"operation", "exact"},
                      {"samples",
                       {{"columns",
-                        {"signature", "mean", "median", "p10", "p90", "n", "forced_switches",
-                         "waited", "throttled", "outliers", "stopped"}},
+                        {"signature", "mean", "deviation", "median", "p10", "p90", "n",
+                         "forced_switches", "waited", "throttled", "outliers", "stopped"}},
                        {"rows", std::move(rows)}}}});
 }
 

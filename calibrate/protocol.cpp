@@ -84,6 +84,7 @@ void Sampler::add(const Sample& sample) {
     return;
   }
   all_s_ += sample.seconds;
+  all_squares_s2_ += sample.seconds * sample.seconds / static_cast<double>(sample.calls);
   all_calls_ += sample.calls;
   if (enough()) return;
   ++attempts_;
@@ -135,6 +136,8 @@ Measurement Sampler::result() const {
   if (kept.empty()) return out;
   out.median_s = median(kept);
   out.mean_s = all_s_ / static_cast<double>(all_calls_);
+  const double mean_square_s2 = all_squares_s2_ / static_cast<double>(all_calls_);
+  out.deviation_s = std::sqrt(std::max(0.0, mean_square_s2 - out.mean_s * out.mean_s));
   out.p10_s = quantile(kept, 0.1);
   out.p90_s = quantile(kept, 0.9);
   out.interval_s = median_interval(kept);

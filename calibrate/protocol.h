@@ -71,6 +71,7 @@ struct Measurement {
   // Of all samples after the warm-up, disturbed ones included: what a call costs in a long run. A
   // step of hundreds of operations takes the sum of their means, not of their medians.
   double mean_s = 0;
+  double deviation_s = 0;  // standard deviation of those
   double p10_s = 0;
   double p90_s = 0;
   std::optional<MedianInterval> interval_s;  // of the median, 95 %; none from fewer than 6 samples
@@ -105,7 +106,7 @@ class Sampler {
   std::int64_t calls_ = 1;
   std::int64_t next_look_;
   double spent_s_ = 0;
-  double all_s_ = 0;  // of all samples after warm-up, and their calls
+  double all_s_ = 0, all_squares_s2_ = 0;  // of all samples after warm-up, and their calls
   std::int64_t all_calls_ = 0;
   Stop stopped_ = Stop::kNotYet;
 };

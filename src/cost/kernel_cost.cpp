@@ -124,7 +124,8 @@ KernelPrice KernelCosts::price(const Operation& operation) const {
   if (profile_.exact.empty()) return out;
   const auto hit = profile_.exact.find(signature(operation));
   if (hit == profile_.exact.end()) return out;
-  out.time = Seconds(hit->second);
+  out.time = hit->second.mean;
+  out.jitter = hit->second.jitter;
   out.provenance = Provenance::kMeasured;
   out.exact = true;
   return out;

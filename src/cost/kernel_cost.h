@@ -19,6 +19,7 @@ struct KernelPrice {
   Bytes traffic;              // to device memory
   Curve curve = Curve::kGemm;
   Provenance provenance = Provenance::kDataSheet;
+  Jitter jitter{};     // known of an operation that was measured itself
   bool exact = false;  // this very operation was measured: its error is that of Curve::kExact
 };
 

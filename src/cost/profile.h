@@ -14,6 +14,7 @@
 #include "cluster/accelerator.h"
 #include "core/json.h"
 #include "core/result.h"
+#include "cost/jitter.h"
 #include "cost/mpi_curve.h"
 #include "cost/provenance.h"
 #include "layout/scenario.h"
@@ -117,6 +118,12 @@ struct MeasuredMachine {
   std::int64_t cores = 0;  // 0: not stated
 };
 
+// Of an operation that was measured as it stands in a program.
+struct ExactTime {
+  Seconds mean;
+  Jitter jitter;
+};
+
 struct Profile {
   std::string name;
   std::string file;  // "" for a data sheet
@@ -140,8 +147,8 @@ struct Profile {
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
   std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
 
-  std::vector<MpiCurve> mpi;                         // of communication between processes
-  std::map<std::string, double, std::less<>> exact;  // seconds, by signature of the operation
+  std::vector<MpiCurve> mpi;                            // of communication between processes
+  std::map<std::string, ExactTime, std::less<>> exact;  // by signature of the operation
   // Mean time of a kernel over its undisturbed median, which samples and forms are of: what the
   // rest of the machine costs a program that runs on its processors.
   double disturbance = 1;

@@ -134,6 +134,7 @@ class SampleTable {
 };
 
 constexpr double kTiny = 1e-6;
+constexpr double kP10ToP90 = 2.563;  // standard deviations of a normal distribution
 
 void read_gemm_samples(const JsonValue& value, GemmCurve& curve) {
   ObjectReader reader(value);
@@ -180,9 +181,17 @@ void read_attention_samples(const JsonValue& value, AttentionVariant& variant) {
 
 void read_exact_samples(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
-  const SampleTable table(reader, {"signature", "mean"});
+  const SampleTable table(reader, {"signature", "mean", "deviation", "median", "p10", "p90"});
   for (std::size_t row = 0; row < table.size(); ++row) {
-    profile.exact[table.text(row, 0)] = table.number(row, 1, 1e-12, kLargest);
+    const auto time = [&](std::size_t column, double least) {
+      return table.number(row, column, least, kLargest);
+    };
+    const double mean = time(1, 1e-12), deviation = time(2, 0), middle = time(3, 0);
+    const double body = (time(5, 0) - time(4, 0)) / kP10ToP90;
+    const double variance = body * body;
+    profile.exact[table.text(row, 0)] = {Seconds(mean),
+                                         {variance, Seconds(std::max(0.0, mean - middle)),
+                                          std::max(0.0, deviation * deviation - variance)}};
   }
   reader.finish();
 }

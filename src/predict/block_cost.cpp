@@ -63,6 +63,7 @@ RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
                             ? host_.graph_launch_s
                             : host_.launch_s * (backward ? host_.backward_factor : 1.0);
   out.gpu = price.time;
+  out.jitter = price.jitter;
   out.host = Seconds(launch * static_cast<double>(price.launches));
   out.floor = out.host + out.gpu;
   (phase == Phase::kRecompute   ? out.recompute
@@ -132,7 +133,28 @@ std::vector<PricedOperation> BlockCosts::price_each(
     for (Seconds& part : cost.by_curve) part *= share;
     for (Seconds& part : cost.by_provenance) part *= share;
   }
+  wait_for_last(out);
   return out;
+}
+
+// Each collective begins when the last member has come through what lies before it.
+void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
+  if (tensor_group_.size() < 2) return;
+  Jitter since_meeting;
+  for (auto& [operation, cost] : operations) {
+    const auto* collective = std::get_if<Collective>(&operation->work);
+    if (collective == nullptr) {
+      since_meeting += cost.jitter;
+      continue;
+    }
+    const Seconds lag = lag_of_last(since_meeting, static_cast<std::int64_t>(tensor_group_.size()));
+    for (Seconds* part : {&cost.gpu, &cost.floor, &cost.tensor_parallel, &cost.core_idle,
+                          &cost.by_curve[static_cast<std::size_t>(Curve::kExact)],
+                          &cost.by_provenance[static_cast<std::size_t>(Provenance::kMeasured)]}) {
+      *part += lag;
+    }
+    since_meeting = {};
+  }
 }
 
 RunCost BlockCosts::price(const std::vector<Operation>& operations) const {

@@ -25,6 +25,7 @@ struct RunCost {
   Seconds compute, recompute, tensor_parallel, optimizer;
   Seconds gemm, attention, memory_bound;  // of `compute`
   Flops flops;                            // executed, attention as the kernel counts it
+  Jitter jitter;                          // of a kernel
   std::array<Seconds, kCurves> by_curve{};
   std::array<Seconds, kProvenances> by_provenance{};
 
@@ -55,6 +56,7 @@ class BlockCosts {
   RunCost price(const Operation& operation) const;
   RunCost price_kernel(const KernelPrice& price, Phase phase) const;
   RunCost price_collective(const Collective& collective) const;
+  void wait_for_last(std::vector<PricedOperation>& operations) const;
 
   const Scenario& scenario_;
   const KernelCosts& kernels_;

@@ -22,6 +22,9 @@ constexpr ByteCount kSmallest = 1 << 10;
 // Of messages that take longer than the budget of a point: nothing but a slow link makes them so,
 // and that is steady.
 constexpr std::int64_t kFewestSamples = 4;
+// Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
+// is first has begun to nap, and finds the last one's message a nap later.
+constexpr double kArrivalSpread_s = 0.5e-3;
 
 double process_cpu_s() {
   timespec time{};
@@ -72,6 +75,7 @@ CollectiveSampler::CollectiveSampler(const RankContext& rank, const Scenario& sc
       scenario_(scenario),
       grid_(scenario.layout),
       journal_(journal),
+      random_(rank.job.seed, static_cast<std::uint64_t>(rank.world.rank())),
       curves_(communication_curves(program, needed)) {}
 
 // The ranks that this one communicates with, and who measures beside them.
@@ -136,6 +140,9 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
   const double origin = 64.0 * static_cast<double>(base[0]) + static_cast<double>(base[1]);
   std::fill_n(data_.begin(), count, 1.0F);
   group.barrier();
+  const double arrival = now_s() + kArrivalSpread_s * random_.uniform();
+  while (now_s() < arrival) {
+  }
   const double cpu = process_cpu_s(), begin = now_s();
   if (curve.on_compute_stream) {
     start(curve, meeting, count)->wait();

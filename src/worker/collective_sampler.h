@@ -12,6 +12,7 @@
 #include "calibrate/journal.h"
 #include "calibrate/needed_shapes.h"
 #include "calibrate/protocol.h"
+#include "core/seeded_random.h"
 #include "execute/groups.h"
 #include "execute/stream_engine.h"
 #include "layout/scenario.h"
@@ -64,6 +65,7 @@ class CollectiveSampler {
   const Scenario& scenario_;
   RankGrid grid_;
   Journal& journal_;
+  SeededRandom random_;  // arrivals
   std::vector<CommunicationCurve> curves_;
   std::vector<std::unique_ptr<Communicator>> groups_;
   StreamEngine engine_;

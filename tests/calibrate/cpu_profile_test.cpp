@@ -415,8 +415,9 @@ TEST(CpuProfile, ForecastsTakeMeansAndScaleWhatWasNotMeasuredByTheDisturbance) {
   const Loaded loaded(laboratory.out);
   EXPECT_NEAR(loaded.profile.disturbance, 1.25, 1e-3);
   const MeasuredOperation& first = laboratory.out.operations[0];
-  EXPECT_NEAR(loaded.profile.exact.at(signature(first.operation)) / first.measurement.median_s,
-              1.25, 1e-5);
+  EXPECT_NEAR(
+      loaded.profile.exact.at(signature(first.operation)).mean.value() / first.measurement.median_s,
+      1.25, 1e-5);
   Profile quiet = loaded.profile;
   quiet.disturbance = 1;
   const Accelerator core = cpu_accelerator(facts(), 1);

@@ -28,10 +28,10 @@ Operation operation(std::variant<Gemm, Attention, Elementwise, Collective> work)
   return {"kernel", Phase::kForward, std::move(work), {}, {}};
 }
 
-TEST(ExactSamples, GiveTheirMedianAsMeasured) {
+TEST(ExactSamples, GiveTheirMeanAsMeasured) {
   Profile profile = data_sheet_profile(core());
-  profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = 0.125;
-  profile.exact["elementwise kernel rotary forward 1024 width 64 bytes 8192"] = 0.25;
+  profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = {Seconds(0.125), {}};
+  profile.exact["elementwise kernel rotary forward 1024 width 64 bytes 8192"] = {Seconds(0.25), {}};
   const KernelCosts costs(core(), profile, false);
   const KernelPrice gemm = costs.price(operation(square(512)));
   EXPECT_EQ(gemm.time.value(), 0.125);
@@ -46,7 +46,7 @@ TEST(ExactSamples, GiveTheirMedianAsMeasured) {
 TEST(ExactSamples, LeaveOtherOperationsToTheForms) {
   Profile profile = data_sheet_profile(core());
   const KernelCosts bare(core(), profile, false);
-  profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = 0.125;
+  profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = {Seconds(0.125), {}};
   const KernelCosts costs(core(), profile, false);
   const KernelPrice gemm = costs.price(operation(square(513)));
   EXPECT_EQ(gemm.time, bare.price(square(513)).time);

@@ -89,8 +89,10 @@ TEST(Profile, ReadsExactOperationsAndAnFp32Surface) {
   document["curves"].push_back(
       {{"operation", "exact"},
        {"samples",
-        {{"columns", {"signature", "mean", "median", "p10", "p90", "n"}},
-         {"rows", {{"gemm forward 1x512x1024x256 fp32 fp32", 1.23e-4, 1.21e-4, 1.2e-4, 1.3e-4, 50}}}}}});
+        {{"columns", {"signature", "mean", "deviation", "median", "p10", "p90", "n"}},
+         {"rows",
+          {{"gemm forward 1x512x1024x256 fp32 fp32", 1.23e-4, 1e-5, 1.21e-4, 1.2e-4, 1.3e-4,
+            50}}}}}});
   json fp32 = document["curves"][0];
   fp32["precision"] = "fp32";
   fp32["form"]["efficiency"] = 0.8;
@@ -98,7 +100,13 @@ TEST(Profile, ReadsExactOperationsAndAnFp32Surface) {
   const auto profile = load(document);
   ASSERT_TRUE(profile) << to_string(profile.error());
   ASSERT_EQ(profile->exact.size(), 1u);
-  EXPECT_EQ(profile->exact.at("gemm forward 1x512x1024x256 fp32 fp32"), 1.23e-4);
+  const ExactTime& exact = profile->exact.at("gemm forward 1x512x1024x256 fp32 fp32");
+  EXPECT_EQ(exact.mean.value(), 1.23e-4);
+  EXPECT_NEAR(exact.jitter.tail.value(), 0.02e-4, 1e-12);
+  // p10 and p90 of a normal distribution are 2.563 deviations apart; the rest is disturbances.
+  const double body = 0.1e-4 / 2.563;
+  EXPECT_NEAR(exact.jitter.variance_s2, body * body, 1e-15);
+  EXPECT_NEAR(exact.jitter.tail_variance_s2, 1e-10 - body * body, 1e-15);
   ASSERT_TRUE(profile->gemm_fp32);
   EXPECT_EQ(profile->gemm_fp32->fit.efficiency, 0.8);
   EXPECT_EQ(profile->gemm_fp32->samples.size(), 1u);

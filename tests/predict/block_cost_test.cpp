@@ -25,7 +25,7 @@ TEST(BlockCost, OfAnExactOperationHasAnErrorOfItsOwn) {
   };
   EXPECT_GT(of(cost(), Curve::kGemm), 0);
   EXPECT_EQ(of(cost(), Curve::kExact), 0);
-  profile.exact["gemm forward 1x64x64x64 bf16 bf16"] = 0.5;
+  profile.exact["gemm forward 1x64x64x64 bf16 bf16"] = {Seconds(0.5), {}};
   EXPECT_EQ(of(cost(), Curve::kGemm), 0);
   EXPECT_EQ(of(cost(), Curve::kExact), 0.5);
   EXPECT_EQ(cost().gemm.value(), 0.5);
