@@ -276,7 +276,8 @@ void CpuProfiler::add_exact() {
   std::vector<double> spreads;
   for (const auto& [text, measured] : operations_) {
     const Measurement& m = measured->measurement;
-    spreads.push_back(spread(m) / std::sqrt(static_cast<double>(std::max<std::int64_t>(m.n, 1))));
+    spreads.push_back(m.deviation_s / m.mean_s /
+                      std::sqrt(static_cast<double>(std::max<std::int64_t>(m.n, 1))));
     rows.push_back({text, six_digits(m.mean_s), six_digits(m.deviation_s), six_digits(m.median_s),
                     six_digits(m.p10_s), six_digits(m.p90_s), m.n, m.rejected.forced_switch,
                     m.rejected.waited, m.rejected.throttled, m.rejected.outlier,

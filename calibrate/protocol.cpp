@@ -53,6 +53,14 @@ std::int64_t calls_per_sample(const std::function<void()>& function,
 
 }  // namespace
 
+Rejected& Rejected::operator+=(const Rejected& more) {
+  forced_switch += more.forced_switch;
+  waited += more.waited;
+  throttled += more.throttled;
+  outlier += more.outlier;
+  return *this;
+}
+
 Disturbed disturbed(const Sample& sample, const RejectionRule& rule) {
   const Disturbance& what = sample.disturbance;
   const double undisturbed_s = sample.seconds - (rule.waiting ? what.waited_s : 0);

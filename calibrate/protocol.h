@@ -53,6 +53,7 @@ struct Rejected {
   std::int64_t waited = 0;
   std::int64_t throttled = 0;
   std::int64_t outlier = 0;
+  Rejected& operator+=(const Rejected& more);
   std::int64_t total() const { return forced_switch + waited + throttled + outlier; }
   bool operator==(const Rejected&) const = default;
 };

@@ -4,8 +4,9 @@
 
     scripts/validate-cpu.py [--repeat 3] [--only REGEX] [--lab] [-o docs/validation-cpu.md]
 
-Layouts of one number of ranks are calibrated together, right before they run; every layout runs
---repeat times. The layouts with links of their own need root (docs/lab.md): --lab adds them.
+Calibration and run of a layout take turns, --repeat times: a machine that is not alone changes its
+speed within minutes. Forecast and measured step time are the means of the turns. The layouts with
+links of their own need root (docs/lab.md): --lab adds them.
 """
 
 import argparse
@@ -96,7 +97,6 @@ def cases(lab):
     ]
     if lab:
         out += shaped("flat4-100m.json", "100 Mb/s", FOUR)
-        out += shaped("flat4-1g.json", "1 Gb/s", FOUR)
         out += shaped("nodes2x2.json", "two nodes of two", FOUR)
         out += shaped("nodes2x4.json", "two nodes of four", EIGHT)
     return out
@@ -125,9 +125,12 @@ def measure(one, folder, repeat, steps, budget):
         if done.returncode:
             return None, done.stderr.strip()
         result = json.loads(done.stdout)
+        result.pop("operations", None)
         if one["lab"]:
             alone = run(one, "predict", file, "--profile", profile, "--no-contention", "--format",
                         "json", "--quiet")
+            if alone.returncode:
+                return None, alone.stderr.strip()
             result["alone_s"] = json.loads(alone.stdout)["step_time_s"]
         results.append(result)
     return results, ""
@@ -141,17 +144,25 @@ def seconds(value):
     return f"{value:.3f} s" if value >= 1 else f"{1e3 * value:.1f} ms"
 
 
+def mean(results, side, key="step_time_s"):
+    return statistics.fmean(r[side][key] for r in results)
+
+
+def error_of(results):
+    return mean(results, "predicted") / mean(results, "measured") - 1
+
+
 def row(one, results):
-    middle = sorted(results, key=lambda r: r["error"]["step_time_s"])[len(results) // 2]
     errors = [r["error"]["step_time_s"] for r in results]
-    numerics = results[0].get("numerics", {})
-    cells = [one["name"], one["ranks"], seconds(middle["predicted"]["step_time_s"]),
-             seconds(middle["measured"]["step_time_s"]), percent(statistics.median(errors)),
+    alone = [r["alone_s"] for r in results if "alone_s" in r]
+    cells = [one["name"], one["ranks"], len(results), seconds(mean(results, "predicted")),
+             seconds(mean(results, "measured")), percent(error_of(results)),
              f"{percent(min(errors))} to {percent(max(errors))}",
-             f"{100 * middle['predicted'].get('bubble_fraction', 0):.1f} %",
-             f"{100 * middle['measured'].get('bubble_fraction', 0):.1f} %",
-             percent(middle["error"]["peak_memory_bytes"]),
-             f"{numerics.get('parameter_relative_error', float('nan')):.0e}"]
+             seconds(statistics.fmean(alone)) if alone else "",
+             f"{100 * mean(results, 'predicted', 'bubble_fraction'):.1f} %",
+             f"{100 * mean(results, 'measured', 'bubble_fraction'):.1f} %",
+             percent(mean(results, "error", "peak_memory_bytes")),
+             f"{results[0]['numerics']['parameter_relative_error']:.0e}"]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
@@ -170,36 +181,32 @@ def kendall(pairs):
     return (agree - disagree) / max(1, agree + disagree)
 
 
-def page(done, failed, machine, options):
+def page(done, failed, machine):
     lines = ["# Validation on the CPU", "",
              "Each row calibrates this machine for one layout, forecasts its step, trains it for",
-             "real and sets the two beside each other, "
-             f"{options.repeat} times; the row is the middle of them.", "Written by", "",
-             "```sh", "scripts/validate-cpu.py" + (" --lab" if options.lab else ""), "```", "",
+             "real and sets the two beside each other, in as many turns as the row says:",
+             "`forecast` and `measured` are means of the turns, `spread` the smallest and the largest",
+             "error of a turn. Written by `scripts/validate-cpu.py` (`--help`)",
              f"on {machine['processor']}, {machine['cores']} cores,"
              f" {datetime.date.today().isoformat()}.", "",
-             "| layout | ranks | forecast | measured | error | spread | bubble | measured |"
-             " memory | parameters |",
-             "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|"]
+             "| layout | ranks | turns | forecast | measured | error | spread | alone | bubble |"
+             " measured | memory | parameters |",
+             "|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|"]
     lines += [row(one, results) for one, results in done]
-    lines += ["", "`spread` is the smallest and the largest error of the repetitions; `memory` the "
-              "error of the peak;", "`parameters` their relative distance from those of one rank "
-              "after three steps.", ""]
-
-    def error(results):
-        return statistics.median(r["error"]["step_time_s"] for r in results)
+    lines += ["", "`alone` is the forecast in which no transfer shares a link "
+              "(`predict --no-contention`); `memory` the error", "of the peak; `parameters` their "
+              "relative distance from those of one rank after three steps.", ""]
 
     groups = [("one rank", lambda o: o["ranks"] == 1),
               ("two ranks", lambda o: o["ranks"] == 2),
               ("shaped links", lambda o: o["lab"])]
     for name, belongs in groups:
-        errors = [error(results) for one, results in done if belongs(one)]
+        errors = [error_of(results) for one, results in done if belongs(one)]
         if errors:
             lines.append(summary(name, errors))
     for topology in sorted({str(one["lab"]) for one, _ in done if one["lab"]}):
-        pairs = [(r[0]["predicted"]["step_time_s"],
-                  statistics.median(x["measured"]["step_time_s"] for x in r))
-                 for one, r in done if str(one["lab"]) == topology]
+        pairs = [(mean(results, "predicted"), mean(results, "measured"))
+                 for one, results in done if str(one["lab"]) == topology]
         lines.append(f"- ranking of layouts on {pathlib.Path(topology).stem}: Kendall's tau "
                      f"{kendall(pairs):.2f} over {len(pairs)}")
     for one, why in failed:
@@ -214,9 +221,12 @@ def main():
     parser.add_argument("--budget", type=float, default=15, help="seconds of each calibration")
     parser.add_argument("--only", default="", help="layouts whose name this finds")
     parser.add_argument("--lab", action="store_true", help="also layouts on shaped links (root)")
+    parser.add_argument("--results", default=str(ROOT / "build/validation-cpu.json"),
+                        help="what is measured, kept: the page has all of it")
     parser.add_argument("-o", "--output", default=str(ROOT / "docs/validation-cpu.md"))
     options = parser.parse_args()
-    done, failed = [], []
+    store, failed = pathlib.Path(options.results), []
+    kept = json.loads(store.read_text()) if store.exists() else {}
     with tempfile.TemporaryDirectory(prefix="stepcast-validation-") as folder:
         for one in cases(options.lab):
             if not re.search(options.only, one["name"]):
@@ -224,16 +234,18 @@ def main():
             results, why = measure(one, pathlib.Path(folder), options.repeat, options.steps,
                                    options.budget)
             if results:
-                done.append((one, results))
+                kept[one["name"]] = results
+                store.write_text(json.dumps(kept))
                 print(row(one, results), flush=True)
             else:
                 failed.append((one, why))
                 print(f"{one['name']}: {why}", file=sys.stderr, flush=True)
+    done = [(one, kept[one["name"]]) for one in cases(True) if one["name"] in kept]
     doctor = json.loads(subprocess.run([str(STEPCAST), "doctor", "--format", "json"],
                                        capture_output=True, text=True, check=True).stdout)
     if done:
         machine = {"processor": doctor["processor"], "cores": doctor["cores"]}
-        pathlib.Path(options.output).write_text(page(done, failed, machine, options))
+        pathlib.Path(options.output).write_text(page(done, failed, machine))
     return 1 if failed else 0
 
 

@@ -87,7 +87,7 @@ int run_calibrate(CalibrateFlags& flags) {
   }
   if (!profile) {
     report_errors(profile.error());
-    return kInternalError;
+    return profile.error().front().code == ErrorCode::kIo ? kInternalError : kUsageError;
   }
   note(flags.output, fmt::format("wrote {} (use it with --profile {})", *profile, *profile));
   return kOk;

@@ -4,17 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
+#include <set>
 
 #include "calibrate/cpu_profile.h"
 #include "calibrate/measurement_json.h"
 #include "calibrate/operation_json.h"
 #include "cli/run_job.h"
 #include "core/atomic_file.h"
+#include "launch/host_facts.h"
 #include "operation/signature.h"
+#include "program/executable.h"
 
 namespace stepcast::cli {
 namespace {
@@ -31,17 +34,15 @@ std::map<std::int64_t, std::vector<json>> by_ranks(const std::vector<std::string
     stated.erase("profile");  // it is what this is about to make
     const auto document = JsonDocument::from(stated, "scenario");
     const auto scenario = read_scenario(*document, folders);
-    if (scenario) {
-      out[scenario->cluster.gpus()].push_back(std::move(stated));
-    } else {
-      errors.insert(errors.end(), scenario.error().begin(), scenario.error().end());
-    }
+    const Errors wrong = scenario ? check_executable(*scenario) : scenario.error();
+    errors.insert(errors.end(), wrong.begin(), wrong.end());
+    if (wrong.empty()) out[scenario->cluster.gpus()].push_back(std::move(stated));
   }
   return out;
 }
 
 json job_of(const CalibrationRequest& request, const std::vector<json>& scenarios,
-            const std::string& folder) {
+            std::int64_t ranks, const std::string& folder) {
   const std::string own = fs::absolute(folder).string();
   return {{"stepcast_job", 1},
           {"task", "calibrate"},
@@ -51,33 +52,36 @@ json job_of(const CalibrationRequest& request, const std::vector<json>& scenario
           {"journal", own},
           {"budget_s", request.budget_s},
           {"grid", request.grid},
+          {"shares_cores", ranks > usable_cores()},
           {"target_half_width", request.target_half_width}};
 }
 
-// One kernel that several ranks have measured: their middle, and all that they saw around it.
-MeasuredOperation middle(std::vector<MeasuredOperation> all) {
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.measurement.median_s < b.measurement.median_s;
-  });
-  MeasuredOperation out = all[all.size() / 2];
-  if (all.size() % 2 == 0) {
-    const double other = all[all.size() / 2 - 1].measurement.median_s;
-    out.measurement.median_s = 0.5 * (out.measurement.median_s + other);
-  }
-  out.measurement.n = 0;
-  out.measurement.mean_s = 0;
+// One kernel that several ranks have measured: the mean of what each of them saw.
+MeasuredOperation mean_of_ranks(const std::vector<MeasuredOperation>& all) {
+  MeasuredOperation out = all.front();
+  Measurement& sum = out.measurement;
+  const double part = 1 / static_cast<double>(all.size());
+  double variance_s2 = 0;
+  sum = {};
   for (const MeasuredOperation& one : all) {
-    out.measurement.p10_s = std::min(out.measurement.p10_s, one.measurement.p10_s);
-    out.measurement.p90_s = std::max(out.measurement.p90_s, one.measurement.p90_s);
-    out.measurement.n += one.measurement.n;
-    out.measurement.mean_s += one.measurement.mean_s / static_cast<double>(all.size());
+    const Measurement& m = one.measurement;
+    sum.median_s += part * m.median_s;
+    sum.mean_s += part * m.mean_s;
+    sum.p10_s += part * m.p10_s;
+    sum.p90_s += part * m.p90_s;
+    variance_s2 += part * m.deviation_s * m.deviation_s;
+    sum.n += m.n;
+    sum.rejected += m.rejected;
+    sum.stopped = std::max(sum.stopped, m.stopped);
   }
+  sum.deviation_s = std::sqrt(variance_s2);
   return out;
 }
 
-// What the ranks of one launch wrote.
+// What the ranks wrote. What several launches have measured counts as the last one has.
 class RankResults {
  public:
+  void begin_launch() { of_this_launch_.clear(); }
   void read(const fs::path& file, Errors& errors) {
     auto document = JsonDocument::load(file.string());
     if (!document) {
@@ -98,7 +102,7 @@ class RankResults {
   }
 
   void add_to(CpuMeasurements& out) {
-    for (auto& [key, all] : operations_) out.operations.push_back(middle(std::move(all)));
+    for (auto& [key, all] : operations_) out.operations.push_back(mean_of_ranks(all));
     for (auto& [key, collective] : collectives_) out.collectives.push_back(std::move(collective));
   }
 
@@ -109,7 +113,10 @@ class RankResults {
     const auto measurement = reader.required("measurement");
     if (!operation || !measurement) return;
     MeasuredOperation point{read_operation(*operation, names_), read_measurement(*measurement)};
-    operations_[signature(point.operation)].push_back(std::move(point));
+    std::string key = signature(point.operation);
+    auto& all = operations_[key];
+    if (of_this_launch_.insert(std::move(key)).second) all.clear();
+    all.push_back(std::move(point));
     reader.finish();
   }
 
@@ -137,16 +144,20 @@ class RankResults {
     }
     reader.finish();
     // Groups placed alike are one curve, whatever they are for.
-    const auto [known, fresh] =
-        collectives_.try_emplace({out.exchange, out.placement, out.concurrent}, out);
-    if (fresh) return;
-    auto& points = known->second.points;
-    points.insert(points.end(), out.points.begin(), out.points.end());
+    const std::string key = fmt::format("{} {} {}", static_cast<int>(out.exchange),
+                                        json(out.placement).dump(), out.concurrent);
+    MeasuredCollective& known = collectives_[key];
+    if (of_this_launch_.insert(key).second) {
+      known = std::move(out);
+    } else {
+      known.points.insert(known.points.end(), out.points.begin(), out.points.end());
+    }
   }
 
   OperationNames names_;
   std::map<std::string, std::vector<MeasuredOperation>> operations_;
-  std::map<std::tuple<Exchange, std::vector<int>, int>, MeasuredCollective> collectives_;
+  std::map<std::string, MeasuredCollective> collectives_;
+  std::set<std::string> of_this_launch_;
 };
 
 Error failed_launch(const LaunchOutcome& outcome) {
@@ -160,6 +171,11 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
   Errors errors;
   const auto launches = by_ranks(request.scenarios, request.folders, errors);
   if (!errors.empty()) return failure(errors);
+  if (launches.size() > 1) {
+    note(output,
+         "warning: scenarios of different numbers of ranks load the machine differently; what they "
+         "have in common counts as measured with the most. Profiles of their own know better");
+  }
   CpuMeasurements measurements;
   measurements.machine = read_machine_facts({});
   measurements.facts = this_machine();
@@ -174,11 +190,12 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
                       folder.string(), "-o", "name a profile in a folder that can be written"});
     }
     const auto outcome =
-        launch_job(job_of(request, scenarios, folder.string()).dump(2) + "\n",
+        launch_job(job_of(request, scenarios, ranks, folder.string()).dump(2) + "\n",
                    (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
     if (!outcome) return failure(outcome.error());
     for (const std::string& warning : outcome->warnings) note(output, "warning: " + warning);
     if (!outcome->ok()) return failure({failed_launch(*outcome)});
+    results.begin_launch();
     for (std::int64_t r = 0; r < ranks; ++r) {
       results.read(folder / fmt::format("rank-{}.json", r), errors);
     }

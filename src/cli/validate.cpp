@@ -125,18 +125,26 @@ Result<Forecast> calibrated_forecast(const ValidateFlags& flags, StatedScenario&
     const bool enough = flags.calibrate == "never" || scenario.profile == "none";
     if (!known || enough || is_measured(*known)) return known;
   }
-  const auto profile =
-      calibrate_for({stated.text}, data, flags.output,
-                    file ? scenario.profile : (fs::path(folder) / "profile.json").string());
-  if (profile) {
-    scenario.profile = *profile;
-  } else if (automatic && !to_be_made && profile.error().front().code == ErrorCode::kNotSupported) {
-    note(flags.output,
-         "note: the forecast rests on data sheets in part; name a measured profile with --profile");
-  } else {
-    return failure(profile.error());
+  // What another calibration has measured is not this command's to replace.
+  const bool keeps = automatic && file && !to_be_made;
+  if (keeps) {
+    note(flags.output, fmt::format("note: {} lacks what this layout needs: it is measured for this "
+                                   "run alone (--calibrate always replaces the file)",
+                                   scenario.profile));
   }
+  const auto profile = calibrate_for(
+      {stated.text}, data, flags.output,
+      file && !keeps ? scenario.profile : (fs::path(folder) / "profile.json").string());
+  if (!profile) return failure(profile.error());
+  scenario.profile = *profile;
   return forecast(scenario, data.folders);
+}
+
+// Memory needs no measurement: what does not fit is neither calibrated nor run.
+Result<Prediction> data_sheet_forecast(const Scenario& scenario, const DataFolders& folders) {
+  Scenario unmeasured = scenario;
+  unmeasured.profile = "none";
+  return predict(unmeasured, folders);
 }
 
 int refuse_too_large(const Prediction& prediction) {
@@ -175,10 +183,15 @@ int run_and_compare(const ValidateFlags& flags, StatedScenario& stated, const Da
                     const std::vector<Tolerance>& tolerances, const ScratchFolder& scratch,
                     Output& output) {
   const std::string folder = flags.keep.empty() ? scratch.path().string() : flags.keep;
+  const auto memory = data_sheet_forecast(stated.scenario, data.folders);
+  if (!memory) return report_errors(memory.error());
+  if (!memory->fits) return refuse_too_large(*memory);
   auto expected = calibrated_forecast(flags, stated, data, folder);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
-  if (!expected) return report_errors(expected.error());
-  if (!expected->prediction.fits) return refuse_too_large(expected->prediction);
+  if (!expected) {
+    report_errors(expected.error());
+    return expected.error().front().code == ErrorCode::kIo ? kInternalError : kUsageError;
+  }
 
   const RunJob job{stated.scenario,    stated.text,       folder,
                    flags.seed,         flags.warmup,      flags.steps + 1,  // so many periods

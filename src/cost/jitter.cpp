@@ -32,10 +32,10 @@ Jitter& Jitter::operator+=(const Jitter& next) {
 
 Seconds lag_of_last(const Jitter& jitter, std::int64_t ranks) {
   const double largest = largest_normal(ranks);
-  const double rare =
-      static_cast<double>(std::max<std::int64_t>(ranks - 1, 0)) * jitter.tail.value();
-  const double frequent = largest * std::sqrt(jitter.tail_variance_s2);
-  return Seconds(largest * std::sqrt(jitter.variance_s2) + std::min(rare, frequent));
+  const auto others = static_cast<double>(std::max<std::int64_t>(ranks - 1, 0));
+  const double rare = largest * std::sqrt(jitter.variance_s2) + others * jitter.tail.value();
+  const double frequent = largest * std::sqrt(jitter.variance_s2 + jitter.tail_variance_s2);
+  return Seconds(std::min(rare, frequent));
 }
 
 }  // namespace stepcast

@@ -22,8 +22,9 @@ struct Jitter {
 //
 // The bodies add up to a normal distribution, of whose largest of n the expectation is known
 // (Tippett, Biometrika 17, 1925). Disturbances that are rare hit one rank at a time, and all wait
-// for it: n - 1 times the mean of one rank. Frequent ones add up like the bodies do; the true value
-// is below both.
+// for it: n - 1 times the mean of one rank. Frequent ones add up like the bodies do, and their
+// variances with those. The smaller of the two counts: of rare ones the deviation says too much, of
+// frequent ones the mean.
 Seconds lag_of_last(const Jitter& jitter, std::int64_t ranks);
 
 }  // namespace stepcast

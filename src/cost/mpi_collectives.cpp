@@ -130,8 +130,9 @@ CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
     const MpiCurve::Point point = curve->at(size);
     const Seconds moving = std::max(size / curve->fastest(), point.time - curve->latency());
     out.latency = std::max(point.time - moving, Seconds());
-    // What buffers take meanwhile loads no link.
-    out.work = std::min(size, curve->sustained() * moving);
+    // What buffers take meanwhile loads no link; they are full when the largest message is through.
+    const bool fits_buffers = size.value() <= curve->samples.back().bytes;
+    out.work = fits_buffers ? std::min(size, curve->sustained() * moving) : size;
     out.rate_bound = out.work / moving;
     out.cpu_share = curve->cpu_share;
     out.provenance = point.provenance;

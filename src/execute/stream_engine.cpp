@@ -1,11 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/stream_engine.h"
 
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 
 #include "comm/idle.h"
 
 namespace stepcast {
+namespace {
+
+// Where ranks share cores, the calling thread asks to run soon after it wakes rather than for long:
+// a transfer's next message would else wait for the end of another rank's slice (3 ms). Linux takes
+// the runtime of an ordinary thread as its slice from 6.12 on; elsewhere nothing changes.
+void ask_for_short_slices() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime_ns, deadline_ns, period_ns;
+  } attributes{};
+  attributes.size = sizeof(attributes);
+  attributes.policy = SCHED_OTHER;
+  attributes.nice = ::getpriority(PRIO_PROCESS, 0);
+  attributes.runtime_ns = 100'000;  // the shortest that Linux grants
+  ::syscall(SYS_sched_setattr, 0, &attributes, 0U);
+}
+
+}  // namespace
 
 StreamEngine::StreamEngine() : queues_(kStreams), thread_([this] { serve(); }) {}
 
@@ -77,6 +104,7 @@ bool StreamEngine::advance(std::unique_lock<std::mutex>& lock, std::deque<Posted
 }
 
 void StreamEngine::serve() {
+  ask_for_short_slices();
   std::unique_lock lock(mutex_);
   Idle idle(FirstPauses::kNap);
   std::int64_t moves = 0;

@@ -11,7 +11,6 @@
 #include "calibrate/measurement_json.h"
 #include "calibrate/needed_grid.h"
 #include "calibrate/operation_json.h"
-#include "cluster/this_machine.h"
 #include "execute/role_runner.h"
 #include "operation/signature.h"
 #include "program/executable.h"
@@ -80,9 +79,9 @@ class CalibrateJob {
     protocol.target_half_width = rank_.job.target_half_width;
     protocol.budget_s = rank_.job.budget_s;
     protocol.warm_up_s = 0;
-    OperationSampler sampler(
-        protocol, rank_.world.size() > this_machine().cores,
-        [this](const std::string& key) { return journal_.find(key) != nullptr; });
+    OperationSampler sampler(protocol, rank_.job.shares_cores, [this](const std::string& key) {
+      return journal_.find(key) != nullptr;
+    });
     runner.observe(&sampler);
     const Clock::time_point begin = Clock::now();
     for (bool more = true; more;) {
@@ -112,7 +111,7 @@ class CalibrateJob {
     MeasurementProtocol protocol;
     protocol.target_half_width = 2 * rank_.job.target_half_width;
     protocol.budget_s = 0.3;
-    protocol.rejection.waiting = rank_.world.size() <= this_machine().cores;
+    protocol.rejection.waiting = !rank_.job.shares_cores;
     const NeededMeasurements extra = grid(needed_);
     std::int64_t done = 0;
     for (const NeededKernel& kernel : extra.kernels) {

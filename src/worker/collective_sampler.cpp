@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "calibrate/measurement_json.h"
+#include "core/assert.h"
 
 namespace stepcast {
 namespace {
@@ -126,6 +127,8 @@ std::unique_ptr<Request> CollectiveSampler::start(const CommunicationCurve& curv
   if (curve.collective == name_of(CollectiveKind::kReduceScatter)) {
     return group.start_reduce_scatter(data);
   }
+  STEPCAST_ASSERT(curve.collective == name_of(CollectiveKind::kAllReduce),
+                  "the executor runs no other collective");
   return group.start_all_reduce(data, Reduction::kSum);
 }
 
@@ -143,6 +146,7 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
   const double arrival = now_s() + kArrivalSpread_s * random_.uniform();
   while (now_s() < arrival) {
   }
+  rank_.report.heartbeat();
   const double cpu = process_cpu_s(), begin = now_s();
   if (curve.on_compute_stream) {
     start(curve, meeting, count)->wait();

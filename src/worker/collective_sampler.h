@@ -68,8 +68,8 @@ class CollectiveSampler {
   SeededRandom random_;  // arrivals
   std::vector<CommunicationCurve> curves_;
   std::vector<std::unique_ptr<Communicator>> groups_;
-  StreamEngine engine_;
   std::vector<float> data_;
+  StreamEngine engine_;            // before the data that its transfers fill
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
   int next_tag_ = 1000;
 };

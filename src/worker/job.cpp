@@ -40,9 +40,14 @@ Result<Job> read_job(const std::string& file) {
   job.target_half_width =
       reader.number("target_half_width", 1e-6, 1).value_or(job.target_half_width);
   job.grid = reader.boolean("grid").value_or(true);
+  job.shares_cores = reader.boolean("shares_cores").value_or(false);
   job.journal = reader.text("journal").value_or("");
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());
+  if (job.scenarios.empty()) {
+    return failure({ErrorCode::kMissingKey, "there is no scenario", file, "scenario",
+                    "\"scenario\", or \"scenarios\" of a calibration"});
+  }
   return job;
 }
 

@@ -31,6 +31,7 @@ struct Job {
   double budget_s = 60;             // of each scenario's operations
   double target_half_width = 0.01;  // of each median's interval, of the median
   bool grid = true;                 // also shapes around them, for interpolation
+  bool shares_cores = false;        // more ranks than cores: a bound rank cannot tell
   std::string journal;              // folder: what is finished, so that a killed run goes on
 };
 

@@ -39,6 +39,23 @@ std::string single_rank_text(const std::string& text) {
   return scenario.dump();
 }
 
+// Says that the rank is alive while a step takes longer than the launcher's patience.
+class Heartbeats final : public OperationObserver {
+ public:
+  Heartbeats(RankReporter& report, OperationObserver* next) : report_(report), next_(next) {}
+  void begin(const Operation& operation) override {
+    report_.heartbeat();
+    if (next_ != nullptr) next_->begin(operation);
+  }
+  void end(const Operation& operation) override {
+    if (next_ != nullptr) next_->end(operation);
+  }
+
+ private:
+  RankReporter& report_;
+  OperationObserver* next_;
+};
+
 class RunJob {
  public:
   explicit RunJob(const RankContext& rank)
@@ -89,6 +106,8 @@ void RunJob::make_reference() {
     const RankGrid grid(scenario.layout);
     RoleRunner runner(scenario, program, grid, RankId(0), nullptr,
                       {rank_.job.seed, ExecutorOptions{}.fan_out, false});
+    Heartbeats alive(rank_.report, nullptr);
+    runner.observe(&alive);
     const double tokens = static_cast<double>(scenario.training.global_batch) *
                           static_cast<double>(scenario.training.sequence_length);
     for (std::size_t s = 0; s < count; ++s) {
@@ -172,13 +191,15 @@ void RunJob::run() {
   if (checks) make_reference();
   RoleRunner runner(scenario_, program_, grid_, RankId(rank_.world.rank()), &rank_.world,
                     {rank_.job.seed, ExecutorOptions{}.fan_out, true});
+  OperationTimes times;
+  Heartbeats alive(rank_.report, nullptr), alive_and_timed(rank_.report, &times);
+  runner.observe(&alive);
   if (checks) check_numerics(runner);
   for (std::int64_t s = 0; s < rank_.job.warmup; ++s) {
     rank_.report.progress("warm-up", s, rank_.job.warmup);
     runner.step();
   }
-  OperationTimes times;
-  runner.observe(&times);
+  runner.observe(&alive_and_timed);
   rank_.world.barrier();
   for (std::int64_t s = 0; s < rank_.job.steps; ++s) {
     rank_.report.progress("steps", s, rank_.job.steps);

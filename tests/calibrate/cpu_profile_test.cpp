@@ -42,6 +42,7 @@ MachineFacts facts() {
 Measurement around(double seconds, double spread = 0.01) {
   Measurement out;
   out.median_s = out.mean_s = seconds;
+  out.deviation_s = seconds * spread;
   out.p10_s = seconds * (1 - spread);
   out.p90_s = seconds * (1 + spread);
   out.n = 50;
@@ -400,9 +401,9 @@ TEST(CpuProfile, StatesTheSpreadOfWhatWasMeasuredAsItStands) {
   EXPECT_EQ(Loaded(laboratory.out).curve("exact").log_error, 0.02);
   laboratory.out.operations[0].measurement = around(1e-4, 0.5);
   const Loaded loaded(laboratory.out);
-  // Of the mean of 50 samples whose p10 and p90, 2.563 deviations apart, are as 1 to 3.
-  EXPECT_NEAR(loaded.profile.sigma[static_cast<std::size_t>(Curve::kExact)],
-              std::log(3.0) / 2.563 / std::sqrt(50.0), 1e-4);
+  // Of the mean of 50 samples with a deviation of half of it.
+  EXPECT_NEAR(loaded.profile.sigma[static_cast<std::size_t>(Curve::kExact)], 0.5 / std::sqrt(50.0),
+              1e-4);
 }
 
 TEST(CpuProfile, ForecastsTakeMeansAndScaleWhatWasNotMeasuredByTheDisturbance) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -105,10 +106,16 @@ TEST(Disasters, AKilledRankEndsTheRunWithItsNumber) {
                        "1000000", "--keep", folder / "kept"});
   ASSERT_TRUE(comes_true([&] { return ranks_of(folder / "kept").size() == 2; }))
       << read_file(folder / "error");
-  ::kill(*ranks_of(folder / "kept").begin(), SIGKILL);
+  const pid_t killed = *ranks_of(folder / "kept").begin();
+  const std::string environment = read_file("/proc/" + std::to_string(killed) + "/environ");
+  const std::string key = "OMPI_COMM_WORLD_RANK=";
+  const auto rank = environment.find(key);
+  ASSERT_NE(rank, std::string::npos);
+  ::kill(killed, SIGKILL);
   const Outcome ended = run.wait();
   EXPECT_EQ(ended.code, 1) << ended.error;
-  EXPECT_TRUE(has(ended.error, "error: the run: rank ")) << ended.error;
+  const std::string number = environment.substr(rank + key.size(), 1);
+  EXPECT_TRUE(has(ended.error, "error: the run: rank " + number)) << ended.error;
   EXPECT_TRUE(comes_true([&] { return ranks_of(folder / "kept").empty(); }));
 }
 
@@ -120,24 +127,50 @@ TEST(Disasters, CtrlCEndsACalibrationThatLaterGoesOn) {
                                            "--backend", "cpu",
                                            "--no-grid", "--budget",
                                            "1000",      "--spread",
-                                           "0.0001",   "-o",
+                                           "0.0001",    "-o",
                                            profile};
   Running run(folder, calibrate);
-  ASSERT_TRUE(comes_true([&] { return ranks_of(folder / "mine.json.journal").size() == 2; }))
-      << read_file(folder / "error");
+  // The machine, and a point that is finished.
+  const std::string journal = folder / "mine.json.journal/2-ranks/rank-0.jsonl";
+  const auto lines = [&] {
+    const std::string text = read_file(journal);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  ASSERT_TRUE(comes_true([&] { return lines() >= 2; })) << read_file(folder / "error");
   run.signal(SIGINT);
   const Outcome ended = run.wait();
   EXPECT_EQ(ended.code, 128 + SIGINT) << ended.error;
   EXPECT_TRUE(comes_true([&] { return ranks_of(folder / "mine.json.journal").empty(); }));
   EXPECT_FALSE(fs::exists(profile));
+  // A number that no calibration reaches, so that the profile shows where it has the point from.
+  std::string known = read_file(journal);
+  known = known.substr(known.find('\n') + 1);
+  nlohmann::json point = nlohmann::json::parse(known.substr(0, known.find('\n')));
+  const auto signature = point.at("key").get<std::string>();
+  point["measurement"]["n"] = 77000;
+  for (const char* rank : {"0", "1"}) {
+    const std::string file =
+        folder / ("mine.json.journal/2-ranks/rank-" + std::string(rank)) + ".jsonl";
+    std::ofstream(file, std::ios::app) << point.dump() << '\n';
+  }
 
   std::vector<std::string> again = calibrate;
   again[6] = "2";
   again[8] = "0.2";
   const Outcome finished = testing::run(again);
   EXPECT_EQ(finished.code, 0) << finished.error;
-  EXPECT_TRUE(fs::exists(profile));
   EXPECT_FALSE(fs::exists(profile + ".journal"));
+  std::int64_t samples = 0;
+  const auto written = nlohmann::json::parse(read_file(profile));
+  for (const auto& curve : written.at("curves")) {
+    if (curve.at("operation") != "exact") continue;
+    const auto& columns = curve.at("samples").at("columns");
+    const auto n = std::find(columns.begin(), columns.end(), "n") - columns.begin();
+    for (const auto& row : curve.at("samples").at("rows")) {
+      if (row[0] == signature) samples = row[static_cast<std::size_t>(n)];
+    }
+  }
+  EXPECT_EQ(samples, 2 * 77000) << signature;
 }
 
 // A file system of so many bytes at a folder, as far as this process may make one.
@@ -168,7 +201,7 @@ TEST(Disasters, AFullDiskEndsACalibrationWithTheFilesName) {
   const Outcome ended =
       testing::run({"calibrate", folder / "scenario.json", "--backend", "cpu", "--no-grid",
                     "--budget", "2", "--spread", "0.2", "-o", profile});
-  EXPECT_NE(ended.code, 0);
+  EXPECT_EQ(ended.code, 1);
   EXPECT_TRUE(has(ended.error, "No space left on device")) << ended.error;
   EXPECT_TRUE(has(ended.error, profile)) << ended.error;
   EXPECT_FALSE(fs::exists(profile));

@@ -67,6 +67,37 @@ TEST(RealRun, CalibratesWhatTheForecastNeeds) {
   EXPECT_NEAR(provenance.at("measured").get<double>(), 1, 1e-9);
 }
 
+TEST(RealRun, MeasuresWhatAProfileLacksAndLeavesTheProfileAlone) {
+  const Folder folder;
+  testing::write_file(folder / "one.json", scenario(1, "{}"));
+  testing::write_file(folder / "two.json", scenario(2, R"({"dp": 2})"));
+  const std::string profile = folder / "mine.json";
+  const auto validate = [&](const std::string& file, const char* calibrate) {
+    const Outcome outcome =
+        run({"validate", file, "--backend", "cpu", "--calibrate", calibrate, "--profile", profile,
+             "--steps", "2", "--warmup", "1", "--no-numerics", "--format", "json"});
+    EXPECT_EQ(outcome.code, 0) << outcome.error;
+    EXPECT_NEAR(outcome.json()["predicted"]["provenance"]["measured"].get<double>(), 1, 1e-9);
+  };
+  validate(folder / "one.json", "auto");
+  const std::string made = testing::read_file(profile);
+  EXPECT_NE(made, "");
+  validate(folder / "two.json", "auto");
+  EXPECT_EQ(testing::read_file(profile), made);
+  validate(folder / "two.json", "always");
+  EXPECT_NE(testing::read_file(profile), made);
+}
+
+TEST(RealRun, NeitherCalibratesNorRunsWhatDoesNotFit) {
+  const Folder folder;
+  std::string text = scenario(2, R"({"dp": 2})");
+  const std::string model = R"("hidden": 64, "heads": 4)";
+  text.replace(text.find(model), model.size(), R"("hidden": 65536, "heads": 512)");  // 200 G
+  testing::write_file(folder / "scenario.json", text);
+  const Outcome outcome = run({"validate", folder / "scenario.json", "--backend", "cpu"});
+  EXPECT_EQ(outcome.code, 3) << outcome.error;
+}
+
 TEST(RealRun, RefusesWhatTheBackendCannotRun) {
   const Folder folder;
   std::string text = scenario(2, R"({"dp": 2})");
@@ -75,6 +106,10 @@ TEST(RealRun, RefusesWhatTheBackendCannotRun) {
   const Outcome refused = run({"validate", folder / "scenario.json", "--backend", "cpu"});
   testing::expect_refused(refused);
   EXPECT_NE(refused.error.find("model.dropout"), std::string::npos) << refused.error;
+  const Outcome unmeasured =
+      run({"calibrate", folder / "scenario.json", "--backend", "cpu", "-o", folder / "mine.json"});
+  testing::expect_refused(unmeasured);
+  EXPECT_NE(unmeasured.error.find("model.dropout"), std::string::npos) << unmeasured.error;
 }
 
 }  // namespace

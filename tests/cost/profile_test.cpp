@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/temporary_folder.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
 
@@ -37,12 +36,9 @@ json small_profile() {
 }
 
 Result<Profile> load(const json& document) {
-  // A file of this test alone: ctest runs tests side by side.
-  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
-  const auto path =
-      std::filesystem::path(testing::TempDir()) / ("stepcast_profile_" + test + ".json");
-  std::ofstream(path) << document.dump();
-  return load_profile(path.string(), testing::TempDir());
+  const testing::TemporaryFolder folder;
+  folder.write("profile.json", document.dump());
+  return load_profile(folder / "profile.json", folder / "");
 }
 
 void expect_error(const json& document, const std::string& path, const std::string& part) {

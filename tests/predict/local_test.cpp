@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include "cluster/this_machine.h"
+#include "core/temporary_folder.h"
 #include "cost/collective_cost.h"
 #include "predict/prediction.h"
 #include "predict/simulation.h"
@@ -210,13 +209,11 @@ std::string profile_of(const std::string& processor, std::int64_t cores) {
 }
 
 Result<Prediction> forecast_with(const std::string& profile) {
-  const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  const auto path =
-      std::filesystem::path(::testing::TempDir()) / ("stepcast_local_" + test + ".json");
-  std::ofstream(path) << profile;
+  const testing::TemporaryFolder folder;
+  folder.write("mine.json", profile);
   GptCase c;
   c.dp = 2;
-  return predict(scenario_from(local_text(c, 2, path.string())), source_folders());
+  return predict(scenario_from(local_text(c, 2, folder / "mine.json")), source_folders());
 }
 
 TEST(LocalForecast, TakesAProfileOfThisMachine) {
@@ -233,7 +230,7 @@ TEST(LocalForecast, RefusesTheProfileOfAnotherMachine) {
   ASSERT_EQ(prediction.error().size(), 2u) << to_string(prediction.error());
   const Error& error = prediction.error().front();
   EXPECT_EQ(error.path, "machine.processor");
-  EXPECT_NE(error.file.find("stepcast_local_"), std::string::npos);
+  EXPECT_NE(error.file.find("mine.json"), std::string::npos);
   EXPECT_NE(error.message.find("Another CPU"), std::string::npos);
   EXPECT_NE(error.message.find(machine.processor), std::string::npos);
   EXPECT_NE(error.hint.find("calibrate"), std::string::npos);
