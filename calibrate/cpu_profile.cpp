@@ -35,7 +35,7 @@ constexpr double kMostDisturbance = 10;
 constexpr double kMostLogError = 3;  // a factor of 20: nothing is known
 // Of normal errors: standard deviations in the median of their sizes, in its 0.9 quantile, and
 // between the 0.1 and 0.9 quantiles.
-constexpr double kMedianOfSizes = 0.6745, kP90OfSizes = 1.6449, kP10ToP90 = 2.5631;
+constexpr double kMedianOfSizes = 0.6745, kP90OfSizes = 1.6449;
 constexpr double kLeastFraction = 1e-6, kMostFraction = 10;  // that a sample may have
 
 double log_error_of(const FitError& error) {

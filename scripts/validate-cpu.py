@@ -181,12 +181,21 @@ def kendall(pairs):
     return (agree - disagree) / max(1, agree + disagree)
 
 
+DISCUSSION = "\n## What it shows\n"
+
+
+def discussion(page):
+    """What people have written below the figures."""
+    text = page.read_text() if page.exists() else ""
+    return text[text.index(DISCUSSION):] if DISCUSSION in text else ""
+
+
 def page(done, failed, machine):
     lines = ["# Validation on the CPU", "",
              "Each row calibrates this machine for one layout, forecasts its step, trains it for",
              "real and sets the two beside each other, in as many turns as the row says:",
-             "`forecast` and `measured` are means of the turns, `spread` the smallest and the largest",
-             "error of a turn. Written by `scripts/validate-cpu.py` (`--help`)",
+             "`forecast` and `measured` are means of the turns, `spread` the smallest and the",
+             "largest error of a turn. Written by `scripts/validate-cpu.py` (`--help`)",
              f"on {machine['processor']}, {machine['cores']} cores,"
              f" {datetime.date.today().isoformat()}.", "",
              "| layout | ranks | turns | forecast | measured | error | spread | alone | bubble |"
@@ -245,7 +254,8 @@ def main():
                                        capture_output=True, text=True, check=True).stdout)
     if done:
         machine = {"processor": doctor["processor"], "cores": doctor["cores"]}
-        pathlib.Path(options.output).write_text(page(done, failed, machine))
+        output = pathlib.Path(options.output)
+        output.write_text(page(done, failed, machine) + discussion(output))
     return 1 if failed else 0
 
 

@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "calibrate/progress.h"
 #include "core/atomic_file.h"
 #include "launch/mpi_launch.h"
 
@@ -45,7 +48,7 @@ std::string job_text(const RunJob& job, const DataFolders& folders) {
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-// One line that is written over; on terminals alone.
+// One line that is written over, with the time that the phase has left; on terminals alone.
 class ProgressLine {
  public:
   explicit ProgressLine(const OutputOptions& output)
@@ -58,15 +61,35 @@ class ProgressLine {
 
   void show(const RankReport& report) {
     if (!shown_ || report.event != RankEvent::kProgress || report.rank != 0) return;
-    fmt::print(stderr, "\r\x1b[K{}: {} of {} {}", report.phase, report.done, report.total,
-               report.text);
+    if (!progress_ || report.phase != phase_ || report.done < progress_->done()) {
+      progress_.emplace(report.phase, report.total);
+      phase_ = report.phase;
+      last_ = std::chrono::steady_clock::now();
+    }
+    advance_to(report.done);
+    fmt::print(stderr, "\r\x1b[K{}", progress_->line(report.text));
     std::fflush(stderr);
     written_ = true;
   }
 
  private:
+  // The time since the last report is that of the points that it finished.
+  void advance_to(std::int64_t done) {
+    const std::int64_t finished = done - progress_->done();
+    if (finished <= 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    for (std::int64_t i = 0; i < finished; ++i) {
+      progress_->finish(seconds / static_cast<double>(finished));
+    }
+    last_ = now;
+  }
+
   bool shown_;
   bool written_ = false;
+  std::string phase_;
+  std::optional<Progress> progress_;
+  std::chrono::steady_clock::time_point last_;
 };
 
 std::vector<std::string> environment() {

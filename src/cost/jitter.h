@@ -9,6 +9,8 @@
 
 namespace stepcast {
 
+inline constexpr double kP10ToP90 = 2.5631;  // standard deviations of a normal distribution
+
 // Of independent calls one after another: sums of each member.
 struct Jitter {
   double variance_s2 = 0;       // of the body of the distribution

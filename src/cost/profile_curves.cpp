@@ -134,7 +134,6 @@ class SampleTable {
 };
 
 constexpr double kTiny = 1e-6;
-constexpr double kP10ToP90 = 2.563;  // standard deviations of a normal distribution
 
 void read_gemm_samples(const JsonValue& value, GemmCurve& curve) {
   ObjectReader reader(value);

@@ -83,6 +83,24 @@ TEST(MpiCollectives, MoveThePayloadInTheFluidPhase) {
   EXPECT_EQ(large.work.value(), 3e6);
 }
 
+// A token bucket lets 16 kB through at once; the link carries 12.5 MB/s. Alone such a message takes
+// its own time, and on a shared link it asks for what the link could carry meanwhile.
+TEST(MpiCollectives, WhatBuffersTakeLoadsNoLink) {
+  const Cluster cluster = ranks(2);
+  MpiCurve shaped = curve({0, 0});
+  shaped.samples = {{1e3, 100e-6}, {16e3, 200e-6}, {1e6, 80.1e-3}, {4e6, 320.1e-3}};
+  const CollectiveCosts costs(cluster, "", {shaped});
+  const double sustained = shaped.sustained().value();
+  EXPECT_NEAR(sustained, 12.5e6, 0.01e6);
+  const CollectivePrice small = price(costs, 16000, {0, 1});
+  EXPECT_NEAR(small.time().value(), 200e-6, 1e-12);
+  EXPECT_LE(small.rate_bound.value(), sustained * (1 + 1e-12));
+  EXPECT_LT(small.work.value(), 2600);
+  const CollectivePrice large = price(costs, 4000000, {0, 1});
+  EXPECT_NEAR(large.work.value(), 4e6, 1);
+  EXPECT_EQ(price(costs, 40000000, {0, 1}).work.value(), 4e7);
+}
+
 TEST(MpiCollectives, NoiseNeverMakesATimeOtherThanTheSample) {
   const Cluster cluster = ranks(2);
   MpiCurve noisy = curve({0, 0});

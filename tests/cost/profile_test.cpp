@@ -100,7 +100,7 @@ TEST(Profile, ReadsExactOperationsAndAnFp32Surface) {
   EXPECT_EQ(exact.mean.value(), 1.23e-4);
   EXPECT_NEAR(exact.jitter.tail.value(), 0.02e-4, 1e-12);
   // p10 and p90 of a normal distribution are 2.563 deviations apart; the rest is disturbances.
-  const double body = 0.1e-4 / 2.563;
+  const double body = 0.1e-4 / kP10ToP90;
   EXPECT_NEAR(exact.jitter.variance_s2, body * body, 1e-15);
   EXPECT_NEAR(exact.jitter.tail_variance_s2, 1e-10 - body * body, 1e-15);
   ASSERT_TRUE(profile->gemm_fp32);

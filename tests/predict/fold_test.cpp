@@ -114,6 +114,19 @@ TEST(Folding, GivesTheTimesOfTheRunOfEveryRankOnSharedCores) {
   EXPECT_LT(folded_classes * 2, ranks) << "folding found no symmetry to use";
 }
 
+TEST(Contention, IsWhatSharedLinksCost) {
+  std::mt19937 random(20240229);
+  int slower = 0;
+  for (int i = 0; i < 30; ++i) {
+    const std::string text = random_scenario(random);
+    const double shared = forecast(text, {}).step_time.value();
+    const double alone = forecast(text, {.contention = false}).step_time.value();
+    EXPECT_LE(alone, shared * (1 + 1e-9)) << text;
+    slower += shared > alone * 1.001 ? 1 : 0;
+  }
+  EXPECT_GT(slower, 3) << "no two transfers met on a link";
+}
+
 TEST(Folding, EveryRankIsInOneClass) {
   std::mt19937 random(3);
   for (int i = 0; i < 10; ++i) {
