@@ -186,6 +186,17 @@ LaunchOutcome ended(const RankWatch& watch, ProcessExit mpirun, bool memory_kill
                               why_killed(mpirun.value, memory_kill));
   } else if (mpirun.value != 0) {
     out.exit_code = mpirun.value;
+    // Open MPI passes a rank's signal on as shells do, and on a busy machine may end before it has
+    // said whose it was.
+    constexpr int kSignalled = 128;
+    if (mpirun.value > kSignalled && watch.any(&Rank::started)) {
+      out.signal = mpirun.value - kSignalled;
+      out.message =
+          fmt::format("a rank was ended by {}{}; mpirun did not say which. Not finished: {}",
+                      signal_name(out.signal), why_killed(out.signal, memory_kill),
+                      unfinished(watch, &Rank::finished));
+      return out;
+    }
     if (!watch.any(&Rank::started)) out.end = LaunchEnd::kNotStarted;
     out.message = fmt::format("mpirun ended with exit code {} {}", mpirun.value,
                               watch.any(&Rank::started) ? "and did not say which rank failed"

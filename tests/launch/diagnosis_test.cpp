@@ -70,6 +70,16 @@ TEST(Diagnosis, OfAnotherSignalIsNotOutOfMemory) {
   EXPECT_EQ(scene.outcome().message, "rank 1 was ended by SIGSEGV");
 }
 
+TEST(Diagnosis, NamesASignalThatMpirunPassesOnWithoutARank) {
+  Scene scene;
+  scene.evidence.mpirun = {false, 128 + SIGABRT};
+  const LaunchOutcome outcome = scene.outcome();
+  EXPECT_EQ(outcome.end, LaunchEnd::kDied);
+  EXPECT_EQ(outcome.signal, SIGABRT);
+  EXPECT_EQ(outcome.message.rfind("a rank was ended by SIGABRT; mpirun did not say which", 0), 0u)
+      << outcome.message;
+}
+
 TEST(Diagnosis, PrefersCausesToConsequences) {
   // Rank 0 lost rank 2 because it ran out of memory.
   const LaunchOutcome memory =
