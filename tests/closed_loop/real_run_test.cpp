@@ -84,8 +84,6 @@ TEST(RealRun, MeasuresWhatAProfileLacksAndLeavesTheProfileAlone) {
   EXPECT_NE(made, "");
   validate(folder / "two.json", "auto");
   EXPECT_EQ(testing::read_file(profile), made);
-  validate(folder / "two.json", "always");
-  EXPECT_NE(testing::read_file(profile), made);
 }
 
 TEST(RealRun, NeitherCalibratesNorRunsWhatDoesNotFit) {
