@@ -72,17 +72,17 @@ TEST(RealRun, MeasuresWhatAProfileLacksAndLeavesTheProfileAlone) {
   testing::write_file(folder / "one.json", scenario(1, "{}"));
   testing::write_file(folder / "two.json", scenario(2, R"({"dp": 2})"));
   const std::string profile = folder / "mine.json";
-  const auto validate = [&](const std::string& file, const char* calibrate) {
+  const auto validate = [&](const std::string& file) {
     const Outcome outcome =
-        run({"validate", file, "--backend", "cpu", "--calibrate", calibrate, "--profile", profile,
+        run({"validate", file, "--backend", "cpu", "--calibrate", "auto", "--profile", profile,
              "--steps", "2", "--warmup", "1", "--no-numerics", "--format", "json"});
     EXPECT_EQ(outcome.code, 0) << outcome.error;
     EXPECT_NEAR(outcome.json()["predicted"]["provenance"]["measured"].get<double>(), 1, 1e-9);
   };
-  validate(folder / "one.json", "auto");
+  validate(folder / "one.json");
   const std::string made = testing::read_file(profile);
   EXPECT_NE(made, "");
-  validate(folder / "two.json", "auto");
+  validate(folder / "two.json");
   EXPECT_EQ(testing::read_file(profile), made);
 }
 
