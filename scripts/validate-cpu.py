@@ -56,7 +56,8 @@ def case(name, ranks, layout, model=GPT12, lab=None, batch=8, attention="flash")
 def shaped(file, label, layouts):
     """The layouts on the links of a topology of topologies/lab."""
     path = ROOT / "topologies/lab" / file
-    ranks = json.loads(path.read_text())["nodes"] * json.loads(path.read_text())["gpus_per_node"]
+    topology = json.loads(path.read_text())
+    ranks = topology["nodes"] * topology["gpus_per_node"]
     return [case(f"{name}, {label}", ranks, layout, GPT4, path, batch=16)
             for name, layout in layouts.items()]
 

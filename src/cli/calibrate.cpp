@@ -85,10 +85,7 @@ int run_calibrate(CalibrateFlags& flags) {
          fmt::format("interrupted; {}.journal holds what is finished", flags.output.file));
     return 128 + watch.signal();
   }
-  if (!profile) {
-    report_errors(profile.error());
-    return profile.error().front().code == ErrorCode::kIo ? kInternalError : kUsageError;
-  }
+  if (!profile) return report_failed_calibration(profile.error());
   note(flags.output, fmt::format("wrote {} (use it with --profile {})", *profile, *profile));
   return kOk;
 }

@@ -212,6 +212,11 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
   return request.profile;
 }
 
+int report_failed_calibration(const Errors& errors) {
+  report_errors(errors);
+  return errors.front().code == ErrorCode::kIo ? kInternalError : kUsageError;
+}
+
 Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
                                   const OutputOptions& output, const std::string& profile_path) {
   CalibrationRequest request;

@@ -23,6 +23,10 @@ struct CalibrationRequest {
 // to the same file goes on from it.
 Result<std::string> calibrate(const CalibrationRequest& request, const OutputOptions& output);
 
+// Says on standard error why there is no profile; returns the exit code: what the ranks or the disk
+// did is no fault of the user's input.
+int report_failed_calibration(const Errors& errors);
+
 // On behalf of another command: what the scenarios need and no more.
 Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
                                   const OutputOptions& output, const std::string& profile_path);

@@ -188,10 +188,7 @@ int run_and_compare(const ValidateFlags& flags, StatedScenario& stated, const Da
   if (!memory->fits) return refuse_too_large(*memory);
   auto expected = calibrated_forecast(flags, stated, data, folder);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
-  if (!expected) {
-    report_errors(expected.error());
-    return expected.error().front().code == ErrorCode::kIo ? kInternalError : kUsageError;
-  }
+  if (!expected) return report_failed_calibration(expected.error());
 
   const RunJob job{stated.scenario,    stated.text,       folder,
                    flags.seed,         flags.warmup,      flags.steps + 1,  // so many periods

@@ -51,6 +51,10 @@ class Folder {
   std::filesystem::path path_;
 };
 
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 struct Outcome {
   int code = -1;
   std::string out;

@@ -30,10 +30,6 @@ std::string two_ranks() {
   return text_of(c);
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Looks again until it holds or a minute has passed.
 bool comes_true(const std::function<bool()>& condition) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
