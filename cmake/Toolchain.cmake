@@ -10,7 +10,9 @@ endif()
 
 find_program(STEPCAST_CCACHE ccache)
 if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${STEPCAST_CCACHE})
+  # The sloppiness is what ccache asks for before it keeps what was compiled with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${STEPCAST_CCACHE})
 endif()
 
 add_library(stepcast_flags INTERFACE)
@@ -26,3 +28,24 @@ if(STEPCAST_SANITIZE)
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(stepcast_flags INTERFACE -fsanitize=address,undefined)
 endif()
+
+# With STEPCAST_QUICK_BUILD, the large headers are parsed once, and what never runs long (programs,
+# tests) is not optimised. Other builds go without, so that each file is known to include what it uses.
+set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
+set(STEPCAST_LARGE_HEADERS <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <span>
+  <sstream> <string> <string_view> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+
+# stepcast_quick_build(TARGET DONOR [HEADER...])   DONOR parses the headers for all targets that name it
+function(stepcast_quick_build target donor)
+  if(NOT STEPCAST_QUICK_BUILD)
+    return()
+  endif()
+  get_target_property(type ${target} TYPE)
+  target_compile_options(${target} PRIVATE
+    $<$<STREQUAL:${type},EXECUTABLE>:-O0> $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+  if(target STREQUAL donor)
+    target_precompile_headers(${target} PRIVATE ${STEPCAST_LARGE_HEADERS} ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${donor})
+  endif()
+endfunction()

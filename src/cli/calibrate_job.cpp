@@ -218,11 +218,13 @@ int report_failed_calibration(const Errors& errors) {
 }
 
 Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
-                                  const OutputOptions& output, const std::string& profile_path) {
+                                  const OutputOptions& output, const std::string& profile_path,
+                                  double budget_s) {
   CalibrationRequest request;
   request.scenarios = scenarios;
   request.folders = data.folders;
   request.profile = profile_path;
+  request.budget_s = budget_s;
   request.grid = false;
   return calibrate(request, output);
 }

@@ -14,7 +14,7 @@ struct CalibrationRequest {
   std::vector<std::string> scenarios;  // texts of scenario files
   DataFolders folders;
   std::string profile;   // the file to write; PROFILE.journal beside it holds what is finished
-  double budget_s = 60;  // of the operations of each scenario
+  double budget_s = 60;  // of the operations of each scenario; a 60th for a size of a transfer
   double target_half_width = 0.01;  // of each median's 95 % interval, of the median
   bool grid = true;                 // also shapes around the needed ones
 };
@@ -29,6 +29,7 @@ int report_failed_calibration(const Errors& errors);
 
 // On behalf of another command: what the scenarios need and no more.
 Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
-                                  const OutputOptions& output, const std::string& profile_path);
+                                  const OutputOptions& output, const std::string& profile_path,
+                                  double budget_s);
 
 }  // namespace stepcast::cli

@@ -28,6 +28,7 @@ struct ValidateFlags {
   std::string data;
   std::string backend = "cpu";
   std::string calibrate = "auto";
+  double budget_s = 60;
   std::string keep;
   std::vector<std::string> tolerances;
   int steps = 10;
@@ -134,7 +135,8 @@ Result<Forecast> calibrated_forecast(const ValidateFlags& flags, StatedScenario&
   }
   const auto profile = calibrate_for(
       {stated.text}, data, flags.output,
-      file && !keeps ? scenario.profile : (fs::path(folder) / "profile.json").string());
+      file && !keeps ? scenario.profile : (fs::path(folder) / "profile.json").string(),
+      flags.budget_s);
   if (!profile) return failure(profile.error());
   scenario.profile = *profile;
   return forecast(scenario, data.folders);
@@ -246,6 +248,9 @@ void add_run_flags(CLI::App& app, ValidateFlags& flags) {
   app.add_option("--calibrate", flags.calibrate,
                  "measure what the profile lacks: auto, never, or always all of it")
       ->check(CLI::IsMember({"auto", "never", "always"}))
+      ->capture_default_str();
+  app.add_option("--budget", flags.budget_s, "seconds for the operations of its own calibration")
+      ->check(CLI::Range(1.0, 1e5))
       ->capture_default_str();
   app.add_option("--steps", flags.steps, "measured steps")
       ->check(CLI::Range(1, 1000000))

@@ -23,6 +23,7 @@ constexpr ByteCount kSmallest = 1 << 10;
 // Of messages that take longer than the budget of a point: nothing but a slow link makes them so,
 // and that is steady.
 constexpr std::int64_t kFewestSamples = 4;
+constexpr double kShareOfBudget = 1.0 / 60;  // of one size of one transfer
 // Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
 // is first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
@@ -183,7 +184,7 @@ Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, con
                                             ByteCount bytes, double& cpu_share) {
   MeasurementProtocol protocol;
   protocol.target_half_width = 2 * rank_.job.target_half_width;
-  protocol.budget_s = 1;
+  protocol.budget_s = rank_.job.budget_s * kShareOfBudget;
   protocol.warm_up_samples = 1;
   protocol.min_samples = kFewestSamples;
   protocol.rejection.waiting = false;

@@ -73,9 +73,9 @@ TEST(RealRun, MeasuresWhatAProfileLacksAndLeavesTheProfileAlone) {
   testing::write_file(folder / "two.json", scenario(2, R"({"dp": 2})"));
   const std::string profile = folder / "mine.json";
   const auto validate = [&](const std::string& file) {
-    const Outcome outcome =
-        run({"validate", file, "--backend", "cpu", "--calibrate", "auto", "--profile", profile,
-             "--steps", "2", "--warmup", "1", "--no-numerics", "--format", "json"});
+    const Outcome outcome = run({"validate", file, "--backend", "cpu", "--calibrate", "auto",
+                                 "--profile", profile, "--budget", "1", "--steps", "2", "--warmup",
+                                 "1", "--no-numerics", "--format", "json"});
     EXPECT_EQ(outcome.code, 0) << outcome.error;
     EXPECT_NEAR(outcome.json()["predicted"]["provenance"]["measured"].get<double>(), 1, 1e-9);
   };
