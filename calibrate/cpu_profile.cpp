@@ -338,8 +338,9 @@ void CpuProfiler::add_collectives(Curve curve) {
                        {"ranks", measured.placement.size()},
                        {"placement", measured.placement},
                        {"concurrent", measured.concurrent},
-                       {"cpu_share", rounded(std::clamp(measured.cpu_share, 0.0, 1.0))},
-                       {"samples", std::move(samples)}});
+                       {"cpu_share", rounded(std::clamp(measured.cpu_share, 0.0, 1.0))}});
+    if (measured.stretch > 0) curves_.back()["stretch"] = rounded(measured.stretch);
+    curves_.back()["samples"] = std::move(samples);
   }
   const FitError error = fit_error(held_out);
   const double sheet = sheet_.sigma[static_cast<std::size_t>(curve)];

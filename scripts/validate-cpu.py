@@ -38,27 +38,28 @@ def llama(layers, hidden, heads, kv_heads, ffn, vocab=4096, sequence=256):
 
 
 GPT4 = gpt(4, 256, 4, vocab=2048)
+GPT8 = gpt(8, 256, 4, vocab=2048)
 GPT12 = gpt(6, 384, 6)
 GPT29 = gpt(8, 512, 8)
 LLAMA17 = llama(6, 384, 6, 2, 1024, vocab=8192)
 
 
-def case(name, ranks, layout, model=GPT12, lab=None, batch=8, attention="flash"):
+def case(name, ranks, layout, model=GPT12, lab=None, batch=8, **training):
     layout = {"micro_batch": 2, **layout}
     cluster = {"base": str(lab)} if lab else {"base": "local", "gpus": ranks}
     return {"name": name, "ranks": ranks, "lab": lab, "scenario": {
         "stepcast": 1, "model": model, "cluster": cluster,
         "training": {"global_batch": batch, "sequence_length": model["max_positions"],
-                     "precision": "fp32", "framework": "native", "attention": attention},
+                     "precision": "fp32", "framework": "native", "attention": "flash", **training},
         "layout": layout}}
 
 
-def shaped(file, label, layouts):
+def shaped(file, label, layouts, model=GPT4, **training):
     """The layouts on the links of a topology of topologies/lab."""
     path = ROOT / "topologies/lab" / file
     topology = json.loads(path.read_text())
     ranks = topology["nodes"] * topology["gpus_per_node"]
-    return [case(f"{name}, {label}", ranks, layout, GPT4, path, batch=16)
+    return [case(f"{name}, {label}", ranks, layout, model, path, batch=16, **training)
             for name, layout in layouts.items()]
 
 
@@ -69,6 +70,11 @@ FOUR = {
     "dp 2, pp 2": {"dp": 2, "pp": 2},
     "dp 2, pp 2, interleaved": {"dp": 2, "pp": 2, "schedule": "interleaved", "virtual_stages": 2},
     "dp 4, zero 3": {"dp": 4, "zero": 3},
+}
+# Reductions of one chunk's small buckets meet the sends of the other chunks on a rank's port.
+MEETING = {
+    f"dp 2, pp 2, {chunks} chunks, small buckets":
+        {"dp": 2, "pp": 2, "schedule": "interleaved", "virtual_stages": chunks} for chunks in (2, 4)
 }
 EIGHT = {
     "tp 2, dp 2, pp 2": {"tp": 2, "dp": 2, "pp": 2},
@@ -98,6 +104,8 @@ def cases(lab):
     ]
     if lab:
         out += shaped("flat4-100m.json", "100 Mb/s", FOUR)
+        out += shaped("flat4-100m.json", "100 Mb/s", MEETING, GPT8, bucket_elements=500_000)
+        out += shaped("flat4-1g.json", "1 Gb/s", FOUR)
         out += shaped("nodes2x2.json", "two nodes of two", FOUR)
         out += shaped("nodes2x4.json", "two nodes of four", EIGHT)
     return out
@@ -214,10 +222,14 @@ def page(done, failed, machine):
         errors = [error_of(results) for one, results in done if belongs(one)]
         if errors:
             lines.append(summary(name, errors))
-    for topology in sorted({str(one["lab"]) for one, _ in done if one["lab"]}):
-        pairs = [(mean(results, "predicted"), mean(results, "measured"))
-                 for one, results in done if str(one["lab"]) == topology]
-        lines.append(f"- ranking of layouts on {pathlib.Path(topology).stem}: Kendall's tau "
+    rankings = {}
+    for one, results in done:
+        if one["lab"]:
+            key = (one["lab"].stem, one["scenario"]["model"]["layers"])
+            rankings.setdefault(key, []).append(
+                (mean(results, "predicted"), mean(results, "measured")))
+    for (topology, layers), pairs in sorted(rankings.items()):
+        lines.append(f"- ranking of layouts of {layers} layers on {topology}: Kendall's tau "
                      f"{kendall(pairs):.2f} over {len(pairs)}")
     for one, why in failed:
         lines += ["", f"Not measured: {one['name']}: {why.splitlines()[-1] if why else '?'}"]

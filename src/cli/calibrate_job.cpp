@@ -15,6 +15,7 @@
 #include "calibrate/operation_json.h"
 #include "cli/run_job.h"
 #include "core/atomic_file.h"
+#include "cost/mpi_curve.h"
 #include "launch/host_facts.h"
 #include "operation/signature.h"
 #include "program/executable.h"
@@ -132,6 +133,7 @@ class RankResults {
     }
     out.concurrent = static_cast<int>(reader.required_integer("concurrent", 1));
     out.cpu_share = reader.number("cpu_share", 0, 1).value_or(1);
+    out.stretch = reader.number("stretch", 0, kMostStretch).value_or(0);
     if (const auto points = reader.required("points")) {
       for (const JsonValue& item : points->items()) {
         ObjectReader point(item);

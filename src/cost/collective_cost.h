@@ -26,7 +26,8 @@ struct CollectivePrice {
   Bytes work;                 // payload that moves in the fluid phase
   BytesPerSecond rate_bound;  // of `work`, links free
   std::int64_t channels = 1;  // its SMs, and its share in max-min fairness
-  double cpu_share = 0;       // of a core, that a member on a processor burns while data moves
+  double cpu_share = 0;       // of a core, that a member on a processor takes while data moves
+  double core_weight = 1;     // in max-min fairness on that core, beside a kernel's 1
   Algorithm algorithm = Algorithm::kRing;
   Protocol protocol = Protocol::kSimple;
   Curve curve = Curve::kCollective;

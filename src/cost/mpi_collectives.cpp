@@ -17,6 +17,8 @@ constexpr double kCpuShare = 1;
 
 // A collective that alone fills less than this of a link is bound by something else.
 constexpr double kBindsFrom = 0.5;
+// A transfer that takes all of a core beside kernels would leave them nothing.
+constexpr double kLeastRemainder = 0.01;
 
 std::vector<std::int64_t> nodes_of(const Cluster& cluster, std::span<const DeviceId> members) {
   std::vector<std::int64_t> out;
@@ -82,6 +84,15 @@ double busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads) 
   return busiest;
 }
 
+// Groups alike, of all ranks, that have members on a node with these: what shares its network port.
+double groups_on_a_node(const Cluster& cluster, std::span<const DeviceId> members) {
+  std::map<std::int64_t, std::int64_t> members_on;
+  for (const DeviceId member : members) ++members_on[cluster.node_of(member)];
+  std::int64_t fewest = cluster.spec.gpus_per_node;
+  for (const auto& [node, count] : members_on) fewest = std::min(fewest, count);
+  return static_cast<double>(cluster.spec.gpus_per_node) / static_cast<double>(fewest);
+}
+
 // Of the way of one message.
 Seconds longest_hop(const Cluster& cluster, Exchange exchange, std::span<const DeviceId> members) {
   Seconds longest;
@@ -89,6 +100,12 @@ Seconds longest_hop(const Cluster& cluster, Exchange exchange, std::span<const D
     longest = std::max(longest, cluster.topology.latency(from, to));
   });
   return longest;
+}
+
+// Beside a kernel, of weight 1, it has w / (1 + w) of the core: its share over its stretch.
+double core_weight(const MpiCurve& curve) {
+  if (curve.stretch == 0) return 1;
+  return curve.cpu_share / std::max(curve.stretch - curve.cpu_share, kLeastRemainder);
 }
 
 Algorithm algorithm_of(Exchange exchange) {
@@ -135,6 +152,7 @@ CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
     out.work = fits_buffers ? std::min(size, curve->sustained() * moving) : size;
     out.rate_bound = out.work / moving;
     out.cpu_share = curve->cpu_share;
+    out.core_weight = core_weight(*curve);
     out.provenance = point.provenance;
     return out;
   }
@@ -154,9 +172,11 @@ std::vector<LinkLoad> MpiCollectives::loads(Exchange exchange,
   std::vector<LinkLoad> loads = routed(cluster_, exchange, members);
   const MpiCurve* curve = find(exchange, members);
   if (curve == nullptr) return loads;
-  // As many groups as ran at once filled the busiest link: it cannot do more, and did no less.
-  const double filled = busiest_of(cluster_.topology, loads) * curve->sustained().value() *
-                        static_cast<double>(curve->concurrent);
+  // The groups that ran at once on it filled the busiest link: it cannot do more, and did no less.
+  const double together =
+      std::min(static_cast<double>(curve->concurrent), groups_on_a_node(cluster_, members));
+  const double filled =
+      busiest_of(cluster_.topology, loads) * curve->sustained().value() * together;
   if (filled < kBindsFrom) return loads;
   for (LinkLoad& load : loads) load.weight /= filled;
   return loads;

@@ -124,6 +124,7 @@ MpiCurve read_mpi_curve(ObjectReader& reader) {
   }
   out.concurrent = reader.integer("concurrent", 1, kMostRanks).value_or(1);
   out.cpu_share = reader.number("cpu_share", 0, 1).value_or(1);
+  out.stretch = reader.number("stretch", 1, kMostStretch).value_or(0);
   if (const auto samples = reader.required("samples")) out.samples = read_samples(*samples);
   return out;
 }

@@ -15,6 +15,8 @@
 
 namespace stepcast {
 
+constexpr double kMostStretch = 1000;
+
 struct MpiCurve {
   struct Sample {
     double bytes;
@@ -23,8 +25,9 @@ struct MpiCurve {
   Exchange exchange = Exchange::kAllReduce;
   std::vector<std::int64_t> placement;  // node of each member, in group order
   std::int64_t concurrent = 1;          // such groups at work at once while it was measured
-  double cpu_share = 1;                 // of one core, that each member burns while it is active
-  std::vector<Sample> samples;          // two or more, by size, all sizes different
+  double cpu_share = 1;  // of one core, that each member takes from kernels while it is active
+  double stretch = 0;  // its time beside kernels over its time alone; 0: as two equals share a core
+  std::vector<Sample> samples;  // two or more, by size, all sizes different
 
   struct Point {
     Seconds time;

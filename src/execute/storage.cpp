@@ -28,11 +28,6 @@ MemoryParts MemoryLedger::at_peak() const {
   return at_peak_;
 }
 
-void MemoryLedger::reset_peak() {
-  const std::scoped_lock lock(mutex_);
-  at_peak_ = now_;
-}
-
 Arena::~Arena() {
   for (const auto& [bytes, blocks] : free_) {
     for (std::byte* block : blocks) ::operator delete(block, kAlignment);

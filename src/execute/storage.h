@@ -21,7 +21,6 @@ class MemoryLedger {
 
   MemoryParts now() const;
   MemoryParts at_peak() const;
-  void reset_peak();
 
  private:
   mutable std::mutex mutex_;

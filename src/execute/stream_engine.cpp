@@ -65,6 +65,12 @@ void StreamEngine::end(const EventHandle& event) {
   changed_.notify_all();
 }
 
+bool StreamEngine::has_ended(const EventHandle& event) {
+  const std::scoped_lock lock(mutex_);
+  if (!event->ended && error_) std::rethrow_exception(error_);
+  return event->ended;
+}
+
 void StreamEngine::wait(const EventHandle& event) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return event->ended || error_; });

@@ -42,8 +42,9 @@ class StreamEngine {
   StreamEngine& operator=(const StreamEngine&) = delete;
 
   EventHandle post(Stream stream, Transfer transfer);
-  void end(const EventHandle& event);   // of work on the calling thread
-  void wait(const EventHandle& event);  // throws what a transfer has thrown
+  void end(const EventHandle& event);        // of work on the calling thread
+  bool has_ended(const EventHandle& event);  // throws what a transfer has thrown
+  void wait(const EventHandle& event);       // throws what a transfer has thrown
   void wait(const std::vector<EventHandle>& events);
 
  private:

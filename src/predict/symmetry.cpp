@@ -24,7 +24,7 @@ std::uint64_t mix(std::uint64_t hash, const CollectivePrice& price) {
   hash = mix(hash, price.latency.value());
   hash = mix(hash, price.rate_bound.value());
   hash = mix(hash, price.work.value());
-  if (price.cpu_share > 0) hash = mix(hash, price.cpu_share);
+  if (price.cpu_share > 0) hash = mix(mix(hash, price.cpu_share), price.core_weight);
   return mix(hash, static_cast<std::uint64_t>(price.channels));
 }
 

@@ -140,7 +140,8 @@ TransferShape TransferShapes::make(const CollectivePrice& price,
   if (in_.scenario.cluster.spec.accelerator.is_cpu()) {
     // Fairness among processes is in time on a core: rate over share is the part of one that each
     // member has, as it is of kernels. Where the processor moves nothing, the part of full speed.
-    shape.share = shape.rate_bound / (price.cpu_share > 0 ? price.cpu_share : 1.0);
+    shape.share =
+        price.core_weight * shape.rate_bound / (price.cpu_share > 0 ? price.cpu_share : 1.0);
   }
   if (has_loads) shape.loads = *loads;
   return shape;

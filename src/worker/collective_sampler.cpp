@@ -27,6 +27,10 @@ constexpr double kShareOfBudget = 1.0 / 60;  // of one size of one transfer
 // Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
 // is first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
+// What a transfer takes from kernels is measured with the largest message that takes no longer.
+constexpr double kLongestBesideKernels_s = 0.25;
+constexpr std::int64_t kFewestBesideKernels = 8;  // samples
+constexpr double kLeastShare = 0.01;              // of a core: less is noise
 
 double process_cpu_s() {
   timespec time{};
@@ -34,7 +38,11 @@ double process_cpu_s() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+double seconds_of(Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+double now_s() { return seconds_of(Clock::now()); }
 
 // Sizes that are needed, and powers of 16 below and between them.
 std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
@@ -135,7 +143,7 @@ std::unique_ptr<Request> CollectiveSampler::start(const CommunicationCurve& curv
 
 // From the arrival of the last member to the end on the last one. Clocks of one machine agree.
 double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting& meeting,
-                                 std::size_t count) {
+                                 std::size_t count, BusyCore* beside) {
   Communicator& group = *meeting.members;
   // A common origin just before, so that times fit into floats to the nanosecond.
   const double now = now_s(), coarse = std::floor(now / 64);
@@ -149,13 +157,22 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
   }
   rank_.report.heartbeat();
   const double cpu = process_cpu_s(), begin = now_s();
+  double end = 0;
   if (curve.on_compute_stream) {
     start(curve, meeting, count)->wait();
+    end = now_s();
   } else {
-    engine_.wait(
-        engine_.post(Stream::kReduce, {{}, [&] { return start(curve, meeting, count); }, {}}));
+    const EventHandle moved =
+        engine_.post(Stream::kReduce, {{}, [&] { return start(curve, meeting, count); }, {}});
+    if (beside != nullptr) {
+      beside->begin();
+      while (!engine_.has_ended(moved)) beside->run();
+      lost_s_ = beside->lost_s();
+    }
+    engine_.wait(moved);
+    // Kernels that run are not told of the end; who waits for it wakes first.
+    end = beside != nullptr ? seconds_of(moved->end) : now_s();
   }
-  const double end = now_s();
   cpu_s_ += process_cpu_s() - cpu;
   wall_s_ += end - begin;
   float times[] = {static_cast<float>(begin - origin), static_cast<float>(end - origin)};
@@ -163,20 +180,23 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
   return static_cast<double>(times[1]) - static_cast<double>(times[0]);
 }
 
+std::string CollectiveSampler::name_of_point(const CommunicationCurve& curve,
+                                             const Meeting& meeting, ByteCount bytes) const {
+  return fmt::format("{} {} bytes {} ranks at {} beside {}{}", curve.collective, bytes,
+                     rank_.world.size(), nlohmann::json(meeting.placement).dump(),
+                     meeting.concurrent, curve.on_compute_stream ? "" : " on a stream");
+}
+
 Measurement CollectiveSampler::measure_size(const CommunicationCurve& curve, const Meeting& meeting,
                                             ByteCount bytes, double& cpu_share) {
-  const std::string key =
-      fmt::format("{} {} bytes {} ranks at {} beside {}{}", curve.collective, bytes,
-                  rank_.world.size(), nlohmann::json(meeting.placement).dump(), meeting.concurrent,
-                  curve.on_compute_stream ? "" : " on a stream");
+  const std::string key = name_of_point(curve, meeting, bytes);
   const JournalPoint* known = journal_.find(key);
   if (!on_any_rank(rank_, known == nullptr)) {
     cpu_share = nlohmann::json::parse(known->extra).value("cpu_share", 0.0);
     return known->measurement;
   }
   const Measurement out = take_samples(curve, meeting, bytes, cpu_share);
-  const nlohmann::json extra{{"cpu_share", cpu_share}};
-  append(journal_, {key, out, extra.dump()});
+  append(journal_, {key, out, nlohmann::json{{"cpu_share", cpu_share}}.dump()});
   return out;
 }
 
@@ -202,28 +222,84 @@ Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, con
   return sampler.result();
 }
 
+CollectiveSampler::Sharing CollectiveSampler::sample_sharing(const CommunicationCurve& curve,
+                                                             const Meeting& meeting,
+                                                             ByteCount bytes, double alone_s) {
+  const double budget = rank_.job.budget_s * kShareOfBudget;
+  const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
+  BusyCore core;
+  core.measure_alone(budget / 10);  // warm-up
+  rank_.world.barrier();            // all ranks compute, as they do beside transfers
+  core.measure_alone(budget / 4);
+  rank_.world.barrier();
+  double lost = 0, moved = 0;
+  std::int64_t samples = 0;
+  const double begin = now_s();
+  for (bool more = true; more; ++samples) {
+    if (meeting.members != nullptr) {
+      moved += sample(curve, meeting, count, &core);
+      lost += lost_s_;
+    }
+    more = samples + 1 < kFewestBesideKernels || on_any_rank(rank_, now_s() - begin < budget);
+  }
+  if (meeting.members == nullptr) return {};
+  float mean[] = {static_cast<float>(lost)};
+  meeting.members->all_reduce(mean, Reduction::kSum);
+  const double alone = alone_s * static_cast<double>(samples);
+  const double share = static_cast<double>(mean[0]) / meeting.members->size() / alone;
+  return {std::clamp(share, kLeastShare, 1.0), std::max(1.0, moved / alone)};
+}
+
+CollectiveSampler::Sharing CollectiveSampler::measure_sharing(const CommunicationCurve& curve,
+                                                              const Meeting& meeting,
+                                                              ByteCount bytes, double alone_s) {
+  const std::string key = name_of_point(curve, meeting, bytes) + " and kernels";
+  const JournalPoint* known = journal_.find(key);
+  if (!on_any_rank(rank_, known == nullptr)) {
+    const auto extra = nlohmann::json::parse(known->extra);
+    return {extra.value("cpu_share", 0.0), extra.value("stretch", 0.0)};
+  }
+  const Sharing out = sample_sharing(curve, meeting, bytes, alone_s);
+  append(journal_,
+         {key, {}, nlohmann::json{{"cpu_share", out.cpu_share}, {"stretch", out.stretch}}.dump()});
+  return out;
+}
+
+CollectiveSampler::Sharing CollectiveSampler::measure_curve(const CommunicationCurve& curve,
+                                                            const Meeting& meeting,
+                                                            ordered_json& points) {
+  Sharing out;
+  ByteCount largest = 0;
+  double alone_s = 0;
+  for (const ByteCount bytes : curve.sizes) {
+    rank_.report.progress("communication", done_++, all_,
+                          fmt::format("{} of {} bytes", curve.collective, bytes));
+    const Measurement measured = measure_size(curve, meeting, bytes, out.cpu_share);
+    if (measured.n > 0) {
+      points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
+    }
+    const bool too_long = on_any_rank(rank_, measured.mean_s > kLongestBesideKernels_s);
+    if (too_long && largest > 0) continue;
+    largest = bytes;
+    alone_s = measured.mean_s;
+  }
+  return curve.on_compute_stream ? out : measure_sharing(curve, meeting, largest, alone_s);
+}
+
 void CollectiveSampler::measure(ordered_json& out) {
-  std::int64_t done = 0, all = 0;
   for (const CommunicationCurve& curve : curves_) {
-    all += static_cast<std::int64_t>(curve.sizes.size());
+    all_ += static_cast<std::int64_t>(curve.sizes.size());
   }
   for (const CommunicationCurve& curve : curves_) {
     const Meeting meeting = meet(curve);
     ordered_json points = ordered_json::array();
-    double cpu_share = 0;
-    for (const ByteCount bytes : curve.sizes) {
-      rank_.report.progress("communication", done++, all,
-                            fmt::format("{} of {} bytes", curve.collective, bytes));
-      const Measurement measured = measure_size(curve, meeting, bytes, cpu_share);
-      if (measured.n > 0) {
-        points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
-      }
-    }
+    const Sharing sharing = measure_curve(curve, meeting, points);
     if (!meeting.is_first) continue;
     out.push_back({{"collective", curve.collective},
                    {"placement", meeting.placement},
                    {"concurrent", meeting.concurrent},
-                   {"cpu_share", cpu_share},
+                   {"cpu_share", sharing.cpu_share},
+                   {"stretch", sharing.stretch},
                    {"points", std::move(points)}});
   }
 }

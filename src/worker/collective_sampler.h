@@ -16,6 +16,7 @@
 #include "execute/groups.h"
 #include "execute/stream_engine.h"
 #include "layout/scenario.h"
+#include "worker/busy_core.h"
 #include "worker/job.h"
 
 namespace stepcast {
@@ -51,13 +52,28 @@ class CollectiveSampler {
     std::int64_t concurrent = 1;
     bool is_first = false;
   };
+  // What a transfer and the kernels beside it take from each other.
+  struct Sharing {
+    double cpu_share = 0;  // of a core, that the kernels of a member lose while it moves
+    double stretch = 0;    // its time beside kernels over its time alone; 0: never beside kernels
+  };
   Meeting meet(const CommunicationCurve& curve);
+  Sharing measure_curve(const CommunicationCurve& curve, const Meeting& meeting,
+                        nlohmann::ordered_json& points);
   // From the journal where every rank has it there.
   Measurement measure_size(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
                            double& cpu_share);
   Measurement take_samples(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
                            double& cpu_share);
-  double sample(const CommunicationCurve& curve, const Meeting& meeting, std::size_t count);
+  Sharing measure_sharing(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
+                          double alone_s);
+  Sharing sample_sharing(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
+                         double alone_s);
+  // `beside`: kernels that go on meanwhile.
+  double sample(const CommunicationCurve& curve, const Meeting& meeting, std::size_t count,
+                BusyCore* beside = nullptr);
+  std::string name_of_point(const CommunicationCurve& curve, const Meeting& meeting,
+                            ByteCount bytes) const;
   std::unique_ptr<Request> start(const CommunicationCurve& curve, const Meeting& meeting,
                                  std::size_t count);
 
@@ -71,7 +87,9 @@ class CollectiveSampler {
   std::vector<float> data_;
   StreamEngine engine_;            // before the data that its transfers fill
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
+  double lost_s_ = 0;              // by the kernels beside the last sample
   int next_tag_ = 1000;
+  std::int64_t done_ = 0, all_ = 0;  // sizes
 };
 
 }  // namespace stepcast

@@ -359,6 +359,7 @@ MeasuredCollective all_reduce(int concurrent) {
   out.placement = {0, 0};
   out.concurrent = concurrent;
   out.cpu_share = 0.75;
+  out.stretch = 1.25;
   for (const ByteCount bytes : {1 << 10, 1 << 14, 1 << 18, 1 << 22}) {  // 20 us and 2 GB/s
     out.points.push_back({bytes, around(20e-6 + static_cast<double>(bytes) / 2e9)});
   }
@@ -383,6 +384,7 @@ TEST(CpuProfile, PricesCollectivesAtAndBetweenTheirSizes) {
   EXPECT_NEAR((hit.latency + hit.work / hit.rate_bound).value(), 20e-6 + (1 << 18) / 2e9, 1e-9);
   EXPECT_EQ(hit.provenance, Provenance::kMeasured);
   EXPECT_DOUBLE_EQ(hit.cpu_share, 0.75);
+  EXPECT_NEAR(hit.core_weight, 1.5, 1e-9);  // 0.75 / (1.25 - 0.75)
   const CollectivePrice between = at(Exchange::kAllReduce, 100000);
   EXPECT_NEAR((between.latency + between.work / between.rate_bound).value(), 20e-6 + 100000 / 2e9,
               1e-9);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cluster/local_cluster.h"
+#include "tests/cluster/cluster_from.h"
 
 namespace stepcast {
 namespace {
@@ -53,6 +54,17 @@ TEST(MpiCollectives, GiveTheirSamplesBackAsMeasured) {
     EXPECT_EQ(hit.algorithm, Algorithm::kRing);
     EXPECT_EQ(hit.cpu_share, 0.5);
   }
+}
+
+// Half of a core, and half as long again beside a kernel: a third of the core then, half of the
+// kernel's part. Unmeasured, the two are equals.
+TEST(MpiCollectives, HaveTheWeightOnACoreThatStretchesThemAsMeasured) {
+  const Cluster cluster = ranks(4);
+  MpiCurve measured = curve({0, 0, 0, 0});
+  EXPECT_EQ(price(CollectiveCosts(cluster, "", {measured}), 1000, {0, 1, 2, 3}).core_weight, 1);
+  measured.stretch = 1.5;
+  EXPECT_NEAR(price(CollectiveCosts(cluster, "", {measured}), 1000, {0, 1, 2, 3}).core_weight, 0.5,
+              1e-12);
 }
 
 // Half way between 1 and 3 MB: the mean of 1010 and 2010 us. Beyond 3 MB 1 us per 2 kB. Below 1 kB
@@ -171,6 +183,27 @@ TEST(MpiCollectives, ALinkThatOneNearlyFillsIsFull) {
   EXPECT_NEAR(busiest(cluster,
                       light.loads(price(light, 5000000, {0, 1}), CollectiveKind::kAllReduce, pair)),
               1 / 5e9, 1e-15);
+}
+
+// Two pairs at once, each at the 12.5 MB/s of a host's port. Of hosts with one rank each pair has
+// ports of its own and fills them alone; of hosts with two ranks both pairs share the ports.
+TEST(MpiCollectives, OnlyGroupsOnTheSamePortFillItTogether) {
+  const auto cluster_of = [](int nodes, int ranks_per_node) {
+    return testing::cluster_from(
+        R"({"accelerator": "cpu", "nodes": )" + std::to_string(nodes) + R"(, "gpus_per_node": )" +
+        std::to_string(ranks_per_node) +
+        R"(, "scale_up": "pcie", "scale_up_bandwidth": "100 Gb/s", "pcie": "100 Gb/s",
+           "nics_per_node": 1, "nic": "100 Mb/s", "network": "tcp", "network_latency": "15 us"})");
+  };
+  const auto filled = [](const Cluster& cluster, std::initializer_list<int> pair) {
+    MpiCurve both = curve({0, 1}, 2);
+    both.samples = {{1e6, 80e-3}, {5e6, 400e-3}};
+    const CollectiveCosts costs(cluster, "", {both});
+    const CollectivePrice own = price(costs, 5000000, pair);
+    return busiest(cluster, costs.loads(own, CollectiveKind::kAllReduce, devices(pair))) * 12.5e6;
+  };
+  EXPECT_NEAR(filled(cluster_of(4, 1), {0, 1}), 1, 1e-9);
+  EXPECT_NEAR(filled(cluster_of(2, 2), {0, 2}), 0.5, 1e-9);
 }
 
 }  // namespace

@@ -112,10 +112,15 @@ TEST(Profile, ReadsExactOperationsAndAnFp32Surface) {
 
 TEST(Profile, ReadsCollectivesBetweenProcesses) {
   json document = small_profile();
-  const json curve = {{"operation", "collective"}, {"transport", "mpi"},
-                      {"collective", "send_recv"}, {"ranks", 2},
-                      {"placement", {0, 1}},       {"concurrent", 2},
-                      {"cpu_share", 0.25},         {"samples", {{2e6, 3e-3}, {1e6, 2e-3}}}};
+  const json curve = {{"operation", "collective"},
+                      {"transport", "mpi"},
+                      {"collective", "send_recv"},
+                      {"ranks", 2},
+                      {"placement", {0, 1}},
+                      {"concurrent", 2},
+                      {"cpu_share", 0.25},
+                      {"stretch", 1.5},
+                      {"samples", {{2e6, 3e-3}, {1e6, 2e-3}}}};
   document["curves"].push_back(curve);
   const auto profile = load(document);
   ASSERT_TRUE(profile) << to_string(profile.error());
@@ -125,6 +130,7 @@ TEST(Profile, ReadsCollectivesBetweenProcesses) {
   EXPECT_EQ(read.placement, (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(read.concurrent, 2);
   EXPECT_EQ(read.cpu_share, 0.25);
+  EXPECT_EQ(read.stretch, 1.5);
   EXPECT_EQ(read.samples.front().bytes, 1e6);  // in order of size
 
   const auto refused = [&](const char* key, const json& value, const std::string& path,
@@ -140,6 +146,7 @@ TEST(Profile, ReadsCollectivesBetweenProcesses) {
   refused("collective", "gather", "collective", "all_gather");
   refused("transport", "tcp", "transport", "mpi");
   refused("cpu_share", 1.5, "cpu_share", "1.5");
+  refused("stretch", 0.5, "stretch", "0.5");
 }
 
 TEST(Profile, AMeasuredHostTakesThePlaceOfTheFrameworks) {

@@ -128,15 +128,18 @@ TEST(SharedCores, AreSharedByTheMembersOfACollective) {
 
 // A transfer that would take F alone and a share s of the core, beside kernels that want all of it.
 // Max-min: the transfer has s if s <= 1/2 and takes F; otherwise both have 1/2 and it takes 2 s F.
-// In either case it costs s F of the core, which is what the run beside it takes longer.
-void expect_shared_core(double share) {
+// Of the weight s / (m - s) against the kernel's 1 it has s / m and takes m F. In every case it
+// costs s F of the core, which is what the run beside it takes longer.
+void expect_shared_core(double share, double stretch, double weight = 1) {
   const double alone = 0.125;
   GptCase c;
   c.dp = 2;
   c.zero = 3;
   c.framework = "fsdp";
   c.global_batch = 2;
-  const Replayed replayed(local_text(c, 0), price_of(alone, share));
+  CollectivePrice price = price_of(alone, share);
+  price.core_weight = weight;
+  const Replayed replayed(local_text(c, 0), price);
   const std::vector<Replayed::Span> spans = replayed.spans();
   const auto is_transfer = [](const Replayed::Span& span) {
     return span.what->kind == InstructionKind::kCollective && span.end > span.start;
@@ -163,14 +166,19 @@ void expect_shared_core(double share) {
     EXPECT_NEAR(run.end - run.start, 1 + lost, 1e-10);
     if (beside.size() != 1) continue;
     ++single;
-    EXPECT_NEAR(beside[0]->end - beside[0]->start, alone * std::max(1.0, 2 * share), 1e-10);
+    EXPECT_NEAR(beside[0]->end - beside[0]->start, alone * stretch, 1e-10);
   }
   EXPECT_GT(runs, 2);
   EXPECT_GT(single, 0);
 }
 
-TEST(RankCore, ALightTransferTakesItsTimeAndTheKernelPays) { expect_shared_core(0.25); }
-TEST(RankCore, AHeavyTransferAndAKernelHaveHalfEach) { expect_shared_core(0.75); }
+TEST(RankCore, ALightTransferTakesItsTimeAndTheKernelPays) { expect_shared_core(0.25, 1); }
+TEST(RankCore, AHeavyTransferAndAKernelHaveHalfEach) { expect_shared_core(0.75, 1.5); }
+TEST(RankCore, ATransferIsStretchedByItsWeight) {
+  for (const double stretch : {1.0, 1.2, 3.0}) {
+    expect_shared_core(0.25, stretch, 0.25 / (stretch - 0.25));
+  }
+}
 TEST(RankCore, ATransferThatTheProcessorDoesNotMoveCostsNothing) {
   GptCase c;
   c.dp = 2;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/busy_core.h"
+
+#include <ctime>
+
+#include "kernels/cpu/gemm.h"
+
+namespace stepcast {
+namespace {
+
+// Matrices that fit into a core's caches together, as the blocks of larger products do; long enough
+// to be counted at no cost, short beside a transfer.
+constexpr std::int64_t kSide = 192;
+
+double clock_s(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+BusyCore::BusyCore() : a_(kSide * kSide, 1e-3F), b_(kSide * kSide, 1e-3F), c_(kSide * kSide, 0) {}
+
+void BusyCore::run() {
+  cpu::gemm<float>(kSide, kSide, kSide, {a_.data(), kSide}, {b_.data(), kSide}, {c_.data(), kSide},
+                   false);
+  ++count_;
+}
+
+void BusyCore::measure_alone(double seconds) {
+  begin();
+  const double core = clock_s(CLOCK_THREAD_CPUTIME_ID);
+  double passed = 0;
+  while (passed < seconds) {
+    run();
+    passed = clock_s(CLOCK_MONOTONIC) - begin_s_;
+  }
+  each_s_ = passed / static_cast<double>(count_);
+  core_part_ = (clock_s(CLOCK_THREAD_CPUTIME_ID) - core) / passed;
+}
+
+void BusyCore::begin() {
+  count_ = 0;
+  begin_s_ = clock_s(CLOCK_MONOTONIC);
+}
+
+double BusyCore::lost_s() const {
+  const double passed = clock_s(CLOCK_MONOTONIC) - begin_s_;
+  return (passed - static_cast<double>(count_) * each_s_) * core_part_;
+}
+
+}  // namespace stepcast
