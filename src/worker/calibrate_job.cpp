@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures what scenarios need: every operation of their programs as it runs among the others, with
-// all ranks at work and transfers left out, then the transfers.
+// all ranks at work, then the transfers.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +16,7 @@
 #include "program/executable.h"
 #include "worker/collective_sampler.h"
 #include "worker/grid_sampler.h"
+#include "worker/heartbeats.h"
 #include "worker/job.h"
 #include "worker/operation_sampler.h"
 
@@ -73,8 +74,10 @@ class CalibrateJob {
     const RankGrid grid(scenario.layout);
     ExecutorOptions options;
     options.seed = rank_.job.seed;
-    options.communicate = false;
-    RoleRunner runner(scenario, program, grid, RankId(rank_.world.rank()), nullptr, options);
+    // Where ranks share cores, a rank that waits for a transfer finds its caches full of others'
+    // data; kernels are timed by their own thread there, so that transfers add nothing else.
+    options.communicate = rank_.job.shares_cores;
+    RoleRunner runner(scenario, program, grid, RankId(rank_.world.rank()), &rank_.world, options);
     MeasurementProtocol protocol;
     protocol.target_half_width = rank_.job.target_half_width;
     protocol.budget_s = rank_.job.budget_s;
@@ -82,7 +85,8 @@ class CalibrateJob {
     OperationSampler sampler(protocol, rank_.job.shares_cores, [this](const std::string& key) {
       return journal_.find(key) != nullptr;
     });
-    runner.observe(&sampler);
+    Heartbeats heartbeats(rank_.report, &sampler);
+    runner.observe(&heartbeats);
     const Clock::time_point begin = Clock::now();
     for (bool more = true; more;) {
       runner.step();

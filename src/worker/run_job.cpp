@@ -12,6 +12,7 @@
 
 #include "execute/whole_model.h"
 #include "program/executable.h"
+#include "worker/heartbeats.h"
 #include "worker/job.h"
 #include "worker/operation_times.h"
 
@@ -38,23 +39,6 @@ std::string single_rank_text(const std::string& text) {
   scenario.erase("profile");
   return scenario.dump();
 }
-
-// Says that the rank is alive while a step takes longer than the launcher's patience.
-class Heartbeats final : public OperationObserver {
- public:
-  Heartbeats(RankReporter& report, OperationObserver* next) : report_(report), next_(next) {}
-  void begin(const Operation& operation) override {
-    report_.heartbeat();
-    if (next_ != nullptr) next_->begin(operation);
-  }
-  void end(const Operation& operation) override {
-    if (next_ != nullptr) next_->end(operation);
-  }
-
- private:
-  RankReporter& report_;
-  OperationObserver* next_;
-};
 
 class RunJob {
  public:

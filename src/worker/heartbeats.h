@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says that the rank is alive while a step takes longer than the launcher's patience.
+#pragma once
+
+#include "execute/role_runner.h"
+#include "launch/rank_report.h"
+
+namespace stepcast {
+
+class Heartbeats final : public OperationObserver {
+ public:
+  // `next` may be null.
+  Heartbeats(RankReporter& report, OperationObserver* next) : report_(report), next_(next) {}
+  void begin(const Operation& operation) override {
+    report_.heartbeat();
+    if (next_ != nullptr) next_->begin(operation);
+  }
+  void end(const Operation& operation) override {
+    if (next_ != nullptr) next_->end(operation);
+  }
+
+ private:
+  RankReporter& report_;
+  OperationObserver* next_;
+};
+
+}  // namespace stepcast
