@@ -32,7 +32,7 @@ struct MeasuredCollective {
   Exchange exchange = Exchange::kAllReduce;
   std::vector<int> placement;  // node of each member, in group order; of a send both ends
   int concurrent = 1;          // such groups at work at once
-  double cpu_share = 1;        // of one core, that each member burns while data moves
+  double cpu_share = 1;        // of one core, that each member takes from kernels while data moves
   double stretch = 0;          // its time beside kernels over its time alone; 0: not measured
   std::vector<Point> points;
 };

@@ -10,9 +10,11 @@ endif()
 
 find_program(STEPCAST_CCACHE ccache)
 if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what ccache asks for before it keeps what was compiled with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${STEPCAST_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STEPCAST_CCACHE})
+  if(STEPCAST_QUICK_BUILD)  # what ccache asks for before it keeps what a precompiled header is part of
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${STEPCAST_CCACHE})
+  endif()
 endif()
 
 add_library(stepcast_flags INTERFACE)
@@ -42,7 +44,7 @@ function(stepcast_quick_build target donor)
   endif()
   get_target_property(type ${target} TYPE)
   target_compile_options(${target} PRIVATE
-    $<$<STREQUAL:${type},EXECUTABLE>:-O0> $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+    $<$<STREQUAL:${type},EXECUTABLE>:-O0> "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
   if(target STREQUAL donor)
     target_precompile_headers(${target} PRIVATE ${STEPCAST_LARGE_HEADERS} ${ARGN})
   else()

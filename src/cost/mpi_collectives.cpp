@@ -75,22 +75,43 @@ std::vector<LinkLoad> routed(const Cluster& cluster, Exchange exchange,
   return out;
 }
 
-// Seconds per byte of payload on the busiest link.
-double busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads) {
-  double busiest = 0;
-  for (const LinkLoad& load : loads) {
-    busiest = std::max(busiest, load.weight / topology.links()[load.link.index()].capacity.value());
-  }
-  return busiest;
+double capacity_of(const Topology& topology, LinkId link) {
+  return topology.links()[link.index()].capacity.value();
 }
 
-// Groups alike, of all ranks, that have members on a node with these: what shares its network port.
-double groups_on_a_node(const Cluster& cluster, std::span<const DeviceId> members) {
-  std::map<std::int64_t, std::int64_t> members_on;
-  for (const DeviceId member : members) ++members_on[cluster.node_of(member)];
-  std::int64_t fewest = cluster.spec.gpus_per_node;
-  for (const auto& [node, count] : members_on) fewest = std::min(fewest, count);
-  return static_cast<double>(cluster.spec.gpus_per_node) / static_cast<double>(fewest);
+// Of one or more loads the one that takes most of its link.
+LinkLoad busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads) {
+  return *std::max_element(loads.begin(), loads.end(), [&](const LinkLoad& a, const LinkLoad& b) {
+    return a.weight / capacity_of(topology, a.link) < b.weight / capacity_of(topology, b.link);
+  });
+}
+
+// `load` of the members of up to `count` groups that lie like theirs, side by side, theirs
+// included.
+template <class Load>
+double sum_over_alike(const Cluster& cluster, std::span<const DeviceId> members, std::int64_t count,
+                      Load load) {
+  const std::int64_t gpus = cluster.gpus();
+  std::vector<bool> taken(static_cast<std::size_t>(gpus), false);
+  std::vector<DeviceId> moved(members.begin(), members.end());
+  const auto place = [&](std::int64_t distance) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::int64_t device = members[i].value + distance;
+      if (device < 0 || device >= gpus || taken[static_cast<std::size_t>(device)]) return false;
+      moved[i] = DeviceId(static_cast<std::size_t>(device));
+    }
+    for (const DeviceId device : moved) taken[device.index()] = true;
+    return true;
+  };
+  double sum = 0;
+  for (std::int64_t distance = 0; distance < gpus && count > 0; ++distance) {
+    for (const std::int64_t signed_distance : {distance, -distance}) {
+      if (count == 0 || !place(signed_distance)) continue;
+      sum += load(moved);
+      --count;
+    }
+  }
+  return sum;
 }
 
 // Of the way of one message.
@@ -102,10 +123,16 @@ Seconds longest_hop(const Cluster& cluster, Exchange exchange, std::span<const D
   return longest;
 }
 
-// Beside a kernel, of weight 1, it has w / (1 + w) of the core: its share over its stretch.
-double core_weight(const MpiCurve& curve) {
-  if (curve.stretch == 0) return 1;
-  return curve.cpu_share / std::max(curve.stretch - curve.cpu_share, kLeastRemainder);
+// Beside a kernel, of weight 1 on a core of its own, it has w / (1 + w) of that core: its share
+// over its stretch. Where ranks share cores both were measured beside all of them, and so was the
+// kernel's part.
+double core_weight(const MpiCurve& curve, const ClusterSpec& spec) {
+  if (curve.stretch == 0 || curve.cpu_share == 0) return 1;
+  double part = 1;  // of a core, that a rank has
+  if (spec.shared_cores > 0 && spec.gpus > spec.shared_cores) {
+    part = static_cast<double>(spec.shared_cores) / static_cast<double>(spec.gpus);
+  }
+  return curve.cpu_share / std::max(part * curve.stretch - curve.cpu_share, kLeastRemainder);
 }
 
 Algorithm algorithm_of(Exchange exchange) {
@@ -152,16 +179,17 @@ CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
     out.work = fits_buffers ? std::min(size, curve->sustained() * moving) : size;
     out.rate_bound = out.work / moving;
     out.cpu_share = curve->cpu_share;
-    out.core_weight = core_weight(*curve);
+    out.core_weight = core_weight(*curve, cluster_.spec);
     out.provenance = point.provenance;
     return out;
   }
   const double ranks = static_cast<double>(members.size());
-  const double busiest = busiest_of(cluster_.topology, routed(cluster_, exchange, members));
+  const LinkLoad busiest = busiest_of(cluster_.topology, routed(cluster_, exchange, members));
   out.latency = steps_of(exchange, ranks) * (kMessage + longest_hop(cluster_, exchange, members));
   // Each payload passes all hops but one of a broadcast; its loads are the mean over roots.
   const double whole = exchange == Exchange::kBroadcast ? (ranks - 1) / ranks : 1;
-  out.rate_bound = BytesPerSecond(whole / busiest);
+  out.rate_bound =
+      BytesPerSecond(whole * capacity_of(cluster_.topology, busiest.link) / busiest.weight);
   out.cpu_share = kCpuShare;
   out.provenance = Provenance::kDataSheet;
   return out;
@@ -173,10 +201,16 @@ std::vector<LinkLoad> MpiCollectives::loads(Exchange exchange,
   const MpiCurve* curve = find(exchange, members);
   if (curve == nullptr) return loads;
   // The groups that ran at once on it filled the busiest link: it cannot do more, and did no less.
+  const LinkLoad busiest = busiest_of(cluster_.topology, loads);
   const double together =
-      std::min(static_cast<double>(curve->concurrent), groups_on_a_node(cluster_, members));
+      sum_over_alike(cluster_, members, curve->concurrent, [&](std::span<const DeviceId> group) {
+        for (const LinkLoad& load : routed(cluster_, exchange, group)) {
+          if (load.link == busiest.link) return load.weight;
+        }
+        return 0.0;
+      });
   const double filled =
-      busiest_of(cluster_.topology, loads) * curve->sustained().value() * together;
+      together * curve->sustained().value() / capacity_of(cluster_.topology, busiest.link);
   if (filled < kBindsFrom) return loads;
   for (LinkLoad& load : loads) load.weight /= filled;
   return loads;

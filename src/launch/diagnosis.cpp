@@ -189,7 +189,8 @@ LaunchOutcome ended(const RankWatch& watch, ProcessExit mpirun, bool memory_kill
     // Open MPI passes a rank's signal on as shells do, and on a busy machine may end before it has
     // said whose it was.
     constexpr int kSignalled = 128;
-    if (mpirun.value > kSignalled && watch.any(&Rank::started)) {
+    if (mpirun.value > kSignalled && mpirun.value <= kSignalled + SIGRTMAX &&
+        watch.any(&Rank::started)) {
       out.signal = mpirun.value - kSignalled;
       out.message =
           fmt::format("a rank was ended by {}{}; mpirun did not say which. Not finished: {}",
@@ -256,12 +257,14 @@ std::vector<std::string> last_lines(const RankWatch& watch, int rank) {
     return {lines.begin(), lines.end()};
   }
   std::vector<std::string> out = lines_of(watch.launcher_words());
+  const std::size_t each = std::max<std::size_t>(1, RankWatch::kLines / (watch.ranks().size() + 1));
+  if (out.size() > each) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(each));
   for (std::size_t i = 0; i < watch.ranks().size(); ++i) {
-    for (const std::string& line : watch.ranks()[i].last_lines) {
-      out.push_back(fmt::format("rank {}: {}", i, line));
+    const auto& lines = watch.ranks()[i].last_lines;
+    for (std::size_t n = lines.size() - std::min(each, lines.size()); n < lines.size(); ++n) {
+      out.push_back(fmt::format("rank {}: {}", i, lines[n]));
     }
   }
-  if (out.size() > RankWatch::kLines) out.resize(RankWatch::kLines);
   return out;
 }
 

@@ -32,10 +32,10 @@ void BusyCore::measure_alone(double seconds) {
   begin();
   const double core = clock_s(CLOCK_THREAD_CPUTIME_ID);
   double passed = 0;
-  while (passed < seconds) {
+  do {
     run();
     passed = clock_s(CLOCK_MONOTONIC) - begin_s_;
-  }
+  } while (passed < seconds);
   each_s_ = passed / static_cast<double>(count_);
   core_part_ = (clock_s(CLOCK_THREAD_CPUTIME_ID) - core) / passed;
 }

@@ -25,6 +25,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// What runs once in a step has a sample then.
+constexpr std::int64_t kFewestSteps = 4;
+
 Journal open_journal(const RankContext& rank) {
   const std::string folder = rank.job.journal.empty() ? rank.job.results : rank.job.journal;
   auto journal = Journal::open(fmt::format("{}/rank-{}.jsonl", folder, rank.world.rank()),
@@ -88,13 +91,15 @@ class CalibrateJob {
     Heartbeats heartbeats(rank_.report, &sampler);
     runner.observe(&heartbeats);
     const Clock::time_point begin = Clock::now();
+    std::int64_t steps = 0;
     for (bool more = true; more;) {
       runner.step();
+      ++steps;
       note(sampler, false);
       rank_.report.progress("operations", static_cast<std::int64_t>(sampler.done()),
                             static_cast<std::int64_t>(sampler.size()));
       const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
-      const bool over = on_any_rank(rank_, spent > rank_.job.budget_s);
+      const bool over = on_any_rank(rank_, steps >= kFewestSteps && spent > rank_.job.budget_s);
       more = on_any_rank(rank_, !sampler.enough()) && !over;
     }
     note(sampler, true);

@@ -13,6 +13,8 @@
 
 #include "calibrate/measurement_json.h"
 #include "core/assert.h"
+#include "core/statistics.h"
+#include "cost/mpi_curve.h"
 
 namespace stepcast {
 namespace {
@@ -31,6 +33,7 @@ constexpr double kArrivalSpread_s = 0.5e-3;
 constexpr double kLongestBesideKernels_s = 0.25;
 constexpr std::int64_t kFewestBesideKernels = 8;  // samples
 constexpr double kLeastShare = 0.01;              // of a core: less is noise
+constexpr double kShortestBaseline_s = 5e-3, kLongestBaseline_s = 50e-3;
 
 double process_cpu_s() {
   timespec time{};
@@ -150,6 +153,7 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
   float base[] = {static_cast<float>(coarse), static_cast<float>(now - 64 * coarse)};
   group.broadcast(base, 0);
   const double origin = 64.0 * static_cast<double>(base[0]) + static_cast<double>(base[1]);
+  data_.resize(std::max(data_.size(), count));
   std::fill_n(data_.begin(), count, 1.0F);
   group.barrier();
   const double arrival = now_s() + kArrivalSpread_s * random_.uniform();
@@ -182,9 +186,10 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
 
 std::string CollectiveSampler::name_of_point(const CommunicationCurve& curve,
                                              const Meeting& meeting, ByteCount bytes) const {
-  return fmt::format("{} {} bytes {} ranks at {} beside {}{}", curve.collective, bytes,
-                     rank_.world.size(), nlohmann::json(meeting.placement).dump(),
-                     meeting.concurrent, curve.on_compute_stream ? "" : " on a stream");
+  return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", curve.collective, bytes,
+                     rank_.world.size(), scenario_.cluster.spec.name,
+                     nlohmann::json(meeting.placement).dump(), meeting.concurrent,
+                     curve.on_compute_stream ? "" : " on a stream");
 }
 
 Measurement CollectiveSampler::measure_size(const CommunicationCurve& curve, const Meeting& meeting,
@@ -211,7 +216,6 @@ Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, con
   protocol.rejection.forced_switch_s = 0;
   Sampler sampler(protocol);
   const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
-  data_.resize(std::max(data_.size(), count));
   cpu_s_ = wall_s_ = 0;
   // All groups go on until the last one is done: they load the machine as in the run.
   for (bool more = true; more;) {
@@ -228,26 +232,36 @@ CollectiveSampler::Sharing CollectiveSampler::sample_sharing(const Communication
   const double budget = rank_.job.budget_s * kShareOfBudget;
   const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
   BusyCore core;
-  core.measure_alone(budget / 10);  // warm-up
-  rank_.world.barrier();            // all ranks compute, as they do beside transfers
-  core.measure_alone(budget / 4);
-  rank_.world.barrier();
-  double lost = 0, moved = 0;
-  std::int64_t samples = 0;
+  core.measure_alone(kShortestBaseline_s);  // warm-up
+  std::vector<double> shares, stretches;
   const double begin = now_s();
-  for (bool more = true; more; ++samples) {
+  for (bool more = true; more;) {
+    // Anew before every sample: the machine's speed drifts.
+    core.measure_alone(std::clamp(alone_s, kShortestBaseline_s, kLongestBaseline_s));
     if (meeting.members != nullptr) {
-      moved += sample(curve, meeting, count, &core);
-      lost += lost_s_;
+      stretches.push_back(sample(curve, meeting, count, &core) / alone_s);
+      shares.push_back(lost_s_ / alone_s);
     }
-    more = samples + 1 < kFewestBesideKernels || on_any_rank(rank_, now_s() - begin < budget);
+    const auto samples = static_cast<std::int64_t>(stretches.size());
+    const bool wanted =
+        meeting.members != nullptr && (samples < kFewestBesideKernels || now_s() - begin < budget);
+    more = on_any_rank_beside(core, wanted);
   }
   if (meeting.members == nullptr) return {};
-  float mean[] = {static_cast<float>(lost)};
-  meeting.members->all_reduce(mean, Reduction::kSum);
-  const double alone = alone_s * static_cast<double>(samples);
-  const double share = static_cast<double>(mean[0]) / meeting.members->size() / alone;
-  return {std::clamp(share, kLeastShare, 1.0), std::max(1.0, moved / alone)};
+  float share[] = {static_cast<float>(median(shares))};
+  meeting.members->all_reduce(share, Reduction::kSum);
+  const double mean = static_cast<double>(share[0]) / meeting.members->size();
+  return {std::clamp(mean, kLeastShare, 1.0), std::clamp(median(stretches), 1.0, kMostStretch)};
+}
+
+// on_any_rank() while this rank goes on computing: also those that take no part in a transfer load
+// the machine's cores.
+bool CollectiveSampler::on_any_rank_beside(BusyCore& core, bool here) {
+  rank_.report.heartbeat();
+  float flag[] = {here ? 1.0F : 0.0F};
+  const auto request = rank_.world.start_all_reduce(flag, Reduction::kMaximum);
+  while (!request->test()) core.run();
+  return flag[0] > 0;
 }
 
 CollectiveSampler::Sharing CollectiveSampler::measure_sharing(const CommunicationCurve& curve,
@@ -278,10 +292,10 @@ CollectiveSampler::Sharing CollectiveSampler::measure_curve(const CommunicationC
     if (measured.n > 0) {
       points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
     }
-    const bool too_long = on_any_rank(rank_, measured.mean_s > kLongestBesideKernels_s);
+    const bool too_long = on_any_rank(rank_, measured.median_s > kLongestBesideKernels_s);
     if (too_long && largest > 0) continue;
     largest = bytes;
-    alone_s = measured.mean_s;
+    alone_s = measured.median_s;
   }
   return curve.on_compute_stream ? out : measure_sharing(curve, meeting, largest, alone_s);
 }

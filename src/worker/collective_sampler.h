@@ -54,8 +54,10 @@ class CollectiveSampler {
   };
   // What a transfer and the kernels beside it take from each other.
   struct Sharing {
-    double cpu_share = 0;  // of a core, that the kernels of a member lose while it moves
-    double stretch = 0;    // its time beside kernels over its time alone; 0: never beside kernels
+    // Of a core, that the kernels of a member lose while it moves; of a transfer on the compute
+    // stream, that its process burns.
+    double cpu_share = 0;
+    double stretch = 0;  // its time beside kernels over its time alone; 0: never beside kernels
   };
   Meeting meet(const CommunicationCurve& curve);
   Sharing measure_curve(const CommunicationCurve& curve, const Meeting& meeting,
@@ -69,6 +71,7 @@ class CollectiveSampler {
                           double alone_s);
   Sharing sample_sharing(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
                          double alone_s);
+  bool on_any_rank_beside(BusyCore& core, bool here);
   // `beside`: kernels that go on meanwhile.
   double sample(const CommunicationCurve& curve, const Meeting& meeting, std::size_t count,
                 BusyCore* beside = nullptr);
@@ -87,7 +90,7 @@ class CollectiveSampler {
   std::vector<float> data_;
   StreamEngine engine_;            // before the data that its transfers fill
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
-  double lost_s_ = 0;              // by the kernels beside the last sample
+  double lost_s_ = 0;              // by the kernels beside the sample that was taken last
   int next_tag_ = 1000;
   std::int64_t done_ = 0, all_ = 0;  // sizes
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank program is asked to do (docs/formats/job.md): one JSON file that all ranks read, and
-// a folder that each writes its results to.
+// What a rank program is asked to do: one JSON file that all ranks read, and a folder that
+// each writes its results to.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Job {
   std::int64_t numerics_steps = 3;  // compared with one rank; 0: not checked
 
   // calibrate
-  double budget_s = 60;             // of each scenario's operations
+  double budget_s = 60;  // of each scenario's operations; a 60th for a size of a transfer
   double target_half_width = 0.01;  // of each median's interval, of the median
   bool grid = true;                 // also shapes around them, for interpolation
   bool shares_cores = false;        // more ranks than cores: a bound rank cannot tell

@@ -21,7 +21,7 @@ void OperationSampler::begin(const Operation& operation) {
 
 void OperationSampler::end(const Operation& operation) {
   Sample sample = timer_->stop();
-  if (std::holds_alternative<Collective>(operation.work)) return;  // left out in these runs
+  if (std::holds_alternative<Collective>(operation.work)) return;  // measured by themselves
   const auto* kernel = std::get_if<Elementwise>(&operation.work);
   if (kernel != nullptr && kernel->elements == 0) return;
   if (processor_time_) sample.seconds = clock_.accounting().thread_cpu_s - begin_cpu_s_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/program.h"
@@ -65,6 +66,16 @@ TEST(RealRun, CalibratesWhatTheForecastNeeds) {
   ASSERT_EQ(forecast.code, 0) << forecast.error;
   const auto provenance = forecast.json().at("provenance");
   EXPECT_NEAR(provenance.at("measured").get<double>(), 1, 1e-9);
+  // Reductions go on beside kernels: what the two take from each other was measured.
+  const auto profile = nlohmann::json::parse(testing::read_file(folder / "mine.json"));
+  bool beside_kernels = false;
+  for (const auto& curve : profile.at("curves")) {
+    if (!curve.contains("stretch")) continue;
+    beside_kernels = true;
+    EXPECT_GE(curve.at("stretch").get<double>(), 1);
+    EXPECT_GE(curve.at("cpu_share").get<double>(), 0.01);
+  }
+  EXPECT_TRUE(beside_kernels);
 }
 
 TEST(RealRun, MeasuresWhatAProfileLacksAndLeavesTheProfileAlone) {

@@ -57,14 +57,20 @@ TEST(MpiCollectives, GiveTheirSamplesBackAsMeasured) {
 }
 
 // Half of a core, and half as long again beside a kernel: a third of the core then, half of the
-// kernel's part. Unmeasured, the two are equals.
+// kernel's part. Of two ranks to a core each has half of it, and the transfer two thirds of that.
+// Unmeasured, the two are equals.
 TEST(MpiCollectives, HaveTheWeightOnACoreThatStretchesThemAsMeasured) {
-  const Cluster cluster = ranks(4);
-  MpiCurve measured = curve({0, 0, 0, 0});
-  EXPECT_EQ(price(CollectiveCosts(cluster, "", {measured}), 1000, {0, 1, 2, 3}).core_weight, 1);
-  measured.stretch = 1.5;
-  EXPECT_NEAR(price(CollectiveCosts(cluster, "", {measured}), 1000, {0, 1, 2, 3}).core_weight, 0.5,
-              1e-12);
+  const auto weight = [](std::int64_t on, double share, double stretch) {
+    MpiCurve measured = curve({0, 0});
+    measured.cpu_share = share;
+    measured.stretch = stretch;
+    const Cluster cluster = ranks(on);
+    return price(CollectiveCosts(cluster, "", {measured}), 1000, {0, 1}).core_weight;
+  };
+  EXPECT_EQ(weight(2, 0.5, 0), 1);
+  EXPECT_NEAR(weight(2, 0.5, 1.5), 0.5, 1e-12);
+  EXPECT_NEAR(weight(4, 0.5, 1.5), 2, 1e-12);
+  EXPECT_EQ(weight(2, 0, 1), 1);
 }
 
 // Half way between 1 and 3 MB: the mean of 1010 and 2010 us. Beyond 3 MB 1 us per 2 kB. Below 1 kB
@@ -185,25 +191,28 @@ TEST(MpiCollectives, ALinkThatOneNearlyFillsIsFull) {
               1 / 5e9, 1e-15);
 }
 
-// Two pairs at once, each at the 12.5 MB/s of a host's port. Of hosts with one rank each pair has
-// ports of its own and fills them alone; of hosts with two ranks both pairs share the ports.
+// Two pairs at once, each as fast as a port. Of hosts with one rank each pair has ports of its own
+// and fills them alone; of hosts with two ranks both pairs share the ports. Inside a host each pair
+// has the ports of its ranks.
 TEST(MpiCollectives, OnlyGroupsOnTheSamePortFillItTogether) {
-  const auto cluster_of = [](int nodes, int ranks_per_node) {
-    return testing::cluster_from(
+  const auto filled = [](int nodes, int ranks_per_node, std::initializer_list<int> pair,
+                         double port) {
+    const Cluster cluster = testing::cluster_from(
         R"({"accelerator": "cpu", "nodes": )" + std::to_string(nodes) + R"(, "gpus_per_node": )" +
         std::to_string(ranks_per_node) +
         R"(, "scale_up": "pcie", "scale_up_bandwidth": "100 Gb/s", "pcie": "100 Gb/s",
            "nics_per_node": 1, "nic": "100 Mb/s", "network": "tcp", "network_latency": "15 us"})");
-  };
-  const auto filled = [](const Cluster& cluster, std::initializer_list<int> pair) {
-    MpiCurve both = curve({0, 1}, 2);
-    both.samples = {{1e6, 80e-3}, {5e6, 400e-3}};
+    MpiCurve both = curve({0, nodes > 1 ? 1 : 0}, 2);
+    both.samples = {{1e6, 1e6 / port}, {5e6, 5e6 / port}};
     const CollectiveCosts costs(cluster, "", {both});
     const CollectivePrice own = price(costs, 5000000, pair);
-    return busiest(cluster, costs.loads(own, CollectiveKind::kAllReduce, devices(pair))) * 12.5e6;
+    return port * busiest(cluster, costs.loads(own, CollectiveKind::kAllReduce, devices(pair)));
   };
-  EXPECT_NEAR(filled(cluster_of(4, 1), {0, 1}), 1, 1e-9);
-  EXPECT_NEAR(filled(cluster_of(2, 2), {0, 2}), 0.5, 1e-9);
+  EXPECT_NEAR(filled(4, 1, {0, 1}, 12.5e6), 1, 1e-9);
+  EXPECT_NEAR(filled(4, 1, {2, 3}, 12.5e6), 1, 1e-9);
+  EXPECT_NEAR(filled(2, 2, {0, 2}, 12.5e6), 0.5, 1e-9);
+  EXPECT_NEAR(filled(1, 4, {0, 1}, 12.5e9), 1, 1e-9);
+  EXPECT_NEAR(filled(1, 4, {1, 3}, 12.5e9), 1, 1e-9);
 }
 
 }  // namespace

@@ -129,17 +129,19 @@ TEST(SharedCores, AreSharedByTheMembersOfACollective) {
 // A transfer that would take F alone and a share s of the core, beside kernels that want all of it.
 // Max-min: the transfer has s if s <= 1/2 and takes F; otherwise both have 1/2 and it takes 2 s F.
 // Of the weight s / (m - s) against the kernel's 1 it has s / m and takes m F. In every case it
-// costs s F of the core, which is what the run beside it takes longer.
-void expect_shared_core(double share, double stretch, double weight = 1) {
+// costs s F of the core, which is what the run beside it takes longer. Of `crowd` ranks to a core
+// each has that part of one: the weight is s / (m / crowd - s), and kernels take as many times as
+// long.
+void expect_shared_core(double share, double stretch, double weight = 1, int crowd = 1) {
   const double alone = 0.125;
   GptCase c;
-  c.dp = 2;
+  c.dp = 2 * crowd;
   c.zero = 3;
   c.framework = "fsdp";
-  c.global_batch = 2;
+  c.global_batch = c.dp;
   CollectivePrice price = price_of(alone, share);
   price.core_weight = weight;
-  const Replayed replayed(local_text(c, 0), price);
+  const Replayed replayed(local_text(c, crowd > 1 ? 2 : 0), price);
   const std::vector<Replayed::Span> spans = replayed.spans();
   const auto is_transfer = [](const Replayed::Span& span) {
     return span.what->kind == InstructionKind::kCollective && span.end > span.start;
@@ -163,7 +165,7 @@ void expect_shared_core(double share, double stretch, double weight = 1) {
     if (partly) continue;
     ++runs;
     const double lost = share * alone * static_cast<double>(beside.size());
-    EXPECT_NEAR(run.end - run.start, 1 + lost, 1e-10);
+    EXPECT_NEAR(run.end - run.start, crowd * (1 + lost), 1e-10);
     if (beside.size() != 1) continue;
     ++single;
     EXPECT_NEAR(beside[0]->end - beside[0]->start, alone * stretch, 1e-10);
@@ -177,6 +179,11 @@ TEST(RankCore, AHeavyTransferAndAKernelHaveHalfEach) { expect_shared_core(0.75, 
 TEST(RankCore, ATransferIsStretchedByItsWeight) {
   for (const double stretch : {1.0, 1.2, 3.0}) {
     expect_shared_core(0.25, stretch, 0.25 / (stretch - 0.25));
+  }
+}
+TEST(SharedCores, StretchATransferAsMeasuredAmongAllRanks) {
+  for (const double stretch : {1.1, 1.5, 3.0}) {
+    expect_shared_core(0.125, stretch, 0.125 / (stretch / 2 - 0.125), 2);
   }
 }
 TEST(RankCore, ATransferThatTheProcessorDoesNotMoveCostsNothing) {
