@@ -29,30 +29,11 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kFewestGemms = 8;  // that all of a form is fitted to
-// No curve is surer: clocks, temperatures and neighbours of another day.
-constexpr double kLeastLogError = 0.02;
 constexpr double kMostDisturbance = 10;
-constexpr double kMostLogError = 3;  // a factor of 20: nothing is known
-// Of normal errors: standard deviations in the median of their sizes, in its 0.9 quantile, and
-// between the 0.1 and 0.9 quantiles.
-constexpr double kMedianOfSizes = 0.6745, kP90OfSizes = 1.6449;
 constexpr double kLeastFraction = 1e-6, kMostFraction = 10;  // that a sample may have
-
-double log_error_of(const FitError& error) {
-  const double largest =
-      std::max(std::log1p(error.median) / kMedianOfSizes, std::log1p(error.p90) / kP90OfSizes);
-  return std::clamp(largest, kLeastLogError, kMostLogError);
-}
 
 double spread(const Measurement& measurement) {
   return std::log(measurement.p90_s / measurement.p10_s) / kP10ToP90;
-}
-
-// Six digits: what a duration is known to, and readable.
-double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
-
-ordered_json error_json(const FitError& error) {
-  return {{"median", rounded(error.median)}, {"p90", rounded(error.p90)}};
 }
 
 class CpuProfiler {

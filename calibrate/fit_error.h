@@ -14,4 +14,11 @@ struct FitError {
 
 FitError fit_error(const std::vector<double>& log_ratios);  // log(predicted/measured)
 
+// No curve is surer: clocks, temperatures and neighbours of another day.
+inline constexpr double kLeastLogError = 0.02;
+inline constexpr double kMostLogError = 3;  // a factor of 20: nothing is known
+
+// The standard deviation of log errors that these are, were they normal.
+double log_error_of(const FitError& error);
+
 }  // namespace stepcast

@@ -55,6 +55,11 @@ double rounded(double value) {
   return std::round(value * digits) / digits;
 }
 std::string microseconds(double seconds) { return fmt::format("{:.4g} us", seconds * 1e6); }
+double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
+ordered_json error_json(const FitError& error) {
+  return {{"median", rounded(error.median)}, {"p90", rounded(error.p90)}};
+}
 
 ordered_json form_json(const GemmFit& fit) {
   return {

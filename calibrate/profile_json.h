@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "calibrate/fit_error.h"
 #include "cost/profile.h"
 
 namespace stepcast {
@@ -12,6 +13,9 @@ namespace stepcast {
 // Four digits: less than any error of a fit, and the same for every compiler.
 double rounded(double value);
 std::string microseconds(double seconds);
+// What a duration is known to, and readable.
+double six_digits(double value);
+nlohmann::ordered_json error_json(const FitError& error);
 
 nlohmann::ordered_json form_json(const GemmFit& fit);
 nlohmann::ordered_json form_json(const AttentionFit& fit);

@@ -45,11 +45,23 @@ void add_note(ordered_json& curve, const std::vector<CurveNote>& notes,
     if (note.operation != operation) continue;
     curve["provenance"] = name_of(note.provenance);
     if (note.held_out.median > 0) {
-      curve["held_out_error"] = {{"median", rounded(note.held_out.median)},
-                                 {"p90", rounded(note.held_out.p90)}};
+      curve["held_out_error"] = error_json(note.held_out);
     }
     curve["fitted_on"] = note.fitted_on;
   }
+}
+
+ordered_json curve_of(const CollectiveTable& table) {
+  ordered_json curve = {{"operation", "collective"}, {"transport", "nccl"}};
+  curve.update(to_json(table.group));
+  if (table.held_out.median > 0) curve["held_out_error"] = error_json(table.held_out);
+  ordered_json samples = ordered_json::array();
+  for (const CollectiveSample& sample : table.samples) {
+    samples.push_back(
+        {static_cast<std::int64_t>(sample.size.value()), six_digits(sample.time.value())});
+  }
+  curve["samples"] = std::move(samples);
+  return curve;
 }
 
 ordered_json curves_of(const ShippedProfile& shipped) {
@@ -89,6 +101,7 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   add_note(memory, shipped.notes, "memory_bound");
   memory["form"] = form_json(profile.memory);
   curves.push_back(std::move(memory));
+  for (const CollectiveTable& table : shipped.collectives) curves.push_back(curve_of(table));
   return curves;
 }
 

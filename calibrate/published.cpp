@@ -142,7 +142,9 @@ void read_devices(ObjectReader& reader, Published& out) {
   }
 }
 
-void read_file(JsonDocument& document, Published& out) {
+}  // namespace
+
+void read_published_file(JsonDocument& document, Published& out) {
   ObjectReader reader(document.root());
   reader.ignore("stepcast_published");
   for (const char* told : {"notes", "unit"}) reader.ignore(told);
@@ -153,8 +155,6 @@ void read_file(JsonDocument& document, Published& out) {
   if (kind == "devices") read_devices(reader, out);
   reader.finish();
 }
-
-}  // namespace
 
 Result<Published> read_published(const std::string& folder) {
   Published out;
@@ -168,7 +168,7 @@ Result<Published> read_published(const std::string& folder) {
     auto document = JsonDocument::load(folder + "/" + name + ".json");
     const Errors* found = nullptr;
     if (document) {
-      read_file(**document, out);
+      read_published_file(**document, out);
       found = &(*document)->errors();
     } else {
       found = &document.error();

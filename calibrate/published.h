@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/data_type.h"
+#include "core/json.h"
 #include "core/result.h"
 #include "cost/profile.h"
 
@@ -75,6 +76,9 @@ struct Published {
   std::vector<KindFactor> kind_factors;
   PowerLaw power_law;
 };
+
+// One file of them; errors go to the document.
+void read_published_file(JsonDocument& document, Published& out);
 
 // Every file of `folder` that says "kind": "gemm", "attention" or "devices".
 Result<Published> read_published(const std::string& folder);

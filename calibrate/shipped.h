@@ -11,6 +11,7 @@
 #include "calibrate/fit_gemm.h"
 #include "calibrate/published.h"
 #include "core/result.h"
+#include "cost/collective_curve.h"
 #include "cost/profile.h"
 
 namespace stepcast {
@@ -23,8 +24,16 @@ struct CurveNote {
   std::vector<std::string> fitted_on;
 };
 
+// A size curve of collectives among GPUs, as it was measured.
+struct CollectiveTable {
+  MeasuredGroup group;
+  std::vector<CollectiveSample> samples;
+  FitError held_out;  // of each size between others, from the others
+};
+
 struct ShippedProfile {
   Profile profile;
+  std::vector<CollectiveTable> collectives;  // of this profile alone
   std::string title;
   std::vector<CurveNote> notes;
   std::string remark;

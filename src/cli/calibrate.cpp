@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/calibrate_import.h"
 #include "cli/calibrate_job.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -16,6 +17,7 @@ namespace {
 
 struct CalibrateFlags {
   std::vector<std::string> files;
+  std::vector<std::string> imports;
   ScenarioFlags scenario;
   OutputOptions output;
   std::string data;
@@ -52,7 +54,14 @@ Result<std::vector<std::string>> scenario_texts(CalibrateFlags& flags, const Dat
 
 int run_calibrate(CalibrateFlags& flags) {
   Errors errors;
-  if (flags.backend == "cuda") {
+  const bool imports = !flags.imports.empty();
+  if (imports && !flags.files.empty()) {
+    errors.push_back(
+        {ErrorCode::kIllegal,
+         fmt::format("'{}' is a scenario, and nothing is measured for it", flags.files.front()), "",
+         "--import", "give -o before --import, and no scenario"});
+  }
+  if (!imports && flags.backend == "cuda") {
     errors.push_back({ErrorCode::kNotSupported, "cuda is not supported yet: it is not built", "",
                       "--backend", "use cpu"});
   }
@@ -63,11 +72,13 @@ int run_calibrate(CalibrateFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
   for (const std::string& file : flags.files) output.protect("SCENARIO", file);
+  for (const std::string& file : flags.imports) output.protect("--import", file);
   const Errors unwritable = output.check();
   errors.insert(errors.end(), unwritable.begin(), unwritable.end());
   const auto data = find_data(flags.data);
   if (!data) errors.insert(errors.end(), data.error().begin(), data.error().end());
   if (!errors.empty()) return report_errors(errors);
+  if (imports) return import_profile(flags.imports, flags.scenario, data->folders, flags.output);
   const auto texts = scenario_texts(flags, data->folders);
   if (!texts) return report_errors(texts.error());
 
@@ -95,16 +106,21 @@ int run_calibrate(CalibrateFlags& flags) {
 Command add_calibrate(CLI::App& program) {
   auto flags = std::make_shared<CalibrateFlags>();
   CLI::App* app = program.add_subcommand(
-      "calibrate", "measure this machine's kernels and communication into a profile");
+      "calibrate", "measure this machine's kernels and communication into a profile, or import");
   app->allow_extras();
   app->footer(
       "Examples:\n"
       "  stepcast calibrate --backend cpu scenario.json -o mine.json\n"
       "  stepcast calibrate --backend cpu dp2.json pp2.json --budget 120 -o mine.json\n"
+      "  stepcast calibrate --import all_reduce.txt trace.json --cluster dgx-h100 -o h100.json\n"
       "A calibration that was ended early goes on from MINE.json.journal.");
   app->add_option("--backend", flags->backend, "what is measured: cpu, or cuda (not built yet)")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  app->add_option("--import", flags->imports,
+                  "nccl-tests tables, PyTorch traces or kernel tables to make the profile of, "
+                  "measured on the devices of --cluster")
+      ->type_name("FILE...");
   app->add_option("--budget", flags->budget_s, "seconds for the operations of each scenario")
       ->check(CLI::Range(1.0, 1e5))
       ->capture_default_str();

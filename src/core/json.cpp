@@ -293,6 +293,8 @@ void ObjectReader::fail(std::string_view key, ErrorCode code, std::string messag
   value_.document_->add({code, std::move(message), value_.file(), path_of(key), std::move(hint)});
 }
 
+bool ObjectReader::ok() const { return value_.document_->ok(); }
+
 void ObjectReader::finish() {
   const std::vector<std::string> known(asked_.begin(), asked_.end());
   for (const auto& [key, unused] : value_.node_->items()) {

@@ -105,6 +105,7 @@ class ObjectReader {
   void ignore(std::string_view key) { asked_.emplace(key); }  // known, and without effect
   void fail(std::string_view key, ErrorCode code, std::string message, std::string hint = "");
   void finish();
+  bool ok() const;  // nothing has been wrong with the document so far
   std::string path_of(std::string_view key) const;
   JsonValue self() const { return value_; }
 

@@ -62,16 +62,17 @@ struct CollectiveCosts::Tables {
 };
 
 CollectiveCosts::CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder,
-                                 std::vector<MpiCurve> mpi)
+                                 std::vector<MpiCurve> mpi, std::vector<CollectiveCurve> nccl)
     : cluster_(cluster), tables_(std::make_unique<Tables>(cluster.topology)) {
   if (cluster.spec.accelerator.is_cpu()) {
     tables_->mpi.emplace(cluster, std::move(mpi));
     return;
   }
+  tables_->curves.add(nccl);
   if (profiles_folder.empty()) return;
   Result<CollectiveCurves> curves = CollectiveCurves::load(profiles_folder + "/collectives.json");
   if (curves) {
-    tables_->curves = std::move(*curves);
+    tables_->curves.add(curves->curves());
   } else {
     tables_->errors = std::move(curves.error());
   }

@@ -13,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "core/id.h"
 #include "core/result.h"
+#include "cost/collective_curve.h"
 #include "cost/link_load.h"
 #include "cost/mpi_curve.h"
 #include "cost/nccl_tuner.h"
@@ -44,10 +45,10 @@ struct SendGroup {
 class CollectiveCosts {
  public:
   // `profiles_folder` holds the measured size curves (collectives.json); "" prices everything from
-  // the data sheet. Ranks on processors use `mpi`, the curves of their profile, instead. The
-  // cluster must outlive this.
+  // the data sheet. A profile adds its own: `mpi` of ranks on processors, which have no others,
+  // and `nccl` of GPUs. The cluster must outlive this.
   CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder,
-                  std::vector<MpiCurve> mpi = {});
+                  std::vector<MpiCurve> mpi = {}, std::vector<CollectiveCurve> nccl = {});
   ~CollectiveCosts();
 
   // What is wrong with the curves; they are then left out.

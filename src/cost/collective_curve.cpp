@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/collective_curve.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/assert.h"
@@ -17,6 +20,8 @@ namespace {
 std::vector<std::string> architecture_names() {
   return {"volta", "turing", "ampere", "ada", "hopper", "blackwell"};
 }
+
+std::vector<std::string> scale_up_names() { return {"nvswitch", "mesh", "pcie"}; }
 
 // Generations in NCCL's eyes; Ada talks as Ampere does.
 int generation(GpuArchitecture architecture) {
@@ -191,6 +196,10 @@ BytesPerSecond CollectiveCurves::asymptote(const ClusterSpec& cluster, const Col
   return endless.bandwidth * (curve ? curve->efficiency() : 1);
 }
 
+void CollectiveCurves::add(const std::vector<CollectiveCurve>& curves) {
+  curves_.insert(curves_.end(), curves.begin(), curves.end());
+}
+
 MeasuredGroup read_measured_group(ObjectReader& reader) {
   MeasuredGroup result;
   ClusterSpec& cluster = result.cluster;
@@ -201,8 +210,7 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   if (const auto i = reader.choice("architecture", architecture_names())) {
     cluster.accelerator.architecture = kByName[*i];
   }
-  cluster.scale_up =
-      static_cast<ScaleUp>(reader.choice("scale_up", {"nvswitch", "mesh", "pcie"}).value_or(0));
+  cluster.scale_up = static_cast<ScaleUp>(reader.choice("scale_up", scale_up_names()).value_or(0));
   cluster.scale_up_bandwidth = reader.rate("scale_up_bandwidth").value_or(BytesPerSecond());
   cluster.pcie_bandwidth = reader.rate("pcie_bandwidth").value_or(BytesPerSecond());
   cluster.gpus_per_node = reader.integer("gpus_per_node", 1).value_or(8);
@@ -220,9 +228,11 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   if (group.domains > 0) group.largest = group.smallest = group.ranks / group.domains;
   if (group.domains > 1) {
     // A send uses the NICs beside its GPU.
-    group.nics = result.exchange == Exchange::kSendReceive
-                     ? std::max<std::int64_t>(cluster.nics_per_node / cluster.gpus_per_node, 1)
-                     : cluster.nics_per_node;
+    // Others use those beside their members of a node.
+    const std::int64_t members = result.exchange == Exchange::kSendReceive
+                                     ? 1
+                                     : std::min(group.largest, cluster.gpus_per_node);
+    group.nics = std::max<std::int64_t>(cluster.nics_per_node * members / cluster.gpus_per_node, 1);
   }
 
   const bool wired = cluster.scale_up == ScaleUp::kPcie ? cluster.pcie_bandwidth.value() > 0
@@ -239,13 +249,39 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   return result;
 }
 
-std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows) {
+nlohmann::ordered_json to_json(const MeasuredGroup& measured) {
+  const ClusterSpec& cluster = measured.cluster;
+  const auto rate = [](BytesPerSecond value) {
+    return fmt::format("{:.6g} GB/s", value.value() / 1e9);
+  };
+  nlohmann::ordered_json out = {
+      {"id", measured.id},
+      {"architecture", name_of(cluster.accelerator.architecture)},
+      {"scale_up", scale_up_names()[static_cast<std::size_t>(cluster.scale_up)]},
+      {"scale_up_bandwidth", rate(cluster.scale_up_bandwidth)},
+      {"pcie_bandwidth", rate(cluster.pcie_bandwidth)},
+      {"gpus_per_node", cluster.gpus_per_node},
+      {"nvls", cluster.nvls},
+      {"cpu", name_of(cluster.cpu)},
+      {"collective", exchange_names()[static_cast<std::size_t>(measured.exchange)]},
+      {"ranks", measured.group.ranks},
+      {"domains", measured.group.domains}};
+  if (measured.group.domains > 1) {
+    out["network"] = cluster.network;
+    // Of a rack that is one NVLink domain: all that its nodes have.
+    out["nics_per_node"] = cluster.nics_per_node * cluster.nvlink_domain_nodes;
+    out["nic"] = rate(cluster.nic_bandwidth);
+  }
+  return out;
+}
+
+std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows, Seconds unit) {
   std::vector<CollectiveSample> result;
   double previous = 0;
   for (const JsonValue& row : rows.items()) {
     const std::vector<JsonValue> pair = row.items();
     if (pair.size() != 2) {
-      row.fail(ErrorCode::kBadValue, "a sample is [bytes, microseconds]");
+      row.fail(ErrorCode::kBadValue, "a sample is [bytes, time]");
       continue;
     }
     const double size = pair[0].number().value_or(0);
@@ -255,7 +291,7 @@ std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows) {
       continue;
     }
     previous = size;
-    result.push_back({Bytes(size), Seconds(time * 1e-6)});
+    result.push_back({Bytes(size), unit * time});
   }
   return result;
 }
@@ -278,7 +314,8 @@ Result<CollectiveCurves> CollectiveCurves::load(const std::string& file) {
       MeasuredGroup measured = read_measured_group(reader);
       reader.ignore("launch_us");
       std::vector<CollectiveSample> samples;
-      if (const auto rows = reader.required("samples")) samples = read_collective_samples(*rows);
+      if (const auto rows = reader.required("samples"))
+        samples = read_collective_samples(*rows, Seconds(1e-6));
       reader.finish();
       if ((*document)->ok() && !samples.empty()) {
         result.curves_.emplace_back(std::move(measured), samples);

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json.h"
@@ -65,7 +67,11 @@ class CollectiveCurve {
 class CollectiveCurves {
  public:
   CollectiveCurves() = default;  // none: everything comes from the data sheet
+  explicit CollectiveCurves(std::vector<CollectiveCurve> curves) : curves_(std::move(curves)) {}
   static Result<CollectiveCurves> load(const std::string& file);
+
+  // Where two curves are equally near, that which was there first is taken.
+  void add(const std::vector<CollectiveCurve>& curves);
 
   CurvePrice price(const ClusterSpec& cluster, const CollectiveModel& model, Exchange exchange,
                    Bytes size, DataType type) const;
@@ -83,6 +89,9 @@ class CollectiveCurves {
 
 // The keys of a measured group in published tables and in profiles; `id` among them.
 MeasuredGroup read_measured_group(ObjectReader& reader);
-std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows);
+// [bytes, time]; `unit` is that of the times.
+std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows, Seconds unit);
+// Those keys of `measured`; `read_measured_group` gives back an equal one.
+nlohmann::ordered_json to_json(const MeasuredGroup& measured);
 
 }  // namespace stepcast

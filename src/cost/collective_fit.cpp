@@ -18,9 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How the test launched its kernels.
-enum class Launch { kOwn, kShared, kSerial };
-
 struct Table {
   MeasuredGroup measured;
   Launch launch = Launch::kOwn;
@@ -40,7 +37,7 @@ Table read_table(const JsonValue& value) {
   reader.ignore("notes");
   reader.ignore("accelerator");
   if (const auto rows = reader.required("rows_bytes_us")) {
-    table.samples = read_collective_samples(*rows);
+    table.samples = read_collective_samples(*rows, Seconds(1e-6));
   }
   reader.finish();
   for (const char* key :
@@ -51,27 +48,24 @@ Table read_table(const JsonValue& value) {
   return table;
 }
 
-Seconds nominal(const Table& table, const CollectiveSample& sample) {
-  const CollectiveModel model(table.measured.cluster, table.measured.group);
-  return model.estimate(table.measured.exchange, sample.size, DataType::kFp32).time(sample.size);
+Seconds nominal(const MeasuredGroup& measured, const CollectiveSample& sample) {
+  const CollectiveModel model(measured.cluster, measured.group);
+  return model.estimate(measured.exchange, sample.size, DataType::kFp32).time(sample.size);
 }
 
 // A loop that launches and waits pays the launch in every iteration: what the smallest message
 // takes beyond its nominal price. Takes it off all samples.
-Seconds remove_launch(Table& table) {
-  if (table.launch != Launch::kSerial) return Seconds();
-  const CollectiveSample& smallest = table.samples.front();
-  const Seconds launch = std::max(smallest.time - nominal(table, smallest), Seconds());
-  for (CollectiveSample& sample : table.samples) sample.time -= launch;
+Seconds remove_launch(const MeasuredGroup& measured, std::vector<CollectiveSample>& samples) {
+  const CollectiveSample& smallest = samples.front();
+  const Seconds launch = std::max(smallest.time - nominal(measured, smallest), Seconds());
+  for (CollectiveSample& sample : samples) sample.time -= launch;
   return launch;
 }
 
 // One thread that launches the kernels of all GPUs takes longer than a short kernel: samples at the
 // floor tell of the host.
-void drop_host_bound(Table& table) {
-  if (table.launch != Launch::kShared) return;
+void drop_host_bound(std::vector<CollectiveSample>& samples) {
   constexpr double kAtTheFloor = 1.25;
-  std::vector<CollectiveSample>& samples = table.samples;
   const auto faster = [](const CollectiveSample& a, const CollectiveSample& b) {
     return a.time < b.time;
   };
@@ -107,6 +101,13 @@ std::string join(const std::vector<std::string>& lines) {
 
 }  // namespace
 
+Seconds remove_host(const MeasuredGroup& measured, Launch launch,
+                    std::vector<CollectiveSample>& samples) {
+  if (launch == Launch::kSerial) return remove_launch(measured, samples);
+  if (launch == Launch::kShared) drop_host_bound(samples);
+  return {};
+}
+
 Result<std::string> fit_collective_curves(JsonDocument& published) {
   ObjectReader root(published.root());
   root.required_integer("stepcast_published_collectives", 1, 1);
@@ -124,8 +125,7 @@ Result<std::string> fit_collective_curves(JsonDocument& published) {
       rejected.push_back("  " + Json{{"id", table.measured.id}, {"why", table.rejected}}.dump());
       continue;
     }
-    const Seconds launch = remove_launch(table);
-    drop_host_bound(table);
+    const Seconds launch = remove_host(table.measured, table.launch, table.samples);
     curves.push_back(curve_text(table, launch));
     fitted_on.push_back("  " + Json(table.measured.id).dump());
   }

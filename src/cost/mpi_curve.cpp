@@ -107,7 +107,6 @@ MpiCurve::Point MpiCurve::at(Bytes size) const {
 
 MpiCurve read_mpi_curve(ObjectReader& reader) {
   MpiCurve out;
-  if (reader.required("transport")) reader.choice("transport", {"mpi"});
   if (reader.required("collective")) {
     out.exchange = static_cast<Exchange>(reader.choice("collective", exchange_names()).value_or(0));
   }

@@ -43,7 +43,8 @@ struct MpiCurve {
   BytesPerSecond sustained() const;
 };
 
-// A curve of a profile (docs/formats/profile.md, "Collectives over MPI"), without "operation".
+// A curve of a profile (docs/formats/profile.md, "Collectives over MPI"), without "operation" and
+// "transport".
 // Errors go to the reader's document; the curve has no samples then.
 MpiCurve read_mpi_curve(ObjectReader& reader);
 

@@ -14,6 +14,7 @@
 #include "cluster/accelerator.h"
 #include "core/json.h"
 #include "core/result.h"
+#include "cost/collective_curve.h"
 #include "cost/jitter.h"
 #include "cost/mpi_curve.h"
 #include "cost/provenance.h"
@@ -148,6 +149,7 @@ struct Profile {
   std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
 
   std::vector<MpiCurve> mpi;                            // of communication between processes
+  std::vector<CollectiveCurve> nccl;                    // of communication between GPUs
   std::map<std::string, ExactTime, std::less<>> exact;  // by signature of the operation
   // Mean time of a kernel over its undisturbed median, which samples and forms are of: what the
   // rest of the machine costs a program that runs on its processors.

@@ -195,6 +195,23 @@ void read_exact_samples(const JsonValue& value, Profile& profile) {
   reader.finish();
 }
 
+// Between processes by MPI, or between GPUs by NCCL.
+void read_collective(ObjectReader& reader, Profile& profile) {
+  if (!reader.required("transport")) return;
+  if (reader.choice("transport", {"mpi", "nccl"}).value_or(0) == 0) {
+    MpiCurve curve = read_mpi_curve(reader);
+    if (!curve.samples.empty()) profile.mpi.push_back(std::move(curve));
+    return;
+  }
+  MeasuredGroup measured = read_measured_group(reader);
+  std::vector<CollectiveSample> samples;
+  if (const auto rows = reader.required("samples")) {
+    samples = read_collective_samples(*rows, Seconds(1));
+  }
+  if (samples.empty() || !reader.ok()) return;
+  profile.nccl.emplace_back(std::move(measured), samples);
+}
+
 GemmFit read_gemm_form(const JsonValue& value) {
   ObjectReader reader(value);
   GemmFit fit;
@@ -331,8 +348,7 @@ void read_curve(const JsonValue& value, Profile& profile) {
       reader.choice("operation", {"gemm", "attention", "memory_bound", "exact", "collective"});
   if (!reader.required("operation") || !operation) return;
   if (*operation == 4) {
-    MpiCurve curve = read_mpi_curve(reader);
-    if (!curve.samples.empty()) profile.mpi.push_back(std::move(curve));
+    read_collective(reader, profile);
   } else if (*operation == 3) {
     if (const auto samples = reader.required("samples")) read_exact_samples(*samples, profile);
   } else {

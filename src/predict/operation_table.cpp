@@ -55,7 +55,8 @@ Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
   if (!profile) return failure(profile.error());
   const KernelCosts kernels(scenario.cluster.spec.accelerator, *profile, scenario.training.compile,
                             scenario.training.framework);
-  const CollectiveCosts collectives(scenario.cluster, folders.profiles, profile->mpi);
+  const CollectiveCosts collectives(scenario.cluster, folders.profiles, profile->mpi,
+                                    profile->nccl);
   if (!collectives.errors().empty()) return failure(collectives.errors());
   const RankGrid grid(scenario.layout);
   const Program program = lower(scenario);

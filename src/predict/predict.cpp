@@ -243,7 +243,8 @@ Result<Prediction> Predictor::run() {
   profile_ = std::move(*profile);
   const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
                             scenario_.training.compile, scenario_.training.framework);
-  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles, profile_.mpi);
+  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles, profile_.mpi,
+                                    profile_.nccl);
   if (!collectives.errors().empty()) return failure(collectives.errors());
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_);

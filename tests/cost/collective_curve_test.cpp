@@ -43,7 +43,7 @@ std::map<std::string, Measured> read_all(const std::string& file, const char* li
   for (const JsonValue& value : values) {
     ObjectReader reader(value);
     Measured measured{read_measured_group(reader), {}};
-    measured.samples = read_collective_samples(*reader.required(rows));
+    measured.samples = read_collective_samples(*reader.required(rows), Seconds(1e-6));
     result.emplace(measured.group.id, std::move(measured));
   }
   return result;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of processes, each with one GPU, that communicate by NCCL. No GPU has run it yet: its
+// tests cover the bootstrap and the errors without one, and skip the rest.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/device_communicator.h"
+#include "comm/tcp_store.h"
+
+namespace stepcast {
+
+// Brings rank 0's bytes to all ranks; called once by each.
+using ShareBytes = std::function<StoreValue(const StoreValue& of_rank_0)>;
+ShareBytes share_by(TcpStore& store, const std::string& key, int rank);
+ShareBytes share_by(Communicator& group);  // the ranks of an MPI job
+
+// Why this process cannot communicate by NCCL: no driver, no GPU. Nothing where it can.
+std::optional<std::string> why_no_nccl();
+
+struct NcclRank {
+  int rank = 0;
+  int size = 1;
+  int device = 0;  // of this machine; becomes the calling thread's current one
+};
+
+// Called by all ranks. Throws CommunicationError with what is missing; a rank that does not come
+// within `limit` is an error on the others.
+std::unique_ptr<DeviceCommunicator> make_nccl_world(const NcclRank& rank, const ShareBytes& share,
+                                                    std::chrono::milliseconds limit);
+
+}  // namespace stepcast
