@@ -29,9 +29,10 @@ constexpr double kShareOfBudget = 1.0 / 60;  // of one size of one transfer
 // Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
 // is first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
-// What a transfer takes from kernels is measured with the largest message that takes no longer.
-constexpr double kLongestBesideKernels_s = 0.25;
-constexpr std::int64_t kFewestBesideKernels = 8;  // samples
+// What a transfer takes from kernels is measured with the largest message that takes no longer: a
+// short one of many ranks waits for their time slices rather than for its bytes.
+constexpr double kLongestBesideKernels_s = 4;
+constexpr std::int64_t kFewestBesideKernels = 4;  // samples
 constexpr double kLeastShare = 0.01;              // of a core: less is noise
 constexpr double kShortestBaseline_s = 5e-3, kLongestBaseline_s = 50e-3;
 
