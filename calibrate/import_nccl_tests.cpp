@@ -309,6 +309,12 @@ class NcclTestsReader {
 
 }  // namespace
 
+std::optional<Exchange> exchange_of_nccl_test(std::string_view test) {
+  const auto found = std::find_if(std::begin(kTests), std::end(kTests),
+                                  [&](const Test& known) { return test == known.name; });
+  return found == std::end(kTests) ? std::nullopt : found->exchange;
+}
+
 Result<void> import_nccl_tests(const std::string& text, const std::string& file,
                                const ClusterSpec& cluster, Imported& out) {
   NcclTestsReader reader(file, cluster, out);

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "calibrate/fit_attention.h"
@@ -46,6 +48,9 @@ struct Imported {
 // is in them (docs/formats/imports.md), for the devices of `cluster`. Nothing is taken from a file
 // with an error; all errors of all files are listed.
 Result<Imported> import_files(const std::vector<std::string>& files, const ClusterSpec& cluster);
+
+// What the test of nccl-tests measures; none where no program has that operation.
+std::optional<Exchange> exchange_of_nccl_test(std::string_view test);
 
 // The readers of one text each; `file` is for errors.
 Result<void> import_nccl_tests(const std::string& text, const std::string& file,

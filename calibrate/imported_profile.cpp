@@ -130,8 +130,9 @@ class ImportedProfiler {
     out = {operation, {}, {}, provenance, {}};
     return out;
   }
-  void note_fit(const std::string& operation, const FitError& form, const FitError& held_out) {
-    CurveNote& told = note(operation, Provenance::kInterpolated);
+  void note_fit(const std::string& operation, const FitError& form, const FitError& held_out,
+                Provenance provenance = Provenance::kInterpolated) {
+    CurveNote& told = note(operation, provenance);
     told.form = form;
     told.held_out = held_out;
     told.fitted_on = in_.sources;
@@ -149,8 +150,7 @@ class ImportedProfiler {
     profile().gemm_samples_provenance = Provenance::kMeasured;
     if (shape) profile().neighbourhood = surface.neighbourhood;
     profile().provenance = shape ? Provenance::kInterpolated : Provenance::kExtrapolated;
-    note_fit("gemm bf16", surface.form, surface.held_out);
-    out_.notes.front().provenance = profile().provenance;
+    note_fit("gemm bf16", surface.form, surface.held_out, profile().provenance);
     if (samples.size() > 1) sigma(Curve::kGemm) = log_error_of(surface.held_out);
   }
 
@@ -226,8 +226,7 @@ class ImportedProfiler {
     stated.group.domains =
         (measured.nodes + cluster_.nvlink_domain_nodes - 1) / cluster_.nvlink_domain_nodes;
     // As the profile's reader will see it.
-    const auto document =
-        JsonDocument::from(nlohmann::json::parse(to_json(stated).dump()), "--cluster");
+    const auto document = JsonDocument::from(nlohmann::json(to_json(stated)), "--cluster");
     ObjectReader reader(document->root());
     CollectiveTable table;
     table.group = read_measured_group(reader);

@@ -227,8 +227,7 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   group.domains = reader.required_integer("domains", 1);
   if (group.domains > 0) group.largest = group.smallest = group.ranks / group.domains;
   if (group.domains > 1) {
-    // A send uses the NICs beside its GPU.
-    // Others use those beside their members of a node.
+    // A send uses the NICs beside its GPU, others those beside their members of a node.
     const std::int64_t members = result.exchange == Exchange::kSendReceive
                                      ? 1
                                      : std::min(group.largest, cluster.gpus_per_node);
@@ -314,8 +313,9 @@ Result<CollectiveCurves> CollectiveCurves::load(const std::string& file) {
       MeasuredGroup measured = read_measured_group(reader);
       reader.ignore("launch_us");
       std::vector<CollectiveSample> samples;
-      if (const auto rows = reader.required("samples"))
+      if (const auto rows = reader.required("samples")) {
         samples = read_collective_samples(*rows, Seconds(1e-6));
+      }
       reader.finish();
       if ((*document)->ok() && !samples.empty()) {
         result.curves_.emplace_back(std::move(measured), samples);

@@ -86,11 +86,10 @@ LinkLoad busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads
   });
 }
 
-// `load` of the members of up to `count` groups that lie like theirs, side by side, theirs
-// included.
-template <class Load>
-double sum_over_alike(const Cluster& cluster, std::span<const DeviceId> members, std::int64_t count,
-                      Load load) {
+// What up to `count` groups that lie like the members, side by side, load the link with together;
+// the members' own group among them.
+double load_of_alike(const Cluster& cluster, Exchange exchange, std::span<const DeviceId> members,
+                     std::int64_t count, LinkId link) {
   const std::int64_t gpus = cluster.gpus();
   std::vector<bool> taken(static_cast<std::size_t>(gpus), false);
   std::vector<DeviceId> moved(members.begin(), members.end());
@@ -104,11 +103,14 @@ double sum_over_alike(const Cluster& cluster, std::span<const DeviceId> members,
     return true;
   };
   double sum = 0;
-  for (std::int64_t distance = 0; distance < gpus && count > 0; ++distance) {
-    for (const std::int64_t signed_distance : {distance, -distance}) {
-      if (count == 0 || !place(signed_distance)) continue;
-      sum += load(moved);
+  for (std::int64_t apart = 0; apart < gpus; ++apart) {
+    for (const std::int64_t distance : {apart, -apart}) {
+      if (count == 0) return sum;
+      if (!place(distance)) continue;
       --count;
+      for (const LinkLoad& load : routed(cluster, exchange, moved)) {
+        if (load.link == link) sum += load.weight;
+      }
     }
   }
   return sum;
@@ -203,12 +205,7 @@ std::vector<LinkLoad> MpiCollectives::loads(Exchange exchange,
   // The groups that ran at once on it filled the busiest link: it cannot do more, and did no less.
   const LinkLoad busiest = busiest_of(cluster_.topology, loads);
   const double together =
-      sum_over_alike(cluster_, members, curve->concurrent, [&](std::span<const DeviceId> group) {
-        for (const LinkLoad& load : routed(cluster_, exchange, group)) {
-          if (load.link == busiest.link) return load.weight;
-        }
-        return 0.0;
-      });
+      load_of_alike(cluster_, exchange, members, curve->concurrent, busiest.link);
   const double filled =
       together * curve->sustained().value() / capacity_of(cluster_.topology, busiest.link);
   if (filled < kBindsFrom) return loads;

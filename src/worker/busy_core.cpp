@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/busy_core.h"
 
-#include <ctime>
-
 #include "kernels/cpu/gemm.h"
 
 namespace stepcast {
@@ -11,12 +9,6 @@ namespace {
 // Matrices that fit into a core's caches together, as the blocks of larger products do; long enough
 // to be counted at no cost, short beside a transfer.
 constexpr std::int64_t kSide = 192;
-
-double clock_s(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 }  // namespace
 
@@ -30,23 +22,23 @@ void BusyCore::run() {
 
 void BusyCore::measure_alone(double seconds) {
   begin();
-  const double core = clock_s(CLOCK_THREAD_CPUTIME_ID);
+  const double core = clock_.accounting().thread_cpu_s;
   double passed = 0;
   do {
     run();
-    passed = clock_s(CLOCK_MONOTONIC) - begin_s_;
+    passed = clock_.now_s() - begin_s_;
   } while (passed < seconds);
   each_s_ = passed / static_cast<double>(count_);
-  core_part_ = (clock_s(CLOCK_THREAD_CPUTIME_ID) - core) / passed;
+  core_part_ = (clock_.accounting().thread_cpu_s - core) / passed;
 }
 
 void BusyCore::begin() {
   count_ = 0;
-  begin_s_ = clock_s(CLOCK_MONOTONIC);
+  begin_s_ = clock_.now_s();
 }
 
-double BusyCore::lost_s() const {
-  const double passed = clock_s(CLOCK_MONOTONIC) - begin_s_;
+double BusyCore::lost_s() {
+  const double passed = clock_.now_s() - begin_s_;
   return (passed - static_cast<double>(count_) * each_s_) * core_part_;
 }
 

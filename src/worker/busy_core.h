@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "calibrate/disturbance.h"
+
 namespace stepcast {
 
 class BusyCore {
@@ -18,9 +20,10 @@ class BusyCore {
 
   void begin();  // counts from now on
   // Seconds of a core that the products since begin() took less than without a transfer.
-  double lost_s() const;
+  double lost_s();
 
  private:
+  ThreadClock clock_;
   std::vector<float> a_, b_, c_;
   std::int64_t count_ = 0;
   double begin_s_ = 0;

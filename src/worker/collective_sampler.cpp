@@ -146,8 +146,9 @@ std::unique_ptr<Request> CollectiveSampler::start(const CommunicationCurve& curv
 }
 
 // From the arrival of the last member to the end on the last one. Clocks of one machine agree.
-double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting& meeting,
-                                 std::size_t count, BusyCore* beside) {
+CollectiveSampler::Moved CollectiveSampler::sample(const CommunicationCurve& curve,
+                                                   const Meeting& meeting, std::size_t count,
+                                                   BusyCore* beside) {
   Communicator& group = *meeting.members;
   // A common origin just before, so that times fit into floats to the nanosecond.
   const double now = now_s(), coarse = std::floor(now / 64);
@@ -162,6 +163,7 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
   }
   rank_.report.heartbeat();
   const double cpu = process_cpu_s(), begin = now_s();
+  Moved out;
   double end = 0;
   if (curve.on_compute_stream) {
     start(curve, meeting, count)->wait();
@@ -172,7 +174,7 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
     if (beside != nullptr) {
       beside->begin();
       while (!engine_.has_ended(moved)) beside->run();
-      lost_s_ = beside->lost_s();
+      out.lost_s = beside->lost_s();
     }
     engine_.wait(moved);
     // Kernels that run are not told of the end; who waits for it wakes first.
@@ -182,7 +184,8 @@ double CollectiveSampler::sample(const CommunicationCurve& curve, const Meeting&
   wall_s_ += end - begin;
   float times[] = {static_cast<float>(begin - origin), static_cast<float>(end - origin)};
   group.all_reduce(times, Reduction::kMaximum);
-  return static_cast<double>(times[1]) - static_cast<double>(times[0]);
+  out.seconds = static_cast<double>(times[1]) - static_cast<double>(times[0]);
+  return out;
 }
 
 std::string CollectiveSampler::name_of_point(const CommunicationCurve& curve,
@@ -220,7 +223,7 @@ Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, con
   cpu_s_ = wall_s_ = 0;
   // All groups go on until the last one is done: they load the machine as in the run.
   for (bool more = true; more;) {
-    if (meeting.members != nullptr) sampler.add({sample(curve, meeting, count), 1, {}});
+    if (meeting.members != nullptr) sampler.add({sample(curve, meeting, count).seconds, 1, {}});
     more = on_any_rank(rank_, meeting.members != nullptr && !sampler.enough());
   }
   cpu_share = wall_s_ > 0 ? std::min(1.0, cpu_s_ / wall_s_) : 0;
@@ -240,8 +243,9 @@ CollectiveSampler::Sharing CollectiveSampler::sample_sharing(const Communication
     // Anew before every sample: the machine's speed drifts.
     core.measure_alone(std::clamp(alone_s, kShortestBaseline_s, kLongestBaseline_s));
     if (meeting.members != nullptr) {
-      stretches.push_back(sample(curve, meeting, count, &core) / alone_s);
-      shares.push_back(lost_s_ / alone_s);
+      const Moved moved = sample(curve, meeting, count, &core);
+      stretches.push_back(moved.seconds / alone_s);
+      shares.push_back(moved.lost_s / alone_s);
     }
     const auto samples = static_cast<std::int64_t>(stretches.size());
     const bool wanted =

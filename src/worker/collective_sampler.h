@@ -72,9 +72,13 @@ class CollectiveSampler {
   Sharing sample_sharing(const CommunicationCurve& curve, const Meeting& meeting, ByteCount bytes,
                          double alone_s);
   bool on_any_rank_beside(BusyCore& core, bool here);
+  struct Moved {
+    double seconds = 0;
+    double lost_s = 0;  // of a core, by the kernels beside it
+  };
   // `beside`: kernels that go on meanwhile.
-  double sample(const CommunicationCurve& curve, const Meeting& meeting, std::size_t count,
-                BusyCore* beside = nullptr);
+  Moved sample(const CommunicationCurve& curve, const Meeting& meeting, std::size_t count,
+               BusyCore* beside = nullptr);
   std::string name_of_point(const CommunicationCurve& curve, const Meeting& meeting,
                             ByteCount bytes) const;
   std::unique_ptr<Request> start(const CommunicationCurve& curve, const Meeting& meeting,
@@ -90,7 +94,6 @@ class CollectiveSampler {
   std::vector<float> data_;
   StreamEngine engine_;            // before the data that its transfers fill
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
-  double lost_s_ = 0;              // by the kernels beside the sample that was taken last
   int next_tag_ = 1000;
   std::int64_t done_ = 0, all_ = 0;  // sizes
 };

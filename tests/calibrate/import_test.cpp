@@ -64,6 +64,16 @@ Profile profile_of(const Imported& measured, const ClusterSpec& spec) {
   return *read;
 }
 
+// A 16-bit product of `spec` is priced as measured, and takes so long.
+void expect_measured_product(const Profile& profile, const ClusterSpec& spec, std::int64_t m,
+                             std::int64_t n, std::int64_t k, double seconds) {
+  const KernelCosts costs(spec.accelerator, profile, true);
+  const Gemm product{GemmRole::kForward, 1, m, n, k, DataType::kBf16, DataType::kBf16, false};
+  const KernelPrice price = costs.price(product);
+  EXPECT_NEAR(price.time.value() / seconds, 1, 1e-3);
+  EXPECT_EQ(price.provenance, Provenance::kMeasured);
+}
+
 std::string error_of(const Result<void>& result) {
   EXPECT_FALSE(result);
   return result ? "" : to_string(result.error());
@@ -172,12 +182,7 @@ TEST(ImportTrace, AProductTakesTheTimeOfItsKernels) {
   const Imported measured = imported(data("mm_mi300x.trace.json"), spec);
   ASSERT_EQ(measured.gemms.size(), 1);
   const Profile profile = profile_of(measured, spec);
-  const KernelCosts costs(spec.accelerator, profile, true);
-  const Gemm product{GemmRole::kForward, 1,    256, 512, 131072, DataType::kBf16,
-                     DataType::kBf16,    false};
-  const KernelPrice price = costs.price(product);
-  EXPECT_NEAR(price.time.value() * 1e6 / 1088, 1, 1e-3);
-  EXPECT_EQ(price.provenance, Provenance::kMeasured);
+  expect_measured_product(profile, spec, 256, 512, 131072, 1088e-6);
 }
 
 // A linear layer of 4096 tokens, 1024 inputs and 3072 outputs forward and backward, attention, an
@@ -244,14 +249,9 @@ TEST(ImportTables, KernelsOfTheirDeviceArePricedAsMeasured) {
   const Imported measured = imported(data("kernels.json"), spec);
   EXPECT_EQ(measured.gemms.size(), 48);
   const Profile profile = profile_of(measured, spec);
-  const KernelCosts costs(spec.accelerator, profile, true);
   // The table's first row: 0.78767 of 312 TFLOP/s.
-  const Gemm product{GemmRole::kForward, 1,    4096, 1536, 5120, DataType::kBf16,
-                     DataType::kBf16,    false};
-  const double seconds = 2.0 * 4096 * 1536 * 5120 / (0.78767 * 312e12);
-  const KernelPrice price = costs.price(product);
-  EXPECT_NEAR(price.time.value() / seconds, 1, 1e-3);
-  EXPECT_EQ(price.provenance, Provenance::kMeasured);
+  expect_measured_product(profile, spec, 4096, 1536, 5120,
+                          2.0 * 4096 * 1536 * 5120 / (0.78767 * 312e12));
   EXPECT_LT(profile.sigma[static_cast<std::size_t>(Curve::kGemm)], 0.1);
 }
 

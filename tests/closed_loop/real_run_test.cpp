@@ -83,18 +83,20 @@ TEST(RealRun, MeasuresWhatAProfileLacksAndLeavesTheProfileAlone) {
   testing::write_file(folder / "one.json", scenario(1, "{}"));
   testing::write_file(folder / "two.json", scenario(2, R"({"dp": 2})"));
   const std::string profile = folder / "mine.json";
-  const auto validate = [&](const std::string& file) {
-    const Outcome outcome = run({"validate", file, "--backend", "cpu", "--calibrate", "auto",
+  const auto validate = [&](const std::string& file, const char* calibrate) {
+    const Outcome outcome = run({"validate", file, "--backend", "cpu", "--calibrate", calibrate,
                                  "--profile", profile, "--budget", "1", "--steps", "2", "--warmup",
                                  "1", "--no-numerics", "--format", "json"});
     EXPECT_EQ(outcome.code, 0) << outcome.error;
     EXPECT_NEAR(outcome.json()["predicted"]["provenance"]["measured"].get<double>(), 1, 1e-9);
   };
-  validate(folder / "one.json");
+  validate(folder / "one.json", "auto");
   const std::string made = testing::read_file(profile);
   EXPECT_NE(made, "");
-  validate(folder / "two.json");
+  validate(folder / "two.json", "auto");
   EXPECT_EQ(testing::read_file(profile), made);
+  validate(folder / "two.json", "always");
+  EXPECT_NE(testing::read_file(profile), made);
 }
 
 TEST(RealRun, NeitherCalibratesNorRunsWhatDoesNotFit) {
