@@ -66,7 +66,7 @@ class CpuProfiler {
                          {"name", out_.name},
                          {"device", accelerator_.name},
                          {"machine", machine()},
-                         {"host", host()},
+                         {"host", host_json(in_.host)},
                          {"disturbance", disturbance()},
                          {"provenance", name_of(provenance)},
                          {"log_error", std::move(errors)},
@@ -102,7 +102,6 @@ class CpuProfiler {
   }
 
   ordered_json machine() const;
-  ordered_json host() const;
   double disturbance() const;
   Provenance add_gemms();
   void add_attention();
@@ -124,14 +123,6 @@ ordered_json CpuProfiler::machine() const {
   machine.cores = static_cast<int>(in_.facts.cores);
   if (!in_.date.empty()) machine.date = in_.date;
   return to_json(machine);
-}
-
-ordered_json CpuProfiler::host() const {
-  return {{"launch", microseconds(in_.host.launch_s)},
-          {"collective", microseconds(in_.host.collective_s)},
-          {"graph_launch", microseconds(in_.host.graph_launch_s)},
-          {"backward_factor", rounded(in_.host.backward_factor)},
-          {"step", microseconds(in_.host.step_s)}};
 }
 
 // Over all kernels, each as long as it was measured.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
-#include <iterator>
-
 #include "calibrate/imported.h"
+#include "core/text_file.h"
 
 namespace stepcast {
 namespace {
@@ -48,15 +46,9 @@ Result<Imported> import_files(const std::vector<std::string>& files, const Clust
   Imported out;
   Errors errors;
   for (const std::string& file : files) {
-    std::ifstream stream(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    if (!stream.good() && !stream.eof()) {
-      errors.push_back({ErrorCode::kIo, "cannot be read", file, "", ""});
-      continue;
-    }
-    if (const auto read = import_text(text, file, cluster, out); !read) {
-      errors.insert(errors.end(), read.error().begin(), read.error().end());
-    }
+    const auto text = read_text_file(file);
+    const auto read = text ? import_text(*text, file, cluster, out) : failure(text.error());
+    if (!read) errors.insert(errors.end(), read.error().begin(), read.error().end());
   }
   if (!errors.empty()) return failure(std::move(errors));
   return out;

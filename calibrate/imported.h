@@ -29,12 +29,20 @@ struct ImportedCollective {
   std::vector<CollectiveSample> samples;
 };
 
+// What is measured in place rather than read: the framework whose kernels they are, and its host.
+struct OwnRun {
+  Framework framework = Framework::kNative;
+  HostFit host;
+  std::map<std::string, std::string> machine;  // facts, by the profile's key
+};
+
 struct Imported {
   std::vector<GemmSample> gemms;  // 16-bit operands, fraction of the device's dense peak
   std::vector<GemmSample> gemms_fp8;
   std::map<std::string, std::vector<AttentionMeasurement>> attention;  // by kernel
   std::vector<TimedElementwise> elementwise;
   std::vector<ImportedCollective> collectives;
+  std::optional<OwnRun> own_run;                 // none: of an unknown program
   std::vector<std::string> sources;              // as the files state them, else the files' names
   std::map<std::string, std::int64_t> left_out;  // rows or kernels, by reason
 

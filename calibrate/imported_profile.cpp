@@ -91,7 +91,14 @@ class ImportedProfiler {
     out_.profile.name = name;
     out_.profile.device = device_.name;
     out_.title = device_.title;
-    out_.remark = fmt::format("imported; what no file measured is that of {}", from);
+    out_.remark = fmt::format("{}; what was not measured is that of {}",
+                              in_.own_run ? "calibrated" : "imported", from);
+    if (in_.own_run) {
+      const auto framework = static_cast<std::size_t>(in_.own_run->framework);
+      out_.profile.host[framework] = in_.own_run->host;
+      out_.profile.own_host[framework] = true;
+      out_.machine = in_.own_run->machine;
+    }
     keep_notes();
   }
 
@@ -182,8 +189,12 @@ class ImportedProfiler {
       if (point.pass != AttentionPass::kBoth) variant->samples.push_back(point.sample);
     }
     note_fit("attention " + kernel, curve.form, curve.held_out);
-    // A kernel that the base knows nothing of, alone in what was imported, is what was run.
-    if (fresh && in_.attention.size() == 1) profile().attention_kernel.fill(kernel);
+    if (in_.own_run) {
+      profile().attention_kernel[static_cast<std::size_t>(in_.own_run->framework)] = kernel;
+    } else if (fresh && in_.attention.size() == 1) {
+      // A kernel that the base knows nothing of, alone in what was imported, is what was run.
+      profile().attention_kernel.fill(kernel);
+    }
     const auto& used = profile().attention_kernel;
     const bool in_use = std::find(used.begin(), used.end(), kernel) != used.end();
     if (in_use && points.size() > 1) sigma(Curve::kAttention) = log_error_of(curve.held_out);

@@ -107,6 +107,14 @@ ordered_json form_json(const MemoryFit& fit) {
           {"kind_factor", std::move(kinds)}};
 }
 
+ordered_json host_json(const HostFit& host) {
+  return {{"launch", microseconds(host.launch_s)},
+          {"collective", microseconds(host.collective_s)},
+          {"graph_launch", microseconds(host.graph_launch_s)},
+          {"backward_factor", rounded(host.backward_factor)},
+          {"step", microseconds(host.step_s)}};
+}
+
 std::string json_text(const ordered_json& root) {
   std::string out;
   print(root, 0, out);

@@ -20,6 +20,7 @@ nlohmann::ordered_json error_json(const FitError& error);
 nlohmann::ordered_json form_json(const GemmFit& fit);
 nlohmann::ordered_json form_json(const AttentionFit& fit);
 nlohmann::ordered_json form_json(const MemoryFit& fit);
+nlohmann::ordered_json host_json(const HostFit& host);
 
 // Like dump(2), but a container of scalars that fits a line stays on it; ends with a line feed.
 std::string json_text(const nlohmann::ordered_json& root);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/profile_writer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "calibrate/profile_json.h"
@@ -105,6 +106,18 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   return curves;
 }
 
+// What was measured with the rest: the same for all frameworks that have it.
+void add_host(ordered_json& root, const Profile& profile) {
+  const auto own = std::find(profile.own_host.begin(), profile.own_host.end(), true);
+  if (own == profile.own_host.end()) return;
+  root["host"] = host_json(profile.host[static_cast<std::size_t>(own - profile.own_host.begin())]);
+  ordered_json frameworks = ordered_json::array();
+  for (std::size_t i = 0; i < profile.own_host.size(); ++i) {
+    if (profile.own_host[i]) frameworks.push_back(framework_names()[i]);
+  }
+  if (frameworks.size() < profile.own_host.size()) root["host"]["frameworks"] = frameworks;
+}
+
 }  // namespace
 
 std::string profile_text(const ShippedProfile& shipped) {
@@ -112,8 +125,10 @@ std::string profile_text(const ShippedProfile& shipped) {
   ordered_json root = {{"stepcast_profile", 1},
                        {"name", profile.name},
                        {"device", profile.device},
-                       {"machine", {{"device", shipped.title}}},
-                       {"provenance", name_of(profile.provenance)}};
+                       {"machine", {{"device", shipped.title}}}};
+  for (const auto& [key, fact] : shipped.machine) root["machine"][key] = fact;
+  add_host(root, profile);
+  root["provenance"] = name_of(profile.provenance);
   if (!shipped.remark.empty()) root["notes"] = shipped.remark;
   ordered_json errors = ordered_json::object();
   for (std::size_t curve = 0; curve < profile.sigma.size(); ++curve) {

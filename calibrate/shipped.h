@@ -35,6 +35,7 @@ struct ShippedProfile {
   Profile profile;
   std::vector<CollectiveTable> collectives;  // of this profile alone
   std::string title;
+  std::map<std::string, std::string> machine;  // further facts, by key
   std::vector<CurveNote> notes;
   std::string remark;
 };

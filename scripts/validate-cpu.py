@@ -5,7 +5,7 @@
     scripts/validate-cpu.py [--repeat 3] [--only REGEX] [--lab] [-o docs/validation-cpu.md]
 
 Calibration and run of a layout take turns, --repeat times: a machine that is not alone changes its
-speed within minutes. Forecast and measured step time are the means of the turns. The layouts with
+speed within minutes. Forecast, measured step time and error are the medians of the turns. Layouts with
 links of their own need root (docs/lab.md): --lab adds them.
 """
 
@@ -118,7 +118,15 @@ def run(one, *arguments):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
+def commit():
+    """The commit of the tree, with a + where it has changes."""
+    described = subprocess.run(["git", "describe", "--always", "--dirty=+", "--exclude=*"],
+                               capture_output=True, text=True, cwd=ROOT)
+    return described.stdout.strip() or "unknown"
+
+
 def measure(one, folder, repeat, steps, budget):
+    build = commit()
     file = folder / (one["name"].translate(str.maketrans(" ,/", "---")) + ".json")
     file.write_text(json.dumps(one["scenario"], indent=1))
     results = []
@@ -135,6 +143,7 @@ def measure(one, folder, repeat, steps, budget):
             return None, done.stderr.strip()
         result = json.loads(done.stdout)
         result.pop("operations", None)
+        result["build"] = build
         if one["lab"]:
             alone = run(one, "predict", file, "--profile", profile, "--no-contention", "--format",
                         "json", "--quiet")
@@ -153,24 +162,25 @@ def seconds(value):
     return f"{value:.3f} s" if value >= 1 else f"{1e3 * value:.1f} ms"
 
 
-def mean(results, side, key="step_time_s"):
-    return statistics.fmean(r[side][key] for r in results)
+def median(results, side, key="step_time_s"):
+    return statistics.median(r[side][key] for r in results)
 
 
 def error_of(results):
-    return mean(results, "predicted") / mean(results, "measured") - 1
+    """Of the turn in the middle: forecast and run of one turn share the machine's speed."""
+    return median(results, "error")
 
 
 def row(one, results):
     errors = [r["error"]["step_time_s"] for r in results]
     alone = [r["alone_s"] for r in results if "alone_s" in r]
-    cells = [one["name"], one["ranks"], len(results), seconds(mean(results, "predicted")),
-             seconds(mean(results, "measured")), percent(error_of(results)),
+    cells = [one["name"], one["ranks"], len(results), seconds(median(results, "predicted")),
+             seconds(median(results, "measured")), percent(error_of(results)),
              f"{percent(min(errors))} to {percent(max(errors))}",
-             seconds(statistics.fmean(alone)) if alone else "",
-             f"{100 * mean(results, 'predicted', 'bubble_fraction'):.1f} %",
-             f"{100 * mean(results, 'measured', 'bubble_fraction'):.1f} %",
-             percent(mean(results, "error", "peak_memory_bytes")),
+             seconds(statistics.median(alone)) if alone else "",
+             f"{100 * median(results, 'predicted', 'bubble_fraction'):.1f} %",
+             f"{100 * median(results, 'measured', 'bubble_fraction'):.1f} %",
+             percent(median(results, "error", "peak_memory_bytes")),
              f"{results[0]['numerics']['parameter_relative_error']:.0e}"]
     return "| " + " | ".join(map(str, cells)) + " |"
 
@@ -200,13 +210,14 @@ def discussion(page):
 
 
 def page(done, failed, machine):
+    builds = sorted({result.get("build", "unknown") for _, results in done for result in results})
     lines = ["# Validation on the CPU", "",
              "Each row calibrates this machine for one layout, forecasts its step, trains it for",
              "real and sets the two beside each other, in as many turns as the row says:",
-             "`forecast` and `measured` are means of the turns, `spread` the smallest and the",
+             "`forecast`, `measured` and `error` are medians of the turns, `spread` the smallest and the",
              "largest error of a turn. Written by `scripts/validate-cpu.py` (`--help`)",
              f"on {machine['processor']}, {machine['cores']} cores,"
-             f" {datetime.date.today().isoformat()}.", "",
+             f" {datetime.date.today().isoformat()}, with commit {' and '.join(builds)}.", "",
              "| layout | ranks | turns | forecast | measured | error | spread | alone | bubble |"
              " measured | memory | parameters |",
              "|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|"]
@@ -227,7 +238,7 @@ def page(done, failed, machine):
         if one["lab"]:
             key = (one["lab"].stem, one["scenario"]["model"]["layers"])
             rankings.setdefault(key, []).append(
-                (mean(results, "predicted"), mean(results, "measured")))
+                (median(results, "predicted"), median(results, "measured")))
     for (topology, layers), pairs in sorted(rankings.items()):
         lines.append(f"- ranking of layouts of {layers} layers on {topology}: Kendall's tau "
                      f"{kendall(pairs):.2f} over {len(pairs)}")

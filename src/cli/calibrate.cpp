@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/calibrate_gpu.h"
 #include "cli/calibrate_import.h"
 #include "cli/calibrate_job.h"
 #include "cli/commands.h"
@@ -37,11 +38,15 @@ Result<std::vector<std::string>> scenario_texts(CalibrateFlags& flags, const Dat
     flags.scenario.file = file;
     auto stated = stated_scenario(flags.scenario, folders);
     if (stated) {
-      if (!stated->scenario.cluster.spec.accelerator.is_cpu()) {
-        errors.push_back({ErrorCode::kIllegal,
-                          fmt::format("the devices of '{}' are not this machine's processors",
-                                      stated->scenario.cluster.spec.name),
-                          file, "cluster", "use {\"base\": \"local\"} with --backend cpu"});
+      const bool cpu = flags.backend == "cpu";
+      if (stated->scenario.cluster.spec.accelerator.is_cpu() != cpu) {
+        errors.push_back(
+            {ErrorCode::kIllegal,
+             fmt::format("the devices of '{}' are not this machine's {}",
+                         stated->scenario.cluster.spec.name, cpu ? "processors" : "GPUs"),
+             file, "cluster",
+             cpu ? "use {\"base\": \"local\"} with --backend cpu"
+                 : "use a cluster of this machine's GPU with --backend cuda"});
       }
       out.push_back(std::move(stated->text));
     } else {
@@ -60,10 +65,6 @@ int run_calibrate(CalibrateFlags& flags) {
         {ErrorCode::kIllegal,
          fmt::format("'{}' is a scenario, and nothing is measured for it", flags.files.front()), "",
          "--import", "give -o before --import, and no scenario"});
-  }
-  if (!imports && flags.backend == "cuda") {
-    errors.push_back({ErrorCode::kNotSupported, "cuda is not supported yet: it is not built", "",
-                      "--backend", "use cpu"});
   }
   if (flags.output.file.empty()) {
     errors.push_back(
@@ -90,6 +91,7 @@ int run_calibrate(CalibrateFlags& flags) {
   request.budget_s = flags.budget_s;
   request.target_half_width = flags.precision;
   request.grid = !flags.no_grid;
+  if (flags.backend == "cuda") return calibrate_gpu(request, flags.output);
   const auto profile = calibrate(request, flags.output);
   if (watch.signal() != 0) {
     note(flags.output,
@@ -112,9 +114,10 @@ Command add_calibrate(CLI::App& program) {
       "Examples:\n"
       "  stepcast calibrate --backend cpu scenario.json -o mine.json\n"
       "  stepcast calibrate --backend cpu dp2.json pp2.json --budget 120 -o mine.json\n"
+      "  stepcast calibrate --backend cuda gpt.json --cluster dgx-h200 -o h200.json\n"
       "  stepcast calibrate --import all_reduce.txt trace.json --cluster dgx-h100 -o h100.json\n"
       "A calibration that was ended early goes on from MINE.json.journal.");
-  app->add_option("--backend", flags->backend, "what is measured: cpu, or cuda (not built yet)")
+  app->add_option("--backend", flags->backend, "what is measured: the processor, or the GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app->add_option("--import", flags->imports,

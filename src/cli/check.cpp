@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/text_file.h"
 #include "layout/override.h"
 #include "report/check_report.h"
 
@@ -147,13 +146,12 @@ Result<std::optional<std::string>> read_baseline(const CheckFlags& flags) {
   }
   std::error_code none;
   if (flags.update && !fs::exists(flags.baseline, none)) return std::optional<std::string>();
-  std::ifstream stream(flags.baseline, std::ios::binary);
-  std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf())) {
+  const auto text = read_text_file(flags.baseline);
+  if (!text) {
     return failure(
         {ErrorCode::kIo, "cannot be read", flags.baseline, "--baseline", "make it with --update"});
   }
-  return std::optional(text.str());
+  return std::optional(*text);
 }
 
 Result<std::vector<Tolerance>> read_tolerances(const std::vector<std::string>& texts) {

@@ -98,10 +98,9 @@ std::vector<std::string> environment() {
   return out;
 }
 
-RankLaunch launch_of(const std::string& job_file, int ranks, double time_limit_s) {
+RankLaunch launch_of(int ranks, double time_limit_s) {
   RankLaunch out;
   out.program.program = rank_program().string();
-  out.program.arguments = {job_file};
   out.program.ranks = ranks;
   // Each host of a lab believes that the machine's cores are its own.
   const char* lab = std::getenv("STEPCAST_LAB");
@@ -109,6 +108,25 @@ RankLaunch launch_of(const std::string& job_file, int ranks, double time_limit_s
   out.program.inherited = environment();
   out.limits.total = std::chrono::milliseconds(static_cast<std::int64_t>(time_limit_s * 1e3));
   return out;
+}
+
+// `variable` of the environment names another one.
+fs::path program_beside(const char* name, const char* variable) {
+  const char* named = std::getenv(variable);
+  if (named != nullptr && *named != '\0') return named;
+  std::error_code none;
+  return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
+}
+
+Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const std::string& file,
+                             const OutputOptions& output) {
+  const std::string absolute = fs::absolute(file).string();
+  if (auto written = write_file_atomically(absolute, text); !written) {
+    return failure(written.error());
+  }
+  ranks.program.arguments = {absolute};
+  ProgressLine line(output);
+  return launch_ranks(ranks, [&](const RankReport& report) { line.show(report); });
 }
 
 }  // namespace
@@ -120,22 +138,20 @@ json job_folders(const DataFolders& folders) {
           {"profiles", absolute(folders.profiles)}};
 }
 
-fs::path rank_program() {
-  const char* named = std::getenv("STEPCAST_RANK_PROGRAM");
-  if (named != nullptr && *named != '\0') return named;
-  std::error_code none;
-  return fs::read_symlink("/proc/self/exe", none).parent_path() / "stepcast-rank";
-}
+fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
+fs::path gpu_program() { return program_beside("stepcast-gpu", "STEPCAST_GPU_PROGRAM"); }
 
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
                                  double time_limit_s, const OutputOptions& output) {
-  const std::string absolute = fs::absolute(file).string();
-  if (auto written = write_file_atomically(absolute, text); !written) {
-    return failure(written.error());
-  }
-  ProgressLine line(output);
-  return launch_ranks(launch_of(absolute, ranks, time_limit_s),
-                      [&](const RankReport& report) { line.show(report); });
+  return launch(launch_of(ranks, time_limit_s), text, file, output);
+}
+
+Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
+                                     const OutputOptions& output) {
+  RankLaunch gpu = launch_of(1, 0);
+  gpu.program.program = gpu_program().string();
+  gpu.program.alone = true;
+  return launch(std::move(gpu), text, file, output);
 }
 
 Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,

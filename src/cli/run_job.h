@@ -26,12 +26,18 @@ struct RunJob {
 // stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
 std::filesystem::path rank_program();
 
+// stepcast-gpu beside this program, which needs CUDA; STEPCAST_GPU_PROGRAM names another.
+std::filesystem::path gpu_program();
+
 nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
 
 // Writes `text` to `file`, runs that job in `ranks` processes, with progress on standard error. An
 // error is a launch that cannot be tried. `time_limit_s` 0: none.
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
                                  double time_limit_s, const OutputOptions& output);
+// The same in one process that uses the GPU.
+Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
+                                     const OutputOptions& output);
 
 // Writes the job, runs it in a process per rank, with progress on standard error. An error is a
 // launch that cannot be tried.

@@ -45,6 +45,9 @@ struct ClusterSpec {
   std::int64_t shared_cores = 0;  // that all devices compute on; 0: each computes alone
   std::vector<std::string> sources;
   std::string notes;
+
+  // Devices are more than the cores that they compute on.
+  bool takes_turns() const { return shared_cores > 0 && gpus > shared_cores; }
 };
 
 struct Cluster {

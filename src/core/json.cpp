@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "core/text_file.h"
 #include "core/unit_text.h"
 
 namespace stepcast {
@@ -124,12 +123,9 @@ JsonDocument::JsonDocument(std::unique_ptr<json> value, std::string file)
 JsonDocument::~JsonDocument() = default;
 
 Result<std::unique_ptr<JsonDocument>> JsonDocument::load(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf())) {
-    return failure({ErrorCode::kIo, "cannot be read", file, "", "check the path"});
-  }
-  return parse(text.str(), file);
+  const auto text = read_text_file(file);
+  if (!text) return failure(text.error());
+  return parse(*text, file);
 }
 
 Result<std::unique_ptr<JsonDocument>> JsonDocument::parse(std::string_view text, std::string file) {

@@ -131,7 +131,7 @@ Seconds longest_hop(const Cluster& cluster, Exchange exchange, std::span<const D
 double core_weight(const MpiCurve& curve, const ClusterSpec& spec) {
   if (curve.stretch == 0 || curve.cpu_share == 0) return 1;
   double part = 1;  // of a core, that a rank has
-  if (spec.shared_cores > 0 && spec.gpus > spec.shared_cores) {
+  if (spec.takes_turns()) {
     part = static_cast<double>(spec.shared_cores) / static_cast<double>(spec.gpus);
   }
   return curve.cpu_share / std::max(part * curve.stretch - curve.cpu_share, kLeastRemainder);

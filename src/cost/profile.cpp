@@ -67,15 +67,20 @@ void read_host(ObjectReader& host, HostFit& out) {
   out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
 }
 
-// What the host of a measured machine spends, whatever the framework. Keys that are left out cost
-// nothing: a program that calls its kernels itself launches none.
+// What the host of a measured machine spends, under the frameworks that it names or under any. Keys
+// that are left out cost nothing: a program that calls its kernels itself launches none.
 void read_own_host(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
   HostFit host = kNoHost;
   read_host(reader, host);
+  profile.own_host.fill(!reader.has("frameworks"));
+  for (const std::size_t framework : read_framework_list(reader)) {
+    profile.own_host[framework] = true;
+  }
   reader.finish();
-  profile.host.fill(host);
-  profile.has_own_host = true;
+  for (std::size_t i = 0; i < profile.host.size(); ++i) {
+    if (profile.own_host[i]) profile.host[i] = host;
+  }
 }
 
 Profile read_profile(JsonDocument& document) {
@@ -126,11 +131,13 @@ void read_hosts(JsonDocument& document, Profile& profile) {
     const auto entry = by_framework.value(framework_names()[i]);
     if (!entry) continue;
     ObjectReader host(*entry);
-    HostFit& out = profile.host[i];
-    read_host(host, out);
+    HostFit read = profile.host[i];
+    read_host(host, read);
     const std::vector<std::string> fitted_on = read_texts(host, "fitted_on");
-    profile.fitted_on.insert(profile.fitted_on.end(), fitted_on.begin(), fitted_on.end());
     host.finish();
+    if (profile.own_host[i]) continue;
+    profile.host[i] = read;
+    profile.fitted_on.insert(profile.fitted_on.end(), fitted_on.begin(), fitted_on.end());
   }
   by_framework.finish();
   reader.finish();
@@ -146,7 +153,8 @@ Result<Profile> load_profile(const std::string& name_or_path, const std::string&
   if (!document) return failure(document.error());
   Profile profile = read_profile(**document);
   if (!(*document)->ok()) return failure((*document)->errors());
-  if (profile.has_own_host) return profile;
+  const auto& own = profile.own_host;
+  if (std::all_of(own.begin(), own.end(), [](bool measured) { return measured; })) return profile;
 
   const std::string hosts = folder + "/hosts.json";
   std::error_code none;

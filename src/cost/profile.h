@@ -136,7 +136,7 @@ struct Profile {
   AttentionFit attention;
   MemoryFit memory;
   std::array<HostFit, 4> host;          // by Framework
-  bool has_own_host = false;            // `host` was measured with the rest
+  std::array<bool, 4> own_host{};       // by Framework: measured with the rest
   std::array<double, kCurves> sigma{};  // log-error of each curve
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 

@@ -294,23 +294,31 @@ void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profil
   variant.provenance = read_provenance(reader, "provenance", profile.provenance);
   if (reader.choice("precision", {"bf16", "fp32"}) == 1) variant.type = DataType::kFp32;
   if (const auto samples = reader.value("samples")) read_attention_samples(*samples, variant);
-  if (const auto frameworks = reader.value("frameworks")) {
-    for (const JsonValue& item : frameworks->items()) {
-      const std::string name = item.text().value_or("");
-      const std::vector<std::string> names = framework_names();
-      const auto found = std::find(names.begin(), names.end(), name);
-      if (found == names.end()) {
-        item.fail(ErrorCode::kBadValue, fmt::format("'{}' is no framework", name), one_of(names));
-        continue;
-      }
-      profile.attention_kernel[static_cast<std::size_t>(found - names.begin())] = variant.name;
-    }
+  for (const std::size_t framework : read_framework_list(reader)) {
+    profile.attention_kernel[framework] = variant.name;
   }
   if (profile.attention_variants.empty()) profile.attention = variant.fit;
   profile.attention_variants.push_back(std::move(variant));
 }
 
 }  // namespace
+
+std::vector<std::size_t> read_framework_list(ObjectReader& reader) {
+  std::vector<std::size_t> out;
+  const auto list = reader.value("frameworks");
+  if (!list) return out;
+  const std::vector<std::string> names = framework_names();
+  for (const JsonValue& item : list->items()) {
+    const std::string name = item.text().value_or("");
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      item.fail(ErrorCode::kBadValue, fmt::format("'{}' is no framework", name), one_of(names));
+    } else {
+      out.push_back(static_cast<std::size_t>(found - names.begin()));
+    }
+  }
+  return out;
+}
 
 const std::vector<std::string>& elementwise_kind_names() {
   static const std::vector<std::string> names = [] {

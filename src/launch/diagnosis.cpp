@@ -238,6 +238,10 @@ LaunchOutcome judged(const RankWatch& watch, const LaunchEvidence& evidence) {
   if (cause != nullptr && !consequence) return reported(*cause);
   if (death && !evidence.mpirun.ok()) return died(*death, evidence.memory_kill);
   if (evidence.stopped) return stopped(watch, *evidence.stopped);
+  if (evidence.alone && !evidence.mpirun.ok()) {
+    const auto [by_signal, value] = evidence.mpirun;
+    return died({0, by_signal ? value : 0, by_signal ? -1 : value}, evidence.memory_kill);
+  }
   return ended(watch, evidence.mpirun, evidence.memory_kill);
 }
 

@@ -97,10 +97,21 @@ Words options(const RankProgram& program, const Words& user, int cores, bool roo
   return out;
 }
 
+ProcessCommand command_alone(const RankProgram& program) {
+  ProcessCommand command;
+  command.program = std::filesystem::absolute(program.program).string();
+  command.arguments = program.arguments;
+  command.environment = program.inherited;
+  command.working_folder = program.working_folder;
+  for (const std::string& entry : program.added) set(command.environment, entry);
+  return command;
+}
+
 }  // namespace
 
 Result<ProcessCommand> mpi_command(const RankProgram& program, int cores, bool root) {
   if (Errors errors = wrong(program); !errors.empty()) return failure(std::move(errors));
+  if (program.alone) return command_alone(program);
   const auto mpirun = on_path("mpirun", value_of(program.inherited, "PATH"));
   if (!mpirun) {
     return failure({ErrorCode::kNotFound, "mpirun is in no folder of PATH; it starts the ranks", "",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of Open MPI's mpirun (4.1) for a program in several ranks.
+// The command line of Open MPI's mpirun (4.1) for a program in several ranks, or that of a program
+// that is alone.
 //
 // The user's STEPCAST_MPIRUN_ARGS (a host file, a network) is added to it and wins over what would
 // be set here, and so do OMPI_MCA_* variables: those set here are only defaults.
@@ -17,6 +18,7 @@ struct RankProgram {
   std::string program;  // a path
   std::vector<std::string> arguments;
   int ranks = 1;
+  bool alone = false;          // the only rank, and no program of MPI: started without mpirun
   bool bind = true;            // one core for each rank, when there are as many
   std::string working_folder;  // of the ranks; empty: that of this process
   // NAME=VALUE. `inherited` is the environment of this process, as main() was given it; PATH and

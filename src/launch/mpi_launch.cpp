@@ -29,12 +29,13 @@ milliseconds until(Clock::time_point time) {
 // mpirun and everything it has started, for as long as this lives and no longer.
 class Run {
  public:
-  Run(ProcessGroup mpirun, std::string mark, RankWatch& watch)
+  // `alone`: in place of mpirun the only rank itself, whose lines carry no number.
+  Run(ProcessGroup mpirun, bool alone, std::string mark, RankWatch& watch)
       : mpirun_(std::move(mpirun)),
+        alone_(alone),
         mark_(std::move(mark)),
-        output_(
-            [&watch](int rank, std::string_view line) { watch.hear(rank, line, Clock::now()); }),
-        error_([&watch](int rank, std::string_view line) { watch.hear(rank, line, Clock::now()); }),
+        output_([this](int rank, std::string_view line) { hear(rank, line); }),
+        error_([this](int rank, std::string_view line) { hear(rank, line); }),
         watch_(watch),
         memory_kills_(out_of_memory_kills()) {}
   ~Run() { end_marked_processes(mark_); }
@@ -44,6 +45,7 @@ class Run {
   // Until mpirun ends by itself or has to be ended.
   LaunchEvidence follow() {
     LaunchEvidence evidence;
+    evidence.alone = alone_;
     while (true) {
       evidence.interrupt = signals_.signal();
       evidence.stopped = watch_.reached(Clock::now());
@@ -76,6 +78,9 @@ class Run {
   }
 
  private:
+  void hear(int rank, std::string_view line) {
+    watch_.hear(alone_ && rank == RankOutput::kLauncher ? 0 : rank, line, Clock::now());
+  }
   ProcessGroup::Sink sink() {
     return [this](ProcessGroup::Stream stream, std::string_view text) {
       (stream == ProcessGroup::Stream::kOutput ? output_ : error_).add(text);
@@ -84,6 +89,7 @@ class Run {
 
   SignalWatch signals_;
   ProcessGroup mpirun_;
+  bool alone_;
   std::string mark_;
   RankOutput output_;
   RankOutput error_;
@@ -104,7 +110,7 @@ Result<LaunchOutcome> launch_ranks(const RankLaunch& launch, const LaunchProgres
   RankWatch watch(program.ranks, launch.limits, Clock::now(), progress);
   auto mpirun = ProcessGroup::start(*command);
   if (!mpirun) return tl::unexpected(mpirun.error());
-  Run run(std::move(*mpirun), mark, watch);
+  Run run(std::move(*mpirun), program.alone, mark, watch);
   LaunchEvidence evidence = run.follow();
   if (evidence.interrupt != 0 || evidence.stopped) run.stop(launch.limits.grace);
   return diagnose(watch, run.finish(evidence));

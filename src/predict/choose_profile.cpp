@@ -37,7 +37,9 @@ Result<Profile> load(const std::string& name, const Accelerator& device,
     return failure(std::move(errors));
   }
   // hosts.json is about frameworks that drive a GPU.
-  if (!profile->has_own_host) profile->host.fill(kNoHost);
+  for (std::size_t i = 0; i < profile->host.size(); ++i) {
+    if (!profile->own_host[i]) profile->host[i] = kNoHost;
+  }
   return profile;
 }
 

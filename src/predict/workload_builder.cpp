@@ -58,7 +58,7 @@ void WorkloadBuilder::add_resources() {
     }
   }
   const ClusterSpec& spec = in_.scenario.cluster.spec;
-  if (on_cpu_ && spec.shared_cores > 0 && spec.gpus > spec.shared_cores) {
+  if (on_cpu_ && spec.takes_turns()) {
     cores_ = workload_.add_resource(static_cast<double>(spec.shared_cores));
   }
 }

@@ -17,8 +17,8 @@
 #include "worker/collective_sampler.h"
 #include "worker/grid_sampler.h"
 #include "worker/heartbeats.h"
-#include "worker/job.h"
 #include "worker/operation_sampler.h"
+#include "worker/rank_context.h"
 
 namespace stepcast {
 namespace {

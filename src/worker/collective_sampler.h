@@ -17,7 +17,7 @@
 #include "execute/stream_engine.h"
 #include "layout/scenario.h"
 #include "worker/busy_core.h"
-#include "worker/job.h"
+#include "worker/rank_context.h"
 
 namespace stepcast {
 

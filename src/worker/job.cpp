@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/atomic_file.h"
 #include "core/json.h"
 
 namespace stepcast {
@@ -57,19 +54,6 @@ Scenario read_job_scenario(const Job& job, const std::string& text) {
   auto scenario = read_scenario(**document, job.data);
   if (!scenario) throw JobFailure(RankFailure::kInput, to_string(scenario.error()));
   return std::move(*scenario);
-}
-
-void write_result(const RankContext& rank, const nlohmann::ordered_json& result) {
-  const std::string file = fmt::format("{}/rank-{}.json", rank.job.results, rank.world.rank());
-  if (const auto written = write_file_atomically(file, result.dump() + "\n"); !written) {
-    throw JobFailure(RankFailure::kInternal, to_string(written.error()));
-  }
-}
-
-bool on_any_rank(const RankContext& rank, bool here) {
-  float flag = here ? 1.0F : 0.0F;
-  rank.world.all_reduce({&flag, 1}, Reduction::kMaximum);
-  return flag > 0;
 }
 
 void append(Journal& journal, const JournalPoint& point) {

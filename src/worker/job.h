@@ -4,12 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "calibrate/journal.h"
-#include "comm/communicator.h"
 #include "core/result.h"
 #include "launch/rank_report.h"
 #include "layout/scenario.h"
@@ -37,14 +36,6 @@ struct Job {
 
 Result<Job> read_job(const std::string& file);
 
-// What a job works with on one rank.
-struct RankContext {
-  const Job& job;
-  Communicator& world;
-  RankReporter& report;
-  std::string host;
-};
-
 // A failure that the launcher is to hear of.
 class JobFailure : public std::runtime_error {
  public:
@@ -56,14 +47,7 @@ class JobFailure : public std::runtime_error {
 };
 
 Scenario read_job_scenario(const Job& job, const std::string& text);  // throws JobFailure
-void write_result(const RankContext& rank, const nlohmann::ordered_json& result);
-
-// True where it is on any rank; called by all of them.
-bool on_any_rank(const RankContext& rank, bool here);
 // Throws JobFailure where the disk takes it not.
 void append(Journal& journal, const JournalPoint& point);
-
-void run_job(const RankContext& rank);
-void calibrate_job(const RankContext& rank);
 
 }  // namespace stepcast

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "comm/mpi_communicator.h"
-#include "worker/job.h"
+#include "worker/rank_context.h"
 
 namespace stepcast {
 namespace {

@@ -13,8 +13,8 @@
 #include "execute/whole_model.h"
 #include "program/executable.h"
 #include "worker/heartbeats.h"
-#include "worker/job.h"
 #include "worker/operation_times.h"
+#include "worker/rank_context.h"
 
 namespace stepcast {
 namespace {

@@ -438,7 +438,7 @@ TEST(CpuProfile, NamesTheMachineAsForecastsSeeIt) {
   EXPECT_EQ(loaded.profile.machine.processor, facts().processor);
   EXPECT_EQ(loaded.profile.machine.cores, 2);
   EXPECT_EQ(loaded.profile.device, "cpu");
-  EXPECT_TRUE(loaded.profile.has_own_host);
+  for (const bool own : loaded.profile.own_host) EXPECT_TRUE(own);
   for (const HostFit& host : loaded.profile.host) {
     EXPECT_EQ(host.launch_s, 0);
     EXPECT_DOUBLE_EQ(host.collective_s, 3e-6);

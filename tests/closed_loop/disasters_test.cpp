@@ -68,6 +68,7 @@ class Running {
     const int file = ::open(error_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(file, STDOUT_FILENO);
     ::dup2(file, STDERR_FILENO);
+    ::signal(SIGCHLD, SIG_IGN);  // as a parent that does not look after its children hands it on
     ::execv(STEPCAST_BINARY, arguments.data());
     ::_exit(127);
   }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/measured_on_gpu.h"
+
+#include "cost/attention_cost.h"
+#include "cost/gemm_cost.h"
+
+namespace stepcast {
+namespace {
+
+class Curves {
+ public:
+  Curves(const Accelerator& device, const std::string& attention_kernel)
+      : device_(device), attention_kernel_(attention_kernel) {}
+
+  void add(const MeasuredOperation& measured) {
+    const double seconds = measured.measurement.median_s;
+    std::visit([&](const auto& work) { add(work, seconds); }, measured.operation.work);
+  }
+  Imported take() { return std::move(out_); }
+
+ private:
+  double fraction_of_peak(double flops, DataType type, double seconds) const {
+    return flops / (matrix_peak(device_, type).value() * seconds);
+  }
+
+  void add(const Gemm& gemm, double seconds) {
+    if (size_of(gemm.input) > 2) {
+      ++out_.left_out["products of 32-bit operands: profiles of GPUs have no curve for them"];
+      return;
+    }
+    auto& samples = gemm.input == DataType::kFp8 ? out_.gemms_fp8 : out_.gemms;
+    samples.push_back({gemm.role, gemm.batch, gemm.m, gemm.n, gemm.k,
+                       fraction_of_peak(flops_of(gemm), gemm.input, seconds), size_of(gemm.output),
+                       gemm.accumulate});
+  }
+
+  void add(const Attention& a, double seconds) {
+    if (a.query_length != a.key_length) {
+      ++out_.left_out["attention whose queries and keys differ in number"];
+      return;
+    }
+    const double fraction = fraction_of_peak(flops_of(a), a.type, seconds);
+    out_.attention[attention_kernel_].push_back(
+        {a.backward ? AttentionPass::kBackward : AttentionPass::kForward,
+         {a.backward, a.batch, a.heads, a.kv_heads, a.query_length, a.head_dim, a.causal, fraction},
+         seconds});
+  }
+
+  void add(const Elementwise& kernel, double seconds) {
+    if (kernel.bytes > 0) out_.elementwise.push_back({kernel, seconds});
+  }
+
+  void add(const Collective&, double) {}  // measured by themselves
+
+  const Accelerator& device_;
+  const std::string& attention_kernel_;
+  Imported out_;
+};
+
+}  // namespace
+
+Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accelerator& device,
+                   const std::string& attention_kernel) {
+  Curves curves(device, attention_kernel);
+  for (const MeasuredOperation& measured : operations) curves.add(measured);
+  return curves.take();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a calibration has measured on a GPU, as the input of its profile
+// (calibrate/imported_profile.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibrate/cpu_measurements.h"
+#include "calibrate/imported.h"
+
+namespace stepcast {
+
+// Medians of kernels of `device`. What the profiles of GPUs have no curve for is counted in
+// `left_out` by reason: products in fp32, attention of unequal lengths, unfused attention.
+Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accelerator& device,
+                   const std::string& attention_kernel);
+
+}  // namespace stepcast

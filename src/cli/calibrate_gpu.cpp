@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/calibrate_gpu.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "calibrate/device_name.h"
+#include "calibrate/measured_on_gpu.h"
+#include "cli/gpu_profile.h"
+#include "cli/rank_results.h"
+#include "cli/run_job.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kAttentionKernel = "stepcast";  // the program's own
+
+struct Wanted {
+  std::vector<json> scenarios;
+  std::optional<ClusterSpec> cluster;  // of the first; all have its devices
+};
+
+Wanted wanted(const CalibrationRequest& request, Errors& errors) {
+  Wanted out;
+  for (const std::string& text : request.scenarios) {
+    json stated = json::parse(text);
+    stated.erase("profile");  // it is what this is about to make
+    const auto document = JsonDocument::from(stated, "scenario");
+    const auto scenario = read_scenario(*document, request.folders);
+    if (!scenario) {
+      errors.insert(errors.end(), scenario.error().begin(), scenario.error().end());
+      continue;
+    }
+    const ClusterSpec& cluster = scenario->cluster.spec;
+    if (!out.cluster) out.cluster = cluster;
+    if (cluster.accelerator.name != out.cluster->accelerator.name) {
+      errors.push_back(
+          {ErrorCode::kIllegal,
+           fmt::format("the scenarios are for {} and for {}: a profile is of one device",
+                       out.cluster->accelerator.name, cluster.accelerator.name),
+           "", "cluster", "calibrate for one of them at a time"});
+    }
+    out.scenarios.push_back(std::move(stated));
+  }
+  return out;
+}
+
+// gpu.json, which stepcast-gpu writes beside its results.
+OwnRun read_own_run(const fs::path& file, std::string& device, Errors& errors) {
+  OwnRun out;
+  auto document = JsonDocument::load(file.string());
+  if (!document) {
+    errors.insert(errors.end(), document.error().begin(), document.error().end());
+    return out;
+  }
+  ObjectReader root((*document)->root());
+  device = root.required_text("device");
+  if (const auto host = root.required("host")) {
+    ObjectReader reader(*host);
+    out.host = kNoHost;
+    out.host.launch_s = reader.number("launch_s", 0, 1).value_or(0);
+    out.host.graph_launch_s = reader.number("graph_launch_s", 0, 1).value_or(0);
+    out.host.collective_s = reader.number("collective_s", 0, 1).value_or(out.host.launch_s);
+    reader.finish();
+  }
+  if (const auto machine = root.required("machine")) {
+    for (const auto& [key, fact] : machine->raw().items()) {
+      out.machine[key] = fact.is_string() ? fact.get<std::string>() : fact.dump();
+    }
+  }
+  root.finish();
+  const Errors found = (*document)->errors();
+  errors.insert(errors.end(), found.begin(), found.end());
+  return out;
+}
+
+json job_of(const CalibrationRequest& request, const Wanted& wanted, const std::string& folder) {
+  return {{"stepcast_job", 1},
+          {"task", "calibrate"},
+          {"scenarios", wanted.scenarios},
+          {"data", job_folders(request.folders)},
+          {"results", folder},
+          {"journal", folder},
+          {"budget_s", request.budget_s},
+          {"grid", request.grid},
+          {"target_half_width", request.target_half_width}};
+}
+
+int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders& folders,
+                 const OutputOptions& output) {
+  Errors errors;
+  RankResults results;
+  results.read(folder / "rank-0.json", errors);
+  std::string device;
+  OwnRun run = read_own_run(folder / "gpu.json", device, errors);
+  if (errors.empty() && !names_device(device, wanted.cluster->accelerator)) {
+    errors.push_back({ErrorCode::kIllegal,
+                      fmt::format("this machine's GPU is '{}', and the cluster has {}", device,
+                                  wanted.cluster->accelerator.title),
+                      "", "cluster", "name a cluster of the GPU that is measured"});
+  }
+  if (!errors.empty()) return report_errors(errors);
+  std::vector<MeasuredOperation> operations;
+  std::vector<MeasuredCollective> collectives;
+  results.move_to(operations, collectives);
+  Imported measured = curves_of(operations, wanted.cluster->accelerator, kAttentionKernel);
+  measured.own_run = std::move(run);
+  measured.sources.push_back("calibrated on " + device);
+  return write_gpu_profile(measured, *wanted.cluster, folders, output);
+}
+
+}  // namespace
+
+int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output) {
+  Errors errors;
+  const Wanted scenarios = wanted(request, errors);
+  if (!errors.empty()) return report_errors(errors);
+  if (!fs::exists(gpu_program())) {
+    return report_errors(
+        {{ErrorCode::kNotSupported, "cannot be measured: this build has no CUDA",
+          gpu_program().string(), "--backend", "build stepcast where the CUDA toolkit is"}});
+  }
+  const fs::path work = request.profile + ".journal";
+  const fs::path folder = fs::absolute(work / "gpu");
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    return report_errors(
+        {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
+          "-o", "name a profile in a folder that can be written"}});
+  }
+  const auto outcome = launch_gpu_job(job_of(request, scenarios, folder.string()).dump(2) + "\n",
+                                      (folder / "job.json").string(), output);
+  if (!outcome) return report_errors(outcome.error());
+  int code = report_outcome(*outcome, output);
+  if (code == kOk) code = make_profile(scenarios, folder, request.folders, output);
+  const bool worth_keeping = code != kOk && fs::exists(folder / "rank-0.jsonl");
+  std::error_code ignored;
+  if (!worth_keeping) fs::remove_all(work, ignored);
+  return code;
+}
+
+}  // namespace stepcast::cli

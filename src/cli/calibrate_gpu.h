@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A calibration of this machine's GPU: stepcast-gpu measures the kernels that some scenarios need
+// and shapes around them, and a profile is made of it.
+#pragma once
+
+#include "cli/calibrate_job.h"
+
+namespace stepcast::cli {
+
+// Writes request.profile; returns the exit code. After an error the journal stays, as on the CPU.
+int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output);
+
+}  // namespace stepcast::cli

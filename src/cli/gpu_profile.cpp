@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/gpu_profile.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "calibrate/imported_profile.h"
+#include "calibrate/profile_writer.h"
+#include "core/atomic_file.h"
+#include "cost/collective_model.h"
+
+namespace stepcast::cli {
+namespace {
+
+Result<Profile> base_of(const Accelerator& device, const DataFolders& folders) {
+  if (device.profile.empty()) return data_sheet_profile(device);
+  auto profile = load_profile(device.profile, folders.profiles);
+  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
+  return missing ? data_sheet_profile(device) : profile;
+}
+
+std::string held_out_text(const FitError& error) {
+  if (error.median <= 0) return "";
+  return fmt::format(", held out {:.1f} %, 90 % below {:.1f} %", 100 * error.median,
+                     100 * error.p90);
+}
+
+void tell(const Imported& measured, const ShippedProfile& profile, const OutputOptions& output) {
+  for (const CurveNote& curve : profile.notes) {
+    if (curve.form.median <= 0 && curve.held_out.median <= 0) continue;
+    note(output, fmt::format("{}: fit {:.1f} %{}", curve.operation, 100 * curve.form.median,
+                             held_out_text(curve.held_out)));
+  }
+  for (const CollectiveTable& table : profile.collectives) {
+    note(output, fmt::format("{} of {} GPUs in {} NVLink domains, {} sizes{}",
+                             exchange_names()[static_cast<std::size_t>(table.group.exchange)],
+                             table.group.group.ranks, table.group.group.domains,
+                             table.samples.size(), held_out_text(table.held_out)));
+  }
+  for (const auto& [why, count] : measured.left_out) {
+    note(output, fmt::format("left out {}: {}", count, why));
+  }
+}
+
+}  // namespace
+
+int write_gpu_profile(const Imported& measured, const ClusterSpec& cluster,
+                      const DataFolders& folders, const OutputOptions& output) {
+  auto base = base_of(cluster.accelerator, folders);
+  if (!base) return report_errors(base.error());
+  const std::string name = std::filesystem::path(output.file).stem().string();
+  const auto profile = make_imported_profile(measured, cluster, std::move(*base), name);
+  if (!profile) return report_errors(profile.error());
+  const auto written = write_file_atomically(output.file, profile_text(*profile));
+  if (!written) return report_errors(written.error());
+  tell(measured, *profile, output);
+  note(output, fmt::format("wrote {0} (use it with --profile {0})", output.file));
+  return kOk;
+}
+
+}  // namespace stepcast::cli

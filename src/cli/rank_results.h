@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a calibration wrote: rank-N.json with the operations and the collectives that
+// each of them measured.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "calibrate/cpu_measurements.h"
+#include "calibrate/operation_json.h"
+#include "core/json.h"
+
+namespace stepcast::cli {
+
+// What several launches have measured counts as the last one has.
+class RankResults {
+ public:
+  void begin_launch() { of_this_launch_.clear(); }
+  void read(const std::filesystem::path& file, Errors& errors);
+  // Once. Of a kernel that several ranks have measured the mean of what each of them saw.
+  void move_to(std::vector<MeasuredOperation>& operations,
+               std::vector<MeasuredCollective>& collectives);
+
+ private:
+  void read_operation_point(const JsonValue& value);
+  void read_collective(const JsonValue& value);
+
+  OperationNames names_;
+  std::map<std::string, std::vector<MeasuredOperation>> operations_;
+  std::map<std::string, MeasuredCollective> collectives_;
+  std::set<std::string> of_this_launch_;
+};
+
+}  // namespace stepcast::cli

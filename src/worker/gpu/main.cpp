@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// stepcast-gpu JOB: what a calibration measures on this machine's GPU. `stepcast calibrate
+// --backend cuda` writes the job, starts this and reads its results.
+#include <fmt/format.h>
+
+#include <new>
+
+#include "kernels/cuda/cuda_error.h"
+#include "worker/gpu/calibrate_gpu_job.h"
+
+namespace stepcast {
+namespace {
+
+int run(const std::string& file) {
+  RankReporter report(0);
+  report.started();
+  const auto fail = [&](RankFailure kind, const char* what) {
+    report.failed(kind, what);
+    return 1;
+  };
+  try {
+    const auto job = read_job(file);
+    if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
+    if (job->task != "calibrate") {
+      throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not calibrate");
+    }
+    calibrate_gpu_job(*job, report);
+    report.finished();
+    return 0;
+  } catch (const JobFailure& error) {
+    return fail(error.kind(), error.what());
+  } catch (const cuda::CudaError& error) {
+    return fail(RankFailure::kInput, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+  } catch (const std::exception& error) {
+    return fail(RankFailure::kInternal, error.what());
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr,
+               "usage: stepcast-gpu JOB   (started by stepcast calibrate --backend cuda)\n");
+    return 2;
+  }
+  return stepcast::run(argv[1]);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job works with on one rank of several, and what it is asked to do there.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "comm/communicator.h"
+#include "worker/job.h"
+
+namespace stepcast {
+
+struct RankContext {
+  const Job& job;
+  Communicator& world;
+  RankReporter& report;
+  std::string host;
+};
+
+void write_result(const RankContext& rank, const nlohmann::ordered_json& result);
+
+// True where it is on any rank; called by all of them.
+bool on_any_rank(const RankContext& rank, bool here);
+
+void run_job(const RankContext& rank);
+void calibrate_job(const RankContext& rank);
+
+}  // namespace stepcast

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// `calibrate --backend cuda` around the program that measures, which a fake stands in for: the real
+// one needs a GPU.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "program.h"
+
+namespace stepcast {
+namespace {
+
+using testing::Folder;
+using testing::has;
+using testing::Outcome;
+using testing::run;
+
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+const std::vector<std::string> kScenario = {
+    "--model", "llama-3.2-1b", "--cluster",      "dgx-h200", "--framework", "native",
+    "--seq",   "4096",         "--global-batch", "8",        "--dp",        "8"};
+
+std::vector<std::string> words(const std::vector<std::string>& first,
+                               const std::vector<std::string>& last) {
+  std::vector<std::string> out = first;
+  out.insert(out.end(), kScenario.begin(), kScenario.end());
+  out.insert(out.end(), last.begin(), last.end());
+  return out;
+}
+
+Outcome calibrated(const std::string& profile) {
+  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  return run(words({"calibrate", "--backend", "cuda"}, {"-o", profile}));
+}
+
+nlohmann::json predicted(const std::string& profile) {
+  const Outcome outcome = run(words({"predict"}, {"--profile", profile, "--format", "json"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  return outcome.json();
+}
+
+// Kernels of one fraction of the peak, whatever their shape: so are those of the forecast.
+TEST(CalibrateGpu, AForecastTakesTheMeasuredTimes) {
+  const Folder folder;
+  const std::string slow = folder / "slow.json", fast = folder / "fast.json";
+  const Outcome made = calibrated(slow);
+  ASSERT_EQ(made.code, 0) << made.error;
+  EXPECT_TRUE(has(made.error, "wrote " + slow)) << made.error;
+  {
+    const Environment speed("STEPCAST_FAKE_SPEED", "1.5");
+    ASSERT_EQ(calibrated(fast).code, 0);
+  }
+  EXPECT_EQ(folder.files(), 2u);  // no journal is left
+  const auto of_slow = predicted(slow), of_fast = predicted(fast);
+  const auto compute = [](const nlohmann::json& forecast) {
+    return forecast["time_s"]["compute"].get<double>();
+  };
+  EXPECT_NEAR(compute(of_slow) / compute(of_fast), 1.5, 0.015);
+  const auto written = nlohmann::json::parse(testing::read_file(slow));
+  EXPECT_EQ(written["machine"]["driver"], "0.1");
+  EXPECT_EQ(written["host"]["frameworks"], nlohmann::json({"native"}));
+}
+
+TEST(CalibrateGpu, OtherFrameworksKeepTheirAttention) {
+  const Folder folder;
+  const std::string profile = folder / "mine.json";
+  ASSERT_EQ(calibrated(profile).code, 0);
+  std::map<std::string, std::string> kernel_of;
+  const auto written = nlohmann::json::parse(testing::read_file(profile));
+  for (const auto& curve : written["curves"]) {
+    if (curve["operation"] != "attention") continue;
+    for (const auto& framework : curve["frameworks"]) kernel_of[framework] = curve["kernel"];
+  }
+  EXPECT_EQ(kernel_of["native"], "stepcast");
+  EXPECT_EQ(kernel_of.count("fsdp"), 1u);
+  EXPECT_NE(kernel_of["fsdp"], "stepcast");
+}
+
+TEST(CalibrateGpu, AnotherDeviceThanTheClustersIsRefused) {
+  const Folder folder;
+  const Environment device("STEPCAST_FAKE_DEVICE", "NVIDIA A100-SXM4-80GB");
+  const Outcome outcome = calibrated(folder / "mine.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(has(outcome.error, "this machine's GPU is 'NVIDIA A100-SXM4-80GB'")) << outcome.error;
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+TEST(CalibrateGpu, WhereNothingCanMeasureItSaysWhy) {
+  const Folder folder;
+  const Environment gpu("STEPCAST_GPU_PROGRAM", folder / "none");
+  const Outcome outcome =
+      run(words({"calibrate", "--backend", "cuda"}, {"-o", folder / "mine.json"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(has(outcome.error, "this build has no CUDA")) << outcome.error;
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+TEST(CalibrateGpu, ProcessorsAreNoGpus) {
+  const Folder folder;
+  const Outcome outcome = run({"calibrate", "--backend", "cuda", "--cluster", "local", "--model",
+                               "gpt2", "-o", folder / "mine.json"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+}  // namespace
+}  // namespace stepcast
