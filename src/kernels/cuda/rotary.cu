@@ -74,8 +74,7 @@ void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::
   const Turn<T> turn{
       in, out, batch, sequence, heads, half, std::log2(kRotaryBase), backward ? -1.0 : 1.0, chunks};
   launch("rotary", rotary_positions<T>,
-         dim3(static_cast<unsigned>(sequence < 65536 ? sequence : 65536)), kThreads, 0, stream,
-         turn);
+         dim3(static_cast<unsigned>(sequence < 4096 ? sequence : 4096)), kThreads, 0, stream, turn);
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                                \

@@ -156,16 +156,33 @@ STEPCAST_SWITCH void resume(unsigned index) {
   own.arrive(nullptr, nullptr);
 }
 
-// One pass over the threads, in one order or the other. Whether any of them ran.
-bool pass() {
+bool next_bit() {
   block.random = block.random * 1664525 + 1013904223;
-  const bool backwards = (block.random >> 16 & 1) != 0;
+  return (block.random >> 16 & 1) != 0;
+}
+
+// Runs the threads from `first` on in one order or the other; whether any ran.
+bool run_warp(unsigned first) {
+  const bool backwards = next_bit();
   bool any = false;
-  for (unsigned i = 0; i < block.count; ++i) {
-    const unsigned index = backwards ? block.count - 1 - i : i;
+  for (unsigned i = 0; i < kWarp; ++i) {
+    const unsigned index = first + (backwards ? kWarp - 1 - i : i);
     if (fibers[index].state != State::kRuns) continue;
     any = true;
     resume(index);
+  }
+  return any;
+}
+
+// Warp by warp, in one order or the other, as far as each comes without the others: what is missing
+// a barrier then meets warps that are a whole phase apart. Whether any thread ran.
+bool pass() {
+  const bool backwards = next_bit();
+  const unsigned warps = block.count / kWarp;
+  bool any = false;
+  for (unsigned i = 0; i < warps; ++i) {
+    const unsigned warp = backwards ? warps - 1 - i : i;
+    while (run_warp(warp * kWarp)) any = true;
   }
   return any;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block of threads on the CPU: every thread is a fiber that runs until it waits for others, at a
-// barrier or in an operation of its whole warp. The order in which threads go on changes from pass
-// to pass (seeded), so that a missing barrier shows. Not for speed: one core, one block at a time.
+// barrier or in an operation of its whole warp. Each warp runs as far as it comes without the
+// others, in orders that change (seeded), so that a missing barrier shows. Not for speed: one core,
+// one block at a time.
 #pragma once
 
 #include <cstddef>
