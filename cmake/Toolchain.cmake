@@ -18,13 +18,14 @@ if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(stepcast_flags INTERFACE)
-target_compile_options(stepcast_flags INTERFACE
+# nvcc has flags of its own: see Cuda.cmake.
+target_compile_options(stepcast_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   # Same bytes out everywhere: no fused multiply-add that one compiler takes and another does not.
   -ffp-contract=off
   # False alarms of GCC 12 about "text" + std::string (GCC bug 105651).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
-  $<$<BOOL:${STEPCAST_WERROR}>:-Werror>)
+  $<$<BOOL:${STEPCAST_WERROR}>:-Werror>>)
 if(STEPCAST_SANITIZE)
   target_compile_options(stepcast_flags INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

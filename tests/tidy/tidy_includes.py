@@ -56,7 +56,7 @@ def proven_by_its_source(file):
     if not source.exists():
         return False
     first = next(includes(source), None)
-    return first is not None and first[2] == "/".join(file.parts[-2:])
+    return first is not None and file.as_posix().endswith("/" + first[2])
 
 
 # Texts that CMake gives to tests and benchmarks.

@@ -72,6 +72,8 @@ class Rules(unittest.TestCase):
         self.offends("text", source, SPDX + "\tint a;\n", "tab")
         self.offends("text", source, SPDX + "int a;", "newline")
         self.offends("text", "src/core/a.h", SPDX + "int a;\n", "#pragma once")
+        self.offends("text", "src/core/a.cuh", SPDX + "int a;\n", "#pragma once")
+        self.offends("text", "src/core/a.cu", SPDX + "int a; \n", "blanks")
         self.offends("text", source, SPDX + "using namespace std;\n", "using-directive")
         self.accepts("text", source, SPDX + "// using namespace std;\n")
 
@@ -96,6 +98,7 @@ class Rules(unittest.TestCase):
 
     def test_directions(self):
         self.offends("directions", "src/core/a.cpp", '#include "model/model.h"\n', "must not")
+        self.offends("directions", "src/core/a.cu", '#include "model/model.h"\n', "must not")
         self.offends("directions", "sim/a.cpp", '#include "model/model.h"\n', "must not")
         self.offends("directions", "src/model/a.cpp", '#include "length.h"\n', "in no layer")
         self.offends("directions", "src/extra/a.cpp", "\n", "no layer extra")

@@ -3,7 +3,7 @@
 
 import re
 
-from tidy_tree import SCRIPTS, SOURCES
+from tidy_tree import HEADERS, SCRIPTS, SOURCES
 
 MAX_COLUMNS = 100
 MAX_LINES = 600
@@ -58,9 +58,9 @@ def check(tree):
             yield f"{name}:1: no SPDX line"
         if not text.endswith("\n"):
             yield f"{name}:{len(lines)}: no newline at the end"
-        if file.suffix == ".h" and "#pragma once" not in text:
+        if file.suffix in HEADERS and "#pragma once" not in text:
             yield f"{name}:1: no #pragma once"
-        if file.suffix == ".cpp":
+        if file.suffix in (".cpp", ".cu", ".cuh"):
             for first, last in functions(lines):
                 if last - first + 1 > MAX_FUNCTION_LINES:
                     yield (f"{name}:{first}: a function of {last - first + 1} lines, more than "

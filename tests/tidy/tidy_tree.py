@@ -5,7 +5,8 @@ import pathlib
 import re
 
 SKIPPED = {"build", ".git", ".cache", "__pycache__", ".ipynb_checkpoints"}
-SOURCES = {".h", ".cpp"}
+HEADERS = {".h", ".cuh"}
+SOURCES = {*HEADERS, ".cpp", ".cu"}
 SCRIPTS = {".py", ".sh"}
 
 

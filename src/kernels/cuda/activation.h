@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// GELU (tanh form) and SwiGLU, as on the CPU. T is float, Bf16 or Fp16; arithmetic is in fp32.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/activation.h"
+#include "kernels/cuda/half_types.h"
+#include "kernels/cuda/stream.h"
+
+namespace stepcast::cuda {
+
+using cpu::ActivationKind;
+
+// up: rows x (width or 2*width); out: rows x width. `bias` may be null.
+template <typename T>
+void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::int64_t rows,
+                std::int64_t width, Stream stream);
+
+template <typename T>
+void activation_backward(ActivationKind kind, const T* up, const T* bias, const T* gradient,
+                         T* up_gradient, std::int64_t rows, std::int64_t width, Stream stream);
+
+}  // namespace stepcast::cuda

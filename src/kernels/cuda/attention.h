@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fused attention, as on the CPU (Dao 2023): 16-bit types on tensor cores with fp32 accumulation,
+// fp32 on CUDA cores. Heads of up to 256 elements; those of 64, 80, 96, 128 and 256 waste no work.
+// Both directions give the same bits every time.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cuda/half_types.h"
+#include "kernels/cuda/stream.h"
+
+namespace stepcast::cuda {
+
+using cpu::AttentionShape;
+using cpu::Heads;
+
+inline constexpr std::int64_t kLargestHead = 256;
+
+// log_sum_exp: batch x heads x sequence, natural.
+template <typename T>
+void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
+               Heads<const T> value, Heads<T> context, float* log_sum_exp, Stream stream);
+
+// Writes all three gradients. `row_products`: batch*heads*sequence elements of workspace.
+template <typename T>
+void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
+                        Heads<const T> value, Heads<const T> context, const float* log_sum_exp,
+                        Heads<const T> context_gradient, Heads<T> query_gradient,
+                        Heads<T> key_gradient, Heads<T> value_gradient, float* row_products,
+                        Stream stream);
+
+}  // namespace stepcast::cuda

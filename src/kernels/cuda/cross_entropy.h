@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy over a slice of the vocabulary in three parts, as on the CPU. T is float, Bf16 or
+// Fp16; the parts are fp32.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/cross_entropy.h"
+#include "kernels/cuda/half_types.h"
+#include "kernels/cuda/stream.h"
+
+namespace stepcast::cuda {
+
+using cpu::LogitSlice;
+
+template <typename T>
+void cross_entropy(const LogitSlice& slice, const T* logits, const std::int64_t* targets,
+                   std::int64_t rows, float* largest, float* sum, float* target, Stream stream);
+
+// In place: logits -> (exp(logit - largest)/sum - [column is the target]) * scale; 0 in padding.
+template <typename T>
+void cross_entropy_backward(const LogitSlice& slice, T* logits, const std::int64_t* targets,
+                            std::int64_t rows, const float* largest, const float* sum, float scale,
+                            Stream stream);
+
+}  // namespace stepcast::cuda

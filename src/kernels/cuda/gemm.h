@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products by cuBLASLt, row-major as on the CPU: C[m,n] = op(A)[m,k] op(B)[k,n] +
+// (accumulate ? C : 0) (+ bias by columns), summed in fp32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "kernels/cuda/column_major.h"
+#include "kernels/cuda/half_types.h"
+#include "kernels/cuda/stream.h"
+
+namespace stepcast::cuda {
+
+struct GemmSettings {
+  bool tf32 = true;  // products of fp32 on tensor cores, from 10 bits of fraction
+  // Of a product that has not been met before, so many of the library's algorithms are timed, and
+  // the fastest is kept; 1 takes the library's first choice. Timing waits for the stream.
+  int candidates = 8;
+  std::size_t workspace_bytes = std::size_t{32} << 20;
+  bool fp8_fast_accumulation = false;  // fewer bits in sums of fp8: for forward passes
+};
+
+// `batch` products; elements from each matrix to the next.
+struct GemmBatch {
+  std::int64_t count = 1;
+  std::int64_t a_step = 0, b_step = 0, c_step = 0;
+};
+
+// One workspace: calls of one object go to one stream at a time.
+class MatrixProducts {
+ public:
+  explicit MatrixProducts(const GemmSettings& settings = {});  // throws CudaError
+  ~MatrixProducts();
+  MatrixProducts(const MatrixProducts&) = delete;
+  MatrixProducts& operator=(const MatrixProducts&) = delete;
+
+  // T is float, Bf16 or Fp16; C is T or float. `bias` may be null.
+  template <typename T, typename C>
+  void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
+            Matrix<C> c, bool accumulate, Stream stream, const C* bias = nullptr,
+            const GemmBatch& batch = {});
+
+  // A number stands for itself times *scale, in device memory. Both operands have k in rows, as the
+  // hardware wants it: a is not transposed, b is. m, n and k are multiples of 16. From sm_89 on.
+  void gemm_fp8(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const Fp8> a,
+                const float* a_scale, Matrix<const Fp8> b, const float* b_scale, Matrix<Bf16> c,
+                bool accumulate, Stream stream, const Bf16* bias = nullptr);
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace stepcast::cuda

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm_search.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/noise.h"
+
+namespace stepcast::cuda {
+namespace {
+
+constexpr int kMostSets = 16;
+constexpr int kRounds = 5;    // the median of so many times counts
+constexpr int kProducts = 4;  // of each round
+
+class Event {
+ public:
+  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(Stream stream) {
+    check(cudaEventRecord(event_, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
+  }
+  float milliseconds_since(const Event& start) {
+    check(cudaEventSynchronize(event_), "cudaEventSynchronize");
+    float out = 0;
+    check(cudaEventElapsedTime(&out, start.event_, event_), "cudaEventElapsedTime");
+    return out;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+std::int64_t bytes_of(cudaDataType_t type) {
+  return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 ? 1 : 2;
+}
+
+// From the first element of the first matrix of a batch to behind the last of the last one.
+std::int64_t extent(const ColumnMajorMatrix& matrix, std::int64_t batch, std::int64_t step) {
+  return (matrix.columns - 1) * matrix.leading + matrix.rows + (batch - 1) * step;
+}
+
+std::int64_t second_level_cache_bytes() {
+  int device = 0, bytes = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device), "cudaDeviceGetAttribute");
+  return bytes;
+}
+
+void fill(cudaDataType_t type, void* data, std::int64_t count, Stream stream) {
+  switch (type) {
+    case CUDA_R_16BF:
+      return fill_with_noise(static_cast<Bf16*>(data), count, 1, stream);
+    case CUDA_R_16F:
+      return fill_with_noise(static_cast<Fp16*>(data), count, 1, stream);
+    case CUDA_R_8F_E4M3:
+      return fill_with_noise(static_cast<Fp8*>(data), count, 1, stream);
+    default:
+      return fill_with_noise(static_cast<float*>(data), count, 1, stream);
+  }
+}
+
+// Operands like those of the problem, aligned as they are and no better.
+class Sets {
+ public:
+  Sets(const BlasProblem& problem, Stream stream) : scale_(sizeof(float)) {
+    const ColumnMajorGemm& shape = problem.shape;
+    const Part parts[] = {
+        {problem.in, extent(shape.first, problem.batch, problem.first_step),
+         problem.first_alignment},
+        {problem.in, extent(shape.second, problem.batch, problem.second_step),
+         problem.second_alignment},
+        {problem.out, extent(shape.out, problem.batch, problem.out_step), problem.out_alignment},
+        {problem.out, problem.bias ? shape.m : 0, 256}};
+    std::int64_t bytes = 0;
+    for (const Part& part : parts) bytes += part.count * bytes_of(part.type);
+    const std::int64_t enough = 2 * second_level_cache_bytes() / bytes + 1;
+    const auto* scale = static_cast<const float*>(scale_.data());
+    fill_with_noise(static_cast<float*>(scale_.data()), 1, 2, stream);
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(enough, kMostSets); ++i) {
+      void* of_set[4];
+      for (std::size_t p = 0; p < 4; ++p) of_set[p] = make(parts[p], stream);
+      sets_.push_back({of_set[0], of_set[1], of_set[2], of_set[3], scale, scale});
+    }
+  }
+  const BlasOperands& next() { return sets_[at_++ % sets_.size()]; }
+
+ private:
+  struct Part {
+    cudaDataType_t type;
+    std::int64_t count;
+    std::uint32_t alignment;  // allocations have 256 bytes or more
+  };
+  void* make(const Part& part, Stream stream) {
+    const std::uint32_t offset = part.alignment < 256 ? part.alignment : 0;
+    memory_.emplace_back(static_cast<std::size_t>(part.count * bytes_of(part.type)) + offset);
+    void* data = static_cast<std::byte*>(memory_.back().data()) + offset;
+    fill(part.type, data, part.count, stream);
+    return data;
+  }
+
+  DeviceMemory scale_;
+  std::vector<DeviceMemory> memory_;
+  std::vector<BlasOperands> sets_;
+  std::size_t at_ = 0;
+};
+
+float median_time(const BlasContext& context, BlasProduct& product, Sets& sets,
+                  const cublasLtMatmulAlgo_t& algorithm) {
+  product.run(context, sets.next(), algorithm);  // loads its kernel
+  std::vector<float> times;
+  Event start, end;
+  for (int round = 0; round < kRounds; ++round) {
+    start.record(context.stream);
+    for (int i = 0; i < kProducts; ++i) product.run(context, sets.next(), algorithm);
+    end.record(context.stream);
+    times.push_back(end.milliseconds_since(start));
+  }
+  std::sort(times.begin(), times.end());
+  return times[kRounds / 2];
+}
+
+}  // namespace
+
+cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasProblem& problem,
+                                       int candidates) {
+  BlasProduct product(problem);
+  const auto algorithms = product.algorithms(context, std::max(candidates, 1));
+  if (algorithms.size() == 1 || candidates <= 1) return algorithms.front();
+  Sets sets(problem, context.stream);
+  std::size_t best = 0;
+  float least = 0;
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    const float time = median_time(context, product, sets, algorithms[i]);
+    if (i > 0 && time >= least) continue;
+    best = i;
+    least = time;
+  }
+  return algorithms[best];
+}
+
+}  // namespace stepcast::cuda

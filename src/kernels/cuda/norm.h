@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// LayerNorm and RMSNorm over rows of `width` elements, as on the CPU. T is float, Bf16 or Fp16;
+// statistics and arithmetic are in fp32.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/norm.h"
+#include "kernels/cuda/column_sum.h"
+#include "kernels/cuda/half_types.h"
+#include "kernels/cuda/stream.h"
+
+namespace stepcast::cuda {
+
+using cpu::kNormEpsilon;
+using cpu::NormKind;
+
+// `bias` may be null.
+template <typename T>
+void norm(NormKind kind, const T* x, const T* weight, const T* bias, T* y, std::int64_t rows,
+          std::int64_t width, std::int64_t x_stride, std::int64_t y_stride, Stream stream);
+
+// dx is written and lies as dy does (it may be dy); weight_gradient and bias_gradient (may be null)
+// are written, or added to. Gradient is T or float. `workspace`: 2*column_sum_workspace(width)
+// elements. Up to a width of 20,000 on any device since sm_80: sums stay in shared memory.
+template <typename T, typename Gradient>
+void norm_backward(NormKind kind, const T* x, const T* weight, const T* dy, T* dx,
+                   Gradient* weight_gradient, Gradient* bias_gradient, bool accumulate,
+                   std::int64_t rows, std::int64_t width, std::int64_t x_stride,
+                   std::int64_t dy_stride, float* workspace, Stream stream);
+
+}  // namespace stepcast::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/activation.h"
+
+#include "kernels/cuda/device_case.h"
+
+namespace stepcast::cuda {
+namespace {
+
+template <typename T>
+class Activation : public OnDeviceIn<T> {};
+TYPED_TEST_SUITE(Activation, NumberTypes, TypeNames);
+
+template <typename T>
+void expect_same_as_cpu(ActivationKind kind, std::int64_t rows, std::int64_t width,
+                        bool with_bias) {
+  const std::int64_t up_width = kind == ActivationKind::kSwiglu ? 2 * width : width;
+  const auto up = numbers_as<T>(rows * up_width, 1), bias = numbers_as<T>(up_width, 2);
+  const auto probe = numbers_as<T>(rows * width, 3);
+  const auto wide_bias = widened(bias);
+  const double* cpu_bias = with_bias ? wide_bias.data() : nullptr;
+  const DeviceArray<T> in(up), offsets(bias), gradient(probe), out(rows * width),
+      up_gradient(rows * up_width);
+  const T* device_bias = with_bias ? offsets.data() : nullptr;
+
+  auto expected = zeros<double>(rows * width);
+  cpu::activation(kind, widened(up).data(), cpu_bias, expected.data(), rows, width);
+  activation(kind, in.data(), device_bias, out.data(), rows, width, nullptr);
+  expect_close(widened(out.on_host()), expected, kSame<T>);
+
+  auto expected_gradient = zeros<double>(rows * up_width);
+  cpu::activation_backward(kind, widened(up).data(), cpu_bias, widened(probe).data(),
+                           expected_gradient.data(), rows, width);
+  activation_backward(kind, in.data(), device_bias, gradient.data(), up_gradient.data(), rows,
+                      width, nullptr);
+  expect_close(widened(up_gradient.on_host()), expected_gradient, kSame<T>);
+}
+
+TYPED_TEST(Activation, EqualsTheCpu) {
+  for (const auto kind : {ActivationKind::kGelu, ActivationKind::kSwiglu}) {
+    for (const bool with_bias : {false, true}) {
+      expect_same_as_cpu<TypeParam>(kind, 3, 1, with_bias);
+      expect_same_as_cpu<TypeParam>(kind, 4, 64, with_bias);
+      expect_same_as_cpu<TypeParam>(kind, 2, 2059, with_bias);
+    }
+  }
+}
+
+TYPED_TEST(Activation, FarOutItIsTheIdentityOrNothing) {
+  using T = TypeParam;
+  const DeviceArray<T> up(as<T>(std::vector<float>{200, -200, 30, -30})), out(4);
+  activation<T>(ActivationKind::kGelu, up.data(), nullptr, out.data(), 1, 4, nullptr);
+  EXPECT_EQ(widened(out.on_host()), (std::vector<double>{200, 0, 30, 0}));
+  activation_backward<T>(ActivationKind::kGelu, up.data(), nullptr, up.data(), out.data(), 1, 4,
+                         nullptr);
+  EXPECT_EQ(widened(out.on_host()), (std::vector<double>{200, 0, 30, 0}));
+}
+
+}  // namespace
+}  // namespace stepcast::cuda

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm.h"
+
+#include "kernels/cuda/device_case.h"
+#include "kernels/cuda/fp8.h"
+
+namespace stepcast::cuda {
+namespace {
+
+template <typename T>
+class Gemm : public OnDeviceIn<T> {};
+TYPED_TEST_SUITE(Gemm, NumberTypes, TypeNames);
+class GemmOnDevice : public OnDevice {};
+
+struct Product {
+  std::int64_t m, n, k;
+  bool a_transposed, b_transposed, accumulate, bias;
+  std::int64_t spare = 8;  // elements between the rows
+  std::int64_t batch = 1;
+
+  std::int64_t a_stride() const { return (a_transposed ? m : k) + spare; }
+  std::int64_t b_stride() const { return (b_transposed ? k : n) + spare; }
+  std::int64_t c_stride() const { return n + spare; }
+  std::int64_t a_size() const { return (a_transposed ? k : m) * a_stride(); }
+  std::int64_t b_size() const { return (b_transposed ? n : k) * b_stride(); }
+  std::int64_t c_size() const { return m * c_stride(); }
+};
+
+template <typename C>
+std::vector<double> on_cpu(const Product& p, const std::vector<double>& a,
+                           const std::vector<double>& b, const std::vector<C>& before,
+                           const std::vector<C>& bias) {
+  auto out = widened(before);
+  const auto offsets = widened(bias);
+  for (std::int64_t i = 0; i < p.batch; ++i) {
+    double* c = out.data() + i * p.c_size();
+    cpu::gemm<double>(p.m, p.n, p.k, {a.data() + i * p.a_size(), p.a_stride(), p.a_transposed},
+                      {b.data() + i * p.b_size(), p.b_stride(), p.b_transposed}, {c, p.c_stride()},
+                      p.accumulate);
+    for (std::int64_t row = 0; p.bias && row < p.m; ++row) {
+      cpu::add_bias(c + row * p.c_stride(), offsets.data(), 1, p.n);
+    }
+  }
+  return out;
+}
+
+// Operands are exact, sums are in fp32: with k terms of either sign, off by some sqrt(k) units.
+template <typename T, typename C>
+void expect_same_as_cpu(MatrixProducts& products, const Product& p, double operand_unit = 0) {
+  SCOPED_TRACE(::testing::Message() << p.m << " x " << p.n << " x " << p.k << " " << p.a_transposed
+                                    << p.b_transposed << p.accumulate << p.bias);
+  const auto a = numbers_as<T>(p.batch * p.a_size(), 1), b = numbers_as<T>(p.batch * p.b_size(), 2);
+  const auto before = numbers_as<C>(p.batch * p.c_size(), 3), bias = numbers_as<C>(p.n, 4);
+  const DeviceArray<T> left(a), right(b);
+  const DeviceArray<C> out(before), offsets(bias);
+  products.gemm<T, C>(p.m, p.n, p.k, {left.data(), p.a_stride(), p.a_transposed},
+                      {right.data(), p.b_stride(), p.b_transposed}, {out.data(), p.c_stride()},
+                      p.accumulate, nullptr, p.bias ? offsets.data() : nullptr,
+                      {p.batch, p.a_size(), p.b_size(), p.c_size()});
+  expect_close(widened(out.on_host()), on_cpu(p, widened(a), widened(b), before, bias),
+               kSame<C> + 2 * operand_unit);
+}
+
+TYPED_TEST(Gemm, EqualsTheCpuInEveryForm) {
+  using T = TypeParam;
+  MatrixProducts products({.tf32 = false});
+  for (int form = 0; form < 16; ++form) {
+    const Product p{
+        72, 136, 264, (form & 1) != 0, (form & 2) != 0, (form & 4) != 0, (form & 8) != 0};
+    expect_same_as_cpu<T, T>(products, p);
+    expect_same_as_cpu<T, float>(products, p);
+  }
+}
+
+TYPED_TEST(Gemm, OddSizesAndBatches) {
+  using T = TypeParam;
+  MatrixProducts products({.tf32 = false, .candidates = 1});
+  for (int form = 0; form < 4; ++form) {
+    Product p{33, 17, 65, (form & 1) != 0, (form & 2) != 0, true, false, 3};
+    expect_same_as_cpu<T, T>(products, p);
+    p.batch = 5;
+    expect_same_as_cpu<T, T>(products, p);
+  }
+}
+
+TYPED_TEST(Gemm, OfNothingSummedIsZeroOrWhatWasThere) {
+  using T = TypeParam;
+  MatrixProducts products;
+  const auto before = numbers_as<T>(6, 1);
+  const DeviceArray<T> c(before);
+  products.gemm<T, T>(2, 2, 0, {nullptr, 0}, {nullptr, 2}, {c.data(), 3}, true, nullptr);
+  EXPECT_EQ(widened(c.on_host()), widened(before));
+  products.gemm<T, T>(2, 2, 0, {nullptr, 0}, {nullptr, 2}, {c.data(), 3}, false, nullptr);
+  auto expected = widened(before);
+  for (const std::size_t i : {0, 1, 3, 4}) expected[i] = 0;
+  EXPECT_EQ(widened(c.on_host()), expected);
+}
+
+TEST_F(GemmOnDevice, Tf32RoundsTheOperands) {
+  MatrixProducts products({.tf32 = true});
+  expect_same_as_cpu<float, float>(products, {128, 64, 256, false, true, false, false}, 0x1p-11);
+}
+
+// Exact: what the CPU multiplies are the numbers that fp8 holds, times the scales.
+TEST_F(GemmOnDevice, Fp8MultipliesWhatWasQuantized) {
+  constexpr std::int64_t kM = 64, kN = 48, kK = 128;
+  const auto a = numbers_as<Bf16>(kM * kK, 1), b = numbers_as<Bf16>(kN * kK, 2);
+  const DeviceArray<Bf16> wide_a(a), wide_b(b), out(kM * kN);
+  const DeviceArray<Fp8> left(kM * kK), right(kN * kK);
+  const DeviceArray<float> a_scale(1), b_scale(1), largest(1);
+  quantize(wide_a.data(), left.data(), a_scale.data(), largest.data(), kM * kK, nullptr);
+  quantize(wide_b.data(), right.data(), b_scale.data(), largest.data(), kN * kK, nullptr);
+  MatrixProducts products;
+  try {
+    products.gemm_fp8(kM, kN, kK, {left.data(), kK}, a_scale.data(), {right.data(), kK, true},
+                      b_scale.data(), {out.data(), kN}, false, nullptr);
+  } catch (const CudaError& error) {
+    GTEST_SKIP() << "no fp8 here: " << error.what();
+  }
+  auto exact_a = widened(left.on_host()), exact_b = widened(right.on_host());
+  for (double& x : exact_a) x *= static_cast<double>(a_scale.on_host().front());
+  for (double& x : exact_b) x *= static_cast<double>(b_scale.on_host().front());
+  auto expected = zeros<double>(kM * kN);
+  cpu::gemm<double>(kM, kN, kK, {exact_a.data(), kK}, {exact_b.data(), kK, true},
+                    {expected.data(), kN}, false);
+  // Tensor cores of this generation keep fewer than 24 bits of sums of fp8.
+  expect_close(widened(out.on_host()), expected, kSame<Bf16> + 0x1p-10);
+}
+
+TEST(GemmWithoutGpu, TheErrorSaysSo) {
+  const auto why = why_no_gpu();
+  if (!why) GTEST_SKIP() << "there is a GPU";
+  try {
+    const MatrixProducts products;
+    ADD_FAILURE() << "no error";
+  } catch (const CudaError& error) {
+    EXPECT_EQ(std::string(error.what()), "cublasLtCreate: " + *why);
+  }
+}
+
+}  // namespace
+}  // namespace stepcast::cuda
