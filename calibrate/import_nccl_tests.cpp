@@ -123,6 +123,9 @@ class NcclTestsReader {
       fail("holds no table of nccl-tests", "the lines from '# nThread' to the last size");
     }
     finish_table();
+    if (kept_ == 0 && out_.left_out.empty() && errors_.empty()) {
+      fail("holds no row of a table", "the lines up to the last size");
+    }
     return std::move(errors_);
   }
 
@@ -279,7 +282,10 @@ class NcclTestsReader {
   void finish_table() {
     columns_ = 0;
     mismatch_ = false;
-    if (!table_.samples.empty()) out_.collectives.push_back(std::move(table_));
+    if (!table_.samples.empty()) {
+      out_.collectives.push_back(std::move(table_));
+      ++kept_;
+    }
     table_ = {};
   }
 
@@ -293,7 +299,7 @@ class NcclTestsReader {
   Imported& out_;
   const Test* test_;
   std::int64_t line_ = 0;
-  std::int64_t tables_ = 0;
+  std::int64_t tables_ = 0, kept_ = 0;
   Errors errors_;
 
   // Of the run whose lines are being read.

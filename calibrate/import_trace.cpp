@@ -372,6 +372,10 @@ Result<void> import_trace(const std::string& text, const std::string& file,
     return failure({ErrorCode::kMissingKey, "none of its kernels can be told apart by shape", file,
                     "traceEvents", "profile with record_shapes=True"});
   }
+  if (events->device.empty()) {
+    ++out.left_out[fmt::format("traces name no device: what they hold counts as measured on {}",
+                               cluster.accelerator.title)];
+  }
   out.sources.push_back("PyTorch trace, " + std::filesystem::path(file).filename().string());
   return {};
 }

@@ -35,6 +35,10 @@ class Curves {
   }
 
   void add(const Attention& a, double seconds) {
+    if (size_of(a.type) > 2) {
+      ++out_.left_out["attention of 32-bit operands: profiles of GPUs have no curve for it"];
+      return;
+    }
     if (a.query_length != a.key_length) {
       ++out_.left_out["attention whose queries and keys differ in number"];
       return;

@@ -14,6 +14,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::int64_t kSizeStep = 4;  // from one message to the next
+constexpr std::int64_t kRows = 128;    // whole chunks of vector instructions, and heads
 
 Operation bare(const char* name, Phase phase, decltype(Operation::work) work) {
   return {name, phase, std::move(work), {}, {}};
@@ -50,7 +51,7 @@ class Grid {
     }
     extend(gemms_, options_.gemms, {1, 8, 8, 8}, gemm_of);
     extend(attentions_, options_.attentions, {1, 1, 16}, attention_of);
-    extend(elementwises_, options_.elementwises, {1}, elementwise_of);
+    extend(elementwises_, options_.elementwises, {kRows}, elementwise_of);
     add_collectives();
     add_sends();
     return std::move(out_);

@@ -5,8 +5,8 @@
     scripts/validate-cpu.py [--repeat 3] [--only REGEX] [--lab] [-o docs/validation-cpu.md]
 
 Calibration and run of a layout take turns, --repeat times: a machine that is not alone changes its
-speed within minutes. Forecast, measured step time and error are the medians of the turns. Layouts with
-links of their own need root (docs/lab.md): --lab adds them.
+speed within minutes. Forecast, measured step time and error are the medians of the turns. The
+layouts with links of their own need root (docs/lab.md): --lab adds them.
 """
 
 import argparse
@@ -214,8 +214,9 @@ def page(done, failed, machine):
     lines = ["# Validation on the CPU", "",
              "Each row calibrates this machine for one layout, forecasts its step, trains it for",
              "real and sets the two beside each other, in as many turns as the row says:",
-             "`forecast`, `measured` and `error` are medians of the turns, `spread` the smallest and the",
-             "largest error of a turn. Written by `scripts/validate-cpu.py` (`--help`)",
+             "`forecast`, `measured` and `error` are medians of the turns, `spread` the",
+             "smallest and the largest error of a turn. Written by",
+             "`scripts/validate-cpu.py` (`--help`)",
              f"on {machine['processor']}, {machine['cores']} cores,"
              f" {datetime.date.today().isoformat()}, with commit {' and '.join(builds)}.", "",
              "| layout | ranks | turns | forecast | measured | error | spread | alone | bubble |"

@@ -17,6 +17,7 @@ namespace stepcast::cli {
 namespace {
 
 struct CalibrateFlags {
+  CLI::App* app = nullptr;
   std::vector<std::string> files;
   std::vector<std::string> imports;
   ScenarioFlags scenario;
@@ -60,6 +61,10 @@ Result<std::vector<std::string>> scenario_texts(CalibrateFlags& flags, const Dat
 int run_calibrate(CalibrateFlags& flags) {
   Errors errors;
   const bool imports = !flags.imports.empty();
+  if (imports && flags.app->count("--backend") > 0) {
+    errors.push_back(
+        {ErrorCode::kIllegal, "has no effect on an import", "", "--backend", "leave it out"});
+  }
   if (imports && !flags.files.empty()) {
     errors.push_back(
         {ErrorCode::kIllegal,
@@ -109,6 +114,7 @@ Command add_calibrate(CLI::App& program) {
   auto flags = std::make_shared<CalibrateFlags>();
   CLI::App* app = program.add_subcommand(
       "calibrate", "measure this machine's kernels and communication into a profile, or import");
+  flags->app = app;
   app->allow_extras();
   app->footer(
       "Examples:\n"

@@ -138,7 +138,13 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
   const auto outcome = launch_gpu_job(job_of(request, scenarios, folder.string()).dump(2) + "\n",
                                       (folder / "job.json").string(), output);
   if (!outcome) return report_errors(outcome.error());
-  int code = report_outcome(*outcome, output);
+  int code = kOk;
+  if (outcome->end == LaunchEnd::kInput) {
+    code = report_errors({{ErrorCode::kNotSupported, outcome->message, "", "--backend cuda",
+                           "stepcast doctor tells what is here"}});
+  } else {
+    code = report_outcome(*outcome, output);
+  }
   if (code == kOk) code = make_profile(scenarios, folder, request.folders, output);
   const bool worth_keeping = code != kOk && fs::exists(folder / "rank-0.jsonl");
   std::error_code ignored;

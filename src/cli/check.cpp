@@ -111,6 +111,15 @@ Errors apply_sets(const std::vector<std::string>& sets, std::vector<Suite>& suit
   return errors;
 }
 
+// A gate that looks at nothing would always be open.
+Errors nothing_selected(const CheckFlags& flags, const std::vector<Suite>& suites) {
+  const auto some = [](const Suite& suite) { return !suite.cases.empty(); };
+  if (std::any_of(suites.begin(), suites.end(), some)) return {};
+  const char* flag = !flags.ids.empty() ? "--case" : !flags.tags.empty() ? "--tag" : "SUITE";
+  return {{ErrorCode::kNotFound, "no case is left to predict", "", flag,
+           "--format csv without it lists the cases and their tags"}};
+}
+
 Result<std::vector<Suite>> load_suites(const CheckFlags& flags, const std::string& folder) {
   const auto files = suite_files(flags.suites, folder);
   if (!files) return failure(files.error());
@@ -133,8 +142,23 @@ Result<std::vector<Suite>> load_suites(const CheckFlags& flags, const std::strin
     suites.push_back(std::move(*suite));
   }
   append(errors, apply_sets(flags.sets, suites));
+  if (errors.empty()) append(errors, nothing_selected(flags, suites));
   if (!errors.empty()) return failure(std::move(errors));
   return suites;
+}
+
+// Keys of --set that no scenario has. Values that single cases refuse are told beside them.
+Errors unknown_keys(const CheckFlags& flags, const std::vector<Suite>& suites,
+                    const DataFolders& folders) {
+  if (flags.sets.empty()) return {};
+  const auto first = std::find_if(suites.begin(), suites.end(),
+                                  [](const Suite& suite) { return !suite.cases.empty(); });
+  const auto document = JsonDocument::parse(first->cases.front().scenario, "--set");
+  if (!document) return document.error();
+  const auto scenario = read_scenario(**document, folders);
+  Errors out = scenario ? Errors{} : scenario.error();
+  std::erase_if(out, [](const Error& error) { return error.code != ErrorCode::kUnknownKey; });
+  return out;
 }
 
 // The text of the baseline; nothing when none is to be compared with.
@@ -227,6 +251,9 @@ int run_check(const CheckFlags& flags) {
   const auto suites = load_suites(flags, data->suites);
   if (!suites) return report_errors(suites.error());
 
+  if (const Errors unknown = unknown_keys(flags, *suites, data->folders); !unknown.empty()) {
+    return report_errors(unknown);
+  }
   const CheckReport report = check(*suites, data->folders, options_of(flags));
   const auto gate = judge(report, *tolerances, *baseline, flags);
   if (!gate) return report_errors(gate.error());

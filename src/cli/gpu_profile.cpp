@@ -21,7 +21,7 @@ Result<Profile> base_of(const Accelerator& device, const DataFolders& folders) {
 }
 
 std::string held_out_text(const FitError& error) {
-  if (error.median <= 0) return "";
+  if (error.median <= 0) return ", too few to hold any out";
   return fmt::format(", held out {:.1f} %, 90 % below {:.1f} %", 100 * error.median,
                      100 * error.p90);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "layout/override.h"
@@ -14,9 +15,20 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kMostDigits = 9;  // of a number of nodes
+
 void append(Errors& errors, Errors more) {
   errors.insert(errors.end(), std::make_move_iterator(more.begin()),
                 std::make_move_iterator(more.end()));
+}
+
+// "dgx-h100x8" as the object that it stands for. A file's name may end like that too.
+json cluster_object(const std::string& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  const bool sized = digits != std::string::npos && digits > 0 && digits + 1 < name.size() &&
+                     digits + 1 + kMostDigits >= name.size() && name[digits] == 'x';
+  if (!sized || name.ends_with(".json")) return json{{"base", name}};
+  return json{{"base", name.substr(0, digits)}, {"nodes", std::stoll(name.substr(digits + 1))}};
 }
 
 // --nodes and --gpus resize whatever cluster there is, so a name becomes an object first, and the
@@ -30,7 +42,7 @@ void prepare_cluster(const ScenarioFlags& flags, json& scenario) {
   const bool nodes = given("--nodes"), gpus = given("--gpus");
   if (!nodes && !gpus) return;
   json& cluster = scenario["cluster"];
-  if (cluster.is_string()) cluster = json{{"base", cluster}};
+  if (cluster.is_string()) cluster = cluster_object(cluster.get<std::string>());
   if (!cluster.is_object()) return;
   if (nodes && !gpus) cluster.erase("gpus");
   if (gpus && !nodes) cluster.erase("nodes");
@@ -46,8 +58,13 @@ Errors assume_family(const std::string& family, json& scenario) {
   }
   json& model = scenario["model"];
   if (model.is_string()) {
-    const std::string path = model.get<std::string>();
-    if (path.find('/') == std::string::npos && !path.ends_with(".json")) return {};
+    std::string path = model.get<std::string>();
+    std::error_code none;
+    if (std::filesystem::is_directory(path, none)) {
+      path += "/config.json";
+    } else if (path.find('/') == std::string::npos && !path.ends_with(".json")) {
+      return {};
+    }
     const auto config = JsonDocument::load(path);
     if (!config) return config.error();
     model = (*config)->root().raw();
@@ -77,6 +94,11 @@ Errors apply_flags(const ScenarioFlags& flags, json& scenario) {
     if (!split) {
       append(errors, split.error());
     } else {
+      // A key of a cluster that is only named so far.
+      const auto named = scenario.find("cluster");
+      if (split->first.starts_with("cluster.") && named != scenario.end() && named->is_string()) {
+        *named = cluster_object(named->get<std::string>());
+      }
       append(errors, apply_override(scenario, split->first, split->second));
     }
   }

@@ -28,8 +28,8 @@ tl::unexpected<Errors> unknown_profile(const std::string& name, const std::strin
   std::erase_if(known, [](const std::string& stem) { return !is_profile(stem); });
   std::string hint = did_you_mean(name, known);
   if (hint.empty()) hint = known.empty() ? folder + " holds none" : "one of " + one_of(known);
-  return failure({ErrorCode::kNotFound, fmt::format("there is no profile '{}'", name), "", "",
-                  std::move(hint)});
+  return failure({ErrorCode::kNotFound, fmt::format("there is no profile '{}'", name), "",
+                  "profile", std::move(hint)});
 }
 
 void check_format(ObjectReader& reader, const char* key) {

@@ -81,10 +81,14 @@ const RankReport* reported_cause(const RankWatch& watch) {
   return cause;
 }
 
-LaunchOutcome reported(const RankReport& cause) {
+LaunchOutcome reported(const RankReport& cause, bool alone) {
   LaunchOutcome out;
   out.end = end_of(cause.failure);
   out.rank = cause.rank;
+  if (alone && !cause.text.empty()) {
+    out.message = cause.text;
+    return out;
+  }
   out.message = fmt::format("rank {} {}{}{}", cause.rank, words_of(cause.failure),
                             cause.text.empty() ? "" : ": ", cause.text);
   return out;
@@ -235,7 +239,7 @@ LaunchOutcome judged(const RankWatch& watch, const LaunchEvidence& evidence) {
   const bool consequence = cause != nullptr && death &&
                            cause->failure == RankFailure::kCommunication &&
                            !has_failed(watch, death->rank);
-  if (cause != nullptr && !consequence) return reported(*cause);
+  if (cause != nullptr && !consequence) return reported(*cause, evidence.alone);
   if (death && !evidence.mpirun.ok()) return died(*death, evidence.memory_kill);
   if (evidence.stopped) return stopped(watch, *evidence.stopped);
   if (evidence.alone && !evidence.mpirun.ok()) {

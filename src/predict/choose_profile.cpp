@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace stepcast {
 namespace {
+
+constexpr const char* kProcessor = "cpu";  // the device of profiles of processors
 
 constexpr const char* kFix =
     "calibrate on this machine, or give the cluster an accelerator object with the profile's "
@@ -29,10 +33,35 @@ Errors foreign_machine(const Accelerator& device, const Profile& profile) {
   return errors;
 }
 
+// Of another device of the same kind: fractions of its peaks, not times.
+void extrapolate(Profile& profile) {
+  const auto demote = [](Provenance& provenance) {
+    provenance = std::max(provenance, Provenance::kExtrapolated);
+  };
+  demote(profile.provenance);
+  demote(profile.gemm_samples_provenance);
+  demote(profile.memory_provenance);
+  for (AttentionVariant& variant : profile.attention_variants) {
+    demote(variant.provenance);
+    demote(variant.samples_provenance);
+  }
+}
+
 Result<Profile> load(const std::string& name, const Accelerator& device,
                      const DataFolders& folders) {
   auto profile = load_profile(name, folders.profiles);
-  if (!profile || !device.is_cpu()) return profile;
+  if (!profile) return profile;
+  if (device.is_cpu() != (profile->device == kProcessor)) {
+    return failure({ErrorCode::kIllegal,
+                    fmt::format("'{}' is of {}, and the cluster has {}", name, profile->device,
+                                device.is_cpu() ? "processors" : "GPUs"),
+                    "", "profile", "name a profile of the cluster's device"});
+  }
+  if (!device.is_cpu()) {
+    const bool own = profile->device == device.name || name == device.profile;
+    if (!own) extrapolate(*profile);
+    return profile;
+  }
   if (Errors errors = foreign_machine(device, *profile); !errors.empty()) {
     return failure(std::move(errors));
   }

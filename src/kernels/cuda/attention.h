@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fused attention, as on the CPU (Dao 2023): 16-bit types on tensor cores with fp32 accumulation,
 // fp32 on CUDA cores. Heads of up to 256 elements; those of 64, 80, 96, 128 and 256 waste no work.
-// Both directions give the same bits every time.
+// Both directions give the same bits every time. Backward, heads of more than 128 need 132 KiB of
+// shared memory in a block: sm_80 and sm_90 have them, sm_86 and sm_89 do not.
 #pragma once
 
 #include <cstdint>

@@ -18,15 +18,6 @@ __device__ inline void for_score_rows(const AttentionShape& shape, const Body& b
     body(row, shape.causal ? row % shape.sequence + 1 : shape.sequence);
   }
 }
-// Calls body(column) for this thread's eights of a row.
-template <typename Body>
-__device__ inline void for_columns(std::int64_t columns, const Body& body) {
-  const auto step = static_cast<std::int64_t>(blockDim.x) * kEight;
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kEight; i < columns; i += step) {
-    body(i);
-  }
-}
-
 // A thread meets the same columns three times, and writes them last: in place is fine.
 template <typename T>
 __global__ void softmax_rows(AttentionShape shape, const T* scores, T* probabilities, float scale,

@@ -10,15 +10,6 @@ namespace {
 constexpr unsigned kThreads = 512;
 constexpr float kNothing = -INFINITY;  // the largest of no numbers
 
-// Calls body(column) for this thread's eights of a row.
-template <typename Body>
-__device__ inline void for_columns(std::int64_t columns, const Body& body) {
-  const auto step = static_cast<std::int64_t>(blockDim.x) * kEight;
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kEight; i < columns; i += step) {
-    body(i);
-  }
-}
-
 // A row is read once: a thread that meets a larger logit brings its sum down to it.
 template <typename T>
 __global__ void row_parts(LogitSlice slice, const T* logits, const std::int64_t* targets,

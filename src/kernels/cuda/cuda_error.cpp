@@ -16,6 +16,10 @@ void check(int code, const char* call) {
 }
 
 std::optional<std::string> why_no_gpu() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
+    return "no GPU: this machine has no NVIDIA driver";
+  }
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error != cudaSuccess) return fmt::format("no GPU: {}", cudaGetErrorString(error));

@@ -113,4 +113,13 @@ __device__ inline void for_rows(std::int64_t rows, std::int64_t columns, const B
   for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) body(row, column);
 }
 
+// Calls body(column) for this thread's eights of a row that the whole block works on.
+template <typename Body>
+__device__ inline void for_columns(std::int64_t columns, const Body& body) {
+  const auto step = static_cast<std::int64_t>(blockDim.x) * kEight;
+  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kEight; i < columns; i += step) {
+    body(i);
+  }
+}
+
 }  // namespace stepcast::cuda

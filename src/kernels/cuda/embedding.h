@@ -16,7 +16,7 @@ template <typename T>
 void embed_tokens(const TableSlice& slice, const std::int64_t* tokens, std::int64_t count,
                   const T* table, T* out, Stream stream);
 // Adds into table_gradient, a token's rows in their order: the bits do not change from run to run.
-// Every token is compared with every other, which is little beside the gradients up to 10^5 tokens.
+// Every token is compared with every other: meant for up to some 10^4 of them.
 template <typename T, typename Gradient>
 void embed_tokens_backward(const TableSlice& slice, const std::int64_t* tokens, std::int64_t count,
                            const T* gradient, Gradient* table_gradient, Stream stream);

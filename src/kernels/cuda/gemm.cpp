@@ -45,6 +45,15 @@ void write_zeros(std::int64_t m, std::int64_t n, const Matrix<C>& c, Stream stre
 
 }  // namespace
 
+bool has_fp8() {
+  int device = 0, major = 0, minor = 0;
+  const char* call = "cudaDeviceGetAttribute";
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), call);
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), call);
+  return 10 * major + minor >= 89;
+}
+
 struct MatrixProducts::Library {
   explicit Library(const GemmSettings& given)
       : settings(given), handle(new_handle()), workspace(given.workspace_bytes) {}

@@ -22,6 +22,8 @@ struct GemmSettings {
   bool fp8_fast_accumulation = false;  // fewer bits in sums of fp8: for forward passes
 };
 
+bool has_fp8();  // of this process's device; throws CudaError
+
 // `batch` products; elements from each matrix to the next.
 struct GemmBatch {
   std::int64_t count = 1;

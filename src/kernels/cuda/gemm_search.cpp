@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
@@ -12,9 +13,9 @@
 namespace stepcast::cuda {
 namespace {
 
-constexpr int kMostSets = 16;
-constexpr int kRounds = 5;    // the median of so many times counts
-constexpr int kProducts = 4;  // of each round
+constexpr int kMostSets = 64;  // small products stay in the cache, as they do in a step
+constexpr int kRounds = 5;     // the median of so many times counts
+constexpr int kProducts = 4;   // of each round
 
 class Event {
  public:
@@ -125,6 +126,18 @@ float median_time(const BlasContext& context, BlasProduct& product, Sets& sets,
   return times[kRounds / 2];
 }
 
+// Infinite for one that the library offers and cannot run.
+float time_of(const BlasContext& context, BlasProduct& product, Sets& sets,
+              const cublasLtMatmulAlgo_t& algorithm) {
+  try {
+    return median_time(context, product, sets, algorithm);
+  } catch (const OutOfDeviceMemory&) {
+    throw;
+  } catch (const CudaError&) {
+    return std::numeric_limits<float>::infinity();
+  }
+}
+
 }  // namespace
 
 cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasProblem& problem,
@@ -132,16 +145,20 @@ cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasPro
   BlasProduct product(problem);
   const auto algorithms = product.algorithms(context, std::max(candidates, 1));
   if (algorithms.size() == 1 || candidates <= 1) return algorithms.front();
-  Sets sets(problem, context.stream);
-  std::size_t best = 0;
-  float least = 0;
-  for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    const float time = median_time(context, product, sets, algorithms[i]);
-    if (i > 0 && time >= least) continue;
-    best = i;
-    least = time;
+  try {
+    Sets sets(problem, context.stream);
+    std::size_t best = 0;
+    float least = std::numeric_limits<float>::infinity();
+    for (std::size_t i = 0; i < algorithms.size(); ++i) {
+      const float time = time_of(context, product, sets, algorithms[i]);
+      if (time >= least) continue;
+      best = i;
+      least = time;
+    }
+    return algorithms[best];
+  } catch (const OutOfDeviceMemory&) {  // the search's own matrices do not fit
+    return algorithms.front();
   }
-  return algorithms[best];
 }
 
 }  // namespace stepcast::cuda

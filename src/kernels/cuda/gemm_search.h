@@ -6,9 +6,9 @@
 
 namespace stepcast::cuda {
 
-// Times the library's first `candidates`, on matrices of its own: of noise, and of as many sets
-// that the second-level cache cannot hold them all. Waits for the stream. With one candidate
-// nothing is timed.
+// Times the library's first `candidates`, on matrices of its own: of noise, and in so many sets
+// that the second-level cache cannot hold all of a large product's. Waits for the stream. With one
+// candidate, or without memory for the sets, nothing is timed.
 cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasProblem& problem,
                                        int candidates);
 

@@ -12,15 +12,6 @@ struct RowStatistics {
   float inverse;  // 1/sqrt(variance + eps)
 };
 
-// Calls body(column) for this thread's eights of a row.
-template <typename Body>
-__device__ inline void for_columns(std::int64_t width, const Body& body) {
-  const auto step = static_cast<std::int64_t>(blockDim.x) * kEight;
-  for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kEight; i < width; i += step) {
-    body(i);
-  }
-}
-
 // The variance from differences to the mean: the row comes from the first cache then.
 template <typename T>
 __device__ inline RowStatistics row_statistics(NormKind kind, const T* x, std::int64_t width,

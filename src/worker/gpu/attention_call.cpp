@@ -47,14 +47,14 @@ template <typename T>
 GpuCall call(const Attention& a, const GpuContext& context) {
   auto data = std::make_shared<Tensors<T>>(a, context);
   if (!a.backward) {
-    return [data](cuda::Stream stream) {
+    return {[data](cuda::Stream stream) {
       Tensors<T>& d = *data;
       cuda::attention<T>(d.shape, {d.query.next(), d.query_width}, {d.key.next(), d.key_width},
                          {d.value.next(), d.key_width}, {d.context_.next(), d.query_width},
                          d.log_sum.data(), stream);
-    };
+    }};
   }
-  return [data](cuda::Stream stream) {
+  return {[data](cuda::Stream stream) {
     Tensors<T>& d = *data;
     cuda::attention_backward<T>(
         d.shape, {d.query.next(), d.query_width}, {d.key.next(), d.key_width},
@@ -62,7 +62,7 @@ GpuCall call(const Attention& a, const GpuContext& context) {
         {d.context_gradient->next(), d.query_width}, {d.query_gradient->next(), d.query_width},
         {d.key_gradient->next(), d.key_width}, {d.value_gradient->next(), d.key_width},
         d.row_products.data(), stream);
-  };
+  }};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "calibrate/device_name.h"
 #include "calibrate/journal.h"
 #include "calibrate/machine_facts.h"
 #include "calibrate/measurement_json.h"
@@ -17,7 +18,8 @@
 #include "calibrate/operation_json.h"
 #include "core/atomic_file.h"
 #include "kernels/cuda/cuda_error.h"
-#include "operation/signature.h"
+#include "kernels/cuda/gemm.h"
+#include "worker/gpu/gpu_call.h"
 #include "worker/gpu/gpu_timer.h"
 #include "worker/gpu/this_gpu.h"
 
@@ -27,11 +29,13 @@ namespace {
 using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kPoint_s = 0.2;  // of a shape's samples
+constexpr double kPoint_s = 0.2;   // of a shape's samples
+constexpr double kWarmUp_s = 0.5;  // of the device
+constexpr double kShapeWarmUp_s = 5e-3;
 
 struct Wanted {
-  NeededKernel kernel;
-  Model model;
+  Operation operation;
+  const Scenario* scenario;
 };
 
 class CalibrateGpuJob {
@@ -40,19 +44,20 @@ class CalibrateGpuJob {
       : job_(job),
         report_(report),
         gpu_(this_gpu()),
+        scenarios_(read_scenarios()),
         nvml_(gpu_.pci_bus_id),
         timer_(nvml_),
-        context_{products_, gpu_.cache_bytes},
         journal_(open_journal()) {
     protocol_.budget_s = kPoint_s;
     protocol_.target_half_width = job.target_half_width;
-    protocol_.warm_up_s = 0;
+    protocol_.warm_up_s = kShapeWarmUp_s;
     protocol_.rejection.waiting = false;  // the host waits for the device on purpose
   }
 
   void run() {
+    warm_up();
     for (const Wanted& wanted : list()) {
-      report_.progress("kernels", done_++, all_, wanted.kernel.operation.name);
+      report_.progress("kernels", done_++, all_, wanted.operation.name);
       measure(wanted);
     }
     for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
@@ -63,6 +68,20 @@ class CalibrateGpuJob {
   }
 
  private:
+  // Before anything is measured: a profile is of the device that its scenarios name.
+  std::vector<Scenario> read_scenarios() const {
+    std::vector<Scenario> out;
+    for (const std::string& text : job_.scenarios) {
+      out.push_back(read_job_scenario(job_, text));
+      const Accelerator& device = out.back().cluster.spec.accelerator;
+      if (names_device(gpu_.name, device)) continue;
+      throw JobFailure(RankFailure::kInput,
+                       fmt::format("this machine's GPU is '{}', and the cluster has {}", gpu_.name,
+                                   device.title));
+    }
+    return out;
+  }
+
   Journal open_journal() const {
     const std::string folder = job_.journal.empty() ? job_.results : job_.journal;
     auto journal = Journal::open(folder + "/rank-0.jsonl", to_json(gpu_));
@@ -70,28 +89,32 @@ class CalibrateGpuJob {
     return std::move(*journal);
   }
 
+  GpuContext context(const Scenario& scenario) { return {&products_, gpu_.cache_bytes, &scenario}; }
+
+  void warm_up() {
+    constexpr std::int64_t kSize = 4096;
+    const Gemm product{GemmRole::kForward, 1,    kSize, kSize, kSize, DataType::kBf16,
+                       DataType::kBf16,    false};
+    timer_.warm_up(gemm_call(product, context(scenarios_.front())), kWarmUp_s);
+  }
+
   // What scenarios need first, then what lies around it.
   std::vector<Wanted> list() {
     std::vector<Wanted> out;
     std::set<std::string> known;
-    const auto add = [&](const NeededMeasurements& kernels, const Model& model) {
+    const auto add = [&](const NeededMeasurements& kernels, const Scenario& scenario) {
       for (const NeededKernel& kernel : kernels.kernels) {
-        if (known.insert(signature(kernel.operation)).second) out.push_back({kernel, model});
+        if (!known.insert(key_of(kernel.operation, scenario)).second) continue;
+        out.push_back({kernel.operation, &scenario});
       }
     };
-    std::vector<Wanted> around;
-    NeededMeasurements all;
-    Model first;
-    for (const std::string& text : job_.scenarios) {
-      const Scenario scenario = read_job_scenario(job_, text);
-      const Program program = lower(scenario);
-      const NeededMeasurements own = needed(scenario, program, RankGrid(scenario.layout));
-      if (all.kernels.empty()) first = scenario.model;
-      add(own, scenario.model);
-      all.add(own);
+    std::vector<NeededMeasurements> all;
+    for (const Scenario& scenario : scenarios_) {
+      all.push_back(needed(scenario, lower(scenario), RankGrid(scenario.layout)));
+      add(all.back(), scenario);
     }
     needed_ = static_cast<std::int64_t>(out.size());
-    if (job_.grid) add(grid(all), first);
+    for (std::size_t i = 0; job_.grid && i < all.size(); ++i) add(grid(all[i]), scenarios_[i]);
     all_ = static_cast<std::int64_t>(out.size());
     return out;
   }
@@ -102,24 +125,26 @@ class CalibrateGpuJob {
   }
 
   void measure(const Wanted& wanted) {
-    const Operation& operation = wanted.kernel.operation;
-    const std::string key = signature(operation);
+    const std::string key = key_of(wanted.operation, *wanted.scenario);
     if (journal_.find(key) == nullptr) {
       if (is_over()) {
         ++left_out_["shapes around the needed ones are left out: the budget is spent"];
         return;
       }
-      if (!sample(operation, wanted.model, key)) return;
+      if (!sample(wanted, key)) return;
     }
-    operations_.push_back({{"operation", operation_json(operation)},
-                           {"measurement", measurement_json(journal_.find(key)->measurement)}});
+    const JournalPoint& point = *journal_.find(key);
+    operations_.push_back({{"operation", ordered_json::parse(point.extra)},
+                           {"measurement", measurement_json(point.measurement)}});
   }
 
-  // Into the journal, unless there is nothing to tell.
-  bool sample(const Operation& operation, const Model& model, const std::string& key) {
+  // Into the journal, unless there is nothing to tell. A shape that fails is left out, unless it
+  // has broken the device.
+  bool sample(const Wanted& wanted, const std::string& key) {
+    Operation operation = wanted.operation;
     try {
-      const GpuCall call = gpu_call(operation, model, context_);
-      if (!call) {
+      const GpuCall call = gpu_call(operation, context(*wanted.scenario));
+      if (!call.run) {
         ++left_out_[fmt::format("shapes of {} have no kernel here", operation.name)];
         return false;
       }
@@ -128,12 +153,17 @@ class CalibrateGpuJob {
         report_.warning(fmt::format("{}: {}", key, to_string(measured.error())));
         return false;
       }
+      // What this kernel moves, which is not what every framework's does.
+      if (auto* kernel = std::get_if<Elementwise>(&operation.work)) kernel->bytes = call.bytes;
       append(journal_, {key, *measured, operation_json(operation).dump()});
       return true;
     } catch (const cuda::OutOfDeviceMemory&) {
       ++left_out_[fmt::format("shapes of {} do not fit into the GPU's memory", operation.name)];
-      return false;
+    } catch (const cuda::CudaError& error) {
+      timer_.check_device();
+      ++left_out_[fmt::format("shapes of {} fail: {}", operation.name, error.what())];
     }
+    return false;
   }
 
   ordered_json machine() {
@@ -157,10 +187,10 @@ class CalibrateGpuJob {
   RankReporter& report_;
   const Clock::time_point begin_ = Clock::now();
   ThisGpu gpu_;
+  std::vector<Scenario> scenarios_;
   Nvml nvml_;
   GpuTimer timer_;
   cuda::MatrixProducts products_;
-  GpuContext context_;
   Journal journal_;
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "kernels/cuda/gemm.h"
 #include "worker/gpu/gpu_call.h"
 #include "worker/gpu/rotation.h"
 
@@ -9,7 +10,6 @@ namespace {
 
 using cuda::Bf16;
 using cuda::Fp16;
-using cuda::Fp8;
 
 template <typename T, typename C>
 struct Operands {
@@ -29,31 +29,20 @@ struct Operands {
 template <typename T, typename C>
 GpuCall product(const Gemm& g, const GpuContext& context) {
   auto data = std::make_shared<Operands<T, C>>(g, context);
-  return [g, data, &products = context.products](cuda::Stream stream) {
+  return {[g, data, products = context.products](cuda::Stream stream) {
     const bool weight = g.role == GemmRole::kWeightGradient;
     const bool forward = g.role == GemmRole::kForward;
     const cuda::Matrix<const T> a{data->a.next(), weight ? g.m : g.k, weight};
     const cuda::Matrix<const T> b{data->b.next(), forward ? g.k : g.n, forward};
-    products.gemm<T, C>(g.m, g.n, g.k, a, b, {data->c.next(), g.n}, g.accumulate, stream, nullptr,
-                        {g.batch, g.m * g.k, g.k * g.n, g.m * g.n});
-  };
-}
-
-GpuCall fp8_product(const Gemm& g, const GpuContext& context) {
-  constexpr std::int64_t kUnit = 16;
-  if (g.batch != 1 || g.m % kUnit != 0 || g.n % kUnit != 0 || g.k % kUnit != 0) return {};
-  auto data = std::make_shared<Operands<Fp8, Bf16>>(g, context);
-  auto scale = std::make_shared<cuda::DeviceArray<float>>(std::vector<float>{1.0F});
-  return [g, data, scale, &products = context.products](cuda::Stream stream) {
-    products.gemm_fp8(g.m, g.n, g.k, {data->a.next(), g.k}, scale->data(),
-                      {data->b.next(), g.k, true}, scale->data(), {data->c.next(), g.n},
-                      g.accumulate, stream);
-  };
+    products->gemm<T, C>(g.m, g.n, g.k, a, b, {data->c.next(), g.n}, g.accumulate, stream, nullptr,
+                         {g.batch, g.m * g.k, g.k * g.n, g.m * g.n});
+  }};
 }
 
 }  // namespace
 
 GpuCall gemm_call(const Gemm& gemm, const GpuContext& context) {
+  if (context.products == nullptr) return {};
   const bool wide = size_of(gemm.output) == 4;
   switch (gemm.input) {
     case DataType::kBf16:
@@ -62,8 +51,6 @@ GpuCall gemm_call(const Gemm& gemm, const GpuContext& context) {
       return wide ? product<Fp16, float>(gemm, context) : product<Fp16, Fp16>(gemm, context);
     case DataType::kFp32:
       return product<float, float>(gemm, context);
-    case DataType::kFp8:
-      return fp8_product(gemm, context);
     default:
       return {};
   }

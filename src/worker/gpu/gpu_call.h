@@ -4,31 +4,41 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/stream.h"
 #include "layout/scenario.h"
 #include "operation/operation.h"
 
+namespace stepcast::cuda {
+class MatrixProducts;
+}
+
 namespace stepcast {
 
-// What calls share.
+// What calls share, and what an operation does not say of itself.
 struct GpuContext {
-  cuda::MatrixProducts& products;
-  std::int64_t cache_bytes;  // of the second level
+  cuda::MatrixProducts* products;  // null: products cannot be called
+  std::int64_t cache_bytes;        // of the second level
+  const Scenario* scenario;        // of the operation
 };
 
-// Queues one call.
-using GpuCall = std::function<void(cuda::Stream)>;
+struct GpuCall {
+  std::function<void(cuda::Stream)> run;  // queues one call; empty: there is no such kernel here
+  double bytes = 0;                       // of a memory-bound kernel: to and from memory
+};
 
-// Empty where no kernel does this: unfused attention's softmax and transposes, dropout, products of
-// three sizes that fp8 does not take. `model` tells kernels of one kind apart (norm, activation).
+// Without a kernel are unfused attention's softmax and transposes, dropout, and products in fp8.
 // Throws CudaError, of memory too.
-GpuCall gpu_call(const Operation& operation, const Model& model, const GpuContext& context);
+GpuCall gpu_call(const Operation& operation, const GpuContext& context);
+
+// The operation's signature, and whatever else the call depends on.
+std::string key_of(const Operation& operation, const Scenario& scenario);
 
 // By kind of work; each in a file of its own.
 GpuCall gemm_call(const Gemm& gemm, const GpuContext& context);
 GpuCall attention_call(const Attention& attention, const GpuContext& context);
-GpuCall elementwise_call(const Operation& operation, const Elementwise& kernel, const Model& model,
+GpuCall elementwise_call(const Operation& operation, const Elementwise& kernel,
                          const GpuContext& context);
 
 }  // namespace stepcast

@@ -17,19 +17,32 @@ using cuda::check;
 namespace {
 
 constexpr double kSample_s = 2e-3;  // events tell half a microsecond
-constexpr std::int64_t kMostCalls = 256;
+constexpr std::int64_t kMostCalls = 1024;
+
+// Ends the recording in any case: a stream that goes on recording can do nothing else.
+cudaGraph_t recorded(cudaStream_t stream, const std::function<void(cuda::Stream)>& call,
+                     std::int64_t calls) {
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
+  try {
+    for (std::int64_t i = 0; i < calls; ++i) call(stream);
+  } catch (...) {
+    cudaStreamEndCapture(stream, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  return graph;
+}
 
 }  // namespace
 
 // Calls recorded on a stream, launched as one.
 class GpuTimer::Graph {
  public:
-  Graph(cudaStream_t stream, const GpuCall& call, std::int64_t calls) : stream_(stream) {
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-          "cudaStreamBeginCapture");
-    for (std::int64_t i = 0; i < calls; ++i) call(stream);
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  Graph(cudaStream_t stream, const std::function<void(cuda::Stream)>& call, std::int64_t calls)
+      : stream_(stream) {
+    cudaGraph_t graph = recorded(stream, call, calls);
     const int made = cudaGraphInstantiate(&launchable_, graph, 0);
     cudaGraphDestroy(graph);
     check(made, "cudaGraphInstantiate");
@@ -66,15 +79,24 @@ double GpuTimer::between_events(const std::function<void()>& work) {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
+void GpuTimer::check_device() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+void GpuTimer::warm_up(const GpuCall& call, double seconds) {
+  check_device();
+  for (double spent = 0; spent < seconds;) {
+    spent += between_events([&] { call.run(stream_); });
+  }
+}
+
 Result<Measurement> GpuTimer::measure(const GpuCall& call, const MeasurementProtocol& protocol) {
   // Data was made on the default stream. The first call loads kernels and chooses algorithms.
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  call(stream_);
-  const double once = between_events([&] { call(stream_); });
+  check_device();
+  call.run(stream_);
+  const double once = between_events([&] { call.run(stream_); });
   const std::int64_t calls =
       std::clamp(static_cast<std::int64_t>(std::ceil(kSample_s / std::max(once, 1e-9))),
                  std::int64_t{1}, kMostCalls);
-  Graph graph(stream_, call, calls);
+  Graph graph(stream_, call.run, calls);
   Sampler sampler(protocol);
   while (!sampler.enough()) {
     Sample sample;

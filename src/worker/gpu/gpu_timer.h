@@ -18,8 +18,12 @@ class GpuTimer {
   GpuTimer(const GpuTimer&) = delete;
   GpuTimer& operator=(const GpuTimer&) = delete;
 
+  // Calls for so long, so that an idle GPU's clocks have risen.
+  void warm_up(const GpuCall& call, double seconds);
   // As the protocol wants. An error when every sample was disturbed; throws CudaError.
   Result<Measurement> measure(const GpuCall& call, const MeasurementProtocol& protocol);
+
+  void check_device();  // throws CudaError where it can run nothing any more
 
   // Of the host, for one kernel: queued by itself, and inside a graph of many.
   double launch_s();

@@ -34,7 +34,9 @@ Nvml::Nvml(const std::string& pci_bus_id) : library_(::dlopen("libnvidia-ml.so.1
 }
 
 Nvml::~Nvml() {
-  if (library_ != nullptr) ::dlclose(library_);
+  if (library_ == nullptr) return;
+  if (const auto shutdown = find<int (*)()>("nvmlShutdown"); shutdown != nullptr) shutdown();
+  ::dlclose(library_);
 }
 
 bool Nvml::is_throttled() const {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array of noise on the GPU in several copies that take turns, together larger than the
-// second-level cache: each call finds its data in memory, as in a step.
+// An array of noise on the GPU in copies that take turns, together twice the second-level cache:
+// each call finds its data in memory, as in a step. Arrays of some kilobytes stay in the cache, as
+// they do in a step.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/noise.h"
 
 namespace stepcast {
@@ -20,7 +22,7 @@ class Turns {
   std::int64_t copies() const { return copies_; }
 
  private:
-  static constexpr std::int64_t kMost = 64;
+  static constexpr std::int64_t kMost = 1024;
   std::int64_t copies_;
 };
 
@@ -31,6 +33,8 @@ class Rotation {
       : elements_(rounded_up(elements)), copies_(turns.copies()), data_(elements_ * copies_) {
     cuda::fill_with_noise(data_.data(), elements_ * copies_, seed, nullptr);
   }
+  // All copies, in the place of noise.
+  void fill(float value) { cuda::fill<T>(data_.data(), value, elements_ * copies_, nullptr); }
   T* next() {
     turn_ = (turn_ + 1) % copies_;
     return data_.data() + turn_ * elements_;

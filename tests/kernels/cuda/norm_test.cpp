@@ -73,6 +73,7 @@ TYPED_TEST(Norm, EqualsTheCpuInOneWarp) {
 TYPED_TEST(Norm, EqualsTheCpuInABlock) {
   expect_same_as_cpu<TypeParam>(4, 1024, 0);
   expect_same_as_cpu<TypeParam>(3, 3001, 1);
+  expect_same_as_cpu<TypeParam>(2, 6144, 0);  // 48 KiB of sums
 }
 
 TYPED_TEST(Norm, EqualsTheCpuWithMoreRowsThanSlices) { expect_same_as_cpu<TypeParam>(300, 16, 0); }

@@ -110,13 +110,10 @@ TEST_F(GemmOnDevice, Fp8MultipliesWhatWasQuantized) {
   const DeviceArray<float> a_scale(1), b_scale(1), largest(1);
   quantize(wide_a.data(), left.data(), a_scale.data(), largest.data(), kM * kK, nullptr);
   quantize(wide_b.data(), right.data(), b_scale.data(), largest.data(), kN * kK, nullptr);
+  if (!has_fp8()) GTEST_SKIP() << "no fp8 before sm_89";
   MatrixProducts products;
-  try {
-    products.gemm_fp8(kM, kN, kK, {left.data(), kK}, a_scale.data(), {right.data(), kK, true},
-                      b_scale.data(), {out.data(), kN}, false, nullptr);
-  } catch (const CudaError& error) {
-    GTEST_SKIP() << "no fp8 here: " << error.what();
-  }
+  products.gemm_fp8(kM, kN, kK, {left.data(), kK}, a_scale.data(), {right.data(), kK, true},
+                    b_scale.data(), {out.data(), kN}, false, nullptr);
   auto exact_a = widened(left.on_host()), exact_b = widened(right.on_host());
   for (double& x : exact_a) x *= static_cast<double>(a_scale.on_host().front());
   for (double& x : exact_b) x *= static_cast<double>(b_scale.on_host().front());
