@@ -373,8 +373,8 @@ Result<void> import_trace(const std::string& text, const std::string& file,
                     "traceEvents", "profile with record_shapes=True"});
   }
   if (events->device.empty()) {
-    ++out.left_out[fmt::format("traces name no device: what they hold counts as measured on {}",
-                               cluster.accelerator.title)];
+    out.remarks.push_back(fmt::format("{} names no device: it counts as recorded on {}", file,
+                                      cluster.accelerator.title));
   }
   out.sources.push_back("PyTorch trace, " + std::filesystem::path(file).filename().string());
   return {};

@@ -45,6 +45,7 @@ struct Imported {
   std::optional<OwnRun> own_run;                 // none: of an unknown program
   std::vector<std::string> sources;              // as the files state them, else the files' names
   std::map<std::string, std::int64_t> left_out;  // rows or kernels, by reason
+  std::vector<std::string> remarks;              // what the reader should know of what was taken
 
   bool empty() const {
     return gemms.empty() && gemms_fp8.empty() && attention.empty() && elementwise.empty() &&

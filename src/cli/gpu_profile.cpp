@@ -38,6 +38,7 @@ void tell(const Imported& measured, const ShippedProfile& profile, const OutputO
                              table.group.group.ranks, table.group.group.domains,
                              table.samples.size(), held_out_text(table.held_out)));
   }
+  for (const std::string& remark : measured.remarks) note(output, remark);
   for (const auto& [why, count] : measured.left_out) {
     note(output, fmt::format("left out {}: {}", count, why));
   }

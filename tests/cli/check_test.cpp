@@ -106,6 +106,14 @@ TEST_F(CheckCommand, TakesCasesByTagAndScenarioKeysByFlag) {
   EXPECT_EQ(both["summary"]["all"]["failed"], 0);
 }
 
+TEST_F(CheckCommand, IsNoOpenGateForNothing) {
+  expect_refused(check({"--case", "nosuch"}));
+  expect_refused(check({"--tag", "nosuch"}));
+  const Outcome unknown = check({"--set", "layot.tp=3"});
+  expect_refused(unknown);
+  EXPECT_TRUE(has(unknown.error, "layot")) << unknown.error;
+}
+
 TEST_F(CheckCommand, RefusesWhatItCannotRead) {
   expect_refused(run({"check", "no-such-suite"}));
   expect_refused(run({"check", folder_ / "absent.json"}));

@@ -56,5 +56,27 @@ TEST(Import, WithAnErrorNothingIsWritten) {
   EXPECT_EQ(testing::read_file(folder / "notes.txt"), "nothing measured");
 }
 
+TEST(Import, ATableWithoutRowsIsNoMeasurement) {
+  const Folder folder;
+  const std::string table = testing::read_file(kTable);
+  const std::string last_of_head = "(us)";  // of the line of units
+  const auto end = table.find("\n", table.find(last_of_head));
+  testing::write_file(folder / "head.txt", table.substr(0, end + 1));
+  const auto outcome = run({"calibrate", "--import", folder / "head.txt", "--cluster",
+                            "gcp-a3-mega", "-o", folder / "mine.json"});
+  expect_refused(outcome);
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+TEST(Import, ATraceThatNamesNoDeviceSaysForWhichItCounts) {
+  const Folder folder;
+  const auto outcome =
+      run({"calibrate", "--import", STEPCAST_SOURCE_DIR "/tests/data/imports/mm_mi300x.trace.json",
+           "--cluster", "dgx-a100-80g", "-o", folder / "mine.json"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(has(outcome.error, "names no device: it counts as recorded on NVIDIA A100"))
+      << outcome.error;
+}
+
 }  // namespace
 }  // namespace stepcast

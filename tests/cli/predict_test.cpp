@@ -93,6 +93,29 @@ TEST(PredictCommand, LaysFlagsOverTheFileAndSetOverFlags) {
   EXPECT_EQ(layout["dp"], 2);
 }
 
+TEST(PredictCommand, ResizesAndChangesAClusterThatIsOnlyNamed) {
+  const auto cluster = [](const std::vector<std::string>& more) {
+    return forecast(more)["resolved"]["cluster"];
+  };
+  EXPECT_EQ(cluster({"--nodes", "4"})["gpus"], 32);
+  EXPECT_EQ(cluster({"--gpus", "8"})["gpus"], 8);
+  const std::vector<std::string> slower{"--set", "cluster.oversubscription=4"};
+  EXPECT_EQ(cluster(slower)["gpus"], 16);
+  EXPECT_GE(forecast(slower)["step_time_s"], forecast()["step_time_s"]);
+}
+
+TEST(PredictCommand, AnotherDevicesProfileIsExtrapolatedOrRefused) {
+  const json own = forecast()["provenance"];
+  const json other = forecast({"--profile", "a100-sxm4-80g"})["provenance"];
+  EXPECT_LT(own.value("extrapolated", 0.0), 0.5);
+  EXPECT_GT(other.value("extrapolated", 0.0), 0.5);
+  const Outcome on_processor =
+      run({"predict", "--model", "gpt2", "--cluster", "local", "--gpus", "1", "--precision", "fp32",
+           "--global-batch", "1", "--profile", "a100-sxm4-80g"});
+  expect_refused(on_processor);
+  EXPECT_TRUE(has(on_processor.error, "is of a100-sxm4-80g")) << on_processor.error;
+}
+
 TEST(PredictCommand, ExitsWithThreeAndStillPrintsWhenItDoesNotFit) {
   const Outcome result = run({"predict", "--model", "llama-3.1-70b", "--cluster", "dgx-h100x1",
                               "--global-batch", "8", "--format", "json"});

@@ -113,6 +113,10 @@ TEST(Usage, ReadsAnUnknownFamilyOnlyWhenToldHow) {
   auto told = words;
   told.insert(told.end(), {"--assume", "llama"});
   EXPECT_EQ(run(told).code, 0) << run(told).error;
+  // The folder that a download is.
+  const std::string file = folder / "config.json";
+  told[2] = file.substr(0, file.rfind('/'));
+  EXPECT_EQ(run(told).code, 0) << run(told).error;
 }
 
 TEST(Usage, NeverWritesOverAnInput) {

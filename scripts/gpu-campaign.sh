@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Measures a GPU in two halves, since a machine with one may have nothing to build with:
+#
+#   scripts/gpu-campaign.sh prepare [ARCHIVE]      where CUDA's compiler is: builds the programs and
+#                                                  packs them with their libraries (default:
+#                                                  build/gpu-campaign.tar.gz)
+#   scripts/gpu-campaign.sh run OUT [ARCHIVE]      where the GPU is, in a copy of the source tree:
+#                                                  tests, calibration, comparison with PyTorch
+#
+# CLUSTER (dgx-h200) names a cluster of that GPU, BUDGET (240) the seconds of the calibration. OUT
+# receives machine.txt, tests.json, profile.json, pytorch.json and logs; every step runs, and the
+# exit code is that of the first that failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+usage() {
+  sed -n '/^#   scripts/,/^#$/s/^# *//p' "$0" >&2
+  exit 2
+}
+
+# Shared libraries that are neither the system's own nor the driver's and CUDA's.
+libraries_of() {
+  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+    grep -vE '/(ld-linux|libc|libm|libdl|librt|libpthread|libcu|libnv)[^/]*\.so'
+}
+
+prepare() {
+  local archive programs
+  archive=$(realpath -m "${1:-build/gpu-campaign.tar.gz}")
+  scripts/build.sh release stepcast stepcast-gpu test_kernels_cuda
+  programs=(build/release/stepcast build/release/stepcast-gpu
+            build/release/tests/kernels/test_kernels_cuda)
+  mkdir "$folder/bin" "$folder/lib"
+  cp "${programs[@]}" "$folder/bin"
+  strip "$folder"/bin/*
+  libraries_of "${programs[@]}" | xargs cp -Lt "$folder/lib"
+  mkdir -p "$(dirname "$archive")"
+  tar -czf "$archive" -C "$folder" bin lib
+  echo "wrote $archive ($(du -h "$archive" | cut -f1))"
+}
+
+# Where pip or the toolkit put it.
+cublas_folder() {
+  local found
+  found=$(find /usr/local /opt /usr/lib "$HOME" -name 'libcublasLt.so.*' -print -quit 2>/dev/null)
+  dirname "${found:-/usr/local/cuda/lib64/none}"
+}
+
+step() {  # NAME COMMAND...: told, logged, remembered
+  local name=$1 began=$SECONDS code=0
+  shift
+  "$@" >"$out/$name.log" 2>&1 || code=$?
+  echo "$name: exit code $code, $((SECONDS - began)) s"
+  ((failed != 0)) || failed=$code
+}
+
+describe() {
+  nvidia-smi || true
+  nvidia-smi -q -d CLOCK,POWER || true
+  uname -a
+}
+
+run() {
+  [[ $# -ge 1 ]] || usage
+  mkdir -p "$1"
+  out=$(realpath "$1")
+  local archive=${2:-build/gpu-campaign.tar.gz}
+  tar -xzf "$archive" -C "$folder"
+  export LD_LIBRARY_PATH="$folder/lib:$(cublas_folder)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  failed=0
+  describe >"$out/machine.txt" 2>&1
+  step tests "$folder/bin/test_kernels_cuda" "--gtest_output=json:$out/tests.json"
+  local stated=()
+  for scenario in scripts/gpu-campaign/*.json; do
+    stated+=("$folder/$(basename "$scenario")")
+    sed "s/\"CLUSTER\"/\"${CLUSTER:-dgx-h200}\"/" "$scenario" >"${stated[-1]}"
+  done
+  step calibrate "$folder/bin/stepcast" calibrate --backend cuda "${stated[@]}" --data "$root" \
+    --budget "${BUDGET:-240}" -o "$out/profile.json"
+  step pytorch python3 scripts/gpu-campaign/pytorch.py "$out/profile.json" -o "$out/pytorch.json"
+  cat "$out/pytorch.log"
+  return "$failed"
+}
+
+case "${1:-}" in
+  prepare) shift; prepare "$@" ;;
+  run) shift; run "$@" ;;
+  *) usage ;;
+esac

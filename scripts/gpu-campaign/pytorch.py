@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times in PyTorch, on the same card, the kernels that a calibration measured.
+
+    scripts/gpu-campaign/pytorch.py PROFILE.json [-o OUT.json] [--most 60]
+
+Of each product and attention of the profile's samples: PyTorch's time over the profile's, which is
+above 1 where the program's kernel is the faster one. Also the bandwidth of a copy and of fused
+AdamW. Kernels are launched as CUDA graphs, on noise that takes turns in memory; the median of 20
+launches counts.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+
+ACCELERATORS = pathlib.Path(__file__).resolve().parents[2] / "topologies/accelerators"
+CACHE_BYTES = 128 << 20  # more than twice any second-level cache so far
+SAMPLES = 20
+SAMPLE_S = 2e-3
+
+
+def seconds_of(torch, call, copies):
+    """Of one call; `call` is given the number of the copy that it is to work on."""
+    call(0)
+    torch.cuda.synchronize()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    call(0)
+    end.record()
+    end.synchronize()
+    once = max(1e-6, start.elapsed_time(end) / 1e3)
+    calls = max(1, min(1000, round(SAMPLE_S / once)))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for i in range(calls):
+            call(i % copies)
+    times = []
+    for _ in range(SAMPLES + 2):
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 1e3 / calls)
+    return statistics.median(times[2:])
+
+
+def copies_for(bytes_of_call):
+    return max(1, min(32, CACHE_BYTES // max(1, bytes_of_call) + 1))
+
+
+def noise(torch, *shape, dtype=None):
+    return torch.randn(*shape, device="cuda", dtype=dtype or torch.bfloat16)
+
+
+def time_gemm(torch, row):
+    batch, m, n, k = (row[key] for key in ("batch", "m", "n", "k"))
+    if batch != 1:
+        return None
+    copies = copies_for(2 * (m * k + k * n + m * n))
+    # As linear layers hold them: x W^T, dy W, dy^T x.
+    left = [noise(torch, *((k, m) if row["role"] == "weight_gradient" else (m, k)))
+            for _ in range(copies)]
+    right = [noise(torch, *((n, k) if row["role"] == "forward" else (k, n)))
+             for _ in range(copies)]
+    out = [noise(torch, m, n) for _ in range(copies)]
+
+    def call(i):
+        a = left[i].t() if row["role"] == "weight_gradient" else left[i]
+        b = right[i].t() if row["role"] == "forward" else right[i]
+        torch.mm(a, b, out=out[i])
+
+    return seconds_of(torch, call, copies)
+
+
+def time_attention(torch, row):
+    attend = torch.nn.functional.scaled_dot_product_attention
+    b, h, kv, s, d = (row[key] for key in ("batch", "heads", "kv_heads", "sequence", "head_dim"))
+    q, g = noise(torch, b, h, s, d), noise(torch, b, h, s, d)
+    k, v = noise(torch, b, kv, s, d), noise(torch, b, kv, s, d)
+    causal, grouped = bool(row["causal"]), h != kv
+    if row["pass"] == "forward":
+        with torch.no_grad():
+            return seconds_of(
+                torch, lambda i: attend(q, k, v, is_causal=causal, enable_gqa=grouped), 1)
+    for tensor in (q, k, v):
+        tensor.requires_grad_(True)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        out = attend(q, k, v, is_causal=causal, enable_gqa=grouped)
+    stream.synchronize()
+    return seconds_of(torch, lambda i: torch.autograd.grad(out, (q, k, v), g, retain_graph=True), 1)
+
+
+def rows_of(curve):
+    columns = curve["samples"]["columns"]
+    return [dict(zip(columns, row)) for row in curve["samples"]["rows"]]
+
+
+def flops_of(kind, row):
+    if kind == "gemm":
+        return 2 * row["batch"] * row["m"] * row["n"] * row["k"]
+    forward = 4 * row["batch"] * row["heads"] * row["sequence"] ** 2 * row["head_dim"]
+    return forward * (0.5 if row["causal"] else 1) * (2.5 if row["pass"] == "backward" else 1)
+
+
+def bf16_peak(device):
+    """Dense FLOP/s that the fractions of a profile are of."""
+    accelerator = json.loads((ACCELERATORS / f"{device}.json").read_text())
+    number, unit = accelerator["dense_peak"]["bf16"].split()
+    return float(number) * {"TFLOP/s": 1e12, "PFLOP/s": 1e15}[unit]
+
+
+def compare(torch, profile, peak, most):
+    out = []
+    for curve in profile["curves"]:
+        kind = curve["operation"]
+        own = kind == "gemm" and curve.get("precision") == "bf16"
+        own = own or (kind == "attention" and curve["kernel"] == "stepcast")
+        if not own or "samples" not in curve:
+            continue
+        rows = rows_of(curve)
+        for row in rows[::max(1, len(rows) // most)]:
+            measure = time_gemm if kind == "gemm" else time_attention
+            try:
+                theirs = measure(torch, row)
+            except RuntimeError as error:  # torch.OutOfMemoryError is one
+                print(f"left out {kind} {row}: {str(error).splitlines()[0]}", file=sys.stderr)
+                torch.cuda.empty_cache()
+                continue
+            if theirs is None:
+                continue
+            ours = flops_of(kind, row) / (peak * row["median"])
+            out.append({"kind": kind, **row, "ours_s": ours, "pytorch_s": theirs,
+                        "ratio": theirs / ours})
+    return out
+
+
+def streams(torch):
+    n = 1 << 28
+    a, b = noise(torch, n), noise(torch, n)
+    copy = seconds_of(torch, lambda i: b.copy_(a), 1)
+    weight = torch.nn.Parameter(noise(torch, n // 4, dtype=torch.float32))
+    weight.grad = noise(torch, n // 4, dtype=torch.float32)
+    adamw = torch.optim.AdamW([weight], fused=True, capturable=True)
+    step = seconds_of(torch, lambda i: adamw.step(), 1)
+    return {"copy_bytes_per_s": 2 * a.nbytes / copy, "adamw_bytes_per_s": 7 * weight.nbytes / step}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("profile", type=pathlib.Path)
+    parser.add_argument("-o", "--output", type=pathlib.Path)
+    parser.add_argument("--most", type=int, default=60, help="of each kind of kernel")
+    options = parser.parse_args()
+    try:
+        profile = json.loads(options.profile.read_text())
+    except OSError as error:
+        sys.exit(f"pytorch.py: {options.profile}: {error.strerror}")
+    try:
+        import torch
+    except ImportError:
+        sys.exit("pytorch.py: PyTorch is not installed here")
+    if not torch.cuda.is_available():
+        sys.exit("pytorch.py: PyTorch sees no GPU")
+    compared = compare(torch, profile, bf16_peak(profile["device"]), options.most)
+    result = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
+              "streams": streams(torch), "kernels": compared}
+    if options.output:
+        options.output.write_text(json.dumps(result, indent=1) + "\n")
+    for kind in ("gemm", "attention"):
+        ratios = sorted(row["ratio"] for row in compared if row["kind"] == kind)
+        if ratios:
+            print(f"{kind}: {len(ratios)} shapes, PyTorch's time over ours: median "
+                  f"{statistics.median(ratios):.3f}, least {ratios[0]:.3f}")
+    print("copy {copy_bytes_per_s:.4g} B/s, fused AdamW {adamw_bytes_per_s:.4g} B/s".format(
+        **result["streams"]))
+
+
+if __name__ == "__main__":
+    main()
