@@ -218,7 +218,7 @@ def page(done, failed, machine):
              "smallest and the largest error of a turn. Written by",
              "`scripts/validate-cpu.py` (`--help`)",
              f"on {machine['processor']}, {machine['cores']} cores,"
-             f" {datetime.date.today().isoformat()}, with commit {' and '.join(builds)}.", "",
+             f" {datetime.date.today().isoformat()}, with commit {', '.join(builds)}.", "",
              "| layout | ranks | turns | forecast | measured | error | spread | alone | bubble |"
              " measured | memory | parameters |",
              "|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|"]
