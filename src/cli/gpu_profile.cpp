@@ -9,16 +9,10 @@
 #include "calibrate/profile_writer.h"
 #include "core/atomic_file.h"
 #include "cost/collective_model.h"
+#include "predict/choose_profile.h"
 
 namespace stepcast::cli {
 namespace {
-
-Result<Profile> base_of(const Accelerator& device, const DataFolders& folders) {
-  if (device.profile.empty()) return data_sheet_profile(device);
-  auto profile = load_profile(device.profile, folders.profiles);
-  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
-  return missing ? data_sheet_profile(device) : profile;
-}
 
 std::string held_out_text(const FitError& error) {
   if (error.median <= 0) return ", too few to hold any out";
@@ -48,7 +42,7 @@ void tell(const Imported& measured, const ShippedProfile& profile, const OutputO
 
 int write_gpu_profile(const Imported& measured, const ClusterSpec& cluster,
                       const DataFolders& folders, const OutputOptions& output) {
-  auto base = base_of(cluster.accelerator, folders);
+  auto base = device_profile(cluster.accelerator, folders);
   if (!base) return report_errors(base.error());
   const std::string name = std::filesystem::path(output.file).stem().string();
   const auto profile = make_imported_profile(measured, cluster, std::move(*base), name);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cluster/named_cluster.h"
 #include "layout/override.h"
 #include "model/import.h"
 
@@ -15,25 +16,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostDigits = 9;  // of a number of nodes
-
 void append(Errors& errors, Errors more) {
   errors.insert(errors.end(), std::make_move_iterator(more.begin()),
                 std::make_move_iterator(more.end()));
 }
 
-// "dgx-h100x8" as the object that it stands for. A file's name may end like that too.
-json cluster_object(const std::string& name) {
-  const std::size_t digits = name.find_last_not_of("0123456789");
-  const bool sized = digits != std::string::npos && digits > 0 && digits + 1 < name.size() &&
-                     digits + 1 + kMostDigits >= name.size() && name[digits] == 'x';
-  if (!sized || name.ends_with(".json")) return json{{"base", name}};
-  return json{{"base", name.substr(0, digits)}, {"nodes", std::stoll(name.substr(digits + 1))}};
-}
-
 // --nodes and --gpus resize whatever cluster there is, so a name becomes an object first, and the
 // size that they replace goes.
-void prepare_cluster(const ScenarioFlags& flags, json& scenario) {
+void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies, json& scenario) {
   const auto given = [&](const char* flag) {
     return std::any_of(flags.values.begin(), flags.values.end(), [&](const auto& value) {
       return value->flag == flag && value->option->count() > 0;
@@ -42,7 +32,7 @@ void prepare_cluster(const ScenarioFlags& flags, json& scenario) {
   const bool nodes = given("--nodes"), gpus = given("--gpus");
   if (!nodes && !gpus) return;
   json& cluster = scenario["cluster"];
-  if (cluster.is_string()) cluster = cluster_object(cluster.get<std::string>());
+  if (cluster.is_string()) cluster = named_cluster(cluster.get<std::string>(), topologies);
   if (!cluster.is_object()) return;
   if (nodes && !gpus) cluster.erase("gpus");
   if (gpus && !nodes) cluster.erase("nodes");
@@ -75,7 +65,7 @@ Errors assume_family(const std::string& family, json& scenario) {
   return {};
 }
 
-Errors apply_flags(const ScenarioFlags& flags, json& scenario) {
+Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, json& scenario) {
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
     if (value.option->count() == 0) return;
@@ -85,7 +75,7 @@ Errors apply_flags(const ScenarioFlags& flags, json& scenario) {
   for (const auto& value : flags.values) {
     if (value->path == "cluster") set(*value);
   }
-  prepare_cluster(flags, scenario);
+  prepare_cluster(flags, topologies, scenario);
   for (const auto& value : flags.values) {
     if (value->path != "cluster") set(*value);
   }
@@ -97,7 +87,7 @@ Errors apply_flags(const ScenarioFlags& flags, json& scenario) {
       // A key of a cluster that is only named so far.
       const auto named = scenario.find("cluster");
       if (split->first.starts_with("cluster.") && named != scenario.end() && named->is_string()) {
-        *named = cluster_object(named->get<std::string>());
+        *named = named_cluster(named->get<std::string>(), topologies);
       }
       append(errors, apply_override(scenario, split->first, split->second));
     }
@@ -184,7 +174,7 @@ Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFol
   }
   // What is no object is reported as such by the reader.
   Errors errors;
-  if (scenario.is_object()) errors = apply_flags(flags, scenario);
+  if (scenario.is_object()) errors = apply_flags(flags, folders.topologies, scenario);
   std::string text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
   const auto document = JsonDocument::from(std::move(scenario), flags.file);
   auto read = read_scenario(*document, folders);

@@ -11,6 +11,7 @@
 #include "cluster/data_folder.h"
 #include "cluster/irregular_cluster.h"
 #include "cluster/local_cluster.h"
+#include "cluster/named_cluster.h"
 
 namespace stepcast {
 namespace {
@@ -93,20 +94,6 @@ Description read_based(ObjectReader& reader, const std::string& topologies_folde
   return std::move(*loaded);
 }
 
-// "dgx-h100" or "dgx-h100x8" as the object it stands for.
-nlohmann::json expand_name(const std::string& text, const std::string& topologies_folder) {
-  const std::size_t x = text.rfind('x');
-  if (clusters_in(topologies_folder).has(text) || x == std::string::npos || x == 0) {
-    return {{"base", text}};
-  }
-  std::int64_t nodes = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, status] = std::from_chars(text.data() + x + 1, end, nodes);
-  if (rest != end || x + 1 == text.size()) return {{"base", text}};
-  if (status != std::errc()) nodes = ObjectReader::kMaxCount;  // refused as too many
-  return {{"base", text.substr(0, x)}, {"nodes", nodes}};
-}
-
 // An error of the copy that was read, at its place in the scenario. Those of a base file keep their
 // own place in the message.
 void report(const JsonValue& value, const Error& error) {
@@ -126,6 +113,19 @@ void report(const JsonValue& value, const Error& error) {
 
 }  // namespace
 
+nlohmann::json named_cluster(const std::string& text, const std::string& topologies_folder) {
+  const std::size_t x = text.rfind('x');
+  if (clusters_in(topologies_folder).has(text) || x == std::string::npos || x == 0) {
+    return {{"base", text}};
+  }
+  std::int64_t nodes = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data() + x + 1, end, nodes);
+  if (rest != end || x + 1 == text.size()) return {{"base", text}};
+  if (status != std::errc()) nodes = ObjectReader::kMaxCount;  // refused as too many
+  return {{"base", text.substr(0, x)}, {"nodes", nodes}};
+}
+
 Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder) {
   if (!value.is_object() && !value.is_text()) {
     value.fail(ErrorCode::kWrongType, value.dump() + " is not a cluster",
@@ -134,7 +134,8 @@ Cluster read_cluster(const JsonValue& value, const std::string& topologies_folde
   }
   // Read from a copy: whether the graph can be built depends on this value's own errors alone.
   const auto document = JsonDocument::from(
-      value.is_text() ? expand_name(*value.text(), topologies_folder) : value.raw(), value.file());
+      value.is_text() ? named_cluster(*value.text(), topologies_folder) : value.raw(),
+      value.file());
   ObjectReader reader(document->root());
   Description description = reader.has("base") ? read_based(reader, topologies_folder, *document)
                                                : read_whole(reader, topologies_folder);

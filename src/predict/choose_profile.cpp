@@ -74,14 +74,18 @@ Result<Profile> load(const std::string& name, const Accelerator& device,
 
 }  // namespace
 
+Result<Profile> device_profile(const Accelerator& device, const DataFolders& folders) {
+  if (device.profile.empty()) return data_sheet_profile(device);
+  auto profile = load(device.profile, device, folders);
+  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
+  return missing ? data_sheet_profile(device) : profile;
+}
+
 Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders) {
   const Accelerator& accelerator = scenario.cluster.spec.accelerator;
   if (scenario.profile == "none") return data_sheet_profile(accelerator);
   if (!scenario.profile.empty()) return load(scenario.profile, accelerator, folders);
-  if (accelerator.profile.empty()) return data_sheet_profile(accelerator);
-  auto profile = load(accelerator.profile, accelerator, folders);
-  const bool missing = !profile && profile.error().front().code == ErrorCode::kNotFound;
-  return missing ? data_sheet_profile(accelerator) : profile;
+  return device_profile(accelerator, folders);
 }
 
 }  // namespace stepcast

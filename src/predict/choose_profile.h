@@ -9,6 +9,9 @@
 
 namespace stepcast {
 
+// The shipped profile of the device, else its data sheet.
+Result<Profile> device_profile(const Accelerator& device, const DataFolders& folders);
+
 // A profile of another processor than the cluster's is refused: its times say nothing about it.
 Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention.h"
 
-#include <cmath>
-
 #include "core/assert.h"
+#include "kernels/cpu/head.h"
 #include "kernels/cuda/attention_call.h"
 #include "kernels/cuda/eight.cuh"
 #include "kernels/cuda/reduce.cuh"
@@ -58,10 +57,6 @@ bool is_empty(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.sequence * shape.head_dim == 0;
 }
 
-float score_scale(const AttentionShape& shape) {
-  return static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim)));
-}
-
 }  // namespace
 
 template <typename T>
@@ -75,7 +70,7 @@ void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T>
                                  value,
                                  context,
                                  log_sum_exp,
-                                 score_scale(shape),
+                                 cpu::score_scale<float>(shape),
                                  heads_in_chunks(shape, query, key, value, context)};
   if constexpr (sizeof(T) == sizeof(float)) {
     attend_by_rows(call, stream);
@@ -100,9 +95,18 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
          heads_in_chunks(shape, context, context_gradient));
   const bool chunks = heads_in_chunks(shape, query, key, value, context_gradient, query_gradient,
                                       key_gradient, value_gradient);
-  const AttentionBackward<T> call{
-      shape,        query,          key,          value,          context_gradient,   log_sum_exp,
-      row_products, query_gradient, key_gradient, value_gradient, score_scale(shape), chunks};
+  const AttentionBackward<T> call{shape,
+                                  query,
+                                  key,
+                                  value,
+                                  context_gradient,
+                                  log_sum_exp,
+                                  row_products,
+                                  query_gradient,
+                                  key_gradient,
+                                  value_gradient,
+                                  cpu::score_scale<float>(shape),
+                                  chunks};
   if constexpr (sizeof(T) == sizeof(float)) {
     keys_backward_by_rows(call, stream);
     queries_backward_by_rows(call, stream);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_unfused.h"
 
-#include <cmath>
-
 #include "core/assert.h"
+#include "kernels/cpu/head.h"
 #include "kernels/cuda/eight.cuh"
 #include "kernels/cuda/reduce.cuh"
 
@@ -119,10 +118,6 @@ unsigned score_blocks(const AttentionShape& shape) {
   const std::int64_t rows = shape.batch * shape.heads * shape.sequence;
   return static_cast<unsigned>(rows < 65536 ? rows : 65536);
 }
-float score_scale(const AttentionShape& shape) {
-  return static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_dim)));
-}
-
 }  // namespace
 
 template <typename T>
@@ -130,7 +125,7 @@ void masked_softmax(const AttentionShape& shape, const T* scores, T* probabiliti
   if (score_blocks(shape) == 0) return;
   launch("masked_softmax", softmax_rows<T>, dim3(score_blocks(shape)),
          row_grid(1, shape.sequence).threads, 0, stream, shape, scores, probabilities,
-         score_scale(shape), in_chunks(shape.sequence, scores, probabilities));
+         cpu::score_scale<float>(shape), in_chunks(shape.sequence, scores, probabilities));
 }
 
 template <typename T>
@@ -139,7 +134,7 @@ void masked_softmax_backward(const AttentionShape& shape, const T* probabilities
   if (score_blocks(shape) == 0) return;
   launch("masked_softmax_backward", softmax_rows_backward<T>, dim3(score_blocks(shape)),
          row_grid(1, shape.sequence).threads, 0, stream, shape, probabilities,
-         probabilities_gradient, scores_gradient, score_scale(shape),
+         probabilities_gradient, scores_gradient, cpu::score_scale<float>(shape),
          in_chunks(shape.sequence, probabilities, probabilities_gradient, scores_gradient));
 }
 

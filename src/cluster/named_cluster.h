@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster that is given by name alone.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace stepcast {
+
+// "dgx-h100" or "dgx-h100x8" as the object it stands for: "base", and "nodes" where it says so.
+nlohmann::json named_cluster(const std::string& text, const std::string& topologies_folder);
+
+}  // namespace stepcast
