@@ -3,6 +3,7 @@
 #
 #   STEPCAST_CUDA           AUTO (where nvcc is found; not with STEPCAST_SANITIZE), ON, OFF
 #   stepcast_kernels_cuda   src/kernels/cuda; needs no driver to build, link or start
+#   stepcast_execute_cuda   src/execute/cuda: programs on a GPU
 #   stepcast-gpu            src/worker/gpu: measures a GPU
 set(STEPCAST_CUDA AUTO CACHE STRING "Build the CUDA kernels: AUTO, ON or OFF")
 set_property(CACHE STEPCAST_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -48,6 +49,11 @@ target_compile_options(stepcast_kernels_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
   -Xcompiler=-Wall,-Wextra $<$<BOOL:${STEPCAST_WERROR}>:-Xcompiler=-Werror --Werror=all-warnings>>)
 target_link_libraries(stepcast_kernels_cuda PUBLIC stepcast_kernels
   PRIVATE stepcast_flags CUDA::cudart_static CUDA::cublasLt)
+
+file(GLOB sources CONFIGURE_DEPENDS src/execute/cuda/*.cpp)
+add_library(stepcast_execute_cuda STATIC ${sources})
+target_link_libraries(stepcast_execute_cuda PUBLIC stepcast_execute stepcast_kernels_cuda
+  CUDA::cudart_static PRIVATE stepcast_flags)
 
 # The program that measures a GPU. Only it needs cuBLASLt's library to start.
 stepcast_program(worker/gpu stepcast-gpu DEPENDS launch calibrate)

@@ -61,6 +61,7 @@ class DeviceCommunicator {
     int peer = 0;
     bool sends = false;
     DeviceBuffer data;
+    std::int64_t tag = 0;  // for groups that tell messages apart; in others they keep their order
   };
   virtual Pending start_messages(const std::vector<Message>& messages, DeviceStream after) = 0;
 

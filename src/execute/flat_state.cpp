@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/flat_state.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "execute/initial_weights.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
 namespace {
-
-Tensor states(Memory& memory, MemoryCategory category, std::int64_t elements) {
-  return memory.make(category, elements * static_cast<ByteCount>(sizeof(float)));
-}
 
 // Parts of `range` outside `excluded`.
 std::vector<ElementRange> without(ElementRange range, const std::vector<ElementRange>& excluded) {
@@ -32,6 +25,21 @@ std::vector<ElementRange> without(ElementRange range, const std::vector<ElementR
     left = std::move(next);
   }
   return left;
+}
+
+// Bytes that a whole gradient counts until it is reduced: the wider copy that reduces it included.
+ByteCount window_bytes(const Scenario& scenario, DataType type) {
+  const std::int64_t wide = size_of(scenario.training.reduce_precision);
+  const bool copied = gradient_mode(scenario) == GradientMode::kUnit && wide > size_of(type);
+  return size_of(type) + (copied ? wide : 0);
+}
+
+DataType parameter_type(const Scenario& scenario) {
+  return scenario.rules.bf16_parameters ? scenario.training.precision : DataType::kFp32;
+}
+DataType whole_gradient_type(const Scenario& scenario) {
+  const bool unit = gradient_mode(scenario) == GradientMode::kUnit;
+  return unit ? scenario.training.precision : scenario.training.grad_precision;
 }
 
 }  // namespace
@@ -69,18 +77,28 @@ std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const P
 
 FlatState::FlatState(const Scenario& scenario, const Role& role, int data_ranks, int data_rank,
                      Memory& memory)
-    : shards_states_(scenario.layout.zero >= 1),
+    : device_(memory.device),
+      shards_states_(scenario.layout.zero >= 1),
       shards_gradients_(scenario.layout.zero >= 2 && data_ranks > 1),
       shards_parameters_(gradient_mode(scenario) == GradientMode::kUnit),
       shards_(role, shards_states_, data_ranks, data_rank),
-      parameter_windows_(memory),
-      gradient_windows_(memory) {
+      parameter_windows_(memory, scenario.training.precision, size_of(scenario.training.precision),
+                         Stream::kGather),
+      gradient_windows_(memory, whole_gradient_type(scenario),
+                        window_bytes(scenario, whole_gradient_type(scenario)), Stream::kCompute) {
   shards_gradients_ = shards_gradients_ || shards_parameters_;
   const std::int64_t whole = role.parameters, own = shards_.elements();
-  parameters_ = states(memory, MemoryCategory::kParameters, shards_parameters_ ? own : whole);
-  gradients_ = states(memory, MemoryCategory::kGradients, shards_gradients_ ? own : whole);
-  moment1_ = states(memory, MemoryCategory::kOptimizer, own);
-  moment2_ = states(memory, MemoryCategory::kOptimizer, own);
+  const DataType type = parameter_type(scenario);
+  parameters_ = memory.make(MemoryCategory::kParameters, shards_parameters_ ? own : whole, type);
+  gradients_ = memory.make(MemoryCategory::kGradients, shards_gradients_ ? own : whole,
+                           scenario.training.grad_precision);
+  const auto states = [&] { return memory.make(MemoryCategory::kOptimizer, own, DataType::kFp32); };
+  moment1_ = states();
+  moment2_ = states();
+  if (type != DataType::kFp32) master_ = states();
+  for (const Tensor& moment : {moment1_, moment2_}) {
+    device_.zero(moment->array().data, static_cast<std::size_t>(moment->size()));
+  }
 }
 
 void FlatState::initialise(const Scenario& scenario, const Program& program, const Role& role,
@@ -90,23 +108,31 @@ void FlatState::initialise(const Scenario& scenario, const Program& program, con
     whole.resize(static_cast<std::size_t>(placed.range.size()));
     initial_weights(seed, placed.layer, *placed.parameter, scenario.layout.tp, tp_rank,
                     whole.data());
-    if (!shards_parameters_) {
-      std::copy(whole.begin(), whole.end(), parameters_->floats() + placed.range.begin);
-      continue;
-    }
-    for (const OwnedPiece& piece : shards_.within(placed.range)) {
-      std::copy_n(whole.data() + (piece.range.begin - placed.range.begin), piece.range.size(),
-                  parameters_->floats() + piece.offset);
-    }
+    set_weights(placed.range, whole);
   }
 }
 
-float* FlatState::parameters(std::int64_t element) {
-  return shards_parameters_ ? parameter_windows_.at(element) : parameters_->floats() + element;
+// Every rank holds the rounded weights whole, unless they are sharded, and its own ones exactly.
+void FlatState::set_weights(ElementRange range, const std::vector<float>& whole) {
+  Memory scratch(device_);
+  const Tensor exact = scratch.make_uncounted(range.size(), DataType::kFp32);
+  device_.upload(exact->array().data, whole.data(), whole.size() * sizeof(float));
+  if (!shards_parameters_) {
+    kernels().copy(exact->array(), parameters_->array().from(range.begin), range.size());
+  }
+  for (const OwnedPiece& piece : shards_.within(range)) {
+    const Array own = exact->array().from(piece.range.begin - range.begin);
+    if (shards_parameters_) kernels().copy(own, owned_parameters(piece), piece.range.size());
+    if (master_) kernels().copy(own, owned_weights(piece), piece.range.size());
+  }
 }
 
-float* FlatState::gradients(std::int64_t element) {
-  return shards_gradients_ ? gradient_windows_.at(element) : gradients_->floats() + element;
+Array FlatState::parameters(std::int64_t element) {
+  return shards_parameters_ ? parameter_windows_.at(element) : parameters_->array().from(element);
+}
+
+Array FlatState::gradients(std::int64_t element) {
+  return shards_gradients_ ? gradient_windows_.at(element) : gradients_->array().from(element);
 }
 
 GradientPlace FlatState::gradient(ElementRange parameter) {
@@ -114,54 +140,68 @@ GradientPlace FlatState::gradient(ElementRange parameter) {
   return {gradients(parameter.begin), fresh};
 }
 
-float* FlatState::owned_parameters(const OwnedPiece& piece) {
-  return parameters_->floats() + (shards_parameters_ ? piece.offset : piece.range.begin);
+Array FlatState::owned_parameters(const OwnedPiece& piece) {
+  return parameters_->array().from(in_parameters(piece));
 }
 
-float* FlatState::owned_gradients(const OwnedPiece& piece) {
-  return gradients_->floats() + (shards_gradients_ ? piece.offset : piece.range.begin);
+Array FlatState::owned_gradients(const OwnedPiece& piece) {
+  return gradients_->array().from(shards_gradients_ ? piece.offset : piece.range.begin);
 }
 
-void FlatState::add_to_shard(ElementRange range, const float* whole) {
+Array FlatState::owned_weights(const OwnedPiece& piece) {
+  return master_ ? master_->array().from(piece.offset) : owned_parameters(piece);
+}
+
+std::vector<float> FlatState::weights_on_host(const OwnedPiece& piece) {
+  std::vector<float> out(static_cast<std::size_t>(piece.range.size()));
+  device_.download(out.data(), owned_weights(piece).data, out.size() * sizeof(float));
+  return out;
+}
+
+void FlatState::add_to_shard(ElementRange range, Array whole) {
   for (const OwnedPiece& piece : shards_.within(range)) {
-    cpu::accumulate<float>(whole + (piece.range.begin - range.begin), owned_gradients(piece),
-                           piece.range.size());
+    kernels().accumulate(whole.from(piece.range.begin - range.begin), owned_gradients(piece),
+                         piece.range.size());
   }
 }
 
-void FlatState::copy_to_window(ElementRange range, float* whole) {
+void FlatState::copy_to_window(ElementRange range, Array whole) {
   for (const OwnedPiece& piece : shards_.within(range)) {
-    std::copy_n(owned_parameters(piece), piece.range.size(),
-                whole + (piece.range.begin - range.begin));
+    kernels().copy(owned_parameters(piece), whole.from(piece.range.begin - range.begin),
+                   piece.range.size());
   }
 }
 
 void FlatState::zero_gradients() {
-  std::memset(gradients_->floats(), 0, static_cast<std::size_t>(gradients_->size()));
+  device_.zero(gradients_->array().data, static_cast<std::size_t>(gradients_->size()));
 }
 
-double FlatState::sum_of_squares(const std::vector<ElementRange>& excluded) {
-  double sum = 0;
+void FlatState::add_squares(const std::vector<ElementRange>& excluded, double* total) {
   for (const OwnedPiece& piece : shards_.pieces()) {
     for (const ElementRange& part : without(piece.range, excluded)) {
-      const float* begin = owned_gradients(piece) + (part.begin - piece.range.begin);
-      sum += cpu::sum_of_squares(begin, part.size());
+      const Array begin = owned_gradients(piece).from(part.begin - piece.range.begin);
+      kernels().add_squares(begin, part.size(), total);
     }
   }
-  return sum;
 }
 
 void FlatState::scale_gradients(float factor) {
   for (const OwnedPiece& piece : shards_.pieces()) {
-    cpu::scale(owned_gradients(piece), factor, piece.range.size());
+    kernels().scale(owned_gradients(piece), factor, piece.range.size());
   }
 }
 
 void FlatState::update(const cpu::AdamW& settings, std::int64_t step) {
   for (const OwnedPiece& piece : shards_.pieces()) {
-    cpu::adamw<float>(settings, step, owned_gradients(piece), owned_parameters(piece),
-                      moment1_->floats() + piece.offset, moment2_->floats() + piece.offset,
-                      piece.range.size());
+    kernels().adamw(settings, step, owned_gradients(piece), owned_weights(piece),
+                    moment1_->array().from(piece.offset), moment2_->array().from(piece.offset),
+                    piece.range.size());
+  }
+}
+
+void FlatState::round_weights() {
+  for (const OwnedPiece& piece : shards_.pieces()) {
+    kernels().copy(owned_weights(piece), owned_parameters(piece), piece.range.size());
   }
 }
 

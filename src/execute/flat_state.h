@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters, gradients and optimizer states of a rank in fp32, whole or sharded as the layout's
-// ZeRO stage says, and where each parameter of each block lies among them.
+// Parameters, gradients and optimizer states of a rank, whole or sharded as the layout's ZeRO stage
+// says, and where each parameter of each block lies among them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 
 #include "execute/shards.h"
 #include "execute/windows.h"
-#include "kernels/cpu/elementwise.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
@@ -26,7 +25,7 @@ std::int64_t layer_of(const Scenario& scenario, const Program& program, const Ch
                       std::size_t block, const Parameter& parameter);
 
 struct GradientPlace {
-  float* data;
+  Array data;
   bool fresh;  // holds nothing yet: write, do not add
 };
 
@@ -43,30 +42,40 @@ class FlatState {
   const Shards& shards() const { return shards_; }
 
   // Whole ones: of the state itself, or of an open window.
-  float* parameters(std::int64_t element);
+  Array parameters(std::int64_t element);
   GradientPlace gradient(ElementRange parameter);
-  float* gradients(std::int64_t element);
+  Array gradients(std::int64_t element);
   Windows& parameter_windows() { return parameter_windows_; }
   Windows& gradient_windows() { return gradient_windows_; }
 
   // Owned elements, wherever they are kept.
-  float* owned_parameters(const OwnedPiece& piece);
-  float* owned_gradients(const OwnedPiece& piece);
+  Array owned_parameters(const OwnedPiece& piece);
+  Array owned_gradients(const OwnedPiece& piece);
+  Array owned_weights(const OwnedPiece& piece);  // fp32: the master weights where there are
+  std::vector<float> weights_on_host(const OwnedPiece& piece);
   // Whole elements of `range` are at `whole`: adds the owned ones to the shard of gradients, or
   // copies the owned parameters to their places. May be called beside anything else.
-  void add_to_shard(ElementRange range, const float* whole);
-  void copy_to_window(ElementRange range, float* whole);
+  void add_to_shard(ElementRange range, Array whole);
+  void copy_to_window(ElementRange range, Array whole);
 
   void zero_gradients();
-  // Over owned elements outside `excluded` (those that other ranks count), in double.
-  double sum_of_squares(const std::vector<ElementRange>& excluded);
+  // *total += the squares of owned gradients outside `excluded` (those that other ranks count).
+  void add_squares(const std::vector<ElementRange>& excluded, double* total);
   void scale_gradients(float factor);
   void update(const cpu::AdamW& settings, std::int64_t step);
+  void round_weights();  // master weights to parameters
 
  private:
+  void set_weights(ElementRange range, const std::vector<float>& whole);
+  std::int64_t in_parameters(const OwnedPiece& piece) const {
+    return shards_parameters_ ? piece.offset : piece.range.begin;
+  }
+  Kernels& kernels() { return device_.kernels(); }
+
+  Device& device_;
   bool shards_states_, shards_gradients_, shards_parameters_;
   Shards shards_;
-  Tensor parameters_, gradients_, moment1_, moment2_;
+  Tensor parameters_, gradients_, moment1_, moment2_, master_;  // no master: fp32 parameters
   Windows parameter_windows_, gradient_windows_;
 };
 

@@ -2,12 +2,27 @@
 #include "execute/groups.h"
 
 #include <set>
-#include <vector>
+
+#include "core/assert.h"
 
 namespace stepcast {
+namespace {
 
-Groups::Groups(const Program& program, const RankGrid& grid, Communicator* world, RankId rank)
-    : world_(world) {
+bool moves_activations(Stream stream) {
+  return stream == Stream::kSendForward || stream == Stream::kReceiveForward;
+}
+
+// Of the two stages that a transfer on `stream` joins, the one that activations leave.
+std::int32_t upper_stage(std::int32_t own, std::int32_t peer, Stream stream) {
+  const bool leave = stream == Stream::kSendForward || stream == Stream::kReceiveBackward;
+  return leave ? own : peer;
+}
+
+}  // namespace
+
+Groups::Groups(const Program& program, const RankGrid& grid, DeviceCommunicator* world, RankId rank)
+    : stage_(grid.point(rank).pp),
+      stages_(static_cast<std::int32_t>(grid.group_size(GroupKind::kPipeline))) {
   if (world == nullptr) return;
   std::set<std::pair<GroupKind, Stream>> used{{GroupKind::kTensor, Stream::kCompute}};
   for (const Role& role : program.roles) {
@@ -17,19 +32,43 @@ Groups::Groups(const Program& program, const RankGrid& grid, Communicator* world
       }
     }
   }
-  int tag = 0;
   for (const auto& key : used) {
-    ++tag;
-    if (grid.group_of(key.first, rank) < 0) continue;
-    std::vector<int> members;
-    for (const RankId member : grid.members(key.first, rank)) members.push_back(member.value);
-    if (members.size() > 1) groups_[key] = world->group(members, tag);
+    if (grid.group_size(key.first) == 1) continue;
+    if (auto group = world->split(grid.group_of(key.first, rank))) {
+      groups_[key] = std::move(group);
+    }
+  }
+  make_links(program, grid, *world, rank);
+}
+
+void Groups::make_links(const Program& program, const RankGrid& grid, DeviceCommunicator& world,
+                        RankId rank) {
+  std::set<std::pair<std::int32_t, bool>> used;
+  for (const Role& role : program.roles) {
+    for (const Instruction& instruction : role.instructions) {
+      if (instruction.kind != InstructionKind::kSend) continue;
+      used.insert({upper_stage(role.stage, instruction.peer, instruction.stream),
+                   moves_activations(instruction.stream)});
+    }
+  }
+  for (const auto& key : used) {
+    const bool member = stage_ == key.first || stage_ == (key.first + 1) % stages_;
+    const int color = member ? grid.group_of(GroupKind::kPipeline, rank) : -1;
+    if (auto group = world.split(color)) links_[key] = std::move(group);
   }
 }
 
-Communicator* Groups::find(GroupKind kind, Stream stream) const {
+DeviceCommunicator* Groups::find(GroupKind kind, Stream stream) const {
   const auto found = groups_.find({kind, stream});
   return found == groups_.end() ? nullptr : found->second.get();
+}
+
+Groups::Link Groups::link(std::int32_t stage, Stream stream) const {
+  const auto found = links_.find({upper_stage(stage_, stage, stream), moves_activations(stream)});
+  if (found == links_.end()) return {};
+  DeviceCommunicator& group = *found->second;
+  STEPCAST_ASSERT(group.size() == 2, "a link joins two stages");
+  return {&group, 1 - group.rank()};
 }
 
 }  // namespace stepcast

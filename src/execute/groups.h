@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The communicators of a rank: one per group kind and stream, because what different streams start
-// keeps no common order. Transfers between stages use the world.
+// keeps no common order, and one for each direction between two stages.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <utility>
 
-#include "comm/communicator.h"
+#include "comm/device_communicator.h"
 #include "layout/rank_grid.h"
 #include "program/program.h"
 
@@ -16,15 +16,25 @@ namespace stepcast {
 class Groups {
  public:
   // Called by all ranks of `world`. Null: traffic is left out, every group is alone.
-  Groups(const Program& program, const RankGrid& grid, Communicator* world, RankId rank);
+  Groups(const Program& program, const RankGrid& grid, DeviceCommunicator* world, RankId rank);
 
   // Null where the rank is alone.
-  Communicator* find(GroupKind kind, Stream stream) const;
-  Communicator* world() const { return world_; }
+  DeviceCommunicator* find(GroupKind kind, Stream stream) const;
+  // To or from a stage, of this rank's pipeline; null where traffic is left out.
+  struct Link {
+    DeviceCommunicator* group = nullptr;
+    int peer = 0;
+  };
+  Link link(std::int32_t stage, Stream stream) const;
 
  private:
-  Communicator* world_;
-  std::map<std::pair<GroupKind, Stream>, std::unique_ptr<Communicator>> groups_;
+  void make_links(const Program& program, const RankGrid& grid, DeviceCommunicator& world,
+                  RankId rank);
+
+  std::int32_t stage_ = 0, stages_ = 1;
+  std::map<std::pair<GroupKind, Stream>, std::unique_ptr<DeviceCommunicator>> groups_;
+  // By the stage that activations leave, and whether they or their gradients move.
+  std::map<std::pair<std::int32_t, bool>, std::unique_ptr<DeviceCommunicator>> links_;
 };
 
 }  // namespace stepcast

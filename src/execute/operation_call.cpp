@@ -5,10 +5,10 @@
 
 namespace stepcast {
 
-float* OperationCall::data(BufferId id) const {
+Array OperationCall::data(BufferId id) const {
   const Tensor& held = instance.buffers[id.index()];
   STEPCAST_ASSERT(held != nullptr, "a buffer is alive while an operation uses it");
-  return held->floats();
+  return held->array();
 }
 
 ElementRange OperationCall::range(std::size_t i) const {
@@ -23,8 +23,8 @@ ElementRange OperationCall::range(std::size_t i) const {
   return {begin, begin + block.weights[index].elements()};
 }
 
-const float* OperationCall::weight(std::size_t i) const {
-  return has_parameter(i) ? state.parameters(range(i).begin) : nullptr;
+Array OperationCall::weight(std::size_t i) const {
+  return has_parameter(i) ? state.parameters(range(i).begin) : Array{};
 }
 
 GradientPlace OperationCall::gradient(std::size_t i) const { return state.gradient(range(i)); }

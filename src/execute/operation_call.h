@@ -6,21 +6,28 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/device_communicator.h"
 #include "execute/flat_state.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
 
-// Tokens of one micro-batch, and what is summed over the step.
+// Tokens of one micro-batch, in the device's memory.
 struct MicroBatch {
-  std::vector<std::int64_t> tokens, targets;
+  Tensor tokens, targets;
 };
 
+// What is summed over the step, in the device's memory.
 struct StepTotals {
-  double loss_sum = 0;      // over tokens
-  double squared_norm = 0;  // of the gradients, over all ranks
-  double local_squared_norm = 0;
+  double loss_sum = 0;            // over tokens
+  double local_squared_norm = 0;  // of the gradients
+  float squared_norm = 0;         // over all ranks
+};
+
+// Gradients of one unit on their way to a reduction in a wider type.
+struct WideGradients {
+  ElementRange unit;
+  Tensor data;
 };
 
 // A block as it stands in a role.
@@ -32,7 +39,6 @@ struct BlockPlace {
 // The buffers of one block for one micro-batch; empty where nothing is alive.
 struct BlockInstance {
   std::vector<Tensor> buffers;
-  std::vector<float> local_largest;  // the loss: of this slice of the vocabulary
 };
 
 struct OperationCall {
@@ -43,23 +49,26 @@ struct OperationCall {
   const BlockPlace& place;
   BlockInstance& instance;
   FlatState& state;
-  Communicator* tensor;  // null: one rank, or traffic is left out
+  Memory& memory;
+  DeviceCommunicator* tensor;  // null: one rank, or traffic is left out
   std::int64_t tp_rank;
   const MicroBatch* micro_batch;
   const std::vector<ElementRange>& counted_elsewhere;  // gradients in the norm of another rank
-  StepTotals& totals;
+  StepTotals* totals;                                  // in the device's memory
+  WideGradients* wide;                                 // of the cast that is run; null elsewhere
   std::int64_t step;
 
   const Buffer& buffer(BufferId id) const { return block.buffers[id.index()]; }
-  float* data(BufferId id) const;
-  float* read(std::size_t i) const { return data(operation.reads[i]); }
-  float* write(std::size_t i) const { return data(operation.writes[i]); }
+  Kernels& kernels() const { return memory.device.kernels(); }
+  Array data(BufferId id) const;
+  Array read(std::size_t i) const { return data(operation.reads[i]); }
+  Array write(std::size_t i) const { return data(operation.writes[i]); }
   const Parameter& parameter(std::size_t i) const {
     return block.weights[operation.parameters[i].index()];
   }
   bool has_parameter(std::size_t i) const { return i < operation.parameters.size(); }
-  // Null where the operation has none.
-  const float* weight(std::size_t i) const;
+  // Absent where the operation has none.
+  Array weight(std::size_t i) const;
   GradientPlace gradient(std::size_t i) const;
   bool backward() const { return operation.phase == Phase::kBackward; }
 

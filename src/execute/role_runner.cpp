@@ -18,7 +18,8 @@ constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace)
 }  // namespace
 
 RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                       RankId rank, Communicator* world, const ExecutorOptions& options)
+                       RankId rank, DeviceCommunicator* world, std::unique_ptr<Device> device,
+                       const ExecutorOptions& options)
     : scenario_(scenario),
       program_(program),
       grid_(grid),
@@ -27,26 +28,34 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       shape_(scenario),
       parameters_(placed_parameters(scenario, program, role_)),
       options_(options),
-      groups_(program, grid, options.communicate ? world : nullptr, rank),
+      alone_(world == nullptr && grid.size() > 1),
+      device_(std::move(device)),
+      memory_(*device_),
+      groups_(program, grid, world, rank),
       state_(scenario, role_, static_cast<int>(grid.group_size(GroupKind::kData)), point_.dp,
              memory_),
-      text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)) {
+      text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)),
+      totals_(
+          memory_.make_uncounted(static_cast<std::int64_t>(sizeof(StepTotals)), DataType::kInt8)) {
   for (const Block& block : program.blocks) lives_.push_back(trace_lives(block));
   if (role_.persistent[kWorkspace] > 0) {
-    placeholder_ = memory_.make(MemoryCategory::kWorkspace, role_.persistent[kWorkspace]);
+    placeholder_ =
+        memory_.make(MemoryCategory::kWorkspace, role_.persistent[kWorkspace], DataType::kInt8);
   }
   counted_elsewhere_ = counted_elsewhere();
   state_.initialise(scenario, program, role_, options.seed, point_.tp);
 }
 
+RoleRunner::~RoleRunner() { device_->stop(); }  // transfers that an error has left know this object
+
 StepRecord RoleRunner::step() {
   ++step_;
-  totals_ = {};
+  device_->zero(totals(), sizeof(StepTotals));
   events_.assign(role_.instructions.size(), nullptr);
-  micro_batches_.clear();
-  const Clock::time_point begin = Clock::now();
+  prepare_micro_batches();
+  const Clock::time_point begin = device_->begin_step();
   for (std::size_t i = 0; i < role_.instructions.size(); ++i) issue(static_cast<std::int32_t>(i));
-  engine_.wait(events_);
+  device_->wait(events_);
   StepRecord out;
   Clock::time_point end = begin;
   for (const EventHandle& event : events_) {
@@ -54,8 +63,15 @@ StepRecord RoleRunner::step() {
     out.spans.push_back({seconds_between(begin, event->start), seconds_between(begin, event->end)});
   }
   out.seconds = seconds_between(begin, end);
-  out.loss_sum = totals_.loss_sum;
-  out.gradient_norm = std::sqrt(totals_.squared_norm);
+  const StepTotals totals = totals_on_host();
+  out.loss_sum = totals.loss_sum;
+  out.gradient_norm = std::sqrt(static_cast<double>(totals.squared_norm));
+  return out;
+}
+
+StepTotals RoleRunner::totals_on_host() {
+  StepTotals out;
+  device_->download(&out, totals(), sizeof(out));
   return out;
 }
 
@@ -67,29 +83,24 @@ std::vector<EventHandle> RoleRunner::awaited(const Instruction& what) const {
   return out;
 }
 
-// What the host does with an instruction: kernels and everything on their stream run here and now,
-// transfers on other streams are handed over.
+// What the host does with an instruction: it queues kernels and everything on their stream for
+// computing, and transfers on their own streams.
 void RoleRunner::issue(std::int32_t index) {
   const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
   EventHandle& event = events_[static_cast<std::size_t>(index)];
-  const bool here = what.stream == Stream::kCompute || what.stream == Stream::kHost;
-  if (here) {
-    engine_.wait(awaited(what));
-    event = std::make_shared<Event>();
-    event->start = Clock::now();
-    if (what.kind == InstructionKind::kRun) run(what);
-    if (what.kind == InstructionKind::kCollective) {
-      const Transfer transfer = collective(what);
-      if (const auto request = transfer.start()) request->wait();
-      if (transfer.finish) transfer.finish();
-    }
-    engine_.end(event);
+  const bool computes = what.stream == Stream::kCompute || what.stream == Stream::kHost;
+  if (what.kind == InstructionKind::kHostSync) device_->wait(awaited(what));
+  if (computes) {
+    event = device_->run(awaited(what), [&] {
+      if (what.kind == InstructionKind::kRun) run(index);
+      if (what.kind == InstructionKind::kCollective) run_here(collective(what));
+    });
   } else {
     Transfer transfer = what.kind == InstructionKind::kSend      ? send(what)
                         : what.kind == InstructionKind::kReceive ? receive(what)
                                                                  : collective(what);
     transfer.waits = awaited(what);
-    event = engine_.post(what.stream, std::move(transfer));
+    event = device_->post(what.stream, std::move(transfer));
   }
   if (what.kind == InstructionKind::kCollective &&
       what.collective == CollectiveKind::kReduceScatter) {
@@ -98,13 +109,34 @@ void RoleRunner::issue(std::int32_t index) {
   close_windows(what);
 }
 
-void RoleRunner::run(const Instruction& what) {
+// A transfer between what is computed before and behind it.
+void RoleRunner::run_here(const Transfer& transfer) {
+  for (const StartTraffic& start : transfer.starts) {
+    if (transfer.group != nullptr) {
+      device_->communicate(*transfer.group, start);
+    } else {
+      start(nullptr);
+    }
+  }
+  if (transfer.finish) transfer.finish();
+}
+
+void RoleRunner::run(std::int32_t index) {
+  const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
   open_windows(what);
   if (what.chunk < 0) {
-    run_unplaced(program_.block(BlockId(what.block_begin)));
+    const Block& block = program_.block(BlockId(what.block_begin));
+    const bool casts = block.name == "cast_gradients";
+    run_unplaced(block, casts ? wide_gradients_for(index) : nullptr);
   } else {
     run_chunk(what);
   }
+}
+
+// The reduction that gradients are cast for follows at once.
+WideGradients* RoleRunner::wide_gradients_for(std::int32_t index) {
+  const ElementRange unit = role_.instructions[static_cast<std::size_t>(index) + 1].elements;
+  return &(wide_[unit.begin] = {unit, nullptr});
 }
 
 // The elements that are reduced together with `range`.
@@ -133,31 +165,45 @@ void RoleRunner::close_windows(const Instruction& what) {
   // They live until their reduction has ended.
   for (const auto& [begin, event] : reductions_) {
     if (begin >= what.frees_gradients.begin && begin < what.frees_gradients.end) {
-      engine_.wait(event);
+      device_->hold(event);
     }
   }
   state_.gradient_windows().close(what.frees_gradients);
 }
 
-const MicroBatch& RoleRunner::micro_batch(std::int32_t index) {
-  const auto [found, fresh] = micro_batches_.try_emplace(index);
-  MicroBatch& batch = found->second;
-  if (!fresh) return batch;
-  const std::int64_t sequence = shape_.sequence;
-  std::vector<std::int64_t> text(static_cast<std::size_t>(sequence + 1));
-  for (std::int64_t b = 0; b < shape_.batch; ++b) {
-    const std::int64_t first = (index * scenario_.layout.dp + point_.dp) * shape_.batch + b;
-    text_.sequence((step_ - 1) * scenario_.training.global_batch + first, text);
-    batch.tokens.insert(batch.tokens.end(), text.begin(), text.end() - 1);
-    batch.targets.insert(batch.targets.end(), text.begin() + 1, text.end());
-  }
-  return batch;
+// Ends of the pipeline read text; it is there before the step begins, as a data loader's would be.
+void RoleRunner::prepare_micro_batches() {
+  micro_batches_.clear();
+  const auto reads_text = [&](const Chunk& chunk) {
+    return program_.block(chunk.blocks.front()).name == "embedding" ||
+           program_.block(chunk.blocks.back()).name == "head";
+  };
+  if (std::none_of(role_.chunks.begin(), role_.chunks.end(), reads_text)) return;
+  for (std::int32_t m = 0; m < scenario_.micro_batches(); ++m) micro_batches_[m] = load(m);
 }
 
-void RoleRunner::run_unplaced(const Block& block) {
+MicroBatch RoleRunner::load(std::int32_t micro_batch) {
+  const std::int64_t sequence = shape_.sequence;
+  std::vector<std::int64_t> text(static_cast<std::size_t>(sequence + 1)), tokens, targets;
+  for (std::int64_t b = 0; b < shape_.batch; ++b) {
+    const std::int64_t first = (micro_batch * scenario_.layout.dp + point_.dp) * shape_.batch + b;
+    text_.sequence((step_ - 1) * scenario_.training.global_batch + first, text);
+    tokens.insert(tokens.end(), text.begin(), text.end() - 1);
+    targets.insert(targets.end(), text.begin() + 1, text.end());
+  }
+  const auto put = [&](const std::vector<std::int64_t>& from) {
+    const auto count = static_cast<std::int64_t>(from.size());
+    const Tensor to = memory_.make_uncounted(count, DataType::kInt64);
+    device_->upload(to->array().data, from.data(), from.size() * sizeof(std::int64_t));
+    return to;
+  };
+  return {put(tokens), put(targets)};
+}
+
+void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {
   BlockInstance instance;
   run_operations(block, {0, 0}, instance, block.forward,
-                 std::vector<OperationLives>(block.forward.size()), nullptr);
+                 std::vector<OperationLives>(block.forward.size()), nullptr, wide);
 }
 
 void RoleRunner::run_chunk(const Instruction& what) {
@@ -180,15 +226,15 @@ void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
   instance.buffers.resize(block.buffers.size());
   const bool first = forward ? index == 0 : at + 1 == own.blocks.size();
   const PassKey key{forward, what.chunk, what.micro_batch};
-  const MicroBatch& batch = micro_batch(what.micro_batch);
+  const auto found = micro_batches_.find(what.micro_batch);
+  const MicroBatch* batch = found == micro_batches_.end() ? nullptr : &found->second;
 
   const BufferId in = forward ? block.input : block.output_gradient;
   if (in.valid()) {
     Tensor& slot = instance.buffers[in.index()];
     if (forward && block.name == "embedding") {
-      const Buffer& tokens = block.buffers[in.index()];
-      slot = memory_.make(tokens.category, tokens.size());
-      std::copy(batch.tokens.begin(), batch.tokens.end(), slot->integers());
+      const Buffer& tokens = block.buffers[in.index()];  // counted; kernels read the micro-batch
+      slot = memory_.make(tokens.category, tokens.elements, tokens.type);
     } else {
       auto& source = first ? arriving_ : leaving_;
       slot = std::move(source[key]);
@@ -197,7 +243,7 @@ void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
   }
   const BlockPlace place{role_.offsets[chunk][at], role_.offsets.front().front()};
   run_operations(block, place, instance, forward ? block.forward : block.backward,
-                 forward ? lives.forward : lives.backward, &batch);
+                 forward ? lives.forward : lives.backward, batch, nullptr);
   const BufferId out = forward ? block.output : block.input_gradient;
   if (out.valid()) leaving_[key] = std::move(instance.buffers[out.index()]);
   if (!forward) instances_.erase({what.chunk, index, what.micro_batch});
@@ -205,8 +251,9 @@ void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
 
 void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
                                 BlockInstance& instance, const std::vector<Operation>& operations,
-                                const std::vector<OperationLives>& lives, const MicroBatch* batch) {
-  Communicator* tensor = groups_.find(GroupKind::kTensor, Stream::kCompute);
+                                const std::vector<OperationLives>& lives, const MicroBatch* batch,
+                                WideGradients* wide) {
+  DeviceCommunicator* tensor = groups_.find(GroupKind::kTensor, Stream::kCompute);
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Operation& operation = operations[i];
     for (const BufferId id : lives[i].births) {
@@ -214,11 +261,11 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
       // An operation without work renames its input.
       const auto* kernel = std::get_if<Elementwise>(&operation.work);
       if (kernel != nullptr && kernel->elements == 0) continue;
-      instance.buffers[id.index()] = memory_.make(buffer.category, buffer.size());
+      instance.buffers[id.index()] = memory_.make(buffer.category, buffer.elements, buffer.type);
     }
-    const OperationCall call{scenario_,          shape_,  block,  operation, place,
-                             instance,           state_,  tensor, point_.tp, batch,
-                             counted_elsewhere_, totals_, step_};
+    const OperationCall call{scenario_, shape_,  block,  operation, place, instance,
+                             state_,    memory_, tensor, point_.tp, batch, counted_elsewhere_,
+                             totals(),  wide,    step_};
     if (observer_ != nullptr) observer_->begin(operation);
     run_operation(call);
     if (observer_ != nullptr) observer_->end(operation);

@@ -14,7 +14,6 @@
 #include "execute/groups.h"
 #include "execute/markov_text.h"
 #include "execute/operation_call.h"
-#include "execute/stream_engine.h"
 #include "program/liveness.h"
 
 namespace stepcast {
@@ -22,7 +21,6 @@ namespace stepcast {
 struct ExecutorOptions {
   std::uint64_t seed = 1;
   std::int64_t fan_out = 4;  // of the text's Markov chain
-  bool communicate = true;   // false: compute alone, transfers are left out
 };
 
 // What one instruction took, in seconds since its step began.
@@ -47,9 +45,14 @@ class OperationObserver {
 
 class RoleRunner {
  public:
-  // `world` has one rank per rank of the grid; null with options.communicate false.
+  // `world` has one rank per rank of the grid. Null: one rank of the layout alone, what others
+  // would send is left out.
   RoleRunner(const Scenario& scenario, const Program& program, const RankGrid& grid, RankId rank,
-             Communicator* world, const ExecutorOptions& options);
+             DeviceCommunicator* world, std::unique_ptr<Device> device,
+             const ExecutorOptions& options);
+  ~RoleRunner();
+  RoleRunner(const RoleRunner&) = delete;
+  RoleRunner& operator=(const RoleRunner&) = delete;
 
   StepRecord step();
   void observe(OperationObserver* observer) { observer_ = observer; }  // null: nobody
@@ -65,31 +68,39 @@ class RoleRunner {
   using PassKey = std::tuple<bool, std::int32_t, std::int32_t>;  // forward, chunk, micro-batch
 
   static bool is_forward(const Instruction& what) { return what.pass == Pass::kForward; }
+  void prepare_micro_batches();
   void issue(std::int32_t index);
   std::vector<EventHandle> awaited(const Instruction& what) const;
-  void run(const Instruction& what);
+  void run_here(const Transfer& transfer);
+  void run(std::int32_t index);
+  WideGradients* wide_gradients_for(std::int32_t index);
   void run_chunk(const Instruction& what);
   void run_block(const Instruction& what, std::int32_t index);
   void run_operations(const Block& block, const BlockPlace& place, BlockInstance& instance,
                       const std::vector<Operation>& operations,
-                      const std::vector<OperationLives>& lives, const MicroBatch* batch);
-  void run_unplaced(const Block& block);
+                      const std::vector<OperationLives>& lives, const MicroBatch* batch,
+                      WideGradients* wide);
+  void run_unplaced(const Block& block, WideGradients* wide);
   Transfer collective(const Instruction& what);
-  Transfer all_in_place(const Instruction& what, Communicator* group);
-  Transfer gather(const Instruction& what, Communicator* group);
-  Transfer reduce(const Instruction& what, Communicator* group);
-  Transfer reduce_replicated(Communicator* group);
-  Transfer reduce_norm(Communicator* group);
-  Transfer gather_boundary(const Instruction& what, Communicator* group);
+  Transfer all_in_place(const Instruction& what, DeviceCommunicator* group);
+  Transfer gather(const Instruction& what, DeviceCommunicator* group);
+  Transfer reduce(const Instruction& what, DeviceCommunicator* group);
+  Transfer reduce_replicated(DeviceCommunicator* group);
+  Transfer reduce_norm(DeviceCommunicator* group);
+  Transfer gather_boundary(const Instruction& what, DeviceCommunicator* group);
   Transfer send(const Instruction& what);
   Transfer receive(const Instruction& what);
   void open_windows(const Instruction& what);
   void close_windows(const Instruction& what);
   ElementRange unit_of(ElementRange range) const;
-  const MicroBatch& micro_batch(std::int32_t index);
+  MicroBatch load(std::int32_t micro_batch);
   std::vector<ElementRange> counted_elsewhere() const;
   Slice boundary_slice() const;
-  int rank_on_stage(std::int32_t stage) const;  // with this one's other coordinates
+  Transfer message(const Tensor& tensor, const Instruction& what) const;
+  // Alone, the first step writes numbers where others' would arrive; later ones find them there.
+  bool is_stand_in() const { return alone_ && step_ == 1; }
+  StepTotals* totals() const { return static_cast<StepTotals*>(totals_->array().data); }
+  StepTotals totals_on_host();
 
   const Scenario& scenario_;
   const Program& program_;
@@ -99,24 +110,26 @@ class RoleRunner {
   Shape shape_;
   std::vector<PlacedParameter> parameters_;
   ExecutorOptions options_;
+  bool alone_;                     // of several ranks
   std::vector<BlockLives> lives_;  // by block of the program
+  std::unique_ptr<Device> device_;
   Memory memory_;
   Groups groups_;
   FlatState state_;
   Tensor placeholder_;  // Role::persistent's workspace
   MarkovText text_;
-  StreamEngine engine_;
   OperationObserver* observer_ = nullptr;
 
   std::int64_t step_ = 0;
   std::vector<ElementRange> counted_elsewhere_;
-  StepTotals totals_;
+  Tensor totals_;                    // one StepTotals
   std::vector<EventHandle> events_;  // by instruction
   std::map<std::int32_t, MicroBatch> micro_batches_;
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, BlockInstance>
       instances_;                                   // by chunk, block, micro-batch
   std::map<PassKey, Tensor> arriving_, leaving_;    // what a pass reads, what it has made
   std::map<std::int64_t, EventHandle> reductions_;  // by begin of their unit
+  std::map<std::int64_t, WideGradients> wide_;      // likewise, until they are reduced
 };
 
 }  // namespace stepcast

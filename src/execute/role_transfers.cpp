@@ -12,69 +12,30 @@
 namespace stepcast {
 namespace {
 
-using Pending = std::unique_ptr<Request>;
-
-// Several requests on one group, one after the other.
-class Sequence : public Request {
- public:
-  explicit Sequence(std::vector<std::function<Pending()>> starts) : starts_(std::move(starts)) {}
-  bool test() override {
-    while (next_ < starts_.size() || current_ != nullptr) {
-      if (current_ == nullptr) current_ = starts_[next_++]();
-      if (current_ != nullptr && !current_->test()) return false;
-      leave();
-    }
-    return true;
-  }
-  void wait() override {
-    if (current_ != nullptr) current_->wait();
-    leave();
-    while (next_ < starts_.size()) {
-      current_ = starts_[next_++]();
-      if (current_ != nullptr) current_->wait();
-      leave();
-    }
-  }
-  std::int64_t moves() const override {
-    return moves_ + (current_ != nullptr ? current_->moves() : 0);
-  }
-
- private:
-  void leave() {
-    moves_ = moves();
-    current_.reset();
-  }
-
-  std::vector<std::function<Pending()>> starts_;
-  std::size_t next_ = 0;
-  Pending current_;
-  std::int64_t moves_ = 0;  // of those that have ended
-};
-
-std::size_t size_of_range(ElementRange range) { return static_cast<std::size_t>(range.size()); }
-
-using StartCollective = Pending (Communicator::*)(std::span<float>);
-
 // The pieces of an instruction's elements, of which `data` holds the first, one by one.
-Pending in_pieces(const Instruction& what, float* data, Communicator* group,
-                  StartCollective start) {
-  if (group == nullptr) return nullptr;
-  std::vector<std::function<Pending()>> starts;
+template <typename StartPiece>
+std::vector<StartTraffic> in_pieces(const Instruction& what, Array data, DeviceCommunicator* group,
+                                    StartPiece start) {
+  std::vector<StartTraffic> out;
+  if (group == nullptr) return out;
   for (const ElementRange& piece : pieces_of(what)) {
-    const std::span<float> part(data + (piece.begin - what.elements.begin), size_of_range(piece));
-    starts.emplace_back([=] { return (group->*start)(part); });
+    const Array at = data.from(piece.begin - what.elements.begin);
+    const DeviceBuffer part{at.data, piece.size(), at.type};
+    out.emplace_back([=](DeviceStream after) { return (group->*start)(part, after); });
   }
-  return std::make_unique<Sequence>(std::move(starts));
+  return out;
 }
 
-std::span<float> part_of(const Tensor& tensor, const Slice& slice) {
-  return {tensor->floats() + slice.begin, static_cast<std::size_t>(slice.size())};
+StartTraffic all_reduce(DeviceCommunicator* group, Array data, std::int64_t count) {
+  return [=](DeviceStream after) {
+    return group->start_all_reduce({data.data, count, data.type}, Reduction::kSum, after);
+  };
 }
 
 }  // namespace
 
 Transfer RoleRunner::collective(const Instruction& what) {
-  Communicator* group = groups_.find(what.group, what.stream);
+  DeviceCommunicator* group = groups_.find(what.group, what.stream);
   const std::string_view name = what.name;
   if (name == "gradient_norm") return reduce_norm(group);
   if (name == "reduce_replicated_gradients") return reduce_replicated(group);
@@ -85,75 +46,90 @@ Transfer RoleRunner::collective(const Instruction& what) {
 }
 
 // Gradients that every member keeps whole.
-Transfer RoleRunner::all_in_place(const Instruction& what, Communicator* group) {
-  float* data = state_.gradients(what.elements.begin);
-  const std::size_t count = size_of_range(what.elements);
-  const auto start = [=]() -> Pending {
-    return group == nullptr ? nullptr : group->start_all_reduce({data, count}, Reduction::kSum);
-  };
-  return {{}, start, {}};
+Transfer RoleRunner::all_in_place(const Instruction& what, DeviceCommunicator* group) {
+  Transfer out{{}, group, {}, {}};
+  if (group == nullptr) return out;
+  const Array data = state_.gradients(what.elements.begin);
+  out.starts = {all_reduce(group, data, what.elements.size())};
+  return out;
 }
 
 // Parameters after the update: in place, or from the shard into a window of their unit.
-Transfer RoleRunner::gather(const Instruction& what, Communicator* group) {
+Transfer RoleRunner::gather(const Instruction& what, DeviceCommunicator* group) {
   const bool window = state_.shards_parameters();
-  if (window && !state_.parameter_windows().has(what.elements)) {
-    state_.parameter_windows().open(what.elements, what.elements);
-  }
-  float* data = state_.parameters(what.elements.begin);
-  const auto start = [this, &what, window, data, group]() -> Pending {
-    if (window) state_.copy_to_window(what.elements, data);
-    return in_pieces(what, data, group, &Communicator::start_all_gather);
-  };
-  return {{}, start, {}};
-}
-
-Transfer RoleRunner::reduce(const Instruction& what, Communicator* group) {
-  const bool window = state_.shards_gradients();
-  float* data = state_.gradients(what.elements.begin);
-  const auto start = [&what, data, group] {
-    return in_pieces(what, data, group, &Communicator::start_reduce_scatter);
-  };
-  Transfer transfer{{}, start, {}};
+  const bool opens = window && !state_.parameter_windows().has(what.elements);
+  if (opens) state_.parameter_windows().open(what.elements, what.elements);
+  const Array data = state_.parameters(what.elements.begin);
+  Transfer out{{}, group, in_pieces(what, data, group, &DeviceCommunicator::start_all_gather), {}};
   if (window) {
-    transfer.finish = [this, &what, data] { state_.add_to_shard(what.elements, data); };
+    const auto fill = [this, &what, data](DeviceStream) -> Pending {
+      if (is_stand_in()) device_->kernels().noise(data, what.elements.size());
+      state_.copy_to_window(what.elements, data);
+      return nullptr;
+    };
+    out.starts.insert(out.starts.begin(), fill);
   }
-  return transfer;
+  return out;
 }
 
-// Norms and row-parallel biases: every tensor-parallel rank has seen a part of the tokens.
-Transfer RoleRunner::reduce_replicated(Communicator* group) {
-  auto packed = std::make_shared<std::vector<float>>();
-  auto places = std::make_shared<std::vector<std::pair<float*, std::int64_t>>>();
+Transfer RoleRunner::reduce(const Instruction& what, DeviceCommunicator* group) {
+  // The wider copy, where there is one, lives until its reduction has ended.
+  const Tensor wide = std::move(wide_[what.elements.begin].data);
+  wide_.erase(what.elements.begin);
+  const Array data = wide ? wide->array() : state_.gradients(what.elements.begin);
+  Transfer out{
+      {}, group, in_pieces(what, data, group, &DeviceCommunicator::start_reduce_scatter), {}};
+  if (state_.shards_gradients()) {
+    out.finish = [this, &what, data, wide] { state_.add_to_shard(what.elements, data); };
+  }
+  return out;
+}
+
+// Norms and row-parallel biases: every tensor-parallel rank has seen a part of the tokens. They are
+// packed into one message.
+Transfer RoleRunner::reduce_replicated(DeviceCommunicator* group) {
+  Transfer out{{}, group, {}, {}};
+  if (group == nullptr) return out;
+  std::vector<std::pair<Array, std::int64_t>> places;
+  std::int64_t count = 0;
   for (const PlacedParameter& placed : parameters_) {
     if (placed.parameter->cut != Cut::kNone) continue;
     // Outside the owned pieces the values are of no use after a reduction that scatters.
     for (const OwnedPiece& piece : state_.shards().within(placed.range)) {
-      places->emplace_back(state_.owned_gradients(piece), piece.range.size());
+      places.emplace_back(state_.owned_gradients(piece), piece.range.size());
+      count += piece.range.size();
     }
   }
-  const auto start = [packed, places, group]() -> Pending {
-    if (group == nullptr) return nullptr;
-    for (const auto& [data, count] : *places) packed->insert(packed->end(), data, data + count);
-    return group->start_all_reduce(*packed, Reduction::kSum);
-  };
-  const auto finish = [packed, places] {
-    const float* next = packed->data();
-    if (packed->empty()) return;
-    for (const auto& [data, count] : *places) {
-      std::copy_n(next, count, data);
-      next += count;
+  const Tensor packed = memory_.make_uncounted(count, scenario_.training.grad_precision);
+  const auto each = [this, packed, places](const auto& copy) {
+    Array at = packed->array();
+    for (const auto& [data, size] : places) {
+      copy(at, data, size);
+      at = at.from(size);
     }
   };
-  return {{}, start, finish};
+  const auto pack = [this, each](DeviceStream) -> Pending {
+    each([&](Array at, Array data, std::int64_t size) { device_->kernels().copy(data, at, size); });
+    return nullptr;
+  };
+  out.starts = {pack, all_reduce(group, packed->array(), count)};
+  out.finish = [this, each] {
+    each([&](Array at, Array data, std::int64_t size) { device_->kernels().copy(at, data, size); });
+  };
+  return out;
 }
 
-Transfer RoleRunner::reduce_norm(Communicator* group) {
-  auto value = std::make_shared<float>(static_cast<float>(totals_.local_squared_norm));
-  const auto start = [value, group]() -> Pending {
-    return group == nullptr ? nullptr : group->start_all_reduce({value.get(), 1}, Reduction::kSum);
-  };
-  return {{}, start, [this, value] { totals_.squared_norm = *value; }};
+Transfer RoleRunner::reduce_norm(DeviceCommunicator* group) {
+  Transfer out{{}, group, {}, {}};
+  StepTotals* sums = totals();
+  out.starts = {[this, sums](DeviceStream) -> Pending {
+    device_->kernels().narrow(&sums->local_squared_norm, &sums->squared_norm);
+    return nullptr;
+  }};
+  if (group != nullptr) {
+    out.starts.push_back(all_reduce(group, {&sums->squared_norm, DataType::kFp32}, 1));
+  }
+  return out;
 }
 
 // Replicated over the tensor group: its first rank counts them. A table that both ends of the
@@ -178,10 +154,23 @@ Slice RoleRunner::boundary_slice() const {
   return scatters ? slice_of(count, static_cast<int>(shape_.tp), point_.tp) : Slice{0, count};
 }
 
-int RoleRunner::rank_on_stage(std::int32_t stage) const {
-  GridPoint there = point_;
-  there.pp = stage;
-  return grid_.rank(there).value;
+Transfer RoleRunner::message(const Tensor& tensor, const Instruction& what) const {
+  const Groups::Link link = groups_.link(what.peer, what.stream);
+  Transfer out{{}, link.group, {}, {}};
+  const Slice slice = boundary_slice();
+  const Array part = tensor->array().from(slice.begin);
+  const bool sends = what.kind == InstructionKind::kSend;
+  // Holds the tensor until it has moved.
+  out.starts = {
+      [this, tensor, link, part, slice, sends, tag = what.tag](DeviceStream after) -> Pending {
+        if (link.group != nullptr) {
+          return link.group->start_messages(
+              {{link.peer, sends, {part.data, slice.size(), part.type}, tag}}, after);
+        }
+        if (!sends && is_stand_in()) device_->kernels().noise(part, slice.size());
+        return nullptr;
+      }};
+  return out;
 }
 
 Transfer RoleRunner::send(const Instruction& what) {
@@ -190,32 +179,25 @@ Transfer RoleRunner::send(const Instruction& what) {
   leaving_.erase(key);
   STEPCAST_ASSERT(tensor != nullptr, "a pass has made what is sent");
   tensor->leave_ledger();
-  const auto start = [this, tensor, peer = rank_on_stage(what.peer), tag = what.tag]() -> Pending {
-    if (groups_.world() == nullptr) return nullptr;
-    return groups_.world()->start_send(part_of(tensor, boundary_slice()), peer, tag);
-  };
-  return {{}, start, {}};
+  return message(tensor, what);
 }
 
 Transfer RoleRunner::receive(const Instruction& what) {
-  const Tensor tensor =
-      memory_.make(MemoryCategory::kActivations, shape_.rows * shape_.hidden * shape_.element);
+  const Tensor tensor = memory_.make(MemoryCategory::kActivations, shape_.rows * shape_.hidden,
+                                     shape_.type, what.stream);
   arriving_[{is_forward(what), what.chunk, what.micro_batch}] = tensor;
-  const auto start = [this, tensor, peer = rank_on_stage(what.peer), tag = what.tag]() -> Pending {
-    if (groups_.world() == nullptr) return nullptr;
-    return groups_.world()->start_receive(part_of(tensor, boundary_slice()), peer, tag);
-  };
-  return {{}, start, {}};
+  return message(tensor, what);
 }
 
-Transfer RoleRunner::gather_boundary(const Instruction& what, Communicator* group) {
+Transfer RoleRunner::gather_boundary(const Instruction& what, DeviceCommunicator* group) {
+  Transfer out{{}, group, {}, {}};
+  if (group == nullptr) return out;
   const Tensor tensor = arriving_[{is_forward(what), what.chunk, what.micro_batch}];
-  const auto start = [tensor, group]() -> Pending {
-    if (group == nullptr) return nullptr;
-    return group->start_all_gather(
-        {tensor->floats(), static_cast<std::size_t>(tensor->size()) / sizeof(float)});
-  };
-  return {{}, start, {}};
+  out.starts = {[=, this](DeviceStream after) {
+    const Array data = tensor->array();
+    return group->start_all_gather({data.data, shape_.rows * shape_.hidden, data.type}, after);
+  }};
+  return out;
 }
 
 }  // namespace stepcast

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include "core/assert.h"
@@ -9,21 +7,30 @@
 namespace stepcast {
 namespace {
 
+template <typename Start>
+void communicate(const OperationCall& call, const Start& start) {
+  if (call.tensor == nullptr) return;
+  call.memory.device.communicate(*call.tensor, start);
+}
+
+void all_reduce(const OperationCall& call, Array data, std::int64_t count, Reduction reduction) {
+  communicate(call, [&](DeviceStream after) {
+    return call.tensor->start_all_reduce({data.data, count, data.type}, reduction, after);
+  });
+}
+
 // Parts of the loss statistics: largest logit, sum of exponentials, target logit.
 void combine_loss(const OperationCall& call, std::string_view name) {
   const std::int64_t tokens = call.shape.tokens;
-  const std::span<float> all(call.write(0), static_cast<std::size_t>(3 * tokens));
-  const auto part = [&](std::int64_t i) {
-    return all.subspan(static_cast<std::size_t>(i * tokens), static_cast<std::size_t>(tokens));
-  };
+  const Array largest = call.write(0), sum = largest.from(tokens),
+              target = largest.from(2 * tokens);
   if (name == "loss_maximum") {
-    const std::span<float> largest = part(0), sum = part(1);
-    std::vector<float>& local = call.instance.local_largest;
-    local.assign(largest.begin(), largest.end());
-    if (call.tensor != nullptr) call.tensor->all_reduce(largest, Reduction::kMaximum);
-    for (std::size_t t = 0; t < largest.size(); ++t) sum[t] *= std::exp(local[t] - largest[t]);
-  } else if (call.tensor != nullptr) {
-    call.tensor->all_reduce(part(name == "loss_sum" ? 1 : 2));
+    const Tensor local = call.memory.make_uncounted(tokens, DataType::kFp32);
+    call.kernels().copy(largest, local->array(), tokens);
+    all_reduce(call, largest, tokens, Reduction::kMaximum);
+    call.kernels().rescale_sums(local->array(), largest, sum, tokens);
+  } else {
+    all_reduce(call, name == "loss_sum" ? sum : target, tokens, Reduction::kSum);
   }
 }
 
@@ -32,21 +39,24 @@ void combine_loss(const OperationCall& call, std::string_view name) {
 void run_collective(const OperationCall& call, const Collective& collective) {
   const std::string_view name = call.operation.name;
   if (name.starts_with("loss_")) return combine_loss(call, name);
-  const auto count = collective.bytes / static_cast<ByteCount>(sizeof(float));
+  const auto count = collective.bytes / size_of(collective.type);
   const Slice own =
       slice_of(count, static_cast<int>(call.shape.tp), static_cast<int>(call.tp_rank));
-  const auto size = static_cast<std::size_t>(count);
   switch (collective.kind) {
     case CollectiveKind::kAllReduce:
-      if (call.tensor != nullptr) call.tensor->all_reduce({call.write(0), size});
-      return;
+      return all_reduce(call, call.write(0), count, Reduction::kSum);
     case CollectiveKind::kAllGather:
-      std::copy_n(call.read(0), own.size(), call.write(0) + own.begin);
-      if (call.tensor != nullptr) call.tensor->all_gather({call.write(0), size});
+      call.kernels().copy(call.read(0), call.write(0).from(own.begin), own.size());
+      communicate(call, [&](DeviceStream after) {
+        return call.tensor->start_all_gather({call.write(0).data, count, collective.type}, after);
+      });
       return;
     case CollectiveKind::kReduceScatter:
-      if (call.tensor != nullptr) call.tensor->reduce_scatter({call.read(0), size});
-      std::copy_n(call.read(0) + own.begin, own.size(), call.write(0));
+      communicate(call, [&](DeviceStream after) {
+        return call.tensor->start_reduce_scatter({call.read(0).data, count, collective.type},
+                                                 after);
+      });
+      call.kernels().copy(call.read(0).from(own.begin), call.write(0), own.size());
       return;
     default:
       STEPCAST_ASSERT(false, "blocks use no other collectives");

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
 #include <string_view>
 
 #include "core/assert.h"
 #include "execute/operation_call.h"
-#include "kernels/cpu/embedding.h"
 
 namespace stepcast {
 
@@ -14,24 +12,24 @@ void run_embedding(const OperationCall& call) {
   const cpu::TableSlice slice{call.tp_rank * shape.vocab, shape.vocab, shape.hidden};
   const std::int64_t first_row = shape.sequence_parallel ? call.tp_rank * shape.rows : 0;
   if (name == "embedding") {
-    cpu::embed_tokens(slice, call.micro_batch->tokens.data(), shape.tokens, call.weight(0),
-                      call.write(0));
+    call.kernels().embed_tokens(slice, call.micro_batch->tokens->array(), shape.tokens,
+                                call.weight(0), call.write(0));
   } else if (name == "positions") {
-    const float* table = call.weight(0) + call.scenario.model.position_offset * shape.hidden;
-    cpu::add_positions(call.write(0), table, shape.rows, first_row, shape.sequence, shape.hidden);
+    const Array table = call.weight(0).from(call.scenario.model.position_offset * shape.hidden);
+    call.kernels().add_positions(call.write(0), table, shape.rows, first_row, shape.sequence,
+                                 shape.hidden);
   } else if (name == "position_gradient") {
     const GradientPlace place = call.gradient(0);
     if (place.fresh) {
-      std::memset(place.data, 0,
-                  sizeof(float) * static_cast<std::size_t>(call.parameter(0).elements()));
+      call.kernels().fill(place.data, 0, call.parameter(0).elements());
     }
-    cpu::add_positions_backward(call.read(0),
-                                place.data + call.scenario.model.position_offset * shape.hidden,
-                                shape.rows, first_row, shape.sequence, shape.hidden);
+    const Array table = place.data.from(call.scenario.model.position_offset * shape.hidden);
+    call.kernels().add_positions_backward(call.read(0), table, shape.rows, first_row,
+                                          shape.sequence, shape.hidden);
   } else if (name == "table_gradient") {
-    float* table = call.operation.writes.empty() ? call.gradient(0).data : call.write(0);
-    cpu::embed_tokens_backward(slice, call.micro_batch->tokens.data(), shape.tokens, call.read(1),
-                               table);
+    const Array table = call.operation.writes.empty() ? call.gradient(0).data : call.write(0);
+    call.kernels().embed_tokens_backward(slice, call.micro_batch->tokens->array(), shape.tokens,
+                                         call.read(1), table);
   } else {
     STEPCAST_ASSERT(false, "every operation on tables is run");
   }

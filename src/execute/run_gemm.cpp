@@ -1,33 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/operation_call.h"
-#include "kernels/cpu/gemm.h"
 
 namespace stepcast {
 namespace {
 
-using Input = cpu::Matrix<const float>;
-
 // y = x W^T (+ bias); the bias of the down projections is added with the residual.
 void forward(const OperationCall& call, const Gemm& gemm) {
-  cpu::gemm<float>(gemm.m, gemm.n, gemm.k, Input{call.read(0), gemm.k},
-                   Input{call.weight(0), gemm.k, true}, {call.write(0), gemm.n}, false);
-  if (call.has_parameter(1)) {
-    cpu::add_bias(call.write(0), call.weight(1), gemm.m, gemm.n);
-  }
+  call.kernels().gemm(gemm.m, gemm.n, gemm.k, {call.read(0), gemm.k},
+                      {call.weight(0), gemm.k, true}, {call.write(0), gemm.n}, false,
+                      call.weight(1));
 }
 
 // dx[m, n] = dy[m, k] W[k, n].
 void input_gradient(const OperationCall& call, const Gemm& gemm) {
-  cpu::gemm<float>(gemm.m, gemm.n, gemm.k, Input{call.read(0), gemm.k},
-                   Input{call.weight(0), gemm.n}, {call.write(0), gemm.n}, false);
+  call.kernels().gemm(gemm.m, gemm.n, gemm.k, {call.read(0), gemm.k}, {call.weight(0), gemm.n},
+                      {call.write(0), gemm.n}, false, {});
 }
 
 // dW[m, n] = dy[k, m]^T x[k, n], k the tokens: into a tensor of its own, or the gradient itself.
 void weight_gradient(const OperationCall& call, const Gemm& gemm) {
   const bool own = !gemm.accumulate && !call.operation.writes.empty();
   const GradientPlace place = own ? GradientPlace{call.write(0), true} : call.gradient(0);
-  cpu::gemm<float>(gemm.m, gemm.n, gemm.k, Input{call.read(0), gemm.m, true},
-                   Input{call.read(1), gemm.n}, {place.data, gemm.n}, !place.fresh);
+  call.kernels().gemm(gemm.m, gemm.n, gemm.k, {call.read(0), gemm.m, true}, {call.read(1), gemm.n},
+                      {place.data, gemm.n}, !place.fresh, {});
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "execute/operation_call.h"
-#include "kernels/cpu/cross_entropy.h"
 
 namespace stepcast {
 namespace {
@@ -19,24 +17,21 @@ cpu::LogitSlice slice_of_vocabulary(const OperationCall& call) {
 
 void run_loss(const OperationCall& call, const Elementwise& kernel) {
   const std::int64_t tokens = call.shape.tokens;
-  const std::int64_t* targets = call.micro_batch->targets.data();
+  const Array targets = call.micro_batch->targets->array();
   const cpu::LogitSlice slice = slice_of_vocabulary(call);
   if (!kernel.backward) {
-    float* statistics = call.write(1);
-    cpu::cross_entropy<float>(slice, call.write(0), targets, tokens, statistics,
-                              statistics + tokens, statistics + 2 * tokens);
+    const Array statistics = call.write(1);
+    call.kernels().cross_entropy(slice, call.write(0), targets, tokens, statistics,
+                                 statistics.from(tokens), statistics.from(2 * tokens));
     return;
   }
-  const float* largest = call.read(1);
-  const float *sum = largest + tokens, *target = largest + 2 * tokens;
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    call.totals.loss_sum += std::log(static_cast<double>(sum[t])) + largest[t] - target[t];
-  }
+  const Array largest = call.read(1), sum = largest.from(tokens), target = largest.from(2 * tokens);
+  call.kernels().add_loss(largest, sum, target, tokens, &call.totals->loss_sum);
   // The mean over all tokens of the step: ranks and micro-batches add up.
   const double all = static_cast<double>(call.scenario.training.global_batch) *
                      static_cast<double>(call.shape.sequence);
-  cpu::cross_entropy_backward<float>(slice, call.write(0), targets, tokens, largest, sum,
-                                     static_cast<float>(1 / all));
+  call.kernels().cross_entropy_backward(slice, call.write(0), targets, tokens, largest, sum,
+                                        static_cast<float>(1 / all));
 }
 
 }  // namespace stepcast

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/storage.h"
 
-#include <algorithm>
-#include <cstring>
-#include <new>
-
 namespace stepcast {
-namespace {
-
-constexpr std::align_val_t kAlignment{64};  // a cache line
-
-}  // namespace
 
 void MemoryLedger::add(MemoryCategory category, ByteCount bytes) {
   const std::scoped_lock lock(mutex_);
@@ -28,47 +19,21 @@ MemoryParts MemoryLedger::at_peak() const {
   return at_peak_;
 }
 
-Arena::~Arena() {
-  for (const auto& [bytes, blocks] : free_) {
-    for (std::byte* block : blocks) ::operator delete(block, kAlignment);
-  }
-}
-
-std::byte* Arena::take(std::size_t bytes) {
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = free_.find(bytes);
-    if (found != free_.end() && !found->second.empty()) {
-      std::byte* block = found->second.back();
-      found->second.pop_back();
-      return block;
-    }
-  }
-  auto* block =
-      static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment));
-  std::memset(block, 0, bytes);
-  return block;
-}
-
-void Arena::give(std::byte* block, std::size_t bytes) {
-  const std::scoped_lock lock(mutex_);
-  free_[bytes].push_back(block);
-}
-
-Storage::Storage(Arena& arena, MemoryLedger& ledger, MemoryCategory category, ByteCount bytes,
-                 bool counted)
-    : arena_(arena),
+Storage::Storage(Device& device, MemoryLedger& ledger, MemoryCategory category, ByteCount bytes,
+                 DataType type, Stream stream, bool counted)
+    : device_(device),
       ledger_(ledger),
       category_(category),
       bytes_(bytes),
+      type_(type),
       counted_(counted),
-      data_(arena.take(static_cast<std::size_t>(bytes))) {
+      data_(device.allocate(static_cast<std::size_t>(bytes), stream)) {
   if (counted_) ledger_.add(category_, bytes_);
 }
 
 Storage::~Storage() {
   leave_ledger();
-  arena_.give(data_, static_cast<std::size_t>(bytes_));
+  device_.release(data_, static_cast<std::size_t>(bytes_));
 }
 
 void Storage::leave_ledger() {

@@ -36,13 +36,14 @@ void ask_for_short_slices() {
 
 StreamEngine::StreamEngine() : queues_(kStreams), thread_([this] { serve(); }) {}
 
-StreamEngine::~StreamEngine() {
+void StreamEngine::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+  for (auto& queue : queues_) queue.clear();
 }
 
 EventHandle StreamEngine::post(Stream stream, Transfer transfer) {
@@ -50,7 +51,7 @@ EventHandle StreamEngine::post(Stream stream, Transfer transfer) {
   {
     const std::scoped_lock lock(mutex_);
     queues_[static_cast<std::size_t>(stream)].push_back(
-        {std::move(transfer), event, nullptr, false});
+        {std::move(transfer), event, nullptr, 0, false});
   }
   changed_.notify_all();
   return event;
@@ -86,6 +87,16 @@ bool StreamEngine::can_start(const Posted& posted) const {
                      [](const EventHandle& event) { return event->ended; });
 }
 
+// Starts what is next of its traffic. True when all has ended.
+bool StreamEngine::run_on(Posted& posted) {
+  while (true) {
+    if (posted.request != nullptr && !posted.request->test()) return false;
+    posted.request.reset();
+    if (posted.begun == posted.transfer.starts.size()) return true;
+    posted.request = posted.transfer.starts[posted.begun++](nullptr);
+  }
+}
+
 // One look at the head of a stream. True when something moved on. Transfers run unlocked: only
 // this thread touches a queue's head.
 bool StreamEngine::advance(std::unique_lock<std::mutex>& lock, std::deque<Posted>& queue) {
@@ -96,9 +107,8 @@ bool StreamEngine::advance(std::unique_lock<std::mutex>& lock, std::deque<Posted
   if (starts) {
     head.started = true;
     head.event->start = Clock::now();
-    head.request = head.transfer.start();
   }
-  const bool done = head.request == nullptr || head.request->test();
+  const bool done = run_on(head);
   if (done && head.transfer.finish) head.transfer.finish();
   lock.lock();
   if (!done) return starts;

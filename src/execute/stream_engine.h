@@ -4,43 +4,25 @@
 // that are under way.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "program/program.h"
+#include "execute/device.h"
 
 namespace stepcast {
-
-using Clock = std::chrono::steady_clock;
-
-// Of one instruction: when it started and ended.
-struct Event {
-  bool ended = false;
-  Clock::time_point start, end;
-};
-using EventHandle = std::shared_ptr<Event>;
-
-struct Transfer {
-  std::vector<EventHandle> waits;
-  std::function<std::unique_ptr<Request>()> start;  // null result: nothing to do
-  std::function<void()> finish;                     // may be empty; before the event ends
-};
 
 class StreamEngine {
  public:
   StreamEngine();
-  ~StreamEngine();  // drops what has not started
+  ~StreamEngine() { stop(); }
   StreamEngine(const StreamEngine&) = delete;
   StreamEngine& operator=(const StreamEngine&) = delete;
 
+  void stop();  // drops what has not ended
   EventHandle post(Stream stream, Transfer transfer);
   void end(const EventHandle& event);        // of work on the calling thread
   bool has_ended(const EventHandle& event);  // throws what a transfer has thrown
@@ -51,11 +33,13 @@ class StreamEngine {
   struct Posted {
     Transfer transfer;
     EventHandle event;
-    std::unique_ptr<Request> request;
+    Pending request;
+    std::size_t begun = 0;  // of its starts
     bool started = false;
   };
   void serve();
   bool can_start(const Posted& posted) const;
+  static bool run_on(Posted& posted);
   bool advance(std::unique_lock<std::mutex>& lock, std::deque<Posted>& queue);
 
   std::mutex mutex_;

@@ -20,7 +20,8 @@ void for_each_owned(RoleRunner& runner, Visit visit) {
   for (const PlacedParameter& placed : runner.parameters()) {
     const WholePlace place(*placed.parameter, runner.shape().tp, runner.point().tp);
     for (const OwnedPiece& piece : state.shards().within(placed.range)) {
-      visit(placed, place, piece.range.begin - placed.range.begin, state.owned_parameters(piece),
+      const std::vector<float> weights = state.weights_on_host(piece);
+      visit(placed, place, piece.range.begin - placed.range.begin, weights.data(),
             piece.range.size());
     }
   }

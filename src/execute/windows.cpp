@@ -23,11 +23,11 @@ bool Windows::has(ElementRange range) const { return find(range.begin) != nullpt
 void Windows::open(ElementRange range, ElementRange unit) {
   Window* window = find(range.begin);
   if (window == nullptr) {
-    Tensor data = memory_->make_uncounted(unit.size() * static_cast<ByteCount>(sizeof(float)));
+    Tensor data = memory_->make_uncounted(unit.size(), type_, stream_);
     windows_.push_back({unit, std::move(data), 0, {}});
     window = &windows_.back();
   }
-  const ByteCount bytes = range.size() * static_cast<ByteCount>(sizeof(float));
+  const ByteCount bytes = range.size() * bytes_;
   window->opened += bytes;
   memory_->ledger.add(MemoryCategory::kBuffers, bytes);
 }
@@ -40,10 +40,10 @@ void Windows::close(ElementRange range) {
   });
 }
 
-float* Windows::at(std::int64_t element) const {
+Array Windows::at(std::int64_t element) const {
   const Window* window = find(element);
   STEPCAST_ASSERT(window != nullptr, "the element's unit is open");
-  return window->data->floats() + (element - window->unit.begin);
+  return window->data->array().from(element - window->unit.begin);
 }
 
 bool Windows::is_fresh(ElementRange parameter) {

@@ -12,13 +12,16 @@ namespace stepcast {
 
 class Windows {
  public:
-  explicit Windows(Memory& memory) : memory_(&memory) {}
+  // Elements are of `type`; an open one counts `bytes` (its copies included). `stream` writes them
+  // first.
+  Windows(Memory& memory, DataType type, ByteCount bytes, Stream stream)
+      : memory_(&memory), type_(type), bytes_(bytes), stream_(stream) {}
 
   // Opens `range`, a part of `unit`, the elements that are reduced or gathered together.
   void open(ElementRange range, ElementRange unit);
   void close(ElementRange range);  // all windows inside
   bool has(ElementRange range) const;
-  float* at(std::int64_t element) const;
+  Array at(std::int64_t element) const;
 
   // True at the first call for a parameter since its window opened: what is there is not a value.
   bool is_fresh(ElementRange parameter);
@@ -34,6 +37,9 @@ class Windows {
   const Window* find(std::int64_t element) const;
 
   Memory* memory_;
+  DataType type_;
+  ByteCount bytes_;
+  Stream stream_;
   std::vector<Window> windows_;
 };
 

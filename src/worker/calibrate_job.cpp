@@ -11,6 +11,8 @@
 #include "calibrate/measurement_json.h"
 #include "calibrate/needed_grid.h"
 #include "calibrate/operation_json.h"
+#include "comm/host_group.h"
+#include "execute/host_device.h"
 #include "execute/role_runner.h"
 #include "operation/signature.h"
 #include "program/executable.h"
@@ -79,8 +81,10 @@ class CalibrateJob {
     options.seed = rank_.job.seed;
     // Where ranks share cores, a rank that waits for a transfer finds its caches full of others'
     // data; kernels are timed by their own thread there, so that transfers add nothing else.
-    options.communicate = rank_.job.shares_cores;
-    RoleRunner runner(scenario, program, grid, RankId(rank_.world.rank()), &rank_.world, options);
+    HostGroup world(rank_.world);
+    RoleRunner runner(scenario, program, grid, RankId(rank_.world.rank()),
+                      rank_.job.shares_cores ? &world : nullptr, std::make_unique<HostDevice>(),
+                      options);
     MeasurementProtocol protocol;
     protocol.target_half_width = rank_.job.target_half_width;
     protocol.budget_s = rank_.job.budget_s;

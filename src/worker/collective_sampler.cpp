@@ -169,8 +169,9 @@ CollectiveSampler::Moved CollectiveSampler::sample(const CommunicationCurve& cur
     start(curve, meeting, count)->wait();
     end = now_s();
   } else {
-    const EventHandle moved =
-        engine_.post(Stream::kReduce, {{}, [&] { return start(curve, meeting, count); }, {}});
+    Transfer transfer;
+    transfer.starts = {[&](DeviceStream) { return start(curve, meeting, count); }};
+    const EventHandle moved = engine_.post(Stream::kReduce, std::move(transfer));
     if (beside != nullptr) {
       beside->begin();
       while (!engine_.has_ended(moved)) beside->run();

@@ -10,6 +10,8 @@
 #include <numeric>
 #include <optional>
 
+#include "comm/host_group.h"
+#include "execute/host_device.h"
 #include "execute/whole_model.h"
 #include "program/executable.h"
 #include "worker/heartbeats.h"
@@ -88,8 +90,8 @@ void RunJob::make_reference() {
         read_job_scenario(rank_.job, single_rank_text(rank_.job.scenarios.front()));
     const Program program = lower(scenario);
     const RankGrid grid(scenario.layout);
-    RoleRunner runner(scenario, program, grid, RankId(0), nullptr,
-                      {rank_.job.seed, ExecutorOptions{}.fan_out, false});
+    RoleRunner runner(scenario, program, grid, RankId(0), nullptr, std::make_unique<HostDevice>(),
+                      {rank_.job.seed});
     Heartbeats alive(rank_.report, nullptr);
     runner.observe(&alive);
     const double tokens = static_cast<double>(scenario.training.global_batch) *
@@ -173,8 +175,9 @@ ordered_json RunJob::operations_json(const OperationTimes& times) const {
 void RunJob::run() {
   const bool checks = rank_.job.numerics_steps > 0;
   if (checks) make_reference();
-  RoleRunner runner(scenario_, program_, grid_, RankId(rank_.world.rank()), &rank_.world,
-                    {rank_.job.seed, ExecutorOptions{}.fan_out, true});
+  HostGroup world(rank_.world);
+  RoleRunner runner(scenario_, program_, grid_, RankId(rank_.world.rank()), &world,
+                    std::make_unique<HostDevice>(), {rank_.job.seed});
   OperationTimes times;
   Heartbeats alive(rank_.report, nullptr), alive_and_timed(rank_.report, &times);
   runner.observe(&alive);

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "comm/host_group.h"
 #include "comm/thread_communicator.h"
+#include "execute/host_device.h"
 #include "execute/role_runner.h"
 #include "execute/whole_model.h"
 #include "scenario_from.h"
@@ -38,8 +40,9 @@ inline Training train(const Scenario& scenario, int steps, const ExecutorOptions
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
       try {
-        RoleRunner runner(scenario, program, grid, RankId(r),
-                          world[static_cast<std::size_t>(r)].get(), options);
+        HostGroup group(*world[static_cast<std::size_t>(r)]);
+        RoleRunner runner(scenario, program, grid, RankId(r), &group,
+                          std::make_unique<HostDevice>(), options);
         for (int s = 0; s < steps; ++s) {
           const StepRecord record = runner.step();
           const std::scoped_lock lock(mutex);

@@ -23,4 +23,11 @@ void cross_entropy_backward(const LogitSlice& slice, T* logits, const std::int64
                             std::int64_t rows, const float* largest, const float* sum, float scale,
                             Stream stream);
 
+// sum[i] *= exp(local_largest[i] - largest[i]): to the largest logit of all slices.
+void rescale_sums(const float* local_largest, const float* largest, float* sum, std::int64_t rows,
+                  Stream stream);
+// *total += sum over rows of log(sum) + largest - target, always in the same order.
+void add_loss(const float* largest, const float* sum, const float* target, std::int64_t rows,
+              double* total, Stream stream);
+
 }  // namespace stepcast::cuda

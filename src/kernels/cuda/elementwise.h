@@ -27,11 +27,13 @@ void fill(T* data, float value, std::int64_t count, Stream stream);
 template <typename From, typename To>
 void cast(const From* from, To* to, std::int64_t count, Stream stream);
 
-// Into *sum, in double and always in the same order. `workspace`: kSumBlocks numbers.
+// Into *sum, or added to it, in double and always in the same order. `workspace`: kSumBlocks
+// numbers.
 inline constexpr int kSumBlocks = 512;
 template <typename T>
 void sum_of_squares(const T* data, std::int64_t count, double* workspace, double* sum,
-                    Stream stream);
+                    bool accumulate, Stream stream);
+void narrow(const double* from, float* to, Stream stream);
 
 using cpu::AdamW;
 // `step` counts from 1. Master weight and moments are fp32; `rounded` receives the weight for the

@@ -28,13 +28,16 @@ __global__ void squares_of_blocks(const T* data, std::int64_t count, double* of_
   if (threadIdx.x == 0) of_blocks[blockIdx.x] = sum;
 }
 
-__global__ void sum_of_blocks(const double* of_blocks, unsigned blocks, double* sum) {
+__global__ void sum_of_blocks(const double* of_blocks, unsigned blocks, double* sum,
+                              bool accumulate) {
   __shared__ double scratch[kWarp];
   double own = 0;
   for (unsigned i = threadIdx.x; i < blocks; i += blockDim.x) own += of_blocks[i];
   own = reduce_block<Plus>(own, 0.0, scratch);
-  if (threadIdx.x == 0) *sum = own;
+  if (threadIdx.x == 0) *sum = accumulate ? *sum + own : own;
 }
+
+__global__ void narrow_one(const double* from, float* to) { *to = static_cast<float>(*from); }
 
 struct AdamWFactors {
   float beta1, rest1;  // rest: 1 - beta
@@ -72,13 +75,18 @@ __global__ void adamw_all(AdamWFactors by, const Gradient* gradient, float* weig
 
 template <typename T>
 void sum_of_squares(const T* data, std::int64_t count, double* workspace, double* sum,
-                    Stream stream) {
+                    bool accumulate, Stream stream) {
   const unsigned blocks = std::min<unsigned>(flat_blocks(count), kSumBlocks);
   if (blocks > 0) {
     launch("sum_of_squares", squares_of_blocks<T>, dim3(blocks), kFlatThreads, 0, stream, data,
            count, workspace, in_chunks(0, data));
   }
-  launch("sum_of_squares", sum_of_blocks, dim3(1), kFlatThreads, 0, stream, workspace, blocks, sum);
+  launch("sum_of_squares", sum_of_blocks, dim3(1), kFlatThreads, 0, stream, workspace, blocks, sum,
+         accumulate);
+}
+
+void narrow(const double* from, float* to, Stream stream) {
+  launch("narrow", narrow_one, dim3(1), 1, 0, stream, from, to);
 }
 
 template <typename Gradient, typename Rounded>
@@ -103,7 +111,7 @@ void adamw(const AdamW& settings, std::int64_t step, const Gradient* gradient, f
 }
 
 #define STEPCAST_INSTANTIATE_SUM(T) \
-  template void sum_of_squares(const T*, std::int64_t, double*, double*, Stream);
+  template void sum_of_squares(const T*, std::int64_t, double*, double*, bool, Stream);
 STEPCAST_INSTANTIATE_SUM(float)
 STEPCAST_INSTANTIATE_SUM(Bf16)
 STEPCAST_INSTANTIATE_SUM(Fp16)

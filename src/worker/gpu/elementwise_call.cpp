@@ -202,7 +202,7 @@ class Builder {
     const auto elements = elements_;
     return {[=](Stream stream) {
               cuda::sum_of_squares<G>(data->next(), elements, sums->data(),
-                                      sums->data() + cuda::kSumBlocks, stream);
+                                      sums->data() + cuda::kSumBlocks, false, stream);
             },
             moved(sizeof(G))};
   }

@@ -95,7 +95,7 @@ TYPED_TEST(Elementwise, SumOfSquaresIsTheSameForAnyAlignment) {
     std::vector<double> sums;
     for (const std::int64_t offset : kOffsets) {
       const Shifted<T> on_device(data, offset);
-      sum_of_squares(on_device.data(), count, workspace.data(), sum.data(), nullptr);
+      sum_of_squares(on_device.data(), count, workspace.data(), sum.data(), false, nullptr);
       sums.push_back(sum.on_host().front());
       EXPECT_NEAR(sums.back() / expected, 1, 1e-13);
     }

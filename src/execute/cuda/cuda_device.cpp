@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "comm/idle.h"
+#include "core/assert.h"
+#include "kernels/cuda/cuda_error.h"
+
+namespace stepcast {
+
+using cuda::check;
+
+// CUDA's events, used again once theirs have gone.
+struct CudaDevice::Marks {
+  ~Marks() {
+    for (cudaEvent_t mark : free) cudaEventDestroy(mark);
+  }
+  cudaEvent_t take() {
+    if (free.empty()) {
+      cudaEvent_t fresh = nullptr;
+      check(cudaEventCreate(&fresh), "cudaEventCreate");
+      return fresh;
+    }
+    cudaEvent_t mark = free.back();
+    free.pop_back();
+    return mark;
+  }
+  std::vector<cudaEvent_t> free;
+};
+
+struct CudaDevice::GpuEvent : Event {
+  explicit GpuEvent(std::shared_ptr<Marks> from)
+      : marks(std::move(from)), begins(marks->take()), ends(marks->take()) {}
+  ~GpuEvent() override { marks->free.insert(marks->free.end(), {begins, ends}); }
+  GpuEvent(const GpuEvent&) = delete;
+  GpuEvent& operator=(const GpuEvent&) = delete;
+
+  std::shared_ptr<Marks> marks;
+  cudaEvent_t begins, ends;
+};
+
+CudaDevice::CudaDevice(const cuda::GemmSettings& settings)
+    : kernels_(settings), marks_(std::make_shared<Marks>()) {
+  for (cudaStream_t& stream : streams_) {
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  check(cudaDeviceGetDefaultMemPool(&pool_, gpu), "cudaDeviceGetDefaultMemPool");
+  // What is freed stays in the pool: every step asks for the same again.
+  std::uint64_t all = UINT64_MAX, none = 0;
+  check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
+        "cudaMemPoolSetAttribute");
+  for (const auto peak : {cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemHigh}) {
+    check(cudaMemPoolSetAttribute(pool_, peak, &none), "cudaMemPoolSetAttribute");
+  }
+  kernels_.use(compute());
+  check(cudaEventCreate(&origin_), "cudaEventCreate");
+  begin_step();
+}
+
+CudaDevice::~CudaDevice() {
+  stop();
+  cudaEventDestroy(origin_);
+  for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+  cudaMemPoolTrimTo(pool_, 0);
+}
+
+void* CudaDevice::allocate(std::size_t bytes, Stream which) {
+  void* data = nullptr;
+  check(cudaMallocAsync(&data, std::max<std::size_t>(bytes, 1), stream(which)), "cudaMallocAsync");
+  return data;
+}
+
+void CudaDevice::release(void* data, std::size_t) noexcept { cudaFreeAsync(data, compute()); }
+
+void CudaDevice::zero(void* data, std::size_t bytes) {
+  check(cudaMemsetAsync(data, 0, bytes, compute()), "cudaMemsetAsync");
+}
+
+void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
+  cuda::copy_to_device(to, from, bytes, compute());
+}
+
+void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
+  cuda::copy_to_host(to, from, bytes, compute());
+}
+
+std::shared_ptr<CudaDevice::GpuEvent> CudaDevice::new_event() {
+  return std::make_shared<GpuEvent>(marks_);
+}
+
+void CudaDevice::record(cudaEvent_t event, Stream which) {
+  check(cudaEventRecord(event, stream(which)), "cudaEventRecord");
+}
+
+void CudaDevice::wait_on(Stream which, const std::vector<EventHandle>& events) {
+  for (const EventHandle& event : events) {
+    check(cudaStreamWaitEvent(stream(which), static_cast<GpuEvent&>(*event).ends, 0),
+          "cudaStreamWaitEvent");
+  }
+}
+
+EventHandle CudaDevice::run(const std::vector<EventHandle>& waits,
+                            const std::function<void()>& work) {
+  wait_on(Stream::kCompute, waits);
+  const auto event = new_event();
+  record(event->begins, Stream::kCompute);
+  work();
+  record(event->ends, Stream::kCompute);
+  return event;
+}
+
+EventHandle CudaDevice::mark() {
+  const auto event = new_event();
+  record(event->begins, Stream::kCompute);
+  record(event->ends, Stream::kCompute);
+  return event;
+}
+
+void CudaDevice::communicate(DeviceCommunicator& group, const StartTraffic& start) {
+  Posted posted;
+  if (Pending request = start(compute())) posted.requests.push_back(std::move(request));
+  group.hold(compute());
+  if (!posted.requests.empty()) posted_.push_back(std::move(posted));
+}
+
+EventHandle CudaDevice::post(Stream which, Transfer transfer) {
+  drop_what_has_ended();
+  Posted posted{std::move(transfer), {}, new_event()};
+  wait_on(which, posted.transfer.waits);
+  posted.transfer.waits.clear();
+  record(posted.event->begins, which);
+  kernels_.use(stream(which));
+  for (const StartTraffic& start : posted.transfer.starts) {
+    if (Pending request = start(stream(which))) posted.requests.push_back(std::move(request));
+    if (posted.transfer.group != nullptr) posted.transfer.group->hold(stream(which));
+  }
+  if (posted.transfer.finish) posted.transfer.finish();
+  kernels_.use(compute());
+  record(posted.event->ends, which);
+  EventHandle event = posted.event;
+  posted_.push_back(std::move(posted));
+  return event;
+}
+
+void CudaDevice::hold(const EventHandle& event) { wait_on(Stream::kCompute, {event}); }
+
+// Between two of CUDA's events there are milliseconds in fp32: near ones keep microseconds apart.
+Clock::time_point CudaDevice::begin_step() {
+  check(cudaStreamSynchronize(compute()), "cudaStreamSynchronize");
+  record(origin_, Stream::kCompute);
+  check(cudaEventSynchronize(origin_), "cudaEventSynchronize");
+  origin_time_ = Clock::now();
+  return origin_time_;
+}
+
+bool CudaDevice::has_ended(const Posted& posted) {
+  bool ended = true;
+  for (const Pending& request : posted.requests) ended = request->test() && ended;
+  if (!ended || posted.event == nullptr) return ended;
+  const cudaError_t state = cudaEventQuery(posted.event->ends);
+  if (state == cudaErrorNotReady) return false;
+  check(state, "a transfer");
+  return true;
+}
+
+void CudaDevice::drop_what_has_ended() { std::erase_if(posted_, has_ended); }
+
+void CudaDevice::resolve(GpuEvent& event) const {
+  const auto since_origin = [&](cudaEvent_t mark) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, origin_, mark), "cudaEventElapsedTime");
+    return origin_time_ + std::chrono::nanoseconds(std::llround(1e6 * milliseconds));
+  };
+  event.start = since_origin(event.begins);
+  event.end = since_origin(event.ends);
+  event.ended = true;
+}
+
+void CudaDevice::wait(const std::vector<EventHandle>& events) {
+  for (const EventHandle& event : events) {
+    auto& own = static_cast<GpuEvent&>(*event);
+    Idle idle;
+    // A peer that is gone shows in the traffic, never in the event.
+    while (!posted_.empty()) {
+      const cudaError_t state = cudaEventQuery(own.ends);
+      if (state == cudaSuccess) break;
+      if (state != cudaErrorNotReady) check(state, "a step");
+      drop_what_has_ended();
+      idle.pause();
+    }
+    check(cudaEventSynchronize(own.ends), "a step");
+    if (!own.ended) resolve(own);
+  }
+}
+
+void CudaDevice::stop() noexcept {
+  cudaDeviceSynchronize();
+  posted_.clear();
+}
+
+CudaDevice::PeakMemory CudaDevice::peak_memory() const {
+  std::uint64_t used = 0, reserved = 0;
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &used),
+        "cudaMemPoolGetAttribute");
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemHigh, &reserved),
+        "cudaMemPoolGetAttribute");
+  return {static_cast<std::int64_t>(used), static_cast<std::int64_t>(reserved),
+          kernels_.workspace_bytes()};
+}
+
+}  // namespace stepcast

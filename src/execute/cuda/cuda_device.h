@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU as a device: one CUDA stream for each stream of a program, events between them, and memory
+// from a pool of the runtime's that orders reuse by streams, so that the host may run ahead.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <list>
+#include <mutex>
+
+#include "execute/device.h"
+#include "kernels/cuda/cuda_kernels.h"
+
+namespace stepcast {
+
+class CudaDevice final : public Device {
+ public:
+  // On the calling thread's current GPU. Throws CudaError.
+  explicit CudaDevice(const cuda::GemmSettings& settings);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  Kernels& kernels() override { return kernels_; }
+  void* allocate(std::size_t bytes, Stream stream) override;
+  void release(void* data, std::size_t bytes) noexcept override;
+  void zero(void* data, std::size_t bytes) override;
+  void upload(void* to, const void* from, std::size_t bytes) override;
+  void download(void* to, const void* from, std::size_t bytes) override;
+  EventHandle run(const std::vector<EventHandle>& waits,
+                  const std::function<void()>& work) override;
+  void communicate(DeviceCommunicator& group, const StartTraffic& start) override;
+  EventHandle post(Stream stream, Transfer transfer) override;
+  EventHandle mark() override;
+  void hold(const EventHandle& event) override;
+  Clock::time_point begin_step() override;
+  void wait(const std::vector<EventHandle>& events) override;
+  void stop() noexcept override;
+
+  // Since the device was made, in bytes: what tensors took at most, what the pool held for them at
+  // most, and workspace beside it.
+  struct PeakMemory {
+    std::int64_t used = 0, reserved = 0, workspace = 0;
+  };
+  PeakMemory peak_memory() const;
+
+ private:
+  struct Marks;
+  struct GpuEvent;
+  // What runs on the GPU still needs: traffic is looked at for errors, buffers live on.
+  struct Posted {
+    Transfer transfer;
+    std::vector<Pending> requests;
+    std::shared_ptr<GpuEvent> event;  // null: traffic alone
+  };
+
+  cudaStream_t stream(Stream which) const { return streams_[static_cast<std::size_t>(which)]; }
+  cudaStream_t compute() const { return stream(Stream::kCompute); }
+  std::shared_ptr<GpuEvent> new_event();
+  void record(cudaEvent_t event, Stream which);
+  void wait_on(Stream which, const std::vector<EventHandle>& events);
+  static bool has_ended(const Posted& posted);
+  void drop_what_has_ended();
+  void resolve(GpuEvent& event) const;
+
+  std::array<cudaStream_t, kStreams> streams_{};
+  cudaMemPool_t pool_ = nullptr;
+  cuda::CudaKernels kernels_;
+  std::shared_ptr<Marks> marks_;  // outlives the events that came from it
+  cudaEvent_t origin_ = nullptr;  // at origin_time_
+  Clock::time_point origin_time_;
+  std::list<Posted> posted_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a rank computes: its memory, its kernels, its streams. What is computed runs in the order
+// in which it is queued; transfers run beside it, in order on each stream.
+//
+// Implementations: execute/host_device.h (the calling thread computes),
+// execute/cuda/cuda_device.h (a GPU's streams).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "comm/device_communicator.h"
+#include "kernels/kernels.h"
+#include "program/program.h"
+
+namespace stepcast {
+
+using Clock = std::chrono::steady_clock;
+
+// Of one instruction: when it started and ended; known once the host has waited for it.
+struct Event {
+  virtual ~Event() = default;
+  bool ended = false;
+  Clock::time_point start, end;
+};
+using EventHandle = std::shared_ptr<Event>;
+
+using Pending = std::unique_ptr<Request>;
+// Starts traffic behind what `after` holds. Null result: there is nothing to do.
+using StartTraffic = std::function<Pending(DeviceStream after)>;
+
+struct Transfer {
+  std::vector<EventHandle> waits;
+  DeviceCommunicator* group = nullptr;  // null: alone, or traffic is left out
+  std::vector<StartTraffic> starts;     // one after the other
+  std::function<void()> finish;         // may be empty; before the event ends
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Kernels& kernels() = 0;
+
+  // For use on `stream` first. Throws std::bad_alloc.
+  virtual void* allocate(std::size_t bytes, Stream stream) = 0;
+  // Once what has been queued for computing so far has run. By any thread.
+  virtual void release(void* data, std::size_t bytes) noexcept = 0;
+  virtual void zero(void* data, std::size_t bytes) = 0;
+  // In the order of what is computed; `from` may change afterwards.
+  virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
+  // Waits for what is computed, and is there afterwards.
+  virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+
+  // Computes: `work` calls kernels.
+  virtual EventHandle run(const std::vector<EventHandle>& waits,
+                          const std::function<void()>& work) = 0;
+  // Traffic between what is computed before and behind it.
+  virtual void communicate(DeviceCommunicator& group, const StartTraffic& start) = 0;
+  virtual EventHandle post(Stream stream, Transfer transfer) = 0;
+  // Where computing stands.
+  virtual EventHandle mark() = 0;
+
+  // What is computed from now on runs after `event`.
+  virtual void hold(const EventHandle& event) = 0;
+  // Drops what has not ended; nothing is queued afterwards.
+  virtual void stop() noexcept = 0;
+  // Now, nothing being computed: times of later events are exact near it.
+  virtual Clock::time_point begin_step() = 0;
+  // The host waits. Throws what a transfer has thrown.
+  virtual void wait(const std::vector<EventHandle>& events) = 0;
+};
+
+}  // namespace stepcast
