@@ -47,6 +47,13 @@ class DeviceCommunicator {
   // has no such thing.
   virtual std::shared_ptr<void> register_memory(void* data, std::int64_t bytes) = 0;
 
+  // Memory of the library's own, registered the best way that it has: where it offers windows that
+  // lie alike on all ranks, one of them. Called by all ranks with the same size.
+  virtual std::shared_ptr<void> allocate(std::int64_t bytes) = 0;
+
+  // What operations run on: for events around them.
+  virtual DeviceStream stream() const = 0;
+
   using Pending = std::unique_ptr<Request>;
   virtual Pending start_all_reduce(DeviceBuffer data, Reduction reduction, DeviceStream after) = 0;
   // Slices as Communicator cuts them, in place.

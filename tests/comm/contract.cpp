@@ -1,15 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contract.h"
 
+#include <cmath>
 #include <numeric>
 
 namespace stepcast {
 
-void CommunicatorContract::as_each_rank(const std::function<void(Communicator&)>& body) const {
+void GroupContract::as_each_rank(const std::function<void(Communicator&)>& body) const {
   GetParam().as_each_rank([&](Communicator& world) {
     const std::unique_ptr<Communicator> own = world.group(all_ranks(world.size()), 1000);
     body(*own);
   });
+}
+
+void GroupContract::expect_sum(std::span<const float> sum, int seed, int ranks, std::int64_t begin,
+                               std::int64_t count) const {
+  const std::vector<float> all = ring_sum(seed, ranks, count);
+  const auto expected = std::span(all).subspan(static_cast<std::size_t>(begin), sum.size());
+  // Of one order against another: n-1 additions of numbers below n, each rounded.
+  const float most = GetParam().adds_in_the_order_of_the_ring
+                         ? 0.0F
+                         : static_cast<float>(ranks) * static_cast<float>(ranks) * 0x1p-23F;
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    // Not once for each of a million elements; and a NaN is no sum.
+    if (std::abs(sum[i] - expected[i]) <= most) continue;
+    ADD_FAILURE() << "element " << i << " of " << count << " is " << sum[i] << ", not "
+                  << expected[i];
+    return;
+  }
 }
 
 std::vector<int> all_ranks(int ranks) {

@@ -31,10 +31,13 @@ WorldUnderTest threads(int ranks) {
           }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, CommunicatorContract,
-                         testing::Values(threads(1), threads(2), threads(3), threads(4),
-                                         threads(5)),
-                         [](const auto& parameter) { return parameter.param.name; });
+const auto kWorlds = testing::Values(threads(1), threads(2), threads(3), threads(4), threads(5));
+std::string name_of(const testing::TestParamInfo<WorldUnderTest>& world) {
+  return world.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, GroupContract, kWorlds, name_of);
+INSTANTIATE_TEST_SUITE_P(Threads, CommunicatorContract, kWorlds, name_of);
 
 }  // namespace
 }  // namespace stepcast

@@ -5,11 +5,12 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
-#include <nccl.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "comm/idle.h"
+#include "comm/nccl/nccl_library.h"
 #include "core/assert.h"
 
 namespace stepcast {
@@ -23,9 +24,9 @@ void check(cudaError_t code, const char* call) {
 }
 
 std::string text_of(ncclResult_t code, ncclComm_t comm) {
-  const char* last = ncclGetLastError(comm);
+  const char* last = nccl().get_last_error(comm);
   const std::string more = last == nullptr || *last == 0 ? "" : fmt::format(" ({})", last);
-  return ncclGetErrorString(code) + more;
+  return nccl().get_error_string(code) + more;
 }
 
 ncclDataType_t type_of(DataType type) {
@@ -55,17 +56,28 @@ struct Group {
   ~Group() {
     // Work that is still queued belongs to requests that nobody waited for: others may never come.
     if (comm != nullptr && !aborted) {
-      if (cudaStreamQuery(stream) == cudaSuccess && ncclCommFinalize(comm) != ncclInternalError) {
-        ncclCommDestroy(comm);
+      if (cudaStreamQuery(stream) == cudaSuccess && is_finalized()) {
+        nccl().comm_destroy(comm);
       } else {
-        ncclCommAbort(comm);
+        nccl().comm_abort(comm);
       }
     }
     if (stream != nullptr) cudaStreamDestroy(stream);
   }
 
+  bool is_finalized() {
+    const auto deadline = Clock::now() + limit;
+    Idle idle;
+    ncclResult_t code = nccl().comm_finalize(comm);
+    while (code == ncclInProgress && Clock::now() < deadline) {
+      idle.pause();
+      if (nccl().comm_get_async_error(comm, &code) != ncclSuccess) return false;
+    }
+    return code == ncclSuccess;
+  }
+
   [[noreturn]] void fail(const std::string& why) {
-    if (comm != nullptr && !aborted) ncclCommAbort(comm);
+    if (comm != nullptr && !aborted) nccl().comm_abort(comm);
     aborted = true;
     throw CommunicationError(fmt::format("NCCL, rank {} of {}: {}", rank, size, why));
   }
@@ -73,7 +85,7 @@ struct Group {
   void look_for_errors() {
     if (aborted) throw CommunicationError("NCCL: the group was ended by an earlier error");
     ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm, &state);
+    const ncclResult_t asked = nccl().comm_get_async_error(comm, &state);
     if (asked != ncclSuccess) fail(text_of(asked, comm));
     if (state != ncclSuccess && state != ncclInProgress) fail(text_of(state, comm));
   }
@@ -87,7 +99,7 @@ struct Group {
                          std::chrono::duration<double>(limit).count()));
       }
       idle.pause();
-      const ncclResult_t asked = ncclCommGetAsyncError(comm, &code);
+      const ncclResult_t asked = nccl().comm_get_async_error(comm, &code);
       if (asked != ncclSuccess) code = asked;
     }
     if (code != ncclSuccess) fail(fmt::format("{}: {}", call, text_of(code, comm)));
@@ -145,63 +157,83 @@ class NcclCommunicator final : public DeviceCommunicator {
     part->limit = group_->limit;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    group_->settle(ncclCommSplit(group_->comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, group_->rank,
-                                 &part->comm, &config),
+    group_->settle(nccl().comm_split(group_->comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color,
+                                     group_->rank, &part->comm, &config),
                    "ncclCommSplit");
     if (part->comm == nullptr) return nullptr;
     part->settle(ncclInProgress, "ncclCommSplit");
-    part->settle(ncclCommUserRank(part->comm, &part->rank), "ncclCommUserRank");
-    part->settle(ncclCommCount(part->comm, &part->size), "ncclCommCount");
+    part->settle(nccl().comm_user_rank(part->comm, &part->rank), "ncclCommUserRank");
+    part->settle(nccl().comm_count(part->comm, &part->size), "ncclCommCount");
     return std::make_unique<NcclCommunicator>(std::move(part));
   }
 
+  // ncclCommRegister is of one rank alone; windows are made by all of them.
   std::shared_ptr<void> register_memory(void* data, std::int64_t bytes) override {
     void* handle = nullptr;
-    group_->settle(ncclCommRegister(group_->comm, data, static_cast<std::size_t>(bytes), &handle),
-                   "ncclCommRegister");
+    group_->settle(
+        nccl().comm_register(group_->comm, data, static_cast<std::size_t>(bytes), &handle),
+        "ncclCommRegister");
     if (handle == nullptr) return nullptr;
     return {handle, [group = group_](void* registered) {
-              if (!group->aborted) ncclCommDeregister(group->comm, registered);
+              if (!group->aborted) nccl().comm_deregister(group->comm, registered);
             }};
   }
 
+  std::shared_ptr<void> allocate(std::int64_t bytes) override {
+    void* data = nullptr;
+    group_->settle(
+        nccl().mem_alloc(&data, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))),
+        "ncclMemAlloc");
+    std::shared_ptr<void> memory(data, [](void* own) { nccl().mem_free(own); });
+    std::shared_ptr<void> handle = register_window(data, bytes);
+    if (handle == nullptr) handle = register_memory(data, bytes);
+    return {data, [memory, handle](void*) mutable {
+              handle.reset();  // before what it is of
+              memory.reset();
+            }};
+  }
+
+  DeviceStream stream() const override { return group_->stream; }
+
   Pending start_all_reduce(DeviceBuffer data, Reduction reduction, DeviceStream after) override {
+    const ncclDataType_t type = type_of(data.type);
     const ncclRedOp_t operation = reduction == Reduction::kSum ? ncclSum : ncclMax;
     return start("all-reduce", after, [&](Group& g) {
-      return ncclAllReduce(data.data, data.data, count(data), type_of(data.type), operation, g.comm,
-                           g.stream);
+      return nccl().all_reduce(data.data, data.data, count(data), type, operation, g.comm,
+                               g.stream);
     });
   }
 
   Pending start_all_gather(DeviceBuffer data, DeviceStream after) override {
+    const ncclDataType_t type = type_of(data.type);
     return start("all-gather", after, [&](Group& g) {
       if (data.count % g.size == 0) {
-        return ncclAllGather(slice(data, g.rank), data.data, count(data) / ranks(),
-                             type_of(data.type), g.comm, g.stream);
+        return nccl().all_gather(slice(data, g.rank), data.data, count(data) / ranks(), type,
+                                 g.comm, g.stream);
       }
       return by_slices(data, [&](void* part, std::size_t elements, int owner) {
-        return ncclBroadcast(part, part, elements, type_of(data.type), owner, g.comm, g.stream);
+        return nccl().broadcast(part, part, elements, type, owner, g.comm, g.stream);
       });
     });
   }
 
   Pending start_reduce_scatter(DeviceBuffer data, DeviceStream after) override {
+    const ncclDataType_t type = type_of(data.type);
     return start("reduce-scatter", after, [&](Group& g) {
       if (data.count % g.size == 0) {
-        return ncclReduceScatter(data.data, slice(data, g.rank), count(data) / ranks(),
-                                 type_of(data.type), ncclSum, g.comm, g.stream);
+        return nccl().reduce_scatter(data.data, slice(data, g.rank), count(data) / ranks(), type,
+                                     ncclSum, g.comm, g.stream);
       }
       return by_slices(data, [&](void* part, std::size_t elements, int owner) {
-        return ncclReduce(part, part, elements, type_of(data.type), ncclSum, owner, g.comm,
-                          g.stream);
+        return nccl().reduce(part, part, elements, type, ncclSum, owner, g.comm, g.stream);
       });
     });
   }
 
   Pending start_broadcast(DeviceBuffer data, int root, DeviceStream after) override {
+    const ncclDataType_t type = type_of(data.type);
     return start("broadcast", after, [&](Group& g) {
-      return ncclBroadcast(data.data, data.data, count(data), type_of(data.type), root, g.comm,
-                           g.stream);
+      return nccl().broadcast(data.data, data.data, count(data), type, root, g.comm, g.stream);
     });
   }
 
@@ -220,17 +252,19 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   Pending start_messages(const std::vector<Message>& messages, DeviceStream after) override {
+    for (const Message& message : messages) type_of(message.data.type);  // throws before anything
     return start("messages", after, [&](Group& g) {
-      ncclGroupStart();
+      nccl().group_start();
       for (const Message& message : messages) {
         const DeviceBuffer& data = message.data;
         if (message.sends) {
-          ncclSend(data.data, count(data), type_of(data.type), message.peer, g.comm, g.stream);
+          nccl().send(data.data, count(data), type_of(data.type), message.peer, g.comm, g.stream);
         } else {
-          ncclRecv(data.data, count(data), type_of(data.type), message.peer, g.comm, g.stream);
+          nccl().receive(data.data, count(data), type_of(data.type), message.peer, g.comm,
+                         g.stream);
         }
       }
-      return ncclGroupEnd();  // returns what went wrong with any of them
+      return nccl().group_end();  // returns what went wrong with any of them
     });
   }
 
@@ -246,15 +280,34 @@ class NcclCommunicator final : public DeviceCommunicator {
            slice_of(data.count, group_->size, owner).begin * size_of(data.type);
   }
 
+  // Null where the library has no windows, or the machine cannot have them.
+  std::shared_ptr<void> register_window(void* data, std::int64_t bytes) {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+    if (nccl().window_register == nullptr) return nullptr;
+    ncclWindow_t window = nullptr;
+    group_->settle(nccl().window_register(group_->comm, data, static_cast<std::size_t>(bytes),
+                                          &window, NCCL_WIN_COLL_SYMMETRIC),
+                   "ncclCommWindowRegister");
+    if (window == nullptr) return nullptr;
+    return {static_cast<void*>(window), [group = group_](void* registered) {
+              if (group->aborted) return;
+              nccl().window_deregister(group->comm, static_cast<ncclWindow_t>(registered));
+            }};
+#else
+    static_cast<void>(data), static_cast<void>(bytes);
+    return nullptr;
+#endif
+  }
+
   // Uneven slices, each with its owner as root.
   template <class Call>
   ncclResult_t by_slices(const DeviceBuffer& data, Call call) {
-    ncclGroupStart();
+    nccl().group_start();
     for (int owner = 0; owner < group_->size; ++owner) {
       const std::int64_t elements = slice_of(data.count, group_->size, owner).size();
       if (elements > 0) call(slice(data, owner), static_cast<std::size_t>(elements), owner);
     }
-    return ncclGroupEnd();
+    return nccl().group_end();
   }
 
   // `second` goes on behind what `first` holds so far.
@@ -307,7 +360,7 @@ std::optional<std::string> why_no_nccl() {
   const cudaError_t code = cudaGetDeviceCount(&devices);
   if (code != cudaSuccess) return fmt::format("no GPU: {}", cudaGetErrorString(code));
   if (devices == 0) return "no GPU: the driver sees none";
-  return std::nullopt;
+  return why_no_nccl_library();
 }
 
 std::unique_ptr<DeviceCommunicator> make_nccl_world(const NcclRank& rank, const ShareBytes& share,
@@ -319,7 +372,7 @@ std::unique_ptr<DeviceCommunicator> make_nccl_world(const NcclRank& rank, const 
   check(cudaSetDevice(rank.device), "cudaSetDevice");
   ncclUniqueId id{};
   if (rank.rank == 0) {
-    const ncclResult_t made = ncclGetUniqueId(&id);
+    const ncclResult_t made = nccl().get_unique_id(&id);
     if (made != ncclSuccess) throw CommunicationError("ncclGetUniqueId: " + text_of(made, nullptr));
   }
   StoreValue bytes(sizeof id);
@@ -333,7 +386,7 @@ std::unique_ptr<DeviceCommunicator> make_nccl_world(const NcclRank& rank, const 
   group->limit = limit;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  group->settle(ncclCommInitRankConfig(&group->comm, rank.size, id, rank.rank, &config),
+  group->settle(nccl().comm_init_rank_config(&group->comm, rank.size, id, rank.rank, &config),
                 "ncclCommInitRank");
   return std::make_unique<NcclCommunicator>(std::move(group));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group of processes, each with one GPU, that communicate by NCCL. No GPU has run it yet: its
-// tests cover the bootstrap and the errors without one, and skip the rest.
+// tests run it on a stand-in for the library (tests/comm/nccl), and on one GPU where there is one.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@ using ShareBytes = std::function<StoreValue(const StoreValue& of_rank_0)>;
 ShareBytes share_by(TcpStore& store, const std::string& key, int rank);
 ShareBytes share_by(Communicator& group);  // the ranks of an MPI job
 
-// Why this process cannot communicate by NCCL: no driver, no GPU. Nothing where it can.
+// Why this process cannot communicate by NCCL: no driver, no GPU, no library. Nothing
+// where it can.
 std::optional<std::string> why_no_nccl();
 
 struct NcclRank {

@@ -12,12 +12,13 @@ namespace {
 Communicator* world = nullptr;
 const MpiWorld* processes = nullptr;
 
-INSTANTIATE_TEST_SUITE_P(
-    Mpi, CommunicatorContract,
-    testing::Values(WorldUnderTest{
-        .name = "processes",
-        .as_each_rank = [](const std::function<void(Communicator&)>& body) { body(*world); }}),
-    [](const auto& parameter) { return parameter.param.name; });
+const auto kWorlds = testing::Values(WorldUnderTest{
+    .name = "processes",
+    .as_each_rank = [](const std::function<void(Communicator&)>& body) { body(*world); }});
+std::string name_of(const testing::TestParamInfo<WorldUnderTest>& one) { return one.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Mpi, GroupContract, kWorlds, name_of);
+INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorContract, kWorlds, name_of);
 
 TEST(MpiWorld, KnowsWhoSharesItsMachine) {
   // All processes of this test do.

@@ -3,6 +3,8 @@
 // host's. Accesses that are not aligned throw.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -29,11 +31,13 @@ inline constexpr int kWarp = 32;
 
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
-            std::size_t shared_bytes, Stream, Arguments... arguments) {
+            std::size_t shared_bytes, Stream stream, Arguments... arguments) {
   if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || blocks.y > 65535 || blocks.z > 65535 ||
       threads > 1024 || shared_bytes > 227 * 1024) {
     throw CudaError(std::string(name) + ": invalid configuration argument");
   }
+  // Kernels run where they are launched, once what is before them on their stream has ended.
+  cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
   gridDim = blocks;
   blockDim = {threads, 1, 1};
   for (unsigned z = 0; z < blocks.z; ++z) {

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/emulated/runtime.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+
+namespace {
+
+// Of an event: the work that was there when it was recorded has ended, and when.
+struct Mark {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool reached = false;
+  double when_s = 0;
+
+  void reach(double now_s) {
+    const std::lock_guard lock(mutex);
+    reached = true;
+    when_s = now_s;
+    changed.notify_all();
+  }
+  double wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return reached; });
+    return when_s;
+  }
+  bool is_reached() {
+    const std::lock_guard lock(mutex);
+    return reached;
+  }
+};
+
+std::atomic<int> devices = 8;
+thread_local int current_device = 0;
+stepcast::emulated::CopyRates copy_rates;
+
+}  // namespace
+
+struct CUstream_st {
+  CUstream_st() : thread([this] { run(); }) {}
+  ~CUstream_st() {
+    {
+      const std::lock_guard lock(mutex);
+      ends = true;
+      changed.notify_all();
+    }
+    thread.join();
+  }
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return ends || !queue.empty(); });
+      if (queue.empty()) return;
+      const Entry entry = queue.front();
+      if (entry.work) {
+        lock.unlock();
+        const double end_s = entry.work(now_s);
+        lock.lock();
+        now_s = std::max(now_s, end_s);
+      }
+      queue.pop_front();  // only now: who waits for the stream waits for this too
+      changed.notify_all();
+      if (entry.mark) entry.mark->reach(now_s);  // after an event nothing is left of what it is of
+    }
+  }
+
+  struct Entry {
+    stepcast::emulated::StreamWork work;  // or
+    std::shared_ptr<Mark> mark;
+  };
+  void push(Entry entry) {
+    const std::lock_guard lock(mutex);
+    queue.push_back(std::move(entry));
+    changed.notify_all();
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Entry> queue;
+  bool ends = false;
+  double now_s = 0;
+  std::thread thread;  // last: it uses the others
+};
+
+struct CUevent_st {
+  std::mutex mutex;
+  std::shared_ptr<Mark> mark;  // null: never recorded, which counts as reached
+  std::shared_ptr<Mark> latest() {
+    const std::lock_guard lock(mutex);
+    return mark;
+  }
+};
+
+namespace {
+
+CUstream_st& stream_of(cudaStream_t stream) {
+  if (stream != nullptr) return *stream;
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<CUstream_st>> defaults;
+  const std::lock_guard lock(mutex);
+  auto& own = defaults[current_device];
+  if (!own) own = std::make_unique<CUstream_st>();
+  return *own;
+}
+
+double seconds(double bytes, cudaMemcpyKind kind) {
+  const double rate = kind == cudaMemcpyHostToDevice   ? copy_rates.to_device
+                      : kind == cudaMemcpyDeviceToHost ? copy_rates.to_host
+                                                       : copy_rates.on_device;
+  return rate > 0 ? bytes / rate : 0;
+}
+
+// Aligned as cudaMalloc aligns, and poisoned: NaNs.
+cudaError_t allocate(void** data, std::size_t bytes) {
+  if (posix_memalign(data, 256, bytes == 0 ? 1 : bytes) != 0) return cudaErrorMemoryAllocation;
+  std::memset(*data, 0xff, bytes);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+namespace stepcast::emulated {
+
+void enqueue(cudaStream_t stream, StreamWork work) {
+  stream_of(stream).push({std::move(work), nullptr});
+}
+
+void set_device_count(int count) { devices = count; }
+void set_copy_rates(const CopyRates& rates) { copy_rates = rates; }
+
+struct HeldStream::Gate {
+  Mark opened;
+};
+HeldStream::HeldStream(cudaStream_t stream) : gate_(std::make_shared<Gate>()) {
+  enqueue(stream, [gate = gate_](double now_s) {
+    gate->opened.wait();
+    return now_s;
+  });
+}
+HeldStream::~HeldStream() { gate_->opened.reach(0); }
+
+}  // namespace stepcast::emulated
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    case cudaErrorNotReady:
+      return "device not ready";
+    default:
+      return "invalid argument";
+  }
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = devices > 0 ? 13000 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = devices;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= devices) return cudaErrorInvalidDevice;
+  current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) { return allocate(data, bytes); }
+cudaError_t cudaFree(void* data) {
+  std::free(data);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return allocate(data, bytes); }
+cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  stepcast::emulated::enqueue(stream, [=](double now_s) {
+    if (bytes > 0) std::memmove(to, from, bytes);
+    return now_s + seconds(static_cast<double>(bytes), kind);
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  CUstream_st& of = stream_of(stream);
+  std::unique_lock lock(of.mutex);
+  of.changed.wait(lock, [&] { return of.queue.empty(); });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  CUstream_st& of = stream_of(stream);
+  const std::lock_guard lock(of.mutex);
+  return of.queue.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::shared_ptr<Mark> mark = event->latest();
+  if (mark) {
+    stepcast::emulated::enqueue(stream,
+                                [mark](double now_s) { return std::max(now_s, mark->wait()); });
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const auto mark = std::make_shared<Mark>();
+  {
+    const std::lock_guard lock(event->mutex);
+    event->mark = mark;
+  }
+  stream_of(stream).push({{}, mark});
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::shared_ptr<Mark> mark = event->latest();
+  return mark && !mark->is_reached() ? cudaErrorNotReady : cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const std::shared_ptr<Mark> mark = event->latest()) mark->wait();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  const std::shared_ptr<Mark> begin = from->latest(), end = to->latest();
+  if (!begin || !end) return cudaErrorInvalidValue;
+  if (!begin->is_reached() || !end->is_reached()) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>((end->wait() - begin->wait()) * 1e3);
+  return cudaSuccess;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests and other stand-ins do with the emulated device beyond CUDA's runtime. Every stream
+// has a time of its own, which events record: work takes what it says, not what it takes here, and
+// who waits for an event is at least as late as it. So durations follow from algebra.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <memory>
+
+namespace stepcast::emulated {
+
+// Queued behind what the stream holds; is given the stream's time in seconds and returns that of
+// its own end. Null is the default stream of the calling thread's device.
+using StreamWork = std::function<double(double now_s)>;
+void enqueue(cudaStream_t stream, StreamWork work);
+
+void set_device_count(int devices);  // 8 unless set; 0: a machine without a GPU
+
+// Bytes per second of copies; 0 unless set: no time at all.
+struct CopyRates {
+  double to_device = 0, to_host = 0, on_device = 0;
+};
+void set_copy_rates(const CopyRates& rates);
+
+// Keeps a stream from going on while it lives.
+class HeldStream {
+ public:
+  explicit HeldStream(cudaStream_t stream);
+  ~HeldStream();
+  HeldStream(const HeldStream&) = delete;
+  HeldStream& operator=(const HeldStream&) = delete;
+
+ private:
+  struct Gate;
+  std::shared_ptr<Gate> gate_;
+};
+
+}  // namespace stepcast::emulated
