@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/host_group.h"
 
+#include <cstddef>
+
 #include "core/assert.h"
 
 namespace stepcast {
@@ -47,6 +49,10 @@ std::unique_ptr<DeviceCommunicator> HostGroup::split(int color) {
     if (colors[static_cast<std::size_t>(r)] == colors[own]) members.push_back(r);
   }
   return std::unique_ptr<DeviceCommunicator>(new HostGroup(group_->group(members, splits_)));
+}
+
+std::shared_ptr<void> HostGroup::allocate(std::int64_t bytes) {
+  return std::make_shared<std::byte[]>(static_cast<std::size_t>(bytes));
 }
 
 HostGroup::Pending HostGroup::start_all_reduce(DeviceBuffer data, Reduction reduction,

@@ -16,6 +16,9 @@ class HostGroup final : public DeviceCommunicator {
   std::unique_ptr<DeviceCommunicator> split(int color) override;
   std::shared_ptr<void> register_memory(void*, std::int64_t) override { return nullptr; }
 
+  std::shared_ptr<void> allocate(std::int64_t bytes) override;
+  DeviceStream stream() const override { return nullptr; }
+
   Pending start_all_reduce(DeviceBuffer data, Reduction reduction, DeviceStream) override;
   Pending start_all_gather(DeviceBuffer data, DeviceStream) override;
   Pending start_reduce_scatter(DeviceBuffer data, DeviceStream) override;

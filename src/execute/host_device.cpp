@@ -64,7 +64,8 @@ EventHandle HostDevice::run(const std::vector<EventHandle>& waits,
 EventHandle HostDevice::mark() {
   auto event = std::make_shared<Event>();
   event->start = Clock::now();
-  engine_.end(event);
+  event->end = event->start;
+  event->ended = true;  // nobody waits for it yet
   return event;
 }
 

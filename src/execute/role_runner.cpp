@@ -265,7 +265,7 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
     }
     const OperationCall call{scenario_, shape_,  block,  operation, place, instance,
                              state_,    memory_, tensor, point_.tp, batch, counted_elsewhere_,
-                             totals(),  wide,    step_};
+                             totals(),  wide,    step_,  alone_};
     if (observer_ != nullptr) observer_->begin(operation);
     run_operation(call);
     if (observer_ != nullptr) observer_->end(operation);

@@ -63,7 +63,7 @@ Transfer RoleRunner::gather(const Instruction& what, DeviceCommunicator* group) 
   Transfer out{{}, group, in_pieces(what, data, group, &DeviceCommunicator::start_all_gather), {}};
   if (window) {
     const auto fill = [this, &what, data](DeviceStream) -> Pending {
-      if (is_stand_in()) device_->kernels().noise(data, what.elements.size());
+      if (alone_) device_->kernels().noise(data, what.elements.size());
       state_.copy_to_window(what.elements, data);
       return nullptr;
     };
@@ -167,7 +167,7 @@ Transfer RoleRunner::message(const Tensor& tensor, const Instruction& what) cons
           return link.group->start_messages(
               {{link.peer, sends, {part.data, slice.size(), part.type}, tag}}, after);
         }
-        if (!sends && is_stand_in()) device_->kernels().noise(part, slice.size());
+        if (!sends && alone_) device_->kernels().noise(part, slice.size());
         return nullptr;
       }};
   return out;

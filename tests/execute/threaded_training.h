@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a scenario for a few steps with every rank a thread of this process.
+// Trains a scenario for a few steps with every rank in a thread of this process.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -24,42 +25,53 @@ struct Training {
   std::vector<MemoryParts> peaks;  // by rank
 };
 
-inline Training train(const Scenario& scenario, int steps, const ExecutorOptions& options = {}) {
+// Where ranks run: calls `body` in a thread of each, and makes their devices.
+struct Ranks {
+  std::function<void(int ranks, const std::function<void(DeviceCommunicator& world)>& body)> run;
+  std::function<std::unique_ptr<Device>()> device;
+};
+
+inline Ranks on_host() {
+  return {[](int ranks, const auto& body) {
+            const auto worlds = thread_world(ranks);
+            std::vector<std::thread> threads;
+            for (const auto& world : worlds) {
+              threads.emplace_back([&] {
+                try {
+                  HostGroup group(*world);
+                  body(group);
+                } catch (const std::exception& error) {
+                  ADD_FAILURE() << "rank " << world->rank() << ": " << error.what();
+                }
+              });
+            }
+            for (std::thread& thread : threads) thread.join();
+          },
+          [] { return std::make_unique<HostDevice>(); }};
+}
+
+inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host()) {
   const Program program = lower(scenario);
   const RankGrid grid(scenario.layout);
-  const auto ranks = static_cast<int>(grid.size());
-  auto world = thread_world(ranks);
   Training out;
   out.loss.assign(static_cast<std::size_t>(steps), 0);
   out.gradient_norm.assign(static_cast<std::size_t>(steps), 0);
-  out.peaks.resize(static_cast<std::size_t>(ranks));
+  out.peaks.resize(static_cast<std::size_t>(grid.size()));
   std::mutex mutex;
-  std::vector<std::thread> threads;
   const double tokens = static_cast<double>(scenario.training.global_batch) *
                         static_cast<double>(scenario.training.sequence_length);
-  for (int r = 0; r < ranks; ++r) {
-    threads.emplace_back([&, r] {
-      try {
-        HostGroup group(*world[static_cast<std::size_t>(r)]);
-        RoleRunner runner(scenario, program, grid, RankId(r), &group,
-                          std::make_unique<HostDevice>(), options);
-        for (int s = 0; s < steps; ++s) {
-          const StepRecord record = runner.step();
-          const std::scoped_lock lock(mutex);
-          if (runner.point().tp == 0) {
-            out.loss[static_cast<std::size_t>(s)] += record.loss_sum / tokens;
-          }
-          out.gradient_norm[static_cast<std::size_t>(s)] = record.gradient_norm;
-        }
-        const std::scoped_lock lock(mutex);
-        out.peaks[static_cast<std::size_t>(r)] = runner.ledger().at_peak();
-        out.model.take(runner);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << "rank " << r << ": " << error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  ranks.run(static_cast<int>(grid.size()), [&](DeviceCommunicator& world) {
+    RoleRunner runner(scenario, program, grid, RankId(world.rank()), &world, ranks.device(), {});
+    for (int s = 0; s < steps; ++s) {
+      const StepRecord record = runner.step();
+      const std::scoped_lock lock(mutex);
+      if (runner.point().tp == 0) out.loss[static_cast<std::size_t>(s)] += record.loss_sum / tokens;
+      out.gradient_norm[static_cast<std::size_t>(s)] = record.gradient_norm;
+    }
+    const std::scoped_lock lock(mutex);
+    out.peaks[static_cast<std::size_t>(world.rank())] = runner.ledger().at_peak();
+    out.model.take(runner);
+  });
   return out;
 }
 

@@ -37,7 +37,9 @@ __global__ void sum_of_blocks(const double* of_blocks, unsigned blocks, double* 
   if (threadIdx.x == 0) *sum = accumulate ? *sum + own : own;
 }
 
-__global__ void narrow_one(const double* from, float* to) { *to = static_cast<float>(*from); }
+__global__ void narrow_one(const double* from, float* to) {
+  if (threadIdx.x == 0) *to = static_cast<float>(*from);
+}
 
 struct AdamWFactors {
   float beta1, rest1;  // rest: 1 - beta
@@ -86,7 +88,7 @@ void sum_of_squares(const T* data, std::int64_t count, double* workspace, double
 }
 
 void narrow(const double* from, float* to, Stream stream) {
-  launch("narrow", narrow_one, dim3(1), 1, 0, stream, from, to);
+  launch("narrow", narrow_one, dim3(1), kWarp, 0, stream, from, to);
 }
 
 template <typename Gradient, typename Rounded>

@@ -189,6 +189,11 @@ bool pass() {
 
 }  // namespace
 
+std::mutex& device_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 void run_block(unsigned threads, std::size_t shared_bytes, const std::function<void()>& thread) {
   if (threads == 0 || threads % kWarp != 0) throw std::logic_error("blocks are of whole warps");
   if (fibers.size() < threads) fibers.resize(threads);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <mutex>
 
 namespace stepcast::emulated {
 
@@ -15,6 +16,8 @@ struct Index {
   Index() = default;
   Index(unsigned x_, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
+
+std::mutex& device_mutex();  // of threads that each launch kernels
 
 // Runs `thread` once for each thread of a block. Throws std::logic_error when threads wait for each
 // other for ever, and what a thread throws.

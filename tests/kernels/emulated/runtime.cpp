@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -187,6 +188,85 @@ cudaError_t cudaFree(void* data) {
   std::free(data);
   return cudaSuccess;
 }
+
+// A device's pool: what stream-ordered memory is taken from, and given back to by size. It reserves
+// what it uses.
+struct CUmemPoolHandle_st {
+  ~CUmemPoolHandle_st() {
+    for (const auto& [bytes, data] : free) std::free(data);
+  }
+  std::mutex mutex;
+  std::map<void*, std::size_t> taken;
+  std::multimap<std::size_t, void*> free;
+  std::size_t used = 0, peak = 0;
+};
+
+namespace {
+
+CUmemPoolHandle_st& pool_of(int device) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<CUmemPoolHandle_st>> pools;
+  const std::lock_guard lock(mutex);
+  auto& own = pools[device];
+  if (!own) own = std::make_unique<CUmemPoolHandle_st>();
+  return *own;
+}
+
+}  // namespace
+
+cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t) {
+  CUmemPoolHandle_st& pool = pool_of(current_device);
+  const std::lock_guard lock(pool.mutex);
+  const auto found = pool.free.find(bytes);
+  if (found != pool.free.end()) {
+    *data = found->second;
+    pool.free.erase(found);
+  } else if (const cudaError_t result = allocate(data, bytes); result != cudaSuccess) {
+    return result;
+  }
+  pool.taken[*data] = bytes;
+  pool.used += bytes;
+  pool.peak = std::max(pool.peak, pool.used);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
+  stepcast::emulated::enqueue(stream, [data, &pool = pool_of(current_device)](double now_s) {
+    const std::lock_guard lock(pool.mutex);
+    const auto found = pool.taken.find(data);
+    if (found == pool.taken.end()) std::abort();  // freed twice
+    std::memset(data, 0xff, found->second);
+    pool.used -= found->second;
+    pool.free.emplace(found->second, data);
+    pool.taken.erase(found);
+    return now_s;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* data, int byte, std::size_t bytes, cudaStream_t stream) {
+  stepcast::emulated::enqueue(stream, [=](double now_s) {
+    std::memset(data, byte, bytes);
+    return now_s;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  *pool = &pool_of(device);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void*) {
+  const std::lock_guard lock(pool->mutex);
+  if (attribute != cudaMemPoolAttrReleaseThreshold) pool->peak = pool->used;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  if (attribute == cudaMemPoolAttrReleaseThreshold) return cudaErrorInvalidValue;
+  const std::lock_guard lock(pool->mutex);
+  const std::uint64_t peak = pool->peak;
+  std::memcpy(value, &peak, sizeof peak);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
+
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return allocate(data, bytes); }
 cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

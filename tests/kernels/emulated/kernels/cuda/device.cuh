@@ -38,6 +38,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsign
   }
   // Kernels run where they are launched, once what is before them on their stream has ended.
   cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
+  const std::lock_guard one_at_a_time(emulated::device_mutex());
   gridDim = blocks;
   blockDim = {threads, 1, 1};
   for (unsigned z = 0; z < blocks.z; ++z) {

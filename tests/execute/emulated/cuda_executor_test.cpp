@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor on GPUs trains as the one on the CPU: the same programs, on the emulated device and
+// the stand-in for NCCL.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "execute/cuda/cuda_device.h"
+#include "nccl_world.h"
+#include "predict/memory_replay.h"
+#include "threaded_training.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::Ranks;
+using testing::train;
+using testing::Training;
+
+constexpr int kSteps = 3;
+
+Ranks on_gpus() {
+  return {[](int ranks, const auto& body) {
+            emulated::as_each_gpu(ranks, [&](auto world) { body(*world); });
+          },
+          [] { return std::make_unique<CudaDevice>(cuda::GemmSettings{.tf32 = false}); }};
+}
+
+GptCase small() {
+  GptCase c = testing::small_local();
+  c.layers = 2;
+  c.hidden = 32;
+  c.heads = 4;
+  c.vocab = 64;
+  c.sequence = 16;
+  c.global_batch = 2;
+  return c;
+}
+
+struct Case {
+  const char* name;
+  GptCase gpt;
+};
+
+template <class Change>
+Case changed(const char* name, Change change) {
+  Case out{name, small()};
+  out.gpt.cluster = R"("base": "dgx-a100-80g")";
+  change(out.gpt);
+  return out;
+}
+
+class OnGpus : public ::testing::TestWithParam<Case> {};
+
+// fp32 sums in another order; Adam divides by the gradient's own size.
+TEST_P(OnGpus, TrainsAsOneRankOfTheCpu) {
+  const GptCase& many = GetParam().gpt;
+  GptCase one = small();
+  one.layers = many.layers;
+  one.global_batch = many.global_batch;
+  const Training reference = train(testing::gpt(one), kSteps);
+  const Training trained = train(testing::gpt(many), kSteps, on_gpus());
+  for (std::size_t s = 0; s < kSteps; ++s) {
+    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, 1e-5) << "step " << s;
+    EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 1e-4) << "step " << s;
+  }
+  EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
+}
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, OnGpus,
+    ::testing::Values(changed("OneRank", [](GptCase&) {}),
+                      changed("Unfused", [](GptCase& c) { c.attention = "unfused"; }),
+                      changed("Recompute", [](GptCase& c) { c.recompute = "full"; }),
+                      changed("Tp2", [](GptCase& c) { c.tp = 2; }),
+                      changed("Tp2Sequence",
+                              [](GptCase& c) {
+                                c.tp = 2;
+                                c.sequence_parallel = true;
+                              }),
+                      changed("Dp2Buckets",
+                              [](GptCase& c) {
+                                c.dp = 2;
+                                c.extra_training = R"(, "bucket_elements": 4000)";
+                                c.extra_layout = R"(, "overlap": {"grad_reduce": true})";
+                              }),
+                      changed("Dp2Zero1Megatron",
+                              [](GptCase& c) {
+                                c.dp = 2;
+                                c.zero = 1;
+                                c.framework = "megatron";
+                                c.extra_layout =
+                                    R"(, "overlap": {"grad_reduce": true, "param_gather": true})";
+                              }),
+                      changed("Dp2Zero2",
+                              [](GptCase& c) {
+                                c.dp = 2;
+                                c.zero = 2;
+                              }),
+                      changed("Dp2Zero3",
+                              [](GptCase& c) {
+                                c.dp = 2;
+                                c.zero = 3;
+                              }),
+                      changed("Pp2",
+                              [](GptCase& c) {
+                                c.pp = 2;
+                                c.global_batch = 4;
+                              }),
+                      changed("Pp2Interleaved",
+                              [](GptCase& c) {
+                                c.pp = 2;
+                                c.layers = 4;
+                                c.virtual_stages = 2;
+                                c.schedule = "interleaved";
+                                c.global_batch = 4;
+                              }),
+                      changed("Tp2Dp2Pp2",
+                              [](GptCase& c) {
+                                c.tp = c.dp = c.pp = 2;
+                                c.global_batch = 8;
+                                c.extra_layout = R"(, "overlap": {"pp": true})";
+                              })),
+    name_of);
+
+// Weights, gradients and activations of 16 bits, sums in fp32: losses stay near those in fp32.
+class InBf16 : public ::testing::TestWithParam<Case> {};
+
+// A bf16 number is off by 2^-9 of itself at most; a loss is a mean over all tokens of logits that
+// have passed some ten roundings, whose errors are of either sign.
+constexpr double kLossTolerance = 10 * 0x1p-9;
+
+void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {
+  const Program program = lower(scenario);
+  const RankGrid grid(scenario.layout);
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    const Role& role = program.roles[static_cast<std::size_t>(grid.point(RankId(r)).pp)];
+    const auto forecast = static_cast<double>(total(replay_memory(program, role).parts));
+    const auto counted = static_cast<double>(total(trained.peaks[static_cast<std::size_t>(r)]));
+    EXPECT_NEAR(counted / forecast, 1, 0.01) << "rank " << r;
+  }
+}
+
+TEST_P(InBf16, TrainsNearFp32InTheMemoryThatWasForecast) {
+  GptCase exact = small();
+  const GptCase& rounded = GetParam().gpt;
+  exact.global_batch = rounded.global_batch;
+  const Training reference = train(testing::gpt(exact), kSteps);
+  const Scenario scenario = testing::gpt(rounded);
+  const Training trained = train(scenario, kSteps, on_gpus());
+  expect_forecast_peaks(scenario, trained);
+  for (std::size_t s = 0; s < kSteps; ++s) {
+    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
+    EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 0.05) << "step " << s;
+  }
+  // Adam's first steps have the size of the learning rate, whatever the gradient: a gradient of the
+  // other sign moves a weight of 0.02 by 2 * 3e-4 a step.
+  EXPECT_LT(trained.model.relative_error(reference.model), 0.02);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frameworks, InBf16,
+                         ::testing::Values(changed("Native",
+                                                   [](GptCase& c) { c.precision = "bf16"; }),
+                                           changed("NativeFp32Gradients",
+                                                   [](GptCase& c) {
+                                                     c.precision = "bf16";
+                                                     c.extra_training =
+                                                         R"(, "grad_precision": "fp32")";
+                                                   }),
+                                           changed("Megatron",
+                                                   [](GptCase& c) {
+                                                     c.precision = "bf16";
+                                                     c.framework = "megatron";
+                                                     c.dp = 2;
+                                                     c.zero = 1;
+                                                   }),
+                                           changed("DeepSpeedZero2",
+                                                   [](GptCase& c) {
+                                                     c.precision = "bf16";
+                                                     c.framework = "deepspeed";
+                                                     c.dp = 2;
+                                                     c.zero = 2;
+                                                   }),
+                                           changed("DeepSpeedZero3",
+                                                   [](GptCase& c) {
+                                                     c.precision = "bf16";
+                                                     c.framework = "deepspeed";
+                                                     c.dp = 2;
+                                                     c.zero = 3;
+                                                   }),
+                                           changed("Fsdp",
+                                                   [](GptCase& c) {
+                                                     c.precision = "bf16";
+                                                     c.framework = "fsdp";
+                                                     c.dp = 2;
+                                                     c.zero = 3;
+                                                   })),
+                         name_of);
+
+// Grouped queries, gates, rotary positions, norms of queries and keys, a table of its own.
+std::string gated(const std::string& cluster, const std::string& training) {
+  return R"({"stepcast": 1, "model": {"layers": 2, "hidden": 32, "heads": 4, "kv_heads": 2,
+             "head_dim": 8, "ffn": 48, "vocab": 64, "max_positions": 16, "mlp": "swiglu",
+             "norm": "rmsnorm", "position": "rope", "biases": false, "tied_embeddings": false,
+             "vocab_multiple": 1, "dropout": 0},
+             "cluster": {"base": ")" +
+         cluster + R"(", "gpus": 1},
+             "training": {"global_batch": 2, "sequence_length": 16, "framework": "native")" +
+         training + R"(}, "layout": {"micro_batch": 1}})";
+}
+
+TEST(OnOneGpu, GatedModelsTrainAsOnTheCpu) {
+  const Scenario scenario = testing::scenario_from(gated("local", R"(, "precision": "fp32")"));
+  const Training reference = train(scenario, kSteps), trained = train(scenario, kSteps, on_gpus());
+  const Training rounded =
+      train(testing::scenario_from(gated("dgx-a100-80g", "")), kSteps, on_gpus());
+  for (std::size_t s = 0; s < kSteps; ++s) {
+    EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, 1e-5) << "step " << s;
+    EXPECT_NEAR(rounded.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
+  }
+  EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
+}
+
+// Where others' numbers would arrive there are numbers, not what memory held: NaNs would spread.
+TEST(OnOneGpu, OneRankOfALargerLayoutRunsAlone) {
+  GptCase c = changed("", [](GptCase& of) {
+                of.precision = "bf16";
+                of.tp = of.dp = of.pp = 2;
+                of.zero = 1;
+                of.framework = "megatron";
+                of.sequence_parallel = true;
+                of.global_batch = 8;
+              }).gpt;
+  GptCase sharded = changed("", [](GptCase& of) {
+                      of.precision = "bf16";
+                      of.dp = 4;
+                      of.zero = 3;
+                      of.framework = "fsdp";
+                      of.global_batch = 4;
+                    }).gpt;
+  for (const GptCase& of : {c, sharded}) {
+    const Scenario scenario = testing::gpt(of);
+    const Program program = lower(scenario);
+    const RankGrid grid(scenario.layout);
+    for (std::int32_t r = 0; r < grid.size(); ++r) {
+      RoleRunner runner(scenario, program, grid, RankId(r), nullptr, on_gpus().device(), {});
+      for (int s = 0; s < 2; ++s) {
+        const double norm = runner.step().gradient_norm;
+        EXPECT_TRUE(std::isfinite(norm) && norm > 0) << "rank " << r << ", step " << s;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products on the emulated device: three loops in the place of cuBLASLt.
+#include <cuda_runtime_api.h>
+
+#include <type_traits>
+
+#include "kernels/cuda/gemm.h"
+
+namespace stepcast::cuda {
+
+struct MatrixProducts::Library {};
+MatrixProducts::MatrixProducts(const GemmSettings&) {}
+MatrixProducts::~MatrixProducts() = default;
+
+template <typename T, typename C>
+void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
+                          Matrix<const T> b, Matrix<C> c, bool accumulate, Stream stream,
+                          const C* bias, const GemmBatch& batch) {
+  cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
+  const auto at = [](const auto& matrix, std::int64_t row, std::int64_t column) {
+    const std::int64_t place =
+        matrix.transposed ? column * matrix.stride + row : row * matrix.stride + column;
+    return to_float(matrix.data[place]);
+  };
+  for (std::int64_t i = 0; i < batch.count; ++i) {
+    for (std::int64_t row = 0; row < m; ++row) {
+      for (std::int64_t column = 0; column < n; ++column) {
+        C& result = c.data[row * c.stride + column];
+        float sum = accumulate ? to_float(result) : 0;
+        if (bias != nullptr) sum += to_float(bias[column]);
+        for (std::int64_t l = 0; l < k; ++l) sum += at(a, row, l) * at(b, l, column);
+        result = rounded<C>(sum);
+      }
+    }
+    a.data += batch.a_step;
+    b.data += batch.b_step;
+    c.data += batch.c_step;
+  }
+}
+
+#define STEPCAST_INSTANTIATE(T, C)                                                              \
+  template void MatrixProducts::gemm(std::int64_t, std::int64_t, std::int64_t, Matrix<const T>, \
+                                     Matrix<const T>, Matrix<C>, bool, Stream, const C*,        \
+                                     const GemmBatch&);
+STEPCAST_INSTANTIATE(float, float)
+STEPCAST_INSTANTIATE(Bf16, Bf16)
+STEPCAST_INSTANTIATE(Fp16, Fp16)
+STEPCAST_INSTANTIATE(Bf16, float)
+STEPCAST_INSTANTIATE(Fp16, float)
+
+}  // namespace stepcast::cuda
