@@ -25,9 +25,10 @@ struct OperationPrice {
   Provenance provenance = Provenance::kDataSheet;
 };
 
-// In the order in which the rank first runs them; what takes no time (a buffer that is handed on
-// under another name) is left out.
+// `own_kernels` as in PredictOptions. In the order in which the rank first runs them; what takes no
+// time (a buffer that is handed on under another name) is left out.
 Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
-                                                    const DataFolders& folders, RankId rank);
+                                                    const DataFolders& folders, RankId rank,
+                                                    bool own_kernels = false);
 
 }  // namespace stepcast
