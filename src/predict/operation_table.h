@@ -23,6 +23,7 @@ struct OperationPrice {
   Seconds call;   // the mean of one
   Seconds total;  // of all
   Provenance provenance = Provenance::kDataSheet;
+  bool is_collective() const { return signature.starts_with("collective "); }
 };
 
 // `own_kernels` as in PredictOptions. In the order in which the rank first runs them; what takes no

@@ -33,7 +33,7 @@ double kernel_seconds(const Scenario& scenario, RankId rank) {
   EXPECT_TRUE(table.has_value());
   double sum = 0;
   for (const OperationPrice& row : *table) {
-    if (!row.signature.starts_with("collective ")) sum += row.total.value();
+    if (!row.is_collective()) sum += row.total.value();
   }
   return sum;
 }
