@@ -58,6 +58,13 @@ Result<std::vector<std::string>> scenario_texts(CalibrateFlags& flags, const Dat
   return out;
 }
 
+int report_profile(int code, const OutputOptions& output) {
+  if (code == kOk) {
+    note(output, fmt::format("wrote {0} (use it with --profile {0})", output.file));
+  }
+  return code;
+}
+
 int run_calibrate(CalibrateFlags& flags) {
   Errors errors;
   const bool imports = !flags.imports.empty();
@@ -84,7 +91,10 @@ int run_calibrate(CalibrateFlags& flags) {
   const auto data = find_data(flags.data);
   if (!data) errors.insert(errors.end(), data.error().begin(), data.error().end());
   if (!errors.empty()) return report_errors(errors);
-  if (imports) return import_profile(flags.imports, flags.scenario, data->folders, flags.output);
+  if (imports) {
+    return report_profile(
+        import_profile(flags.imports, flags.scenario, data->folders, flags.output), flags.output);
+  }
   const auto texts = scenario_texts(flags, data->folders);
   if (!texts) return report_errors(texts.error());
 
@@ -96,7 +106,9 @@ int run_calibrate(CalibrateFlags& flags) {
   request.budget_s = flags.budget_s;
   request.target_half_width = flags.precision;
   request.grid = !flags.no_grid;
-  if (flags.backend == "cuda") return calibrate_gpu(request, flags.output);
+  if (flags.backend == "cuda") {
+    return report_profile(calibrate_gpu(request, flags.output), flags.output);
+  }
   const auto profile = calibrate(request, flags.output);
   if (watch.signal() != 0) {
     note(flags.output,
@@ -104,8 +116,7 @@ int run_calibrate(CalibrateFlags& flags) {
     return 128 + watch.signal();
   }
   if (!profile) return report_failed_calibration(profile.error());
-  note(flags.output, fmt::format("wrote {} (use it with --profile {})", *profile, *profile));
-  return kOk;
+  return report_profile(kOk, flags.output);
 }
 
 }  // namespace

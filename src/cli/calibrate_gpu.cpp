@@ -121,11 +121,7 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
   Errors errors;
   const Wanted scenarios = wanted(request, errors);
   if (!errors.empty()) return report_errors(errors);
-  if (!fs::exists(gpu_program())) {
-    return report_errors(
-        {{ErrorCode::kNotSupported, "cannot be measured: this build has no CUDA",
-          gpu_program().string(), "--backend", "build stepcast where the CUDA toolkit is"}});
-  }
+  if (errors = check_gpu_program("measured"); !errors.empty()) return report_errors(errors);
   const fs::path work = request.profile + ".journal";
   const fs::path folder = fs::absolute(work / "gpu");
   std::error_code failed;
@@ -138,13 +134,7 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
   const auto outcome = launch_gpu_job(job_of(request, scenarios, folder.string()).dump(2) + "\n",
                                       (folder / "job.json").string(), output);
   if (!outcome) return report_errors(outcome.error());
-  int code = kOk;
-  if (outcome->end == LaunchEnd::kInput) {
-    code = report_errors({{ErrorCode::kNotSupported, outcome->message, "", "--backend cuda",
-                           "stepcast doctor tells what is here"}});
-  } else {
-    code = report_outcome(*outcome, output);
-  }
+  int code = report_gpu_outcome(*outcome, output);
   if (code == kOk) code = make_profile(scenarios, folder, request.folders, output);
   const bool worth_keeping = code != kOk && fs::exists(folder / "rank-0.jsonl");
   std::error_code ignored;

@@ -7,7 +7,8 @@
 
 namespace stepcast::cli {
 
-// Writes request.profile; returns the exit code. After an error the journal stays, as on the CPU.
+// Writes output.file, which is request.profile; returns the exit code. After an error the journal
+// stays, as on the CPU.
 int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output);
 
 }  // namespace stepcast::cli

@@ -108,16 +108,15 @@ int report_failed_calibration(const Errors& errors) {
   return errors.front().code == ErrorCode::kIo ? kInternalError : kUsageError;
 }
 
-Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
-                                  const OutputOptions& output, const std::string& profile_path,
-                                  double budget_s) {
+CalibrationRequest request_for(const std::string& scenario, const DataRoot& data,
+                               const std::string& profile_path, double budget_s) {
   CalibrationRequest request;
-  request.scenarios = scenarios;
+  request.scenarios = {scenario};
   request.folders = data.folders;
   request.profile = profile_path;
   request.budget_s = budget_s;
   request.grid = false;
-  return calibrate(request, output);
+  return request;
 }
 
 }  // namespace stepcast::cli

@@ -27,9 +27,8 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
 // did is no fault of the user's input.
 int report_failed_calibration(const Errors& errors);
 
-// On behalf of another command: what the scenarios need and no more.
-Result<std::string> calibrate_for(const std::vector<std::string>& scenarios, const DataRoot& data,
-                                  const OutputOptions& output, const std::string& profile_path,
-                                  double budget_s);
+// On behalf of another command: what one scenario needs and no more.
+CalibrationRequest request_for(const std::string& scenario, const DataRoot& data,
+                               const std::string& profile_path, double budget_s);
 
 }  // namespace stepcast::cli

@@ -50,7 +50,6 @@ int write_gpu_profile(const Imported& measured, const ClusterSpec& cluster,
   const auto written = write_file_atomically(output.file, profile_text(*profile));
   if (!written) return report_errors(written.error());
   tell(measured, *profile, output);
-  note(output, fmt::format("wrote {0} (use it with --profile {0})", output.file));
   return kOk;
 }
 

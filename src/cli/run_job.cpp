@@ -13,6 +13,7 @@
 
 #include "calibrate/progress.h"
 #include "core/atomic_file.h"
+#include "core/json.h"
 #include "launch/mpi_launch.h"
 
 namespace stepcast::cli {
@@ -21,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kNumericsSteps = 3;
 constexpr std::size_t kLastLines = 10;
 
 // Resolved, but for the cluster: a lab's is a file, which no resolved form names.
@@ -35,16 +35,19 @@ json job_scenario(const RunJob& job) {
 }
 
 std::string job_text(const RunJob& job, const DataFolders& folders) {
-  const json out{{"stepcast_job", 1},
-                 {"task", "run"},
-                 {"scenario", job_scenario(job)},
-                 {"data", job_folders(folders)},
-                 {"results", fs::absolute(job.folder).string()},
-                 {"seed", job.seed},
-                 {"warmup", job.warmup},
-                 {"steps", job.steps},
-                 {"numerics_steps", kNumericsSteps},
-                 {"check_numerics", job.check_numerics}};
+  const bool compares = job.numerics_steps > 0 && !job.alone;
+  json out{{"stepcast_job", 1},
+           {"task", "run"},
+           {"backend", job.backend == Backend::kCuda ? "cuda" : "cpu"},
+           {"scenario", job_scenario(job)},
+           {"data", job_folders(folders)},
+           {"results", fs::absolute(job.folder).string()},
+           {"seed", job.seed},
+           {"warmup", job.warmup},
+           {"steps", job.steps},
+           {"numerics_steps", job.numerics_steps},
+           {"check_numerics", compares}};
+  if (job.alone) out["rank"] = job.alone->value;
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -118,6 +121,12 @@ fs::path program_beside(const char* name, const char* variable) {
   return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
 }
 
+// What stepcast-gpu says of its job or of the machine.
+Error gpu_error(const LaunchOutcome& outcome) {
+  return {ErrorCode::kNotSupported, outcome.message, "", "--backend cuda",
+          "stepcast doctor tells what is here"};
+}
+
 Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const std::string& file,
                              const OutputOptions& output) {
   const std::string absolute = fs::absolute(file).string();
@@ -147,17 +156,58 @@ Result<LaunchOutcome> launch_job(const std::string& text, const std::string& fil
 }
 
 Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
-                                     const OutputOptions& output) {
-  RankLaunch gpu = launch_of(1, 0);
+                                     const OutputOptions& output, int ranks, double time_limit_s) {
+  RankLaunch gpu = launch_of(ranks, time_limit_s);
   gpu.program.program = gpu_program().string();
-  gpu.program.alone = true;
+  gpu.program.alone = ranks == 1;
+  gpu.program.bind = false;  // the driver's and NCCL's threads need cores of their own
   return launch(std::move(gpu), text, file, output);
+}
+
+Errors check_gpu_program(const char* what) {
+  if (fs::exists(gpu_program())) return {};
+  return {{ErrorCode::kNotSupported, fmt::format("cannot be {}: this build has no CUDA", what),
+           gpu_program().string(), "--backend", "build stepcast where the CUDA toolkit is"}};
+}
+
+Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std::string& folder,
+                                           const OutputOptions& output) {
+  const json job{{"stepcast_job", 1},
+                 {"task", "devices"},
+                 {"data", job_folders(folders)},
+                 {"results", fs::absolute(folder).string()}};
+  const auto outcome =
+      launch_gpu_job(job.dump(2) + "\n", (fs::path(folder) / "devices-job.json").string(), output);
+  if (!outcome) return failure(outcome.error());
+  if (outcome->end == LaunchEnd::kInput) return failure(gpu_error(*outcome));
+  if (!outcome->ok()) {
+    return failure(
+        {ErrorCode::kIo, "looking for GPUs: " + outcome->message, gpu_program().string(), "", ""});
+  }
+  const auto document = JsonDocument::load((fs::path(folder) / "devices.json").string());
+  if (!document) return failure(document.error());
+  ObjectReader reader((*document)->root());
+  std::vector<std::string> out;
+  if (const auto devices = reader.required("devices")) {
+    for (const JsonValue& device : devices->items()) out.push_back(device.text().value_or(""));
+  }
+  reader.finish();
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return out;
+}
+
+int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
+  if (outcome.end == LaunchEnd::kInput) return report_errors({gpu_error(outcome)});
+  return report_outcome(outcome, output);
 }
 
 Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                               const OutputOptions& output) {
-  return launch_job(job_text(job, folders), (fs::path(job.folder) / "job.json").string(),
-                    static_cast<int>(job.scenario.cluster.gpus()), job.time_limit_s, output);
+  const int ranks = job.alone ? 1 : static_cast<int>(job.scenario.cluster.gpus());
+  const std::string file = (fs::path(job.folder) / "job.json").string();
+  const std::string text = job_text(job, folders);
+  return job.backend == Backend::kCuda ? launch_gpu_job(text, file, output, ranks, job.time_limit_s)
+                                       : launch_job(text, file, ranks, job.time_limit_s, output);
 }
 
 int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {

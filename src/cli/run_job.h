@@ -5,10 +5,13 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/session.h"
 #include "launch/launch_outcome.h"
+#include "program/executable.h"
 
 namespace stepcast::cli {
 
@@ -19,8 +22,10 @@ struct RunJob {
   std::uint64_t seed = 1;
   int warmup = 2;
   int steps = 10;
-  bool check_numerics = true;
+  int numerics_steps = 3;   // compared with one rank; 0: none
   double time_limit_s = 0;  // 0: none
+  Backend backend = Backend::kCpu;
+  std::optional<RankId> alone = {};  // this rank of the layout and no other
 };
 
 // stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
@@ -35,12 +40,25 @@ nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
 // error is a launch that cannot be tried. `time_limit_s` 0: none.
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
                                  double time_limit_s, const OutputOptions& output);
-// The same in one process that uses the GPU.
+// The same in `ranks` processes that use a GPU each; a single one is started without mpirun.
 Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
-                                     const OutputOptions& output);
+                                     const OutputOptions& output, int ranks = 1,
+                                     double time_limit_s = 0);
 
-// Writes the job, runs it in a process per rank, with progress on standard error. An error is a
-// launch that cannot be tried.
+// Of --backend cuda in a build without stepcast-gpu: that `what` ("measured") is not possible here.
+Errors check_gpu_program(const char* what);
+
+// Names of the GPUs that a launch on this machine can use, which stepcast-gpu tells; `folder` takes
+// its files. An error is no driver, or no GPU.
+Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std::string& folder,
+                                           const OutputOptions& output);
+
+// How a launch of stepcast-gpu ended, as report_outcome(): what it says of its job or of the
+// machine is an error of the input.
+int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output);
+
+// Writes the job, runs it in a process per rank, or in that of the rank alone, with progress on
+// standard error. An error is a launch that cannot be tried.
 Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                               const OutputOptions& output);
 

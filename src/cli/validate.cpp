@@ -6,13 +6,11 @@
 #include <memory>
 #include <optional>
 
-#include "cli/calibrate_job.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/run_job.h"
 #include "cli/scenario_flags.h"
-#include "launch/scratch_folder.h"
-#include "program/executable.h"
+#include "cli/validate_forecast.h"
 #include "report/number_text.h"
 #include "report/validation_json.h"
 #include "report/validation_table.h"
@@ -27,8 +25,7 @@ struct ValidateFlags {
   OutputOptions output;
   std::string data;
   std::string backend = "cpu";
-  std::string calibrate = "auto";
-  double budget_s = 60;
+  CalibrationChoice calibration;
   std::string keep;
   std::vector<std::string> tolerances;
   int steps = 10;
@@ -36,7 +33,20 @@ struct ValidateFlags {
   std::uint64_t seed = 1;
   double time_limit_s = 0;
   bool no_numerics = false;
+  int numerics_steps = 3;
+  std::optional<std::int32_t> rank;
 };
+
+ValidatedRun run_of(const ValidateFlags& flags, const Scenario& scenario) {
+  ValidatedRun run;
+  if (flags.backend == "cuda") run.backend = Backend::kCuda;
+  // The only rank of a layout has nothing to leave out.
+  const bool whole = scenario.cluster.gpus() == 1 && flags.rank == 0;
+  if (flags.rank && !whole) run.alone = RankId(*flags.rank);
+  const bool compares = !flags.no_numerics && flags.numerics_steps > 0 && !run.alone;
+  if (compares) run.limits = numerics_limits(scenario.training.precision);
+  return run;
+}
 
 void append(Errors& errors, const Errors& more) {
   errors.insert(errors.end(), more.begin(), more.end());
@@ -44,9 +54,10 @@ void append(Errors& errors, const Errors& more) {
 
 Errors check_flags(const ValidateFlags& flags) {
   Errors errors;
-  if (flags.backend == "cuda") {
-    errors.push_back({ErrorCode::kNotSupported, "cuda is not supported yet: it is not built", "",
-                      "--backend", "use cpu"});
+  if (flags.rank && flags.backend != "cuda") {
+    errors.push_back({ErrorCode::kNotSupported,
+                      "one rank alone is not run by the CPU backend, on which ranks share cores",
+                      "", "--rank", "use --backend cuda, or run the whole layout"});
   }
   std::error_code none;
   if (!flags.keep.empty() && fs::exists(flags.keep, none) &&
@@ -72,83 +83,6 @@ Result<std::vector<Tolerance>> read_tolerances(const ValidateFlags& flags) {
   return out;
 }
 
-Errors check_runnable(const Scenario& scenario) {
-  Errors errors;
-  if (!scenario.cluster.spec.accelerator.is_cpu()) {
-    errors.push_back(
-        {ErrorCode::kIllegal,
-         fmt::format("the devices of '{}' are {}, and the backend cpu runs on "
-                     "processors",
-                     scenario.cluster.spec.name, scenario.cluster.spec.accelerator.title),
-         "", "cluster", "use {\"base\": \"local\"}, or a cluster whose accelerator is \"cpu\""});
-  }
-  append(errors, check_executable(scenario));
-  return errors;
-}
-
-struct Forecast {
-  Prediction prediction;
-  std::vector<OperationPrice> prices;  // of rank 0, whose role has most kinds of operations
-};
-
-Result<Forecast> forecast(const Scenario& scenario, const DataFolders& folders) {
-  auto prediction = predict(scenario, folders);
-  if (!prediction) return failure(prediction.error());
-  auto prices = operation_table(scenario, folders, RankId(0));
-  if (!prices) return failure(prices.error());
-  return Forecast{std::move(*prediction), std::move(*prices)};
-}
-
-// Whether any of it rests on a data sheet rather than on measurements.
-bool is_measured(const Forecast& forecast) {
-  for (const OperationPrice& price : forecast.prices) {
-    if (price.provenance == Provenance::kDataSheet) return false;
-  }
-  return forecast.prediction.provenance[static_cast<std::size_t>(Provenance::kDataSheet)] == 0;
-}
-
-bool names_file(const std::string& profile) {
-  return profile.find('/') != std::string::npos || profile.ends_with(".json");
-}
-
-// The forecast from the profile that the user named, calibrated where --calibrate says so: into the
-// named file, which may not be there yet, else into `folder`. The only place that calibrates.
-Result<Forecast> calibrated_forecast(const ValidateFlags& flags, StatedScenario& stated,
-                                     const DataRoot& data, const std::string& folder) {
-  Scenario& scenario = stated.scenario;
-  std::error_code none;
-  const bool file = names_file(scenario.profile);
-  const bool automatic = flags.calibrate == "auto";
-  const bool to_be_made = automatic && file && !fs::exists(scenario.profile, none);
-  if (flags.calibrate != "always" && !to_be_made) {
-    auto known = forecast(scenario, data.folders);
-    // "none" is a wish to see the data sheet's forecast.
-    const bool enough = flags.calibrate == "never" || scenario.profile == "none";
-    if (!known || enough || is_measured(*known)) return known;
-  }
-  // What another calibration has measured is not this command's to replace.
-  const bool keeps = automatic && file && !to_be_made;
-  if (keeps) {
-    note(flags.output, fmt::format("note: {} lacks what this layout needs: it is measured for this "
-                                   "run alone (--calibrate always replaces the file)",
-                                   scenario.profile));
-  }
-  const auto profile = calibrate_for(
-      {stated.text}, data, flags.output,
-      file && !keeps ? scenario.profile : (fs::path(folder) / "profile.json").string(),
-      flags.budget_s);
-  if (!profile) return failure(profile.error());
-  scenario.profile = *profile;
-  return forecast(scenario, data.folders);
-}
-
-// Memory needs no measurement: what does not fit is neither calibrated nor run.
-Result<Prediction> data_sheet_forecast(const Scenario& scenario, const DataFolders& folders) {
-  Scenario unmeasured = scenario;
-  unmeasured.profile = "none";
-  return predict(unmeasured, folders);
-}
-
 int refuse_too_large(const Prediction& prediction) {
   fmt::print(stderr,
              "error: the run needs {} GiB on its fullest rank, of {} GiB that a rank has (see "
@@ -166,47 +100,60 @@ std::string render(const ValidateFlags& flags, const Scenario& scenario,
   return validation_table(scenario, validation, {.color = wants_color(flags.output)});
 }
 
-Result<Validation> read_run(const ValidateFlags& flags, const Scenario& scenario,
+Result<Validation> read_run(const ValidatedRun& run, const Scenario& scenario,
                             const DataFolders& folders, Forecast forecast,
                             const std::vector<Tolerance>& tolerances, const std::string& folder) {
   const Program program = lower(scenario);
   const RankGrid grid(scenario.layout);
-  const auto files = read_rank_files(folder, program, grid);
+  const auto files = read_rank_files(folder, program, grid, run.alone);
   if (!files) return failure(files.error());
   MeasuredRun measured = measure(scenario, program, grid, *files);
-  auto prices = operation_table(scenario, folders, measured.critical_rank);
+  auto prices = operation_table(scenario, folders, measured.critical_rank, run.on_gpu());
   if (!prices) return failure(prices.error());
-  return compare(std::move(forecast.prediction), std::move(measured), *prices,
-                 {!flags.no_numerics, tolerances});
+  Validation out = compare(std::move(forecast.prediction), std::move(measured), *prices,
+                           {run.limits, tolerances});
+  if (run.alone) out.alone = rank_alone(program, grid, *run.alone);
+  return out;
 }
 
 // From here on there is a folder for the ranks' files, and Ctrl-C is noted.
-int run_and_compare(const ValidateFlags& flags, StatedScenario& stated, const DataRoot& data,
-                    const std::vector<Tolerance>& tolerances, const ScratchFolder& scratch,
-                    Output& output) {
+int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedScenario& stated,
+                    const DataRoot& data, const std::vector<Tolerance>& tolerances,
+                    const ScratchFolder& scratch, Output& output) {
   const std::string folder = flags.keep.empty() ? scratch.path().string() : flags.keep;
-  const auto memory = data_sheet_forecast(stated.scenario, data.folders);
+  const auto memory = data_sheet_forecast(run, stated.scenario, data.folders);
   if (!memory) return report_errors(memory.error());
   if (!memory->fits) return refuse_too_large(*memory);
-  auto expected = calibrated_forecast(flags, stated, data, folder);
+  const int prepared = prepare_profile(flags.calibration, run, stated, data, folder, flags.output);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
-  if (!expected) return report_failed_calibration(expected.error());
+  if (prepared != kOk) return prepared;
+  auto expected = forecast(run, stated.scenario, data.folders);
+  if (!expected) return report_errors(expected.error());
 
-  const RunJob job{stated.scenario,    stated.text,       folder,
-                   flags.seed,         flags.warmup,      flags.steps + 1,  // so many periods
-                   !flags.no_numerics, flags.time_limit_s};
+  const RunJob job{stated.scenario,
+                   stated.text,
+                   folder,
+                   flags.seed,
+                   flags.warmup,
+                   flags.steps + 1,  // so many periods
+                   run.limits ? flags.numerics_steps : 0,
+                   flags.time_limit_s,
+                   run.backend,
+                   run.alone};
   const auto outcome = run_job(job, data.folders, flags.output);
   if (!outcome) return report_errors(outcome.error());
-  if (const int code = report_outcome(*outcome, flags.output); code != kOk) return code;
+  const int code = run.on_gpu() ? report_gpu_outcome(*outcome, flags.output)
+                                : report_outcome(*outcome, flags.output);
+  if (code != kOk) return code;
 
   const auto validation =
-      read_run(flags, stated.scenario, data.folders, std::move(*expected), tolerances, folder);
+      read_run(run, stated.scenario, data.folders, std::move(*expected), tolerances, folder);
   if (!validation) {
     report_errors(validation.error());
     return kInternalError;  // the ranks wrote what they should not
   }
   output.set_main(flags.output, render(flags, stated.scenario, *validation));
-  if (const int code = output.commit(); code != kOk) return code;
+  if (const int written = output.commit(); written != kOk) return written;
   return validation->passed() ? kOk : kOutOfTolerance;
 }
 
@@ -224,13 +171,18 @@ int run_validate(const ValidateFlags& flags) {
   if (!errors.empty()) return report_errors(errors);
   auto stated = stated_scenario(flags.scenario, data->folders);
   if (!stated) return report_errors(stated.error());
-  errors = check_runnable(stated->scenario);
+  const ValidatedRun run = run_of(flags, stated->scenario);
+  errors = check_runnable(run, stated->scenario);
   if (!errors.empty()) return report_errors(errors);
 
   const char* temporary = std::getenv("TMPDIR");
   const auto scratch = ScratchFolder::create(
       temporary != nullptr && *temporary != '\0' ? temporary : "/tmp", "validate");
   if (!scratch) return report_errors(scratch.error());
+  if (run.on_gpu()) {
+    const int code = look_for_gpus(run, stated->scenario, data->folders, *scratch, flags.output);
+    if (code != kOk) return code;
+  }
   std::error_code failed;
   if (!flags.keep.empty() && !fs::is_directory(flags.keep, failed) &&
       !fs::create_directories(flags.keep, failed)) {
@@ -238,18 +190,19 @@ int run_validate(const ValidateFlags& flags) {
         {{ErrorCode::kIo, fmt::format("'{}' cannot be made: {}", flags.keep, failed.message()), "",
           "--keep", "name a folder in one that you may write to"}});
   }
-  return run_and_compare(flags, *stated, *data, *tolerances, *scratch, output);
+  return run_and_compare(flags, run, *stated, *data, *tolerances, *scratch, output);
 }
 
 void add_run_flags(CLI::App& app, ValidateFlags& flags) {
-  app.add_option("--backend", flags.backend, "what runs the layout: cpu, or cuda (not built yet)")
+  app.add_option("--backend", flags.backend, "what runs the layout: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
-  app.add_option("--calibrate", flags.calibrate,
+  app.add_option("--calibrate", flags.calibration.when,
                  "measure what the profile lacks: auto, never, or always all of it")
       ->check(CLI::IsMember({"auto", "never", "always"}))
       ->capture_default_str();
-  app.add_option("--budget", flags.budget_s, "seconds for the operations of its own calibration")
+  app.add_option("--budget", flags.calibration.budget_s,
+                 "seconds for the operations of its own calibration")
       ->check(CLI::Range(1.0, 1e5))
       ->capture_default_str();
   app.add_option("--steps", flags.steps, "measured steps")
@@ -259,11 +212,17 @@ void add_run_flags(CLI::App& app, ValidateFlags& flags) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   app.add_option("--tolerance", flags.tolerances,
-                 "fail beyond it: step_time, peak_memory (of the measured one) or bubble_fraction "
-                 "(difference)")
+                 "fail beyond it: step_time, peak_memory, device_memory (of the measured one) or "
+                 "bubble_fraction (difference)")
       ->type_name("FIGURE=LIMIT")
       ->allow_extra_args(false);
   app.add_flag("--no-numerics", flags.no_numerics, "do not compare with one rank alone");
+  app.add_option("--numerics-steps", flags.numerics_steps, "steps whose losses are compared")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  app.add_option("--rank", flags.rank,
+                 "of cuda: run this rank of the layout alone, on one GPU, without communication")
+      ->check(CLI::Range(0, 1 << 30));
   app.add_option("--time-limit", flags.time_limit_s, "end the run after so many seconds; 0: never")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("SECONDS");
@@ -283,6 +242,7 @@ Command add_validate(CLI::App& program) {
       "  stepcast validate scenario.json --backend cpu --profile mine.json\n"
       "  stepcast validate scenario.json --backend cpu --pp 2 --dp 2 \\\n"
       "    --tolerance step_time=0.10 --tolerance peak_memory=0.02 --format junit -o result.xml\n"
+      "  stepcast validate llama-70b.json --backend cuda --rank 0\n"
       "Exit code 5: the numerics differ, or an error is beyond its tolerance.");
   add_scenario_flags(*app, flags->scenario);
   add_run_flags(*app, *flags);

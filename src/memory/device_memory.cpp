@@ -27,8 +27,9 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated) {
   return (grown + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
 }
 
-ByteCount framework_bytes(const Scenario& scenario) {
+ByteCount framework_bytes(const Scenario& scenario, bool alone) {
   if (scenario.cluster.spec.accelerator.is_cpu()) return 0;
+  if (alone) return kContext;
   const Layout& layout = scenario.layout;
   ByteCount bytes = kContext;
   std::int64_t span = 1;  // ranks from one member of a group to the last

@@ -12,7 +12,7 @@ namespace stepcast {
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated);
 
 // CUDA context and libraries, and NCCL's channel buffers of every communicator of the layout; none
-// of them on a processor.
-ByteCount framework_bytes(const Scenario& scenario);
+// of them on a processor. A rank `alone` has no communicators.
+ByteCount framework_bytes(const Scenario& scenario, bool alone = false);
 
 }  // namespace stepcast

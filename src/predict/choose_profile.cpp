@@ -88,4 +88,10 @@ Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& fold
   return device_profile(accelerator, folders);
 }
 
+void use_own_kernels(Profile& profile) {
+  const auto native = static_cast<std::size_t>(Framework::kNative);
+  profile.host.fill(profile.host[native]);
+  profile.attention_kernel.fill(profile.attention_kernel[native]);
+}
+
 }  // namespace stepcast

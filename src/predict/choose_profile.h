@@ -15,4 +15,9 @@ Result<Profile> device_profile(const Accelerator& device, const DataFolders& fol
 // A profile of another processor than the cluster's is refused: its times say nothing about it.
 Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& folders);
 
+// Gives every framework the attention and the host costs of `native`, which are those of this
+// project's executor: it runs the program of any framework with kernels of its own, and chains of
+// elementwise ones fused.
+void use_own_kernels(Profile& profile);
+
 }  // namespace stepcast

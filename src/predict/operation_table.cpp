@@ -50,11 +50,13 @@ using RunKey = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
 }  // namespace
 
 Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
-                                                    const DataFolders& folders, RankId rank) {
-  const auto profile = choose_profile(scenario, folders);
+                                                    const DataFolders& folders, RankId rank,
+                                                    bool own_kernels) {
+  auto profile = choose_profile(scenario, folders);
   if (!profile) return failure(profile.error());
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, *profile, scenario.training.compile,
-                            scenario.training.framework);
+  if (own_kernels) use_own_kernels(*profile);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, *profile,
+                            scenario.training.compile || own_kernels, scenario.training.framework);
   const CollectiveCosts collectives(scenario.cluster, folders.profiles, profile->mpi,
                                     profile->nccl);
   if (!collectives.errors().empty()) return failure(collectives.errors());

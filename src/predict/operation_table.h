@@ -23,11 +23,13 @@ struct OperationPrice {
   Seconds call;   // the mean of one
   Seconds total;  // of all
   Provenance provenance = Provenance::kDataSheet;
+  bool is_collective() const { return signature.starts_with("collective "); }
 };
 
-// In the order in which the rank first runs them; what takes no time (a buffer that is handed on
-// under another name) is left out.
+// `own_kernels` as in PredictOptions. In the order in which the rank first runs them; what takes no
+// time (a buffer that is handed on under another name) is left out.
 Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
-                                                    const DataFolders& folders, RankId rank);
+                                                    const DataFolders& folders, RankId rank,
+                                                    bool own_kernels = false);
 
 }  // namespace stepcast

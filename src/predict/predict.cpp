@@ -18,6 +18,14 @@ namespace {
 
 constexpr std::int32_t kMaxSteps = 4;
 
+// A class of its own, in no group and on no link.
+Symmetry class_of_one(RankId rank, const RankGrid& grid) {
+  Symmetry out;
+  out.class_of_rank.assign(static_cast<std::size_t>(grid.size()), 0);
+  out.ranks = {{rank}};
+  return out;
+}
+
 // Periodic: each class trails the others by as much as it did a step ago.
 bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
   if (steps.size() < 2) return false;
@@ -93,7 +101,7 @@ Seconds Predictor::moment(const Simulation& simulation, std::size_t c,
 void Predictor::read_classes(const SimulationInput& input, const Simulation& simulation) {
   std::vector<MemoryPeak> peaks;  // by stage: classes of one stage differ in time, not in memory
   for (const Role& role : input.program.roles) peaks.push_back(replay_memory(input.program, role));
-  const ByteCount framework = framework_bytes(scenario_);
+  const ByteCount framework = framework_bytes(scenario_, options_.alone.has_value());
   for (std::size_t c = 0; c < last_.size(); ++c) {
     const Role& role = input.costs.role(static_cast<std::int32_t>(c));
     const MemoryPeak& peak = peaks[static_cast<std::size_t>(role.stage)];
@@ -153,7 +161,7 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
 
   read_provenance(input.traffic, timeline);
   out_.critical_path = find_critical_path(input, simulation, last_, critical);
-  read_waterfall(timeline);
+  if (!options_.alone) read_waterfall(timeline);
 }
 
 void Predictor::read_waterfall(const ClassTimeline& critical) {
@@ -234,23 +242,27 @@ void Predictor::read_memory() {
 // A tensor-parallel collective leaves part of a rank's core to other ranks and streams, which a
 // macro activity of kernels and collectives has no room to say.
 bool Predictor::must_expand() const {
-  return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1;
+  return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1 && !options_.alone;
 }
 
 Result<Prediction> Predictor::run() {
   auto profile = choose_profile(scenario_, folders_);
   if (!profile) return failure(profile.error());
   profile_ = std::move(*profile);
+  if (options_.own_kernels) use_own_kernels(profile_);
   const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
-                            scenario_.training.compile, scenario_.training.framework);
+                            scenario_.training.compile || options_.own_kernels,
+                            scenario_.training.framework);
   const CollectiveCosts collectives(scenario_.cluster, folders_.profiles, profile_.mpi,
                                     profile_.nccl);
   if (!collectives.errors().empty()) return failure(collectives.errors());
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_);
-  const Traffic traffic = place_traffic(scenario_, program, grid, collectives);
-  const Symmetry symmetry = find_symmetry(scenario_, grid, traffic, options_.fold);
-  const RunCosts costs(scenario_, program, grid, symmetry, kernels, collectives);
+  const bool alone = options_.alone.has_value();
+  const Traffic traffic = alone ? Traffic{} : place_traffic(scenario_, program, grid, collectives);
+  const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)
+                                  : find_symmetry(scenario_, grid, traffic, options_.fold);
+  const RunCosts costs(scenario_, program, grid, symmetry, kernels, collectives, alone);
   const SimulationInput input{scenario_,
                               program,
                               grid,
@@ -259,14 +271,16 @@ Result<Prediction> Predictor::run() {
                               costs,
                               profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
                               options_.expand || must_expand(),
-                              options_.contention};
+                              options_.contention,
+                              alone};
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;
   read_classes(input, *simulation);
   read_times(input, *simulation);
   read_bubble();
-  read_rates(program);
+  out_.alone = options_.alone;
+  if (!alone) read_rates(program);  // one rank's step says little of how many tokens all get done
   read_memory();
   if (options_.trace) {
     sim::Time origin = last_.front().step_begin;

@@ -92,6 +92,7 @@ struct Prediction {
   std::vector<RankClass> rank_classes;
   std::vector<PathStep> critical_path;
   Waterfall waterfall;
+  std::optional<RankId> alone;  // of this rank alone: no rates, no waterfall
   std::uint64_t simulated_tasks = 0;
   std::vector<TraceSlice> slices;  // only when asked for
   std::vector<MemorySample> memory_samples;
@@ -104,6 +105,11 @@ struct PredictOptions {
   bool contention = true;  // false: transfers do not share links, each goes as if alone
   std::uint64_t seed = 0;
   int threads = 1;
+  // This rank as it runs without the others: transfers are neither issued nor take time, and every
+  // message is there at once. Its kernels, host and memory are those that it has among them.
+  std::optional<RankId> alone = {};
+  // Priced as this project's executor runs it on GPUs, whosever program it is (use_own_kernels()).
+  bool own_kernels = false;
 };
 
 // FLOPs of one step over all GPUs (design.md section 9). `causal_half` halves attention.

@@ -46,14 +46,18 @@ struct BlockPrices {
 
 RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
                    const Symmetry& symmetry, const KernelCosts& kernels,
-                   const CollectiveCosts& collectives)
+                   const CollectiveCosts& collectives, bool alone)
     : program_(program), block_costs_(std::in_place, scenario, kernels, collectives) {
-  launch_collective_ = block_costs_->launch_collective();
+  if (!alone) launch_collective_ = block_costs_->launch_collective();
   std::map<std::pair<std::vector<std::int64_t>, double>, std::int32_t> known;
   std::vector<BlockPrices> prices;  // by placement
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
-    Placement group{devices_of(grid.members(GroupKind::kTensor, ranks.front())),
-                    tensor_group_slowdown(scenario, grid, collectives, ranks.front())};
+    const RankId rank = ranks.front();
+    Placement group{devices_of({rank}), 1};
+    if (!alone) {
+      group = {devices_of(grid.members(GroupKind::kTensor, rank)),
+               tensor_group_slowdown(scenario, grid, collectives, rank)};
+    }
     // Two groups of GPUs with the same pattern of nodes cost the same; among processors curves are
     // measured between particular nodes.
     std::vector<std::int64_t> pattern;
@@ -74,7 +78,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       }
     }
     const BlockPrices& own = prices[static_cast<std::size_t>(found->second)];
-    add_class(program, grid, ranks.front(), found->second,
+    add_class(program, grid, rank, found->second,
               [&own](const Role& role, const Instruction& run) { return own.run(role, run); });
   }
 }

@@ -14,9 +14,10 @@ namespace stepcast {
 
 class RunCosts {
  public:
+  // `alone`: of ranks without the others, to whom a collective is nothing.
   RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
-           const Symmetry& symmetry, const KernelCosts& kernels,
-           const CollectiveCosts& collectives);
+           const Symmetry& symmetry, const KernelCosts& kernels, const CollectiveCosts& collectives,
+           bool alone = false);
   // Given prices: of a run of a role; collectives cost the host nothing.
   using PriceRun = std::function<RunCost(const Role&, const Instruction&)>;
   RunCosts(const Program& program, const RankGrid& grid, const Symmetry& symmetry,

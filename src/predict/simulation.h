@@ -37,7 +37,8 @@ struct SimulationInput {
   const RunCosts& costs;
   const HostFit& host;
   bool expand;
-  bool contention;  // transfers share links
+  bool contention;     // transfers share links
+  bool alone = false;  // the only class is a rank without the others: transfers are free
 };
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.

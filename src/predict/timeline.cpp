@@ -82,6 +82,7 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
 // What a gap before `what` was spent on: the operations that it waited for, the earliest to end
 // first.
 void TimelineReader::wait_for(const Instruction& what, Time until) {
+  if (in_.alone) return;  // nobody is waited for: what is left is the host's
   std::array<std::int32_t, 4> waits = what.waits;
   const auto end_of = [&](std::int32_t wait) {
     if (wait < 0 || !tasks_[static_cast<std::size_t>(wait)].device.valid()) return Time{};
@@ -135,6 +136,10 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
 }
 
 void TimelineReader::collective(const Instruction& what, const sim::Interval& when) {
+  if (in_.alone) {
+    spend(out_.parts.other, when.end);
+    return;
+  }
   wait_for(what, when.start);
   const Time before = now_;
   // Until all members have arrived; across stages that is the pipeline draining.

@@ -17,6 +17,7 @@ constexpr double kMostHeld = 0.9;  // of a GPU: NCCL leaves kernels something
 
 TransferShapes::TransferShapes(const SimulationInput& input)
     : in_(input), by_class_(input.symmetry.ranks.size()) {
+  free_.members = 1;
   for (int kind = 0; kind < kGroupKinds; ++kind) {
     is_alone_[static_cast<std::size_t>(kind)] =
         input.grid.group_size(static_cast<GroupKind>(kind)) < 2;
@@ -36,6 +37,7 @@ TransferShapes::TransferShapes(const SimulationInput& input)
 }
 
 const TransferShape& TransferShapes::shape(std::int32_t rank_class, const Instruction& what) {
+  if (in_.alone) return free_;
   const bool collective = what.kind == InstructionKind::kCollective;
   const Key key{what.kind,
                 what.collective,

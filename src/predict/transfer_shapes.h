@@ -72,6 +72,7 @@ class TransferShapes {
   }
 
   const SimulationInput& in_;
+  TransferShape free_;  // of a rank without the others
   std::array<bool, kGroupKinds> is_alone_{};
   std::vector<std::int32_t> first_meeting_;   // by Traffic::groups
   std::vector<std::int32_t> members_;         // by meeting

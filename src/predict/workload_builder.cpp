@@ -32,6 +32,7 @@ WorkloadBuilder::WorkloadBuilder(const SimulationInput& input,
 
 // Traffic of the class runs beside its kernels, and slows them.
 bool WorkloadBuilder::shares_processor(std::int32_t c) const {
+  if (in_.alone) return false;
   const auto& list = in_.costs.role(c).instructions;
   return std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
     const bool collective = what.kind == InstructionKind::kCollective;
@@ -180,7 +181,9 @@ std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
   const TransferShape& shape = shapes_.shape(c, what);
   sim::TaskId task;
   std::int32_t member = 0;
-  if (what.kind == InstructionKind::kCollective) {
+  if (in_.alone) {
+    task = open_seats(shape);
+  } else if (what.kind == InstructionKind::kCollective) {
     auto& sequence = collectives_[static_cast<std::size_t>(shape.meeting)];
     const auto place = static_cast<std::size_t>(met_[static_cast<std::size_t>(shape.meeting)]++);
     if (place == sequence.size()) sequence.push_back({open_seats(shape)});

@@ -3,52 +3,110 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
 #include "program/block_builder.h"
 
 namespace stepcast {
+namespace {
 
-Errors check_executable(const Scenario& scenario) {
-  Errors errors;
-  const auto refuse = [&](const char* path, std::string what, const char* hint) {
-    errors.push_back({ErrorCode::kNotSupported, std::move(what), "", path, hint});
-  };
-  const Model& model = scenario.model;
-  const Layout& layout = scenario.layout;
-  const Training& training = scenario.training;
-  for (const auto& [path, type] :
-       {std::pair("training.precision", training.precision),
-        std::pair("training.grad_precision", training.grad_precision),
-        std::pair("training.reduce_precision", training.reduce_precision)}) {
-    if (type != DataType::kFp32) {
-      refuse(path, fmt::format("{} is not run by the CPU backend", name_of(type)), "use fp32");
+constexpr double kBf16Loss = 1e-2;
+constexpr std::int64_t kLargestHead = 256;  // of the attention kernels for GPUs
+
+class Checker {
+ public:
+  Checker(const Scenario& scenario, Backend backend)
+      : scenario_(scenario),
+        cuda_(backend == Backend::kCuda),
+        refusal_(cuda_ ? "not run by the CUDA backend" : "not run by the CPU backend") {}
+
+  Errors check() {
+    check_types();
+    check_model();
+    check_layout();
+    return std::move(errors_);
+  }
+
+ private:
+  // "dropout is not run by the CPU backend"
+  void refuse(const char* path, const std::string& what, const char* hint) {
+    errors_.push_back({ErrorCode::kNotSupported, what + " " + refusal_, "", path, hint});
+  }
+
+  void expect(const char* path, DataType type, std::initializer_list<DataType> known,
+              const char* hint) {
+    if (std::find(known.begin(), known.end(), type) != known.end()) return;
+    refuse(path, fmt::format("{} is", name_of(type)), hint);
+  }
+
+  void check_types() {
+    const Training& training = scenario_.training;
+    if (!cuda_) {
+      expect("training.precision", training.precision, {DataType::kFp32}, "use fp32");
+      expect("training.grad_precision", training.grad_precision, {DataType::kFp32}, "use fp32");
+      expect("training.reduce_precision", training.reduce_precision, {DataType::kFp32}, "use fp32");
+      return;
+    }
+    const auto known = {DataType::kFp32, DataType::kBf16};
+    // fp16 needs a scale of the loss that follows its overflows, which no program has.
+    expect("training.precision", training.precision, known, "use bf16 or fp32");
+    expect("training.grad_precision", training.grad_precision, known, "use fp32 or bf16");
+    if (training.framework == Framework::kFsdp) {
+      expect("training.reduce_precision", training.reduce_precision, known, "use fp32 or bf16");
+    } else if (training.reduce_precision != training.grad_precision) {
+      refuse("training.reduce_precision",
+             fmt::format("{} of gradients kept in {} is", name_of(training.reduce_precision),
+                         name_of(training.grad_precision)),
+             "use the type of grad_precision, or framework fsdp");
     }
   }
-  if (Shape(scenario).dropout) {
-    refuse("model.dropout", "dropout is not run by the CPU backend", "state dropout 0");
+
+  void check_model() {
+    const Model& model = scenario_.model;
+    if (Shape(scenario_).dropout) refuse("model.dropout", "dropout is", "state dropout 0");
+    if (model.position == Position::kAlibi) {
+      refuse("model.position", "alibi is", "use learned, rope or none");
+    }
+    if (model.attention_sinks > 0) refuse("model", "attention sinks are", "use another model");
+    if (cuda_ && (model.head_dim > kLargestHead || model.head_dim % 2 != 0)) {
+      refuse("model.head_dim", fmt::format("heads of {} elements are", model.head_dim),
+             "an even number, at most 256");
+    }
   }
-  if (model.position == Position::kAlibi) {
-    refuse("model.position", "alibi is not run by the CPU backend", "use learned, rope or none");
+
+  void check_layout() {
+    const Model& model = scenario_.model;
+    const Layout& layout = scenario_.layout;
+    if (model.kv_heads < layout.tp) {
+      refuse("layout.tp",
+             fmt::format("{} ranks for {} key-value heads are", layout.tp, model.kv_heads),
+             "at most as many ranks as key-value heads");
+    }
+    if (model.wide_query_key_norm && layout.tp > 1) {
+      refuse("layout.tp", "a norm over all heads that tp cuts is", "use tp 1");
+    }
+    if (layout.overlap.tp) {
+      refuse("layout.overlap.tp", "products pipelined with their collectives are", "use false");
+    }
   }
-  if (model.attention_sinks > 0) {
-    refuse("model", "attention sinks are not run by the CPU backend", "use another model");
-  }
-  if (model.kv_heads < layout.tp) {
-    refuse("layout.tp",
-           fmt::format("{} ranks for {} key-value heads are not run by the CPU backend", layout.tp,
-                       model.kv_heads),
-           "at most as many ranks as key-value heads");
-  }
-  if (model.wide_query_key_norm && layout.tp > 1) {
-    refuse("layout.tp", "a norm over all heads that tp cuts is not run by the CPU backend",
-           "use tp 1");
-  }
-  if (layout.overlap.tp) {
-    refuse("layout.overlap.tp",
-           "products pipelined with their collectives are not run by the CPU "
-           "backend",
-           "use false");
-  }
-  return errors;
+
+  const Scenario& scenario_;
+  bool cuda_;
+  const char* refusal_;
+  Errors errors_;
+};
+
+}  // namespace
+
+Errors check_executable(const Scenario& scenario, Backend backend) {
+  return Checker(scenario, backend).check();
+}
+
+NumericsLimits numerics_limits(DataType precision) {
+  if (precision == DataType::kFp32) return {};
+  return {kBf16Loss, std::nullopt};
 }
 
 }  // namespace stepcast

@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU executor runs of what the lowering knows.
+// What the executor runs of what the lowering knows, and how near its results must come.
 #pragma once
+
+#include <optional>
 
 #include "core/result.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
 
+enum class Backend { kCpu, kCuda };
+
+// Names the key and the value that the backend does accept.
+Errors check_executable(const Scenario& scenario, Backend backend = Backend::kCpu);
+
 // fp32 sums in another order: largest relative error of losses and parameters against one rank.
 inline constexpr double kNumericsLimit = 1e-5;
 
-// Names the key and the value that it does accept.
-Errors check_executable(const Scenario& scenario);
+// Largest relative errors against one rank that computes in fp32.
+struct NumericsLimits {
+  double loss = kNumericsLimit;                       // of any step
+  std::optional<double> parameters = kNumericsLimit;  // after the last; nothing: not compared
+};
+
+// In bf16 the loss alone. A residual stream is rounded twice a layer, each time by at most 2^-9 of
+// itself and evenly below that, so errors of random sign come to 2^-9 / sqrt(3) * sqrt(2 layers):
+// 1 % of an activation after 40 layers, and less of the mean loss of many tokens. Parameters tell
+// nothing there: Adam's first updates are the gradient's sign, and where rounding turns that of a
+// small gradient the parameter is two whole updates away.
+NumericsLimits numerics_limits(DataType precision);
 
 }  // namespace stepcast

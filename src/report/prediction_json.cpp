@@ -59,12 +59,14 @@ void put_throughput(ordered_json& out, const Prediction& prediction) {
   put(out, "step_time_s", prediction.step_time.value());
   put(out, "step_time_low_s", prediction.step_time_low.value());
   put(out, "step_time_high_s", prediction.step_time_high.value());
-  put(out, "tokens_per_s", prediction.tokens_per_s);
-  put(out, "tokens_per_s_per_gpu", prediction.tokens_per_s_per_gpu);
-  put(out, "model_tflops_per_gpu", prediction.model_tflops_per_gpu);
-  put(out, "hardware_tflops_per_gpu", prediction.hardware_tflops_per_gpu);
-  put(out, "mfu", prediction.mfu);
-  put(out, "hfu", prediction.hfu);
+  if (!prediction.alone) {
+    put(out, "tokens_per_s", prediction.tokens_per_s);
+    put(out, "tokens_per_s_per_gpu", prediction.tokens_per_s_per_gpu);
+    put(out, "model_tflops_per_gpu", prediction.model_tflops_per_gpu);
+    put(out, "hardware_tflops_per_gpu", prediction.hardware_tflops_per_gpu);
+    put(out, "mfu", prediction.mfu);
+    put(out, "hfu", prediction.hfu);
+  }
   put(out, "bubble_fraction", prediction.bubble_fraction);
   put(out, "bubble_fraction_steady", prediction.bubble_fraction_steady);
 }
@@ -78,9 +80,11 @@ ordered_json prediction_object(const Scenario& scenario, const Prediction& predi
   out["verdict"] = name_of(verdict_of(prediction));
   put_throughput(out, prediction);
   out["time_s"] = time_object(prediction.time);
-  ordered_json& waterfall = out["waterfall_s"] = ordered_json::object();
-  for (const TimePart& step : steps_of(prediction.waterfall)) {
-    put(waterfall, step.key, step.time.value());
+  if (!prediction.alone) {
+    ordered_json& waterfall = out["waterfall_s"] = ordered_json::object();
+    for (const TimePart& step : steps_of(prediction.waterfall)) {
+      put(waterfall, step.key, step.time.value());
+    }
   }
   ordered_json& provenance = out["provenance"] = ordered_json::object();
   for (int i = 0; i < kProvenances; ++i) {

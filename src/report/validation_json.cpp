@@ -29,14 +29,17 @@ ordered_json measured_object(const MeasuredRun& run) {
   ordered_json out;
   out["steps"] = run.periods;
   put_spread(out, "step_time", "_s", run.step_time);
-  put(out, "tokens_per_s", run.tokens_per_s);
-  put(out, "tokens_per_s_per_gpu", run.tokens_per_s_per_gpu);
-  put(out, "model_tflops_per_gpu", run.model_tflops_per_gpu);
+  if (!run.alone) {
+    put(out, "tokens_per_s", run.tokens_per_s);
+    put(out, "tokens_per_s_per_gpu", run.tokens_per_s_per_gpu);
+    put(out, "model_tflops_per_gpu", run.model_tflops_per_gpu);
+  }
   if (run.mfu) put(out, "mfu", *run.mfu);
   put_spread(out, "bubble_fraction", "", run.bubble_fraction);
   out["critical_rank"] = run.critical_rank.value;
   out["time_s"] = time_object(run.time);
   out["peak_memory_bytes"] = run.peak_memory;
+  if (run.device_used) out["device_used_bytes"] = *run.device_used;
   out["ranks"] = ordered_json::array();
   for (const MeasuredRank& rank : run.ranks) {
     ordered_json one;
@@ -47,7 +50,23 @@ ordered_json measured_object(const MeasuredRun& run) {
     put(one, "bubble_fraction", rank.bubble_fraction);
     one["peak_memory_bytes"] = rank.peak_memory;
     one["memory_bytes"] = memory_object(rank.memory);
+    if (rank.device_used) one["device_used_bytes"] = *rank.device_used;
     out["ranks"].push_back(std::move(one));
+  }
+  return out;
+}
+
+ordered_json alone_object(const RankAlone& alone) {
+  ordered_json out;
+  out["rank"] = alone.rank.value;
+  out["of_ranks"] = alone.ranks;
+  out["stage"] = alone.point.pp;
+  out["tp"] = alone.point.tp;
+  out["dp"] = alone.point.dp;
+  out["left_out"] = ordered_json::array();
+  for (const LeftOut& one : alone.left_out) {
+    out["left_out"].push_back(
+        {{"what", one.what}, {"calls_per_step", one.calls}, {"bytes_per_step", one.bytes}});
   }
   return out;
 }
@@ -69,6 +88,7 @@ ordered_json operation_object(const ComparedOperation& operation) {
 std::string validation_json(const Scenario& scenario, const Validation& validation) {
   ordered_json out;
   out["stepcast"] = 1;
+  if (validation.alone) out["alone"] = alone_object(*validation.alone);
   out["predicted"] = prediction_object(scenario, validation.predicted);
   out["measured"] = measured_object(validation.measured);
   ordered_json& error = out["error"] = ordered_json::object();
@@ -83,7 +103,13 @@ std::string validation_json(const Scenario& scenario, const Validation& validati
   if (const auto& numerics = validation.measured.numerics) {
     ordered_json& object = out["numerics"] = ordered_json::object();
     put(object, "loss_relative_error", numerics->loss_relative_error);
-    put(object, "parameter_relative_error", numerics->parameter_relative_error);
+    if (numerics->parameter_relative_error) {
+      put(object, "parameter_relative_error", *numerics->parameter_relative_error);
+    }
+    if (validation.numerics) put(object, "loss_limit", validation.numerics->loss);
+    if (validation.numerics && validation.numerics->parameters) {
+      put(object, "parameter_limit", *validation.numerics->parameters);
+    }
   }
   out["broken"] = ordered_json::array();
   for (const Finding& finding : validation.broken) {

@@ -22,6 +22,8 @@ std::string error_text(const std::optional<double>& error) {
 
 std::string memory_text(double bytes) {
   constexpr double kMiB = 1048576.0;
+  if (bytes < 1024) return fmt::format("{:g} B", bytes);
+  if (bytes < kMiB) return number_text(bytes / 1024) + " KiB";
   return bytes < 1024 * kMiB ? number_text(bytes / kMiB) + " MiB"
                              : number_text(bytes / (1024 * kMiB)) + " GiB";
 }
@@ -55,10 +57,12 @@ TextTable figure_table(const Validation& validation) {
        time(measured.step_time.median),
        range_text(time(measured.step_time.p10), time(measured.step_time.p90)),
        error("step_time_s")});
-  table.add_row({"tokens/s", number_text(predicted.tokens_per_s), "",
-                 number_text(measured.tokens_per_s), "", error("tokens_per_s")});
-  table.add_row({"TFLOP/s per rank", number_text(predicted.model_tflops_per_gpu), "",
-                 number_text(measured.model_tflops_per_gpu), "", error("model_tflops_per_gpu")});
+  if (!measured.alone) {
+    table.add_row({"tokens/s", number_text(predicted.tokens_per_s), "",
+                   number_text(measured.tokens_per_s), "", error("tokens_per_s")});
+    table.add_row({"TFLOP/s per rank", number_text(predicted.model_tflops_per_gpu), "",
+                   number_text(measured.model_tflops_per_gpu), "", error("model_tflops_per_gpu")});
+  }
   const Spread& bubble = measured.bubble_fraction;
   table.add_row({"bubble", percent_text(predicted.bubble_fraction), "", percent_text(bubble.median),
                  range_text(percent_text(bubble.p10), percent_text(bubble.p90)),
@@ -66,6 +70,11 @@ TextTable figure_table(const Validation& validation) {
   table.add_row({"peak memory", memory_text(static_cast<double>(predicted.peak_memory)), "",
                  memory_text(static_cast<double>(measured.peak_memory)), "",
                  error("peak_memory_bytes")});
+  if (measured.device_used) {
+    table.add_row(
+        {"the same, by the driver", memory_text(static_cast<double>(predicted.peak_memory)), "",
+         memory_text(static_cast<double>(*measured.device_used)), "", error("device_used_bytes")});
+  }
   return table;
 }
 
@@ -114,9 +123,32 @@ std::string operation_title(const Validation& validation) {
 std::string numerics_text(const Validation& validation) {
   const auto& numerics = validation.measured.numerics;
   if (!numerics) return "Numerics: not compared with the reference";
+  const NumericsLimits limits = validation.numerics.value_or(NumericsLimits{});
+  if (!numerics->parameter_relative_error) {
+    return fmt::format("Numerics: loss within {:.2g} of one rank in fp32 (limit {:g})",
+                       numerics->loss_relative_error, limits.loss);
+  }
   return fmt::format(
       "Numerics: loss within {:.2g}, parameters within {:.2g} of one rank alone (limit {:g})",
-      numerics->loss_relative_error, numerics->parameter_relative_error, kNumericsLimit);
+      numerics->loss_relative_error, *numerics->parameter_relative_error, limits.loss);
+}
+
+// What ran, and what did not.
+std::vector<std::string> alone_lines(const Validation& validation) {
+  std::vector<std::string> out;
+  if (!validation.alone) return out;
+  const RankAlone& alone = *validation.alone;
+  out.push_back(fmt::format(
+      "Rank {} of {} alone (stage {}, tp {}, dp {}); forecast and run leave out:", alone.rank.value,
+      alone.ranks, alone.point.pp, alone.point.tp, alone.point.dp));
+  for (const LeftOut& one : alone.left_out) {
+    out.push_back(fmt::format("- {} {} a step, {}", one.calls, one.what,
+                              memory_text(static_cast<double>(one.bytes))));
+  }
+  out.push_back(
+      "What others would have sent is whatever lies in the buffers: the loss means nothing, and "
+      "numerics are not compared.");
+  return out;
 }
 
 std::vector<std::string> verdict_lines(const Validation& validation) {
@@ -130,6 +162,7 @@ std::vector<std::string> verdict_lines(const Validation& validation) {
 }
 
 std::string steps_text(const Validation& validation) {
+  if (validation.alone) return fmt::format("Median of {} steps", validation.measured.periods);
   return fmt::format("Median of {} steps; the critical rank is rank {}",
                      validation.measured.periods, validation.measured.critical_rank.value);
 }
@@ -152,6 +185,8 @@ std::string validation_table(const Scenario& scenario, const Validation& validat
     return style.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
   };
   std::string out = headline(scenario) + "\n" + layout_text(scenario) + "\n\n";
+  for (const std::string& line : alone_lines(validation)) out += line + "\n";
+  if (validation.alone) out += "\n";
   out += figure_table(validation).text();
   out += heading("Where the step goes, on the critical rank");
   out += time_table(validation).text();
@@ -159,7 +194,8 @@ std::string validation_table(const Scenario& scenario, const Validation& validat
     out += heading(operation_title(validation));
     out += operation_table(validation).text();
   }
-  out += "\n" + steps_text(validation) + "\n" + numerics_text(validation) + "\n";
+  out += "\n" + steps_text(validation) + "\n";
+  if (!validation.alone) out += numerics_text(validation) + "\n";
   const char* color = validation.passed() ? "32" : "31";
   for (const std::string& line : verdict_lines(validation)) {
     out += style.color ? fmt::format("\x1b[1;{}m{}\x1b[0m\n", color, line) : line + "\n";
@@ -172,7 +208,12 @@ std::string validation_markdown(const Scenario& scenario, const Validation& vali
   for (const std::string& line : verdict_lines(validation)) {
     out += "- " + line.substr(line.find_first_not_of(' ')) + "\n";
   }
-  out += "- " + numerics_text(validation) + "\n- " + steps_text(validation) + "\n\n";
+  if (!validation.alone) out += "- " + numerics_text(validation) + "\n";
+  out += "- " + steps_text(validation) + "\n";
+  for (const std::string& line : alone_lines(validation)) {
+    out += (line.starts_with("- ") ? "" : "\n") + line + "\n";
+  }
+  out += "\n";
   out += figure_table(validation).markdown();
   out += "\n### Where the step goes, on the critical rank\n\n";
   out += time_table(validation).markdown();
@@ -184,7 +225,8 @@ std::string validation_markdown(const Scenario& scenario, const Validation& vali
 }
 
 std::string validation_junit(const Scenario& scenario, const Validation& validation) {
-  const std::string name = headline(scenario) + ", " + layout_text(scenario);
+  std::string name = headline(scenario) + ", " + layout_text(scenario);
+  if (validation.alone) name += fmt::format(", rank {} alone", validation.alone->rank.value);
   const JunitCase run{"validate", name, JunitOutcome::kPassed, validation_summary(validation)};
   return junit_xml("stepcast validate",
                    {JunitSuite{"validate", {run}}, junit_gate(validation.broken)});

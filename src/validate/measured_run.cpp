@@ -38,10 +38,11 @@ TimeParts scaled(TimeParts parts, double factor) {
 }
 
 // Passes are known as a whole; their operations say how much of them was what. What operations do
-// not account for is the executor's own.
-void split_passes(TimeParts& parts, const std::vector<OperationTime>& operations) {
+// not account for is the executor's own; so are collectives of a rank alone, which pass on nothing.
+void split_passes(TimeParts& parts, const std::vector<OperationTime>& operations, bool alone) {
   TimeParts sum;
   for (const OperationTime& operation : operations) {
+    if (alone && operation.is_collective()) continue;
     if (operation.is_collective()) {
       sum.exposed_tp += operation.total;
     } else if (operation.phase == Phase::kOptimizer) {
@@ -72,7 +73,11 @@ class Measurer {
 
   MeasuredRun run() {
     read_periods();
-    read_rates();
+    if (static_cast<std::int64_t>(files_.size()) < grid_.size()) {
+      out_.alone = files_.front().rank;
+    } else {
+      read_rates();
+    }
     read_ranks();
     read_bubble();
     read_parts();
@@ -102,9 +107,10 @@ class Measurer {
     }
     out_.periods = periods.size();
     out_.step_time = spread_of(periods);
-    out_.critical_rank = RankId(static_cast<std::size_t>(
-        std::max_element(was_last.begin(), was_last.end()) - was_last.begin()));
-    out_.operations = files_[out_.critical_rank.index()].operations;
+    critical_ = static_cast<std::size_t>(std::max_element(was_last.begin(), was_last.end()) -
+                                         was_last.begin());
+    out_.critical_rank = files_[critical_].rank;
+    out_.operations = files_[critical_].operations;
   }
 
   void read_rates() {
@@ -128,12 +134,15 @@ class Measurer {
       rank.stage = grid_.point(file.rank).pp;
       rank.peak_memory = file.peak_memory;
       rank.memory = file.memory;
+      rank.device_used = file.device_used;
       out_.peak_memory = std::max(out_.peak_memory, file.peak_memory);
+      out_.device_used = std::max(out_.device_used, file.device_used);
       if (!file.numerics) continue;
       if (!out_.numerics) out_.numerics.emplace();
       Numerics& worst = *out_.numerics;
       worst.loss_relative_error =
           std::max(worst.loss_relative_error, file.numerics->loss_relative_error);
+      // An empty one is the smallest.
       worst.parameter_relative_error =
           std::max(worst.parameter_relative_error, file.numerics->parameter_relative_error);
     }
@@ -145,8 +154,8 @@ class Measurer {
     for (std::size_t step = 0; step < steps_; ++step) {
       std::vector<MeasuredTimeline> timelines;
       double largest = 0, sum = 0;
-      for (const RankFile& file : files_) {
-        timelines.push_back(timelines_.read(file.rank, step));
+      for (std::size_t r = 0; r < files_.size(); ++r) {
+        timelines.push_back(timelines_.read(r, step));
         largest = std::max(largest, timelines.back().span());
       }
       for (std::size_t r = 0; r < files_.size(); ++r) {
@@ -168,10 +177,10 @@ class Measurer {
   void read_parts() {
     TimeParts sum;
     for (std::size_t step = 1; step < steps_; ++step) {
-      sum += timelines_.read(out_.critical_rank, step).parts;
+      sum += timelines_.read(critical_, step).parts;
     }
     TimeParts mean = scaled(sum, 1.0 / static_cast<double>(steps_ - 1));
-    split_passes(mean, out_.operations);
+    split_passes(mean, out_.operations, out_.alone.has_value());
     const double length = mean.total().value();
     out_.time = length > 0 ? scaled(mean, out_.step_time.median / length) : mean;
   }
@@ -181,6 +190,7 @@ class Measurer {
   const std::vector<RankFile>& files_;
   MeasuredTimelines timelines_;
   std::size_t steps_;
+  std::size_t critical_ = 0;  // into files_
   MeasuredRun out_;
 };
 

@@ -25,25 +25,28 @@ struct MeasuredRank {
   double bubble_fraction = 0;  // median
   ByteCount peak_memory = 0;
   MemoryParts memory{};
+  std::optional<ByteCount> device_used;  // of the GPU
 };
 
 struct MeasuredRun {
   std::size_t periods = 0;  // between the ends of successive steps
   Spread step_time;         // seconds
   Spread bubble_fraction;
-  double tokens_per_s = 0;  // of the median step, as the following
+  std::optional<RankId> alone;  // the only rank that ran: no rates
+  double tokens_per_s = 0;      // of the median step, as the following
   double tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0;
   std::optional<double> mfu;  // where the data sheet has the peak
   RankId critical_rank;       // the last to end, in most steps
   TimeParts time;             // its mean step, scaled to the median step time
-  ByteCount peak_memory = 0;  // of the fullest rank
+  ByteCount peak_memory = 0;  // of the fullest rank, as the following
+  std::optional<ByteCount> device_used;
   std::vector<MeasuredRank> ranks;
   std::vector<OperationTime> operations;  // of the critical rank
   std::optional<Numerics> numerics;       // the worst of all ranks
 };
 
-// `files` of all ranks, as read_rank_files() gives them.
+// `files` as read_rank_files() gives them.
 MeasuredRun measure(const Scenario& scenario, const Program& program, const RankGrid& grid,
                     const std::vector<RankFile>& files);
 

@@ -84,6 +84,7 @@ double last_compute_end(const Role& role, const MeasuredStep& step) {
 // As TimelineReader of predict/timeline.cpp, case by case.
 class SpanReader {
  public:
+  // `in_flight` is empty for a rank alone.
   SpanReader(const Role& role, const MeasuredStep& step, double begin, InFlight in_flight)
       : role_(role), step_(step), in_flight_(std::move(in_flight)), now_(begin) {}
 
@@ -113,6 +114,7 @@ class SpanReader {
   // What a gap before `what` was spent on: the operations that it waited for, the earliest to end
   // first.
   void wait_for(const Instruction& what, double until) {
+    if (!in_flight_) return;
     std::array<std::int32_t, 4> waits = what.waits;
     const auto end_of = [&](std::int32_t wait) {
       return wait < 0 ? 0 : step_.spans[static_cast<std::size_t>(wait)].end;
@@ -160,7 +162,8 @@ class SpanReader {
 
   void collective(const Instruction& what, std::size_t index) {
     const MeasuredSpan& span = step_.spans[index];
-    spend(out_.parts.other, span.start);
+    spend(out_.parts.other, in_flight_ ? span.start : span.end);
+    if (!in_flight_) return;
     const double before = now_;
     // Until all members have arrived; across stages that is the pipeline draining.
     spend(inside_a_stage(what.group) ? exposed_part(out_.parts, what.group) : out_.parts.bubble,
@@ -189,14 +192,18 @@ MeasuredTimelines::MeasuredTimelines(const Program& program, const RankGrid& gri
 
 MeasuredTimelines::~MeasuredTimelines() = default;
 
-MeasuredTimeline MeasuredTimelines::read(RankId rank, std::size_t step) const {
+MeasuredTimeline MeasuredTimelines::read(std::size_t file, std::size_t step) const {
+  const RankId rank = files_[file].rank;
   const Role& role = program_.roles[static_cast<std::size_t>(grid_.point(rank).pp)];
-  const std::vector<MeasuredStep>& steps = files_[rank.index()].steps;
+  const std::vector<MeasuredStep>& steps = files_[file].steps;
   const double begin = step > 0 ? last_compute_end(role, steps[step - 1]) : steps[step].begin;
-  return SpanReader(
-             role, steps[step], begin,
-             [&](std::size_t instruction) { return meetings_->in_flight(rank, instruction, step); })
-      .read();
+  InFlight in_flight;
+  if (static_cast<std::int64_t>(files_.size()) == grid_.size()) {
+    in_flight = [&](std::size_t instruction) {
+      return meetings_->in_flight(rank, instruction, step);
+    };
+  }
+  return SpanReader(role, steps[step], begin, std::move(in_flight)).read();
 }
 
 }  // namespace stepcast

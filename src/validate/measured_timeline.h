@@ -27,13 +27,15 @@ struct MeasuredTimeline {
 
 class MeasuredTimelines {
  public:
-  // All outlive this; `files` are those of all ranks.
+  // All outlive this; `files` are those of all ranks, or that of one which ran alone: then no gap
+  // is a wait for others.
   MeasuredTimelines(const Program& program, const RankGrid& grid,
                     const std::vector<RankFile>& files);
   ~MeasuredTimelines();
 
-  // Of step 0 the time before its first work is not attributed: the step before was not measured.
-  MeasuredTimeline read(RankId rank, std::size_t step) const;
+  // `file`: into `files`. Of step 0 the time before its first work is not attributed: the step
+  // before was not measured.
+  MeasuredTimeline read(std::size_t file, std::size_t step) const;
 
  private:
   class Meetings;

@@ -47,7 +47,7 @@ class RankFileReader {
     if (const auto numerics = reader_.value("numerics")) {
       ObjectReader reader(*numerics);
       out.numerics = Numerics{required_number(reader, "loss_relative_error"),
-                              required_number(reader, "parameter_relative_error")};
+                              reader.number("parameter_relative_error", 0, kAnyNumber)};
       reader.finish();
     }
     reader_.finish();
@@ -120,6 +120,7 @@ class RankFileReader {
 
   void read_memory(RankFile& out) {
     out.peak_memory = reader_.required_integer("peak_memory_bytes", 0);
+    out.device_used = reader_.integer("device_used_bytes", 0);
     const auto memory = reader_.value("memory_bytes");
     if (!memory) return;
     ObjectReader reader(*memory);
@@ -140,10 +141,12 @@ class RankFileReader {
 std::string rank_file_name(RankId rank) { return fmt::format("rank-{}.json", rank.value); }
 
 Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const Program& program,
-                                              const RankGrid& grid) {
+                                              const RankGrid& grid, std::optional<RankId> alone) {
   std::vector<RankFile> out;
   Errors errors;
-  for (std::int32_t rank = 0; rank < static_cast<std::int32_t>(grid.size()); ++rank) {
+  const std::int32_t first_rank = alone ? alone->value : 0;
+  const auto end = alone ? first_rank + 1 : static_cast<std::int32_t>(grid.size());
+  for (std::int32_t rank = first_rank; rank < end; ++rank) {
     const auto document = JsonDocument::load(folder + "/" + rank_file_name(RankId(rank)));
     Errors found = document ? Errors{} : document.error();
     if (document) {

@@ -37,8 +37,8 @@ struct OperationTime {
 
 // Against the same steps computed by one rank alone.
 struct Numerics {
-  double loss_relative_error = 0;  // the largest over steps
-  double parameter_relative_error = 0;
+  double loss_relative_error = 0;                  // the largest over steps
+  std::optional<double> parameter_relative_error;  // where they can be compared
 };
 
 struct RankFile {
@@ -47,15 +47,18 @@ struct RankFile {
   std::vector<MeasuredStep> steps;
   std::vector<OperationTime> operations;
   ByteCount peak_memory = 0;
-  MemoryParts memory{};  // at the peak
+  MemoryParts memory{};                  // at the peak
+  std::optional<ByteCount> device_used;  // at most, of what the GPU had left before the run
   std::optional<Numerics> numerics;
 };
 
 std::string rank_file_name(RankId rank);  // "rank-3.json"
 
-// The files of all ranks of `grid` in `folder`, by rank. Errors name the file and the key: what is
-// missing, what does not fit the program that the ranks ran.
+// The files of all ranks of `grid` in `folder`, by rank; of one rank that ran alone, its own.
+// Errors name the file and the key: what is missing, what does not fit the program that the ranks
+// ran.
 Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const Program& program,
-                                              const RankGrid& grid);
+                                              const RankGrid& grid,
+                                              std::optional<RankId> alone = std::nullopt);
 
 }  // namespace stepcast

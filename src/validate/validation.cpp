@@ -18,6 +18,7 @@ struct Limitable {
 };
 constexpr Limitable kLimitables[] = {{"step_time", "step_time_s", "step time"},
                                      {"peak_memory", "peak_memory_bytes", "peak memory"},
+                                     {"device_memory", "device_used_bytes", "memory of the GPU"},
                                      {"bubble_fraction", "bubble_fraction", "bubble"}};
 
 std::optional<double> relative(double predicted, double measured) {
@@ -32,12 +33,20 @@ std::vector<ComparedFigure> compare_figures(const Prediction& predicted,
     out.push_back({key, forecast, run, relative(forecast, run)});
   };
   add("step_time_s", predicted.step_time.value(), measured.step_time.median);
-  add("tokens_per_s", predicted.tokens_per_s, measured.tokens_per_s);
-  add("tokens_per_s_per_gpu", predicted.tokens_per_s_per_gpu, measured.tokens_per_s_per_gpu);
-  add("model_tflops_per_gpu", predicted.model_tflops_per_gpu, measured.model_tflops_per_gpu);
-  if (measured.mfu) add("mfu", predicted.mfu, *measured.mfu);
+  if (!measured.alone) {
+    add("tokens_per_s", predicted.tokens_per_s, measured.tokens_per_s);
+    add("tokens_per_s_per_gpu", predicted.tokens_per_s_per_gpu, measured.tokens_per_s_per_gpu);
+    add("model_tflops_per_gpu", predicted.model_tflops_per_gpu, measured.model_tflops_per_gpu);
+    if (measured.mfu) add("mfu", predicted.mfu, *measured.mfu);
+  }
   add("peak_memory_bytes", static_cast<double>(predicted.peak_memory),
       static_cast<double>(measured.peak_memory));
+  // The executor's memory is one block, which neither rounds nor fragments as PyTorch's allocator
+  // does: what the driver counts is tensors and what libraries take beside them.
+  if (measured.device_used) {
+    add("device_used_bytes", static_cast<double>(predicted.peak_memory),
+        static_cast<double>(*measured.device_used));
+  }
   const double bubble = measured.bubble_fraction.median;
   out.push_back(
       {"bubble_fraction", predicted.bubble_fraction, bubble, predicted.bubble_fraction - bubble});
@@ -45,7 +54,8 @@ std::vector<ComparedFigure> compare_figures(const Prediction& predicted,
 }
 
 std::vector<ComparedOperation> compare_operations(const std::vector<OperationPrice>& prices,
-                                                  const std::vector<OperationTime>& measured) {
+                                                  const std::vector<OperationTime>& measured,
+                                                  bool alone) {
   std::vector<ComparedOperation> out;
   std::map<std::pair<std::string, Phase>, std::size_t> index;
   const auto row = [&](const std::string& name, Phase phase) -> ComparedOperation& {
@@ -58,11 +68,13 @@ std::vector<ComparedOperation> compare_operations(const std::vector<OperationPri
     return out[found->second];
   };
   for (const OperationPrice& price : prices) {
+    if (alone && price.is_collective()) continue;
     ComparedOperation& one = row(price.name, price.phase);
     one.predicted += price.total;
     one.predicted_calls += price.calls_per_step;
   }
   for (const OperationTime& operation : measured) {
+    if (alone && operation.is_collective()) continue;
     ComparedOperation& one = row(operation.name, operation.phase);
     one.measured += operation.total;
     one.measured_calls += operation.calls_per_step;
@@ -80,17 +92,21 @@ std::vector<ComparedOperation> compare_operations(const std::vector<OperationPri
   return out;
 }
 
-void judge_numerics(const std::optional<Numerics>& numerics, std::vector<Finding>& broken) {
-  if (!numerics) {
+void judge_numerics(const std::optional<Numerics>& numerics, const NumericsLimits& limits,
+                    std::vector<Finding>& broken) {
+  if (!numerics || (limits.parameters && !numerics->parameter_relative_error)) {
     broken.push_back({"numerics", "no rank has compared its results with the reference"});
     return;
   }
-  for (const auto& [what, error] : {std::pair("loss", numerics->loss_relative_error),
-                                    std::pair("parameters", numerics->parameter_relative_error)}) {
-    if (error <= kNumericsLimit) continue;
-    broken.push_back({fmt::format("numerics: {}", what),
-                      fmt::format("differs by {:.3g} of the reference, above the limit {:g}", error,
-                                  kNumericsLimit)});
+  const auto judge = [&](const char* what, double error, double limit) {
+    if (error <= limit) return;
+    broken.push_back(
+        {fmt::format("numerics: {}", what),
+         fmt::format("differs by {:.3g} of the reference, above the limit {:g}", error, limit)});
+  };
+  judge("loss", numerics->loss_relative_error, limits.loss);
+  if (limits.parameters) {
+    judge("parameters", *numerics->parameter_relative_error, *limits.parameters);
   }
 }
 
@@ -137,9 +153,10 @@ Validation compare(Prediction predicted, MeasuredRun measured,
   out.covered = measured.step_time.median >= predicted.step_time_low.value() &&
                 measured.step_time.median <= predicted.step_time_high.value();
   if (!measured.operations.empty()) {
-    out.operations = compare_operations(prices, measured.operations);
+    out.operations = compare_operations(prices, measured.operations, measured.alone.has_value());
   }
-  if (limits.numerics) judge_numerics(measured.numerics, out.broken);
+  out.numerics = limits.numerics;
+  if (limits.numerics) judge_numerics(measured.numerics, *limits.numerics, out.broken);
   for (const Tolerance& tolerance : limits.tolerances) {
     judge_tolerance(out, tolerance, out.broken);
   }

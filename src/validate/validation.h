@@ -9,6 +9,7 @@
 #include "predict/operation_table.h"
 #include "program/executable.h"
 #include "validate/measured_run.h"
+#include "validate/rank_alone.h"
 #include "validate/tolerance.h"
 
 namespace stepcast {
@@ -37,17 +38,20 @@ struct Validation {
   std::vector<ComparedFigure> figures;
   bool covered = false;                       // the measured median lies in the interval
   std::vector<ComparedOperation> operations;  // the largest difference first
+  std::optional<RankAlone> alone;             // only this rank ran: no rates, no numerics
+  std::optional<NumericsLimits> numerics;     // that were kept or broken
   std::vector<Finding> broken;                // why it did not pass
   bool passed() const { return broken.empty(); }
   const ComparedFigure* figure(std::string_view key) const;  // null: not compared
 };
 
 struct ValidationLimits {
-  bool numerics = true;  // they were to be checked
+  std::optional<NumericsLimits> numerics =
+      NumericsLimits{};  // nothing: they were not to be checked
   std::vector<Tolerance> tolerances;
 };
 
-// "step_time=0.05": of |error|. One of step_time, peak_memory and bubble_fraction.
+// "step_time=0.05": of |error|. One of step_time, peak_memory, device_memory and bubble_fraction.
 Result<Tolerance> parse_validation_tolerance(std::string_view text);
 
 Validation compare(Prediction predicted, MeasuredRun measured,

@@ -28,11 +28,15 @@ Result<Job> read_job(const std::string& file) {
     folders.finish();
   }
   job.results = reader.required_text("results");
+  if (const auto backend = reader.choice("backend", {"cpu", "cuda"})) {
+    job.backend = static_cast<Backend>(*backend);
+  }
+  job.rank = reader.integer("rank", 0);
   job.seed = static_cast<std::uint64_t>(reader.integer("seed", 0).value_or(1));
   job.warmup = reader.integer("warmup", 0).value_or(job.warmup);
   job.steps = reader.integer("steps", 1).value_or(job.steps);
   job.numerics_steps = reader.integer("numerics_steps", 0).value_or(job.numerics_steps);
-  if (reader.boolean("check_numerics") == false) job.numerics_steps = 0;
+  if (reader.boolean("check_numerics") == false || job.rank) job.numerics_steps = 0;
   job.budget_s = reader.number("budget_s", 0, 1e6).value_or(job.budget_s);
   job.target_half_width =
       reader.number("target_half_width", 1e-6, 1).value_or(job.target_half_width);
@@ -41,7 +45,7 @@ Result<Job> read_job(const std::string& file) {
   job.journal = reader.text("journal").value_or("");
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());
-  if (job.scenarios.empty()) {
+  if (job.scenarios.empty() && job.task != "devices") {
     return failure({ErrorCode::kMissingKey, "there is no scenario", file, "scenario",
                     "\"scenario\", or \"scenarios\" of a calibration"});
   }

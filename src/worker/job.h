@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,17 +13,22 @@
 #include "core/result.h"
 #include "launch/rank_report.h"
 #include "layout/scenario.h"
+#include "program/executable.h"
 
 namespace stepcast {
 
 struct Job {
-  std::string task;                    // "run" or "calibrate"
+  std::string task;                    // "run" or "calibrate"; of stepcast-gpu also "devices"
   std::vector<std::string> scenarios;  // JSON texts; "run" has one
   DataFolders data;
   std::string results;  // folder
   std::uint64_t seed = 1;
 
   // run
+  Backend backend = Backend::kCpu;
+  // This rank of the layout alone, in one process: transfers are left out, nothing is compared, and
+  // its results are the file of this rank. Nothing: every rank of the layout runs.
+  std::optional<std::int64_t> rank;
   std::int64_t warmup = 2, steps = 10;
   std::int64_t numerics_steps = 3;  // compared with one rank; 0: not checked
 

@@ -5,28 +5,17 @@
 
 #include <map>
 
+#include "environment.h"
 #include "program.h"
 
 namespace stepcast {
 namespace {
 
+using testing::Environment;
 using testing::Folder;
 using testing::has;
 using testing::Outcome;
 using testing::run;
-
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    ::setenv(name, value.c_str(), 1);
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-  ~Environment() { ::unsetenv(name_); }
-
- private:
-  const char* name_;
-};
 
 const std::vector<std::string> kScenario = {
     "--model", "llama-3.2-1b", "--cluster",      "dgx-h200", "--framework", "native",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for stepcast-gpu where there is no GPU: every kernel takes half of the peak of the
-// scenario's device, or STEPCAST_FAKE_SPEED times that. STEPCAST_FAKE_DEVICE names the device.
+// scenario's device, or STEPCAST_FAKE_SPEED times that. STEPCAST_FAKE_DEVICE names the device, of
+// which there are STEPCAST_FAKE_GPUS. A run computes nothing: every instruction takes 1 ms and
+// every step half a second. STEPCAST_FAKE names what goes wrong.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,6 +24,8 @@ std::string variable(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : otherwise;
 }
+
+std::string device() { return variable("STEPCAST_FAKE_DEVICE", "NVIDIA H200"); }
 
 double seconds_at_peak(const Operation& operation, const Accelerator& device) {
   if (const auto* gemm = std::get_if<Gemm>(&operation.work)) {
@@ -57,7 +61,7 @@ Result<void> measure(JsonDocument& job) {
     }
   }
   const std::string folder = root["results"];
-  const ordered_json machine{{"device", variable("STEPCAST_FAKE_DEVICE", "NVIDIA H200")},
+  const ordered_json machine{{"device", device()},
                              {"host", {{"launch_s", 0}, {"graph_launch_s", 0}}},
                              {"machine", {{"driver", "0.1"}}}};
   if (auto written = write_file_atomically(folder + "/gpu.json", machine.dump()); !written) {
@@ -68,15 +72,93 @@ Result<void> measure(JsonDocument& job) {
   return write_file_atomically(folder + "/rank-0.json", result.dump());
 }
 
+Result<void> list(JsonDocument& job) {
+  const int count = std::stoi(variable("STEPCAST_FAKE_GPUS", "1"));
+  const ordered_json out{
+      {"devices", std::vector<std::string>(static_cast<std::size_t>(count), device())}};
+  const std::string folder = job.root().raw()["results"];
+  return write_file_atomically(folder + "/devices.json", out.dump());
+}
+
+ordered_json steps_of(const Role& role, int steps) {
+  ordered_json out = ordered_json::array();
+  for (int step = 0; step < steps; ++step) {
+    const double begin = 1000 + 0.5 * step;
+    ordered_json spans = ordered_json::array();
+    double now = begin;
+    for (std::size_t i = 0; i < role.instructions.size(); ++i, now += 1e-3) {
+      spans.push_back({now, now + 1e-3});
+    }
+    out.push_back({{"begin_s", begin}, {"end_s", now}, {"loss_sum", 1.0}, {"spans", spans}});
+  }
+  return out;
+}
+
+// As rank `rank` of the layout, alone or not.
+Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate) {
+  const nlohmann::json& root = job.root().raw();
+  const auto document = JsonDocument::from(root["scenario"], "job");
+  const auto& data = root["data"];
+  const auto scenario =
+      read_scenario(*document, {data["models"], data["topologies"], data["profiles"]});
+  if (!scenario) return failure(scenario.error());
+  const GridPoint point = RankGrid(scenario->layout).point(RankId(rank));
+  const Program program = lower(*scenario);
+  ordered_json out{{"rank", rank},
+                   {"host", "fake"},
+                   {"stage", point.pp},
+                   {"tp", point.tp},
+                   {"dp", point.dp},
+                   {"steps", steps_of(program.roles[static_cast<std::size_t>(point.pp)],
+                                      root["steps"].get<int>())},
+                   {"operations", ordered_json::array()},
+                   {"peak_memory_bytes", 1 << 20},
+                   {"memory_bytes", {{"parameters", 1 << 20}}},
+                   {"device_used_bytes", 3 << 20}};
+  for (const char* signature : {"gemm", "collective all_reduce"}) {
+    out["operations"].push_back({{"signature", signature},
+                                 {"name", signature},
+                                 {"phase", "forward"},
+                                 {"calls_per_step", 8},
+                                 {"median_s", 1e-3},
+                                 {"total_s_per_step", 8e-3}});
+  }
+  if (root["check_numerics"]) {
+    out["numerics"] = {{"loss_relative_error", fate == "inexact" ? 2e-2 : 5e-3}};
+    if (scenario->training.precision == DataType::kFp32) {
+      out["numerics"] = {{"loss_relative_error", 1e-6}, {"parameter_relative_error", 1e-6}};
+    }
+  }
+  const std::string folder = root["results"];
+  return write_file_atomically(folder + "/rank-" + std::to_string(rank) + ".json", out.dump());
+}
+
+Result<void> work(JsonDocument& job, std::int32_t rank) {
+  const nlohmann::json& root = job.root().raw();
+  const std::string task = root["task"], fate = variable("STEPCAST_FAKE", "");
+  if (fate == "no driver") {
+    return failure({ErrorCode::kNotSupported, "no NVIDIA driver is loaded", "", "", ""});
+  }
+  if (task == "devices") return list(job);
+  if (task == "calibrate") return measure(job);
+  if (fate == "die") std::abort();
+  return train(job, root.value("rank", rank), fate);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  RankReporter reporter(0);
+  const std::int32_t rank = std::stoi(variable("OMPI_COMM_WORLD_RANK", "0"));
+  RankReporter reporter(rank);
   reporter.started();
   const auto job = JsonDocument::load(argc > 1 ? argv[1] : "");
-  const auto measured = job ? measure(**job) : Result<void>(failure(job.error()));
-  if (!measured) {
-    reporter.failed(RankFailure::kInput, to_string(measured.error()));
+  if (variable("STEPCAST_FAKE", "") == "numerics" && job && (*job)->root().raw()["task"] == "run") {
+    reporter.failed(RankFailure::kNumerics, "losses differ from one rank's by 0.02");
+    return 1;
+  }
+  const auto done = job ? work(**job, rank) : Result<void>(failure(job.error()));
+  if (!done) {
+    reporter.failed(RankFailure::kInput, to_string(done.error()));
     return 1;
   }
   reporter.finished();

@@ -89,6 +89,14 @@ inline std::vector<std::string> predict_words(const std::vector<std::string>& mo
   return out;
 }
 
+inline bool mpirun_is_here() {
+  std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((folder + "/mpirun").c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
 inline void expect_refused(const Outcome& run) {
   EXPECT_EQ(run.code, 2) << run.error;
   EXPECT_EQ(run.out, "");

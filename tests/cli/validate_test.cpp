@@ -13,14 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-bool mpirun_is_here() {
-  std::stringstream folders(std::getenv("PATH") ? std::getenv("PATH") : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (::access((folder + "/mpirun").c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
-
 // Two stages on this machine, in the precision that it runs.
 std::string scenario_text() {
   GptCase c = small_local();
@@ -183,7 +175,11 @@ TEST_F(ValidateCommand, RefusesWhatItCannotRun) {
   EXPECT_TRUE(has(gpu.error, "runs on processors")) << gpu.error;
   const Outcome cuda = run({"validate", scenario_, "--backend", "cuda"});
   expect_refused(cuda);
-  EXPECT_TRUE(has(cuda.error, "not supported yet")) << cuda.error;
+  EXPECT_TRUE(has(cuda.error, "runs on GPUs")) << cuda.error;
+  const Outcome alone = validate({"--rank", "0"});
+  expect_refused(alone);
+  EXPECT_TRUE(has(alone.error, "--rank: one rank alone is not run by the CPU backend"))
+      << alone.error;
   expect_refused(validate({"--precision", "bf16"}));
   expect_refused(validate({"--tolerance", "step_time.bias=0.1"}));
   expect_refused(validate({"--steps", "0"}));

@@ -26,7 +26,7 @@ MeasuredRun made_run() {
   out.time.compute = Seconds(7);
   out.time.other = Seconds(1);
   out.peak_memory = 80;
-  out.ranks.push_back({RankId(0), "node\"1\"", 0, Seconds(7), 0.1, 80, {80}});
+  out.ranks.push_back({RankId(0), "node\"1\"", 0, Seconds(7), 0.1, 80, {80}, {}});
   out.numerics = Numerics{1e-7, 2e-7};
   return out;
 }
@@ -41,7 +41,7 @@ Validation made_validation(const std::vector<Tolerance>& tolerances = {}) {
     prices.push_back(
         {"s", name, Phase::kWeightGradient, 2, Seconds(1), Seconds(2 + k), Provenance::kMeasured});
   }
-  return compare(made_prediction(), std::move(run), prices, {true, tolerances});
+  return compare(made_prediction(), std::move(run), prices, {NumericsLimits{}, tolerances});
 }
 
 std::size_t lines_with(const std::string& text, const std::string& part) {
@@ -96,6 +96,24 @@ TEST(ValidationTable, EndsWithTheVerdictAndItsReasons) {
       validation_markdown(made_scenario(), made_validation({{"all", "step_time", 0.1}}));
   EXPECT_TRUE(has(markdown, "- failed: ")) << markdown;
   EXPECT_TRUE(has(markdown, "| operation_19 | weight gradient |")) << markdown;
+}
+
+TEST(ValidationReport, OfOneRankAloneSaysWhatWasLeftOut) {
+  Validation validation = made_validation();
+  validation.alone = RankAlone{RankId(3), 16, {}, {{"messages between stages", 8, 8 << 20}}};
+  const json out = json::parse(validation_json(made_scenario(), validation));
+  EXPECT_EQ(out["alone"]["rank"], 3);
+  EXPECT_EQ(out["alone"]["of_ranks"], 16);
+  EXPECT_EQ(out["alone"]["left_out"][0]["calls_per_step"], 8);
+  EXPECT_EQ(out["alone"]["left_out"][0]["bytes_per_step"], 8 << 20);
+  for (const std::string& text : {validation_table(made_scenario(), validation),
+                                  validation_markdown(made_scenario(), validation)}) {
+    EXPECT_TRUE(has(text, "Rank 3 of 16 alone")) << text;
+    EXPECT_TRUE(has(text, "- 8 messages between stages a step, 8.000 MiB")) << text;
+    EXPECT_TRUE(has(text, "the loss means nothing")) << text;
+    EXPECT_FALSE(has(text, "Numerics: ")) << text;
+  }
+  EXPECT_TRUE(has(validation_junit(made_scenario(), validation), "rank 3 alone"));
 }
 
 TEST(ValidationJunit, HasAFailurePerBrokenLimit) {

@@ -174,7 +174,7 @@ TEST(MeasuredRun, PeakIsOfTheFullestRankAndNumericsOfTheWorst) {
   EXPECT_EQ(measured.peak_memory, 1001);
   ASSERT_TRUE(measured.numerics);
   EXPECT_DOUBLE_EQ(measured.numerics->loss_relative_error, 2e-7);
-  EXPECT_DOUBLE_EQ(measured.numerics->parameter_relative_error, 2e-7);
+  EXPECT_DOUBLE_EQ(measured.numerics->parameter_relative_error.value(), 2e-7);
 }
 
 std::string errors_after(const std::function<void(json&)>& change) {

@@ -31,7 +31,7 @@ MeasuredRun run() {
 Validation with_limit(const char* text, const MeasuredRun& measured) {
   const auto tolerance = parse_validation_tolerance(text);
   EXPECT_TRUE(tolerance);
-  return compare(forecast(), measured, {}, {true, {*tolerance}});
+  return compare(forecast(), measured, {}, {NumericsLimits{}, {*tolerance}});
 }
 
 TEST(Validation, ErrorsAreOfTheMeasuredFigure) {
@@ -74,7 +74,29 @@ TEST(Validation, FailsOnNumericsThatDifferOrWereNotCompared) {
   EXPECT_EQ(validation.broken.front().title, "numerics: parameters");
   wrong.numerics.reset();
   EXPECT_FALSE(compare(forecast(), wrong, {}, {}).passed());
-  EXPECT_TRUE(compare(forecast(), wrong, {}, {.numerics = false, .tolerances = {}}).passed());
+  EXPECT_TRUE(compare(forecast(), wrong, {}, {.numerics = {}, .tolerances = {}}).passed());
+}
+
+TEST(Validation, InBf16JudgesTheLossAlone) {
+  MeasuredRun rounded = run();
+  rounded.numerics = Numerics{8e-3, std::nullopt};
+  const ValidationLimits limits{numerics_limits(DataType::kBf16), {}};
+  EXPECT_TRUE(compare(forecast(), rounded, {}, limits).passed());
+  EXPECT_FALSE(compare(forecast(), rounded, {}, {}).passed());  // of fp32: parameters are missing
+  rounded.numerics->loss_relative_error = 1.1e-2;
+  const Validation beyond = compare(forecast(), rounded, {}, limits);
+  ASSERT_EQ(beyond.broken.size(), 1u);
+  EXPECT_EQ(beyond.broken.front().title, "numerics: loss");
+}
+
+TEST(Validation, SetsWhatTheDriverCountsBesideTheTensors) {
+  EXPECT_EQ(compare(forecast(), run(), {}, {}).figure("device_used_bytes"), nullptr);
+  EXPECT_FALSE(with_limit("device_memory=0.5", run()).passed());  // nobody measured it
+  MeasuredRun on_gpu = run();
+  on_gpu.device_used = 1000;
+  EXPECT_TRUE(with_limit("device_memory=0.02", on_gpu).passed());
+  on_gpu.device_used = 1100;  // 1010 are forecast
+  EXPECT_FALSE(with_limit("device_memory=0.02", on_gpu).passed());
 }
 
 TEST(Validation, OperationsMeetByNameAndPhaseTheLargestDifferenceFirst) {

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/cuda_error.h"
 #include "worker/gpu/calibrate_gpu_job.h"
+#include "worker/gpu/list_gpus.h"
 
 namespace stepcast {
 namespace {
@@ -21,10 +22,13 @@ int run(const std::string& file) {
   try {
     const auto job = read_job(file);
     if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
-    if (job->task != "calibrate") {
-      throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not calibrate");
+    if (job->task == "devices") {
+      list_gpus(*job);
+    } else if (job->task == "calibrate") {
+      calibrate_gpu_job(*job, report);
+    } else {
+      throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");
     }
-    calibrate_gpu_job(*job, report);
     report.finished();
     return 0;
   } catch (const JobFailure& error) {

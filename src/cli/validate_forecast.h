@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forecast that `validate` sets beside a run, and the profile that prices it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/scenario_flags.h"
+#include "cli/validated_run.h"
+#include "predict/operation_table.h"
+#include "predict/prediction.h"
+
+namespace stepcast::cli {
+
+struct Forecast {
+  Prediction prediction;
+  std::vector<OperationPrice> prices;  // of the rank alone, else of rank 0, which has most kinds
+};
+
+Result<Forecast> forecast(const ValidatedRun& run, const Scenario& scenario,
+                          const DataFolders& folders);
+
+// Memory needs no measurement: what does not fit is neither calibrated nor run.
+Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,
+                                       const DataFolders& folders);
+
+struct CalibrationChoice {
+  std::string when = "auto";  // "never", "always"
+  double budget_s = 60;
+};
+
+// Sees to it that the profile that the user named, or the device's own, has what the layout needs,
+// as `choice` says: into the named file, which may not be there yet, else into `folder`; the
+// scenario then names it. The only place that calibrates. Returns the exit code, reported.
+int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
+                    StatedScenario& stated, const DataRoot& data, const std::string& folder,
+                    const OutputOptions& output);
+
+}  // namespace stepcast::cli

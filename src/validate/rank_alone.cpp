@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/rank_alone.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+class Collector {
+ public:
+  Collector(const Program& program, const RankGrid& grid, const Role& role)
+      : program_(program), grid_(grid), role_(role) {}
+
+  std::vector<LeftOut> collect() {
+    for (const Instruction& what : role_.instructions) {
+      if (what.kind == InstructionKind::kRun) {
+        run(what);
+      } else if (what.kind == InstructionKind::kCollective) {
+        collective(what.group, what.pieces, what.bytes);
+      } else if (what.kind != InstructionKind::kHostSync) {
+        add("messages between stages", what.pieces, what.bytes);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void add(const std::string& what, std::int64_t calls, ByteCount bytes) {
+    auto found = std::find_if(out_.begin(), out_.end(),
+                              [&](const LeftOut& known) { return known.what == what; });
+    if (found == out_.end()) found = out_.insert(found, LeftOut{what});
+    found->calls += calls;
+    found->bytes += bytes;
+  }
+
+  void collective(GroupKind group, std::int64_t calls, ByteCount bytes) {
+    if (grid_.group_size(group) < 2 || bytes == 0) return;
+    add(fmt::format("collectives among {} ranks", name_of(group)), calls, bytes);
+  }
+
+  void operations(const std::vector<Operation>& list) {
+    for (const Operation& operation : list) {
+      const auto* inside = std::get_if<Collective>(&operation.work);
+      if (inside != nullptr) collective(inside->group, 1, inside->bytes);
+    }
+  }
+
+  void run(const Instruction& what) {
+    if (what.chunk < 0) return operations(program_.block(BlockId(what.block_begin)).forward);
+    const Chunk& chunk = role_.chunks[static_cast<std::size_t>(what.chunk)];
+    for (std::int32_t i = what.block_begin; i < what.block_end; ++i) {
+      const Block& block = program_.block(chunk.blocks[static_cast<std::size_t>(i)]);
+      operations(what.pass == Pass::kForward ? block.forward : block.backward);
+    }
+  }
+
+  const Program& program_;
+  const RankGrid& grid_;
+  const Role& role_;
+  std::vector<LeftOut> out_;
+};
+
+}  // namespace
+
+RankAlone rank_alone(const Program& program, const RankGrid& grid, RankId rank) {
+  const GridPoint point = grid.point(rank);
+  const Role& role = program.roles[static_cast<std::size_t>(point.pp)];
+  return {rank, grid.size(), point, Collector(program, grid, role).collect()};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/list_gpus.h"
+
+#include <cuda_runtime_api.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.h"
+#include "kernels/cuda/cuda_error.h"
+
+namespace stepcast {
+
+void list_gpus(const Job& job) {
+  if (const auto why = cuda::why_no_gpu()) throw cuda::CudaError(*why);
+  int count = 0;
+  cuda::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+  for (int device = 0; device < count; ++device) {
+    cudaDeviceProp properties{};
+    cuda::check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    devices.push_back(properties.name);
+  }
+  const nlohmann::ordered_json out{{"devices", std::move(devices)}};
+  const auto written = write_file_atomically(job.results + "/devices.json", out.dump() + "\n");
+  if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
+}
+
+}  // namespace stepcast
