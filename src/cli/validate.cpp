@@ -101,7 +101,7 @@ std::string render(const ValidateFlags& flags, const Scenario& scenario,
 }
 
 Result<Validation> read_run(const ValidatedRun& run, const Scenario& scenario,
-                            const DataFolders& folders, Forecast forecast,
+                            const DataFolders& folders, Prediction forecast,
                             const std::vector<Tolerance>& tolerances, const std::string& folder) {
   const Program program = lower(scenario);
   const RankGrid grid(scenario.layout);
@@ -110,8 +110,8 @@ Result<Validation> read_run(const ValidatedRun& run, const Scenario& scenario,
   MeasuredRun measured = measure(scenario, program, grid, *files);
   auto prices = operation_table(scenario, folders, measured.critical_rank, run.on_gpu());
   if (!prices) return failure(prices.error());
-  Validation out = compare(std::move(forecast.prediction), std::move(measured), *prices,
-                           {run.limits, tolerances});
+  Validation out =
+      compare(std::move(forecast), std::move(measured), *prices, {run.limits, tolerances});
   if (run.alone) out.alone = rank_alone(program, grid, *run.alone);
   return out;
 }

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <vector>
 
 #include "cli/calibrate_gpu.h"
 #include "cli/calibrate_job.h"
+#include "layout/rank_grid.h"
+#include "predict/operation_table.h"
 
 namespace stepcast::cli {
 namespace {
@@ -20,15 +23,35 @@ PredictOptions options_of(const ValidatedRun& run) {
   return options;
 }
 
+// The rank that runs alone, else one of each stage.
+std::vector<RankId> ranks_of(const ValidatedRun& run, const Scenario& scenario) {
+  if (run.alone) return {*run.alone};
+  const RankGrid grid(scenario.layout);
+  std::vector<RankId> out;
+  for (std::int32_t stage = 0; stage < static_cast<std::int32_t>(scenario.layout.pp); ++stage) {
+    GridPoint point;
+    point.pp = stage;
+    out.push_back(grid.rank(point));
+  }
+  return out;
+}
+
 // Whether a calibration on this machine has nothing to add. On processors it measures all of it; of
 // GPUs it measures the kernels, where a profile of another GPU or of other shapes says less.
-bool is_measured(const ValidatedRun& run, const Forecast& forecast) {
+Result<bool> is_measured(const ValidatedRun& run, const Scenario& scenario,
+                         const DataFolders& folders) {
   const Provenance worst = run.on_gpu() ? Provenance::kInterpolated : Provenance::kExtrapolated;
-  for (const OperationPrice& price : forecast.prices) {
-    if (price.provenance > worst && !(run.on_gpu() && price.is_collective())) return false;
+  for (const RankId rank : ranks_of(run, scenario)) {
+    const auto prices = operation_table(scenario, folders, rank, run.on_gpu());
+    if (!prices) return failure(prices.error());
+    for (const OperationPrice& price : *prices) {
+      if (price.provenance > worst && !(run.on_gpu() && price.is_collective())) return false;
+    }
   }
-  return run.on_gpu() ||
-         forecast.prediction.provenance[static_cast<std::size_t>(Provenance::kDataSheet)] == 0;
+  if (run.on_gpu()) return true;
+  const auto known = forecast(run, scenario, folders);
+  if (!known) return failure(known.error());
+  return known->provenance[static_cast<std::size_t>(Provenance::kDataSheet)] == 0;
 }
 
 bool names_file(const std::string& profile) {
@@ -51,20 +74,16 @@ int calibrate_into(const std::string& profile, double budget_s, const ValidatedR
 
 }  // namespace
 
-Result<Forecast> forecast(const ValidatedRun& run, const Scenario& scenario,
-                          const DataFolders& folders) {
-  auto prediction = predict(scenario, folders, options_of(run));
-  if (!prediction) return failure(prediction.error());
-  auto prices = operation_table(scenario, folders, run.alone.value_or(RankId(0)), run.on_gpu());
-  if (!prices) return failure(prices.error());
-  return Forecast{std::move(*prediction), std::move(*prices)};
+Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
+                            const DataFolders& folders) {
+  return predict(scenario, folders, options_of(run));
 }
 
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,
                                        const DataFolders& folders) {
   Scenario unmeasured = scenario;
   unmeasured.profile = "none";
-  return predict(unmeasured, folders, options_of(run));
+  return forecast(run, unmeasured, folders);
 }
 
 int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
@@ -78,9 +97,9 @@ int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
   if (choice.when != "always" && !to_be_made) {
     // "none" is a wish to see the data sheet's forecast.
     if (choice.when == "never" || scenario.profile == "none") return kOk;
-    const auto known = forecast(run, scenario, data.folders);
-    if (!known) return report_failed_calibration(known.error());
-    if (is_measured(run, *known)) return kOk;
+    const auto measured = is_measured(run, scenario, data.folders);
+    if (!measured) return report_failed_calibration(measured.error());
+    if (*measured) return kOk;
   }
   // What another calibration has measured is not this command's to replace.
   const bool keeps = automatic && file && !to_be_made;

@@ -3,22 +3,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "cli/scenario_flags.h"
 #include "cli/validated_run.h"
-#include "predict/operation_table.h"
 #include "predict/prediction.h"
 
 namespace stepcast::cli {
 
-struct Forecast {
-  Prediction prediction;
-  std::vector<OperationPrice> prices;  // of the rank alone, else of rank 0, which has most kinds
-};
-
-Result<Forecast> forecast(const ValidatedRun& run, const Scenario& scenario,
-                          const DataFolders& folders);
+Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
+                            const DataFolders& folders);
 
 // Memory needs no measurement: what does not fit is neither calibrated nor run.
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,
