@@ -57,6 +57,7 @@ target_link_libraries(stepcast_execute_cuda PUBLIC stepcast_execute stepcast_ker
 
 # The program that measures a GPU. Only it needs cuBLASLt's library to start.
 stepcast_program(worker/gpu stepcast-gpu DEPENDS launch calibrate)
-target_sources(stepcast-gpu PRIVATE src/worker/job.cpp)
-target_link_libraries(stepcast-gpu PRIVATE stepcast_kernels_cuda CUDA::cudart_static ${CMAKE_DL_LIBS})
+target_sources(stepcast-gpu PRIVATE src/worker/job.cpp src/worker/operation_times.cpp
+  src/worker/run_job.cpp)
+target_link_libraries(stepcast-gpu PRIVATE stepcast_execute_cuda CUDA::cudart_static ${CMAKE_DL_LIBS})
 install(TARGETS stepcast-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -63,6 +63,7 @@ class RoleRunner {
   const std::vector<PlacedParameter>& parameters() const { return parameters_; }
   FlatState& state() { return state_; }
   MemoryLedger& ledger() { return memory_.ledger; }
+  Device& device() { return *device_; }
 
  private:
   using PassKey = std::tuple<bool, std::int32_t, std::int32_t>;  // forward, chunk, micro-batch

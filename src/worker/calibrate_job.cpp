@@ -55,9 +55,10 @@ class CalibrateJob {
       needed_.add(own);
     }
     if (rank_.job.grid) measure_grid();
-    write_result(rank_, {{"rank", rank_.world.rank()},
-                         {"operations", std::move(operations_)},
-                         {"collectives", std::move(collectives_)}});
+    write_result(rank_.job, rank_.world.rank(),
+                 {{"rank", rank_.world.rank()},
+                  {"operations", std::move(operations_)},
+                  {"collectives", std::move(collectives_)}});
   }
 
  private:

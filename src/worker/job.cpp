@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/atomic_file.h"
 #include "core/json.h"
 
 namespace stepcast {
@@ -63,6 +66,13 @@ Scenario read_job_scenario(const Job& job, const std::string& text) {
 void append(Journal& journal, const JournalPoint& point) {
   if (const auto written = journal.append(point); !written) {
     throw JobFailure(RankFailure::kInput, to_string(written.error()));
+  }
+}
+
+void write_result(const Job& job, int rank, const nlohmann::ordered_json& result) {
+  const std::string file = fmt::format("{}/rank-{}.json", job.results, rank);
+  if (const auto written = write_file_atomically(file, result.dump() + "\n"); !written) {
+    throw JobFailure(RankFailure::kInternal, to_string(written.error()));
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -53,7 +54,8 @@ class JobFailure : public std::runtime_error {
 };
 
 Scenario read_job_scenario(const Job& job, const std::string& text);  // throws JobFailure
-// Throws JobFailure where the disk takes it not.
+// Both throw JobFailure where the disk takes it not. rank-N.json:
+void write_result(const Job& job, int rank, const nlohmann::ordered_json& result);
 void append(Journal& journal, const JournalPoint& point);
 
 }  // namespace stepcast

@@ -6,8 +6,11 @@
 
 #include <new>
 
+#include "comm/host_group.h"
 #include "comm/mpi_communicator.h"
+#include "execute/host_device.h"
 #include "worker/rank_context.h"
+#include "worker/run_place.h"
 
 namespace stepcast {
 namespace {
@@ -28,7 +31,15 @@ int run(const std::string& file) {
     const auto world = mpi.world();
     const RankContext rank{*job, *world, report, mpi.hostname()};
     if (job->task == "run") {
-      run_job(rank);
+      HostGroup group(*world);
+      run_job({.job = *job,
+               .report = report,
+               .host = mpi.hostname(),
+               .rank = RankId(world->rank()),
+               .world = &group,
+               .all_reduce = [&](std::span<float> values,
+                                 Reduction reduction) { world->all_reduce(values, reduction); },
+               .device = [] { return std::make_unique<HostDevice>(); }});
     } else if (job->task == "calibrate") {
       calibrate_job(rank);
     } else {

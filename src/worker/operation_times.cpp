@@ -6,15 +6,22 @@
 namespace stepcast {
 
 void OperationTimes::begin(const Operation& operation) {
-  static_cast<void>(operation);
-  begin_ = Clock::now();
-}
-
-void OperationTimes::end(const Operation& operation) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   Entry& entry = entries_[{operation.name, operation.phase}];
   if (entry.signature.empty()) entry.signature = signature(operation);
-  entry.seconds.push_back(seconds);
+  marked_.push_back(&entry);
+  marks_.push_back(device_.mark());
+}
+
+void OperationTimes::end(const Operation&) { marks_.push_back(device_.mark()); }
+
+void OperationTimes::end_step() {
+  device_.wait(marks_);
+  for (std::size_t i = 0; i < marked_.size(); ++i) {
+    const auto took = marks_[2 * i + 1]->start - marks_[2 * i]->end;
+    marked_[i]->seconds.push_back(std::chrono::duration<double>(took).count());
+  }
+  marks_.clear();
+  marked_.clear();
 }
 
 }  // namespace stepcast

@@ -2,7 +2,6 @@
 // How long each operation of a running program takes, by signature and place.
 #pragma once
 
-#include <ctime>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,8 +13,11 @@ namespace stepcast {
 
 class OperationTimes final : public OperationObserver {
  public:
+  explicit OperationTimes(Device& device) : device_(device) {}
+
   void begin(const Operation& operation) override;
   void end(const Operation& operation) override;
+  void end_step();  // waits for what is computed
 
   struct Entry {
     std::string signature;
@@ -25,8 +27,11 @@ class OperationTimes final : public OperationObserver {
   const std::map<Key, Entry>& entries() const { return entries_; }
 
  private:
+  Device& device_;
   std::map<Key, Entry> entries_;
-  Clock::time_point begin_;
+  // Of this step: marks before and behind each operation, and whose they are.
+  std::vector<EventHandle> marks_;
+  std::vector<Entry*> marked_;
 };
 
 }  // namespace stepcast

@@ -17,12 +17,9 @@ struct RankContext {
   std::string host;
 };
 
-void write_result(const RankContext& rank, const nlohmann::ordered_json& result);
-
 // True where it is on any rank; called by all of them.
 bool on_any_rank(const RankContext& rank, bool here);
 
-void run_job(const RankContext& rank);
 void calibrate_job(const RankContext& rank);
 
 }  // namespace stepcast

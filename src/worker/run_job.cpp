@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a scenario for real: first a few steps whose losses and parameters are held against one
-// rank, then warm-up, then the measured steps.
+#include "worker/run_place.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +10,10 @@
 #include <numeric>
 #include <optional>
 
-#include "comm/host_group.h"
-#include "execute/host_device.h"
 #include "execute/whole_model.h"
 #include "program/executable.h"
 #include "worker/heartbeats.h"
 #include "worker/operation_times.h"
-#include "worker/rank_context.h"
 
 namespace stepcast {
 namespace {
@@ -33,47 +30,72 @@ std::string single_rank_text(const std::string& text) {
   scenario["cluster"] = {{"base", "local"}, {"gpus", 1}};
   scenario["layout"] = {{"micro_batch", 1}};
   for (const char* key :
-       {"bucket_elements", "gather_bucket_elements", "prefetch_units", "host_sync_after_p2p",
-        "fused_gradient_accumulation", "scatter_gather_p2p", "no_sync", "attention"}) {
+       {"grad_precision", "reduce_precision", "bucket_elements", "gather_bucket_elements",
+        "prefetch_units", "host_sync_after_p2p", "fused_gradient_accumulation",
+        "scatter_gather_p2p", "no_sync", "attention"}) {
     scenario["training"].erase(key);
   }
   scenario["training"]["framework"] = "native";
+  scenario["training"]["precision"] = "fp32";
   scenario.erase("profile");
   return scenario.dump();
 }
 
 class RunJob {
  public:
-  explicit RunJob(const RankContext& rank)
-      : rank_(rank),
-        scenario_(read_job_scenario(rank.job, rank.job.scenarios.front())),
+  explicit RunJob(const RunPlace& place)
+      : place_(place),
+        scenario_(read_job_scenario(place.job, place.job.scenarios.front())),
         program_(lower(scenario_)),
-        grid_(scenario_.layout) {
-    if (const Errors errors = check_executable(scenario_); !errors.empty()) {
+        grid_(scenario_.layout),
+        limits_(numerics_limits(scenario_.training.precision)) {
+    if (const Errors errors = check_executable(scenario_, place.job.backend); !errors.empty()) {
       throw JobFailure(RankFailure::kInput, to_string(errors));
     }
-    if (grid_.size() != rank.world.size()) {
-      throw JobFailure(RankFailure::kInput, fmt::format("the layout has {} ranks, the launch {}",
-                                                        grid_.size(), rank.world.size()));
+    const std::int64_t ranks = place.world == nullptr ? 1 : place.world->size();
+    if (!place.job.rank && grid_.size() != ranks) {
+      throw JobFailure(RankFailure::kInput,
+                       fmt::format("the layout has {} ranks, the launch {}", grid_.size(), ranks));
+    }
+    if (place.rank.value >= grid_.size()) {
+      throw JobFailure(RankFailure::kInput, fmt::format("the layout has {} ranks, there is no {}",
+                                                        grid_.size(), place.rank.value));
     }
   }
 
   void run();
 
  private:
-  std::string reference_file() const { return rank_.job.results + "/reference.bin"; }
+  std::string reference_file() const { return place_.job.results + "/reference.bin"; }
   void make_reference();
   void check_numerics(RoleRunner& runner);
-  double mean_loss(const RoleRunner& runner, const StepRecord& record);
+  double mean_loss(const RoleRunner& runner, const StepRecord& record) const;
+  [[noreturn]] void fail_numerics(const std::string& what, double limit) const;
   ordered_json steps_json() const;
   ordered_json operations_json(const OperationTimes& times) const;
 
-  const RankContext& rank_;
+  RoleRunner runner(const Scenario& scenario, const Program& program, const RankGrid& grid,
+                    RankId rank, DeviceCommunicator* world) const {
+    return {scenario, program, grid, rank, world, place_.device(), {place_.job.seed}};
+  }
+  float over_ranks(float value, Reduction reduction) const {
+    place_.all_reduce({&value, 1}, reduction);
+    return value;
+  }
+  void barrier() const { over_ranks(0, Reduction::kSum); }
+  void set_time_limit(std::chrono::milliseconds limit) const {
+    if (place_.world != nullptr) place_.world->set_time_limit(limit);
+  }
+  void measure_steps(RoleRunner& runner, OperationTimes& times);
+
+  const RunPlace& place_;
   Scenario scenario_;
   Program program_;
   RankGrid grid_;
+  NumericsLimits limits_;
   std::vector<double> reference_losses_;
-  double loss_error_ = 0, parameter_error_ = 0;
+  double loss_error_ = 0;
+  std::optional<double> parameter_error_;
   struct Step {
     Clock::time_point begin, end;
     StepRecord record;
@@ -83,60 +105,67 @@ class RunJob {
 
 // Rank 0 trains alone while the others wait.
 void RunJob::make_reference() {
-  const auto count = static_cast<std::size_t>(rank_.job.numerics_steps);
+  const auto count = static_cast<std::size_t>(place_.job.numerics_steps);
   std::vector<float> losses(count, 0);
-  if (rank_.world.rank() == 0) {
+  set_time_limit(std::chrono::hours(1));
+  if (place_.rank.value == 0) {
     const Scenario scenario =
-        read_job_scenario(rank_.job, single_rank_text(rank_.job.scenarios.front()));
+        read_job_scenario(place_.job, single_rank_text(place_.job.scenarios.front()));
     const Program program = lower(scenario);
     const RankGrid grid(scenario.layout);
-    RoleRunner runner(scenario, program, grid, RankId(0), nullptr, std::make_unique<HostDevice>(),
-                      {rank_.job.seed});
-    Heartbeats alive(rank_.report, nullptr);
-    runner.observe(&alive);
+    RoleRunner alone = runner(scenario, program, grid, RankId(0), nullptr);
+    Heartbeats alive(place_.report, nullptr);
+    alone.observe(&alive);
     const double tokens = static_cast<double>(scenario.training.global_batch) *
                           static_cast<double>(scenario.training.sequence_length);
     for (std::size_t s = 0; s < count; ++s) {
-      rank_.report.progress("reference", static_cast<std::int64_t>(s), rank_.job.numerics_steps,
-                            "one rank");
-      losses[s] = static_cast<float>(runner.step().loss_sum / tokens);
+      place_.report.progress("reference", static_cast<std::int64_t>(s), place_.job.numerics_steps,
+                             "one rank");
+      losses[s] = static_cast<float>(alone.step().loss_sum / tokens);
     }
-    WholeModel model;
-    model.take(runner);
-    model.save(reference_file());
+    if (limits_.parameters) {
+      WholeModel model;
+      model.take(alone);
+      model.save(reference_file());
+    }
   }
-  rank_.world.set_time_limit(std::chrono::hours(1));
-  rank_.world.broadcast(losses, 0);
-  rank_.world.set_time_limit(std::chrono::seconds(60));
+  place_.all_reduce(losses, Reduction::kSum);  // the others' are 0
+  set_time_limit(std::chrono::seconds(60));
   reference_losses_.assign(losses.begin(), losses.end());
 }
 
-double RunJob::mean_loss(const RoleRunner& runner, const StepRecord& record) {
+double RunJob::mean_loss(const RoleRunner& runner, const StepRecord& record) const {
   const double tokens = static_cast<double>(scenario_.training.global_batch) *
                         static_cast<double>(scenario_.training.sequence_length);
-  auto loss = static_cast<float>(runner.point().tp == 0 ? record.loss_sum / tokens : 0);
-  rank_.world.all_reduce({&loss, 1});
-  return loss;
+  const double own = runner.point().tp == 0 ? record.loss_sum / tokens : 0;
+  return over_ranks(static_cast<float>(own), Reduction::kSum);
 }
 
 void RunJob::check_numerics(RoleRunner& runner) {
   for (std::size_t s = 0; s < reference_losses_.size(); ++s) {
     const double loss = mean_loss(runner, runner.step());
-    rank_.report.progress("numerics", static_cast<std::int64_t>(s), rank_.job.numerics_steps);
+    place_.report.progress("numerics", static_cast<std::int64_t>(s), place_.job.numerics_steps);
     const double error = std::abs(loss / reference_losses_[s] - 1);
     loss_error_ = std::isfinite(error) ? std::max(loss_error_, error)
                                        : std::numeric_limits<double>::infinity();
   }
-  const WholeModel reference = WholeModel::load(reference_file());
-  auto worst = static_cast<float>(WholeModel::relative_error(runner, reference));
-  rank_.world.all_reduce({&worst, 1}, Reduction::kMaximum);
-  parameter_error_ = worst;
-  if (!(loss_error_ <= kNumericsLimit && parameter_error_ <= kNumericsLimit)) {
-    throw JobFailure(RankFailure::kNumerics,
-                     fmt::format("losses differ from one rank's by {:.2g}, parameters by {:.2g} "
-                                 "(relative); at most {:.0e} is rounding",
-                                 loss_error_, parameter_error_, kNumericsLimit));
+  if (!(loss_error_ <= limits_.loss)) {
+    fail_numerics(fmt::format("losses differ from one rank's by {:.2g}", loss_error_),
+                  limits_.loss);
   }
+  if (!limits_.parameters) return;
+  const WholeModel reference = WholeModel::load(reference_file());
+  const auto own = static_cast<float>(WholeModel::relative_error(runner, reference));
+  parameter_error_ = over_ranks(own, Reduction::kMaximum);
+  if (!(*parameter_error_ <= *limits_.parameters)) {
+    fail_numerics(fmt::format("parameters differ from one rank's by {:.2g}", *parameter_error_),
+                  *limits_.parameters);
+  }
+}
+
+void RunJob::fail_numerics(const std::string& what, double limit) const {
+  throw JobFailure(RankFailure::kNumerics,
+                   fmt::format("{} (relative); at most {:.0e} is rounding", what, limit));
 }
 
 ordered_json RunJob::steps_json() const {
@@ -157,7 +186,7 @@ ordered_json RunJob::steps_json() const {
 
 ordered_json RunJob::operations_json(const OperationTimes& times) const {
   ordered_json out = ordered_json::array();
-  const double steps = static_cast<double>(rank_.job.steps);
+  const double steps = static_cast<double>(place_.job.steps);
   for (const auto& [key, entry] : times.entries()) {
     std::vector<double> sorted = entry.seconds;
     std::sort(sorted.begin(), sorted.end());
@@ -172,51 +201,70 @@ ordered_json RunJob::operations_json(const OperationTimes& times) const {
   return out;
 }
 
-void RunJob::run() {
-  const bool checks = rank_.job.numerics_steps > 0;
-  if (checks) make_reference();
-  HostGroup world(rank_.world);
-  RoleRunner runner(scenario_, program_, grid_, RankId(rank_.world.rank()), &world,
-                    std::make_unique<HostDevice>(), {rank_.job.seed});
-  OperationTimes times;
-  Heartbeats alive(rank_.report, nullptr), alive_and_timed(rank_.report, &times);
-  runner.observe(&alive);
-  if (checks) check_numerics(runner);
-  for (std::int64_t s = 0; s < rank_.job.warmup; ++s) {
-    rank_.report.progress("warm-up", s, rank_.job.warmup);
-    runner.step();
-  }
-  runner.observe(&alive_and_timed);
-  rank_.world.barrier();
-  for (std::int64_t s = 0; s < rank_.job.steps; ++s) {
-    rank_.report.progress("steps", s, rank_.job.steps);
+void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
+  Heartbeats alive(place_.report, nullptr), alive_and_timed(place_.report, &times);
+  const auto timed_step = [&] {
+    runner.observe(&alive_and_timed);
+    const Clock::time_point begin = Clock::now();
+    Step step{begin, begin, runner.step()};
+    times.end_step();
+    return step;
+  };
+  barrier();
+  for (std::int64_t s = 0; s < place_.job.steps; ++s) {
+    place_.report.progress("steps", s, place_.job.steps);
+    if (!place_.marks_apart) {
+      steps_.push_back(timed_step());
+      continue;
+    }
+    runner.observe(&alive);
     const Clock::time_point begin = Clock::now();
     steps_.push_back({begin, begin, runner.step()});
   }
-  rank_.world.barrier();
-  const MemoryParts peak = runner.ledger().at_peak();
+  for (std::int64_t s = 0; place_.marks_apart && s < place_.job.steps; ++s) {
+    place_.report.progress("operations", s, place_.job.steps);
+    timed_step();
+  }
+  barrier();
+}
+
+void RunJob::run() {
+  const bool checks = place_.job.numerics_steps > 0;
+  if (checks) make_reference();
+  RoleRunner own = runner(scenario_, program_, grid_, place_.rank, place_.world);
+  OperationTimes times(own.device());
+  Heartbeats alive(place_.report, nullptr);
+  own.observe(&alive);
+  if (checks) check_numerics(own);
+  for (std::int64_t s = 0; s < place_.job.warmup; ++s) {
+    place_.report.progress("warm-up", s, place_.job.warmup);
+    own.step();
+  }
+  measure_steps(own, times);
+  const MemoryParts peak = own.ledger().at_peak();
   ordered_json memory;
   for (int c = 0; c < kMemoryCategories; ++c) {
     memory[name_of(static_cast<MemoryCategory>(c))] = peak[static_cast<std::size_t>(c)];
   }
-  ordered_json result{{"rank", rank_.world.rank()},
-                      {"host", rank_.host},
-                      {"stage", runner.role().stage},
-                      {"tp", runner.point().tp},
-                      {"dp", runner.point().dp},
+  ordered_json result{{"rank", place_.rank.value},
+                      {"host", place_.host},
+                      {"stage", own.role().stage},
+                      {"tp", own.point().tp},
+                      {"dp", own.point().dp},
                       {"steps", steps_json()},
                       {"operations", operations_json(times)},
                       {"peak_memory_bytes", total(peak)},
                       {"memory_bytes", std::move(memory)}};
+  if (place_.add_facts) place_.add_facts(own.device(), result);
   if (checks) {
-    result["numerics"] = {{"loss_relative_error", loss_error_},
-                          {"parameter_relative_error", parameter_error_}};
+    result["numerics"] = {{"loss_relative_error", loss_error_}};
+    if (parameter_error_) result["numerics"]["parameter_relative_error"] = *parameter_error_;
   }
-  write_result(rank_, result);
+  write_result(place_.job, place_.rank.value, result);
 }
 
 }  // namespace
 
-void run_job(const RankContext& rank) { RunJob(rank).run(); }
+void run_job(const RunPlace& place) { RunJob(place).run(); }
 
 }  // namespace stepcast

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stepcast-gpu JOB: what a calibration measures on this machine's GPU. `stepcast calibrate
-// --backend cuda` writes the job, starts this and reads its results.
+// stepcast-gpu JOB: runs or measures on this machine's GPUs. `stepcast validate` and `stepcast
+// calibrate` with `--backend cuda` write the job, start this and read its results.
 #include <fmt/format.h>
 
 #include <new>
@@ -8,6 +8,7 @@
 #include "kernels/cuda/cuda_error.h"
 #include "worker/gpu/calibrate_gpu_job.h"
 #include "worker/gpu/list_gpus.h"
+#include "worker/gpu/run_gpu_job.h"
 
 namespace stepcast {
 namespace {
@@ -26,6 +27,8 @@ int run(const std::string& file) {
       list_gpus(*job);
     } else if (job->task == "calibrate") {
       calibrate_gpu_job(*job, report);
+    } else if (job->task == "run") {
+      run_gpu_job(*job, 0, nullptr, report);
     } else {
       throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");
     }
@@ -33,6 +36,8 @@ int run(const std::string& file) {
     return 0;
   } catch (const JobFailure& error) {
     return fail(error.kind(), error.what());
+  } catch (const cuda::OutOfDeviceMemory& error) {
+    return fail(RankFailure::kOutOfMemory, error.what());
   } catch (const cuda::CudaError& error) {
     return fail(RankFailure::kInput, error.what());
   } catch (const std::bad_alloc&) {
@@ -47,8 +52,9 @@ int run(const std::string& file) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    fmt::print(stderr,
-               "usage: stepcast-gpu JOB   (started by stepcast calibrate --backend cuda)\n");
+    fmt::print(
+        stderr,
+        "usage: stepcast-gpu JOB   (started by stepcast validate and calibrate --backend cuda)\n");
     return 2;
   }
   return stepcast::run(argv[1]);

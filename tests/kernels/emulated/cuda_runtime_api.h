@@ -33,6 +33,7 @@ cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaSetDevice(int device);  // of the calling thread
 cudaError_t cudaDeviceSynchronize();    // everything on the device's default stream
 
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);  // of 80 GiB
 cudaError_t cudaMalloc(void** data, std::size_t bytes);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream);

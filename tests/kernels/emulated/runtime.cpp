@@ -249,6 +249,14 @@ cudaError_t cudaMemsetAsync(void* data, int byte, std::size_t bytes, cudaStream_
   });
   return cudaSuccess;
 }
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  CUmemPoolHandle_st& pool = pool_of(current_device);
+  const std::lock_guard lock(pool.mutex);
+  *total = std::size_t{80} << 30;
+  *free = *total - pool.used;
+  for (const auto& [bytes, data] : pool.free) *free -= bytes;
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   *pool = &pool_of(device);
   return cudaSuccess;
@@ -265,7 +273,12 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
   std::memcpy(value, &peak, sizeof peak);
   return cudaSuccess;
 }
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t) {
+  const std::lock_guard lock(pool->mutex);
+  for (const auto& [bytes, data] : pool->free) std::free(data);
+  pool->free.clear();
+  return cudaSuccess;
+}
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return allocate(data, bytes); }
 cudaError_t cudaFreeHost(void* data) { return cudaFree(data); }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/run_gpu_job.h"
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "execute/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/device_memory.h"
+#include "worker/run_place.h"
+
+namespace stepcast {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::int64_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return static_cast<std::int64_t>(free);
+}
+
+void all_reduce(DeviceCommunicator* world, std::span<float> values, Reduction reduction) {
+  if (world == nullptr) return;
+  const auto count = static_cast<std::int64_t>(values.size());
+  const cuda::DeviceArray<float> data(std::vector<float>(values.begin(), values.end()));
+  world->start_all_reduce({data.data(), count, DataType::kFp32}, reduction, nullptr)->wait();
+  const std::vector<float> result = data.on_host();
+  std::copy(result.begin(), result.end(), values.begin());
+}
+
+}  // namespace
+
+void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, RankReporter& report) {
+  if (const auto why = cuda::why_no_gpu()) throw cuda::CudaError(*why);
+  const std::int64_t free_before = free_bytes();
+  const auto add_facts = [&](Device& device, nlohmann::ordered_json& result) {
+    const auto peak = static_cast<CudaDevice&>(device).peak_memory();
+    result["device_used_bytes"] = free_before - free_bytes();
+    result["pool_used_bytes"] = peak.used;
+    result["pool_reserved_bytes"] = peak.reserved;
+    result["workspace_bytes"] = peak.workspace;
+  };
+  const RankId own(static_cast<std::int32_t>(job.rank.value_or(rank)));
+  run_job({.job = job,
+           .report = report,
+           .host = host_name(),
+           .rank = own,
+           .world = job.rank ? nullptr : world,
+           .all_reduce = [&](std::span<float> values,
+                             Reduction reduction) { all_reduce(world, values, reduction); },
+           // Products of fp32 in fp32, as PyTorch has them unless told otherwise.
+           .device = [] { return std::make_unique<CudaDevice>(cuda::GemmSettings{.tf32 = false}); },
+           .marks_apart = true,
+           .add_facts = add_facts});
+}
+
+}  // namespace stepcast

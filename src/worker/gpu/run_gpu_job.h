@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "comm/device_communicator.h"
+#include "launch/rank_report.h"
+#include "worker/job.h"
+
+namespace stepcast {
+
+// Runs the job's scenario on this process's GPU. `world`: the ranks of the job, this one `rank` of
+// them; null: one alone.
+void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, RankReporter& report);
+
+}  // namespace stepcast

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a real run takes place: what a rank of it computes on, and how it hears of the others.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "execute/device.h"
+#include "worker/job.h"
+
+namespace stepcast {
+
+struct RunPlace {
+  const Job& job;
+  RankReporter& report;
+  std::string host;
+  RankId rank;
+  DeviceCommunicator* world;  // null: one rank, or one of several alone
+  // Of numbers of the host, in place, over all ranks.
+  std::function<void(std::span<float>, Reduction)> all_reduce;
+  std::function<std::unique_ptr<Device>()> device;
+  // Marks around operations take the host's time: they get steps of their own.
+  bool marks_apart = false;
+  // What the result says of the device beside; may be empty.
+  std::function<void(Device&, nlohmann::ordered_json&)> add_facts = {};
+};
+
+// Trains the job's scenario: first a few steps whose losses and parameters are held against one
+// rank, then warm-up, then the measured steps. Writes rank-N.json. Throws JobFailure.
+void run_job(const RunPlace& place);
+
+}  // namespace stepcast

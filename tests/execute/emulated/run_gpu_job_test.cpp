@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stepcast-gpu does when it is to run a scenario, on the emulated device.
+#include "worker/gpu/run_gpu_job.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "nccl_world.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class RunGpuJob : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("stepcast-run-gpu-job-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Job job(const testing::GptCase& c) const {
+    Job out;
+    out.task = "run";
+    out.backend = Backend::kCuda;
+    out.scenarios = {testing::text_of(c)};
+    out.data = testing::source_folders();
+    out.results = folder_.string();
+    out.warmup = 1;
+    out.steps = 2;
+    out.numerics_steps = 2;
+    return out;
+  }
+  json result(int rank) const {
+    std::ifstream file(folder_ / ("rank-" + std::to_string(rank) + ".json"));
+    return json::parse(file);
+  }
+
+  fs::path folder_;
+};
+
+testing::GptCase small() {
+  testing::GptCase c = testing::small_local();
+  c.cluster = R"("base": "dgx-a100-80g")";
+  c.layers = 1;
+  c.hidden = 32;
+  c.heads = 4;
+  c.vocab = 64;
+  c.sequence = 16;
+  c.global_batch = 2;
+  c.precision = "bf16";
+  return c;
+}
+
+void expect_measured(const json& result) {
+  ASSERT_EQ(result["steps"].size(), 2U);
+  double end = 0;
+  for (const json& step : result["steps"]) {
+    EXPECT_GE(step["begin_s"].get<double>(), end);
+    end = step["end_s"];
+    EXPECT_GE(end, step["begin_s"].get<double>());  // no time passes on the emulated device
+    EXPECT_FALSE(step["spans"].empty());
+  }
+  EXPECT_GT(result["operations"].size(), 10U);
+  EXPECT_GE(result["device_used_bytes"].get<std::int64_t>(),
+            result["peak_memory_bytes"].get<std::int64_t>());
+}
+
+TEST_F(RunGpuJob, OneGpuIsHeldAgainstFp32) {
+  RankReporter report(0, -1);
+  run_gpu_job(job(small()), 0, nullptr, report);
+  const json out = result(0);
+  expect_measured(out);
+  EXPECT_LT(out["numerics"]["loss_relative_error"].get<double>(), 1e-2);
+  EXPECT_FALSE(out["numerics"].contains("parameter_relative_error"));
+}
+
+TEST_F(RunGpuJob, EveryRankOfSeveralWritesItsResult) {
+  testing::GptCase c = small();
+  c.tp = 2;
+  emulated::as_each_gpu(2, [&](auto world) {
+    RankReporter report(world->rank(), -1);
+    run_gpu_job(job(c), world->rank(), world.get(), report);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    expect_measured(result(rank));
+    EXPECT_EQ(result(rank)["tp"], rank);
+  }
+}
+
+TEST_F(RunGpuJob, OneRankOfALargerLayoutRunsAlone) {
+  testing::GptCase c = small();
+  c.tp = 4;
+  c.pp = 2;
+  c.layers = 2;
+  Job alone = job(c);
+  alone.rank = 5;  // of the second stage
+  alone.numerics_steps = 0;
+  RankReporter report(0, -1);
+  run_gpu_job(alone, 0, nullptr, report);
+  expect_measured(result(5));
+  EXPECT_EQ(result(5)["stage"], 1);
+  EXPECT_FALSE(result(5).contains("numerics"));
+}
+
+TEST_F(RunGpuJob, MoreRanksThanProcessesAreRefused) {
+  testing::GptCase c = small();
+  c.tp = 2;
+  RankReporter report(0, -1);
+  EXPECT_THROW(run_gpu_job(job(c), 0, nullptr, report), JobFailure);
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+}  // namespace
+}  // namespace stepcast
