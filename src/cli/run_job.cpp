@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@ using nlohmann::json;
 
 constexpr int kNumericsSteps = 3;
 constexpr std::size_t kLastLines = 10;
+constexpr long long kFirstOddStep = 0xfffffff0;  // of Slurm: "batch", "interactive", "extern"
 
 // Resolved, but for the cluster: a lab's is a file, which no resolved form names.
 json job_scenario(const RunJob& job) {
@@ -118,6 +120,21 @@ fs::path program_beside(const char* name, const char* variable) {
   return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
 }
 
+// Where ranks meet before they can communicate: as the user says, else this machine.
+std::vector<std::string> meeting_place() {
+  const auto otherwise = [](const char* name, const std::string& value) {
+    const char* set = std::getenv(name);
+    return fmt::format("{}={}", name, set != nullptr && *set != '\0' ? set : value);
+  };
+  // With hosts to start on, others must find this one, which is the first.
+  const char* arguments = std::getenv("STEPCAST_MPIRUN_ARGS");
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  const bool several = arguments != nullptr && *arguments != '\0';
+  return {otherwise("MASTER_ADDR", several ? name.data() : "127.0.0.1"),
+          otherwise("MASTER_PORT", "29500")};
+}
+
 Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const std::string& file,
                              const OutputOptions& output) {
   const std::string absolute = fs::absolute(file).string();
@@ -146,11 +163,30 @@ Result<LaunchOutcome> launch_job(const std::string& text, const std::string& fil
   return launch(launch_of(ranks, time_limit_s), text, file, output);
 }
 
-Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
+std::optional<int> rank_of_launcher(int ranks) {
+  const auto number = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? std::atoll(value) : -1;
+  };
+  if (ranks < 2) return std::nullopt;
+  if (number("WORLD_SIZE") == ranks && number("RANK") >= 0) return static_cast<int>(number("RANK"));
+  // Batch scripts have the variables of their job too, but are in no step with tasks.
+  const long long step = number("SLURM_STEP_ID");
+  const bool in_step = step >= 0 && step < kFirstOddStep;
+  if (in_step && number("SLURM_NTASKS") == ranks && number("SLURM_PROCID") >= 0) {
+    return static_cast<int>(number("SLURM_PROCID"));
+  }
+  return std::nullopt;
+}
+
+Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
                                      const OutputOptions& output) {
-  RankLaunch gpu = launch_of(1, 0);
+  const bool alone = ranks == 1 || rank_of_launcher(ranks).has_value();
+  RankLaunch gpu = launch_of(alone ? 1 : ranks, 0);
   gpu.program.program = gpu_program().string();
-  gpu.program.alone = true;
+  gpu.program.alone = alone;
+  gpu.program.bind = false;  // its host threads also move data
+  if (!alone) gpu.program.added = meeting_place();
   return launch(std::move(gpu), text, file, output);
 }
 

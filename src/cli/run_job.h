@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/session.h"
@@ -35,9 +36,13 @@ nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
 // error is a launch that cannot be tried. `time_limit_s` 0: none.
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
                                  double time_limit_s, const OutputOptions& output);
-// The same in one process that uses the GPU.
-Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
+// The same in `ranks` processes with a GPU each: one alone, several by mpirun, or one of several
+// that torchrun or srun has started as it did this program.
+Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
                                      const OutputOptions& output);
+// Which of `ranks` processes torchrun or a step of Slurm says that this one is; none where neither
+// has started so many.
+std::optional<int> rank_of_launcher(int ranks);
 
 // Writes the job, runs it in a process per rank, with progress on standard error. An error is a
 // launch that cannot be tried.

@@ -31,6 +31,8 @@ struct Job {
   double target_half_width = 0.01;  // of each median's interval, of the median
   bool grid = true;                 // also shapes around them, for interpolation
   bool shares_cores = false;        // more ranks than cores: a bound rank cannot tell
+  std::int64_t gpus = 1;            // processes with one each, that also communicate
+  bool registered_buffers = false;  // of the library that they communicate by
   std::string journal;              // folder: what is finished, so that a killed run goes on
 };
 

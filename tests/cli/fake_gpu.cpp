@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for stepcast-gpu where there is no GPU: every kernel takes half of the peak of the
-// scenario's device, or STEPCAST_FAKE_SPEED times that. STEPCAST_FAKE_DEVICE names the device.
+// scenario's device, or STEPCAST_FAKE_SPEED times that. STEPCAST_FAKE_DEVICE names the device. An
+// all-reduce among the ranks of the job takes 20 us and 1 ms per MB.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -33,6 +34,26 @@ double seconds_at_peak(const Operation& operation, const Accelerator& device) {
   return std::get<Elementwise>(operation.work).bytes / device.memory_bandwidth.value();
 }
 
+ordered_json collectives_of(std::int64_t ranks) {
+  ordered_json points = ordered_json::array();
+  for (std::int64_t bytes = 1 << 12; bytes <= 1 << 24; bytes *= 4) {
+    Measurement measured;
+    measured.median_s = measured.mean_s = measured.p10_s = measured.p90_s =
+        20e-6 + 1e-9 * static_cast<double>(bytes);
+    measured.n = 10;
+    measured.stopped = Stop::kPrecise;
+    points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
+  }
+  return ordered_json::array({{{"collective", "all_reduce"},
+                               {"placement", std::vector<int>(static_cast<std::size_t>(ranks), 0)},
+                               {"concurrent", 1},
+                               {"points", points}}});
+}
+
+int own_rank() {
+  return std::stoi(variable("OMPI_COMM_WORLD_RANK", variable("RANK", "0").c_str()));
+}
+
 Result<void> measure(JsonDocument& job) {
   const nlohmann::json& root = job.root().raw();
   const double fraction = 0.5 * std::stod(variable("STEPCAST_FAKE_SPEED", "1"));
@@ -56,6 +77,8 @@ Result<void> measure(JsonDocument& job) {
                             {"measurement", measurement_json(measured)}});
     }
   }
+  if (own_rank() != 0) return {};
+  const std::int64_t gpus = root["gpus"];
   const std::string folder = root["results"];
   const ordered_json machine{{"device", variable("STEPCAST_FAKE_DEVICE", "NVIDIA H200")},
                              {"host", {{"launch_s", 0}, {"graph_launch_s", 0}}},
@@ -64,14 +87,17 @@ Result<void> measure(JsonDocument& job) {
     return written;
   }
   const ordered_json result{
-      {"rank", 0}, {"operations", operations}, {"collectives", ordered_json::array()}};
+      {"rank", 0},
+      {"operations", operations},
+      {"collectives", gpus > 1 ? collectives_of(gpus) : ordered_json::array()}};
   return write_file_atomically(folder + "/rank-0.json", result.dump());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  RankReporter reporter(0);
+  // As mpirun numbers it; a rank of torchrun is its launcher's only one.
+  RankReporter reporter(std::stoi(variable("OMPI_COMM_WORLD_RANK", "0")));
   reporter.started();
   const auto job = JsonDocument::load(argc > 1 ? argv[1] : "");
   const auto measured = job ? measure(**job) : Result<void>(failure(job.error()));
