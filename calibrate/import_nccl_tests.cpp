@@ -13,6 +13,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "calibrate/bus_bandwidth.h"
 #include "calibrate/device_name.h"
 #include "calibrate/imported.h"
 
@@ -98,14 +99,6 @@ const Test* test_of_command(std::string_view text) {
 const Test* test_of_file(const std::string& file) {
   const std::string stem = std::filesystem::path(file).stem().string();
   return longest([&](std::string_view name) { return stem.find(name) != std::string::npos; });
-}
-
-// Bus bandwidth over algorithm bandwidth (nccl-tests doc/PERFORMANCE.md).
-double bus_factor(Exchange exchange, std::int64_t ranks) {
-  const auto n = static_cast<double>(ranks);
-  if (exchange == Exchange::kAllReduce) return 2 * (n - 1) / n;
-  const bool whole = exchange == Exchange::kBroadcast || exchange == Exchange::kSendReceive;
-  return whole ? 1 : (n - 1) / n;
 }
 
 class NcclTestsReader {

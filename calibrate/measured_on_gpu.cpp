@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/measured_on_gpu.h"
 
+#include <set>
+
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 
@@ -68,6 +70,22 @@ Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accel
   Curves curves(device, attention_kernel);
   for (const MeasuredOperation& measured : operations) curves.add(measured);
   return curves.take();
+}
+
+void add_collectives(const std::vector<MeasuredCollective>& collectives, Imported& out) {
+  for (const MeasuredCollective& measured : collectives) {
+    ImportedCollective table;
+    table.exchange = measured.exchange;
+    table.ranks = static_cast<std::int64_t>(measured.placement.size());
+    const std::set<int> nodes(measured.placement.begin(), measured.placement.end());
+    table.nodes = static_cast<std::int64_t>(nodes.size());
+    for (const MeasuredCollective::Point& point : measured.points) {
+      table.samples.push_back(
+          {Bytes(static_cast<double>(point.bytes)), Seconds(point.measurement.median_s)});
+    }
+    // A curve has two sizes.
+    if (table.samples.size() > 1) out.collectives.push_back(std::move(table));
+  }
 }
 
 }  // namespace stepcast

@@ -16,4 +16,8 @@ namespace stepcast {
 Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accelerator& device,
                    const std::string& attention_kernel);
 
+// The size curves of groups of GPUs, as tables of nccl-tests are imported. They were measured with
+// a process per GPU, whose launches hide behind each other.
+void add_collectives(const std::vector<MeasuredCollective>& collectives, Imported& out);
+
 }  // namespace stepcast

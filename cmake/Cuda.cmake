@@ -57,7 +57,12 @@ target_link_libraries(stepcast_execute_cuda PUBLIC stepcast_execute stepcast_ker
 
 # The program that measures a GPU. Only it needs cuBLASLt's library to start.
 stepcast_program(worker/gpu stepcast-gpu DEPENDS launch calibrate)
-target_sources(stepcast-gpu PRIVATE src/worker/job.cpp src/worker/operation_times.cpp
-  src/worker/run_job.cpp)
+target_sources(stepcast-gpu PRIVATE src/worker/job.cpp src/worker/collective_sampler.cpp
+  src/worker/operation_times.cpp src/worker/run_job.cpp)
 target_link_libraries(stepcast-gpu PRIVATE stepcast_execute_cuda CUDA::cudart_static ${CMAKE_DL_LIBS})
+target_link_options(stepcast-gpu PRIVATE LINKER:--as-needed)  # its ranks need no MPI
+if(TARGET stepcast_nccl)
+  target_link_libraries(stepcast-gpu PRIVATE stepcast_nccl)
+  target_compile_definitions(stepcast-gpu PRIVATE STEPCAST_HAS_NCCL)
+endif()
 install(TARGETS stepcast-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

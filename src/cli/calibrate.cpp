@@ -27,6 +27,8 @@ struct CalibrateFlags {
   double budget_s = 60;
   double precision = 0.01;
   bool no_grid = false;
+  int ranks = 1;
+  bool registered_buffers = false;
 };
 
 // Each file with the flags laid over it; without a file the flags alone.
@@ -65,7 +67,7 @@ int report_profile(int code, const OutputOptions& output) {
   return code;
 }
 
-int run_calibrate(CalibrateFlags& flags) {
+Errors check_flags(const CalibrateFlags& flags) {
   Errors errors;
   const bool imports = !flags.imports.empty();
   if (imports && flags.app->count("--backend") > 0) {
@@ -78,10 +80,25 @@ int run_calibrate(CalibrateFlags& flags) {
          fmt::format("'{}' is a scenario, and nothing is measured for it", flags.files.front()), "",
          "--import", "give -o before --import, and no scenario"});
   }
+  for (const char* flag : {"--ranks", "--registered-buffers"}) {
+    if (flags.app->count(flag) == 0 || flags.backend == "cuda") continue;
+    errors.push_back({ErrorCode::kIllegal, "is for GPUs alone", "", flag,
+                      "with --backend cuda; on processors the scenarios' cluster says how many"});
+  }
+  if (flags.registered_buffers && flags.ranks == 1) {
+    errors.push_back({ErrorCode::kIllegal, "has no effect on one GPU, which measures no collective",
+                      "", "--registered-buffers", "give --ranks N"});
+  }
   if (flags.output.file.empty()) {
     errors.push_back(
         {ErrorCode::kMissingKey, "names no profile to write", "", "-o", "give -o PROFILE.json"});
   }
+  return errors;
+}
+
+int run_calibrate(CalibrateFlags& flags) {
+  Errors errors = check_flags(flags);
+  const bool imports = !flags.imports.empty();
   Output output;
   output.plan("-o", flags.output.file);
   for (const std::string& file : flags.files) output.protect("SCENARIO", file);
@@ -106,6 +123,8 @@ int run_calibrate(CalibrateFlags& flags) {
   request.budget_s = flags.budget_s;
   request.target_half_width = flags.precision;
   request.grid = !flags.no_grid;
+  request.ranks = flags.ranks;
+  request.registered_buffers = flags.registered_buffers;
   if (flags.backend == "cuda") {
     return report_profile(calibrate_gpu(request, flags.output), flags.output);
   }
@@ -132,6 +151,7 @@ Command add_calibrate(CLI::App& program) {
       "  stepcast calibrate --backend cpu scenario.json -o mine.json\n"
       "  stepcast calibrate --backend cpu dp2.json pp2.json --budget 120 -o mine.json\n"
       "  stepcast calibrate --backend cuda gpt.json --cluster dgx-h200 -o h200.json\n"
+      "  stepcast calibrate --backend cuda gpt.json --ranks 8 -o h200x8.json\n"
       "  stepcast calibrate --import all_reduce.txt trace.json --cluster dgx-h100 -o h100.json\n"
       "A calibration that was ended early goes on from MINE.json.journal.");
   app->add_option("--backend", flags->backend, "what is measured: the processor, or the GPU")
@@ -149,6 +169,12 @@ Command add_calibrate(CLI::App& program) {
       ->check(CLI::Range(1e-4, 0.5))
       ->capture_default_str();
   app->add_flag("--no-grid", flags->no_grid, "only what the scenarios need, nothing around it");
+  app->add_option("--ranks", flags->ranks,
+                  "cuda: processes, one per GPU; with two or more NCCL's collectives are measured")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app->add_flag("--registered-buffers", flags->registered_buffers,
+                "cuda: collectives in memory that NCCL has registered, symmetric where it can");
   app->add_option("SCENARIO", flags->files, "scenario files whose forecasts the profile is for");
   add_scenario_values(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table"});

@@ -89,11 +89,13 @@ json job_of(const CalibrationRequest& request, const Wanted& wanted, const std::
           {"journal", folder},
           {"budget_s", request.budget_s},
           {"grid", request.grid},
+          {"gpus", request.ranks},
+          {"registered_buffers", request.registered_buffers},
           {"target_half_width", request.target_half_width}};
 }
 
 int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders& folders,
-                 const OutputOptions& output) {
+                 bool registered, const OutputOptions& output) {
   Errors errors;
   RankResults results;
   results.read(folder / "rank-0.json", errors);
@@ -110,6 +112,8 @@ int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders
   std::vector<MeasuredCollective> collectives;
   results.move_to(operations, collectives);
   Imported measured = curves_of(operations, wanted.cluster->accelerator, kAttentionKernel);
+  add_collectives(collectives, measured);
+  if (registered && !collectives.empty()) run.machine["collective_buffers"] = "registered";
   measured.own_run = std::move(run);
   measured.sources.push_back("calibrated on " + device);
   return write_gpu_profile(measured, *wanted.cluster, folders, output);
@@ -132,10 +136,13 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
           "-o", "name a profile in a folder that can be written"}});
   }
   const auto outcome = launch_gpu_job(job_of(request, scenarios, folder.string()).dump(2) + "\n",
-                                      (folder / "job.json").string(), output);
+                                      (folder / "job.json").string(), request.ranks, output);
   if (!outcome) return report_errors(outcome.error());
   int code = report_gpu_outcome(*outcome, output);
-  if (code == kOk) code = make_profile(scenarios, folder, request.folders, output);
+  if (rank_of_launcher(request.ranks).value_or(0) != 0) return code;  // rank 0 makes the profile
+  if (code == kOk) {
+    code = make_profile(scenarios, folder, request.folders, request.registered_buffers, output);
+  }
   const bool worth_keeping = code != kOk && fs::exists(folder / "rank-0.jsonl");
   std::error_code ignored;
   if (!worth_keeping) fs::remove_all(work, ignored);

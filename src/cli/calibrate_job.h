@@ -17,6 +17,8 @@ struct CalibrationRequest {
   double budget_s = 60;  // of the operations of each scenario; a 60th for a size of a transfer
   double target_half_width = 0.01;  // of each median's 95 % interval, of the median
   bool grid = true;                 // also shapes around the needed ones
+  int ranks = 1;                    // of GPUs: that also communicate
+  bool registered_buffers = false;  // in memory that NCCL has registered
 };
 
 // Writes the profile and returns its path. After an error the journal stays: the next calibration

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "calibrate/bus_bandwidth.h"
 #include "calibrate/imported_profile.h"
 #include "calibrate/profile_writer.h"
 #include "core/atomic_file.h"
@@ -27,10 +28,16 @@ void tell(const Imported& measured, const ShippedProfile& profile, const OutputO
                              held_out_text(curve.held_out)));
   }
   for (const CollectiveTable& table : profile.collectives) {
-    note(output, fmt::format("{} of {} GPUs in {} NVLink domains, {} sizes{}",
-                             exchange_names()[static_cast<std::size_t>(table.group.exchange)],
-                             table.group.group.ranks, table.group.group.domains,
-                             table.samples.size(), held_out_text(table.held_out)));
+    const CollectiveSample& last = table.samples.back();
+    const double algbw = last.size.value() / last.time.value();
+    note(output,
+         fmt::format("{} of {} GPUs in {} NVLink domains, {} sizes, algbw {:.4g} GB/s, busbw "
+                     "{:.4g} GB/s at the largest{}",
+                     exchange_names()[static_cast<std::size_t>(table.group.exchange)],
+                     table.group.group.ranks, table.group.group.domains, table.samples.size(),
+                     1e-9 * algbw,
+                     1e-9 * algbw * bus_factor(table.group.exchange, table.group.group.ranks),
+                     held_out_text(table.held_out)));
   }
   for (const std::string& remark : measured.remarks) note(output, remark);
   for (const auto& [why, count] : measured.left_out) {

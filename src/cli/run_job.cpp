@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::size_t kLastLines = 10;
+constexpr long long kFirstOddStep = 0xfffffff0;  // of Slurm: "batch", "interactive", "extern"
 
 // Resolved, but for the cluster: a lab's is a file, which no resolved form names.
 json job_scenario(const RunJob& job) {
@@ -32,6 +34,11 @@ json job_scenario(const RunJob& job) {
     out["cluster"] = *cluster;
   }
   return out;
+}
+
+// Processes that run it.
+int ranks_of(const RunJob& job) {
+  return job.alone ? 1 : static_cast<int>(job.scenario.cluster.gpus());
 }
 
 std::string job_text(const RunJob& job, const DataFolders& folders) {
@@ -48,6 +55,7 @@ std::string job_text(const RunJob& job, const DataFolders& folders) {
            {"numerics_steps", job.numerics_steps},
            {"check_numerics", compares}};
   if (job.alone) out["rank"] = job.alone->value;
+  if (job.backend == Backend::kCuda) out["gpus"] = ranks_of(job);
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -127,6 +135,21 @@ Error gpu_error(const LaunchOutcome& outcome) {
           "stepcast doctor tells what is here"};
 }
 
+// Where ranks meet before they can communicate: as the user says, else this machine.
+std::vector<std::string> meeting_place() {
+  const auto otherwise = [](const char* name, const std::string& value) {
+    const char* set = std::getenv(name);
+    return fmt::format("{}={}", name, set != nullptr && *set != '\0' ? set : value);
+  };
+  // With hosts to start on, others must find this one, which is the first.
+  const char* arguments = std::getenv("STEPCAST_MPIRUN_ARGS");
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  const bool several = arguments != nullptr && *arguments != '\0';
+  return {otherwise("MASTER_ADDR", several ? name.data() : "127.0.0.1"),
+          otherwise("MASTER_PORT", "29500")};
+}
+
 Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const std::string& file,
                              const OutputOptions& output) {
   const std::string absolute = fs::absolute(file).string();
@@ -155,12 +178,30 @@ Result<LaunchOutcome> launch_job(const std::string& text, const std::string& fil
   return launch(launch_of(ranks, time_limit_s), text, file, output);
 }
 
-Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
-                                     const OutputOptions& output, int ranks, double time_limit_s) {
-  RankLaunch gpu = launch_of(ranks, time_limit_s);
+std::optional<int> rank_of_launcher(int ranks) {
+  const auto number = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? std::atoll(value) : -1;
+  };
+  if (ranks < 2) return std::nullopt;
+  if (number("WORLD_SIZE") == ranks && number("RANK") >= 0) return static_cast<int>(number("RANK"));
+  // Batch scripts have the variables of their job too, but are in no step with tasks.
+  const long long step = number("SLURM_STEP_ID");
+  const bool in_step = step >= 0 && step < kFirstOddStep;
+  if (in_step && number("SLURM_NTASKS") == ranks && number("SLURM_PROCID") >= 0) {
+    return static_cast<int>(number("SLURM_PROCID"));
+  }
+  return std::nullopt;
+}
+
+Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
+                                     const OutputOptions& output, double time_limit_s) {
+  const bool alone = ranks == 1 || rank_of_launcher(ranks).has_value();
+  RankLaunch gpu = launch_of(alone ? 1 : ranks, time_limit_s);
   gpu.program.program = gpu_program().string();
-  gpu.program.alone = ranks == 1;
-  gpu.program.bind = false;  // the driver's and NCCL's threads need cores of their own
+  gpu.program.alone = alone;
+  gpu.program.bind = false;  // its host threads also move data
+  if (!alone) gpu.program.added = meeting_place();
   return launch(std::move(gpu), text, file, output);
 }
 
@@ -176,8 +217,8 @@ Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std
                  {"task", "devices"},
                  {"data", job_folders(folders)},
                  {"results", fs::absolute(folder).string()}};
-  const auto outcome =
-      launch_gpu_job(job.dump(2) + "\n", (fs::path(folder) / "devices-job.json").string(), output);
+  const auto outcome = launch_gpu_job(job.dump(2) + "\n",
+                                      (fs::path(folder) / "devices-job.json").string(), 1, output);
   if (!outcome) return failure(outcome.error());
   if (outcome->end == LaunchEnd::kInput) return failure(gpu_error(*outcome));
   if (!outcome->ok()) {
@@ -203,10 +244,10 @@ int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output
 
 Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                               const OutputOptions& output) {
-  const int ranks = job.alone ? 1 : static_cast<int>(job.scenario.cluster.gpus());
+  const int ranks = ranks_of(job);
   const std::string file = (fs::path(job.folder) / "job.json").string();
   const std::string text = job_text(job, folders);
-  return job.backend == Backend::kCuda ? launch_gpu_job(text, file, output, ranks, job.time_limit_s)
+  return job.backend == Backend::kCuda ? launch_gpu_job(text, file, ranks, output, job.time_limit_s)
                                        : launch_job(text, file, ranks, job.time_limit_s, output);
 }
 

@@ -40,10 +40,13 @@ nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
 // error is a launch that cannot be tried. `time_limit_s` 0: none.
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
                                  double time_limit_s, const OutputOptions& output);
-// The same in `ranks` processes that use a GPU each; a single one is started without mpirun.
-Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file,
-                                     const OutputOptions& output, int ranks = 1,
-                                     double time_limit_s = 0);
+// The same in `ranks` processes with a GPU each: one alone, several by mpirun, or one of several
+// that torchrun or srun has started as it did this program.
+Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
+                                     const OutputOptions& output, double time_limit_s = 0);
+// Which of `ranks` processes torchrun or a step of Slurm says that this one is; none where neither
+// has started so many.
+std::optional<int> rank_of_launcher(int ranks);
 
 // Of --backend cuda in a build without stepcast-gpu: that `what` ("measured") is not possible here.
 Errors check_gpu_program(const char* what);

@@ -17,6 +17,8 @@ struct Names {
   const char* local_rank;
 };
 constexpr Names kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"};
+constexpr Names kOpenMpi{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                         "OMPI_COMM_WORLD_LOCAL_RANK"};
 constexpr Names kSlurm{"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
 
 class Reader {
@@ -50,12 +52,13 @@ class Reader {
 }  // namespace
 
 Result<RankEnvironment> read_rank_environment(const ReadVariable& read) {
-  const bool torchrun = read(kTorchrun.rank) || read(kTorchrun.size);
-  if (!torchrun && !read(kSlurm.rank) && !read(kSlurm.size)) {
+  const auto is_set = [&](const Names& names) { return read(names.rank) || read(names.size); };
+  const bool torchrun = is_set(kTorchrun), mpirun = !torchrun && is_set(kOpenMpi);
+  if (!torchrun && !mpirun && !is_set(kSlurm)) {
     return failure({ErrorCode::kMissingKey, "no launcher says which rank this process is", "",
                     "RANK", "start it with torchrun, srun or mpirun"});
   }
-  const Names& names = torchrun ? kTorchrun : kSlurm;
+  const Names& names = torchrun ? kTorchrun : mpirun ? kOpenMpi : kSlurm;
   const std::string from = fmt::format("{} sets it", names.launcher);
   Reader reader(read);
   RankEnvironment out;
@@ -63,7 +66,9 @@ Result<RankEnvironment> read_rank_environment(const ReadVariable& read) {
   out.rank = reader.number(names.rank, 0, out.size - 1, from);
   out.local_rank = reader.number(names.local_rank, 0, out.size - 1, from);
   const std::string hint =
-      torchrun ? from : "export it in the batch script: the first host of the job, a free port";
+      torchrun ? from
+      : mpirun ? "give it with -x: the first host of the job, a free port"
+               : "export it in the batch script: the first host of the job, a free port";
   out.address = reader.text("MASTER_ADDR", hint);
   out.port = static_cast<std::uint16_t>(reader.number("MASTER_PORT", 1, 65535, hint));
   if (Errors errors = reader.take(); !errors.empty()) return failure(std::move(errors));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank a process is, as its launcher says in the environment: torchrun (RANK, WORLD_SIZE,
-// LOCAL_RANK, MASTER_ADDR, MASTER_PORT) or srun (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID;
-// MASTER_ADDR and MASTER_PORT beside them, as batch scripts export them).
+// LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_RANK and so on) or srun
+// (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; of both MASTER_ADDR and MASTER_PORT are to be given).
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct RankEnvironment {
 // The value of a variable, or nothing; main passes std::getenv.
 using ReadVariable = std::function<std::optional<std::string>(const std::string& name)>;
 
-// torchrun's variables where RANK or WORLD_SIZE is set, else Slurm's. Every variable that is
-// missing or wrong is listed.
+// torchrun's variables where RANK or WORLD_SIZE is set, else Open MPI's, else Slurm's. Every
+// variable that is missing or wrong is listed.
 Result<RankEnvironment> read_rank_environment(const ReadVariable& read);
 
 }  // namespace stepcast

@@ -19,6 +19,7 @@
 #include "worker/collective_sampler.h"
 #include "worker/grid_sampler.h"
 #include "worker/heartbeats.h"
+#include "worker/host_collectives.h"
 #include "worker/operation_sampler.h"
 #include "worker/rank_context.h"
 
@@ -51,7 +52,8 @@ class CalibrateJob {
       const Program program = lower(scenario);
       measure_operations(scenario, program);
       const NeededMeasurements own = needed(scenario, program, RankGrid(scenario.layout));
-      CollectiveSampler(rank_, scenario, program, own, journal_).measure(collectives_);
+      HostCollectives transfers(rank_, scenario, program, own);
+      CollectiveSampler(rank_.job, rank_.report, journal_, transfers).measure(collectives_);
       needed_.add(own);
     }
     if (rank_.job.grid) measure_grid();

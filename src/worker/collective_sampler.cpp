@@ -3,324 +3,121 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <ctime>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <tuple>
 
 #include "calibrate/measurement_json.h"
-#include "core/assert.h"
-#include "core/statistics.h"
-#include "cost/mpi_curve.h"
 
 namespace stepcast {
 namespace {
 
+using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr ByteCount kSmallest = 1 << 10;
 // Of messages that take longer than the budget of a point: nothing but a slow link makes them so,
 // and that is steady.
 constexpr std::int64_t kFewestSamples = 4;
 constexpr double kShareOfBudget = 1.0 / 60;  // of one size of one transfer
-// Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
-// is first has begun to nap, and finds the last one's message a nap later.
-constexpr double kArrivalSpread_s = 0.5e-3;
-// What a transfer takes from kernels is measured with the largest message that takes no longer: a
-// short one of many ranks waits for their time slices rather than for its bytes.
-constexpr double kLongestBesideKernels_s = 4;
-constexpr std::int64_t kFewestBesideKernels = 4;  // samples
-constexpr double kLeastShare = 0.01;              // of a core: less is noise
-constexpr double kShortestBaseline_s = 5e-3, kLongestBaseline_s = 50e-3;
-
-double process_cpu_s() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double seconds_of(Clock::time_point time) {
-  return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
-double now_s() { return seconds_of(Clock::now()); }
-
-// Sizes that are needed, and powers of 16 below and between them.
-std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
-  const ByteCount largest = *sizes.rbegin();
-  for (ByteCount size = kSmallest; size < largest; size *= 16) sizes.insert(size);
-  if (sizes.size() == 1) sizes.insert(4 * largest);  // a curve has two points
-  return {sizes.begin(), sizes.end()};
-}
 
 }  // namespace
 
-std::vector<CommunicationCurve> communication_curves(const Program& program,
-                                                     const NeededMeasurements& needed) {
-  std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
-  for (const NeededCollective& one : needed.collectives) {
-    sizes[{name_of(one.kind), one.group, one.on_compute, -1}].insert(one.bytes);
-  }
-  for (const Role& role : program.roles) {
-    for (const Instruction& what : role.instructions) {
-      if (what.kind != InstructionKind::kSend) continue;
-      const std::int32_t low = std::min(role.stage, what.peer);
-      const std::int32_t apart = std::abs(role.stage - what.peer);
-      // First and last stage meet under virtual stages.
-      const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(what.bytes / what.pieces);
-    }
-  }
-  std::vector<CommunicationCurve> out;
-  for (auto& [key, of_this] : sizes) {
-    const auto& [name, group, compute, boundary] = key;
-    out.push_back({name, group, compute, boundary, with_grid(std::move(of_this))});
-  }
-  return out;
-}
-
-CollectiveSampler::CollectiveSampler(const RankContext& rank, const Scenario& scenario,
-                                     const Program& program, const NeededMeasurements& needed,
-                                     Journal& journal)
-    : rank_(rank),
-      scenario_(scenario),
-      grid_(scenario.layout),
+CollectiveSampler::CollectiveSampler(const Job& job, RankReporter& report, Journal& journal,
+                                     CollectiveBackend& backend, CollectiveBudget budget)
+    : job_(job),
+      report_(report),
       journal_(journal),
-      random_(rank.job.seed, static_cast<std::uint64_t>(rank.world.rank())),
-      curves_(communication_curves(program, needed)) {}
+      backend_(backend),
+      budget_(std::move(budget)),
+      begin_s_(budget_.now_s ? budget_.now_s() : 0) {}
 
-// The ranks that this one communicates with, and who measures beside them.
-CollectiveSampler::Meeting CollectiveSampler::meet(const CommunicationCurve& curve) {
-  Meeting out;
-  const RankId own(rank_.world.rank());
-  std::vector<RankId> members;
-  if (curve.collective != "send_recv") {
-    if (grid_.group_of(curve.group, own) >= 0) members = grid_.members(curve.group, own);
-    out.concurrent = grid_.group_count(curve.group);
-  } else {
-    const auto last = static_cast<std::int32_t>(scenario_.layout.pp) - 1;
-    const std::int32_t from = curve.boundary == -2 ? last : curve.boundary;
-    const std::int32_t to = curve.boundary == -2 ? 0 : curve.boundary + 1;
-    GridPoint point = grid_.point(own);
-    if (point.pp == from || point.pp == to) {
-      for (const std::int32_t stage : {from, to}) {
-        point.pp = stage;
-        members.push_back(grid_.rank(point));
-      }
-    }
-    out.concurrent = grid_.size() / scenario_.layout.pp;
-    out.sends = grid_.point(own).pp == from;
-  }
-  const int tag = next_tag_++;
-  if (members.size() < 2) return out;
-  std::vector<int> ranks;
-  for (const RankId member : members) {
-    ranks.push_back(member.value);
-    out.placement.push_back(scenario_.cluster.node_of(DeviceId(member.value)));
-  }
-  groups_.push_back(rank_.world.group(ranks, tag));
-  out.members = groups_.back().get();
-  out.peer = out.sends ? 1 : 0;
-  out.is_first = out.members->rank() == 0;
-  return out;
+bool CollectiveSampler::is_over() {
+  if (!(budget_.of_all_s > 0)) return false;
+  return backend_.on_any_rank(budget_.now_s() - begin_s_ > budget_.of_all_s);
 }
 
-std::unique_ptr<Request> CollectiveSampler::start(const CommunicationCurve& curve,
-                                                  const Meeting& meeting, std::size_t count) {
-  const std::span<float> data(data_.data(), count);
-  Communicator& group = *meeting.members;
-  if (curve.collective == "send_recv") {
-    return meeting.sends ? group.start_send(data, meeting.peer, 1)
-                         : group.start_receive(data, meeting.peer, 1);
-  }
-  if (curve.collective == name_of(CollectiveKind::kAllGather)) return group.start_all_gather(data);
-  if (curve.collective == name_of(CollectiveKind::kReduceScatter)) {
-    return group.start_reduce_scatter(data);
-  }
-  STEPCAST_ASSERT(curve.collective == name_of(CollectiveKind::kAllReduce),
-                  "the executor runs no other collective");
-  return group.start_all_reduce(data, Reduction::kSum);
-}
-
-// From the arrival of the last member to the end on the last one. Clocks of one machine agree.
-CollectiveSampler::Moved CollectiveSampler::sample(const CommunicationCurve& curve,
-                                                   const Meeting& meeting, std::size_t count,
-                                                   BusyCore* beside) {
-  Communicator& group = *meeting.members;
-  // A common origin just before, so that times fit into floats to the nanosecond.
-  const double now = now_s(), coarse = std::floor(now / 64);
-  float base[] = {static_cast<float>(coarse), static_cast<float>(now - 64 * coarse)};
-  group.broadcast(base, 0);
-  const double origin = 64.0 * static_cast<double>(base[0]) + static_cast<double>(base[1]);
-  data_.resize(std::max(data_.size(), count));
-  std::fill_n(data_.begin(), count, 1.0F);
-  group.barrier();
-  const double arrival = now_s() + kArrivalSpread_s * random_.uniform();
-  while (now_s() < arrival) {
-  }
-  rank_.report.heartbeat();
-  const double cpu = process_cpu_s(), begin = now_s();
-  Moved out;
-  double end = 0;
-  if (curve.on_compute_stream) {
-    start(curve, meeting, count)->wait();
-    end = now_s();
-  } else {
-    Transfer transfer;
-    transfer.starts = {[&](DeviceStream) { return start(curve, meeting, count); }};
-    const EventHandle moved = engine_.post(Stream::kReduce, std::move(transfer));
-    if (beside != nullptr) {
-      beside->begin();
-      while (!engine_.has_ended(moved)) beside->run();
-      out.lost_s = beside->lost_s();
-    }
-    engine_.wait(moved);
-    // Kernels that run are not told of the end; who waits for it wakes first.
-    end = beside != nullptr ? seconds_of(moved->end) : now_s();
-  }
-  cpu_s_ += process_cpu_s() - cpu;
-  wall_s_ += end - begin;
-  float times[] = {static_cast<float>(begin - origin), static_cast<float>(end - origin)};
-  group.all_reduce(times, Reduction::kMaximum);
-  out.seconds = static_cast<double>(times[1]) - static_cast<double>(times[0]);
-  return out;
-}
-
-std::string CollectiveSampler::name_of_point(const CommunicationCurve& curve,
-                                             const Meeting& meeting, ByteCount bytes) const {
-  return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", curve.collective, bytes,
-                     rank_.world.size(), scenario_.cluster.spec.name,
-                     nlohmann::json(meeting.placement).dump(), meeting.concurrent,
-                     curve.on_compute_stream ? "" : " on a stream");
-}
-
-Measurement CollectiveSampler::measure_size(const CommunicationCurve& curve, const Meeting& meeting,
-                                            ByteCount bytes, double& cpu_share) {
-  const std::string key = name_of_point(curve, meeting, bytes);
+// From the journal where every rank has it there. Without samples where the budget is spent.
+CollectiveSampler::Point CollectiveSampler::measure_size(const Meeting& meeting, ByteCount bytes) {
+  const std::string key = backend_.key_of(bytes);
   const JournalPoint* known = journal_.find(key);
-  if (!on_any_rank(rank_, known == nullptr)) {
-    cpu_share = nlohmann::json::parse(known->extra).value("cpu_share", 0.0);
-    return known->measurement;
+  if (!backend_.on_any_rank(known == nullptr)) return {known->measurement, known->extra};
+  if (is_over()) {
+    ++left_out_;
+    return {{}, "{}"};
   }
-  const Measurement out = take_samples(curve, meeting, bytes, cpu_share);
-  append(journal_, {key, out, nlohmann::json{{"cpu_share", cpu_share}}.dump()});
-  return out;
+  const Measurement out = take_samples(meeting, bytes);
+  const std::string facts = backend_.facts_of_size().dump();
+  append(journal_, {key, out, facts});
+  return {out, facts};
 }
 
-Measurement CollectiveSampler::take_samples(const CommunicationCurve& curve, const Meeting& meeting,
-                                            ByteCount bytes, double& cpu_share) {
+Measurement CollectiveSampler::take_samples(const Meeting& meeting, ByteCount bytes) {
   MeasurementProtocol protocol;
-  protocol.target_half_width = 2 * rank_.job.target_half_width;
-  protocol.budget_s = rank_.job.budget_s * kShareOfBudget;
+  protocol.target_half_width = 2 * job_.target_half_width;
+  protocol.budget_s = job_.budget_s * kShareOfBudget;
   protocol.warm_up_samples = 1;
   protocol.min_samples = kFewestSamples;
   protocol.rejection.waiting = false;
   protocol.rejection.forced_switch_s = 0;
   Sampler sampler(protocol);
-  const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
-  cpu_s_ = wall_s_ = 0;
+  backend_.begin_size(bytes);
   // All groups go on until the last one is done: they load the machine as in the run.
   for (bool more = true; more;) {
-    if (meeting.members != nullptr) sampler.add({sample(curve, meeting, count).seconds, 1, {}});
-    more = on_any_rank(rank_, meeting.members != nullptr && !sampler.enough());
+    if (meeting.takes_part) {
+      report_.heartbeat();
+      sampler.add(backend_.sample(bytes));
+    }
+    more = backend_.on_any_rank(meeting.takes_part && !sampler.enough());
   }
-  cpu_share = wall_s_ > 0 ? std::min(1.0, cpu_s_ / wall_s_) : 0;
   return sampler.result();
 }
 
-CollectiveSampler::Sharing CollectiveSampler::sample_sharing(const CommunicationCurve& curve,
-                                                             const Meeting& meeting,
-                                                             ByteCount bytes, double alone_s) {
-  const double budget = rank_.job.budget_s * kShareOfBudget;
-  const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
-  BusyCore core;
-  core.measure_alone(kShortestBaseline_s);  // warm-up
-  std::vector<double> shares, stretches;
-  const double begin = now_s();
-  for (bool more = true; more;) {
-    // Anew before every sample: the machine's speed drifts.
-    core.measure_alone(std::clamp(alone_s, kShortestBaseline_s, kLongestBaseline_s));
-    if (meeting.members != nullptr) {
-      const Moved moved = sample(curve, meeting, count, &core);
-      stretches.push_back(moved.seconds / alone_s);
-      shares.push_back(moved.lost_s / alone_s);
-    }
-    const auto samples = static_cast<std::int64_t>(stretches.size());
-    const bool wanted =
-        meeting.members != nullptr && (samples < kFewestBesideKernels || now_s() - begin < budget);
-    more = on_any_rank_beside(core, wanted);
-  }
-  if (meeting.members == nullptr) return {};
-  float share[] = {static_cast<float>(median(shares))};
-  meeting.members->all_reduce(share, Reduction::kSum);
-  const double mean = static_cast<double>(share[0]) / meeting.members->size();
-  return {std::clamp(mean, kLeastShare, 1.0), std::clamp(median(stretches), 1.0, kMostStretch)};
-}
-
-// on_any_rank() while this rank goes on computing: also those that take no part in a transfer load
-// the machine's cores.
-bool CollectiveSampler::on_any_rank_beside(BusyCore& core, bool here) {
-  rank_.report.heartbeat();
-  float flag[] = {here ? 1.0F : 0.0F};
-  const auto request = rank_.world.start_all_reduce(flag, Reduction::kMaximum);
-  while (!request->test()) core.run();
-  return flag[0] > 0;
-}
-
-CollectiveSampler::Sharing CollectiveSampler::measure_sharing(const CommunicationCurve& curve,
-                                                              const Meeting& meeting,
-                                                              ByteCount bytes, double alone_s) {
-  const std::string key = name_of_point(curve, meeting, bytes) + " and kernels";
+json CollectiveSampler::measure_sharing(ByteCount bytes, double alone_s) {
+  const std::string key = backend_.key_of(bytes) + " and kernels";
   const JournalPoint* known = journal_.find(key);
-  if (!on_any_rank(rank_, known == nullptr)) {
-    const auto extra = nlohmann::json::parse(known->extra);
-    return {extra.value("cpu_share", 0.0), extra.value("stretch", 0.0)};
-  }
-  const Sharing out = sample_sharing(curve, meeting, bytes, alone_s);
-  append(journal_,
-         {key, {}, nlohmann::json{{"cpu_share", out.cpu_share}, {"stretch", out.stretch}}.dump()});
+  if (!backend_.on_any_rank(known == nullptr)) return json::parse(known->extra);
+  const json out = backend_.sharing(bytes, alone_s);
+  append(journal_, {key, {}, out.dump()});
   return out;
 }
 
-CollectiveSampler::Sharing CollectiveSampler::measure_curve(const CommunicationCurve& curve,
-                                                            const Meeting& meeting,
-                                                            ordered_json& points) {
-  Sharing out;
+// Returns what is told of the curve beside its points.
+json CollectiveSampler::measure_curve(const CollectiveBackend::Curve& curve, const Meeting& meeting,
+                                      ordered_json& points) {
+  json facts = json::object();
   ByteCount largest = 0;
   double alone_s = 0;
   for (const ByteCount bytes : curve.sizes) {
-    rank_.report.progress("communication", done_++, all_,
-                          fmt::format("{} of {} bytes", curve.collective, bytes));
-    const Measurement measured = measure_size(curve, meeting, bytes, out.cpu_share);
-    if (measured.n > 0) {
-      points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
+    report_.progress("communication", done_++, all_,
+                     fmt::format("{} of {} bytes", curve.collective, bytes));
+    const Point point = measure_size(meeting, bytes);
+    facts.update(json::parse(point.facts));
+    if (point.measurement.n > 0) {
+      points.push_back({{"bytes", bytes}, {"measurement", measurement_json(point.measurement)}});
     }
-    const bool too_long = on_any_rank(rank_, measured.median_s > kLongestBesideKernels_s);
+    if (!backend_.has_sharing()) continue;
+    const bool too_long =
+        backend_.on_any_rank(point.measurement.median_s > backend_.longest_sharing_s());
     if (too_long && largest > 0) continue;
     largest = bytes;
-    alone_s = measured.median_s;
+    alone_s = point.measurement.median_s;
   }
-  return curve.on_compute_stream ? out : measure_sharing(curve, meeting, largest, alone_s);
+  if (backend_.has_sharing()) facts.update(measure_sharing(largest, alone_s));
+  return facts;
 }
 
 void CollectiveSampler::measure(ordered_json& out) {
-  for (const CommunicationCurve& curve : curves_) {
-    all_ += static_cast<std::int64_t>(curve.sizes.size());
-  }
-  for (const CommunicationCurve& curve : curves_) {
-    const Meeting meeting = meet(curve);
+  const std::vector<CollectiveBackend::Curve> curves = backend_.curves();
+  for (const auto& curve : curves) all_ += static_cast<std::int64_t>(curve.sizes.size());
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const Meeting meeting = backend_.meet(i);
     ordered_json points = ordered_json::array();
-    const Sharing sharing = measure_curve(curve, meeting, points);
-    if (!meeting.is_first) continue;
-    out.push_back({{"collective", curve.collective},
-                   {"placement", meeting.placement},
-                   {"concurrent", meeting.concurrent},
-                   {"cpu_share", sharing.cpu_share},
-                   {"stretch", sharing.stretch},
-                   {"points", std::move(points)}});
+    const json facts = measure_curve(curves[i], meeting, points);
+    if (!meeting.is_first || points.empty()) continue;
+    ordered_json told = {{"collective", curves[i].collective},
+                         {"placement", meeting.placement},
+                         {"concurrent", meeting.concurrent}};
+    for (const auto& [key, fact] : facts.items()) told[key] = fact;
+    told["points"] = std::move(points);
+    out.push_back(std::move(told));
   }
 }
 

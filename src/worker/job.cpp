@@ -45,6 +45,8 @@ Result<Job> read_job(const std::string& file) {
       reader.number("target_half_width", 1e-6, 1).value_or(job.target_half_width);
   job.grid = reader.boolean("grid").value_or(true);
   job.shares_cores = reader.boolean("shares_cores").value_or(false);
+  job.gpus = reader.integer("gpus", 1).value_or(job.gpus);
+  job.registered_buffers = reader.boolean("registered_buffers").value_or(false);
   job.journal = reader.text("journal").value_or("");
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());

@@ -25,6 +25,8 @@ struct Job {
   std::string results;  // folder
   std::uint64_t seed = 1;
 
+  std::int64_t gpus = 1;  // of stepcast-gpu: processes with one each, that communicate
+
   // run
   Backend backend = Backend::kCpu;
   // This rank of the layout alone, in one process: transfers are left out, nothing is compared, and
@@ -38,6 +40,7 @@ struct Job {
   double target_half_width = 0.01;  // of each median's interval, of the median
   bool grid = true;                 // also shapes around them, for interpolation
   bool shares_cores = false;        // more ranks than cores: a bound rank cannot tell
+  bool registered_buffers = false;  // of the library that they communicate by
   std::string journal;              // folder: what is finished, so that a killed run goes on
 };
 

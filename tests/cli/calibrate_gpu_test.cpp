@@ -3,6 +3,7 @@
 // one needs a GPU.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 
 #include "environment.h"
@@ -60,6 +61,66 @@ TEST(CalibrateGpu, AForecastTakesTheMeasuredTimes) {
   const auto written = nlohmann::json::parse(testing::read_file(slow));
   EXPECT_EQ(written["machine"]["driver"], "0.1");
   EXPECT_EQ(written["host"]["frameworks"], nlohmann::json({"native"}));
+}
+
+std::vector<nlohmann::json> collectives_in(const std::string& profile) {
+  std::vector<nlohmann::json> out;
+  const auto written = nlohmann::json::parse(testing::read_file(profile));
+  for (const auto& curve : written["curves"]) {
+    if (curve["operation"] == "collective") out.push_back(curve);
+  }
+  return out;
+}
+
+TEST(CalibrateGpu, SeveralRanksMeasureCollectives) {
+  const Folder folder;
+  const std::string profile = folder / "two.json";
+  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Outcome made =
+      run(words({"calibrate", "--backend", "cuda"}, {"--ranks", "2", "-o", profile}));
+  ASSERT_EQ(made.code, 0) << made.error;
+  // 2^24 bytes in 20 us + 16.777 ms; among two the bus carries as much.
+  EXPECT_TRUE(has(made.error,
+                  "all_reduce of 2 GPUs in 1 NVLink domains, 7 sizes, algbw 0.9988 "
+                  "GB/s, busbw 0.9988 GB/s at the largest"))
+      << made.error;
+  const auto curves = collectives_in(profile);
+  ASSERT_EQ(curves.size(), 1U);
+  EXPECT_EQ(curves[0]["transport"], "nccl");
+  EXPECT_EQ(curves[0]["ranks"], 2);
+  EXPECT_EQ(curves[0]["samples"].size(), 7U);
+  EXPECT_EQ(curves[0]["samples"][0], nlohmann::json({4096, 2.4096e-5}));
+  EXPECT_EQ(folder.files(), 1U);
+}
+
+TEST(CalibrateGpu, UnderTorchrunRankZeroAloneMakesTheProfile) {
+  const Folder folder;
+  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Environment size("WORLD_SIZE", "2");
+  const auto flags =
+      words({"calibrate", "--backend", "cuda"}, {"--ranks", "2", "-o", folder / "two.json"});
+  {
+    const Environment rank("RANK", "1");
+    const Outcome other = run(flags);
+    EXPECT_EQ(other.code, 0) << other.error;
+    EXPECT_FALSE(std::filesystem::exists(folder / "two.json"));
+  }
+  const Environment rank("RANK", "0");
+  const Outcome first = run(flags);
+  EXPECT_EQ(first.code, 0) << first.error;
+  EXPECT_EQ(collectives_in(folder / "two.json").size(), 1U);
+}
+
+TEST(CalibrateGpu, WhatIsForSeveralGpusAloneIsRefusedElsewhere) {
+  const Folder folder;
+  const Outcome processors = run({"calibrate", "--cluster", "local", "--model", "gpt2", "--ranks",
+                                  "2", "-o", folder / "mine.json"});
+  EXPECT_EQ(processors.code, 2);
+  EXPECT_TRUE(has(processors.error, "--ranks: is for GPUs alone")) << processors.error;
+  const Outcome alone = run(words({"calibrate", "--backend", "cuda"},
+                                  {"--registered-buffers", "-o", folder / "mine.json"}));
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_TRUE(has(alone.error, "give --ranks N")) << alone.error;
 }
 
 TEST(CalibrateGpu, OtherFrameworksKeepTheirAttention) {

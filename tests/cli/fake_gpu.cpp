@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for stepcast-gpu where there is no GPU: every kernel takes half of the peak of the
 // scenario's device, or STEPCAST_FAKE_SPEED times that. STEPCAST_FAKE_DEVICE names the device, of
-// which there are STEPCAST_FAKE_GPUS. A run computes nothing: every instruction takes 1 ms and
-// every step half a second. STEPCAST_FAKE names what goes wrong.
+// which there are STEPCAST_FAKE_GPUS. An all-reduce among the ranks of the job takes 20 us and 1 ms
+// per MB. A run computes nothing: every instruction takes 1 ms and every step half a second.
+// STEPCAST_FAKE names what goes wrong.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -37,6 +38,26 @@ double seconds_at_peak(const Operation& operation, const Accelerator& device) {
   return std::get<Elementwise>(operation.work).bytes / device.memory_bandwidth.value();
 }
 
+ordered_json collectives_of(std::int64_t ranks) {
+  ordered_json points = ordered_json::array();
+  for (std::int64_t bytes = 1 << 12; bytes <= 1 << 24; bytes *= 4) {
+    Measurement measured;
+    measured.median_s = measured.mean_s = measured.p10_s = measured.p90_s =
+        20e-6 + 1e-9 * static_cast<double>(bytes);
+    measured.n = 10;
+    measured.stopped = Stop::kPrecise;
+    points.push_back({{"bytes", bytes}, {"measurement", measurement_json(measured)}});
+  }
+  return ordered_json::array({{{"collective", "all_reduce"},
+                               {"placement", std::vector<int>(static_cast<std::size_t>(ranks), 0)},
+                               {"concurrent", 1},
+                               {"points", points}}});
+}
+
+int own_rank() {
+  return std::stoi(variable("OMPI_COMM_WORLD_RANK", variable("RANK", "0").c_str()));
+}
+
 Result<void> measure(JsonDocument& job) {
   const nlohmann::json& root = job.root().raw();
   const double fraction = 0.5 * std::stod(variable("STEPCAST_FAKE_SPEED", "1"));
@@ -60,6 +81,8 @@ Result<void> measure(JsonDocument& job) {
                             {"measurement", measurement_json(measured)}});
     }
   }
+  if (own_rank() != 0) return {};
+  const std::int64_t gpus = root["gpus"];
   const std::string folder = root["results"];
   const ordered_json machine{{"device", device()},
                              {"host", {{"launch_s", 0}, {"graph_launch_s", 0}}},
@@ -68,7 +91,9 @@ Result<void> measure(JsonDocument& job) {
     return written;
   }
   const ordered_json result{
-      {"rank", 0}, {"operations", operations}, {"collectives", ordered_json::array()}};
+      {"rank", 0},
+      {"operations", operations},
+      {"collectives", gpus > 1 ? collectives_of(gpus) : ordered_json::array()}};
   return write_file_atomically(folder + "/rank-0.json", result.dump());
 }
 
@@ -148,6 +173,7 @@ Result<void> work(JsonDocument& job, std::int32_t rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // As mpirun numbers it; a rank of torchrun is its launcher's only one.
   const std::int32_t rank = std::stoi(variable("OMPI_COMM_WORLD_RANK", "0"));
   RankReporter reporter(rank);
   reporter.started();

@@ -50,6 +50,20 @@ TEST(RankEnvironment, OfSlurm) {
   EXPECT_EQ(found->size, 8);
 }
 
+TEST(RankEnvironment, OfOpenMpiAlsoInsideAJobOfSlurm) {
+  const auto found = read({{"OMPI_COMM_WORLD_RANK", "5"},
+                           {"OMPI_COMM_WORLD_SIZE", "8"},
+                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                           {"MASTER_ADDR", "localhost"},
+                           {"MASTER_PORT", "29500"},
+                           {"SLURM_PROCID", "0"},  // of the task that called mpirun
+                           {"SLURM_NTASKS", "2"}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->rank, 5);
+  EXPECT_EQ(found->size, 8);
+  EXPECT_EQ(found->local_rank, 1);
+}
+
 TEST(RankEnvironment, ErrorsNameEveryVariable) {
   EXPECT_NE(error_of({}).find("no launcher says which rank"), std::string::npos);
   const std::string missing = error_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}});

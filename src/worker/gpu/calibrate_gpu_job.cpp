@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/calibrate_gpu_job.h"
 
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <map>
@@ -19,6 +23,9 @@
 #include "core/atomic_file.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/gemm.h"
+#include "kernels/cuda/noise.h"
+#include "worker/collective_sampler.h"
+#include "worker/gpu/device_collectives.h"
 #include "worker/gpu/gpu_call.h"
 #include "worker/gpu/gpu_timer.h"
 #include "worker/gpu/this_gpu.h"
@@ -32,6 +39,13 @@ using Clock = std::chrono::steady_clock;
 constexpr double kPoint_s = 0.2;   // of a shape's samples
 constexpr double kWarmUp_s = 0.5;  // of the device
 constexpr double kShapeWarmUp_s = 5e-3;
+constexpr std::int64_t kShareOfMemory = 16;  // of the device, for one buffer of a collective
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 struct Wanted {
   Operation operation;
@@ -40,8 +54,9 @@ struct Wanted {
 
 class CalibrateGpuJob {
  public:
-  CalibrateGpuJob(const Job& job, RankReporter& report)
+  CalibrateGpuJob(const Job& job, const GpuRanks& ranks, RankReporter& report)
       : job_(job),
+        ranks_(ranks),
         report_(report),
         gpu_(this_gpu()),
         scenarios_(read_scenarios()),
@@ -56,6 +71,10 @@ class CalibrateGpuJob {
 
   void run() {
     warm_up();
+    // Together, while all are here; kernels are measured on the first GPU.
+    if (ranks_.world() != nullptr) measure_collectives();
+    if (ranks_.rank() != 0) return;
+    begin_ = Clock::now();
     for (const Wanted& wanted : list()) {
       report_.progress("kernels", done_++, all_, wanted.operation.name);
       measure(wanted);
@@ -64,7 +83,7 @@ class CalibrateGpuJob {
     write("gpu.json", machine());
     write("rank-0.json", {{"rank", 0},
                           {"operations", std::move(operations_)},
-                          {"collectives", ordered_json::array()}});
+                          {"collectives", std::move(collectives_)}});
   }
 
  private:
@@ -84,7 +103,8 @@ class CalibrateGpuJob {
 
   Journal open_journal() const {
     const std::string folder = job_.journal.empty() ? job_.results : job_.journal;
-    auto journal = Journal::open(folder + "/rank-0.jsonl", to_json(gpu_));
+    auto journal =
+        Journal::open(fmt::format("{}/rank-{}.jsonl", folder, ranks_.rank()), to_json(gpu_));
     if (!journal) throw JobFailure(RankFailure::kInput, to_string(journal.error()));
     return std::move(*journal);
   }
@@ -96,6 +116,28 @@ class CalibrateGpuJob {
     const Gemm product{GemmRole::kForward, 1,    kSize, kSize, kSize, DataType::kBf16,
                        DataType::kBf16,    false};
     timer_.warm_up(gemm_call(product, context(scenarios_.front())), kWarmUp_s);
+  }
+
+  void measure_collectives() {
+    DeviceCommunicator& world = *ranks_.world();
+    DeviceCollectiveOptions options;
+    options.largest = std::min(options.largest, gpu_.memory_bytes / kShareOfMemory);
+    options.registered = job_.registered_buffers;
+    options.identity = gpu_.name;
+    options.is_throttled = [this] { return nvml_.is_throttled(); };
+    options.fill = [](void* data, std::int64_t bytes) {
+      cuda::fill_with_noise(static_cast<cuda::Bf16*>(data), bytes / 2, 1, nullptr);
+      cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    };
+    DeviceCollectives backend(world, nodes_of(world, host_name()), std::move(options));
+    CollectiveSampler sampler(
+        job_, report_, journal_, backend,
+        {job_.budget_s,
+         [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }});
+    sampler.measure(collectives_);
+    if (sampler.left_out() > 0) {
+      left_out_["sizes of collectives are left out: the budget is spent"] += sampler.left_out();
+    }
   }
 
   // What scenarios need first, then what lies around it.
@@ -184,8 +226,9 @@ class CalibrateGpuJob {
   }
 
   const Job& job_;
+  const GpuRanks& ranks_;
   RankReporter& report_;
-  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_ = Clock::now();
   ThisGpu gpu_;
   std::vector<Scenario> scenarios_;
   Nvml nvml_;
@@ -195,11 +238,13 @@ class CalibrateGpuJob {
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;
   std::map<std::string, std::int64_t> left_out_;
-  ordered_json operations_ = ordered_json::array();
+  ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
 };
 
 }  // namespace
 
-void calibrate_gpu_job(const Job& job, RankReporter& report) { CalibrateGpuJob(job, report).run(); }
+void calibrate_gpu_job(const Job& job, const GpuRanks& ranks, RankReporter& report) {
+  CalibrateGpuJob(job, ranks, report).run();
+}
 
 }  // namespace stepcast

@@ -3,32 +3,49 @@
 // calibrate` with `--backend cuda` write the job, start this and read its results.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <new>
+#include <optional>
 
 #include "kernels/cuda/cuda_error.h"
 #include "worker/gpu/calibrate_gpu_job.h"
+#include "worker/gpu/gpu_ranks.h"
 #include "worker/gpu/list_gpus.h"
 #include "worker/gpu/run_gpu_job.h"
 
 namespace stepcast {
 namespace {
 
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// As who this process reports: its launcher knows ranks where that is mpirun, and each rank's own
+// launcher knows that one alone under torchrun and srun.
+int reported_rank(const Result<Job>& job) {
+  if (!job || job->gpus == 1 || variable("RANK") || !variable("OMPI_COMM_WORLD_RANK")) return 0;
+  const auto told = read_rank_environment(variable);
+  return told ? told->rank : 0;
+}
+
 int run(const std::string& file) {
-  RankReporter report(0);
+  const auto job = read_job(file);
+  RankReporter report(reported_rank(job));
   report.started();
   const auto fail = [&](RankFailure kind, const char* what) {
     report.failed(kind, what);
     return 1;
   };
   try {
-    const auto job = read_job(file);
     if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
     if (job->task == "devices") {
       list_gpus(*job);
     } else if (job->task == "calibrate") {
-      calibrate_gpu_job(*job, report);
+      calibrate_gpu_job(*job, GpuRanks(job->gpus, variable), report);
     } else if (job->task == "run") {
-      run_gpu_job(*job, 0, nullptr, report);
+      const GpuRanks ranks(job->gpus, variable);
+      run_gpu_job(*job, ranks.rank(), ranks.world(), report);
     } else {
       throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");
     }
@@ -38,6 +55,9 @@ int run(const std::string& file) {
     return fail(error.kind(), error.what());
   } catch (const cuda::OutOfDeviceMemory& error) {
     return fail(RankFailure::kOutOfMemory, error.what());
+  } catch (const CommunicationError& error) {
+    report.failed(RankFailure::kCommunication, error.what());
+    std::_Exit(1);  // without waiting for ranks that will not come
   } catch (const cuda::CudaError& error) {
     return fail(RankFailure::kInput, error.what());
   } catch (const std::bad_alloc&) {
