@@ -135,6 +135,7 @@ json to_json(const Scenario& scenario) {
               {"training", to_json(scenario.training, scenario.rules)},
               {"layout", to_json(scenario.layout, scenario.model.moe.has_value())}};
   if (!scenario.profile.empty()) out["profile"] = scenario.profile;
+  if (scenario.run) out["run"] = to_json(*scenario.run);
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "core/data_type.h"
 #include "core/json.h"
 #include "core/result.h"
+#include "layout/run_settings.h"
 #include "model/model.h"
 
 namespace stepcast {
@@ -114,6 +115,7 @@ struct Scenario {
   Training training;
   Layout layout;
   FrameworkRules rules;
+  std::optional<RunSettings> run;
   std::string profile;  // "" = the device's own, "none" = data sheet, or a name or path
 
   std::int64_t micro_batches() const {

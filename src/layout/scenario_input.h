@@ -71,8 +71,9 @@ struct LayoutInput {
 TrainingInput read_training(const JsonValue& value);
 LayoutInput read_layout(const JsonValue& value);
 
-// The objects `run` and `plan`: their keys, types and units. Nothing uses their values yet.
-void check_run(const JsonValue& value);
+RunSettings read_run(const JsonValue& value);
+
+// The object `plan`: its keys, types and units. Nothing uses its values yet.
 void check_plan(const JsonValue& value);
 
 // Fills every default (design decisions beside the code) and derives dp and the framework's rules.

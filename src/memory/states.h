@@ -14,6 +14,15 @@ struct StateBytes {
   ByteCount total() const { return parameters + gradients + optimizer; }
 };
 
+// Bytes of each state per parameter, wherever it is kept.
+struct StateWidths {
+  std::int64_t parameter, gradient, master, moments;
+};
+StateWidths state_widths(const Scenario& scenario);
+
+// What a checkpoint holds of the whole model: parameters, master weights and moments, once.
+ByteCount checkpoint_bytes(const Scenario& scenario);
+
 // Ranks that share one copy of the states: dp x cp, or shard_group of them.
 std::int64_t shard_ranks(const Scenario& scenario);
 
