@@ -144,6 +144,9 @@ Command add_predict(CLI::App& program) {
       "  stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512 \\\n"
       "    --tp 8 --pp 4 --schedule interleaved --vpp 5\n"
       "  stepcast predict scenario.json --set layout.zero=1 --format json -o forecast.json\n"
+      "  stepcast predict --model llama-3.1-8b --cluster pcie-4090-8 --gpus 1 --global-batch 16 "
+      "\\\n"
+      "    --seq 1024 --recompute full --framework native --set training.mode=qlora\n"
       "  stepcast predict scenario.json --tokens 2T --deadline 30d --budget 500k\n"
       "Exit code 3: the layout does not fit in memory (the forecast is still printed).");
   add_scenario_flags(*app, flags->scenario);

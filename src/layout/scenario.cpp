@@ -92,7 +92,7 @@ Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folder
   scenario.profile = profile;
   scenario.run = run;
   check_legality(scenario, training, layout, findings);
-  check_support(scenario, training, findings);
+  check_support(scenario, findings);
   document.add(findings.errors());
   if (!document.ok()) return failure(document.errors());
   return scenario;

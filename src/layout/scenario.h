@@ -34,6 +34,7 @@ enum class ScheduleKind {
   kDualPipe,
   kFile
 };
+enum class TrainingMode { kPretrain, kLora, kQlora };
 enum class RecomputeMode { kNone, kSelective, kFull };
 
 struct Training {
@@ -49,7 +50,11 @@ struct Training {
   bool no_sync = false;
   bool compile = true;  // elementwise chains fused
   bool cuda_graphs = false;
+  TrainingMode mode = TrainingMode::kPretrain;
+  std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
   std::string software;
+
+  bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
 };
 
 struct Recompute {
@@ -122,6 +127,8 @@ struct Scenario {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }
   std::int64_t padded_vocab() const;
+  // Two stages hold, and train, one table.
+  bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
 };
 
 const char* name_of(Framework framework);

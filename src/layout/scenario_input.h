@@ -37,7 +37,7 @@ struct TrainingInput {
   std::optional<bool> no_sync;
   std::optional<bool> compile;
   std::optional<bool> cuda_graphs;
-  std::optional<std::string> mode;
+  std::optional<TrainingMode> mode;
   std::optional<std::int64_t> lora_rank;
   std::optional<std::string> software;
   RulesInput rules;

@@ -6,6 +6,12 @@ namespace {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// FSDP keeps shards at both of its stages; what ZeRO-2 leaves gathered is a 16-bit buffer.
+bool shards_parameters(const Scenario& scenario) {
+  const int zero = scenario.layout.zero;
+  return zero == 3 || (scenario.training.framework == Framework::kFsdp && zero == 2);
+}
+
 }  // namespace
 
 std::int64_t shard_ranks(const Scenario& scenario) {
@@ -30,7 +36,14 @@ StateWidths state_widths(const Scenario& scenario) {
 ByteCount checkpoint_bytes(const Scenario& scenario) {
   const StateWidths widths = state_widths(scenario);
   const std::int64_t saved = widths.parameter + widths.master + widths.moments;
-  return saved * count_parameters(scenario.model).total();
+  const Training& training = scenario.training;
+  return saved * (training.trains_adapters() ? count_adapters(scenario.model, training.lora_rank)
+                                             : count_parameters(scenario.model).total());
+}
+
+ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
+  const ByteCount whole = weights.bytes(scenario.training.precision);
+  return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
 }
 
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
@@ -40,9 +53,7 @@ StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
   // Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
   const bool gradients_sharded = zero >= 2;
   StateBytes out;
-  // FSDP keeps fp32 shards at both of its stages; what ZeRO-2 leaves gathered is a 16-bit buffer.
-  const bool fsdp = scenario.training.framework == Framework::kFsdp && zero >= 2;
-  out.parameters = widths.parameter * (zero == 3 || fsdp ? shard : elements);
+  out.parameters = widths.parameter * (shards_parameters(scenario) ? shard : elements);
   out.gradients = widths.gradient * (gradients_sharded ? shard : elements);
   out.optimizer = (widths.master + widths.moments) * (zero >= 1 ? shard : elements);
   return out;

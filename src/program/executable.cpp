@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "layout/choices.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
@@ -22,6 +23,10 @@ Errors check_executable(const Scenario& scenario) {
     if (type != DataType::kFp32) {
       refuse(path, fmt::format("{} is not run by the CPU backend", name_of(type)), "use fp32");
     }
+  }
+  if (training.trains_adapters()) {
+    refuse("training.mode", fmt::format("{} is not run by the CPU backend", name_of(training.mode)),
+           "use pretrain");
   }
   if (Shape(scenario).dropout) {
     refuse("model.dropout", "dropout is not run by the CPU backend", "state dropout 0");

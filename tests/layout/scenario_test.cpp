@@ -170,6 +170,13 @@ TEST(Scenario, TheObjectsForLaterVerbsAreAccepted) {
                          "max_gpus": 64, "memory_margin": 0.05}})");
 }
 
+TEST(Scenario, AdaptersHaveRank16UnlessStated) {
+  EXPECT_EQ(read_good("{}").training.lora_rank, 0);
+  EXPECT_EQ(read_good(R"({"training": {"mode": "lora"}})").training.lora_rank, 16);
+  EXPECT_EQ(read_good(R"({"training": {"mode": "qlora", "lora_rank": 64}})").training.lora_rank,
+            64);
+}
+
 // Reading the resolved scenario gives the resolved scenario: nothing was left to a default.
 TEST(Scenario, TheResolvedScenarioResolvesToItself) {
   for (const char* patch :
@@ -182,6 +189,7 @@ TEST(Scenario, TheResolvedScenarioResolvesToItself) {
                     "spare_nodes": 2, "repair": "1 d", "pue": 1.2,
                     "stragglers": {"per_node_day": 0.01, "slowdown": 0.3, "detection": "1 h"},
                     "preemption": {"per_node_day": 0.2, "notice": "2 min"}}})",
+        R"({"training": {"mode": "qlora", "lora_rank": 64}})",
         R"({"training": {"framework": "deepspeed", "precision": "fp16", "software": "x"},
                "layout": {"schedule": "gpipe", "stage_layers": [7, 9, 9, 7],
                           "order": "pp-dp-ep-cp-tp"},
