@@ -1,6 +1,6 @@
 # `cmake --install` puts in place:
 #   bin/stepcast                the program, which finds its data beside itself
-#   share/stepcast/             models, topologies, profiles, suites
+#   share/stepcast/             models, topologies, profiles, suites, prices
 #   include/stepcast/, lib/     one static library per layer and its headers
 #   lib/cmake/stepcast/         find_package(stepcast CONFIG) -> stepcast::core ... stepcast::report
 include(CMakePackageConfigHelpers)
@@ -11,7 +11,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/stepcast)
 if(TARGET stepcast)
   install(TARGETS stepcast stepcast-rank RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-foreach(folder models topologies suites)
+foreach(folder models topologies suites prices)
   install(DIRECTORY ${folder}/ DESTINATION ${data_folder}/${folder} FILES_MATCHING PATTERN *.json)
 endforeach()
 install(DIRECTORY calibrate/profiles/ DESTINATION ${data_folder}/profiles

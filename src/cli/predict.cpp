@@ -7,11 +7,13 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "economics/run_forecast.h"
 #include "predict/prediction.h"
 #include "report/explain.h"
 #include "report/memory_timeline.h"
 #include "report/prediction_json.h"
 #include "report/prediction_table.h"
+#include "report/run_report.h"
 #include "report/trace.h"
 
 namespace stepcast::cli {
@@ -42,13 +44,30 @@ Result<Profile> profile_of(const Scenario& scenario, const DataFolders& folders)
   return data_sheet_profile(device);
 }
 
+struct Run {
+  RunTerms terms;
+  RunForecast forecast;
+};
+
+// Of a scenario that says something about its run.
+Result<std::optional<Run>> forecast_run_of(const Scenario& scenario, const Prediction& prediction,
+                                           const std::string& prices_folder) {
+  if (!scenario.run) return std::nullopt;
+  const auto prices = load_prices(prices_folder);
+  if (!prices) return failure(prices.error());
+  Run run{run_terms(scenario, *prices), {}};
+  run.forecast = forecast_run(
+      run.terms, {prediction.step_time, prediction.step_time_low, prediction.step_time_high});
+  return run;
+}
+
 std::string render(const PredictFlags& flags, const Scenario& scenario,
-                   const Prediction& prediction, const Profile* profile) {
+                   const Prediction& prediction, const Run* run, const Profile* profile) {
   const std::string& format = flags.output.format;
   if (format == "json") {
-    if (!profile) return prediction_json(scenario, prediction);
     auto object = prediction_object(scenario, prediction);
-    object["explain"] = explanation_object(*profile);
+    if (run) object["economics"] = run_object(run->terms, run->forecast);
+    if (profile) object["explain"] = explanation_object(*profile);
     return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   if (format == "csv") return prediction_csv(scenario, prediction);
@@ -56,8 +75,15 @@ std::string render(const PredictFlags& flags, const Scenario& scenario,
   std::string out =
       markdown ? prediction_markdown(scenario, prediction)
                : prediction_table(scenario, prediction, {.color = wants_color(flags.output)});
+  if (run) {
+    out += markdown ? run_markdown(run->terms, run->forecast)
+                    : run_text(run->terms, run->forecast, wants_color(flags.output));
+  }
   if (profile) {
-    const std::string explanation = explanation_text(scenario, prediction, *profile);
+    std::string explanation = explanation_text(scenario, prediction, *profile);
+    if (run) {
+      explanation += "\n" + simulation_text(run->terms, run->forecast, flags.options.seed);
+    }
     out += markdown ? "\n### Explanation\n\n```text\n" + explanation + "```\n" : "\n" + explanation;
   }
   return out;
@@ -90,8 +116,10 @@ int run_predict(const PredictFlags& flags) {
     if (!loaded) return report_errors(loaded.error());
     profile = std::move(*loaded);
   }
-  output.set_main(flags.output,
-                  render(flags, *scenario, *prediction, profile ? &*profile : nullptr));
+  const auto run = forecast_run_of(*scenario, *prediction, data->prices);
+  if (!run) return report_errors(run.error());
+  output.set_main(flags.output, render(flags, *scenario, *prediction, *run ? &**run : nullptr,
+                                       profile ? &*profile : nullptr));
   if (!flags.trace.empty()) output.set_file(flags.trace, trace_json(*scenario, *prediction));
   if (!flags.memory_timeline.empty()) {
     output.set_file(flags.memory_timeline, flags.memory_timeline.ends_with(".json")
@@ -116,8 +144,13 @@ Command add_predict(CLI::App& program) {
       "  stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512 \\\n"
       "    --tp 8 --pp 4 --schedule interleaved --vpp 5\n"
       "  stepcast predict scenario.json --set layout.zero=1 --format json -o forecast.json\n"
+      "  stepcast predict --model llama-3.1-8b --cluster pcie-4090-8 --gpus 1 --global-batch 16 "
+      "\\\n"
+      "    --seq 1024 --recompute full --framework native --set training.mode=qlora\n"
+      "  stepcast predict scenario.json --tokens 2T --deadline 30d --budget 500k\n"
       "Exit code 3: the layout does not fit in memory (the forecast is still printed).");
   add_scenario_flags(*app, flags->scenario);
+  add_run_flags(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
   app->add_option("--trace", flags->trace, "write the replayed step as a Chrome trace")
       ->type_name("FILE");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/named_cluster.h"
+#include "core/unit_text.h"
 #include "layout/override.h"
 #include "model/import.h"
 
@@ -69,8 +70,17 @@ Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, js
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
     if (value.option->count() == 0) return;
-    append(errors, apply_override(scenario, value.path,
-                                  value.text ? json(value.value).dump() : value.value));
+    std::string text = value.text ? json(value.value).dump() : value.value;
+    if (value.count) {
+      auto number = parse_count(value.value);
+      if (!number) {
+        for (Error& error : number.error()) error.path = value.flag;
+        append(errors, number.error());
+        return;
+      }
+      text = json(*number).dump();
+    }
+    append(errors, apply_override(scenario, value.path, text));
   };
   for (const auto& value : flags.values) {
     if (value->path == "cluster") set(*value);
@@ -111,6 +121,15 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags) {
   return errors;
 }
 
+ScenarioFlags::Value& add_value(CLI::App& app, ScenarioFlags& flags, const char* flag,
+                                const char* path, const char* type, const char* help) {
+  auto value = std::make_unique<ScenarioFlags::Value>();
+  value->flag = flag;
+  value->path = path;
+  value->option = app.add_option(flag, value->value, help)->type_name(type)->group("Scenario");
+  return *flags.values.emplace_back(std::move(value));
+}
+
 }  // namespace
 
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
@@ -121,12 +140,7 @@ void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
 void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
   const auto add = [&](const char* flag, const char* path, const char* type, const char* help,
                        bool text = false) {
-    auto value = std::make_unique<ScenarioFlags::Value>();
-    value->flag = flag;
-    value->path = path;
-    value->text = text;
-    value->option = app.add_option(flag, value->value, help)->type_name(type)->group("Scenario");
-    flags.values.push_back(std::move(value));
+    add_value(app, flags, flag, path, type, help).text = text;
   };
   add("--model", "model", "NAME|PATH", "shipped model, or a Hugging Face config.json", true);
   add("--cluster", "cluster", "NAME[xNODES]", "shipped cluster, or a file", true);
@@ -154,6 +168,17 @@ void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
   app.add_option("--assume", flags.assume, "read an unknown model_type as this family")
       ->type_name("FAMILY")
       ->group("Scenario");
+}
+
+void add_run_flags(CLI::App& app, ScenarioFlags& flags) {
+  const auto count = [&](const char* flag, const char* path, const char* type, const char* help) {
+    add_value(app, flags, flag, path, type, help).count = true;
+  };
+  count("--tokens", "run.tokens", "N", "tokens to train, as 2T: forecasts days, dollars, goodput");
+  add_value(app, flags, "--deadline", "run.deadline", "TIME", "as 30d").text = true;
+  count("--budget", "run.budget", "DOLLARS", "as 500k");
+  count("--price", "run.price_per_gpu_hour", "DOLLARS",
+        "of a GPU-hour, in place of the listed one");
 }
 
 Result<std::pair<std::string, std::string>> split_set(const std::string& text) {

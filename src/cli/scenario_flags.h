@@ -16,9 +16,10 @@ namespace stepcast::cli {
 
 struct ScenarioFlags {
   struct Value {
-    std::string flag;   // "--tp"
-    std::string path;   // "layout.tp"
-    bool text = false;  // always text: a model may be called 7
+    std::string flag;    // "--tp"
+    std::string path;    // "layout.tp"
+    bool text = false;   // always text: a model may be called 7
+    bool count = false;  // "2T": parse_count
     std::string value;
     CLI::Option* option = nullptr;
   };
@@ -31,6 +32,8 @@ struct ScenarioFlags {
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
 // The same without a positional scenario file.
 void add_scenario_values(CLI::App& app, ScenarioFlags& flags);
+// Keys of `run`, for commands that forecast a whole run.
+void add_run_flags(CLI::App& app, ScenarioFlags& flags);
 
 // "path=value" from the command line, split at the first '='.
 Result<std::pair<std::string, std::string>> split_set(const std::string& text);

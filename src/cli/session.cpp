@@ -27,6 +27,7 @@ DataRoot data_in(const fs::path& root) {
   const fs::path profiles = fs::is_directory(in_source, none) ? in_source : root / "profiles";
   return {{(root / "models").string(), (root / "topologies").string(), profiles.string()},
           (root / "suites").string(),
+          (root / "prices").string(),
           root.string()};
 }
 
@@ -44,7 +45,7 @@ void add_output_flags(CLI::App& app, OutputOptions& output,
 }
 
 void add_data_flag(CLI::App& app, std::string& data) {
-  app.add_option("--data", data, "folder with models, topologies, profiles and suites")
+  app.add_option("--data", data, "folder with models, topologies, profiles, suites and prices")
       ->type_name("DIR");
 }
 

@@ -44,6 +44,7 @@ int threads_of(int asked);  // 0: as many as the machine has
 struct DataRoot {
   DataFolders folders;
   std::string suites;
+  std::string prices;
   std::string root;
 };
 

@@ -84,6 +84,8 @@ using Flops = Quantity<Dimension{.work = 1}>;
 using FlopsPerSecond = Quantity<Dimension{.time = -1, .work = 1}>;
 using Dollars = Quantity<Dimension{.money = 1}>;
 using DollarsPerSecond = Quantity<Dimension{.time = -1, .money = 1}>;
+using Joules = Quantity<Dimension{.energy = 1}>;
+using Watts = Quantity<Dimension{.time = -1, .energy = 1}>;
 
 using ByteCount = std::int64_t;  // an exact size
 

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <span>
 
 namespace stepcast {
@@ -25,9 +26,12 @@ constexpr Unit kRateUnits[] = {
 };
 constexpr Unit kTimeUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
                                {"min", 60},  {"h", 3600},  {"d", 86400}};
+constexpr Unit kCountUnits[] = {{"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
 constexpr Unit kFlopsUnits[] = {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
 
-Result<double> parse(std::string_view text, std::span<const Unit> units, const char* example) {
+// `bare`: what a number without a unit counts in; without it that is an error.
+Result<double> parse(std::string_view text, std::span<const Unit> units, const char* example,
+                     std::optional<double> bare = std::nullopt) {
   double value = 0;
   const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto bad = [&](std::string message) {
@@ -41,6 +45,7 @@ Result<double> parse(std::string_view text, std::span<const Unit> units, const c
   }
   std::string_view unit_name(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
   while (!unit_name.empty() && unit_name.front() == ' ') unit_name.remove_prefix(1);
+  if (unit_name.empty() && bare) return value * *bare;
   if (unit_name.empty()) return bad(fmt::format("'{}' has no unit", text));
   for (const Unit& unit : units) {
     if (unit.name == unit_name) return value * unit.factor;
@@ -59,6 +64,7 @@ Result<BytesPerSecond> parse_rate(std::string_view text) {
 Result<Seconds> parse_seconds(std::string_view text) {
   return parse(text, kTimeUnits, "12 us").map([](double v) { return Seconds(v); });
 }
+Result<double> parse_count(std::string_view text) { return parse(text, kCountUnits, "2T", 1); }
 Result<FlopsPerSecond> parse_flops_rate(std::string_view text) {
   return parse(text, kFlopsUnits, "312 TFLOP/s").map([](double v) { return FlopsPerSecond(v); });
 }

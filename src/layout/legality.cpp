@@ -338,7 +338,7 @@ void check_precision(const Scenario& s, const TrainingInput& input, Findings& fi
     findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 takes a recipe");
   }
-  if (input.lora_rank && input.mode.value_or("pretrain") == "pretrain") {
+  if (input.lora_rank && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
   }
 }

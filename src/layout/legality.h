@@ -12,6 +12,6 @@ namespace stepcast {
 void check_legality(const Scenario& scenario, const TrainingInput& training,
                     const LayoutInput& layout, Findings& findings);
 
-void check_support(const Scenario& scenario, const TrainingInput& training, Findings& findings);
+void check_support(const Scenario& scenario, Findings& findings);
 
 }  // namespace stepcast

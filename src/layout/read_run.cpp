@@ -1,25 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
 #include "layout/scenario_input.h"
 
 namespace stepcast {
+namespace {
 
-void check_run(const JsonValue& value) {
-  constexpr double kMaxTokens = 1e18;
-  constexpr double kMaxDollars = 1e15;
+constexpr double kMaxTokens = 1e18;
+constexpr double kMaxDollars = 1e15;
+constexpr double kMaxPerDay = 1e6;
+
+CheckpointSettings read_checkpoint(const JsonValue& value) {
   ObjectReader object(value);
-  object.number("tokens", 1, kMaxTokens);
-  object.number("price_per_gpu_hour", 0, kMaxDollars);
-  object.seconds("deadline");
-  object.number("budget", 0, kMaxDollars);
-  object.number("failures_per_node_day", 0, 1e6);
-  if (const auto checkpoint = object.value("checkpoint")) {
-    ObjectReader inner(*checkpoint);
-    inner.bytes("bytes");
-    inner.rate("bandwidth");
-    inner.finish();
+  CheckpointSettings out;
+  out.bytes = object.bytes("bytes");
+  out.bandwidth = object.rate("bandwidth");
+  out.interval = object.seconds("interval");
+  for (const auto& [key, zero] :
+       {std::pair("bandwidth", out.bandwidth && !(out.bandwidth->value() > 0)),
+        std::pair("interval", out.interval && !(out.interval->value() > 0))}) {
+    if (zero) object.fail(key, ErrorCode::kBadValue, "0 is out of range", "more than 0");
   }
-  object.seconds("restart");
   object.finish();
+  return out;
+}
+
+StragglerSettings read_stragglers(const JsonValue& value) {
+  ObjectReader object(value);
+  StragglerSettings out;
+  if (object.required("per_node_day")) {
+    out.per_node_day = object.number("per_node_day", 0, kMaxPerDay).value_or(0);
+  }
+  if (object.required("slowdown")) out.slowdown = object.number("slowdown", 0, 1e3).value_or(0);
+  if (object.required("detection")) {
+    out.detection = object.seconds("detection").value_or(Seconds());
+  }
+  object.finish();
+  return out;
+}
+
+PreemptionSettings read_preemption(const JsonValue& value) {
+  ObjectReader object(value);
+  PreemptionSettings out;
+  if (object.required("per_node_day")) {
+    out.per_node_day = object.number("per_node_day", 0, kMaxPerDay).value_or(0);
+  }
+  out.notice = object.seconds("notice").value_or(Seconds());
+  object.finish();
+  return out;
+}
+
+std::string seconds_text(Seconds time) { return fmt::format("{} s", time.value()); }
+
+}  // namespace
+
+RunSettings read_run(const JsonValue& value) {
+  ObjectReader object(value);
+  RunSettings out;
+  out.tokens = object.number("tokens", 1, kMaxTokens);
+  out.price_per_gpu_hour = object.number("price_per_gpu_hour", 0, kMaxDollars);
+  out.deadline = object.seconds("deadline");
+  out.budget = object.number("budget", 0, kMaxDollars);
+  out.failures_per_node_day = object.number("failures_per_node_day", 0, kMaxPerDay);
+  out.failures_per_day = object.number("failures_per_day", 0, kMaxPerDay).value_or(0);
+  if (const auto inner = object.value("checkpoint")) out.checkpoint = read_checkpoint(*inner);
+  out.restart = object.seconds("restart");
+  out.spare_nodes = object.integer("spare_nodes", 0, 1 << 20).value_or(0);
+  out.repair = object.seconds("repair").value_or(Seconds());
+  if (const auto inner = object.value("stragglers")) out.stragglers = read_stragglers(*inner);
+  if (const auto inner = object.value("preemption")) out.preemption = read_preemption(*inner);
+  out.pue = object.number("pue", 1, 10);
+  object.finish();
+  return out;
+}
+
+nlohmann::json to_json(const RunSettings& run) {
+  nlohmann::json out = nlohmann::json::object();
+  const auto put = [&](const char* key, const std::optional<double>& value) {
+    if (value) out[key] = *value;
+  };
+  const auto put_time = [](nlohmann::json& object, const char* key,
+                           const std::optional<Seconds>& value) {
+    if (value) object[key] = seconds_text(*value);
+  };
+  put("tokens", run.tokens);
+  put("price_per_gpu_hour", run.price_per_gpu_hour);
+  put_time(out, "deadline", run.deadline);
+  put("budget", run.budget);
+  put("failures_per_node_day", run.failures_per_node_day);
+  out["failures_per_day"] = run.failures_per_day;
+  nlohmann::json checkpoint = nlohmann::json::object();
+  if (run.checkpoint.bytes) {
+    checkpoint["bytes"] = fmt::format("{} B", run.checkpoint.bytes->value());
+  }
+  if (run.checkpoint.bandwidth) {
+    checkpoint["bandwidth"] = fmt::format("{} B/s", run.checkpoint.bandwidth->value());
+  }
+  put_time(checkpoint, "interval", run.checkpoint.interval);
+  if (!checkpoint.empty()) out["checkpoint"] = std::move(checkpoint);
+  put_time(out, "restart", run.restart);
+  out["spare_nodes"] = run.spare_nodes;
+  out["repair"] = seconds_text(run.repair);
+  if (run.stragglers) {
+    out["stragglers"] = {{"per_node_day", run.stragglers->per_node_day},
+                         {"slowdown", run.stragglers->slowdown},
+                         {"detection", seconds_text(run.stragglers->detection)}};
+  }
+  if (run.preemption) {
+    out["preemption"] = {{"per_node_day", run.preemption->per_node_day},
+                         {"notice", seconds_text(run.preemption->notice)}};
+  }
+  put("pue", run.pue);
+  return out;
 }
 
 void check_plan(const JsonValue& value) {

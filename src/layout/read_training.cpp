@@ -62,7 +62,7 @@ TrainingInput read_training(const JsonValue& value) {
   training.no_sync = object.boolean("no_sync");
   training.compile = object.boolean("compile");
   training.cuda_graphs = object.boolean("cuda_graphs");
-  training.mode = read_word(object, "mode", {"pretrain", "lora", "qlora"});
+  training.mode = read_enum<TrainingMode>(object, "mode", training_mode_names());
   training.lora_rank = object.integer("lora_rank", 1, 1 << 16);
   training.software = object.text("software");
   training.rules = read_rules(object);

@@ -8,6 +8,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::int64_t kDefaultSequenceLimit = 4096;
+constexpr std::int64_t kLoraRank = 16;  // between PEFT's default 8 and the QLoRA paper's 64
 
 // Sharded parameters without other parallelism are what FSDP is for; else Megatron.
 Framework default_framework(const LayoutInput& layout) {
@@ -43,6 +44,8 @@ Training resolve_training(const TrainingInput& input, const LayoutInput& layout,
   training.no_sync = input.no_sync.value_or(false);
   training.compile = input.compile.value_or(defaults.compile);
   training.cuda_graphs = input.cuda_graphs.value_or(false);
+  training.mode = input.mode.value_or(TrainingMode::kPretrain);
+  if (training.trains_adapters()) training.lora_rank = input.lora_rank.value_or(kLoraRank);
   training.software = input.software.value_or("");
   return training;
 }

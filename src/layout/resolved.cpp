@@ -25,13 +25,14 @@ json to_json(const Training& t, const FrameworkRules& rules) {
               {"no_sync", t.no_sync},
               {"compile", t.compile},
               {"cuda_graphs", t.cuda_graphs},
-              {"mode", "pretrain"},
+              {"mode", name_of(t.mode)},
               {"bucket_elements", rules.bucket_elements},
               {"gather_bucket_elements", rules.gather_bucket_elements},
               {"prefetch_units", rules.prefetch_units},
               {"host_sync_after_p2p", rules.host_sync_after_p2p},
               {"fused_gradient_accumulation", rules.fused_gradient_accumulation},
               {"scatter_gather_p2p", rules.scatter_gather_p2p}};
+  if (t.trains_adapters()) out["lora_rank"] = t.lora_rank;
   if (!t.software.empty()) out["software"] = t.software;
   return out;
 }
@@ -135,6 +136,7 @@ json to_json(const Scenario& scenario) {
               {"training", to_json(scenario.training, scenario.rules)},
               {"layout", to_json(scenario.layout, scenario.model.moe.has_value())}};
   if (!scenario.profile.empty()) out["profile"] = scenario.profile;
+  if (scenario.run) out["run"] = to_json(*scenario.run);
   return out;
 }
 

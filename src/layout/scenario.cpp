@@ -79,7 +79,8 @@ Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folder
   LayoutInput layout;
   if (const auto value = object.required("training")) training = read_training(*value);
   if (const auto value = object.value("layout")) layout = read_layout(*value);
-  if (const auto value = object.value("run")) check_run(*value);
+  std::optional<RunSettings> run;
+  if (const auto value = object.value("run")) run = read_run(*value);
   if (const auto value = object.value("plan")) check_plan(*value);
   object.finish();
 
@@ -89,8 +90,9 @@ Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folder
   Scenario scenario = resolve(model ? std::move(*model) : Model{},
                               cluster ? std::move(*cluster) : Cluster{}, training, layout);
   scenario.profile = profile;
+  scenario.run = run;
   check_legality(scenario, training, layout, findings);
-  check_support(scenario, training, findings);
+  check_support(scenario, findings);
   document.add(findings.errors());
   if (!document.ok()) return failure(document.errors());
   return scenario;

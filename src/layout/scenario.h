@@ -14,6 +14,7 @@
 #include "core/data_type.h"
 #include "core/json.h"
 #include "core/result.h"
+#include "layout/run_settings.h"
 #include "model/model.h"
 
 namespace stepcast {
@@ -33,6 +34,7 @@ enum class ScheduleKind {
   kDualPipe,
   kFile
 };
+enum class TrainingMode { kPretrain, kLora, kQlora };
 enum class RecomputeMode { kNone, kSelective, kFull };
 
 struct Training {
@@ -48,7 +50,11 @@ struct Training {
   bool no_sync = false;
   bool compile = true;  // elementwise chains fused
   bool cuda_graphs = false;
+  TrainingMode mode = TrainingMode::kPretrain;
+  std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
   std::string software;
+
+  bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
 };
 
 struct Recompute {
@@ -114,12 +120,15 @@ struct Scenario {
   Training training;
   Layout layout;
   FrameworkRules rules;
+  std::optional<RunSettings> run;
   std::string profile;  // "" = the device's own, "none" = data sheet, or a name or path
 
   std::int64_t micro_batches() const {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }
   std::int64_t padded_vocab() const;
+  // Two stages hold, and train, one table.
+  bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
 };
 
 const char* name_of(Framework framework);

@@ -37,7 +37,7 @@ struct TrainingInput {
   std::optional<bool> no_sync;
   std::optional<bool> compile;
   std::optional<bool> cuda_graphs;
-  std::optional<std::string> mode;
+  std::optional<TrainingMode> mode;
   std::optional<std::int64_t> lora_rank;
   std::optional<std::string> software;
   RulesInput rules;
@@ -71,8 +71,9 @@ struct LayoutInput {
 TrainingInput read_training(const JsonValue& value);
 LayoutInput read_layout(const JsonValue& value);
 
-// The objects `run` and `plan`: their keys, types and units. Nothing uses their values yet.
-void check_run(const JsonValue& value);
+RunSettings read_run(const JsonValue& value);
+
+// The object `plan`: its keys, types and units. Nothing uses its values yet.
 void check_plan(const JsonValue& value);
 
 // Fills every default (design decisions beside the code) and derives dp and the framework's rules.

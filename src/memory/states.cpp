@@ -6,6 +6,12 @@ namespace {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+// FSDP keeps shards at both of its stages; what ZeRO-2 leaves gathered is a 16-bit buffer.
+bool shards_parameters(const Scenario& scenario) {
+  const int zero = scenario.layout.zero;
+  return zero == 3 || (scenario.training.framework == Framework::kFsdp && zero == 2);
+}
+
 }  // namespace
 
 std::int64_t shard_ranks(const Scenario& scenario) {
@@ -17,23 +23,39 @@ std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements)
   return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario)) : elements;
 }
 
-StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
+StateWidths state_widths(const Scenario& scenario) {
   const Training& training = scenario.training;
-  const int zero = scenario.layout.zero;
-  const std::int64_t shard = divide_up(elements, shard_ranks(scenario));
   const bool mixed = training.precision != DataType::kFp32;
   const bool half_parameters = mixed && scenario.rules.bf16_parameters;
-  const std::int64_t parameter = half_parameters ? 2 : 4;
-  const std::int64_t master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0;
-  const std::int64_t gradient = size_of(training.grad_precision);
+  return {.parameter = half_parameters ? 2 : 4,
+          .gradient = size_of(training.grad_precision),
+          .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
+          .moments = 8};
+}
+
+ByteCount checkpoint_bytes(const Scenario& scenario) {
+  const StateWidths widths = state_widths(scenario);
+  const std::int64_t saved = widths.parameter + widths.master + widths.moments;
+  const Training& training = scenario.training;
+  return saved * (training.trains_adapters() ? count_adapters(scenario.model, training.lora_rank)
+                                             : count_parameters(scenario.model).total());
+}
+
+ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
+  const ByteCount whole = weights.bytes(scenario.training.precision);
+  return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
+}
+
+StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
+  const StateWidths widths = state_widths(scenario);
+  const int zero = scenario.layout.zero;
+  const std::int64_t shard = divide_up(elements, shard_ranks(scenario));
   // Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
   const bool gradients_sharded = zero >= 2;
   StateBytes out;
-  // FSDP keeps fp32 shards at both of its stages; what ZeRO-2 leaves gathered is a 16-bit buffer.
-  const bool fsdp = training.framework == Framework::kFsdp && zero >= 2;
-  out.parameters = parameter * (zero == 3 || fsdp ? shard : elements);
-  out.gradients = gradient * (gradients_sharded ? shard : elements);
-  out.optimizer = (master + 8) * (zero >= 1 ? shard : elements);
+  out.parameters = widths.parameter * (shards_parameters(scenario) ? shard : elements);
+  out.gradients = widths.gradient * (gradients_sharded ? shard : elements);
+  out.optimizer = (widths.master + widths.moments) * (zero >= 1 ? shard : elements);
   return out;
 }
 

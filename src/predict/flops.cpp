@@ -25,7 +25,9 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   const Model& model = scenario.model;
   const double tokens = static_cast<double>(scenario.training.global_batch) *
                         static_cast<double>(scenario.training.sequence_length);
-  double forward = 0;
+  // Of weights that are not trained only the gradient of their input is taken.
+  const double passes = scenario.training.trains_adapters() ? 2 : 3;
+  double flops = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     double keys = static_cast<double>(scenario.training.sequence_length);
     const auto window = static_cast<double>(model.attention_window);
@@ -34,12 +36,15 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
     } else if (causal_half) {
       keys /= 2;
     }
-    forward += layer_gemm_flops(model) + attention_flops(model, keys);
+    flops += passes * layer_gemm_flops(model) + 3 * attention_flops(model, keys);
   }
   if (logits) {
-    forward += 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
+    flops += passes * 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
   }
-  return Flops(3 * forward * tokens);
+  if (scenario.training.trains_adapters()) {
+    flops += 3 * 2 * static_cast<double>(count_adapters(model, scenario.training.lora_rank));
+  }
+  return Flops(flops * tokens);
 }
 
 Flops hardware_flops(const Scenario& scenario) { return hardware_flops(scenario, lower(scenario)); }

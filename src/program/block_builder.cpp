@@ -38,6 +38,8 @@ Shape::Shape(const Scenario& scenario) {
   type =
       scenario.training.precision == DataType::kFp8 ? DataType::kBf16 : scenario.training.precision;
   gradient = scenario.training.grad_precision;
+  mode = scenario.training.mode;
+  lora_rank = scenario.training.lora_rank;
   element = size_of(type);
 }
 
@@ -55,11 +57,29 @@ BufferId BlockBuilder::buffer(const char* name, std::int64_t elements, DataType 
   return BufferId(block_.buffers.size() - 1);
 }
 
-ParameterId BlockBuilder::parameter(const Parameter& parameter) {
+ParameterId BlockBuilder::parameter(Parameter parameter) {
+  const bool adapters_only = shape_.mode != TrainingMode::kPretrain;
+  if (adapters_only && parameter.storage == WeightStorage::kTrained)
+    parameter.storage = WeightStorage::kFrozen;
+  return declare(parameter);
+}
+
+ParameterId BlockBuilder::adapter(const Parameter& parameter) { return declare(parameter); }
+
+ParameterId BlockBuilder::declare(const Parameter& parameter) {
   block_.weights.push_back(parameter);
-  if (!parameter.borrowed) {
-    (parameter.cut == Cut::kNone ? block_.parameters.replicated : block_.parameters.sharded) +=
-        parameter.elements();
+  const std::int64_t elements = parameter.borrowed ? 0 : parameter.elements();
+  switch (parameter.storage) {
+    case WeightStorage::kTrained:
+      (parameter.cut == Cut::kNone ? block_.parameters.replicated : block_.parameters.sharded) +=
+          elements;
+      break;
+    case WeightStorage::kFrozen:
+      block_.frozen.plain += elements;
+      break;
+    case WeightStorage::kFourBit:
+      block_.frozen.four_bit += elements;
+      break;
   }
   return ParameterId(block_.weights.size() - 1);
 }
@@ -94,6 +114,7 @@ void BlockBuilder::into(std::vector<Operation>& operations, Phase phase) {
 void BlockBuilder::emit(const char* name, decltype(Operation::work) work, Buffers reads,
                         Buffers writes) {
   operations_->push_back({name, phase_, std::move(work), reads, writes});
+  std::erase_if(operations_->back().reads, [](BufferId id) { return !id.valid(); });
 }
 
 void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n,
@@ -125,6 +146,7 @@ void BlockBuilder::collective(const char* name, CollectiveKind kind, GroupKind g
 
 void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::int64_t n,
                                    std::int64_t k, Buffers reads, bool placeholder) {
+  if (!trains(weight)) return;
   const std::int64_t elements = n * k;
   Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, shape_.type, shape_.type, false};
   if (mode_ == GradientMode::kFused) {
@@ -153,6 +175,7 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
 
 void BlockBuilder::bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width,
                                  Buffers reads) {
+  if (!trains(bias)) return;
   elementwise("bias_gradient", ElementwiseKind::kReduction, rows * width, width,
               static_cast<double>(shape_.element), reads, {}, true, 2);
   uses({bias});
@@ -203,7 +226,8 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
   const std::int64_t elements = rows * width;
   const BufferId dx = activation(name, elements);
   elementwise(name, ElementwiseKind::kNorm, elements, width,
-              3.0 * static_cast<double>(shape_.element), {x, gradient}, {dx}, true, 2);
+              3.0 * static_cast<double>(shape_.element), {x, gradient}, {dx}, true,
+              trains(parameters.front()) ? 2 : 1);  // and the sum over rows for the weights
   uses(parameters);
   if (!residual.valid()) return dx;
   const BufferId sum = activation("residual_gradient", elements);

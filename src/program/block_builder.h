@@ -29,8 +29,10 @@ struct Shape {
   bool sequence_parallel;
   bool overlap_tp;
   bool dropout;
-  DataType type;         // of activations and GEMM inputs
-  DataType gradient;     // of accumulated gradients
+  DataType type;      // of activations and GEMM inputs
+  DataType gradient;  // of accumulated gradients
+  TrainingMode mode;
+  std::int64_t lora_rank;
   std::int64_t element;  // bytes of `type`
 };
 
@@ -47,7 +49,7 @@ class BlockBuilder {
   BlockBuilder(const Shape& shape, GradientMode mode, Block& block)
       : shape_(shape), mode_(mode), block_(block) {}
 
-  using Buffers = std::initializer_list<BufferId>;
+  using Buffers = std::initializer_list<BufferId>;  // invalid ones are not read
 
   BufferId buffer(const char* name, std::int64_t elements, DataType type,
                   MemoryCategory category = MemoryCategory::kActivations);
@@ -55,7 +57,12 @@ class BlockBuilder {
     return buffer(name, elements, shape_.type);
   }
 
-  ParameterId parameter(const Parameter& parameter);
+  // Frozen when only adapters are trained, unless it says how it is stored.
+  ParameterId parameter(Parameter parameter);
+  ParameterId adapter(const Parameter& parameter);  // always trained
+  bool trains(ParameterId id) const {
+    return block_.weights[id.index()].storage == WeightStorage::kTrained;
+  }
   // Weight, and bias where there is one, of `elements` each.
   std::vector<ParameterId> norm_parameters(const char* weight, const char* bias,
                                            std::int64_t elements, Cut cut = Cut::kNone);
@@ -79,9 +86,10 @@ class BlockBuilder {
   void uses(std::initializer_list<ParameterId> parameters);
   void uses(const std::vector<ParameterId>& parameters);
 
-  // Of y[tokens, n] = x[tokens, k] w. Where the GEMM adds into the main gradient itself, autograd
-  // is still handed a tensor of the weight's shape: `placeholder` allocates it for the operation
-  // (Megatron's own linear layers; Transformer Engine keeps one per shape, see lower.cpp).
+  // Of y[tokens, n] = x[tokens, k] w; nothing for a frozen one. Where the GEMM adds into the main
+  // gradient itself, autograd is still handed a tensor of the weight's shape: `placeholder`
+  // allocates it for the operation (Megatron's own linear layers; Transformer Engine keeps one per
+  // shape, see lower.cpp).
   void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
                        Buffers reads, bool placeholder = false);
   void bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width, Buffers reads);
@@ -106,6 +114,7 @@ class BlockBuilder {
   Block& block() { return block_; }
 
  private:
+  ParameterId declare(const Parameter& parameter);
   void emit(const char* name, decltype(Operation::work) work, Buffers reads, Buffers writes);
 
   const Shape& shape_;

@@ -12,7 +12,7 @@ constexpr ElementRange kNowhere{-1, -1};
 // param_and_grad_buffer.py, shared_embedding): the same rank must own a row on both stages.
 ElementRange shared_table(const RoleBuilder& builder) {
   const Scenario& scenario = builder.scenario();
-  if (!scenario.model.tied_embeddings || scenario.layout.pp == 1 || scenario.layout.zero == 0) {
+  if (!scenario.shares_trained_table() || scenario.layout.pp == 1 || scenario.layout.zero == 0) {
     return kNowhere;
   }
   const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
@@ -63,7 +63,11 @@ std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::
     const std::int64_t limit = bucket_limit(builder, rule, chunk);
     std::int32_t end = builder.blocks(chunk);
     for (std::int32_t begin = end; begin-- > 0;) {
-      if (begin > 0 && builder.elements(chunk, begin, end) < limit) continue;
+      // Not full yet, or before it there is nothing to reduce (a frozen embedding).
+      if (begin > 0 &&
+          (builder.elements(chunk, begin, end) < limit || builder.elements(chunk, 0, begin) == 0)) {
+        continue;
+      }
       const ElementRange whole{builder.range(chunk, begin).begin,
                                builder.range(chunk, end - 1).end};
       out.push_back({chunk, begin, end, cut(whole, alone, ObjectReader::kMaxCount)});

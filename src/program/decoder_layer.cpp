@@ -3,6 +3,7 @@
 
 #include "program/block_builder.h"
 #include "program/core_attention.h"
+#include "program/linear.h"
 #include "program/liveness.h"
 
 namespace stepcast {
@@ -10,21 +11,24 @@ namespace {
 
 // What the backward pass of each half reads.
 struct AttentionBuffers {
-  BufferId input, normed, packed;  // packed: the projection's output, which the value is a part of
+  BufferId input, normed;
+  LinearOutput packed;  // the projection's, which the value is a part of
   QkvBuffers qkv;
   CoreAttentionBuffers core;
+  LinearOutput projected;
   BufferId branch;  // before a norm of its own (Gemma 2 and 3)
   BufferId mask, output;
 };
 struct MlpBuffers {
-  BufferId input, normed, up, activated, branch, mask, output;
+  BufferId input, normed, activated, branch, mask, output;
+  LinearOutput up, down;
 };
 
 struct LayerWeights {
   std::vector<ParameterId> attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
   std::vector<ParameterId> query_key_norm;  // of queries, of keys
-  ParameterId qkv, qkv_bias, attention_out, attention_out_bias;
-  ParameterId mlp_up, mlp_up_bias, mlp_down, mlp_down_bias;
+  Linear qkv, attention_out, mlp_up, mlp_down;
+  ParameterId qkv_bias, attention_out_bias, mlp_up_bias, mlp_down_bias;
 };
 
 class LayerLowering {
@@ -86,7 +90,9 @@ void LayerLowering::declare_parameters() {
   };
   const std::array<std::int64_t, 3> qkv{query_width(), key_width(), key_width()};
   weights_.attention_norm = norm("attention_norm", "attention_norm_bias");
-  weights_.qkv = builder_.parameter({"qkv", packed_width(), h, Cut::kRows, Initial::kNormal, qkv});
+  weights_.qkv =
+      Linear(builder_, {"qkv", "qkv_dgrad", "qkv_wgrad", "qkv", "attention_input_gradient"},
+             {"qkv", packed_width(), h, Cut::kRows, Initial::kNormal, qkv});
   weights_.qkv_bias = bias(model_.qkv_bias, "qkv_bias", packed_width(), Cut::kRows, qkv);
   if (model_.query_key_norm || model_.wide_query_key_norm) {
     const Cut cut = model_.wide_query_key_norm ? Cut::kRows : Cut::kNone;
@@ -95,7 +101,10 @@ void LayerLowering::declare_parameters() {
                                builder_.vector("key_norm", key, cut, Initial::kOnes)};
   }
   if (model_.attention_sinks > 0) builder_.vector("attention_sinks", shape_.heads, Cut::kRows);
-  weights_.attention_out = builder_.parameter({"attention_out", h, query_width(), Cut::kColumns});
+  weights_.attention_out = Linear(builder_,
+                                  {"attention_out", "attention_out_dgrad", "attention_out_wgrad",
+                                   "attention_output", "context_gradient"},
+                                  {"attention_out", h, query_width(), Cut::kColumns});
   weights_.attention_out_bias =
       bias(model_.attention_output_bias, "attention_out_bias", h, Cut::kNone);
   if (norms_branches()) {
@@ -106,9 +115,14 @@ void LayerLowering::declare_parameters() {
       model_.norms_per_layer == 1 ? weights_.attention_norm : norm("mlp_norm", "mlp_norm_bias");
   const bool gated = model_.mlp == Mlp::kSwiglu;
   const std::array<std::int64_t, 3> up{shape_.ffn, gated ? shape_.ffn : 0, 0};
-  weights_.mlp_up = builder_.parameter({"mlp_up", up_width(), h, Cut::kRows, Initial::kNormal, up});
+  weights_.mlp_up =
+      Linear(builder_, {"mlp_up", "mlp_up_dgrad", "mlp_up_wgrad", "up", "mlp_input_gradient"},
+             {"mlp_up", up_width(), h, Cut::kRows, Initial::kNormal, up});
   weights_.mlp_up_bias = bias(model_.mlp_bias, "mlp_up_bias", up_width(), Cut::kRows, up);
-  weights_.mlp_down = builder_.parameter({"mlp_down", h, shape_.ffn, Cut::kColumns});
+  weights_.mlp_down =
+      Linear(builder_,
+             {"mlp_down", "mlp_down_dgrad", "mlp_down_wgrad", "mlp_output", "activated_gradient"},
+             {"mlp_down", h, shape_.ffn, Cut::kColumns});
   weights_.mlp_down_bias = bias(model_.mlp_bias, "mlp_down_bias", h, Cut::kNone);
   if (norms_branches()) weights_.mlp_post_norm = norm("mlp_post_norm", "mlp_post_norm_bias");
 }
@@ -144,7 +158,8 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, Para
 }
 
 void LayerLowering::rotate(AttentionBuffers& buffers) {
-  buffers.qkv = {buffers.packed, buffers.packed, buffers.packed};
+  const BufferId packed = buffers.packed.y;
+  buffers.qkv = {packed, packed, packed};
   const bool normed = model_.query_key_norm || model_.wide_query_key_norm;
   if (!rotary() && !normed) return;
   // The value stays a view of the packed projection, which therefore lives as long as it does.
@@ -153,8 +168,7 @@ void LayerLowering::rotate(AttentionBuffers& buffers) {
     buffers.qkv.query = builder_.activation("query_normed", query);
     buffers.qkv.key = builder_.activation("key_normed", key);
     builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, query + key, norm_width(),
-                         2 * element(), {buffers.packed}, {buffers.qkv.query, buffers.qkv.key},
-                         false, 2);
+                         2 * element(), {packed}, {buffers.qkv.query, buffers.qkv.key}, false, 2);
     builder_.uses(weights_.query_key_norm);
   }
   if (rotary()) {
@@ -175,7 +189,7 @@ BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId 
   }
   if (model_.query_key_norm || model_.wide_query_key_norm) {
     builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, elements, norm_width(),
-                         3 * element(), {saved.packed, gradient}, {gradient}, true, 4);
+                         3 * element(), {saved.packed.y, gradient}, {gradient}, true, 4);
     builder_.uses(weights_.query_key_norm);
   }
   return gradient;
@@ -187,17 +201,11 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   out.input = input;
   out.normed = builder_.norm("attention_norm", weights_.attention_norm, input, shape_.rows, h);
   const BufferId gathered = builder_.enter_region("attention_input", out.normed);
-  out.packed = builder_.activation("qkv", shape_.tokens * packed_width());
-  builder_.gemm("qkv", GemmRole::kForward, shape_.tokens, packed_width(), h, {gathered},
-                {out.packed});
-  builder_.uses({weights_.qkv, weights_.qkv_bias});
+  out.packed = weights_.qkv.forward(builder_, gathered, weights_.qkv_bias);
   rotate(out);
   out.core = core(out);
-  const BufferId partial = builder_.activation("attention_output", shape_.tokens * h);
-  builder_.gemm("attention_out", GemmRole::kForward, shape_.tokens, h, query_width(),
-                {out.core.context}, {partial});
-  builder_.uses({weights_.attention_out});
-  out.branch = builder_.leave_region("attention_reduced", partial);
+  out.projected = weights_.attention_out.forward(builder_, out.core.context);
+  out.branch = builder_.leave_region("attention_reduced", out.projected.y);
   const BufferId branch = norms_branches()
                               ? builder_.norm("attention_post_norm", weights_.attention_post_norm,
                                               out.branch, shape_.rows, h)
@@ -216,26 +224,19 @@ BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, Buffer
                                     saved.branch, branch, BufferId{}, shape_.rows, h);
   }
   const BufferId whole = builder_.leave_backward("attention_output_gradient", branch);
-  const BufferId context_gradient =
-      builder_.activation("context_gradient", shape_.tokens * query_width());
-  builder_.gemm("attention_out_dgrad", GemmRole::kInputGradient, shape_.tokens, query_width(), h,
-                {whole}, {context_gradient});
-  builder_.uses({weights_.attention_out});
-  builder_.weight_gradient("attention_out_wgrad", weights_.attention_out, h, query_width(),
-                           {whole, saved.core.context});
+  const LinearGradient context = weights_.attention_out.input_gradient(builder_, whole);
+  weights_.attention_out.weight_gradient(builder_, whole, saved.core.context, saved.projected,
+                                         context);
   BufferId packed_gradient = core_attention_backward(builder_, scenario_.training.attention,
-                                                     saved.qkv, saved.core, context_gradient);
+                                                     saved.qkv, saved.core, context.x);
   packed_gradient = rotate_backward(saved, packed_gradient);
   if (weights_.qkv_bias.valid()) {
     builder_.bias_gradient(weights_.qkv_bias, shape_.tokens, packed_width(), {packed_gradient});
   }
   const BufferId input = builder_.enter_region("attention_input", saved.normed);
-  const BufferId partial = builder_.activation("attention_input_gradient", shape_.tokens * h);
-  builder_.gemm("qkv_dgrad", GemmRole::kInputGradient, shape_.tokens, h, packed_width(),
-                {packed_gradient}, {partial});
-  builder_.uses({weights_.qkv});
-  const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial);
-  builder_.weight_gradient("qkv_wgrad", weights_.qkv, packed_width(), h, {packed_gradient, input});
+  const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed_gradient);
+  const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial.x);
+  weights_.qkv.weight_gradient(builder_, packed_gradient, input, saved.packed, partial);
   return builder_.norm_backward("attention_norm", weights_.attention_norm, saved.input, reduced,
                                 residual, shape_.rows, h);
 }
@@ -246,19 +247,14 @@ MlpBuffers LayerLowering::mlp(BufferId input, BufferId residual) {
   out.input = input;
   out.normed = builder_.norm("mlp_norm", weights_.mlp_norm, input, shape_.rows, h);
   const BufferId gathered = builder_.enter_region("mlp_input", out.normed);
-  out.up = builder_.activation("up", shape_.tokens * up_width());
-  builder_.gemm("mlp_up", GemmRole::kForward, shape_.tokens, up_width(), h, {gathered}, {out.up});
-  builder_.uses({weights_.mlp_up});
+  out.up = weights_.mlp_up.forward(builder_, gathered);
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
   const bool gated = model_.mlp == Mlp::kSwiglu;
   builder_.elementwise("activation", ElementwiseKind::kActivation, shape_.tokens * shape_.ffn, 0,
-                       (gated ? 3 : 2) * element(), {out.up}, {out.activated}, false, 2);
+                       (gated ? 3 : 2) * element(), {out.up.y}, {out.activated}, false, 2);
   builder_.uses({weights_.mlp_up_bias});
-  const BufferId partial = builder_.activation("mlp_output", shape_.tokens * h);
-  builder_.gemm("mlp_down", GemmRole::kForward, shape_.tokens, h, shape_.ffn, {out.activated},
-                {partial});
-  builder_.uses({weights_.mlp_down});
-  out.branch = builder_.leave_region("mlp_reduced", partial);
+  out.down = weights_.mlp_down.forward(builder_, out.activated);
+  out.branch = builder_.leave_region("mlp_reduced", out.down.y);
   const BufferId branch = norms_branches() ? builder_.norm("mlp_post_norm", weights_.mlp_post_norm,
                                                            out.branch, shape_.rows, h)
                                            : out.branch;
@@ -274,27 +270,20 @@ BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient)
                                     BufferId{}, shape_.rows, h);
   }
   const BufferId whole = builder_.leave_backward("mlp_output_gradient", branch);
-  const BufferId activated = builder_.activation("activated_gradient", shape_.tokens * shape_.ffn);
-  builder_.gemm("mlp_down_dgrad", GemmRole::kInputGradient, shape_.tokens, shape_.ffn, h, {whole},
-                {activated});
-  builder_.uses({weights_.mlp_down});
-  builder_.weight_gradient("mlp_down_wgrad", weights_.mlp_down, h, shape_.ffn,
-                           {whole, saved.activated});
+  const LinearGradient activated = weights_.mlp_down.input_gradient(builder_, whole);
+  weights_.mlp_down.weight_gradient(builder_, whole, saved.activated, saved.down, activated);
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
   const bool gated = model_.mlp == Mlp::kSwiglu;
   builder_.elementwise("activation", ElementwiseKind::kActivation, shape_.tokens * shape_.ffn, 0,
-                       (gated ? 5 : 3) * element(), {saved.up, activated}, {up}, true, 2);
+                       (gated ? 5 : 3) * element(), {saved.up.y, activated.x}, {up}, true, 2);
   builder_.uses({weights_.mlp_up_bias});
   if (weights_.mlp_up_bias.valid()) {
     builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
   }
   const BufferId input = builder_.enter_region("mlp_input", saved.normed);
-  const BufferId partial = builder_.activation("mlp_input_gradient", shape_.tokens * h);
-  builder_.gemm("mlp_up_dgrad", GemmRole::kInputGradient, shape_.tokens, h, up_width(), {up},
-                {partial});
-  builder_.uses({weights_.mlp_up});
-  const BufferId reduced = builder_.enter_backward("mlp_input_gradient", partial);
-  builder_.weight_gradient("mlp_up_wgrad", weights_.mlp_up, up_width(), h, {up, input});
+  const LinearGradient partial = weights_.mlp_up.input_gradient(builder_, up);
+  const BufferId reduced = builder_.enter_backward("mlp_input_gradient", partial.x);
+  weights_.mlp_up.weight_gradient(builder_, up, input, saved.up, partial);
   return builder_.norm_backward("mlp_norm", weights_.mlp_norm, saved.input, reduced, gradient,
                                 shape_.rows, h);
 }

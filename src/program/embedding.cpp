@@ -77,6 +77,11 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
   const std::int64_t whole = shape.tokens * shape.hidden, local = shape.rows * shape.hidden;
   const std::int64_t table = shape.vocab * shape.hidden;
   builder.into(block.backward, Phase::kBackward);
+  if (!builder.trains(weights.table)) {
+    builder.elementwise("output_gradient", ElementwiseKind::kCast, 0, 0, 0, {block.output_gradient},
+                        {}, true, 0);  // read by nobody
+    return;
+  }
   BufferId gradient = block.output_gradient;
   if (shape.dropout) {
     const BufferId dropped = builder.activation("embedding_gradient", local);

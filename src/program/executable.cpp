@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "layout/choices.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
@@ -43,6 +44,9 @@ class Checker {
 
   void check_types() {
     const Training& training = scenario_.training;
+    if (training.trains_adapters()) {
+      refuse("training.mode", fmt::format("{} is", name_of(training.mode)), "use pretrain");
+    }
     if (!cuda_) {
       expect("training.precision", training.precision, {DataType::kFp32}, "use fp32");
       expect("training.grad_precision", training.grad_precision, {DataType::kFp32}, "use fp32");

@@ -91,14 +91,17 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
   const BufferId gradient = builder.activation("logits_gradient", logits_elements);
   builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4,
                       {saved.probabilities}, {gradient}, true);
-  const BufferId x = builder.enter_region("head_input", saved.normed);
+  const bool trained = builder.trains(weights.table);
+  const BufferId x = trained ? builder.enter_region("head_input", saved.normed) : BufferId{};
   const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
   builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
                {gradient}, {partial});
   builder.uses({weights.table});
   const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
-  builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, shape.hidden, {gradient, x},
-                          true);
+  if (trained) {
+    builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, shape.hidden, {gradient, x},
+                            true);
+  }
   if (scenario.model.head_bias) {
     builder.bias_gradient(weights.bias, shape.tokens, shape.vocab, {gradient});
   }

@@ -113,8 +113,16 @@ void Lowering::place_parameters(Role& role) const {
 
 void Lowering::finish_role(Role& role) {
   place_parameters(role);
+  FrozenWeights frozen;
+  for (const Chunk& chunk : role.chunks) {
+    for (const BlockId id : chunk.blocks) {
+      frozen.plain += program_.block(id).frozen.plain;
+      frozen.four_bit += program_.block(id).frozen.four_bit;
+    }
+  }
   const StateBytes states = state_bytes(scenario_, role.parameters);
-  role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] = states.parameters;
+  role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] =
+      states.parameters + frozen_bytes(scenario_, frozen);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();
@@ -137,7 +145,8 @@ Program Lowering::run() {
       if (!layers_.empty()) unit = program_.block(layers_.begin()->second).parameters.total();
       const std::int64_t units = unit * scenario_.model.layers;
       blocks.cast_unit = add(lower_gradient_cast(scenario_, unit));
-      blocks.cast_root = add(lower_gradient_cast(scenario_, role.parameters - units));
+      const std::int64_t root = role.parameters - units;
+      if (root > 0) blocks.cast_root = add(lower_gradient_cast(scenario_, root));
     }
     RoleBuilder builder(scenario_, program_, role);
     const StageOrder& order = orders[static_cast<std::size_t>(role.stage)];

@@ -14,6 +14,7 @@
 
 #include "layout/rank_grid.h"
 #include "layout/scenario.h"
+#include "memory/frozen_weights.h"
 #include "operation/operation.h"
 #include "schedule/schedule.h"
 
@@ -24,6 +25,8 @@ using BlockId = Id<struct BlockTag>;
 // What tensor parallelism cuts of a parameter.
 enum class Cut { kNone, kRows, kColumns };
 enum class Initial { kNormal, kOnes, kZeros };
+// Trained, or as it came: in the precision of training or in four bits.
+enum class WeightStorage { kTrained, kFrozen, kFourBit };
 
 // One matrix, or a vector as one column; row-major, sizes on this rank before ZeRO sharding.
 struct Parameter {
@@ -36,10 +39,11 @@ struct Parameter {
   // behind the last.
   std::array<std::int64_t, 3> parts{};
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
+  WeightStorage storage = WeightStorage::kTrained;
   std::int64_t elements() const { return rows * columns; }
 };
 
-// Elements that this rank holds of a block's parameters before any ZeRO sharding.
+// Elements that this rank holds of a block's trained parameters before any ZeRO sharding.
 struct BlockParameters {
   std::int64_t sharded = 0;     // cut by tp
   std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
@@ -62,7 +66,8 @@ struct MemoryTrace {
 struct Block {
   std::string name;
   std::vector<Parameter> weights;  // in the order in which the flat parameters hold them
-  BlockParameters parameters;      // their sum
+  BlockParameters parameters;      // the sum of the trained ones
+  FrozenWeights frozen;            // and of the others
   std::vector<Buffer> buffers;
   std::vector<Operation> forward;
   std::vector<Operation> backward;  // recomputed operations first
@@ -148,7 +153,7 @@ struct Role {
   std::vector<std::vector<std::int64_t>> offsets;
   std::vector<Instruction> instructions;
   MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
-  std::int64_t parameters = 0;  // elements on one rank before ZeRO
+  std::int64_t parameters = 0;  // trained elements on one rank before ZeRO
 };
 
 struct Program {

@@ -61,6 +61,7 @@ class ReplicatedStep {
   }
   void free_in_flight();
   static ElementRange whole_of(const Bucket& bucket) {
+    if (bucket.ranges.empty()) return {};  // nothing in it is trained
     return {bucket.ranges.back().begin, bucket.ranges.front().end};
   }
   ByteCount gradient_bytes(ElementRange range) const {
@@ -215,7 +216,7 @@ void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) 
   if (!reduces_per_micro_batch()) return;
   ElementRange fresh = whole_of(bucket);
   // The head adds to a tied table long before the embedding does.
-  const bool tied = scenario_.model.tied_embeddings && buckets_.size() > 1;
+  const bool tied = scenario_.shares_trained_table() && buckets_.size() > 1;
   const ElementRange table{0, builder_.shape().vocab * builder_.shape().hidden};
   if (tied && &bucket == &buckets_.front()) hold(run, table);
   if (tied && &bucket == &buckets_.back()) fresh.begin = table.end;

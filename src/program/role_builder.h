@@ -42,8 +42,11 @@ class RoleBuilder {
   std::size_t chunks() const { return role_.chunks.size(); }
   const Block& block(std::int32_t chunk, std::int32_t index) const;
   std::int32_t blocks(std::int32_t chunk) const;
-  std::int64_t elements(std::int32_t chunk, std::int32_t begin, std::int32_t end) const;
-  // Flat parameters of one block.
+  std::int64_t elements(std::int32_t chunk, std::int32_t begin, std::int32_t end) const;  // trained
+  FrozenWeights frozen(std::int32_t chunk, std::int32_t index) const {
+    return block(chunk, index).frozen;
+  }
+  // Flat trained parameters of one block.
   ElementRange range(std::int32_t chunk, std::int32_t index) const;
   ByteCount boundary_bytes() const;  // of the activation between stages, on this rank
 

@@ -42,23 +42,41 @@ class ShardedStep {
   bool regathers() const { return scenario_.layout.zero == 3; }
   bool looks_ahead() const {
     const bool room = !deepspeed_ || layers_begin_ == layers_end_ ||
-                      2 * elements(layers_begin_) <= kMaxLiveElements;
+                      2 * all_elements(layers_begin_) <= kMaxLiveElements;
     return scenario_.layout.overlap.param_gather && scenario_.rules.prefetch_units > 0 && room;
   }
   // A recomputed forward has released its matrices again by the time that the backward needs them.
   bool gathers_for_recompute() const {
     return deepspeed_ && scenario_.layout.recompute.mode == RecomputeMode::kFull &&
-           elements(layers_begin_) > kMaxLiveElements;
+           all_elements(layers_begin_) > kMaxLiveElements;
   }
   std::int64_t elements(std::int32_t unit) const { return builder_.elements(0, unit, unit + 1); }
   std::int64_t root_elements() const { return elements(0) + elements(builder_.blocks(0) - 1); }
+  std::int64_t all_elements(std::int32_t unit) const {
+    return elements(unit) + builder_.frozen(0, unit).elements();
+  }
   ByteCount gathered_bytes(std::int64_t count) const {
     return count * size_of(scenario_.training.precision);
   }
-  // A unit's place among the flat parameters; the root's two blocks stand together.
+  // What is gathered together: a place among the flat parameters, and bytes with the frozen ones.
+  // The root's two blocks stand together.
+  struct Unit {
+    ElementRange range;
+    ByteCount bytes;
+  };
   ElementRange range_of(std::int32_t unit) const { return builder_.range(0, unit); }
   ElementRange root_range() const { return {0, root_elements()}; }
-  InstructionIndex gather(const char* name, ElementRange elements, InstructionIndex limiter);
+  ByteCount frozen_in(std::int32_t unit) const {
+    return builder_.frozen(0, unit).bytes(scenario_.training.precision);
+  }
+  Unit layer_unit(std::int32_t unit) const {
+    return {range_of(unit), gathered_bytes(elements(unit)) + frozen_in(unit)};
+  }
+  Unit root_unit() const {
+    return {root_range(),
+            gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(builder_.blocks(0) - 1)};
+  }
+  InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
   std::int32_t copies() const {
     return deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp * scenario_.layout.cp) : 0;
   }
@@ -68,7 +86,7 @@ class ShardedStep {
     return gathered_bytes(count) + count * wide;
   }
   void reduce(const char* name, ElementRange elements, InstructionIndex after, BlockId cast);
-  void release(InstructionIndex run, ElementRange unit);
+  void release(InstructionIndex run, const Unit& unit);
   void hold_gradients(InstructionIndex run, ElementRange unit, BlockId cast, bool first,
                       bool reduces);
 
@@ -84,25 +102,25 @@ class ShardedStep {
   ByteCount bytes_in_flight_ = 0;
 };
 
-InstructionIndex ShardedStep::gather(const char* name, ElementRange elements,
-                                     InstructionIndex limiter) {
-  const std::int64_t count = elements.size();
+InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
   const InstructionIndex index =
-      builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, elements,
+      builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, unit.range,
                           scenario_.training.precision, pieces_);
   Instruction& instruction = builder_.at(index);
+  instruction.bytes = unit.bytes;
   instruction.copies = copies();
   instruction.wait_for(limiter);
-  instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = gathered_bytes(count);
+  instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = unit.bytes;
   return index;
 }
 
-void ShardedStep::release(InstructionIndex run, ElementRange unit) {
-  builder_.at(run).free_parameters(unit, gathered_bytes(unit.size()));
+void ShardedStep::release(InstructionIndex run, const Unit& unit) {
+  builder_.at(run).free_parameters(unit.range, unit.bytes);
 }
 
 void ShardedStep::reduce(const char* name, ElementRange elements, InstructionIndex after,
                          BlockId cast) {
+  if (elements.size() == 0) return;
   const DataType type = scenario_.training.reduce_precision;
   if (cast.valid()) after = builder_.run_block(cast, Phase::kBackward);
   const InstructionIndex index = builder_.collective(
@@ -126,10 +144,11 @@ void ShardedStep::hold_gradients(InstructionIndex run, ElementRange unit, BlockI
 void ShardedStep::forward(std::int32_t micro_batch) {
   const std::int32_t head = builder_.blocks(0) - 1;
   const bool ahead = looks_ahead();
-  const InstructionIndex root = gather("gather_root", root_range(), builder_.last_run());
-  InstructionIndex next = layers_begin_ < layers_end_
-                              ? gather("gather_unit", range_of(layers_begin_), builder_.last_run())
-                              : kNone;
+  const InstructionIndex root = gather("gather_root", root_unit(), builder_.last_run());
+  InstructionIndex next =
+      layers_begin_ < layers_end_
+          ? gather("gather_unit", layer_unit(layers_begin_), builder_.last_run())
+          : kNone;
   const InstructionIndex embedding = builder_.run(Pass::kForward, 0, micro_batch, 0, 1);
   builder_.at(embedding).wait_for(root);
   InstructionIndex before = kNone, running = embedding;
@@ -137,14 +156,14 @@ void ShardedStep::forward(std::int32_t micro_batch) {
     const InstructionIndex gathered = next;
     // Issued ahead of this unit's kernels, at most two in flight.
     if (ahead && unit + 1 < layers_end_) {
-      next = gather("gather_unit", range_of(unit + 1), before == kNone ? embedding : before);
+      next = gather("gather_unit", layer_unit(unit + 1), before == kNone ? embedding : before);
     }
     before = running;
     running = builder_.run(Pass::kForward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
-    if (regathers()) release(running, range_of(unit));
+    if (regathers()) release(running, layer_unit(unit));
     if (!ahead && unit + 1 < layers_end_) {
-      next = gather("gather_unit", range_of(unit + 1), running);
+      next = gather("gather_unit", layer_unit(unit + 1), running);
     }
   }
   builder_.run(Pass::kForward, 0, micro_batch, head, head + 1);
@@ -158,9 +177,9 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   const bool first = synchronise_each_ || micro_batch == 0;
   const auto gather_backward = [&](std::int32_t unit, InstructionIndex limiter) {
     if (!regathers()) return kNone;
-    const InstructionIndex once = gather("gather_unit", range_of(unit), limiter);
+    const InstructionIndex once = gather("gather_unit", layer_unit(unit), limiter);
     if (!gathers_for_recompute()) return once;
-    const InstructionIndex second = gather("gather_unit_again", range_of(unit), limiter);
+    const InstructionIndex second = gather("gather_unit_again", layer_unit(unit), limiter);
     builder_.at(second).birth = {};  // in the place of the first
     return second;
   };
@@ -177,7 +196,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
     running = builder_.run(Pass::kBackward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
     hold_gradients(running, range_of(unit), blocks_.cast_unit, first, reduces);
-    release(running, range_of(unit));
+    release(running, layer_unit(unit));
     if (reduces) reduce("reduce_unit", range_of(unit), running, blocks_.cast_unit);
     if (!ahead && unit > layers_begin_) next = gather_backward(unit - 1, running);
   }
@@ -188,7 +207,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
     run.holds_gradients = {range_of(0), ElementRange{}};
     run.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] -= gathered_bytes(elements(head));
   }
-  release(embedding, root_range());
+  release(embedding, root_unit());
   if (!reduces) return;
   reduce("reduce_root", root_range(), embedding, blocks_.cast_root);
   // The last reduction ends before the update.

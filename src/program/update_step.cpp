@@ -21,8 +21,9 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   const DataType type = scenario.training.reduce_precision;
   const InstructionIndex reduced = last_on(builder.role(), Stream::kReduce);
 
-  if (shape.sequence_parallel) {
-    // Norms and row-parallel biases saw a part of the sequence on each tensor-parallel rank.
+  if (shape.sequence_parallel || (shape.tp > 1 && scenario.training.trains_adapters())) {
+    // Norms and row-parallel biases saw a part of the sequence on each tensor-parallel rank; the
+    // halves of adapters that each rank holds whole saw a part of the features.
     std::int64_t replicated = 0;
     for (std::int32_t c = 0; c < static_cast<std::int32_t>(builder.role().chunks.size()); ++c) {
       for (std::int32_t b = 0; b < builder.blocks(c); ++b) {
@@ -34,7 +35,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
         GroupKind::kTensor, replicated * size_of(type), type);
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
   }
-  if (ends && layout.pp > 1 && scenario.model.tied_embeddings) {
+  if (ends && layout.pp > 1 && scenario.shares_trained_table()) {
     const std::int64_t table = shape.vocab * shape.hidden;
     const InstructionIndex tied =
         builder.collective("reduce_tied_table", Stream::kCompute, CollectiveKind::kAllReduce,

@@ -45,6 +45,19 @@ std::string time_text(Seconds time) {
   return number_text(s) + " s";
 }
 
+std::string duration_text(Seconds time) {
+  const double s = time.value();
+  if (s < 120) return time_text(time);
+  if (s < 2 * 3600) return number_text(s / 60, 3) + " min";
+  if (s < 2 * 86400) return number_text(s / 3600, 3) + " h";
+  return number_text(s / 86400, 3) + " days";
+}
+
+std::string dollars_text(double dollars) {
+  if (dollars >= 1e6) return number_text(dollars / 1e6, 3) + " M dollars";
+  return number_text(dollars, 3) + " dollars";
+}
+
 std::string percent_text(double fraction, int decimals) {
   return std::isfinite(fraction) ? fmt::format("{:.{}f} %", fraction * 100, decimals) : "-";
 }

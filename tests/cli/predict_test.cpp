@@ -142,6 +142,43 @@ TEST(PredictCommand, ExplainsWhatTheForecastRestsOn) {
   EXPECT_TRUE(forecast({"--explain"})["explain"]["curves"].is_array());
 }
 
+TEST(PredictRun, TokensGiveDaysAndDollarsUnderAKeyOfTheirOwn) {
+  EXPECT_FALSE(forecast().contains("economics"));
+  const json out =
+      forecast({"--tokens", "2.62144B", "--price", "2", "--deadline", "30d", "--budget", "500k"});
+  const json& run = out["economics"];
+  // 64 x 4096 = 2^18 tokens a step.
+  EXPECT_EQ(run["steps"], 10000);
+  EXPECT_NEAR(run["training_time_s"], 1e4 * out["step_time_s"].get<double>(), 1e-6);
+  EXPECT_NEAR(run["wall_time_s"].get<double>() * run["goodput"].get<double>(),
+              run["training_time_s"].get<double>(), 1e-6);
+  EXPECT_NEAR(run["cost_usd"], 2 * run["gpu_hours"].get<double>(), 1e-6);
+  EXPECT_NEAR(sum_of(run["wall_shares"]), 1, 1e-9);
+  EXPECT_EQ(run["meets_deadline"], true);
+  EXPECT_EQ(run["within_budget"], true);
+  EXPECT_EQ(out["resolved"]["run"]["budget"], 5e5);
+}
+
+TEST(PredictRun, IsASectionOfTheTableWithWhatIsAssumed) {
+  const Outcome table = run(predict_words({"--tokens", "2T", "--budget", "1"}));
+  EXPECT_EQ(table.code, 0) << table.error;
+  for (const char* part : {"The run", "goodput", "MISSES the budget", "run.restart", "Llama 3"}) {
+    EXPECT_TRUE(has(table.out, part)) << part;
+  }
+  const Outcome markdown = run(predict_words({"--tokens", "2T", "--format", "md"}));
+  EXPECT_TRUE(has(markdown.out, "### The run"));
+  const Outcome explained = run(predict_words({"--tokens", "2T", "--explain"}));
+  EXPECT_TRUE(has(explained.out, "drawn event by event")) << explained.out;
+}
+
+TEST(PredictRun, NamesTheFlagOfABadAmount) {
+  const Outcome bad = run(predict_words({"--tokens", "2X", "--deadline", "30", "--budget", "-5"}));
+  expect_refused(bad);
+  for (const char* part : {"--tokens", "'2X'", "k, M, B or T", "--deadline", "--budget"}) {
+    EXPECT_TRUE(has(bad.error, part)) << part << bad.error;
+  }
+}
+
 TEST(PredictOutput, GoesToAFileWhole) {
   const Folder folder;
   const Outcome result = run(predict_words({"--format", "json", "-o", folder / "out.json"}));

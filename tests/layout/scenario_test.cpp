@@ -170,12 +170,26 @@ TEST(Scenario, TheObjectsForLaterVerbsAreAccepted) {
                          "max_gpus": 64, "memory_margin": 0.05}})");
 }
 
+TEST(Scenario, AdaptersHaveRank16UnlessStated) {
+  EXPECT_EQ(read_good("{}").training.lora_rank, 0);
+  EXPECT_EQ(read_good(R"({"training": {"mode": "lora"}})").training.lora_rank, 16);
+  EXPECT_EQ(read_good(R"({"training": {"mode": "qlora", "lora_rank": 64}})").training.lora_rank,
+            64);
+}
+
 // Reading the resolved scenario gives the resolved scenario: nothing was left to a default.
 TEST(Scenario, TheResolvedScenarioResolvesToItself) {
   for (const char* patch :
        {"{}",
         R"({"layout": {"zero": 3, "tp": 1, "pp": 1,
                           "recompute": {"mode": "full", "every": 2}}})",
+        R"({"run": {"tokens": 15e12, "price_per_gpu_hour": 2.5, "deadline": "30 d", "budget": 1e7,
+                    "failures_per_node_day": 0.001, "failures_per_day": 0.5, "restart": "10 min",
+                    "checkpoint": {"bytes": "1 TB", "bandwidth": "40 GB/s", "interval": "1 h"},
+                    "spare_nodes": 2, "repair": "1 d", "pue": 1.2,
+                    "stragglers": {"per_node_day": 0.01, "slowdown": 0.3, "detection": "1 h"},
+                    "preemption": {"per_node_day": 0.2, "notice": "2 min"}}})",
+        R"({"training": {"mode": "qlora", "lora_rank": 64}})",
         R"({"training": {"framework": "deepspeed", "precision": "fp16", "software": "x"},
                "layout": {"schedule": "gpipe", "stage_layers": [7, 9, 9, 7],
                           "order": "pp-dp-ep-cp-tp"},

@@ -75,6 +75,7 @@ TEST(MemoryReplay, NothingIsAliveAfterAStepButTheStates) {
     c.recompute = coin() ? "none" : coin() ? "full" : "selective";
     c.attention = coin() ? "flash" : "unfused";
     c.dropout = coin() ? 0.1 : 0;
+    if (coin()) c.extra_training = coin() ? R"(, "mode": "lora")" : R"(, "mode": "qlora")";
     const Program program = lower(gpt(c));
     for (const Role& role : program.roles) {
       const MemoryPeak result = replay_memory(program, role);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "economics/prices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cluster/data_folder.h"
+
+namespace stepcast {
+namespace {
+
+// "2026", "2026-05" or "2026-05-07".
+bool is_date(const std::string& text) {
+  const std::string form = "dddd-dd-dd";
+  if (text.size() != 4 && text.size() != 7 && text.size() != 10) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (form[i] == 'd' ? !digit : text[i] != form[i]) return false;
+  }
+  return true;
+}
+
+Price read_price(const JsonValue& value) {
+  constexpr double kMaxDollars = 1e6;
+  ObjectReader object(value);
+  Price out;
+  out.cluster = object.text("cluster").value_or("");
+  out.accelerator = object.text("accelerator").value_or("");
+  if (out.cluster.empty() == out.accelerator.empty()) {
+    value.fail(ErrorCode::kBadValue, "a price is of a cluster or of an accelerator",
+               "give one of the keys cluster and accelerator");
+  }
+  if (object.required("usd_per_gpu_hour")) {
+    out.dollars_per_gpu_hour = object.number("usd_per_gpu_hour", 0, kMaxDollars).value_or(0);
+  }
+  out.provider = object.required_text("provider");
+  out.as_of = object.required_text("as_of");
+  if (!out.as_of.empty() && !is_date(out.as_of)) {
+    object.fail("as_of", ErrorCode::kBadValue, fmt::format("'{}' is not a date", out.as_of),
+                "write it like 2026-05 or 2026-05-07");
+  }
+  out.source = object.required_text("source");
+  object.finish();
+  return out;
+}
+
+bool same_thing(const Price& a, const Price& b) {
+  return a.cluster == b.cluster && a.accelerator == b.accelerator;
+}
+
+}  // namespace
+
+Result<PriceList> load_prices(const std::string& folder) {
+  const DataFolder files(folder, "prices");
+  PriceList out;
+  Errors errors;
+  for (const std::string& name : files.names()) {
+    auto document = files.open(name);
+    if (!document) {
+      errors.insert(errors.end(), document.error().begin(), document.error().end());
+      continue;
+    }
+    ObjectReader object((*document)->root());
+    object.ignore("stepcast_prices");
+    if (const auto prices = object.required("prices")) {
+      for (const JsonValue& value : prices->items()) {
+        Price price = read_price(value);
+        const bool twice = std::any_of(out.begin(), out.end(),
+                                       [&](const Price& one) { return same_thing(one, price); });
+        if (twice) {
+          value.fail(ErrorCode::kBadValue,
+                     fmt::format("a second price of {}{}", price.cluster, price.accelerator),
+                     "one of each cluster and accelerator");
+        }
+        out.push_back(std::move(price));
+      }
+    }
+    object.finish();
+    errors.insert(errors.end(), (*document)->errors().begin(), (*document)->errors().end());
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+const Price* find_price(const PriceList& prices, const ClusterSpec& cluster) {
+  const Price* market = nullptr;
+  for (const Price& price : prices) {
+    if (!price.cluster.empty() && price.cluster == cluster.name) return &price;
+    if (!price.accelerator.empty() && price.accelerator == cluster.accelerator.name) {
+      market = &price;
+    }
+  }
+  return market;
+}
+
+}  // namespace stepcast

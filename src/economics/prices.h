@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU costs per hour: lists of published prices, each with its source and date.
+// Data: prices/*.json (docs/formats/prices.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "core/result.h"
+
+namespace stepcast {
+
+struct Price {
+  std::string cluster = {};      // of one offer, by the cluster's name; or
+  std::string accelerator = {};  // of the market, by the accelerator's
+  double dollars_per_gpu_hour = 0;
+  std::string provider = {};
+  std::string as_of = {};  // "2026-05", "2026-05-07"
+  std::string source = {};
+};
+
+using PriceList = std::vector<Price>;
+
+// All files of the folder. An entry without source or date is an error, as is one thing twice.
+Result<PriceList> load_prices(const std::string& folder);
+
+// The cluster's own price, else its accelerator's; nullptr when neither is listed.
+const Price* find_price(const PriceList& prices, const ClusterSpec& cluster);
+
+}  // namespace stepcast

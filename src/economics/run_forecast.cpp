@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "economics/run_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "economics/checkpoint_interval.h"
+#include "economics/node_pool.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kCentral90 = 1.6449;  // standard deviations
+constexpr double kHour = 3600;
+constexpr double kWaitingAllowed = 0.01;
+constexpr Seconds kUsualRun{30 * 86400.0};
+
+void plan_checkpoints(const RunTerms& terms, const StepTime& step, RunForecast& out) {
+  const FailureProcess& process = terms.hazards.process;
+  const PerSecond rate = process.interruptions();
+  out.interval = terms.checkpoint_interval;
+  if (!(rate.value() > 0)) return;
+  out.between_interruptions = Seconds(1 / rate.value());
+  out.young = young_interval(process.checkpoint, rate);
+  out.daly = daly_interval(process.checkpoint, rate);
+  if (!out.interval) out.interval = best_interval(process, step.time);
+}
+
+Spread goodput_of(const RunTerms& terms, const RunForecast& run, Seconds wall) {
+  const double mean = run.shares.useful;
+  Spread out{mean, mean, mean};
+  if (!run.interval || !std::isfinite(wall.value()) || !(mean > 0)) return out;
+  const double whole = mean / wall_shares(terms.hazards.process, *run.interval).useful;
+  const double deviation =
+      whole * std::sqrt(goodput_scatter(terms.hazards.process, *run.interval) / wall);
+  out.low = std::max(0.0, mean - kCentral90 * deviation);
+  out.high = std::min(1.0, mean + kCentral90 * deviation);
+  return out;
+}
+
+// Errors of independent factors add up in their logarithms' squares.
+double joined(double one, double other) {
+  return std::exp(std::sqrt(std::pow(std::log(one), 2) + std::pow(std::log(other), 2)));
+}
+
+RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForecast& run) {
+  const Spread& goodput = run.goodput;
+  RunLength out;
+  out.steps = std::ceil(*terms.tokens / terms.tokens_per_step);
+  out.training = out.steps * step.time;
+  out.wall_s.value = out.training.value() / goodput.value;
+  out.wall_s.low = out.wall_s.value / joined(step.time / step.low, goodput.high / goodput.value);
+  out.wall_s.high = out.wall_s.value * joined(step.high / step.time, goodput.value / goodput.low);
+  const Seconds wall(out.wall_s.value);
+  out.interruptions = terms.hazards.process.interruptions() * wall * (1 - run.shares.waiting);
+  const double gpus_per_second = static_cast<double>(terms.rented_gpus) / kHour;
+  out.gpu_hours = out.wall_s.value * gpus_per_second;
+  if (terms.dollars_per_gpu_hour) {
+    const double rate = gpus_per_second * *terms.dollars_per_gpu_hour;
+    out.dollars = Spread{out.wall_s.value * rate, out.wall_s.low * rate, out.wall_s.high * rate};
+  }
+  if (terms.power.value() > 0) out.energy = terms.power * wall;
+  if (terms.deadline) out.meets_deadline = wall <= *terms.deadline;
+  if (terms.budget && out.dollars) out.within_budget = out.dollars->value <= *terms.budget;
+  return out;
+}
+
+}  // namespace
+
+RunForecast forecast_run(const RunTerms& terms, const StepTime& step) {
+  RunForecast out;
+  plan_checkpoints(terms, step, out);
+  if (out.interval) out.shares = wall_shares(terms.hazards, *out.interval);
+  out.spares_needed = spares_for(terms.hazards.node_losses, terms.hazards.away, kWaitingAllowed);
+  Seconds wall = kUsualRun;
+  if (terms.tokens) {
+    wall = std::ceil(*terms.tokens / terms.tokens_per_step) / out.shares.useful * step.time;
+  }
+  out.goodput = goodput_of(terms, out, wall);
+  if (terms.dollars_per_gpu_hour) {
+    const Seconds per_step = step.time / out.goodput.value;
+    out.dollars_per_million_tokens = *terms.dollars_per_gpu_hour *
+                                     static_cast<double>(terms.rented_gpus) * per_step.value() /
+                                     kHour / terms.tokens_per_step * 1e6;
+  }
+  if (terms.tokens) out.length = length_of(terms, step, out);
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the time of a step to days, dollars and energy of a run. A pure function, cheap enough to
+// rank the candidates of a search by cost or goodput (a few microseconds each).
+#pragma once
+
+#include <optional>
+
+#include "economics/run_terms.h"
+
+namespace stepcast {
+
+struct StepTime {
+  Seconds time, low, high;  // median; central 90 %
+};
+
+// A figure with the ends of its central 90 %.
+struct Spread {
+  double value = 0, low = 0, high = 0;
+};
+
+// What a run of so many tokens takes; times in seconds, money in dollars.
+struct RunLength {
+  double steps = 0;
+  Seconds training;  // its steps alone
+  Spread wall_s;     // with everything that interrupts them
+  double interruptions = 0;
+  double gpu_hours = 0;  // rented
+  std::optional<Spread> dollars;
+  std::optional<Joules> energy;
+  std::optional<bool> meets_deadline, within_budget;
+};
+
+struct RunForecast {
+  Spread goodput;  // share of wall time in steps that count, at full speed
+  WallShares shares;
+  std::optional<Seconds> between_interruptions;  // mean; absent: there are none
+  // Of training between two checkpoints: the one reckoned with, Young's and Daly's; absent with no
+  // interruptions.
+  std::optional<Seconds> interval, young, daly;
+  std::int64_t spares_needed = 0;  // to wait for nodes at most 1 % of the time
+  std::optional<double> dollars_per_million_tokens;
+  std::optional<RunLength> length;  // when the tokens are given
+};
+
+// The interval of goodput covers the chance of interruptions over the run (over 30 days when its
+// length is not given); that of wall time the interval of the step too. Rates are taken as given.
+RunForecast forecast_run(const RunTerms& terms, const StepTime& step);
+
+}  // namespace stepcast

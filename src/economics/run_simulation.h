@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process behind wall_shares(), drawn event by event: what the closed forms are checked
+// against.
+#pragma once
+
+#include "economics/hazards.h"
+
+namespace stepcast {
+
+struct SimulatedRun {
+  WallShares shares;
+  Seconds wall;
+  std::int64_t interruptions = 0;
+};
+
+// At least `horizon` long: ends with the first renewal behind it. Equal seeds, equal runs.
+SimulatedRun simulate_run(const Hazards& hazards, Seconds interval, Seconds horizon,
+                          std::uint64_t seed);
+
+}  // namespace stepcast

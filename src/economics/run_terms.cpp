@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "economics/run_terms.h"
+
+#include <fmt/format.h>
+
+#include "memory/states.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kDay = 86400;
+
+// Llama 3 405B: 419 unexpected interruptions in 54 days on 16,384 GPUs (arXiv 2407.21783, table 5),
+// nearly all of them of hardware. 0.0038 per day for a node of eight.
+constexpr double kFailuresPerGpuDay = 419.0 / (54 * 16384);
+
+// Detection and diagnosis below 10 minutes on average (MegaScale, arXiv 2402.15627, section 6.3).
+constexpr Seconds kRestart{600};
+
+// BLOOM-176B: 2.3 TB in 40 s from 48 nodes (ml-engineering, "Checkpoints"); Llama 3's storage
+// sustains 2 TB/s for 2,048 nodes.
+constexpr BytesPerSecond kCheckpointRatePerNode{2.3e12 / 40 / 48};
+
+// Meta's data centres, as LLaMA's energy was reckoned (arXiv 2302.13971, section 6).
+constexpr double kPue = 1.1;
+
+class TermsBuilder {
+ public:
+  TermsBuilder(const Scenario& scenario, const PriceList& prices)
+      : run_(scenario.run.value_or(RunSettings{})),
+        scenario_(scenario),
+        spec_(scenario.cluster.spec),
+        nodes_((spec_.gpus + spec_.gpus_per_node - 1) / spec_.gpus_per_node),
+        prices_(prices) {}
+
+  RunTerms build();
+
+ private:
+  void assume(const char* key, std::string value, std::string basis) {
+    out_.assumptions.push_back({key, std::move(value), std::move(basis)});
+  }
+  void price();
+  void checkpoint();
+  void interruptions();
+  void energy();
+
+  const RunSettings run_;
+  const Scenario& scenario_;
+  const ClusterSpec& spec_;
+  std::int64_t nodes_;
+  const PriceList& prices_;
+  RunTerms out_;
+};
+
+void TermsBuilder::price() {
+  out_.dollars_per_gpu_hour = run_.price_per_gpu_hour;
+  if (out_.dollars_per_gpu_hour) return;
+  const Price* price = find_price(prices_, spec_);
+  if (!price) return;
+  out_.dollars_per_gpu_hour = price->dollars_per_gpu_hour;
+  assume("run.price_per_gpu_hour", fmt::format("{:.2f} dollars", price->dollars_per_gpu_hour),
+         fmt::format("{}, {} ({})", price->provider, price->as_of, price->source));
+}
+
+void TermsBuilder::checkpoint() {
+  out_.checkpoint = run_.checkpoint.bytes.value_or(bytes(checkpoint_bytes(scenario_)));
+  if (!run_.checkpoint.bytes) {
+    assume("run.checkpoint.bytes", fmt::format("{:.4g} GB", out_.checkpoint.value() / 1e9),
+           "parameters, master weights and moments of what is trained, once");
+  }
+  const BytesPerSecond rate =
+      run_.checkpoint.bandwidth.value_or(static_cast<double>(nodes_) * kCheckpointRatePerNode);
+  if (!run_.checkpoint.bandwidth) {
+    assume(
+        "run.checkpoint.bandwidth", fmt::format("{:.4g} GB/s", rate.value() / 1e9),
+        "1.2 GB/s per node: BLOOM-176B wrote 2.3 TB in 40 s from 48 nodes; training stands still "
+        "meanwhile");
+  }
+  out_.hazards.process.checkpoint = out_.checkpoint / rate;
+  out_.checkpoint_interval = run_.checkpoint.interval;
+}
+
+void TermsBuilder::interruptions() {
+  Hazards& hazards = out_.hazards;
+  const double nodes = static_cast<double>(nodes_);
+  const double per_node = run_.failures_per_node_day.value_or(
+      kFailuresPerGpuDay * static_cast<double>(spec_.gpus_per_node));
+  if (!run_.failures_per_node_day) {
+    assume("run.failures_per_node_day", fmt::format("{:.2g}", per_node),
+           "Llama 3 405B: 419 in 54 days on 16,384 GPUs");
+  }
+  hazards.process.restart = run_.restart.value_or(kRestart);
+  if (!run_.restart) {
+    assume("run.restart", "10 min", "MegaScale: detection and diagnosis below 10 minutes");
+  }
+  const PerSecond failures(nodes * per_node / kDay);
+  hazards.process.failures = failures + PerSecond(run_.failures_per_day / kDay);
+  hazards.node_losses = failures;
+  if (run_.preemption) {
+    const PerSecond preemptions(nodes * run_.preemption->per_node_day / kDay);
+    // A warning that is too short for a checkpoint is none.
+    const bool saved = run_.preemption->notice >= hazards.process.checkpoint;
+    (saved ? hazards.process.preemptions : hazards.process.failures) += preemptions;
+    hazards.node_losses += preemptions;
+  }
+  hazards.away = run_.repair;
+  hazards.spare_nodes = run_.spare_nodes;
+  if (run_.stragglers) {
+    hazards.stragglers = PerSecond(nodes * run_.stragglers->per_node_day / kDay);
+    hazards.detection = run_.stragglers->detection;
+    hazards.slowdown = run_.stragglers->slowdown;
+  }
+}
+
+void TermsBuilder::energy() {
+  const double pue = run_.pue.value_or(kPue);
+  out_.power = Watts(static_cast<double>(out_.gpus) * spec_.accelerator.power_w * pue);
+  if (!run_.pue && out_.power.value() > 0) {
+    assume("run.pue", fmt::format("{}", kPue),
+           "as LLaMA's energy was reckoned, with every GPU at its power limit");
+  }
+}
+
+RunTerms TermsBuilder::build() {
+  out_.tokens = run_.tokens;
+  out_.tokens_per_step = static_cast<double>(scenario_.training.global_batch) *
+                         static_cast<double>(scenario_.training.sequence_length);
+  out_.gpus = spec_.gpus;
+  out_.rented_gpus = (nodes_ + run_.spare_nodes) * spec_.gpus_per_node;
+  out_.deadline = run_.deadline;
+  out_.budget = run_.budget;
+  price();
+  checkpoint();
+  interruptions();
+  energy();
+  return std::move(out_);
+}
+
+}  // namespace
+
+RunTerms run_terms(const Scenario& scenario, const PriceList& prices) {
+  return TermsBuilder(scenario, prices).build();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run is up against, whatever the layout: how many tokens, what is rented at which price,
+// what fails and what a checkpoint takes. Every default says what it rests on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "economics/hazards.h"
+#include "economics/prices.h"
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// A value that the scenario does not give.
+struct Assumption {
+  std::string key;    // that would give it: "run.restart"
+  std::string value;  // "10 min"
+  std::string basis;  // its source
+};
+
+struct RunTerms {
+  std::optional<double> tokens;  // to train
+  double tokens_per_step = 0;
+  std::int64_t gpus = 0;         // that train
+  std::int64_t rented_gpus = 0;  // whole nodes, spare ones too
+  std::optional<double> dollars_per_gpu_hour;
+  Hazards hazards;
+  Bytes checkpoint;                            // its size
+  std::optional<Seconds> checkpoint_interval;  // absent: the best
+  Watts power;  // of all training GPUs at their limit, in a building of `pue`; 0: not known
+  std::optional<Seconds> deadline;
+  std::optional<double> budget;  // dollars
+  std::vector<Assumption> assumptions;
+};
+
+// A scenario without `run` has the terms of an empty one.
+RunTerms run_terms(const Scenario& scenario, const PriceList& prices);
+
+}  // namespace stepcast

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/frozen_weights.h"
+
+#include <cmath>
+
+namespace stepcast {
+
+ByteCount FrozenWeights::bytes(DataType precision) const {
+  const double packed = std::ceil(kFourBitBytes * static_cast<double>(four_bit));
+  return plain * size_of(precision) + static_cast<ByteCount>(packed);
+}
+
+}  // namespace stepcast

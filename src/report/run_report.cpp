@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "economics/batch_notes.h"
+#include "economics/run_simulation.h"
+#include "report/number_text.h"
+#include "report/prediction_json.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kJoulesPerKwh = 3.6e6;
+
+struct Share {
+  const char* key;
+  const char* label;
+  double share;
+};
+
+std::vector<Share> shares_of(const WallShares& shares) {
+  return {{"useful", "steps that count", shares.useful},
+          {"stragglers", "slow nodes", shares.stragglers},
+          {"checkpoint", "checkpoints", shares.checkpoint},
+          {"rework", "work done again", shares.rework},
+          {"restart", "restarts", shares.restart},
+          {"waiting", "waiting for nodes", shares.waiting}};
+}
+
+std::string whole_text(double count) {  // all digits
+  return number_text(count, 1 + static_cast<int>(std::log10(std::max(count, 1.0))));
+}
+
+std::string within(bool met, const char* what, const std::string& limit) {
+  return fmt::format("{} the {} of {}", met ? "within" : "MISSES", what, limit);
+}
+
+void add_length(const RunTerms& terms, const RunLength& length, std::vector<std::string>& out) {
+  const auto days = [](double s) { return duration_text(Seconds(s)); };
+  out.push_back(fmt::format("{} tokens: {} steps, {} ({} to {}, central 90 %)",
+                            parameters_text(static_cast<std::int64_t>(*terms.tokens)),
+                            whole_text(length.steps), days(length.wall_s.value),
+                            days(length.wall_s.low), days(length.wall_s.high)));
+  if (length.meets_deadline) {
+    out.back() += ", " + within(*length.meets_deadline, "deadline", duration_text(*terms.deadline));
+  }
+  std::string cost = fmt::format("{} GPU-hours rented", number_text(length.gpu_hours));
+  if (length.dollars) {
+    cost = fmt::format("{} ({} to {}): {} at {:.2f} dollars", dollars_text(length.dollars->value),
+                       dollars_text(length.dollars->low), dollars_text(length.dollars->high), cost,
+                       *terms.dollars_per_gpu_hour);
+  }
+  if (length.within_budget) {
+    cost += ", " + within(*length.within_budget, "budget", dollars_text(*terms.budget));
+  }
+  out.push_back(std::move(cost));
+  if (length.energy) {
+    out.push_back(fmt::format("{} MWh with every GPU at its power limit",
+                              number_text(length.energy->value() / kJoulesPerKwh / 1000, 3)));
+  }
+}
+
+std::vector<std::string> lines_of(const RunTerms& terms, const RunForecast& run) {
+  std::vector<std::string> out;
+  if (run.length) add_length(terms, *run.length, out);
+  if (run.dollars_per_million_tokens) {
+    out.push_back(fmt::format("{} dollars per million tokens",
+                              number_text(*run.dollars_per_million_tokens, 3)));
+  }
+  out.push_back(fmt::format("goodput {} ({} to {}, central 90 %)", percent_text(run.goodput.value),
+                            percent_text(run.goodput.low), percent_text(run.goodput.high)));
+  if (run.between_interruptions) {
+    out.push_back(fmt::format(
+        "an interruption every {} on average{}", duration_text(*run.between_interruptions),
+        run.length ? fmt::format(", {} in all", number_text(run.length->interruptions, 3)) : ""));
+  }
+  if (run.interval) {
+    std::string line =
+        fmt::format("a checkpoint of {} GB takes {}; one every {}",
+                    number_text(terms.checkpoint.value() / 1e9, 3),
+                    duration_text(terms.hazards.process.checkpoint), duration_text(*run.interval));
+    if (run.young) {
+      line +=
+          fmt::format(" (Young {}, Daly {})", duration_text(*run.young), duration_text(*run.daly));
+    }
+    out.push_back(std::move(line));
+  }
+  if (run.spares_needed > terms.hazards.spare_nodes) {
+    out.push_back(fmt::format("{} spare nodes would keep waiting below 1 %", run.spares_needed));
+  }
+  return out;
+}
+
+TextTable shares_table(const RunForecast& run, bool bars) {
+  std::vector<Column> columns{{"wall time", Align::kLeft}, {"share"}};
+  if (bars) columns.push_back({"", Align::kLeft});
+  TextTable table(std::move(columns));
+  for (const Share& share : shares_of(run.shares)) {
+    if (share.share == 0) continue;
+    std::vector<std::string> row{share.label, percent_text(share.share)};
+    constexpr int kBarWidth = 40;
+    if (bars) row.push_back(bar_text(0, share.share, kBarWidth));
+    table.add_row(std::move(row));
+  }
+  return table;
+}
+
+TextTable assumptions_table(const RunTerms& terms) {
+  TextTable table({{"assumed", Align::kLeft}, {"is", Align::kLeft}, {"because", Align::kLeft}});
+  for (const Assumption& a : terms.assumptions) table.add_row({a.key, a.value, a.basis});
+  return table;
+}
+
+void put_spread(ordered_json& out, const std::string& name, const std::string& unit,
+                const Spread& spread) {
+  put(out, (name + unit).c_str(), spread.value);
+  put(out, (name + "_low" + unit).c_str(), spread.low);
+  put(out, (name + "_high" + unit).c_str(), spread.high);
+}
+
+void put_length(ordered_json& out, const RunTerms& terms, const RunLength& length) {
+  put(out, "tokens", *terms.tokens);
+  put(out, "steps", length.steps);
+  put(out, "training_time_s", length.training.value());
+  put_spread(out, "wall_time", "_s", length.wall_s);
+  put(out, "interruptions", length.interruptions);
+  put(out, "gpu_hours", length.gpu_hours);
+  if (length.dollars) put_spread(out, "cost", "_usd", *length.dollars);
+  if (length.energy) put(out, "energy_kwh", length.energy->value() / kJoulesPerKwh);
+  if (length.meets_deadline) {
+    put(out, "deadline_s", terms.deadline->value());
+    out["meets_deadline"] = *length.meets_deadline;
+  }
+  if (length.within_budget) {
+    put(out, "budget_usd", *terms.budget);
+    out["within_budget"] = *length.within_budget;
+  }
+}
+
+void put_checkpoints(ordered_json& out, const RunTerms& terms, const RunForecast& run) {
+  ordered_json& object = out["checkpoint"] = ordered_json::object();
+  put(object, "bytes", terms.checkpoint.value());
+  put(object, "time_s", terms.hazards.process.checkpoint.value());
+  if (run.interval) put(object, "interval_s", run.interval->value());
+  if (run.young) put(object, "young_interval_s", run.young->value());
+  if (run.daly) put(object, "daly_interval_s", run.daly->value());
+}
+
+}  // namespace
+
+std::string run_text(const RunTerms& terms, const RunForecast& run, bool color) {
+  std::string out = color ? "\n\x1b[1mThe run\x1b[0m\n" : "\nThe run\n";
+  for (const std::string& line : lines_of(terms, run)) out += line + "\n";
+  out += shares_table(run, true).text();
+  if (!terms.assumptions.empty()) out += assumptions_table(terms).text();
+  for (const std::string& note : batch_notes(terms.tokens_per_step)) out += "note: " + note + "\n";
+  return out;
+}
+
+std::string run_markdown(const RunTerms& terms, const RunForecast& run) {
+  std::string out = "\n### The run\n\n";
+  for (const std::string& line : lines_of(terms, run)) out += "- " + line + "\n";
+  out += "\n" + shares_table(run, false).markdown();
+  if (!terms.assumptions.empty()) out += "\n" + assumptions_table(terms).markdown();
+  out += "\n";
+  for (const std::string& note : batch_notes(terms.tokens_per_step)) out += "- " + note + "\n";
+  return out;
+}
+
+ordered_json run_object(const RunTerms& terms, const RunForecast& run) {
+  ordered_json out = ordered_json::object();
+  put_spread(out, "goodput", "", run.goodput);
+  ordered_json& shares = out["wall_shares"] = ordered_json::object();
+  for (const Share& share : shares_of(run.shares)) put(shares, share.key, share.share);
+  if (run.between_interruptions) {
+    put(out, "between_interruptions_s", run.between_interruptions->value());
+  }
+  put_checkpoints(out, terms, run);
+  out["spare_nodes"] = terms.hazards.spare_nodes;
+  out["spare_nodes_for_1_percent_waiting"] = run.spares_needed;
+  out["rented_gpus"] = terms.rented_gpus;
+  if (terms.dollars_per_gpu_hour) put(out, "usd_per_gpu_hour", *terms.dollars_per_gpu_hour);
+  if (run.dollars_per_million_tokens) {
+    put(out, "usd_per_million_tokens", *run.dollars_per_million_tokens);
+  }
+  if (run.length) put_length(out, terms, *run.length);
+  out["assumptions"] = ordered_json::array();
+  for (const Assumption& a : terms.assumptions) {
+    out["assumptions"].push_back({{"key", a.key}, {"value", a.value}, {"basis", a.basis}});
+  }
+  out["notes"] = batch_notes(terms.tokens_per_step);
+  return out;
+}
+
+std::string simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed) {
+  constexpr double kInterruptions = 20'000;
+  if (!run.between_interruptions || !(run.shares.useful > 0)) return "";
+  const Seconds horizon = kInterruptions * *run.between_interruptions;
+  const SimulatedRun drawn = simulate_run(terms.hazards, *run.interval, horizon, seed);
+  return fmt::format("goodput {} by the closed form, {} drawn event by event ({} interruptions)\n",
+                     percent_text(run.shares.useful, 2), percent_text(drawn.shares.useful, 2),
+                     drawn.interruptions);
+}
+
+}  // namespace stepcast

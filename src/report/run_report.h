@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forecast of a run beside that of its step: a section of the table, an object of the JSON
+// (docs/economics.md).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "economics/run_forecast.h"
+
+namespace stepcast {
+
+std::string run_text(const RunTerms& terms, const RunForecast& run, bool color);
+std::string run_markdown(const RunTerms& terms, const RunForecast& run);
+
+// The key `economics`. Whatever is not applicable or not finite is left out.
+nlohmann::ordered_json run_object(const RunTerms& terms, const RunForecast& run);
+
+// The same process drawn event by event (--explain).
+std::string simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed);
+
+}  // namespace stepcast

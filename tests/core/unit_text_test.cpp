@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/unit_text.h"
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+TEST(ParseCount, TakesPowersOfAThousandAndPlainNumbers) {
+  EXPECT_EQ(parse_count("2T"), 2e12);
+  EXPECT_EQ(parse_count("1.5 B"), 1.5e9);
+  EXPECT_EQ(parse_count("300M"), 3e8);
+  EXPECT_EQ(parse_count("500k"), 5e5);
+  EXPECT_EQ(parse_count("1e12"), 1e12);
+  EXPECT_EQ(parse_count("7"), 7);
+}
+
+TEST(ParseCount, RefusesOtherLettersAndNoNumber) {
+  for (const char* text : {"2X", "T", "", "2TT", "two", "inf", "nan"}) {
+    const auto count = parse_count(text);
+    ASSERT_FALSE(count.has_value()) << text;
+    EXPECT_EQ(count.error().front().code, ErrorCode::kBadUnit);
+  }
+}
+
+TEST(ParseSeconds, ReadsDeadlines) {
+  EXPECT_EQ(parse_seconds("30d"), Seconds(30 * 86400));
+  EXPECT_FALSE(parse_seconds("30").has_value());  // only counts go without a unit
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "economics/prices.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/temporary_folder.h"
+
+namespace stepcast {
+namespace {
+
+const std::string kRoot = STEPCAST_SOURCE_DIR;
+
+TEST(Prices, WhatShipsIsOfClustersAndAcceleratorsThatShip) {
+  const auto prices = load_prices(kRoot + "/prices");
+  ASSERT_TRUE(prices.has_value()) << to_string(prices.error());
+  EXPECT_GT(prices->size(), 10U);
+  for (const Price& price : *prices) {
+    const std::string file =
+        price.cluster.empty() ? "/accelerators/" + price.accelerator : "/clusters/" + price.cluster;
+    EXPECT_TRUE(std::filesystem::exists(kRoot + "/topologies" + file + ".json")) << file;
+    EXPECT_GT(price.dollars_per_gpu_hour, 0.1) << file;
+    EXPECT_LT(price.dollars_per_gpu_hour, 20) << file;
+  }
+}
+
+TEST(Prices, AClustersOwnPriceGoesBeforeItsAccelerators) {
+  const PriceList prices{{.accelerator = "h100", .dollars_per_gpu_hour = 2},
+                         {.cluster = "cloud", .dollars_per_gpu_hour = 7}};
+  ClusterSpec spec;
+  spec.name = "cloud";
+  spec.accelerator.name = "h100";
+  EXPECT_EQ(find_price(prices, spec)->dollars_per_gpu_hour, 7);
+  spec.name = "other";
+  EXPECT_EQ(find_price(prices, spec)->dollars_per_gpu_hour, 2);
+  spec.accelerator.name = "a100";
+  EXPECT_EQ(find_price(prices, spec), nullptr);
+}
+
+struct BadPrice {
+  const char* entry;
+  const char* words;
+};
+
+void PrintTo(const BadPrice& bad, std::ostream* out) { *out << bad.words; }
+
+class BadPrices : public ::testing::TestWithParam<BadPrice> {};
+
+TEST_P(BadPrices, AreRefusedWithTheirPlace) {
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder / "list.json")
+      << R"({"stepcast_prices": 1, "prices": [)" << GetParam().entry << "]}";
+  const auto prices =
+      load_prices(std::filesystem::path(folder / "list.json").parent_path().string());
+  ASSERT_FALSE(prices.has_value());
+  const std::string text = to_string(prices.error());
+  EXPECT_NE(text.find(GetParam().words), std::string::npos) << text;
+  EXPECT_NE(text.find("prices[0]"), std::string::npos) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadPrices,
+    ::testing::Values(
+        BadPrice{R"({"usd_per_gpu_hour": 2, "provider": "p", "as_of": "2026", "source": "s"})",
+                 "cluster or of an accelerator"},
+        BadPrice{R"({"cluster": "c", "provider": "p", "as_of": "2026", "source": "s"})",
+                 "usd_per_gpu_hour"},
+        BadPrice{R"({"cluster": "c", "usd_per_gpu_hour": 2, "provider": "p", "as_of": "2026"})",
+                 "source"},
+        BadPrice{R"({"cluster": "c", "usd_per_gpu_hour": 2, "provider": "p", "as_of": "May",
+                     "source": "s"})",
+                 "'May' is not a date"},
+        BadPrice{R"({"cluster": "c", "usd_per_gpu_hour": -2, "provider": "p", "as_of": "2026",
+                     "source": "s"})",
+                 "out of range"}));
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// LoRA and QLoRA: docs/memory.md, "Adapters". r rank, P base parameters, A adapter parameters.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "memory/states.h"
+#include "program/decoder_layer.h"
+#include "program/program.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::gpt;
+using testing::GptCase;
+using testing::scenario_from;
+
+GptCase adapters(const std::string& mode, int rank = 8) {
+  GptCase c;
+  c.dropout = 0;
+  c.extra_training = R"(, "mode": ")" + mode + R"(", "lora_rank": )" + std::to_string(rank);
+  return c;
+}
+
+// A shipped model on one GPU.
+Scenario tuned(const std::string& model, const std::string& mode, int rank,
+               const std::string& more = "") {
+  return scenario_from(R"({"stepcast": 1, "model": ")" + model +
+                       R"(", "cluster": {"base": "dgx-h100", "gpus": 1},
+                       "training": {"global_batch": 1, "sequence_length": 512, "mode": ")" +
+                       mode + R"(", "lora_rank": )" + std::to_string(rank) + more + "}}");
+}
+
+double gemm_flops(const std::vector<Operation>& operations, bool of_adapters) {
+  double sum = 0;
+  for (const Operation& operation : operations) {
+    if (!std::holds_alternative<Gemm>(operation.work)) continue;
+    if (std::string(operation.name).starts_with("adapter") == of_adapters) {
+      sum += flops_of(operation).value();
+    }
+  }
+  return sum;
+}
+
+ByteCount persistent(const Program& program, MemoryCategory category) {
+  return program.roles[0].persistent[static_cast<std::size_t>(category)];
+}
+
+// Of LLaMA-7B with rank 64 on all linear layers artidoro/qlora reports 159,907,840 trainable
+// parameters: 32 x 64 x (4 x 8,192 + 3 x 15,104).
+TEST(Adapters, OfLlama7BWithRank64AreAsManyAsQloraTrains) {
+  const Scenario scenario = tuned("llama-7b", "qlora", 64);
+  EXPECT_EQ(count_adapters(scenario.model, 64), 159'907'840);
+  EXPECT_EQ(lower(scenario).roles[0].parameters, 159'907'840);
+}
+
+TEST(Adapters, OfAllRanksAreThoseOfTheModel) {
+  for (const int tp : {1, 2, 4}) {
+    GptCase c = adapters("lora");
+    c.tp = tp;
+    const Scenario scenario = gpt(c);
+    std::int64_t cut = 0, whole = 0, frozen = 0;
+    const Program program = lower(scenario);
+    for (const BlockId id : program.roles[0].chunks[0].blocks) {
+      cut += program.block(id).parameters.sharded;
+      whole += program.block(id).parameters.replicated;
+      if (tp == 1) frozen += program.block(id).frozen.elements();
+    }
+    EXPECT_EQ(cut * tp + whole, count_adapters(scenario.model, 8));
+    if (tp == 1) {
+      EXPECT_EQ(frozen, count_parameters(scenario.model).total());
+    }
+  }
+}
+
+// Megatron: 2 P of weights, and of adapters alone parameters, fp32 gradients, master weights and
+// moments: 18 A.
+TEST(Adapters, OnlyTheyHaveGradientsAndStates) {
+  const Scenario scenario = tuned("llama-7b", "lora", 16);
+  const Program program = lower(scenario);
+  const std::int64_t a = count_adapters(scenario.model, 16);
+  const std::int64_t p = count_parameters(scenario.model).total();
+  EXPECT_EQ(persistent(program, MemoryCategory::kParameters), 2 * p + 2 * a);
+  EXPECT_EQ(persistent(program, MemoryCategory::kGradients), 4 * a);
+  EXPECT_EQ(persistent(program, MemoryCategory::kOptimizer), 12 * a);
+  EXPECT_EQ(checkpoint_bytes(scenario), 14 * a);
+}
+
+// Hu et al. 2021, section 4.2: GPT-3 takes 350 GB with LoRA of rank 4, not 1.2 TB.
+TEST(Adapters, OfGpt3LeaveThe350GigabytesOfItsWeights) {
+  const Scenario scenario = scenario_from(R"({"stepcast": 1, "model": "gpt3-175b",
+      "cluster": {"base": "dgx-a100-80g", "nodes": 1},
+      "training": {"global_batch": 1, "sequence_length": 384, "mode": "lora", "lora_rank": 4},
+      "layout": {"tp": 8}})");
+  const Program program = lower(scenario);
+  EXPECT_NEAR(8 * static_cast<double>(total(program.roles[0].persistent)) / 1e9, 350, 5);
+}
+
+// Dettmers et al. 2023, section 3: 64 weights to an 8-bit scale, 256 scales to an fp32 one: 4.127
+// bits; without the second quantisation 0.373 bits more, 3 GB for 65B.
+TEST(FourBitBase, TakesFourBitsAndAnEighthOfOne) {
+  EXPECT_NEAR(8 * kFourBitBytes, 4.127, 5e-4);
+  EXPECT_NEAR((4 + 32.0 / 64 - 8 * kFourBitBytes) / 8 * 65e9 / 1e9, 3.0, 0.05);
+  const FrozenWeights weights{.plain = 10, .four_bit = 64 * 256};
+  EXPECT_EQ(weights.bytes(DataType::kBf16), 20 + 64 * 256 / 2 + 256 + 4);
+}
+
+// Linear layers of the decoder are packed; tables, head and norms stay in 16 bits.
+TEST(FourBitBase, HoldsTheLinearLayersOfTheDecoder) {
+  const Scenario scenario = tuned("llama-7b", "qlora", 16);
+  const Program program = lower(scenario);
+  FrozenWeights frozen;
+  for (const BlockId id : program.roles[0].chunks[0].blocks) {
+    frozen.plain += program.block(id).frozen.plain;
+    frozen.four_bit += program.block(id).frozen.four_bit;
+  }
+  const std::int64_t h = 4096, ffn = 11008, layers = 32;
+  EXPECT_EQ(frozen.four_bit, layers * (4 * h * h + 3 * h * ffn));
+  EXPECT_EQ(frozen.plain, 2 * 32000 * h + (2 * layers + 1) * h);
+  EXPECT_EQ(persistent(program, MemoryCategory::kParameters),
+            frozen.bytes(DataType::kBf16) + 2 * count_adapters(scenario.model, 16));
+}
+
+// Forward 2 per weight and token, backward the gradient of the input alone: 2 x forward. Adapters
+// three times their forward.
+TEST(Adapters, TheBaseIsMultipliedTwiceAndTheyThreeTimes) {
+  for (const int tp : {1, 4}) {
+    GptCase c = adapters("lora");
+    c.tp = tp;
+    c.attention = "flash";
+    const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
+    const double base = 24.0 * c.sequence * c.hidden * c.hidden / tp;
+    EXPECT_DOUBLE_EQ(gemm_flops(layer.forward, false), base);
+    EXPECT_DOUBLE_EQ(gemm_flops(layer.backward, false), base);
+    const double own = gemm_flops(layer.forward, true);
+    EXPECT_DOUBLE_EQ(gemm_flops(layer.backward, true), 2 * own);
+    if (tp == 1) {
+      EXPECT_DOUBLE_EQ(
+          own, 2.0 * c.sequence * static_cast<double>(count_adapters(gpt(c).model, 8)) / c.layers);
+    }
+  }
+}
+
+TEST(Adapters, NoWeightOfTheBaseHasAGradient) {
+  const Program program = lower(gpt(adapters("lora")));
+  for (const Block& block : program.blocks) {
+    for (const Operation& operation : block.backward) {
+      const auto* gemm = std::get_if<Gemm>(&operation.work);
+      if (gemm == nullptr || gemm->role != GemmRole::kWeightGradient) continue;
+      EXPECT_TRUE(std::string(operation.name).starts_with("adapter")) << operation.name;
+    }
+  }
+}
+
+// Every linear layer's input is kept for its adapter as it was for its weight; x A^T beside it, for
+// query, key, value, output, up and down: 6 r of 2 bytes per token.
+TEST(Adapters, KeepWhatTrainingKeepsAndTheirNarrowProducts) {
+  GptCase c = adapters("lora", 8);
+  GptCase full;
+  full.dropout = 0;
+  const auto saved = [](const GptCase& one) {
+    return total(lower_decoder_layer(gpt(one), RecomputeMode::kNone).forward_memory.after);
+  };
+  EXPECT_EQ(saved(c), saved(full) + 2 * 6 * 8 * c.sequence);
+}
+
+TEST(FourBitBase, IsExpandedBeforeEachOfItsProducts) {
+  const GptCase c = adapters("qlora");
+  const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kFull);
+  const auto expanded = [](const std::vector<Operation>& operations) {
+    int products = 0;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      if (std::string(operations[i].name) != "expand_weight") continue;
+      // The product behind it reads what it wrote.
+      EXPECT_TRUE(std::holds_alternative<Gemm>(operations[i + 1].work));
+      EXPECT_EQ(operations[i + 1].reads.back(), operations[i].writes.front());
+      // Weights of a product of m tokens: n x k.
+      const Gemm& gemm = std::get<Gemm>(operations[i + 1].work);
+      const double elements = static_cast<double>(gemm.n * gemm.k);
+      EXPECT_DOUBLE_EQ(std::get<Elementwise>(operations[i].work).bytes,
+                       elements * (kFourBitBytes + 2));
+      ++products;
+    }
+    return products;
+  };
+  EXPECT_EQ(expanded(layer.forward), 4);
+  EXPECT_EQ(expanded(layer.backward), 8);  // four products again, four gradients
+}
+
+// Reduced, and gathered again, are adapters alone.
+TEST(Adapters, OnlyTheirGradientsAreReduced) {
+  GptCase c = adapters("lora");
+  c.dp = 4;
+  c.zero = 1;
+  const Scenario scenario = gpt(c);
+  const std::int64_t a = count_adapters(scenario.model, 8);
+  ByteCount reduced = 0, gathered = 0;
+  for (const Instruction& instruction : lower(scenario).roles[0].instructions) {
+    if (instruction.kind != InstructionKind::kCollective) continue;
+    if (instruction.group != GroupKind::kData) continue;
+    (instruction.collective == CollectiveKind::kAllGather ? gathered : reduced) +=
+        instruction.bytes;
+  }
+  EXPECT_EQ(reduced, 4 * a);
+  EXPECT_EQ(gathered, 2 * a);
+}
+
+// The half of an adapter that a rank holds whole saw a part of the features.
+TEST(Adapters, WholeHalvesAreSummedOverTensorRanks) {
+  GptCase c = adapters("lora");
+  c.tp = 4;
+  const Scenario scenario = gpt(c);
+  const Program program = lower(scenario);
+  std::int64_t whole = 0;
+  for (const BlockId id : program.roles[0].chunks[0].blocks) {
+    whole += program.block(id).parameters.replicated;
+  }
+  // A of query, key, value and up; B of output and down.
+  EXPECT_EQ(whole, c.layers * 8 * (4 * c.hidden + 2 * c.hidden));
+  ByteCount summed = 0;
+  for (const Instruction& instruction : program.roles[0].instructions) {
+    if (std::string(instruction.name) == "reduce_replicated_gradients") summed += instruction.bytes;
+  }
+  EXPECT_EQ(summed, 4 * whole);
+}
+
+// FSDP gathers the frozen weights with the adapters and reduces nothing but adapters.
+TEST(Adapters, UnderFsdpTheBaseIsShardedAndGathered) {
+  GptCase c = adapters("qlora");
+  c.framework = "fsdp";
+  c.zero = 3;
+  c.dp = 4;
+  const Scenario scenario = gpt(c);
+  const Program program = lower(scenario);
+  const Block layer = lower_decoder_layer(scenario, RecomputeMode::kNone);
+  FrozenWeights frozen;
+  for (const BlockId id : program.roles[0].chunks[0].blocks) {
+    frozen.plain += program.block(id).frozen.plain;
+    frozen.four_bit += program.block(id).frozen.four_bit;
+  }
+  const std::int64_t a = count_adapters(scenario.model, 8);
+  EXPECT_EQ(persistent(program, MemoryCategory::kParameters),
+            4 * a / 4 + (frozen.bytes(DataType::kBf16) + 3) / 4);
+  for (const Instruction& instruction : program.roles[0].instructions) {
+    const std::string name = instruction.name;
+    if (name == "gather_unit") {
+      EXPECT_EQ(instruction.bytes,
+                2 * layer.parameters.total() + layer.frozen.bytes(DataType::kBf16));
+    }
+    if (name == "reduce_unit") {
+      EXPECT_EQ(instruction.bytes, 4 * layer.parameters.total());
+    }
+    EXPECT_NE(name, "reduce_root");
+  }
+}
+
+// A tied table on both ends of a pipeline is frozen on both.
+TEST(Adapters, AFrozenTiedTableIsReducedByNobody) {
+  for (const int zero : {0, 1}) {
+    GptCase c = adapters("lora");
+    c.pp = 2;
+    c.dp = 2;
+    c.zero = zero;
+    for (const Role& role : lower(gpt(c)).roles) {
+      for (const Instruction& instruction : role.instructions) {
+        EXPECT_STRNE(instruction.name, "reduce_tied_table");
+        EXPECT_GE(instruction.bytes, 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
