@@ -29,15 +29,6 @@ void check_model(const Scenario& s, Findings& findings) {
   }
 }
 
-void check_training(const Scenario& s, const TrainingInput& input, Findings& findings) {
-  if (findings.trusts({"training.precision"}) && s.training.precision == DataType::kFp8) {
-    findings.unsupported("training.precision", "fp8 is", "bf16, fp16 or fp32");
-  }
-  if (input.mode.value_or("pretrain") != "pretrain") {
-    findings.unsupported("training.mode", *input.mode + " is", "pretrain");
-  }
-}
-
 void check_parallelism(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
   if (findings.trusts({"layout.cp"}) && l.cp > 1) {
@@ -104,9 +95,17 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
 
 }  // namespace
 
-void check_support(const Scenario& scenario, const TrainingInput& training, Findings& findings) {
+void check_fields(const Scenario& s, const TrainingInput& input, Findings& findings) {
+  if (findings.trusts({"training.precision"}) && s.training.precision == DataType::kFp8) {
+    findings.unsupported("training.precision", "fp8 is", "bf16, fp16 or fp32");
+  }
+  if (input.mode.value_or("pretrain") != "pretrain") {
+    findings.unsupported("training.mode", *input.mode + " is", "pretrain");
+  }
+}
+
+void check_support(const Scenario& scenario, Findings& findings) {
   check_model(scenario, findings);
-  check_training(scenario, training, findings);
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);
