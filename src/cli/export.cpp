@@ -134,6 +134,7 @@ Command add_export(CLI::App& program) {
   app->add_option("--to", flags->targets, one_of(names) + "; several with commas")
       ->required()
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember(names))
       ->type_name("TARGET");
   app->add_option("--pods", flags->pods, "of kubernetes: jobset or pytorchjob")

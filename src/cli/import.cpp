@@ -47,7 +47,7 @@ void add_facts(const json& document, const DataFolders& folders, ImportInput& in
 }
 
 // A cluster that is only named has the GPUs that the file starts.
-void size_cluster(json& document, const Imported& imported, const DataFolders& folders) {
+void size_cluster(json& document, const ImportedScenario& imported, const DataFolders& folders) {
   if (!document.contains("cluster") || !imported.gpus) return;
   json& cluster = document["cluster"];
   if (cluster.is_string()) {
@@ -60,7 +60,7 @@ void size_cluster(json& document, const Imported& imported, const DataFolders& f
 }
 
 // Errors about a key name the word of the file that set it.
-Errors name_origins(Errors errors, const Imported& imported) {
+Errors name_origins(Errors errors, const ImportedScenario& imported) {
   for (Error& error : errors) {
     const Setting* setting = imported.find(error.path);
     if (!setting || setting->origin.empty()) continue;
@@ -75,7 +75,7 @@ Errors without_cluster() {
            "NAMExNODES, as in dgx-h100x8; see stepcast show clusters"}};
 }
 
-Errors other_world(const Imported& imported, const Scenario& scenario) {
+Errors other_world(const ImportedScenario& imported, const Scenario& scenario) {
   if (!imported.gpus || *imported.gpus == scenario.cluster.gpus()) return {};
   return {{ErrorCode::kIllegal,
            fmt::format("starts {} GPUs, and the cluster has {}", *imported.gpus,
@@ -97,7 +97,7 @@ Result<std::map<std::string, std::string>> read_variables(const ImportFlags& fla
 }
 
 struct Draft {
-  Imported imported;
+  ImportedScenario imported;
   json document;
 };
 
@@ -142,7 +142,7 @@ Result<std::vector<std::string>> check_draft(const ImportFlags& flags, ImportFor
   return notes;
 }
 
-void print_notes(const ImportFlags& flags, const Imported& imported) {
+void print_notes(const ImportFlags& flags, const ImportedScenario& imported) {
   for (const std::string& warning : imported.warnings) {
     note(flags.output, "warning: " + warning);
   }

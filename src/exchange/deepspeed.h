@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
 
 // What the file has no key for stands under its key "stepcast", which DeepSpeed does not read.
 std::string write_deepspeed(const Scenario& scenario, const std::vector<Setting>& remarks);
-Imported read_deepspeed(const ImportInput& input);
+ImportedScenario read_deepspeed(const ImportInput& input);
 Errors check_deepspeed(const Scenario& scenario);
 
 }  // namespace stepcast

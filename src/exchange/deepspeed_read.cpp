@@ -11,14 +11,14 @@ namespace {
 
 using nlohmann::json;
 
-std::optional<std::int64_t> replicas_of(const Imported& out) {
+std::optional<std::int64_t> replicas_of(const ImportedScenario& out) {
   const std::int64_t model_parallel =
       out.integer("layout.tp").value_or(1) * out.integer("layout.pp").value_or(1);
   if (!out.gpus || *out.gpus % model_parallel != 0) return std::nullopt;
   return *out.gpus / model_parallel;
 }
 
-void fail_batch(Imported& out, std::string message) {
+void fail_batch(ImportedScenario& out, std::string message) {
   out.fail(ErrorCode::kIllegal, "train_batch_size", std::move(message),
            "train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * "
            "data parallel ranks");
@@ -26,7 +26,7 @@ void fail_batch(Imported& out, std::string message) {
 
 // Two of the three sizes give the third, as in _set_batch_related_parameters.
 void read_batch(JsonKeys& root) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   const auto train = root.integer("train_batch_size", 1);
   const auto micro = root.integer("train_micro_batch_size_per_gpu", 1);
   const auto steps = root.integer("gradient_accumulation_steps", 1);
@@ -75,7 +75,7 @@ bool enabled(JsonKeys& root, const char* key) {
 }
 
 void read_precision(JsonKeys& root) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   const bool bf16 = enabled(root, root.has("bfloat16") ? "bfloat16" : "bf16");
   const bool fp16 = enabled(root, "fp16");
   if (bf16 && fp16) {
@@ -99,7 +99,7 @@ void read_precision(JsonKeys& root) {
 }
 
 void read_offload(JsonKeys& zero) {
-  Imported& out = zero.imported();
+  ImportedScenario& out = zero.imported();
   const auto read = [&](const char* key, const char* path) {
     if (!zero.has(key)) return;
     JsonKeys section = zero.section(key);
@@ -129,7 +129,7 @@ void warn_if(JsonKeys& zero, bool condition, const char* key, const char* what) 
 }
 
 void read_zero(JsonKeys& root) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   JsonKeys zero = root.section("zero_optimization");
   const std::int64_t stage = zero.integer("stage").value_or(0);
   out.set_integer("layout.zero", stage, "zero_optimization.stage");
@@ -174,7 +174,7 @@ void read_zero(JsonKeys& root) {
 }
 
 void read_model_parallel(JsonKeys& root) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   JsonKeys tensor = root.section("tensor_parallel");
   if (const auto size = tensor.integer("autotp_size"); size.value_or(0) > 0) {
     out.set_integer("layout.tp", *size, "tensor_parallel.autotp_size");
@@ -205,7 +205,7 @@ void read_model_parallel(JsonKeys& root) {
 }
 
 void read_optimizer(JsonKeys& root) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   const double clip = root.number("gradient_clipping").value_or(0);
   out.set_word("training.grad_clip", clip > 0 ? "global" : "none", "gradient_clipping");
   JsonKeys optimizer = root.section("optimizer");
@@ -237,8 +237,8 @@ void read_remarks(JsonKeys& root) {
 
 }  // namespace
 
-Imported read_deepspeed(const ImportInput& input) {
-  Imported out;
+ImportedScenario read_deepspeed(const ImportInput& input) {
+  ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
   const json document = json::parse(input.text, nullptr, false, true);

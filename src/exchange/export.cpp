@@ -24,7 +24,7 @@ struct Context {
 
 Result<TripResult> megatron_script(const Context& at, Launcher launcher) {
   if (Errors errors = check_megatron(at.scenario); !errors.empty()) return failure(errors);
-  const Program program = megatron_program(at.scenario);
+  const LaunchProgram program = megatron_program(at.scenario);
   const RoundTrip trip{"Megatron-LM",
                        [&](const std::vector<Setting>& remarks) {
                          return launch_script(at.scenario, program, launcher, remarks);
@@ -68,14 +68,14 @@ Result<TripResult> torchtitan_settings(const Context& at) {
   return write_and_read_back(trip, at.scenario, at.stated, at.folders);
 }
 
-Program deepspeed_program(const std::string& folder) {
+LaunchProgram deepspeed_program(const std::string& folder) {
   return {{"TRAIN_SCRIPT=\"${TRAIN_SCRIPT:?names your training program}\"",
            fmt::format("CONFIG=\"${{CONFIG:-{}{}}}\"", folder, kDeepSpeedFile)},
           "\"$TRAIN_SCRIPT\"",
           {{"TRAIN_ARGS", {"--deepspeed", "--deepspeed_config \"$CONFIG\""}}}};
 }
 
-Program torchtitan_program(const std::string& folder) {
+LaunchProgram torchtitan_program(const std::string& folder) {
   return {{fmt::format("CONFIG=\"${{CONFIG:-{}{}}}\"", folder, kTorchtitanFile)},
           "-m torchtitan.train",
           {{"TRAIN_ARGS", {"--job.config_file \"$CONFIG\""}}}};
@@ -99,7 +99,7 @@ Result<Exported> launch_files(const Context& at, Launcher launcher, const char* 
   const auto settings = deepspeed ? deepspeed_settings(at) : torchtitan_settings(at);
   if (!settings) return failure(settings.error());
   const std::string folder = launcher == Launcher::kPod ? std::string(kPodFolder) + "/" : "";
-  const Program program = deepspeed ? deepspeed_program(folder) : torchtitan_program(folder);
+  const LaunchProgram program = deepspeed ? deepspeed_program(folder) : torchtitan_program(folder);
   const auto script = launch_script(at.scenario, program, launcher, {});
   if (!script) return failure(script.error());
   return Exported{{{name, *script, true},

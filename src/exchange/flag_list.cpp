@@ -15,7 +15,7 @@ bool is_flag(std::string_view word) { return word.size() > 2 && word.starts_with
 
 }  // namespace
 
-FlagList::FlagList(const std::vector<std::string>& words, Imported& imported)
+FlagList::FlagList(const std::vector<std::string>& words, ImportedScenario& imported)
     : imported_(imported) {
   for (const std::string& word : words) {
     if (!is_flag(word)) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 
 namespace stepcast {
 
@@ -16,7 +16,7 @@ class FlagList {
  public:
   // "--a 1 2 --b --c=3": a flag has the words up to the next one as values. Of a flag that stands
   // twice the last counts, as in argparse. Errors go to `imported`.
-  FlagList(const std::vector<std::string>& words, Imported& imported);
+  FlagList(const std::vector<std::string>& words, ImportedScenario& imported);
 
   bool has(std::string_view name) const;  // asked or not
   bool given(std::string_view name);
@@ -28,7 +28,7 @@ class FlagList {
   std::optional<std::string> choice(std::string_view name, const std::vector<std::string>& names);
 
   std::vector<std::string> unasked() const;  // names
-  Imported& imported() { return imported_; }
+  ImportedScenario& imported() { return imported_; }
 
  private:
   struct Flag {
@@ -40,7 +40,7 @@ class FlagList {
   std::optional<std::string> one_value(std::string_view name);
 
   std::vector<Flag> flags_;
-  Imported& imported_;
+  ImportedScenario& imported_;
 };
 
 }  // namespace stepcast

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-Imported read_hugging_face(const ImportInput& input) {
-  Imported out;
+ImportedScenario read_hugging_face(const ImportInput& input) {
+  ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
   const json document = json::parse(input.text, nullptr, false);
@@ -53,7 +53,7 @@ ImportFormat detect_format(const std::string& text) {
   return ImportFormat::kMegatron;
 }
 
-Imported import_text(ImportFormat format, const ImportInput& input) {
+ImportedScenario import_text(ImportFormat format, const ImportInput& input) {
   switch (format) {
     case ImportFormat::kMegatron:
       return read_megatron(input);
@@ -90,7 +90,7 @@ std::string text_to_import(const std::string& text) {
   return settings != files.end() ? settings->text : files.front().text;
 }
 
-json scenario_document(const Imported& imported) {
+json scenario_document(const ImportedScenario& imported) {
   json out = {{"stepcast", 1}};
   for (const Setting& setting : imported.settings) {
     // A key inside a model that is only named says more than the name can hold.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
@@ -19,7 +19,7 @@ std::vector<std::string> import_format_names();  // in the order of the enumerat
 // What a file's text says it is.
 ImportFormat detect_format(const std::string& text);
 
-Imported import_text(ImportFormat format, const ImportInput& input);
+ImportedScenario import_text(ImportFormat format, const ImportInput& input);
 
 // What the format's own program would refuse of a scenario that is legal in itself.
 Errors check_rules(ImportFormat format, const Scenario& scenario);
@@ -28,6 +28,6 @@ Errors check_rules(ImportFormat format, const Scenario& scenario);
 std::string text_to_import(const std::string& text);
 
 // The scenario document that the settings make, in their order.
-nlohmann::json scenario_document(const Imported& imported);
+nlohmann::json scenario_document(const ImportedScenario& imported);
 
 }  // namespace stepcast

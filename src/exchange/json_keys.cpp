@@ -21,7 +21,7 @@ const json& empty_object() {
 
 }  // namespace
 
-JsonKeys::JsonKeys(const json& object, std::string path, Imported& imported)
+JsonKeys::JsonKeys(const json& object, std::string path, ImportedScenario& imported)
     : object_(object.is_object() ? &object : &empty_object()),
       path_(std::move(path)),
       imported_(&imported) {}

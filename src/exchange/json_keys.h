@@ -10,14 +10,14 @@
 #include <string_view>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 
 namespace stepcast {
 
 class JsonKeys {
  public:
   // `path` is the object's own key path, "" for the root; what is no object is read as empty.
-  JsonKeys(const nlohmann::json& object, std::string path, Imported& imported);
+  JsonKeys(const nlohmann::json& object, std::string path, ImportedScenario& imported);
 
   bool has(const char* key);  // present, not null, not "auto"; counts as asked for
   std::optional<std::int64_t> integer(const char* key, std::int64_t min = 0);
@@ -32,7 +32,7 @@ class JsonKeys {
   void may_change_cost();  // whatever nobody has asked for
   bool said_auto() const { return said_auto_; }
   std::string path_of(std::string_view key) const;
-  Imported& imported() { return *imported_; }
+  ImportedScenario& imported() { return *imported_; }
 
  private:
   const nlohmann::json* value(const char* key);
@@ -40,7 +40,7 @@ class JsonKeys {
 
   const nlohmann::json* object_;
   std::string path_;
-  Imported* imported_;
+  ImportedScenario* imported_;
   std::set<std::string, std::less<>> asked_;
   bool said_auto_ = false;
 };

@@ -70,7 +70,7 @@ std::string launch_arguments(Launcher launcher) {
   return out + ")\n";
 }
 
-std::string start(Launcher launcher, const Program& program) {
+std::string start(Launcher launcher, const LaunchProgram& program) {
   std::string out = launcher == Launcher::kSlurm
                         ? "srun --kill-on-bad-exit=1 bash -c "
                           "'exec torchrun --node-rank=\"$SLURM_NODEID\" \"$@\"' torchrun \\\n  "
@@ -107,7 +107,7 @@ Result<World> world_of(const Scenario& scenario) {
   return World{nodes, each};
 }
 
-Result<std::string> launch_script(const Scenario& scenario, const Program& program,
+Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram& program,
                                   Launcher launcher, const std::vector<Setting>& remarks) {
   const auto world = world_of(scenario);
   if (!world) return failure(world.error());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
@@ -19,14 +19,14 @@ struct ArgumentBlock {
   std::vector<std::string> lines;  // quoted where it must be: "--num-layers 32"
 };
 
-struct Program {
+struct LaunchProgram {
   std::vector<std::string> variables;  // "MEGATRON_PATH=\"${MEGATRON_PATH:-.}\"  # ..."
   std::string words;                   // what torchrun starts: "\"$MEGATRON_PATH/pretrain_gpt.py\""
   std::vector<ArgumentBlock> blocks;
 };
 
 // Errors: GPUs that are not the same number on every node.
-Result<std::string> launch_script(const Scenario& scenario, const Program& program,
+Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram& program,
                                   Launcher launcher, const std::vector<Setting>& remarks);
 
 // Nodes that a launcher starts, and processes on each; not with a partly used last node.

@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 #include "exchange/launch_script.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
 
 // The arguments of pretrain_gpt.py that realise the scenario, on mock data.
-Program megatron_program(const Scenario& scenario);
+LaunchProgram megatron_program(const Scenario& scenario);
 
 // A shell script with the flags (arrays, variables, continuations), or the flags alone.
-Imported read_megatron(const ImportInput& input);
+ImportedScenario read_megatron(const ImportInput& input);
 
 // What Megatron's own checks would refuse.
 Errors check_megatron(const Scenario& scenario);

@@ -69,7 +69,7 @@ std::optional<CommandLine> find_in_yaml(const std::string& text) {
   return std::nullopt;
 }
 
-CommandLine find_in_script(const ImportInput& input, Imported& out) {
+CommandLine find_in_script(const ImportInput& input, ImportedScenario& out) {
   const ShellScript script = read_shell(input.text, input.variables);
   const std::vector<std::string>* best = nullptr;
   int candidates = 0;
@@ -135,7 +135,7 @@ std::optional<std::int64_t> world_of_file(const ImportInput& input, const Comman
   return *nodes * *each;
 }
 
-void list_leftovers(const FlagList& flags, Imported& out) {
+void list_leftovers(const FlagList& flags, ImportedScenario& out) {
   for (const std::string& flag : flags.unasked()) {
     if (is_megatron_flag_without_cost(flag)) {
       out.without_effect.push_back(flag);
@@ -147,8 +147,8 @@ void list_leftovers(const FlagList& flags, Imported& out) {
 
 }  // namespace
 
-Imported read_megatron(const ImportInput& input) {
-  Imported out;
+ImportedScenario read_megatron(const ImportInput& input) {
+  ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
   const auto yaml = find_in_yaml(input.text);

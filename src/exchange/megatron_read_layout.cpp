@@ -15,8 +15,8 @@ std::string list_text(const std::vector<std::int64_t>& values) {
   return fmt::format("[{}]", fmt::join(values, ","));
 }
 
-void set_chunks(Imported& out, std::vector<std::int64_t> layers, std::int64_t virtual_stages,
-                const char* origin) {
+void set_chunks(ImportedScenario& out, std::vector<std::int64_t> layers,
+                std::int64_t virtual_stages, const char* origin) {
   Layout automatic;
   automatic.pp = out.integer("layout.pp").value_or(1);
   automatic.virtual_stages = virtual_stages;
@@ -31,7 +31,7 @@ void set_chunks(Imported& out, std::vector<std::int64_t> layers, std::int64_t vi
 // --pipeline-model-parallel-layout; how many chunks each stage has.
 std::int64_t read_layout_string(FlagList& flags, std::int64_t pp) {
   const char* flag = "--pipeline-model-parallel-layout";
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto text = flags.text(flag);
   if (!text) return 0;
   const auto layout = read_layout_text(*text);
@@ -47,7 +47,7 @@ std::int64_t read_layout_string(FlagList& flags, std::int64_t pp) {
 
 // --decoder-first-pipeline-num-layers and -last-: the stages between share what is left.
 void read_uneven_ends(FlagList& flags, std::int64_t pp, std::int64_t stages) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto first = flags.integer("--decoder-first-pipeline-num-layers", 0);
   const auto last = flags.integer("--decoder-last-pipeline-num-layers", 0);
   const auto layers = out.integer("model.layers");
@@ -89,7 +89,7 @@ std::int64_t stages_by_length(FlagList& flags, std::int64_t pp, std::int64_t pla
 }
 
 void read_pipeline(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const std::int64_t pp = out.integer("layout.pp").value_or(1);
   std::int64_t places = out.integer("model.layers").value_or(0);
   for (const auto& [flag, path] :
@@ -130,7 +130,7 @@ void read_pipeline(FlagList& flags) {
 }
 
 void read_sharding(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool optimizer = flags.given("--use-distributed-optimizer");
   out.set_integer("layout.zero", optimizer ? 1 : 0, "--use-distributed-optimizer");
   const bool fsdp = flags.given("--use-megatron-fsdp") || flags.given("--use-custom-fsdp");
@@ -162,7 +162,7 @@ void read_sharding(FlagList& flags) {
 }
 
 void read_overlap(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool reduce = flags.given("--overlap-grad-reduce");
   const bool gather = flags.given("--overlap-param-gather");
   if (reduce) out.set_flag("layout.overlap.grad_reduce", true, "--overlap-grad-reduce");
@@ -178,7 +178,7 @@ void read_overlap(FlagList& flags) {
 }
 
 std::string module_list(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   std::vector<std::string> modules;
   const auto& known = megatron_modules();
   for (const std::string& name : flags.values("--recompute-modules")) {
@@ -198,7 +198,7 @@ std::string module_list(FlagList& flags) {
 }
 
 void read_recompute(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const char* flag = "--recompute-granularity";
   auto granularity = flags.choice(flag, {"full", "selective"});
   if (flags.given("--recompute-activations")) granularity = "selective";
@@ -231,7 +231,7 @@ void read_recompute(FlagList& flags) {
 }
 
 void read_experts(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto ep = flags.integer("--expert-model-parallel-size");
   const auto etp = flags.integer("--expert-tensor-parallel-size");
   const bool experts = out.find("model.moe.experts") != nullptr;
@@ -247,7 +247,7 @@ void read_experts(FlagList& flags) {
 }  // namespace
 
 void read_megatron_layout(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool sequence = flags.given("--sequence-parallel");
   const bool tensor = out.integer("layout.tp").value_or(1) > 1;
   out.set_flag("layout.sequence_parallel", sequence, "--sequence-parallel");

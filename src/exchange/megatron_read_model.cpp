@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kGpt2Vocab = 50257;
 
 void read_vocab(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto type = flags.text("--tokenizer-type");
   const auto size = flags.integer("--vocab-size");
   const auto padded = flags.integer("--padded-vocab-size");
@@ -34,7 +34,7 @@ void read_vocab(FlagList& flags) {
 }
 
 void read_attention(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool grouped = flags.given("--group-query-attention");
   const auto groups = flags.integer("--num-query-groups");
   if (grouped) {
@@ -59,7 +59,7 @@ void read_attention(FlagList& flags) {
 }
 
 void read_position(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   auto type = flags
                   .choice("--position-embedding-type",
                           {"learned_absolute", "rope", "mrope", "relative", "none"})
@@ -76,7 +76,7 @@ void read_position(FlagList& flags) {
 }
 
 void read_mlp(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool swiglu = flags.given("--swiglu");
   const bool gated = flags.given("--quick-geglu") || swiglu;
   flags.given("--squared-relu");  // two matrices, as gelu
@@ -91,7 +91,7 @@ void read_mlp(FlagList& flags) {
 }
 
 void read_biases(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool biases = !flags.given("--disable-bias-linear");
   const bool qkv = flags.given("--add-qkv-bias");
   out.set_flag("model.biases", biases, "--disable-bias-linear");
@@ -105,7 +105,7 @@ void read_biases(FlagList& flags) {
 }
 
 void read_dropout(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto attention = flags.number("--attention-dropout");
   const auto hidden = flags.number("--hidden-dropout");
   if (!attention && !hidden) return;
@@ -120,7 +120,7 @@ void read_dropout(FlagList& flags) {
 }
 
 void read_windows(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   auto size = flags.text("--window-size");
   const auto frequency = flags.integer("--window-attn-skip-freq");
   if (!size) return;
@@ -142,7 +142,7 @@ void read_windows(FlagList& flags) {
 }
 
 // Dense layers first, or one expert layer in so many, or a list of its own.
-void set_expert_layers(const std::vector<bool>& pattern, Imported& out) {
+void set_expert_layers(const std::vector<bool>& pattern, ImportedScenario& out) {
   const char* origin = "--moe-layer-freq";
   const auto first = std::find(pattern.begin(), pattern.end(), true);
   if (std::all_of(first, pattern.end(), [](bool expert) { return expert; })) {
@@ -164,7 +164,7 @@ void set_expert_layers(const std::vector<bool>& pattern, Imported& out) {
 }
 
 void read_experts(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto experts = flags.integer("--num-experts", 0);
   const auto pattern = flags.text("--moe-layer-freq");
   if (experts.value_or(0) == 0) return;

@@ -8,7 +8,7 @@ namespace {
 
 // Without --global-batch-size Megatron takes one micro-batch of every replica.
 void read_batch(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   if (flags.has("--global-batch-size")) return;
   const auto micro = out.integer("layout.micro_batch");
   const std::int64_t model_parallel = out.integer("layout.tp").value_or(1) *
@@ -25,7 +25,7 @@ void read_batch(FlagList& flags) {
 }
 
 void read_precision(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool bf16 = flags.given("--bf16");
   const bool fp16 = flags.given("--fp16");
   if (bf16 && fp16) {
@@ -55,7 +55,7 @@ void read_precision(FlagList& flags) {
 }
 
 void read_attention_kernel(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto backend =
       flags.choice("--attention-backend", {"auto", "flash", "fused", "unfused", "local"});
   const bool flash = flags.given("--use-flash-attn");
@@ -65,7 +65,7 @@ void read_attention_kernel(FlagList& flags) {
 }
 
 void read_fusions(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const bool gelu = flags.given("--no-bias-gelu-fusion");
   const bool swiglu = flags.given("--no-bias-swiglu-fusion");
   const bool gated = out.find("model.mlp")->value == "\"swiglu\"";
@@ -89,7 +89,7 @@ void read_fusions(FlagList& flags) {
 }
 
 void read_optimizer(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   const auto optimizer = flags.text("--optimizer");
   if (optimizer && *optimizer != "adam") {
     out.fail(ErrorCode::kNotSupported, "--optimizer", *optimizer + " is not supported yet", "adam");
@@ -107,7 +107,7 @@ void read_optimizer(FlagList& flags) {
 }  // namespace
 
 void read_megatron_training(FlagList& flags) {
-  Imported& out = flags.imported();
+  ImportedScenario& out = flags.imported();
   if (!out.find("training.framework")) out.set_word("training.framework", "megatron", "");
   read_batch(flags);
   read_precision(flags);

@@ -221,8 +221,8 @@ ArgumentBlock data_block(const Model& model) {
 
 }  // namespace
 
-Program megatron_program(const Scenario& scenario) {
-  Program program;
+LaunchProgram megatron_program(const Scenario& scenario) {
+  LaunchProgram program;
   // One hardware queue keeps the order in which kernels and transfers were issued.
   program.variables = {"export CUDA_DEVICE_MAX_CONNECTIONS=1",
                        "MEGATRON_PATH=\"${MEGATRON_PATH:-.}\"  # a checkout of NVIDIA/Megatron-LM",

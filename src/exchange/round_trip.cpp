@@ -159,7 +159,7 @@ class Trip {
     const auto text = trip_.write(remarks_);
     if (!text) return failure(text.error());
     input_.text = *text;
-    const Imported imported = trip_.read(input_);
+    const ImportedScenario imported = trip_.read(input_);
     if (!imported.errors.empty()) return failure(imported.errors);
     return scenario_document(imported);
   }

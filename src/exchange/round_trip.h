@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
@@ -15,7 +15,7 @@ namespace stepcast {
 struct RoundTrip {
   std::string target;  // "Megatron-LM", for errors
   std::function<Result<std::string>(const std::vector<Setting>& remarks)> write;
-  std::function<Imported(const ImportInput&)> read;
+  std::function<ImportedScenario(const ImportInput&)> read;
   // Keys that the training program says, not the file: always remarks where they differ from
   // false and none.
   std::vector<std::string> left_to_program;

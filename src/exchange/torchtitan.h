@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
 
 std::string write_torchtitan(const Scenario& scenario, const std::vector<Setting>& remarks,
                              const std::string& models_folder);
-Imported read_torchtitan(const ImportInput& input);
+ImportedScenario read_torchtitan(const ImportInput& input);
 Errors check_torchtitan(const Scenario& scenario);
 
 // TOML as the JSON of the same tables. Errors name the line.

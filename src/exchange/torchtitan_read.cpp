@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 void read_model(JsonKeys& root, const ImportInput& input, std::optional<std::int64_t>& layers) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   JsonKeys model = root.section("model");
   const auto name = model.text("name");
   const auto flavor = model.text("flavor");
@@ -46,7 +46,7 @@ void read_model(JsonKeys& root, const ImportInput& input, std::optional<std::int
 }
 
 void read_degrees(JsonKeys& keys) {
-  Imported& out = keys.imported();
+  ImportedScenario& out = keys.imported();
   const auto set = [&](const char* key, const char* path) {
     const auto value = keys.integer(key, 1);
     if (value) out.set_integer(path, *value, keys.path_of(key));
@@ -150,7 +150,7 @@ Chunks chunks_by_length(JsonKeys& keys, std::optional<std::int64_t> layers, std:
 
 void set_chunks(JsonKeys& keys, const Chunks& chunks, std::int64_t pp, bool embedding, bool loss,
                 bool several) {
-  Imported& out = keys.imported();
+  ImportedScenario& out = keys.imported();
   const std::int64_t count = chunks.count > 0 ? chunks.count : pp * (several ? 2 : 1);
   if (count % pp != 0) {
     out.fail(ErrorCode::kIllegal, "parallelism.pipeline_parallel_degree",
@@ -183,7 +183,7 @@ void set_chunks(JsonKeys& keys, const Chunks& chunks, std::int64_t pp, bool embe
 }
 
 void read_pipeline(JsonKeys& keys, std::optional<std::int64_t> layers) {
-  Imported& out = keys.imported();
+  ImportedScenario& out = keys.imported();
   const std::int64_t pp = out.integer("layout.pp").value_or(1);
   std::vector<std::string> names = {"PipelineScheduleSingle", "PipelineScheduleMulti",
                                     "_PipelineScheduleRuntime", "InterleavedZeroBubble",
@@ -221,7 +221,7 @@ void read_pipeline(JsonKeys& keys, std::optional<std::int64_t> layers) {
 }
 
 void read_batch(JsonKeys& training) {
-  Imported& out = training.imported();
+  ImportedScenario& out = training.imported();
   auto local = training.integer("local_batch_size", 1);
   if (!local) local = training.integer("batch_size", 1);  // the older name
   const double stated = training.number("global_batch_size").value_or(-1);
@@ -251,7 +251,7 @@ void read_batch(JsonKeys& training) {
 }
 
 void read_training(JsonKeys& root) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   JsonKeys training = root.section("training");
   read_batch(training);
   out.set_integer("training.sequence_length", training.integer("seq_len", 1).value_or(2048),
@@ -282,7 +282,7 @@ void read_training(JsonKeys& root) {
 }
 
 void read_checkpointing(JsonKeys& root) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   JsonKeys section = root.section("activation_checkpoint");
   const auto mode = section.choice("mode", {"none", "full", "selective", "memory_budget"});
   const auto option = section.text("selective_ac_option");
@@ -317,7 +317,7 @@ void read_checkpointing(JsonKeys& root) {
 }
 
 void read_parallelism(JsonKeys& root, std::optional<std::int64_t> layers) {
-  Imported& out = root.imported();
+  ImportedScenario& out = root.imported();
   JsonKeys keys = root.section("parallelism");
   read_degrees(keys);
   read_pipeline(keys, layers);
@@ -341,8 +341,8 @@ void read_parallelism(JsonKeys& root, std::optional<std::int64_t> layers) {
 
 }  // namespace
 
-Imported read_torchtitan(const ImportInput& input) {
-  Imported out;
+ImportedScenario read_torchtitan(const ImportInput& input) {
+  ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
   const bool is_json = input.text.find_first_not_of(" \t\r\n") != std::string::npos &&

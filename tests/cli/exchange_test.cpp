@@ -47,6 +47,8 @@ TEST(ImportCommand, GivesBackTheScenarioThatWasExported) {
   ASSERT_EQ(run(export_words({"--to", "slurm", "-o", folder / "job", "--quiet"})).code, 0);
   const Outcome imported = run({"import", folder / "job", "-o", folder / "back.json"});
   EXPECT_EQ(imported.code, 0) << imported.error;
+  const Outcome again = run({"export", "--to", "slurm", folder / "back.json", "--quiet"});
+  EXPECT_EQ(again.out, read_file(folder / "job").c_str()) << again.error;
   const auto words = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--format", "json"});
     return run(more).json();

@@ -15,7 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-Imported import(const std::string& text, std::map<std::string, std::string> variables = {}) {
+ImportedScenario import(const std::string& text,
+                        std::map<std::string, std::string> variables = {}) {
   ImportInput input;
   input.text = text;
   input.file = "train.sh";
@@ -29,7 +30,7 @@ const std::string kRequired =
     "--vocab-size 51200 --bf16 ";
 
 json scenario_of(const std::string& more) {
-  const Imported imported = import("python pretrain_gpt.py " + kRequired + more);
+  const ImportedScenario imported = import("python pretrain_gpt.py " + kRequired + more);
   EXPECT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   return scenario_document(imported);
 }
@@ -71,7 +72,7 @@ torchrun ${LAUNCH[@]} examples/pretrain_gpt.py \
 )";
 
 TEST(MegatronImport, ReadsAScriptWithVariablesAndArrays) {
-  const Imported imported = import(kScript);
+  const ImportedScenario imported = import(kScript);
   ASSERT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   EXPECT_EQ(imported.gpus, 32);
   const json out = scenario_document(imported);
@@ -89,7 +90,7 @@ TEST(MegatronImport, ReadsAScriptWithVariablesAndArrays) {
 }
 
 TEST(MegatronImport, ListsWhatHasNoEffectAndWarnsOfTheRest) {
-  const Imported imported = import(kScript);
+  const ImportedScenario imported = import(kScript);
   const auto& quiet = imported.without_effect;
   for (const char* flag : {"--lr", "--train-iters", "--save", "--seed"}) {
     EXPECT_NE(std::find(quiet.begin(), quiet.end(), flag), quiet.end()) << flag;
@@ -109,7 +110,7 @@ TEST(MegatronImport, AVariableOfTheUsersIsAskedForByName) {
 
 TEST(MegatronImport, AListOfFlagsAndModelArgsOfYamlAreReadToo) {
   EXPECT_EQ(import(kRequired + "--swiglu").integer("model.layers"), 24);
-  const Imported yaml = import(
+  const ImportedScenario yaml = import(
       "ENV_VARS:\n  A: 1\nMODEL_ARGS:\n  --num-layers: 12\n  --hidden-size: 512\n"
       "  --num-attention-heads: 8\n  --seq-length: 1024\n  --max-position-embeddings: 1024\n"
       "  --micro-batch-size: 4\n  --global-batch-size: 32\n  --vocab-size: 1000\n"
@@ -177,7 +178,7 @@ TEST(MegatronImport, WhatMegatronRefusesIsRefusedByItsFlag) {
 }
 
 TEST(MegatronImport, SequenceParallelWithoutTensorParallelIsSaidToBeOff) {
-  const Imported imported = import("python p.py " + kRequired + "--sequence-parallel");
+  const ImportedScenario imported = import("python p.py " + kRequired + "--sequence-parallel");
   ASSERT_EQ(imported.warnings.size(), 1u);
   EXPECT_TRUE(has(imported.warnings[0], "--sequence-parallel"));
 }

@@ -41,7 +41,7 @@ void expect_reads_back(const Scenario& scenario, const Exported& exported, const
   input.gpus = scenario.cluster.gpus();
   input.layers = scenario.model.layers;
   EXPECT_EQ(static_cast<int>(detect_format(input.text)), static_cast<int>(format_of(exported)));
-  const Imported imported = import_text(format_of(exported), input);
+  const ImportedScenario imported = import_text(format_of(exported), input);
   ASSERT_TRUE(imported.errors.empty()) << to_string(imported.errors) << stated;
   const auto document = JsonDocument::from(scenario_document(imported), "back.json");
   const auto back = read_legal_scenario(*document, source_folders());

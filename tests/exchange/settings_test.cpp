@@ -30,7 +30,7 @@ ImportInput input_of(const std::string& text, std::optional<std::int64_t> gpus) 
 }
 
 json deepspeed(const std::string& text, std::optional<std::int64_t> gpus = 16) {
-  const Imported imported = read_deepspeed(input_of(text, gpus));
+  const ImportedScenario imported = read_deepspeed(input_of(text, gpus));
   EXPECT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   return scenario_document(imported);
 }
@@ -75,7 +75,7 @@ TEST(DeepSpeedImport, ZeroPrecisionAndOffload) {
 }
 
 TEST(DeepSpeedImport, AutoIsTheTrainersAndUnknownKeysAreNamed) {
-  const Imported out = read_deepspeed(input_of(
+  const ImportedScenario out = read_deepspeed(input_of(
       R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
           "bf16": {"enabled": "auto"}, "scheduler": {"type": "WarmupLR"}, "steps_per_print": 5,
           "zero_optimization": {"stage": 2, "zero_quantized_weights": true, "new_key": 1}})",
@@ -98,7 +98,7 @@ TEST(DeepSpeedImport, WrongTypesAndContradictionsAreNamedByKey) {
 }
 
 json torchtitan(const std::string& text, std::optional<std::int64_t> gpus = 64) {
-  const Imported imported = read_torchtitan(input_of(text, gpus));
+  const ImportedScenario imported = read_torchtitan(input_of(text, gpus));
   EXPECT_TRUE(imported.errors.empty()) << to_string(imported.errors);
   return scenario_document(imported);
 }

@@ -30,7 +30,7 @@ struct ImportInput {
   std::optional<std::int64_t> layers;            // of the model, where the file does not hold it
 };
 
-struct Imported {
+struct ImportedScenario {
   std::string file;
   std::vector<Setting> settings;
   std::vector<std::string> without_effect;  // logging, data, seeds, learning rates

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/imported.h"
+#include "exchange/imported_scenario.h"
 
 #include <fmt/format.h>
 
@@ -15,40 +15,41 @@ constexpr std::string_view kMark = "# stepcast: ";
 
 }  // namespace
 
-void Imported::set_json(std::string path, std::string value, std::string origin) {
+void ImportedScenario::set_json(std::string path, std::string value, std::string origin) {
   settings.push_back({std::move(path), std::move(value), std::move(origin)});
 }
 
-void Imported::set_integer(std::string path, std::int64_t value, std::string origin) {
+void ImportedScenario::set_integer(std::string path, std::int64_t value, std::string origin) {
   set_json(std::move(path), fmt::format("{}", value), std::move(origin));
 }
 
-void Imported::set_flag(std::string path, bool value, std::string origin) {
+void ImportedScenario::set_flag(std::string path, bool value, std::string origin) {
   set_json(std::move(path), value ? "true" : "false", std::move(origin));
 }
 
-void Imported::set_number(std::string path, double value, std::string origin) {
+void ImportedScenario::set_number(std::string path, double value, std::string origin) {
   set_json(std::move(path), json(value).dump(), std::move(origin));
 }
 
-void Imported::set_word(std::string path, std::string_view value, std::string origin) {
+void ImportedScenario::set_word(std::string path, std::string_view value, std::string origin) {
   set_json(std::move(path), json(std::string(value)).dump(), std::move(origin));
 }
 
-const Setting* Imported::find(std::string_view path) const {
+const Setting* ImportedScenario::find(std::string_view path) const {
   const auto found = std::find_if(settings.rbegin(), settings.rend(),
                                   [&](const Setting& setting) { return setting.path == path; });
   return found == settings.rend() ? nullptr : &*found;
 }
 
-std::optional<std::int64_t> Imported::integer(std::string_view path) const {
+std::optional<std::int64_t> ImportedScenario::integer(std::string_view path) const {
   const Setting* setting = find(path);
   if (!setting) return std::nullopt;
   const json value = json::parse(setting->value, nullptr, false);
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
-void Imported::fail(ErrorCode code, std::string key, std::string message, std::string hint) {
+void ImportedScenario::fail(ErrorCode code, std::string key, std::string message,
+                            std::string hint) {
   errors.push_back({code, std::move(message), file, std::move(key), std::move(hint)});
 }
 
