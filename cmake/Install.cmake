@@ -47,7 +47,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 # What the headers and the CMake package need; the program alone needs only shared libraries.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libexpected-dev, nlohmann-json3-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libexpected-dev, nlohmann-json3-dev, libyaml-cpp-dev")
 find_program(STEPCAST_DPKG_SHLIBDEPS dpkg-shlibdeps)
 mark_as_advanced(STEPCAST_DPKG_SHLIBDEPS)
 if(STEPCAST_DPKG_SHLIBDEPS)

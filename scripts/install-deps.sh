@@ -13,6 +13,7 @@ build_packages=(
   nlohmann-json3-dev     # JSON
   libexpected-dev        # errors as values (tl::expected)
   libcli11-dev           # command line
+  libtomlplusplus-dev libyaml-cpp-dev  # settings and manifests of other tools
   libboost-dev           # Boost.Graph, Boost.PropertyTree
   libeigen3-dev          # least squares, CPU kernels
   pkgconf libopenblas-dev  # matrix products of real runs

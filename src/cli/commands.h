@@ -14,6 +14,8 @@ Command add_calibrate(CLI::App& program);
 Command add_validate(CLI::App& program);
 std::vector<Command> add_show(CLI::App& program);
 std::vector<Command> add_topology(CLI::App& program);
+Command add_export(CLI::App& program);
+Command add_import(CLI::App& program);
 Command add_doctor(CLI::App& program);
 
 }  // namespace stepcast::cli

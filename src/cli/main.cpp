@@ -86,7 +86,7 @@ int run(int argc, char** argv) {
       "--global-batch 512 --tp 8 --pp 4\nEach command has its own --help.");
   program.allow_extras();
   std::vector<Command> commands{add_predict(program), add_check(program), add_calibrate(program),
-                                add_validate(program)};
+                                add_validate(program), add_export(program), add_import(program)};
   for (const auto& more : {add_show(program), add_topology(program)}) {
     commands.insert(commands.end(), more.begin(), more.end());
   }

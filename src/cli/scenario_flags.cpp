@@ -66,6 +66,8 @@ Errors assume_family(const std::string& family, json& scenario) {
   return {};
 }
 
+}  // namespace
+
 Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, json& scenario) {
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
@@ -190,7 +192,10 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
-Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders) {
+namespace {
+
+Result<StatedScenario> read_stated(const ScenarioFlags& flags, const DataFolders& folders,
+                                   Result<Scenario> (*reader)(JsonDocument&, const DataFolders&)) {
   json scenario = json{{"stepcast", 1}};
   if (!flags.file.empty()) {
     const auto document = JsonDocument::load(flags.file);
@@ -202,10 +207,21 @@ Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFol
   if (scenario.is_object()) errors = apply_flags(flags, folders.topologies, scenario);
   std::string text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
   const auto document = JsonDocument::from(std::move(scenario), flags.file);
-  auto read = read_scenario(*document, folders);
+  auto read = reader(*document, folders);
   if (!read) append(errors, read.error());
   if (!errors.empty()) return failure(name_flags(std::move(errors), flags));
   return StatedScenario{std::move(*read), std::move(text)};
+}
+
+}  // namespace
+
+Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders) {
+  return read_stated(flags, folders, read_scenario);
+}
+
+Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
+                                             const DataFolders& folders) {
+  return read_stated(flags, folders, read_legal_scenario);
 }
 
 Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders) {

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -47,5 +48,16 @@ struct StatedScenario {
   std::string text;
 };
 Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders);
+
+// The same of a scenario that need not be forecast (read_legal_scenario).
+Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
+                                             const DataFolders& folders);
+
+// The flags laid over a scenario document; `topologies` holds the shipped clusters.
+Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies,
+                   nlohmann::json& scenario);
+
+// Errors about a key that a flag set name the flag.
+Errors name_flags(Errors errors, const ScenarioFlags& flags);
 
 }  // namespace stepcast::cli

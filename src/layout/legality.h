@@ -12,6 +12,9 @@ namespace stepcast {
 void check_legality(const Scenario& scenario, const TrainingInput& training,
                     const LayoutInput& layout, Findings& findings);
 
+// Not supported, and without a field of Scenario that could carry it.
+void check_fields(const Scenario& scenario, Findings& findings);
+
 void check_support(const Scenario& scenario, Findings& findings);
 
 }  // namespace stepcast

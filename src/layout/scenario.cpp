@@ -60,15 +60,8 @@ std::optional<Cluster> read_scenario_cluster(ObjectReader& object, JsonDocument&
   return document.errors().size() == before ? std::optional(std::move(cluster)) : std::nullopt;
 }
 
-}  // namespace
-
-std::int64_t Scenario::padded_vocab() const {
-  const std::int64_t multiple =
-      (model.vocab_multiple > 0 ? model.vocab_multiple : rules.vocab_multiple) * layout.tp;
-  return (model.vocab + multiple - 1) / multiple * multiple;
-}
-
-Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders) {
+Result<Scenario> read_document(JsonDocument& document, const DataFolders& folders,
+                               bool to_forecast) {
   ObjectReader object(document.root());
   if (!document.ok() || !check_format(object)) return failure(document.errors());
 
@@ -92,10 +85,27 @@ Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folder
   scenario.profile = profile;
   scenario.run = run;
   check_legality(scenario, training, layout, findings);
-  check_support(scenario, findings);
+  check_fields(scenario, findings);
+  if (to_forecast) check_support(scenario, findings);
   document.add(findings.errors());
   if (!document.ok()) return failure(document.errors());
   return scenario;
+}
+
+}  // namespace
+
+std::int64_t Scenario::padded_vocab() const {
+  const std::int64_t multiple =
+      (model.vocab_multiple > 0 ? model.vocab_multiple : rules.vocab_multiple) * layout.tp;
+  return (model.vocab + multiple - 1) / multiple * multiple;
+}
+
+Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders) {
+  return read_document(document, folders, true);
+}
+
+Result<Scenario> read_legal_scenario(JsonDocument& document, const DataFolders& folders) {
+  return read_document(document, folders, false);
 }
 
 }  // namespace stepcast

@@ -145,6 +145,10 @@ struct DataFolders {
 // file are returned together. (`set` overrides and short flags are applied to the JSON before.)
 Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders);
 
+// The same of a scenario that need not be forecast: what is only not supported yet is accepted, as
+// far as a Scenario has a field for it.
+Result<Scenario> read_legal_scenario(JsonDocument& document, const DataFolders& folders);
+
 // The resolved scenario as JSON text (format 1), every default filled in.
 nlohmann::json to_json(const Scenario& scenario);
 

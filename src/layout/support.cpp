@@ -29,12 +29,6 @@ void check_model(const Scenario& s, Findings& findings) {
   }
 }
 
-void check_training(const Scenario& s, Findings& findings) {
-  if (findings.trusts({"training.precision"}) && s.training.precision == DataType::kFp8) {
-    findings.unsupported("training.precision", "fp8 is", "bf16, fp16 or fp32");
-  }
-}
-
 void check_parallelism(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
   if (findings.trusts({"layout.cp"}) && l.cp > 1) {
@@ -101,9 +95,14 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
 
 }  // namespace
 
+void check_fields(const Scenario& s, Findings& findings) {
+  if (findings.trusts({"training.precision"}) && s.training.precision == DataType::kFp8) {
+    findings.unsupported("training.precision", "fp8 is", "bf16, fp16 or fp32");
+  }
+}
+
 void check_support(const Scenario& scenario, Findings& findings) {
   check_model(scenario, findings);
-  check_training(scenario, findings);
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exchange/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/scenario_flags.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportFlags {
+  ScenarioFlags scenario;
+  OutputOptions output;
+  std::string data;
+  std::vector<std::string> targets;
+  std::string pods = "jobset";
+  std::string rank_map = "csv";
+  ExportOptions options;
+};
+
+void add_files(std::vector<LaunchFile>& files, const std::vector<LaunchFile>& more) {
+  for (const LaunchFile& file : more) {
+    const bool there = std::any_of(files.begin(), files.end(),
+                                   [&](const LaunchFile& old) { return old.name == file.name; });
+    if (!there) files.push_back(file);
+  }
+}
+
+void print_remarks(const OutputOptions& output, const Exported& exported) {
+  for (const Setting& remark : exported.remarks) {
+    note(output, fmt::format("note: not expressible in {}: {}={}", exported.framework, remark.path,
+                             remark.value));
+  }
+}
+
+int write_files(const ExportFlags& flags, const std::vector<LaunchFile>& files, bool to_folder) {
+  Output output;
+  output.protect("SCENARIO", flags.scenario.file);
+  for (const LaunchFile& file : files) {
+    const std::string path =
+        to_folder ? (fs::path(flags.output.file) / file.name).string() : flags.output.file;
+    output.plan("-o", path);
+    if (path.empty()) {
+      output.set_main({}, file.text);
+    } else {
+      output.set_file(path, file.text);
+    }
+  }
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  if (const int code = output.commit(); code != kOk) return code;
+  for (const LaunchFile& file : files) {
+    if (!file.executable || flags.output.file.empty()) continue;
+    fs::path path = flags.output.file;
+    if (to_folder) path /= file.name;
+    std::error_code none;  // a file that cannot be made executable is still the file
+    fs::permissions(path, fs::perms::owner_exec | fs::perms::group_exec, fs::perm_options::add,
+                    none);
+  }
+  return kOk;
+}
+
+int write_all_files(const ExportFlags& flags, const std::vector<LaunchFile>& files) {
+  std::error_code none;
+  const std::string& where = flags.output.file;
+  const bool folder =
+      !where.empty() && (files.size() > 1 || where.ends_with("/") || fs::is_directory(where, none));
+  if (where.empty() && files.size() > 1) {
+    std::vector<std::string> names;
+    for (const LaunchFile& file : files) names.push_back(file.name);
+    return report_errors(
+        {{ErrorCode::kMissingKey,
+          fmt::format("is required for {} files ({})", files.size(), fmt::join(names, ", ")), "",
+          "-o", "a folder"}});
+  }
+  const bool made = folder && fs::create_directory(where, none);
+  if (folder && !fs::is_directory(where, none)) {
+    return report_errors({{ErrorCode::kIo, fmt::format("'{}' cannot be a folder", where), "", "-o",
+                           "a folder, or a name in one that exists"}});
+  }
+  const int code = write_files(flags, files, folder);
+  if (code != kOk && made) fs::remove(where, none);
+  return code;
+}
+
+int run_export(const ExportFlags& flags) {
+  const auto data = find_data(flags.data);
+  if (!data) return report_errors(data.error());
+  const auto stated = stated_legal_scenario(flags.scenario, data->folders);
+  if (!stated) return report_errors(stated.error());
+  ExportOptions options = flags.options;
+  options.pod_job = flags.pods == "jobset" ? PodJob::kJobSet : PodJob::kPyTorchJob;
+  options.rank_map_as_json = flags.rank_map == "json";
+
+  std::vector<LaunchFile> files;
+  std::vector<Exported> parts;
+  const auto names = export_target_names();
+  for (const std::string& name : flags.targets) {
+    const auto at = std::find(names.begin(), names.end(), name) - names.begin();
+    auto part = export_scenario(stated->scenario, stated->text, static_cast<ExportTarget>(at),
+                                options, data->folders);
+    if (!part) return report_errors(name_flags(part.error(), flags.scenario));
+    add_files(files, part->files);
+    const bool said = std::any_of(parts.begin(), parts.end(), [&](const Exported& old) {
+      return old.framework == part->framework;
+    });
+    if (!said) parts.push_back(std::move(*part));
+  }
+  if (const int code = write_all_files(flags, files); code != kOk) return code;
+  for (const Exported& part : parts) print_remarks(flags.output, part);
+  return kOk;
+}
+
+}  // namespace
+
+Command add_export(CLI::App& program) {
+  auto flags = std::make_shared<ExportFlags>();
+  CLI::App* app = program.add_subcommand("export", "write the files that launch a scenario");
+  app->allow_extras();
+  app->footer(
+      "Examples:\n"
+      "  stepcast export scenario.json --to megatron -o train.sh\n"
+      "  stepcast export scenario.json --to slurm,rankmap -o run/\n"
+      "What the target has no word for is listed on standard error, and in the file.");
+  add_scenario_flags(*app, flags->scenario);
+  const auto names = export_target_names();
+  app->add_option("--to", flags->targets, one_of(names) + "; several with commas")
+      ->required()
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(names))
+      ->type_name("TARGET");
+  app->add_option("--pods", flags->pods, "of kubernetes: jobset or pytorchjob")
+      ->check(CLI::IsMember({"jobset", "pytorchjob"}))
+      ->capture_default_str();
+  app->add_option("--image", flags->options.image, "of kubernetes: the container's image")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app->add_option("--rank-map", flags->rank_map, "of rankmap: csv or json")
+      ->check(CLI::IsMember({"csv", "json"}))
+      ->capture_default_str();
+  app->add_option("-o,--output", flags->output.file,
+                  "write to a file, or into a folder (needed for several files)")
+      ->type_name("PATH");
+  app->add_flag("--quiet", flags->output.quiet, "no notes on standard error");
+  add_data_flag(*app, flags->data);
+  return {app, [flags] { return run_export(*flags); }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader of a foreign file found: scenario keys with their origin, what of the file has no
+// effect on a forecast, and what may have one and is not in a scenario.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+
+namespace stepcast {
+
+// One scenario key. The value is JSON, as `--set` takes it; null takes the key out.
+struct Setting {
+  std::string path;    // "layout.tp"
+  std::string value;   // "8", "\"full\""
+  std::string origin;  // "--tensor-model-parallel-size"; "" when the file's comment says it
+};
+
+struct ImportInput {
+  std::string text;
+  std::string file;                              // for errors
+  std::optional<std::int64_t> gpus;              // of the cluster, where it is known beforehand
+  std::map<std::string, std::string> variables;  // of a shell script, set before it starts
+  std::string models_folder;                     // the shipped models
+  std::optional<std::int64_t> layers;            // of the model, where the file does not hold it
+};
+
+struct ImportedScenario {
+  std::string file;
+  std::vector<Setting> settings;
+  std::vector<std::string> without_effect;  // logging, data, seeds, learning rates
+  std::vector<std::string> warnings;        // may change cost, and no key says it
+  std::optional<std::int64_t> gpus;         // that the file starts, else the cluster's
+  Errors errors;
+
+  void set_integer(std::string path, std::int64_t value, std::string origin);
+  void set_flag(std::string path, bool value, std::string origin);
+  void set_number(std::string path, double value, std::string origin);
+  void set_word(std::string path, std::string_view value, std::string origin);
+  void set_json(std::string path, std::string value, std::string origin);
+  // The last value of a key, when it is a whole number.
+  std::optional<std::int64_t> integer(std::string_view path) const;
+  const Setting* find(std::string_view path) const;
+  void fail(ErrorCode code, std::string key, std::string message, std::string hint = "");
+};
+
+// A file that stepcast wrote says in comments what its format has no word for, one key per line:
+// "# stepcast: layout.order=\"tp-cp-ep-pp-dp\"". These lines, and the way back.
+std::string remark_lines(const std::vector<Setting>& remarks);
+std::vector<Setting> settings_in_remarks(std::string_view text);
+
+}  // namespace stepcast

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where every rank runs and which part of the model it holds, as a table.
+#pragma once
+
+#include <string>
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// Columns rank, node, gpu (in its node), tp, cp, dp, pp, and ep, etp of a model with experts.
+std::string rank_map_csv(const Scenario& scenario);
+std::string rank_map_json(const Scenario& scenario);
+
+}  // namespace stepcast

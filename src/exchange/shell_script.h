@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of a shell script with their words expanded: quotes, line continuation, variables,
+// arrays (ARGS=( ... ), "${ARGS[@]}"), ${NAME:-default} and $((arithmetic)). Nothing is executed:
+// command substitutions and unset variables stay as they are written ("$(hostname)", "${1}"), and
+// of an `if` or `case` all branches are read.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepcast {
+
+struct ShellScript {
+  std::vector<std::vector<std::string>> commands;
+  bool branches = false;  // if, case, for or while: not followed
+};
+
+ShellScript read_shell(std::string_view text, const std::map<std::string, std::string>& variables);
+
+// `word` so that a shell reads it back as one word.
+std::string shell_quoted(std::string_view word);
+
+// The value of "$((...))" without its brackets; empty when it is no whole number.
+// `value_of` gives the text of a variable.
+std::string shell_arithmetic(std::string_view expression,
+                             const std::map<std::string, std::vector<std::string>>& variables);
+
+}  // namespace stepcast

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// `stepcast export` and `stepcast import`, as a user runs them.
+#include "cli/program.h"
+
+namespace stepcast::testing {
+namespace {
+
+std::vector<std::string> export_words(const std::vector<std::string>& more) {
+  std::vector<std::string> out{
+      "export", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x2",     "--tp", "2",
+      "--pp",   "4",       "--seq",        "4096",      "--global-batch", "64"};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+TEST(ExportCommand, OneFileGoesToStandardOutputAndWhatItCannotSayToTheOther) {
+  const Outcome out =
+      run(export_words({"--to", "megatron", "--set", "layout.order=tp-pp-dp-cp-ep"}));
+  EXPECT_EQ(out.code, 0) << out.error;
+  EXPECT_TRUE(has(out.out, "--tensor-model-parallel-size 2"));
+  EXPECT_TRUE(
+      has(out.error, "note: not expressible in Megatron-LM: layout.order=\"tp-pp-dp-cp-ep\""));
+  EXPECT_TRUE(has(out.out, "# stepcast: layout.order=\"tp-pp-dp-cp-ep\""));
+}
+
+TEST(ExportCommand, SeveralFilesNeedAFolderAndFillIt) {
+  expect_refused(run(export_words({"--to", "slurm,rankmap"})));
+  const Folder folder;
+  const std::string target = folder / "run";
+  const Outcome out = run(export_words({"--to", "slurm,rankmap", "-o", target, "--quiet"}));
+  EXPECT_EQ(out.code, 0) << out.error;
+  EXPECT_EQ(out.out + out.error, "");
+  EXPECT_TRUE(has(read_file(target + "/train.sbatch"), "#SBATCH --nodes=2"));
+  EXPECT_TRUE(has(read_file(target + "/rank_map.csv"), "15,1,7,1,0,1,3"));
+}
+
+TEST(ExportCommand, WritesNothingWhenATargetIsRefused) {
+  const Folder folder;
+  expect_refused(run(export_words({"--to", "rankmap,deepspeed", "-o", folder / "run/"})));
+  expect_refused(run(export_words({"--to", "slurm", "-o", folder / "no/such/folder/"})));
+  expect_refused(run(export_words({"--to", "slurms"})));
+  EXPECT_EQ(folder.files(), 0u);
+}
+
+TEST(ImportCommand, GivesBackTheScenarioThatWasExported) {
+  const Folder folder;
+  ASSERT_EQ(run(export_words({"--to", "slurm", "-o", folder / "job", "--quiet"})).code, 0);
+  const Outcome imported = run({"import", folder / "job", "-o", folder / "back.json"});
+  EXPECT_EQ(imported.code, 0) << imported.error;
+  const Outcome again = run({"export", "--to", "slurm", folder / "back.json", "--quiet"});
+  EXPECT_EQ(again.out, read_file(folder / "job").c_str()) << again.error;
+  const auto words = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--format", "json"});
+    return run(more).json();
+  };
+  std::vector<std::string> original = export_words({});
+  original[0] = "predict";
+  EXPECT_EQ(words({"predict", folder / "back.json"}), words(original));
+}
+
+TEST(ImportCommand, FlagsAreLaidOverTheFileAndANamedClusterTakesItsSize) {
+  const Folder folder;
+  const std::string script = folder / "train.sh";
+  write_file(script,
+             "torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py --num-layers 24 "
+             "--hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
+             "--max-position-embeddings 2048 --micro-batch-size 2 --global-batch-size 128 "
+             "--vocab-size 51200 --bf16 --tensor-model-parallel-size 2 --lr 1e-4\n");
+  expect_refused(run({"import", script}));
+  const Outcome out = run({"import", script, "--cluster", "dgx-a100-80g", "--micro-batch", "1"});
+  EXPECT_EQ(out.code, 0) << out.error;
+  EXPECT_EQ(out.json()["cluster"]["gpus"], 32);
+  EXPECT_EQ(out.json()["layout"]["micro_batch"], 1);
+  EXPECT_TRUE(has(out.error, "without effect on cost, left out: --lr"));
+  const Outcome other = run({"import", script, "--cluster", "dgx-a100-80gx2"});
+  expect_refused(other);
+  EXPECT_TRUE(has(other.error, "starts 32 GPUs, and the cluster has 16")) << other.error;
+}
+
+TEST(ImportCommand, AnErrorOfAKeyNamesTheFlagThatSetIt) {
+  const Folder folder;
+  const std::string script = folder / "train.sh";
+  write_file(script,
+             "python pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+             "--seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 2 "
+             "--global-batch-size 128 --vocab-size 51200 --tensor-model-parallel-size 3\n");
+  const Outcome out = run({"import", script, "--cluster", "dgx-a100-80gx3"});
+  expect_refused(out);
+  EXPECT_TRUE(has(out.error, "train.sh: --tensor-model-parallel-size (layout.tp): 3 does not"))
+      << out.error;
+}
+
+TEST(ImportCommand, AHuggingFaceConfigAndDeepSpeedsJsonTakeTheRestFromFlags) {
+  const Folder folder;
+  const std::string config = STEPCAST_SOURCE_DIR "/models/llama-2-7b.json";
+  const std::string settings = folder / "ds.json";
+  write_file(settings, R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
+                           "bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})");
+  const Outcome out = run({"import", settings, "--model", config, "--cluster", "dgx-h100x2"});
+  EXPECT_EQ(out.code, 0) << out.error;
+  EXPECT_EQ(out.json()["layout"]["zero"], 2);
+  const Outcome model = run({"import", config, "--cluster", "dgx-h100", "--global-batch", "8"});
+  EXPECT_EQ(model.code, 0) << model.error;
+}
+
+TEST(ImportCommand, WhatIsOnlyNotSupportedYetIsWrittenAndSaidSo) {
+  const Folder folder;
+  const std::string settings = folder / "titan.toml";
+  write_file(settings,
+             "[training]\nglobal_batch_size = 16\nlocal_batch_size = 1\nseq_len = 4096\n"
+             "[parallelism]\ncontext_parallel_degree = 2\n"
+             "[activation_checkpoint]\nmode = \"none\"\n");
+  const Outcome out = run({"import", settings, "--model", "llama-3.1-8b", "--cluster", "dgx-h100"});
+  EXPECT_EQ(out.code, 0) << out.error;
+  EXPECT_EQ(out.json()["layout"]["cp"], 2);
+}
+
+}  // namespace
+}  // namespace stepcast::testing

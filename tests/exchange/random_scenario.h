@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seeded random scenarios that are legal, for one framework: every key is drawn, and what turns
+// out to be illegal is drawn again.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "scenario_from.h"
+
+namespace stepcast::testing {
+
+struct DrawnScenario {
+  Scenario scenario;
+  std::string text;
+};
+
+class ScenarioDraw {
+ public:
+  explicit ScenarioDraw(std::uint32_t seed) : random_(seed) {}
+
+  // Counts from `draws` how often it has to draw.
+  DrawnScenario draw(const std::string& framework) {
+    for (;;) {
+      const nlohmann::json stated = candidate(framework);
+      const auto document = JsonDocument::from(stated, "drawn.json");
+      auto scenario = read_legal_scenario(*document, source_folders());
+      if (scenario) return {std::move(*scenario), stated.dump()};
+    }
+  }
+
+ private:
+  using json = nlohmann::json;
+
+  std::int64_t pick(std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + static_cast<std::ptrdiff_t>(random_() % values.size()));
+  }
+  std::string word(std::initializer_list<const char*> values) {
+    return *(values.begin() + static_cast<std::ptrdiff_t>(random_() % values.size()));
+  }
+  bool chance(int in) { return random_() % static_cast<std::uint32_t>(in) == 0; }
+
+  json model() {
+    const std::int64_t heads = pick({8, 16, 32});
+    json out = {{"name", word({"alpha", "beta 2", "it's"})},
+                {"layers", pick({8, 12, 13, 16, 24})},
+                {"hidden", heads * pick({32, 64, 128})},
+                {"heads", heads},
+                {"kv_heads", heads / pick({1, 1, 2, 4})},
+                {"ffn", pick({1024, 2816, 8192})},
+                {"vocab", pick({1000, 32000, 50257, 128256})},
+                {"max_positions", pick({2048, 4096, 8192})},
+                {"mlp", word({"gelu", "swiglu"})},
+                {"norm", word({"layernorm", "rmsnorm"})},
+                {"position", word({"learned", "rope", "none"})},
+                {"tied_embeddings", chance(2)},
+                {"biases", chance(2)}};
+    if (chance(2)) out["dropout"] = 0.1;
+    if (chance(3)) out["qkv_bias"] = true;
+    if (chance(4)) out["query_key_norm"] = true;
+    if (chance(4)) out["vocab_multiple"] = pick({1, 64, 256});
+    if (out["norm"] == "layernorm") out["norm_bias"] = true;
+    if (out["biases"] == true) {
+      out["qkv_bias"] = true;
+      out["head_bias"] = false;
+    }
+    if (chance(4)) add_experts(out);
+    return out;
+  }
+
+  void add_experts(json& model) {
+    json moe = {{"experts", pick({8, 16})},
+                {"top_k", pick({1, 2})},
+                {"ffn", pick({512, 1024})},
+                {"dispatcher", word({"alltoall", "allgather", "flex"})}};
+    if (chance(2)) moe["dense_layers"] = pick({1, 3});
+    if (chance(4)) moe["layer_every"] = 2;
+    if (chance(3)) moe["shared_experts"] = pick({1, 2});
+    if (chance(3)) moe["capacity_factor"] = 1.25;
+    if (chance(3)) moe["imbalance"] = 1.5;
+    if (chance(3)) moe["router_bias"] = true;
+    model["moe"] = moe;
+  }
+
+  json recompute(const std::string& framework) {
+    const bool titan = framework == "fsdp";
+    switch (random_() % 6) {
+      case 0:
+        return "full";
+      case 1:
+        return titan ? json{{"mode", "full"}, {"every", pick({2, 3})}}
+                     : json{{"mode", "full"}, {"layers", pick({1, 2})}};
+      case 2:
+        return titan ? json{{"mode", "selective"}, {"modules", {"torchtitan_op"}}} : "selective";
+      case 3:
+        return titan ? json("none")
+                     : json{{"mode", "selective"}, {"modules", {"layernorm", "mlp"}}};
+      default:
+        return "none";
+    }
+  }
+
+  json layout(const std::string& framework, const json& model, std::int64_t gpus) {
+    const std::int64_t tp = pick({1, 1, 2, 4, 8}), pp = pick({1, 1, 2, 3, 4});
+    const std::int64_t cp = pick({1, 1, 1, 2});
+    json out = {{"tp", tp}, {"pp", pp}, {"cp", cp}, {"micro_batch", pick({1, 2, 4})}};
+    if (chance(2)) out["dp"] = gpus / (tp * pp * cp);
+    if (chance(2) && pp > 1) {
+      out["schedule"] = "interleaved";
+      out["virtual_stages"] = pick({2, 3});
+      if (framework == "deepspeed") out.erase("virtual_stages"), out.erase("schedule");
+    } else if (chance(4) && framework == "fsdp") {
+      out["schedule"] = "gpipe";
+    }
+    add_zero(framework, pp, out);
+    if (chance(3)) out["sequence_parallel"] = chance(2);
+    out["recompute"] = recompute(framework);
+    if (chance(4)) out["order"] = word({"tp-cp-ep-pp-dp", "tp-pp-dp-cp-ep"});
+    if (chance(2)) {
+      out["overlap"] = {{"grad_reduce", chance(2)},
+                        {"param_gather", chance(2)},
+                        {"tp", chance(2)},
+                        {"pp", chance(2)}};
+    }
+    if (chance(4)) out["offload"] = {{"optimizer", chance(2) ? 1.0 : 0.5}};
+    add_chunks(model["layers"], pp * out.value("virtual_stages", 1), out);
+    if (model.contains("moe")) out["ep"] = pick({1, 2, 4});
+    return out;
+  }
+
+  void add_zero(const std::string& framework, std::int64_t pp, json& out) {
+    if (chance(3)) return;
+    if (framework == "megatron") out["zero"] = pick({0, 1});
+    if (framework == "deepspeed") out["zero"] = pp > 1 ? pick({0, 1}) : pick({0, 1, 2, 3});
+    if (framework == "fsdp") out["zero"] = pick({2, 3});
+    const bool shards = framework != "deepspeed" || out["zero"] == 3;
+    if (chance(4) && shards) out["shard_group"] = pick({1, 2, 4, 8});
+  }
+
+  void add_chunks(std::int64_t layers, std::int64_t chunks, json& out) {
+    if (chunks == 1) return;
+    if (chance(4)) {
+      out["account_for_embedding"] = chance(2);
+      out["account_for_loss"] = chance(2);
+    } else if (chance(3) && layers > chunks) {
+      std::vector<std::int64_t> list(static_cast<std::size_t>(chunks), layers / chunks);
+      list[static_cast<std::size_t>(chunks) / 2] += layers % chunks;
+      out["stage_layers"] = list;
+    }
+  }
+
+  json training(const std::string& framework) {
+    json out = {{"global_batch", pick({64, 96, 192, 384})},
+                {"sequence_length", pick({1024, 2048})},
+                {"framework", framework},
+                {"precision",
+                 framework == "fsdp" ? word({"bf16", "fp32"}) : word({"bf16", "fp16", "fp32"})}};
+    if (chance(3)) out["attention"] = "unfused";
+    if (chance(3)) out["grad_precision"] = word({"fp32", "bf16"});
+    if (chance(4)) out["reduce_precision"] = word({"fp32", "bf16"});
+    if (chance(3)) out["grad_clip"] = word({"global", "none"});
+    if (chance(3)) out["compile"] = chance(2);
+    if (chance(5)) out["cuda_graphs"] = true;
+    if (chance(5)) out["no_sync"] = true;
+    if (chance(4)) out["bucket_elements"] = pick({1000000, 50000000});
+    if (chance(5)) out["gather_bucket_elements"] = pick({2000000, 50000000});
+    if (chance(5)) out["prefetch_units"] = 0;
+    if (chance(5)) out["fused_gradient_accumulation"] = chance(2);
+    if (chance(5)) out["scatter_gather_p2p"] = chance(2);
+    if (chance(5)) out["host_sync_after_p2p"] = chance(2);
+    if (chance(6)) out["software"] = "a label";
+    return out;
+  }
+
+  json candidate(const std::string& framework) {
+    const std::int64_t nodes = pick({1, 2, 3, 6, 12});
+    const json drawn = model();
+    json out = {{"stepcast", 1},
+                {"model", drawn},
+                {"cluster", {{"base", word({"dgx-h100", "dgx-a100-80g"})}, {"nodes", nodes}}},
+                {"training", training(framework)},
+                {"layout", layout(framework, drawn, nodes * 8)}};
+    if (chance(4)) out["profile"] = "none";
+    if (chance(5)) out["run"] = {{"tokens", 1e12}};
+    return out;
+  }
+
+  std::mt19937 random_;
+};
+
+}  // namespace stepcast::testing
