@@ -259,7 +259,8 @@ Result<Prediction> Predictor::run() {
                               costs,
                               profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
                               options_.expand || must_expand(),
-                              options_.contention};
+                              options_.contention,
+                              profile_.sms_per_channel};
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;

@@ -37,7 +37,8 @@ struct SimulationInput {
   const RunCosts& costs;
   const HostFit& host;
   bool expand;
-  bool contention;  // transfers share links
+  bool contention;             // transfers share links
+  double sms_per_channel = 1;  // that collectives take from kernels (cost/profile.h)
 };
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.

@@ -162,7 +162,8 @@ TEST_F(DeviceCollectivesTest, TheProfileHoldsTheMeasuredTimes) {
   ASSERT_EQ(measured.collectives.size(), 12U);  // 6 kinds among 4 and among 2
 
   const Scenario scenario = testing::scenario_from(
-      R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100", "training": {"global_batch": 8}})");
+      R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100",
+          "training": {"global_batch": 8}})");
   const auto profile =
       make_imported_profile(measured, scenario.cluster.spec,
                             data_sheet_profile(scenario.cluster.spec.accelerator), "measured");

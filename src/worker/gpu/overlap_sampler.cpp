@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/overlap_sampler.h"
+
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/noise.h"
+
+namespace stepcast {
+
+using cuda::check;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::int64_t kSize = 4096;         // of the product: a fifth of a millisecond on Hopper
+constexpr std::size_t kHostCopy = 64 << 20;  // bytes: a millisecond over PCIe
+constexpr std::size_t kDeviceCopy = 512 << 20;  // beyond any second-level cache
+
+double between(cudaEvent_t begin, cudaEvent_t end) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+std::shared_ptr<void> pinned(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, bytes), "cudaMallocHost");
+  std::memset(data, 0x5a, bytes);
+  return {data, [](void* own) { cudaFreeHost(own); }};
+}
+
+}  // namespace
+
+OverlapSampler::OverlapSampler(const GpuContext& context)
+    : product_(gemm_call(
+          {GemmRole::kForward, 1, kSize, kSize, kSize, DataType::kBf16, DataType::kBf16, false},
+          context)) {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  check(cudaStreamCreateWithFlags(&copy_stream_, cudaStreamNonBlocking),
+        "cudaStreamCreateWithFlags");
+  for (cudaEvent_t* event : {&first_begin_, &first_end_, &second_begin_, &second_end_}) {
+    check(cudaEventCreate(event), "cudaEventCreate");
+  }
+}
+
+OverlapSampler::~OverlapSampler() {
+  for (cudaEvent_t event : {first_begin_, first_end_, second_begin_, second_end_}) {
+    cudaEventDestroy(event);
+  }
+  cudaStreamDestroy(copy_stream_);
+  cudaStreamDestroy(stream_);
+}
+
+BothTimes OverlapSampler::run(std::int64_t first, std::int64_t second, cudaStream_t stream,
+                              const std::function<void()>& queue) {
+  check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  check(cudaEventRecord(second_begin_, stream), "cudaEventRecord");
+  for (std::int64_t i = 0; i < second; ++i) queue();
+  check(cudaEventRecord(second_end_, stream), "cudaEventRecord");
+  check(cudaEventRecord(first_begin_, stream_), "cudaEventRecord");
+  for (std::int64_t i = 0; i < first; ++i) product_.run(stream_);
+  check(cudaEventRecord(first_end_, stream_), "cudaEventRecord");
+  check(cudaEventSynchronize(first_end_), "cudaEventSynchronize");
+  check(cudaEventSynchronize(second_end_), "cudaEventSynchronize");
+  return {between(first_begin_, first_end_), between(second_begin_, second_end_)};
+}
+
+ordered_json OverlapSampler::copy(void* to, const void* from, std::size_t bytes,
+                                  cudaMemcpyKind kind) {
+  const auto queue = [&] {
+    check(cudaMemcpyAsync(to, from, bytes, kind, copy_stream_), "cudaMemcpyAsync");
+  };
+  const SideBySide both = measure_side_by_side([&](std::int64_t first, std::int64_t second) {
+    return run(first, second, copy_stream_, queue);
+  });
+  return {{"product_slowdown", both.first_slowdown},
+          {"slowdown", both.second_slowdown},
+          {"bytes_per_s", static_cast<double>(bytes) / both.second_alone_s}};
+}
+
+ordered_json OverlapSampler::copies() {
+  const cuda::DeviceMemory source(kDeviceCopy), target(kDeviceCopy);
+  cuda::fill_with_noise(static_cast<float*>(source.data()), kDeviceCopy / sizeof(float), 1,
+                        nullptr);
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  const std::shared_ptr<void> host = pinned(kHostCopy);
+  ordered_json out;
+  out["copy_to_device"] = copy(target.data(), host.get(), kHostCopy, cudaMemcpyHostToDevice);
+  out["copy_to_host"] = copy(host.get(), source.data(), kHostCopy, cudaMemcpyDeviceToHost);
+  out["copy_on_device"] = copy(target.data(), source.data(), kDeviceCopy, cudaMemcpyDeviceToDevice);
+  return out;
+}
+
+ordered_json OverlapSampler::collective(DeviceCollectives& collectives, std::size_t ranks,
+                                        ByteCount bytes) {
+  const auto stream = static_cast<cudaStream_t>(collectives.stream());
+  const SideBySide both = measure_side_by_side([&](std::int64_t first, std::int64_t second) {
+    collectives.meet_up();  // all begin together, and peers that died are found
+    const BothTimes own = run(first, second, stream, [&] { collectives.start(bytes); });
+    std::vector<float> longest{static_cast<float>(own.first_s), static_cast<float>(own.second_s)};
+    collectives.largest_of_members(longest);
+    return BothTimes{static_cast<double>(longest[0]), static_cast<double>(longest[1])};
+  });
+  return {{"product_slowdown", both.first_slowdown},
+          {"slowdown", both.second_slowdown},
+          {"ranks", ranks},
+          {"bytes", bytes}};
+}
+
+}  // namespace stepcast
