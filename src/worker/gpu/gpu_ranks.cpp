@@ -11,12 +11,6 @@
 #endif
 
 namespace stepcast {
-namespace {
-
-constexpr std::chrono::minutes kToStart(2);  // ranks come one after the other
-
-}  // namespace
-
 GpuRanks::GpuRanks(std::int64_t gpus, const ReadVariable& read) {
   if (gpus == 1) return;
   const auto told = read_rank_environment(read);
@@ -29,6 +23,7 @@ GpuRanks::GpuRanks(std::int64_t gpus, const ReadVariable& read) {
                     gpus));
   }
 #ifdef STEPCAST_HAS_NCCL
+  constexpr std::chrono::minutes kToStart(2);  // ranks come one after the other
   if (const auto why = why_no_nccl()) throw JobFailure(RankFailure::kInput, *why);
   if (own_.rank == 0) server_ = std::make_unique<TcpStoreServer>(own_.port);
   store_ = std::make_unique<TcpStore>(own_.address, own_.port, kToStart);
