@@ -114,12 +114,15 @@ class CalibrateGpuJob {
 
   GpuContext context(const Scenario& scenario) { return {&products_, gpu_.cache_bytes, &scenario}; }
 
-  void warm_up() {
+  // It needs the whole device.
+  GpuCall large_product() {
     constexpr std::int64_t kSize = 4096;
     const Gemm product{GemmRole::kForward, 1,    kSize, kSize, kSize, DataType::kBf16,
                        DataType::kBf16,    false};
-    timer_.warm_up(gemm_call(product, context(scenarios_.front())), kWarmUp_s);
+    return gemm_call(product, context(scenarios_.front()));
   }
+
+  void warm_up() { timer_.warm_up(large_product(), kWarmUp_s); }
 
   void measure_collectives() {
     DeviceCommunicator& world = *ranks_.world();
@@ -157,7 +160,7 @@ class CalibrateGpuJob {
     }
     ordered_json measured = ordered_json::object();
     if (meeting.takes_part) {
-      OverlapSampler sampler(context(scenarios_.front()));
+      OverlapSampler sampler(large_product());
       measured = sampler.collective(backend, meeting.placement.size(), kBesideBytes);
     }
     append(journal_, {key, {}, measured.dump()});
@@ -171,7 +174,7 @@ class CalibrateGpuJob {
     const std::string key = "copies beside a product";
     if (journal_.find(key) == nullptr) {
       try {
-        append(journal_, {key, {}, OverlapSampler(context(scenarios_.front())).copies().dump()});
+        append(journal_, {key, {}, OverlapSampler(large_product()).copies().dump()});
       } catch (const cuda::OutOfDeviceMemory&) {
         ++left_out_["kinds of copies: the GPU's memory is too small for them"];
         return;

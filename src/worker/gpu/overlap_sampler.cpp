@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/overlap_sampler.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
-#include "kernels/cuda/noise.h"
 
 namespace stepcast {
 
@@ -15,10 +17,6 @@ using cuda::check;
 using nlohmann::ordered_json;
 
 namespace {
-
-constexpr std::int64_t kSize = 4096;         // of the product: a fifth of a millisecond on Hopper
-constexpr std::size_t kHostCopy = 64 << 20;  // bytes: a millisecond over PCIe
-constexpr std::size_t kDeviceCopy = 512 << 20;  // beyond any second-level cache
 
 double between(cudaEvent_t begin, cudaEvent_t end) {
   float milliseconds = 0;
@@ -35,10 +33,8 @@ std::shared_ptr<void> pinned(std::size_t bytes) {
 
 }  // namespace
 
-OverlapSampler::OverlapSampler(const GpuContext& context)
-    : product_(gemm_call(
-          {GemmRole::kForward, 1, kSize, kSize, kSize, DataType::kBf16, DataType::kBf16, false},
-          context)) {
+OverlapSampler::OverlapSampler(GpuCall product, const CopySizes& sizes)
+    : product_(std::move(product)), sizes_(sizes) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   check(cudaStreamCreateWithFlags(&copy_stream_, cudaStreamNonBlocking),
         "cudaStreamCreateWithFlags");
@@ -84,15 +80,15 @@ ordered_json OverlapSampler::copy(void* to, const void* from, std::size_t bytes,
 }
 
 ordered_json OverlapSampler::copies() {
-  const cuda::DeviceMemory source(kDeviceCopy), target(kDeviceCopy);
-  cuda::fill_with_noise(static_cast<float*>(source.data()), kDeviceCopy / sizeof(float), 1,
-                        nullptr);
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  const std::shared_ptr<void> host = pinned(kHostCopy);
+  // What is in them does not matter to copies.
+  const cuda::DeviceMemory source(std::max(sizes_.host, sizes_.device)),
+      target(std::max(sizes_.host, sizes_.device));
+  const std::shared_ptr<void> host = pinned(sizes_.host);
   ordered_json out;
-  out["copy_to_device"] = copy(target.data(), host.get(), kHostCopy, cudaMemcpyHostToDevice);
-  out["copy_to_host"] = copy(host.get(), source.data(), kHostCopy, cudaMemcpyDeviceToHost);
-  out["copy_on_device"] = copy(target.data(), source.data(), kDeviceCopy, cudaMemcpyDeviceToDevice);
+  out["copy_to_device"] = copy(target.data(), host.get(), sizes_.host, cudaMemcpyHostToDevice);
+  out["copy_to_host"] = copy(host.get(), source.data(), sizes_.host, cudaMemcpyDeviceToHost);
+  out["copy_on_device"] =
+      copy(target.data(), source.data(), sizes_.device, cudaMemcpyDeviceToDevice);
   return out;
 }
 

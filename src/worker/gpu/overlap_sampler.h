@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 
 #include "calibrate/side_by_side.h"
@@ -13,9 +15,15 @@
 
 namespace stepcast {
 
+struct CopySizes {                              // bytes
+  std::size_t host = std::size_t{64} << 20;     // a millisecond over PCIe
+  std::size_t device = std::size_t{512} << 20;  // beyond any second-level cache
+};
+
 class OverlapSampler {
  public:
-  explicit OverlapSampler(const GpuContext& context);  // throws CudaError
+  // `product` needs all SMs; a fifth of a millisecond is long enough. Throws CudaError.
+  explicit OverlapSampler(GpuCall product, const CopySizes& sizes = {});
   ~OverlapSampler();
   OverlapSampler(const OverlapSampler&) = delete;
   OverlapSampler& operator=(const OverlapSampler&) = delete;
@@ -33,7 +41,8 @@ class OverlapSampler {
                 const std::function<void()>& queue);
   nlohmann::ordered_json copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 
-  GpuCall product_;
+  const GpuCall product_;
+  const CopySizes sizes_;
   cudaStream_t stream_ = nullptr, copy_stream_ = nullptr;
   cudaEvent_t first_begin_ = nullptr, first_end_ = nullptr;
   cudaEvent_t second_begin_ = nullptr, second_end_ = nullptr;
