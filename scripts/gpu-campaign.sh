@@ -72,7 +72,9 @@ run() {
   out=$(realpath "$1")
   local archive=${2:-build/gpu-campaign.tar.gz}
   tar -xzf "$archive" -C "$folder"
-  export LD_LIBRARY_PATH="$folder/lib:$(folder_of 'libcublasLt.so.*'):$(folder_of libnccl.so.2)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  local found
+  found=$(folder_of 'libcublasLt.so.*'):$(folder_of libnccl.so.2)
+  export LD_LIBRARY_PATH="$folder/lib:$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
   failed=0
   describe >"$out/machine.txt" 2>&1
   step doctor "$folder/bin/stepcast" doctor --format json --data "$root" -o "$out/doctor.json"

@@ -56,7 +56,7 @@ struct Wanted {
 
 class CalibrateGpuJob {
  public:
-  CalibrateGpuJob(const Job& job, const GpuRanks& ranks, RankReporter& report)
+  CalibrateGpuJob(const Job& job, GpuRanks& ranks, RankReporter& report)
       : job_(job),
         ranks_(ranks),
         report_(report),
@@ -75,6 +75,7 @@ class CalibrateGpuJob {
     warm_up();
     // Together, while all are here; kernels are measured on the first GPU.
     if (ranks_.world() != nullptr) measure_collectives();
+    ranks_.part();
     if (ranks_.rank() != 0) return;
     measure_copies();
     begin_ = Clock::now();
@@ -270,7 +271,7 @@ class CalibrateGpuJob {
   }
 
   const Job& job_;
-  const GpuRanks& ranks_;
+  GpuRanks& ranks_;
   RankReporter& report_;
   Clock::time_point begin_ = Clock::now();
   ThisGpu gpu_;
@@ -289,7 +290,7 @@ class CalibrateGpuJob {
 
 }  // namespace
 
-void calibrate_gpu_job(const Job& job, const GpuRanks& ranks, RankReporter& report) {
+void calibrate_gpu_job(const Job& job, GpuRanks& ranks, RankReporter& report) {
   CalibrateGpuJob(job, ranks, report).run();
 }
 

@@ -134,7 +134,8 @@ DeviceCollectives::DeviceCollectives(DeviceCommunicator& world, std::vector<int>
 }
 
 void DeviceCollectives::make_buffers(DeviceCommunicator& group) {
-  const ByteCount bytes = rounded_up(options_.largest, nodes_.size());
+  // Sizes are rounded up by the ranks of their group.
+  const ByteCount bytes = options_.largest + 16 * static_cast<ByteCount>(nodes_.size());
   send_.reset();  // before others take its place
   receive_.reset();
   send_ = std::make_unique<Buffer>(group, bytes, options_);

@@ -40,7 +40,7 @@ int run(const std::string& file) {
     if (job->task != "calibrate") {
       throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not calibrate");
     }
-    const GpuRanks ranks(job->gpus, variable);
+    GpuRanks ranks(job->gpus, variable);
     calibrate_gpu_job(*job, ranks, report);
     report.finished();
     return 0;
