@@ -33,6 +33,7 @@ struct ImportedCollective {
 struct OwnRun {
   Framework framework = Framework::kNative;
   HostFit host;
+  std::optional<double> sms_per_channel;       // none: no collective was measured beside kernels
   std::map<std::string, std::string> machine;  // facts, by the profile's key
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/measured_on_gpu.h"
 
+#include <algorithm>
 #include <set>
 
 #include "cost/attention_cost.h"
@@ -70,6 +71,23 @@ Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accel
   Curves curves(device, attention_kernel);
   for (const MeasuredOperation& measured : operations) curves.add(measured);
   return curves.take();
+}
+
+std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteCount bytes,
+                                      const ClusterSpec& cluster) {
+  if (ranks < 2 || ranks > cluster.gpus_per_node || cluster.accelerator.sm_count == 0) {
+    return std::nullopt;
+  }
+  GroupShape group;
+  group.ranks = group.largest = group.smallest = ranks;
+  group.nics = cluster.nics_per_node;
+  const std::int64_t channels =
+      CollectiveModel(cluster, group)
+          .estimate(Exchange::kAllReduce, Bytes(static_cast<double>(bytes)), DataType::kBf16)
+          .channels;
+  // Kernels ran at 1/slowdown of their rate: as if so many SMs fewer were there.
+  const double lost = (1 - 1 / slowdown) * static_cast<double>(cluster.accelerator.sm_count);
+  return lost / static_cast<double>(std::max<std::int64_t>(1, channels));
 }
 
 void add_collectives(const std::vector<MeasuredCollective>& collectives, Imported& out) {

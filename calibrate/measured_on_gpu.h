@@ -3,6 +3,8 @@
 // (calibrate/imported_profile.h).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,12 @@ namespace stepcast {
 // `left_out` by reason: products and attention in fp32, attention of unequal lengths.
 Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accelerator& device,
                    const std::string& attention_kernel);
+
+// SMs that a product lost to each channel of an all-reduce of `bytes` among `ranks` of one node,
+// beside which it took `slowdown` times its time: NCCL chooses the channels, the rest is measured.
+// None where the cluster has no such group.
+std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteCount bytes,
+                                      const ClusterSpec& cluster);
 
 // The size curves of groups of GPUs, as tables of nccl-tests are imported. They were measured with
 // a process per GPU, whose launches hide behind each other.

@@ -128,6 +128,9 @@ std::string profile_text(const ShippedProfile& shipped) {
                        {"machine", {{"device", shipped.title}}}};
   for (const auto& [key, fact] : shipped.machine) root["machine"][key] = fact;
   add_host(root, profile);
+  if (profile.sms_per_channel != 1) {
+    root["overlap"] = {{"sms_per_channel", rounded(profile.sms_per_channel)}};
+  }
   root["provenance"] = name_of(profile.provenance);
   if (!shipped.remark.empty()) root["notes"] = shipped.remark;
   ordered_json errors = ordered_json::object();

@@ -8,8 +8,11 @@
 #   scripts/gpu-campaign.sh run OUT [ARCHIVE]      where the GPU is, in a copy of the source tree:
 #                                                  tests, calibration, comparison with PyTorch
 #
-# CLUSTER (dgx-h200) names a cluster of that GPU, BUDGET (240) the seconds of the calibration. OUT
-# receives machine.txt, tests.json, profile.json, pytorch.json and logs; every step runs, and the
+# CLUSTER (dgx-h200) names a cluster of that GPU, BUDGET (240) the seconds of the calibration, GPUS
+# (1) how many of them are used: with two or more, which needs mpirun there, NCCL's collectives are
+# measured too. STEPS ("doctor tests communication calibrate validate pytorch") says which steps run;
+# a later call goes on with OUT. OUT receives machine.txt, doctor.json, tests.json,
+# communication.json, profile.json, validate-*.json, pytorch.json and logs; every step runs, and the
 # exit code is that of the first that failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -32,9 +35,9 @@ libraries_of() {
 prepare() {
   local archive programs
   archive=$(realpath -m "${1:-build/gpu-campaign.tar.gz}")
-  scripts/build.sh release stepcast stepcast-gpu test_kernels_cuda
+  scripts/build.sh release stepcast stepcast-gpu test_kernels_cuda test_comm_nccl
   programs=(build/release/stepcast build/release/stepcast-gpu
-            build/release/tests/kernels/test_kernels_cuda)
+            build/release/tests/kernels/test_kernels_cuda build/release/tests/comm/test_comm_nccl)
   mkdir "$folder/bin" "$folder/lib"
   cp "${programs[@]}" "$folder/bin"
   strip "$folder"/bin/*
@@ -44,15 +47,16 @@ prepare() {
   echo "wrote $archive ($(du -h "$archive" | cut -f1))"
 }
 
-# Where pip or the toolkit put it.
-cublas_folder() {
+# Where pip or the toolkit put a library.
+folder_of() {
   local found
-  found=$(find /usr/local /opt /usr/lib "$HOME" -name 'libcublasLt.so.*' -print -quit 2>/dev/null)
+  found=$(find /usr/local /opt /usr/lib "$HOME" -name "$1" -print -quit 2>/dev/null)
   dirname "${found:-/usr/local/cuda/lib64/none}"
 }
 
-step() {  # NAME COMMAND...: told, logged, remembered
+step() {  # NAME COMMAND...: told, logged, remembered; where STEPS has NAME, or its first word
   local name=$1 began=$SECONDS code=0
+  [[ $steps == *" ${name%%-*} "* ]] || return 0
   shift
   "$@" >"$out/$name.log" 2>&1 || code=$?
   echo "$name: exit code $code, $((SECONDS - began)) s"
@@ -71,17 +75,27 @@ run() {
   out=$(realpath "$1")
   local archive=${2:-build/gpu-campaign.tar.gz}
   tar -xzf "$archive" -C "$folder"
-  export LD_LIBRARY_PATH="$folder/lib:$(cublas_folder)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  local found
+  found=$(folder_of 'libcublasLt.so.*'):$(folder_of libnccl.so.2)
+  export LD_LIBRARY_PATH="$folder/lib:$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
   failed=0
+  steps=" ${STEPS:-doctor tests communication calibrate validate pytorch} "
   describe >"$out/machine.txt" 2>&1
+  step doctor "$folder/bin/stepcast" doctor --format json --data "$root" -o "$out/doctor.json"
   step tests "$folder/bin/test_kernels_cuda" "--gtest_output=json:$out/tests.json"
+  step communication "$folder/bin/test_comm_nccl" "--gtest_output=json:$out/communication.json"
   local stated=()
   for scenario in scripts/gpu-campaign/*.json; do
     stated+=("$folder/$(basename "$scenario")")
     sed "s/\"CLUSTER\"/\"${CLUSTER:-dgx-h200}\"/" "$scenario" >"${stated[-1]}"
   done
   step calibrate "$folder/bin/stepcast" calibrate --backend cuda "${stated[@]}" --data "$root" \
-    --budget "${BUDGET:-240}" -o "$out/profile.json"
+    --budget "${BUDGET:-240}" --ranks "${GPUS:-1}" -o "$out/profile.json"
+  for scenario in "${stated[@]}"; do  # what has more ranks than there are GPUs: one of them alone
+    step "validate-$(basename "$scenario" .json)" "$folder/bin/stepcast" validate "$scenario" \
+      --backend cuda --rank 0 --profile "$out/profile.json" --calibrate never --data "$root" \
+      --time-limit 120 --format json -o "$out/validate-$(basename "$scenario")"
+  done
   step pytorch python3 scripts/gpu-campaign/pytorch.py "$out/profile.json" -o "$out/pytorch.json"
   cat "$out/pytorch.log"
   return "$failed"

@@ -52,7 +52,31 @@ Wanted wanted(const CalibrationRequest& request, Errors& errors) {
 }
 
 // gpu.json, which stepcast-gpu writes beside its results.
-OwnRun read_own_run(const fs::path& file, std::string& device, Errors& errors) {
+// What a product and transfers take from each other. The SMs that collectives take are the cost
+// models'; the rest are facts of the machine: no program that is modelled copies to its host.
+void read_beside(const JsonValue& value, const ClusterSpec& cluster, OwnRun& out) {
+  ObjectReader reader(value);
+  for (const char* name : {"copy_to_device", "copy_to_host", "copy_on_device", "all_reduce"}) {
+    const auto entry = reader.value(name);
+    if (!entry) continue;
+    ObjectReader beside(*entry);
+    const double product = beside.number("product_slowdown", 1, 1e3).value_or(1);
+    const double transfer = beside.number("slowdown", 1, 1e3).value_or(1);
+    if (const auto rate = beside.number("bytes_per_s", 0, 1e15)) {
+      out.machine[name] = fmt::format("{:.4g} GB/s", *rate * 1e-9);
+    }
+    out.machine[fmt::format("beside_{}", name)] =
+        fmt::format("a product takes {:.3f} of its time, it {:.3f}", product, transfer);
+    const auto ranks = beside.integer("ranks", 2);
+    const auto bytes = beside.integer("bytes", 1);
+    if (ranks && bytes) out.sms_per_channel = sms_per_channel(product, *ranks, *bytes, cluster);
+    beside.finish();
+  }
+  reader.finish();
+}
+
+OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::string& device,
+                    Errors& errors) {
   OwnRun out;
   auto document = JsonDocument::load(file.string());
   if (!document) {
@@ -69,6 +93,7 @@ OwnRun read_own_run(const fs::path& file, std::string& device, Errors& errors) {
     out.host.collective_s = reader.number("collective_s", 0, 1).value_or(out.host.launch_s);
     reader.finish();
   }
+  if (const auto beside = root.value("beside")) read_beside(*beside, cluster, out);
   if (const auto machine = root.required("machine")) {
     for (const auto& [key, fact] : machine->raw().items()) {
       out.machine[key] = fact.is_string() ? fact.get<std::string>() : fact.dump();
@@ -100,7 +125,7 @@ int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders
   RankResults results;
   results.read(folder / "rank-0.json", errors);
   std::string device;
-  OwnRun run = read_own_run(folder / "gpu.json", device, errors);
+  OwnRun run = read_own_run(folder / "gpu.json", *wanted.cluster, device, errors);
   if (errors.empty() && !names_device(device, wanted.cluster->accelerator)) {
     errors.push_back({ErrorCode::kIllegal,
                       fmt::format("this machine's GPU is '{}', and the cluster has {}", device,

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/gpu_software.h"
 #include "cli/output.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -28,6 +29,7 @@ struct DoctorFlags {
 struct Fact {
   std::string key;
   std::string value;
+  std::string to_do = {};
 };
 
 // The value behind "key : value" in one of the kernel's text files.
@@ -95,6 +97,9 @@ void add_gpus(std::vector<Fact>& facts) {
         {fmt::format("GPU {}", gpus++), field_of(entry.path() / "information", "Model")});
   }
   if (gpus == 0) facts.push_back({"GPUs", "none (forecasts need none)"});
+  for (const SoftwareFinding& finding : gpu_software()) {
+    facts.push_back({finding.what, finding.found, finding.to_do});
+  }
   for (const char* program : {"nvcc", "mpirun"}) facts.push_back({program, on_path(program)});
 }
 
@@ -120,12 +125,17 @@ int run_doctor(const DoctorFlags& flags) {
   add_data(*data, facts);
   if (flags.output.format == "json") {
     nlohmann::ordered_json out;
-    for (const Fact& fact : facts) out[fact.key] = fact.value;
+    nlohmann::ordered_json to_do = nlohmann::ordered_json::object();
+    for (const Fact& fact : facts) {
+      out[fact.key] = fact.value;
+      if (!fact.to_do.empty()) to_do[fact.key] = fact.to_do;
+    }
+    out["to_do"] = std::move(to_do);
     output.set_main(flags.output,
                     out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
-    TextTable table({{"what", Align::kLeft}, {"found", Align::kLeft}});
-    for (const Fact& fact : facts) table.add_row({fact.key, fact.value});
+    TextTable table({{"what", Align::kLeft}, {"found", Align::kLeft}, {"to do", Align::kLeft}});
+    for (const Fact& fact : facts) table.add_row({fact.key, fact.value, fact.to_do});
     output.set_main(flags.output, table.text());
   }
   return output.commit();

@@ -123,6 +123,8 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags) {
   return errors;
 }
 
+namespace {
+
 ScenarioFlags::Value& add_value(CLI::App& app, ScenarioFlags& flags, const char* flag,
                                 const char* path, const char* type, const char* help) {
   auto value = std::make_unique<ScenarioFlags::Value>();

@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kFormat = 1;
 constexpr double kExactError = 0.02;  // of kernels measured on another day, where none is stated
 
+constexpr double kMostSms = 64;  // of one channel: more are a mistake
+
 // Other data that lives beside the profiles.
 bool is_profile(const std::string& stem) { return stem != "hosts" && stem != "collectives"; }
 
@@ -95,6 +97,11 @@ Profile read_profile(JsonDocument& document) {
   if (const auto machine = reader.value("machine")) out.machine = read_machine(*machine);
   if (const auto host = reader.value("host")) read_own_host(*host, out);
   if (const auto factor = reader.number("disturbance", 1, 100)) out.disturbance = *factor;
+  if (const auto overlap = reader.value("overlap")) {
+    ObjectReader beside(*overlap);
+    out.sms_per_channel = beside.number("sms_per_channel", 0, kMostSms).value_or(1);
+    beside.finish();
+  }
   reader.ignore("notes");
   if (reader.required("provenance")) {
     if (const auto index = reader.choice("provenance", provenance_names())) {

@@ -154,6 +154,9 @@ struct Profile {
   // Mean time of a kernel over its undisturbed median, which samples and forms are of: what the
   // rest of the machine costs a program that runs on its processors.
   double disturbance = 1;
+  // SMs that kernels lose to each channel of a collective beside them: one holds a channel's block,
+  // and its traffic takes from the memory and the power that the others share.
+  double sms_per_channel = 1;
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none
 };

@@ -272,7 +272,8 @@ Result<Prediction> Predictor::run() {
                               profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
                               options_.expand || must_expand(),
                               options_.contention,
-                              alone};
+                              alone,
+                              profile_.sms_per_channel};
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;

@@ -37,8 +37,9 @@ struct SimulationInput {
   const RunCosts& costs;
   const HostFit& host;
   bool expand;
-  bool contention;     // transfers share links
-  bool alone = false;  // the only class is a rank without the others: transfers are free
+  bool contention;             // transfers share links
+  bool alone = false;          // the only class is a rank without the others: transfers are free
+  double sms_per_channel = 1;  // that collectives take from kernels (cost/profile.h)
 };
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.

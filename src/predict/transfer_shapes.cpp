@@ -129,7 +129,8 @@ TransferShape TransferShapes::make(const CollectivePrice& price,
   const auto times = static_cast<double>(pieces);
   const std::int64_t processors =
       std::max<std::int64_t>(1, in_.scenario.cluster.spec.accelerator.sm_count);
-  shape.held = std::min(kMostHeld, static_cast<double>(blocks) / static_cast<double>(processors));
+  shape.held = std::min(kMostHeld, in_.sms_per_channel * static_cast<double>(blocks) /
+                                       static_cast<double>(processors));
   const bool has_loads = loads != nullptr && !loads->empty();
   if (!has_loads && (price.cpu_share == 0 || price.work.value() <= 0)) {
     shape.latency = sim::duration((price.latency + price.work / price.rate_bound) * times);

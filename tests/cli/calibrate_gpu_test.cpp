@@ -3,6 +3,7 @@
 // one needs a GPU.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -91,6 +92,39 @@ TEST(CalibrateGpu, SeveralRanksMeasureCollectives) {
   EXPECT_EQ(curves[0]["samples"].size(), 7U);
   EXPECT_EQ(curves[0]["samples"][0], nlohmann::json({4096, 2.4096e-5}));
   EXPECT_EQ(folder.files(), 1U);
+}
+
+double step_time(const nlohmann::json& profile, const Folder& folder) {
+  const std::string file = folder / "changed.json";
+  testing::write_file(file, profile.dump());
+  const Outcome outcome = run(words({"predict"}, {"--profile", file, "--format", "json", "--set",
+                                                  "layout.overlap.grad_reduce=true"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.error;
+  return outcome.json()["step_time_s"].get<double>();
+}
+
+TEST(CalibrateGpu, KernelsLoseToCollectivesWhatWasMeasured) {
+  const Folder folder;
+  const std::string profile = folder / "two.json";
+  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  ASSERT_EQ(run(words({"calibrate", "--backend", "cuda"}, {"--ranks", "2", "-o", profile})).code,
+            0);
+  auto written = nlohmann::json::parse(testing::read_file(profile));
+  EXPECT_EQ(written["machine"]["copy_to_host"], "55 GB/s");
+  EXPECT_EQ(written["machine"]["beside_copy_to_host"],
+            "a product takes 1.010 of its time, it 1.020");
+  // A fifth of the 132 SMs, over NCCL's channels among two.
+  const double measured = written["overlap"]["sms_per_channel"];
+  const double channels = 0.2 * 132 / measured;
+  EXPECT_NEAR(channels, std::round(channels), 1e-3 * channels);
+  // The backward passes run beside the reduction of gradients.
+  const double as_measured = step_time(written, folder);
+  written["overlap"]["sms_per_channel"] = 0;
+  const double free = step_time(written, folder);
+  written["overlap"]["sms_per_channel"] = 2 * measured;
+  const double twice = step_time(written, folder);
+  EXPECT_GT(as_measured, free * 1.0001);
+  EXPECT_GT(twice, as_measured * 1.0001);
 }
 
 TEST(CalibrateGpu, UnderTorchrunRankZeroAloneMakesTheProfile) {

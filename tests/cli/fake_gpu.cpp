@@ -54,6 +54,17 @@ ordered_json collectives_of(std::int64_t ranks) {
                                {"points", points}}});
 }
 
+// A product takes a quarter longer beside an all-reduce.
+ordered_json beside(std::int64_t ranks) {
+  ordered_json out{
+      {"copy_to_host", {{"product_slowdown", 1.01}, {"slowdown", 1.02}, {"bytes_per_s", 5.5e10}}}};
+  if (ranks > 1) {
+    out["all_reduce"] = {
+        {"product_slowdown", 1.25}, {"slowdown", 1.1}, {"ranks", ranks}, {"bytes", 64 << 20}};
+  }
+  return out;
+}
+
 int own_rank() {
   return std::stoi(variable("OMPI_COMM_WORLD_RANK", variable("RANK", "0").c_str()));
 }
@@ -86,6 +97,7 @@ Result<void> measure(JsonDocument& job) {
   const std::string folder = root["results"];
   const ordered_json machine{{"device", device()},
                              {"host", {{"launch_s", 0}, {"graph_launch_s", 0}}},
+                             {"beside", beside(gpus)},
                              {"machine", {{"driver", "0.1"}}}};
   if (auto written = write_file_atomically(folder + "/gpu.json", machine.dump()); !written) {
     return written;

@@ -74,5 +74,26 @@ TEST(DoctorCommand, SaysWhatThisMachineHas) {
   }
 }
 
+TEST(DoctorCommand, SaysWhatMeasuringGpusNeedsAndWhatToDoAboutIt) {
+  const json out = run({"doctor", "--format", "json"}).json();
+  for (const char* key : {"stepcast-gpu", "CUDA driver", "cuBLASLt", "cuDNN", "NCCL", "NVML"}) {
+    ASSERT_TRUE(out.contains(key)) << key;
+    // Everything that is missing and needed says what to do; what is there says nothing.
+    const std::string found = out[key];
+    const bool is_there = found != "missing" && found.find("cannot be loaded") != 0 &&
+                          found.find("not ") != 0 && found.find("without") == std::string::npos;
+    EXPECT_EQ(out["to_do"].contains(key), !is_there && std::string(key) != "cuDNN")
+        << key << ": " << found;
+  }
+}
+
+TEST(DoctorCommand, MissesTheProgramThatMeasuresGpus) {
+  ::setenv("STEPCAST_GPU_PROGRAM", "/nowhere/stepcast-gpu", 1);
+  const json out = run({"doctor", "--format", "json"}).json();
+  ::unsetenv("STEPCAST_GPU_PROGRAM");
+  EXPECT_EQ(out["stepcast-gpu"].get<std::string>().find("not "), 0U);
+  EXPECT_NE(out["to_do"]["stepcast-gpu"].get<std::string>().find("build"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stepcast::testing

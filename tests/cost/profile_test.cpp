@@ -48,6 +48,17 @@ void expect_error(const json& document, const std::string& path, const std::stri
   EXPECT_EQ(result.error().front().path, path);
 }
 
+TEST(Profile, ReadsWhatCollectivesTakeFromKernels) {
+  EXPECT_EQ(load(small_profile())->sms_per_channel, 1);
+  json measured = small_profile();
+  measured["overlap"] = {{"sms_per_channel", 1.4}};
+  EXPECT_EQ(load(measured)->sms_per_channel, 1.4);
+  measured["overlap"]["sms_per_chanel"] = 2;
+  expect_error(measured, "overlap.sms_per_chanel", "sms_per_channel");
+  measured["overlap"] = {{"sms_per_channel", -1}};
+  expect_error(measured, "overlap.sms_per_channel", "-1");
+}
+
 TEST(Profile, ReadsFormsSamplesAndErrors) {
   const auto profile = load(small_profile());
   ASSERT_TRUE(profile) << to_string(profile.error());

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenarios of the GPU campaign can be forecast, and its scripts end with a reason."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -33,6 +34,29 @@ class GpuCampaign(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.strip(),
                          "pytorch.py: /nowhere/profile.json: No such file or directory")
+
+    def test_without_a_gpu_every_step_says_why_and_the_first_failure_counts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # An archive of what is here: the program that measures GPUs cannot.
+            work = pathlib.Path(folder)
+            (work / "bin").mkdir()
+            (work / "lib").mkdir()
+            (work / "bin/stepcast").symlink_to(os.environ["STEPCAST"])
+            for test in ("test_kernels_cuda", "test_comm_nccl"):
+                (work / "bin" / test).write_text("#!/bin/sh\necho ran $1\n")
+                (work / "bin" / test).chmod(0o755)
+            archive = work / "archive.tar.gz"
+            subprocess.run(["tar", "-czf", archive, "-C", folder, "bin", "lib"], check=True)
+            done = subprocess.run(
+                [ROOT / "scripts/gpu-campaign.sh", "run", work / "out", archive],
+                capture_output=True, text=True, cwd=ROOT,
+                env={**os.environ, "STEPCAST_GPU_PROGRAM": "/nowhere/stepcast-gpu"})
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            told = [line.split(",")[0] for line in done.stdout.splitlines() if "exit code" in line]
+            self.assertEqual(told[:4], ["doctor: exit code 0", "tests: exit code 0",
+                                        "communication: exit code 0", "calibrate: exit code 2"])
+            self.assertIn("to_do", json.loads((work / "out/doctor.json").read_text()))
+            self.assertIn("this build has no CUDA", (work / "out/calibrate.log").read_text())
 
     def test_the_script_tells_its_halves(self):
         done = run(ROOT / "scripts/gpu-campaign.sh")

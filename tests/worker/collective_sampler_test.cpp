@@ -88,7 +88,7 @@ TEST_F(CollectiveSampling, TellsTheTimeOfEverySize) {
   const ordered_json out = measure(transfers);
   ASSERT_EQ(out.size(), 2U);
   EXPECT_EQ(out[0]["collective"], "all_reduce");
-  EXPECT_EQ(out[0]["placement"], json({0, 0, 1, 1}));
+  EXPECT_EQ(out[0]["placement"], ordered_json({0, 0, 1, 1}));
   EXPECT_EQ(out[0]["concurrent"], 1);
   ASSERT_EQ(out[0]["points"].size(), 3U);
   for (const auto& point : out[0]["points"]) {

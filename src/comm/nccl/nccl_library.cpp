@@ -20,7 +20,11 @@ class Loader {
  public:
   Loaded load() {
     file_ = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-    if (file_ == nullptr) return {{}, fmt::format("no NCCL: {}", ::dlerror())};
+    const std::string why = file_ == nullptr ? ::dlerror() : "";
+#ifdef STEPCAST_NCCL_FILE  // where it was when this was built
+    if (file_ == nullptr) file_ = ::dlopen(STEPCAST_NCCL_FILE, RTLD_NOW | RTLD_LOCAL);
+#endif
+    if (file_ == nullptr) return {{}, fmt::format("no NCCL: {}", why)};
     NcclLibrary& to = out_.library;
     find(to.get_version, "ncclGetVersion");
     find(to.get_unique_id, "ncclGetUniqueId");

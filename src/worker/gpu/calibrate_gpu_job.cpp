@@ -28,6 +28,7 @@
 #include "worker/gpu/device_collectives.h"
 #include "worker/gpu/gpu_call.h"
 #include "worker/gpu/gpu_timer.h"
+#include "worker/gpu/overlap_sampler.h"
 #include "worker/gpu/this_gpu.h"
 
 namespace stepcast {
@@ -39,7 +40,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kPoint_s = 0.2;   // of a shape's samples
 constexpr double kWarmUp_s = 0.5;  // of the device
 constexpr double kShapeWarmUp_s = 5e-3;
-constexpr std::int64_t kShareOfMemory = 16;  // of the device, for one buffer of a collective
+constexpr std::int64_t kShareOfMemory = 16;   // of the device, for one buffer of a collective
+constexpr ByteCount kBesideBytes = 64 << 20;  // of the collective beside a product
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -54,7 +56,7 @@ struct Wanted {
 
 class CalibrateGpuJob {
  public:
-  CalibrateGpuJob(const Job& job, const GpuRanks& ranks, RankReporter& report)
+  CalibrateGpuJob(const Job& job, GpuRanks& ranks, RankReporter& report)
       : job_(job),
         ranks_(ranks),
         report_(report),
@@ -73,7 +75,9 @@ class CalibrateGpuJob {
     warm_up();
     // Together, while all are here; kernels are measured on the first GPU.
     if (ranks_.world() != nullptr) measure_collectives();
+    ranks_.part();
     if (ranks_.rank() != 0) return;
+    measure_copies();
     begin_ = Clock::now();
     for (const Wanted& wanted : list()) {
       report_.progress("kernels", done_++, all_, wanted.operation.name);
@@ -111,12 +115,15 @@ class CalibrateGpuJob {
 
   GpuContext context(const Scenario& scenario) { return {&products_, gpu_.cache_bytes, &scenario}; }
 
-  void warm_up() {
+  // It needs the whole device.
+  GpuCall large_product() {
     constexpr std::int64_t kSize = 4096;
     const Gemm product{GemmRole::kForward, 1,    kSize, kSize, kSize, DataType::kBf16,
                        DataType::kBf16,    false};
-    timer_.warm_up(gemm_call(product, context(scenarios_.front())), kWarmUp_s);
+    return gemm_call(product, context(scenarios_.front()));
   }
+
+  void warm_up() { timer_.warm_up(large_product(), kWarmUp_s); }
 
   void measure_collectives() {
     DeviceCommunicator& world = *ranks_.world();
@@ -135,9 +142,46 @@ class CalibrateGpuJob {
         {job_.budget_s,
          [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }});
     sampler.measure(collectives_);
+    measure_beside_collective(backend);
     if (sampler.left_out() > 0) {
       left_out_["sizes of collectives are left out: the budget is spent"] += sampler.left_out();
     }
+  }
+
+  // An all-reduce of the largest group that lies within one node, where a device's SMs and memory
+  // are what the two share, and not a network.
+  void measure_beside_collective(DeviceCollectives& backend) {
+    report_.progress("overlap", 0, 1, "all_reduce");
+    const auto meeting = backend.meet(backend.all_reduce_within_a_node());
+    const std::string key = backend.key_of(kBesideBytes) + " beside a product";
+    const JournalPoint* known = journal_.find(key);
+    if (!backend.on_any_rank(known == nullptr)) {
+      beside_["all_reduce"] = ordered_json::parse(known->extra);
+      return;
+    }
+    ordered_json measured = ordered_json::object();
+    if (meeting.takes_part) {
+      OverlapSampler sampler(large_product());
+      measured = sampler.collective(backend, meeting.placement.size(), kBesideBytes);
+    }
+    append(journal_, {key, {}, measured.dump()});
+    beside_["all_reduce"] = std::move(measured);
+    backend.on_any_rank(false);  // who takes no part waits for the others
+  }
+
+  // Beside copies, and these alone.
+  void measure_copies() {
+    report_.progress("overlap", 0, 1, "copies");
+    const std::string key = "copies beside a product";
+    if (journal_.find(key) == nullptr) {
+      try {
+        append(journal_, {key, {}, OverlapSampler(large_product()).copies().dump()});
+      } catch (const cuda::OutOfDeviceMemory&) {
+        ++left_out_["kinds of copies: the GPU's memory is too small for them"];
+        return;
+      }
+    }
+    beside_.update(ordered_json::parse(journal_.find(key)->extra));
   }
 
   // What scenarios need first, then what lies around it.
@@ -215,6 +259,7 @@ class CalibrateGpuJob {
     return {
         {"device", gpu_.name},
         {"host", {{"launch_s", timer_.launch_s()}, {"graph_launch_s", timer_.graph_launch_s()}}},
+        {"beside", std::move(beside_)},
         {"machine", std::move(facts)}};
   }
 
@@ -226,7 +271,7 @@ class CalibrateGpuJob {
   }
 
   const Job& job_;
-  const GpuRanks& ranks_;
+  GpuRanks& ranks_;
   RankReporter& report_;
   Clock::time_point begin_ = Clock::now();
   ThisGpu gpu_;
@@ -239,11 +284,13 @@ class CalibrateGpuJob {
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;
   std::map<std::string, std::int64_t> left_out_;
   ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
+  ordered_json beside_ =
+      ordered_json::object();  // what products and transfers take from each other
 };
 
 }  // namespace
 
-void calibrate_gpu_job(const Job& job, const GpuRanks& ranks, RankReporter& report) {
+void calibrate_gpu_job(const Job& job, GpuRanks& ranks, RankReporter& report) {
   CalibrateGpuJob(job, ranks, report).run();
 }
 

@@ -10,6 +10,6 @@ namespace stepcast {
 
 // Writes rank-0.json with kernels and collectives, and gpu.json with the machine, into the job's
 // results. Other ranks write their journals alone.
-void calibrate_gpu_job(const Job& job, const GpuRanks& ranks, RankReporter& report);
+void calibrate_gpu_job(const Job& job, GpuRanks& ranks, RankReporter& report);
 
 }  // namespace stepcast

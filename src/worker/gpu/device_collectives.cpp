@@ -134,7 +134,8 @@ DeviceCollectives::DeviceCollectives(DeviceCommunicator& world, std::vector<int>
 }
 
 void DeviceCollectives::make_buffers(DeviceCommunicator& group) {
-  const ByteCount bytes = rounded_up(options_.largest, nodes_.size());
+  // Sizes are rounded up by the ranks of their group.
+  const ByteCount bytes = options_.largest + 16 * static_cast<ByteCount>(nodes_.size());
   send_.reset();  // before others take its place
   receive_.reset();
   send_ = std::make_unique<Buffer>(group, bytes, options_);
@@ -158,6 +159,18 @@ std::vector<CollectiveBackend::Curve> DeviceCollectives::curves() const {
     out.push_back(std::move(curve));
   }
   return out;
+}
+
+std::size_t DeviceCollectives::all_reduce_within_a_node() const {
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    const std::vector<int>& ranks = groups_[kinds_[i].group];
+    const bool one_node = std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+      return nodes_[static_cast<std::size_t>(rank)] ==
+             nodes_[static_cast<std::size_t>(ranks.front())];
+    });
+    if (one_node && kinds_[i].exchange == Exchange::kAllReduce) return i;
+  }
+  return 0;
 }
 
 CollectiveBackend::Meeting DeviceCollectives::meet(std::size_t index) {
@@ -237,6 +250,14 @@ bool DeviceCollectives::on_any_rank(bool here) {
   return flag[0] > 0;
 }
 
+void DeviceCollectives::meet_up() {
+  // Through a request, which finds peers that died and has a time limit.
+  members_
+      ->start_all_reduce({small_->data(), 1, DataType::kFp32}, Reduction::kMaximum,
+                         members_->stream())
+      ->wait();
+}
+
 // Of this rank, from when all have come.
 double DeviceCollectives::seconds(ByteCount bytes, std::int64_t calls) {
   const auto on = static_cast<cudaStream_t>(members_->stream());
@@ -247,11 +268,7 @@ double DeviceCollectives::seconds(ByteCount bytes, std::int64_t calls) {
   for (std::int64_t i = 1; i < calls; ++i) start(bytes);
   start(bytes);
   check(cudaEventRecord(end_, on), "cudaEventRecord");
-  // Through a request, which finds peers that died and has a time limit.
-  members_
-      ->start_all_reduce({small_->data(), 1, DataType::kFp32}, Reduction::kMaximum,
-                         members_->stream())
-      ->wait();
+  meet_up();
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
   return 1e-3 * static_cast<double>(milliseconds);

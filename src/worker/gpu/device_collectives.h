@@ -50,9 +50,13 @@ class DeviceCollectives final : public CollectiveBackend {
   nlohmann::json sharing(ByteCount, double) override;
   bool on_any_rank(bool here) override;
 
+  std::size_t all_reduce_within_a_node() const;  // curve of the largest such group, else of any
+
   // One call of the meeting's operation, queued on its communicator's stream; by members alone.
   void start(ByteCount bytes);
   DeviceStream stream() const;  // of the meeting's communicator
+  void meet_up();               // until all members have come
+  void largest_of_members(std::vector<float>& values) { largest_of(*members_, values); }
 
  private:
   struct Kind {

@@ -21,6 +21,8 @@ class GpuRanks {
   int rank() const { return own_.rank; }
   int size() const { return own_.size; }
   DeviceCommunicator* world() const { return world_.get(); }  // null: alone
+  // Ends the world, on all ranks at the same place: NCCL waits for those of a node there.
+  void part() { world_.reset(); }
 
  private:
   RankEnvironment own_;

@@ -42,7 +42,8 @@ int run(const std::string& file) {
     if (job->task == "devices") {
       list_gpus(*job);
     } else if (job->task == "calibrate") {
-      calibrate_gpu_job(*job, GpuRanks(job->gpus, variable), report);
+      GpuRanks ranks(job->gpus, variable);
+      calibrate_gpu_job(*job, ranks, report);
     } else if (job->task == "run") {
       const GpuRanks ranks(job->gpus, variable);
       run_gpu_job(*job, ranks.rank(), ranks.world(), report);

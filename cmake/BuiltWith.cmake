@@ -1,0 +1,15 @@
+# What `stepcast doctor` says is built in: versions of the headers, "" where there are none.
+set(built_with_cuda "")
+set(built_with_nccl "")
+set(cuda_folder "")
+if(TARGET stepcast-gpu)
+  set(built_with_cuda ${CUDAToolkit_VERSION})
+  set(cuda_folder ${CUDAToolkit_LIBRARY_DIR})
+endif()
+if(TARGET stepcast_nccl)
+  file(STRINGS ${STEPCAST_NCCL_INCLUDE}/nccl.h lines REGEX "#define NCCL_(MAJOR|MINOR|PATCH) ")
+  string(REGEX MATCHALL "[0-9]+" numbers "${lines}")
+  string(REPLACE ";" "." built_with_nccl "${numbers}")
+endif()
+set_source_files_properties(src/cli/gpu_software.cpp PROPERTIES COMPILE_DEFINITIONS
+  "STEPCAST_BUILT_WITH_CUDA=\"${built_with_cuda}\";STEPCAST_BUILT_WITH_NCCL=\"${built_with_nccl}\";STEPCAST_CUDA_FOLDER=\"${cuda_folder}\"")

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/gpu_software.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "cli/run_job.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As CMake found them (cmake/BuiltWith.cmake); "" without.
+constexpr std::string_view kCuda = STEPCAST_BUILT_WITH_CUDA;
+constexpr std::string_view kNccl = STEPCAST_BUILT_WITH_NCCL;
+constexpr const char* kFolder = STEPCAST_CUDA_FOLDER;  // where the toolkit's libraries were
+
+// Where the loader looks, then where the toolkit was when this was built.
+class Library {
+ public:
+  explicit Library(const std::string& file) : handle_(::dlopen(file.c_str(), RTLD_LAZY)) {
+    if (handle_ != nullptr) return;
+    const char* why = ::dlerror();
+    why_ = why != nullptr ? why : "";
+    if (*kFolder == 0) return;
+    handle_ = ::dlopen((fs::path(kFolder) / file).c_str(), RTLD_LAZY);
+  }
+  ~Library() {
+    if (handle_ != nullptr) ::dlclose(handle_);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  bool is_there() const { return handle_ != nullptr; }
+  // A file that is there and cannot be loaded is another thing than none.
+  std::string found() const {
+    if (is_there()) return "found";
+    return why_.find("No such file") == std::string::npos ? "cannot be loaded: " + why_ : "missing";
+  }
+  template <typename Function>
+  Function find(const char* name) const {
+    return is_there() ? reinterpret_cast<Function>(::dlsym(handle_, name)) : nullptr;
+  }
+
+ private:
+  void* handle_;
+  std::string why_;
+};
+
+// Of functions that write a number and return 0.
+std::optional<int> number_of(const Library& library, const char* function) {
+  const auto ask = library.find<int (*)(int*)>(function);
+  int out = 0;
+  if (ask == nullptr || ask(&out) != 0) return std::nullopt;
+  return out;
+}
+// Of functions that return it.
+std::optional<std::size_t> version_of(const Library& library, const char* function) {
+  const auto ask = library.find<std::size_t (*)()>(function);
+  return ask == nullptr ? std::nullopt : std::optional(ask());
+}
+std::string parts(std::size_t number, std::size_t major, std::size_t minor) {
+  return fmt::format("{}.{}.{}", number / major, number % major / minor, number % minor);
+}
+
+SoftwareFinding program() {
+  const fs::path file = gpu_program();
+  std::error_code none;
+  if (fs::exists(file, none)) {
+    const std::string nccl = kNccl.empty() ? "without NCCL" : fmt::format("NCCL {}", kNccl);
+    return {"stepcast-gpu",
+            fmt::format("built with CUDA {}, {}", kCuda.empty() ? "?" : kCuda, nccl),
+            kNccl.empty() ? "for --ranks: build where nccl.h is" : ""};
+  }
+  return {"stepcast-gpu",
+          kCuda.empty() ? "not built: no CUDA toolkit was found" : "not beside stepcast",
+          kCuda.empty() ? "to measure GPUs: build where nvcc and cuBLASLt of CUDA 12 or later are"
+                        : fmt::format("build or install it: {}", file.string())};
+}
+
+SoftwareFinding driver() {
+  const Library library("libcuda.so.1");
+  const auto version = number_of(library, "cuDriverGetVersion");
+  if (version) {
+    return {"CUDA driver", fmt::format("for CUDA {}.{}", *version / 1000, *version % 1000 / 10),
+            ""};
+  }
+  return {"CUDA driver", library.found(), "to measure GPUs: install NVIDIA's driver"};
+}
+
+SoftwareFinding products() {
+  const std::string major(kCuda.substr(0, kCuda.find('.')));
+  const std::string file = "libcublasLt.so" + (major.empty() ? "" : "." + major);
+  const Library library(file);
+  const auto version = version_of(library, "cublasLtGetVersion");
+  // 130002 since CUDA 13, 120304 before.
+  if (version) return {"cuBLASLt", parts(*version, 10000, 100), ""};
+  return {"cuBLASLt", library.found(),
+          fmt::format("stepcast-gpu does not start without it: put the folder of {} into "
+                      "LD_LIBRARY_PATH",
+                      file)};
+}
+
+SoftwareFinding attention() {
+  const Library library("libcudnn.so.9");
+  const auto version = version_of(library, "cudnnGetVersion");
+  if (version) return {"cuDNN", parts(*version, 10000, 100), ""};
+  return {"cuDNN", library.found(), ""};
+}
+
+SoftwareFinding communication() {
+  const Library library("libnccl.so.2");
+  const auto version = number_of(library, "ncclGetVersion");
+  if (version) return {"NCCL", parts(static_cast<std::size_t>(*version), 10000, 100), ""};
+  return {"NCCL", library.found(),
+          "for calibrate --ranks: install libnccl2, or put its folder into LD_LIBRARY_PATH"};
+}
+
+SoftwareFinding management() {
+  const Library library("libnvidia-ml.so.1");
+  return {"NVML", library.found(),
+          library.is_there()
+              ? ""
+              : "clocks, power and throttling go unrecorded: it comes with the driver"};
+}
+
+}  // namespace
+
+std::vector<SoftwareFinding> gpu_software() {
+  return {program(), driver(), products(), attention(), communication(), management()};
+}
+
+}  // namespace stepcast::cli
