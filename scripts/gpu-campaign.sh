@@ -10,8 +10,8 @@
 #
 # CLUSTER (dgx-h200) names a cluster of that GPU, BUDGET (240) the seconds of the calibration, GPUS
 # (1) how many of them are used: with two or more, which needs mpirun there, NCCL's collectives are
-# measured too. STEPS ("doctor tests communication calibrate validate pytorch") says which steps run;
-# a later call goes on with OUT. OUT receives machine.txt, doctor.json, tests.json,
+# measured too. STEPS ("doctor tests communication calibrate validate pytorch") says which steps
+# run; a later call goes on with OUT. OUT receives machine.txt, doctor.json, tests.json,
 # communication.json, profile.json, validate-*.json, pytorch.json and logs; every step runs, and the
 # exit code is that of the first that failed.
 set -euo pipefail

@@ -43,6 +43,16 @@ double joined(double one, double other) {
   return std::exp(std::sqrt(std::pow(std::log(one), 2) + std::pow(std::log(other), 2)));
 }
 
+// That a figure with this spread stays below `limit`, taken as log-normal on either side.
+double chance_below(const Spread& spread, double limit) {
+  if (!(limit > 0)) return 0;
+  const double distance = std::log(limit / spread.value);
+  const double reach =
+      distance > 0 ? std::log(spread.high / spread.value) : std::log(spread.value / spread.low);
+  if (!(reach > 0)) return distance >= 0 ? 1 : 0;
+  return 0.5 * std::erfc(-distance / reach * kCentral90 / std::sqrt(2.0));
+}
+
 RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForecast& run) {
   const Spread& goodput = run.goodput;
   RunLength out;
@@ -60,8 +70,14 @@ RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForeca
     out.dollars = Spread{out.wall_s.value * rate, out.wall_s.low * rate, out.wall_s.high * rate};
   }
   if (terms.power.value() > 0) out.energy = terms.power * wall;
-  if (terms.deadline) out.meets_deadline = wall <= *terms.deadline;
-  if (terms.budget && out.dollars) out.within_budget = out.dollars->value <= *terms.budget;
+  if (terms.deadline) {
+    out.meets_deadline = wall <= *terms.deadline;
+    out.deadline_chance = chance_below(out.wall_s, terms.deadline->value());
+  }
+  if (terms.budget && out.dollars) {
+    out.within_budget = out.dollars->value <= *terms.budget;
+    out.budget_chance = chance_below(*out.dollars, *terms.budget);
+  }
   return out;
 }
 

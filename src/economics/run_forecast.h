@@ -28,6 +28,7 @@ struct RunLength {
   std::optional<Spread> dollars;
   std::optional<Joules> energy;
   std::optional<bool> meets_deadline, within_budget;
+  std::optional<double> deadline_chance, budget_chance;  // by the intervals
 };
 
 struct RunForecast {

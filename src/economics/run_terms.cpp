@@ -11,10 +11,10 @@ namespace {
 constexpr double kDay = 86400;
 
 // Llama 3 405B: 419 unexpected interruptions in 54 days on 16,384 GPUs (arXiv 2407.21783, table 5),
-// nearly all of them of hardware. 0.0038 per day for a node of eight.
+// 78 % of them of hardware. 0.0038 per day for a node of eight.
 constexpr double kFailuresPerGpuDay = 419.0 / (54 * 16384);
 
-// Detection and diagnosis below 10 minutes on average (MegaScale, arXiv 2402.15627, section 6.3).
+// Detection and diagnosis below 10 minutes on average (MegaScale, arXiv 2402.15627).
 constexpr Seconds kRestart{600};
 
 // BLOOM-176B: 2.3 TB in 40 s from 48 nodes (ml-engineering, "Checkpoints"); Llama 3's storage

@@ -40,8 +40,9 @@ std::string whole_text(double count) {  // all digits
   return number_text(count, 1 + static_cast<int>(std::log10(std::max(count, 1.0))));
 }
 
-std::string within(bool met, const char* what, const std::string& limit) {
-  return fmt::format("{} the {} of {}", met ? "within" : "MISSES", what, limit);
+std::string within(bool met, double chance, const char* what, const std::string& limit) {
+  return fmt::format("{} the {} of {} (chance {})", met ? "within" : "MISSES", what, limit,
+                     percent_text(chance, 0));
 }
 
 void add_length(const RunTerms& terms, const RunLength& length, std::vector<std::string>& out) {
@@ -51,7 +52,8 @@ void add_length(const RunTerms& terms, const RunLength& length, std::vector<std:
                             whole_text(length.steps), days(length.wall_s.value),
                             days(length.wall_s.low), days(length.wall_s.high)));
   if (length.meets_deadline) {
-    out.back() += ", " + within(*length.meets_deadline, "deadline", duration_text(*terms.deadline));
+    out.back() += ", " + within(*length.meets_deadline, *length.deadline_chance, "deadline",
+                                duration_text(*terms.deadline));
   }
   std::string cost = fmt::format("{} GPU-hours rented", number_text(length.gpu_hours));
   if (length.dollars) {
@@ -60,7 +62,8 @@ void add_length(const RunTerms& terms, const RunLength& length, std::vector<std:
                        *terms.dollars_per_gpu_hour);
   }
   if (length.within_budget) {
-    cost += ", " + within(*length.within_budget, "budget", dollars_text(*terms.budget));
+    cost += ", " + within(*length.within_budget, *length.budget_chance, "budget",
+                          dollars_text(*terms.budget));
   }
   out.push_back(std::move(cost));
   if (length.energy) {
@@ -139,10 +142,12 @@ void put_length(ordered_json& out, const RunTerms& terms, const RunLength& lengt
   if (length.meets_deadline) {
     put(out, "deadline_s", terms.deadline->value());
     out["meets_deadline"] = *length.meets_deadline;
+    put(out, "deadline_chance", *length.deadline_chance);
   }
   if (length.within_budget) {
     put(out, "budget_usd", *terms.budget);
     out["within_budget"] = *length.within_budget;
+    put(out, "budget_chance", *length.budget_chance);
   }
 }
 

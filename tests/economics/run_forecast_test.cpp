@@ -49,6 +49,20 @@ TEST(RunForecast, TokensBecomeStepsHoursAndDollars) {
   EXPECT_FALSE(*run.length->within_budget);
 }
 
+// The ends of the central 90 % are passed with chances of 5 and 95 %.
+TEST(RunForecast, ChancesAreThoseOfTheIntervals) {
+  const auto chance = [](const char* deadline) {
+    const Scenario scenario = scenario_of(
+        "llama-3.1-8b", "dgx-h100", 8,
+        std::string(R"({"tokens": 8388608000, "failures_per_node_day": 0, "deadline": ")") +
+            deadline + R"("})");
+    return *forecast_run(run_terms(scenario, {}), kStep).length->deadline_chance;
+  };
+  EXPECT_NEAR(chance("9000 s"), 0.05, 1e-4);
+  EXPECT_NEAR(chance("10000 s"), 0.5, 1e-12);
+  EXPECT_NEAR(chance("12000 s"), 0.95, 1e-4);
+}
+
 TEST(RunForecast, ABegunStepIsAWholeOne) {
   const Scenario scenario = scenario_of("llama-3.1-8b", "dgx-h100", 1,
                                         R"({"tokens": 8388609, "failures_per_node_day": 0})");
