@@ -96,21 +96,6 @@ Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, js
   return errors;
 }
 
-// Where a value came from the command line, its error says so.
-Errors name_flags(Errors errors, const ScenarioFlags& flags) {
-  for (Error& error : errors) {
-    if (!error.file.empty() && error.file != flags.file) continue;
-    for (const auto& value : flags.values) {
-      if (value->option->count() > 0 && value->path == error.path) {
-        error.path = fmt::format("{} ({})", value->flag, error.path);
-        error.file.clear();
-        break;
-      }
-    }
-  }
-  return errors;
-}
-
 }  // namespace
 
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
@@ -165,7 +150,22 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
-Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders) {
+// Where a value came from the command line, its error says so.
+Errors name_flags(Errors errors, const ScenarioFlags& flags) {
+  for (Error& error : errors) {
+    if (!error.file.empty() && error.file != flags.file) continue;
+    for (const auto& value : flags.values) {
+      if (value->option->count() > 0 && value->path == error.path) {
+        error.path = fmt::format("{} ({})", value->flag, error.path);
+        error.file.clear();
+        break;
+      }
+    }
+  }
+  return errors;
+}
+
+Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& folders) {
   json scenario = json{{"stepcast", 1}};
   if (!flags.file.empty()) {
     const auto document = JsonDocument::load(flags.file);
@@ -173,14 +173,21 @@ Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFol
     scenario = (*document)->root().raw();
   }
   // What is no object is reported as such by the reader.
-  Errors errors;
-  if (scenario.is_object()) errors = apply_flags(flags, folders.topologies, scenario);
-  std::string text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
-  const auto document = JsonDocument::from(std::move(scenario), flags.file);
+  StatedText out;
+  if (scenario.is_object()) out.errors = apply_flags(flags, folders.topologies, scenario);
+  out.text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
+  return out;
+}
+
+Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFolders& folders) {
+  auto stated = stated_text(flags, folders);
+  if (!stated) return failure(stated.error());
+  Errors& errors = stated->errors;
+  const auto document = JsonDocument::from(json::parse(stated->text), flags.file);
   auto read = read_scenario(*document, folders);
   if (!read) append(errors, read.error());
   if (!errors.empty()) return failure(name_flags(std::move(errors), flags));
-  return StatedScenario{std::move(*read), std::move(text)};
+  return StatedScenario{std::move(*read), std::move(stated->text)};
 }
 
 Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders) {

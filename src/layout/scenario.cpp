@@ -69,31 +69,40 @@ std::int64_t Scenario::padded_vocab() const {
 }
 
 Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders) {
+  auto open = read_open_scenario(document, folders, {});
+  if (!open) return failure(open.error());
+  return std::move(open->scenario);
+}
+
+Result<OpenScenario> read_open_scenario(JsonDocument& document, const DataFolders& folders,
+                                        const OpenKeys& open) {
   ObjectReader object(document.root());
   if (!document.ok() || !check_format(object)) return failure(document.errors());
 
+  OpenScenario out;
   auto model = read_scenario_model(object, document, folders);
   auto cluster = read_scenario_cluster(object, document, folders);
   const std::string profile = object.text("profile").value_or("");
-  TrainingInput training;
-  LayoutInput layout;
-  if (const auto value = object.required("training")) training = read_training(*value);
-  if (const auto value = object.value("layout")) layout = read_layout(*value);
+  if (const auto value = object.required("training")) out.training = read_training(*value);
+  if (const auto value = object.value("layout")) out.layout = read_layout(*value);
   if (const auto value = object.value("run")) check_run(*value);
-  if (const auto value = object.value("plan")) check_plan(*value);
+  if (const auto value = object.value("plan")) out.plan = read_plan(*value);
   object.finish();
 
   Findings findings(document.errors());
   if (!model) findings.distrust("model");
   if (!cluster) findings.distrust("cluster");
-  Scenario scenario = resolve(model ? std::move(*model) : Model{},
-                              cluster ? std::move(*cluster) : Cluster{}, training, layout);
-  scenario.profile = profile;
-  check_legality(scenario, training, layout, findings);
-  check_support(scenario, training, findings);
+  if (open) {
+    for (const std::string& path : open(out.layout, out.training)) findings.distrust(path);
+  }
+  out.scenario = resolve(model ? std::move(*model) : Model{},
+                         cluster ? std::move(*cluster) : Cluster{}, out.training, out.layout);
+  out.scenario.profile = profile;
+  check_legality(out.scenario, out.training, out.layout, findings);
+  check_support(out.scenario, out.training, findings);
   document.add(findings.errors());
   if (!document.ok()) return failure(document.errors());
-  return scenario;
+  return out;
 }
 
 }  // namespace stepcast

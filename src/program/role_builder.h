@@ -13,6 +13,9 @@ namespace stepcast {
 using InstructionIndex = std::int32_t;
 inline constexpr InstructionIndex kNone = -1;
 
+// Of the activation that a rank sends to the next stage.
+ByteCount boundary_bytes(const Scenario& scenario, const Shape& shape);
+
 class RoleBuilder {
  public:
   RoleBuilder(const Scenario& scenario, const Program& program, Role& role)
@@ -45,7 +48,6 @@ class RoleBuilder {
   std::int64_t elements(std::int32_t chunk, std::int32_t begin, std::int32_t end) const;
   // Flat parameters of one block.
   ElementRange range(std::int32_t chunk, std::int32_t index) const;
-  ByteCount boundary_bytes() const;  // of the activation between stages, on this rank
 
   const Scenario& scenario() const { return scenario_; }
   const Shape& shape() const { return shape_; }
