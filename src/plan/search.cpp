@@ -87,6 +87,7 @@ class Search {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Entry> entries_;  // best first
   std::size_t first_open_ = 0;  // entries before it are replayed
+  bool bounded_all_ = false;
   SearchResult out_;
 };
 
@@ -127,16 +128,19 @@ void Search::bound_branch(Worker& worker, const LayoutChoice& prefix, Branch& ou
 void Search::bound_all() {
   const std::vector<LayoutChoice> prefixes = space_.branches(out_.space);
   std::vector<Branch> branches(prefixes.size());
+  std::size_t done = 0;
   std::mutex mutex;
   run_in_parallel(
       options_.threads, prefixes.size(),
       [&](std::size_t worker, std::size_t i) {
         bound_branch(*workers_[worker], prefixes[i], branches[i]);
         const std::lock_guard lock(mutex);
+        ++done;
         out_.bounded += branches[i].count.legal;
         report(0);
       },
       [this] { return ends(); });
+  bounded_all_ = done == prefixes.size();
   for (Branch& branch : branches) {
     out_.space.add(branch.count);
     out_.cut_by_memory += branch.cut_by_memory;
@@ -199,19 +203,20 @@ Errors Search::find_best() {
   while (options_.prove || out_.replayed < options_.replays) {
     const auto round = next_round(last_place(), out_.memory_limit);
     if (round.empty()) {
-      out_.proven = true;
+      out_.proven = bounded_all_;
       const auto behind = std::partition_point(
           entries_.begin(), entries_.end(),
           [last = last_place()](const Entry& entry) { return entry.bound_s < last; });
-      out_.cut_by_time = entries_.end() - behind;
+      out_.cut_by_time = out_.proven ? entries_.end() - behind : 0;
       return {};
     }
-    if (ends()) break;
+    // Whoever stops a search before the first replay still wants an answer.
+    if (ends() && out_.replayed > 0) break;
     if (Errors errors = replay(round); !errors.empty()) return errors;
     report(first_open_ < entries_.size() ? entries_[first_open_].bound_s : 0);
   }
   const auto round = next_round(last_place(), out_.memory_limit);
-  out_.proven = round.empty();
+  out_.proven = bounded_all_ && round.empty();
   if (!round.empty()) out_.bound_s = entries_[round.front()].bound_s;
   return {};
 }
@@ -258,7 +263,7 @@ Result<SearchResult> Search::run() {
   if (Errors errors = find_best(); !errors.empty()) return failure(std::move(errors));
   if (Errors errors = find_front(); !errors.empty()) return failure(std::move(errors));
   keep_fastest(out_.too_large);
-  out_.interrupted = ends();
+  out_.interrupted = !out_.proven && ends();
   out_.elapsed_s = elapsed();
   return std::move(out_);
 }
