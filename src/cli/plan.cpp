@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/key_values.h"
 #include "cli/output.h"
 #include "cli/plan_progress.h"
 #include "cli/scenario_flags.h"
@@ -33,30 +34,18 @@ struct PlanFlags {
 
 // "tp" is "layout.tp"; whole paths stay.
 std::string layout_path(const std::string& key) {
-  if (key.find('.') != std::string::npos && key.starts_with("layout.")) return key;
-  const std::pair<const char*, const char*> shorts[] = {{"vpp", "virtual_stages"},
-                                                        {"seq_par", "sequence_parallel"}};
-  for (const auto& [name, path] : shorts) {
-    if (key == name) return fmt::format("layout.{}", path);
-  }
-  return "layout." + key;
+  if (key.starts_with("layout.")) return key;
+  return key == "vpp" ? "layout.virtual_stages" : "layout." + key;
 }
 
-// "tp=4,pp=8" laid over a scenario. A comma inside braces is part of a value.
+// "tp=4,pp=8" laid over a scenario.
 Errors lay_over(const std::string& text, const char* flag, json& scenario) {
   Errors errors;
-  std::size_t begin = 0, depth = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    if (i < text.size() && (text[i] == '{' || text[i] == '[')) ++depth;
-    if (i < text.size() && (text[i] == '}' || text[i] == ']')) --depth;
-    if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
-    const auto split = split_set(text.substr(begin, i - begin));
-    begin = i + 1;
+  for (const std::string& one : split_values(text)) {
+    const auto split = split_set(one);
     if (!split) {
-      Error error = split.error().front();
-      error.path = flag;
-      error.hint = "keys and values, as in tp=4,pp=8";
-      errors.push_back(std::move(error));
+      errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' has no value", one), "", flag,
+                        "keys and values, as in tp=4,pp=8"});
       continue;
     }
     for (Error& error : apply_override(scenario, layout_path(split->first), split->second)) {

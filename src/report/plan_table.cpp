@@ -14,7 +14,9 @@ enum class Form { kText, kMarkdown };
 constexpr std::size_t kRules = 6;
 constexpr std::size_t kTooLarge = 3;
 
-std::string count_text(double count) { return number_text(count, 3); }
+std::string count_text(double count) {
+  return count < 1000 ? fmt::format("{:.0f}", count) : number_text(count, 3);
+}
 
 std::string heading(const std::string& text, Form form) {
   return form == Form::kMarkdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
