@@ -26,8 +26,8 @@ struct StageFacts {
   std::vector<std::int32_t> chunks;  // of the model, by local chunk
 
   // Passes that receive from a neighbour, in one direction: from any pass behind the warm-up to the
-  // next of them there are at most `reach`. From the last of them on (itself included) a stage runs
-  // so many forwards and backwards of each local chunk.
+  // next of them there are at most `reach`. A receive of theirs stands posted until the last
+  // message comes; so many forwards and backwards of each local chunk may begin after that.
   struct Receives {
     bool any = false;
     std::int64_t reach = 0;

@@ -78,7 +78,9 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   const auto barrier = std::find_if(last_pass, list.end(), [](const Instruction& what) {
     return what.kind == InstructionKind::kCollective && spans_stages(what.group);
   });
-  out.has_barrier = barrier != list.end();
+  // A group of one meets nobody, and its host waits for nothing.
+  const RankGrid grid(scratch_.layout);
+  out.has_barrier = barrier != list.end() && grid.group_size(barrier->group) > 1;
   const auto message = [](const Instruction& what) {
     return Message{what.collective, what.group, what.bytes / what.pieces, what.type,
                    static_cast<double>(what.pieces)};
@@ -91,7 +93,7 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   stage.first_gather.clear();
   for (auto i = list.begin(); i != list.end(); ++i) {
     // Without a barrier everything behind the last pass counts as before it.
-    const bool after = out.has_barrier && i > barrier;
+    const bool after = i > barrier;
     if (i->kind == InstructionKind::kRun && i->chunk < 0) {
       const PassCost cost = cost_of(costs.price(program.block(BlockId(i->block_begin)).forward));
       (i < first_pass  ? stage.zero

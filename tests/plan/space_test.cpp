@@ -138,7 +138,8 @@ TEST(Space, CountsCombinationsAsTheProductOfTheirValues) {
       "cluster":{"base":"dgx-a100-80g","gpus":2},
       "training":{"global_batch":4,"sequence_length":1024},
       "layout":{"recompute":"none","order":"tp-cp-ep-dp-pp","schedule":"1f1b","zero":0,
-                "virtual_stages":1,"overlap":{"grad_reduce":false,"param_gather":false,"pp":false}}})");
+                "virtual_stages":1,
+                "overlap":{"grad_reduce":false,"param_gather":false,"pp":false}}})");
   ASSERT_NE(planner, nullptr);
   // (tp, pp): (1,1) has dp 2 and micro-batches of 1 or 2; (1,2) and (2,1) have 1, 2 or 4; each with
   // both settings of sequence parallelism and of tp overlap.
