@@ -10,6 +10,8 @@ namespace stepcast::cli {
 
 Command add_predict(CLI::App& program);
 Command add_check(CLI::App& program);
+Command add_plan(CLI::App& program);
+Command add_compare(CLI::App& program);
 Command add_calibrate(CLI::App& program);
 Command add_validate(CLI::App& program);
 std::vector<Command> add_show(CLI::App& program);

@@ -85,8 +85,9 @@ int run(int argc, char** argv) {
       "Example: stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 "
       "--global-batch 512 --tp 8 --pp 4\nEach command has its own --help.");
   program.allow_extras();
-  std::vector<Command> commands{add_predict(program), add_check(program), add_calibrate(program),
-                                add_validate(program), add_export(program), add_import(program)};
+  std::vector<Command> commands{add_predict(program), add_plan(program),      add_compare(program),
+                                add_check(program),   add_calibrate(program), add_validate(program),
+                                add_export(program),  add_import(program)};
   for (const auto& more : {add_show(program), add_topology(program)}) {
     commands.insert(commands.end(), more.begin(), more.end());
   }

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
 #include "economics/run_forecast.h"
+#include "plan/what_if.h"
 #include "predict/prediction.h"
 #include "report/explain.h"
 #include "report/memory_timeline.h"
@@ -30,6 +31,7 @@ struct PredictFlags {
   bool explain = false;
   bool unfolded = false;
   bool no_contention = false;
+  std::vector<std::string> what_if;
 };
 
 // The profile that prices the scenario: named, the device's own, or its data sheet.
@@ -99,7 +101,12 @@ int run_predict(const PredictFlags& flags) {
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
-  const auto scenario = scenario_from_flags(flags.scenario, data->folders);
+  auto scenario = scenario_from_flags(flags.scenario, data->folders);
+  for (const std::string& text : flags.what_if) {
+    const auto change = parse_what_if(text);
+    if (!change) return report_errors(change.error());
+    if (scenario) scenario = apply_what_if(*scenario, *change);
+  }
   if (!scenario) return report_errors(scenario.error());
 
   PredictOptions options = flags.options;
@@ -163,6 +170,9 @@ Command add_predict(CLI::App& program) {
   app->add_flag(
       "--no-contention", flags->no_contention,
       "every transfer as if alone on its links: what sharing them costs is the difference");
+  app->add_option("--what-if", flags->what_if, "another speed of a resource, as nic=+20%")
+      ->type_name("NAME=CHANGE")
+      ->allow_extra_args(false);
   app->add_option("--seed", flags->options.seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);

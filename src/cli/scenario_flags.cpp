@@ -194,10 +194,7 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
-namespace {
-
-Result<StatedScenario> read_stated(const ScenarioFlags& flags, const DataFolders& folders,
-                                   Result<Scenario> (*reader)(JsonDocument&, const DataFolders&)) {
+Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& folders) {
   json scenario = json{{"stepcast", 1}};
   if (!flags.file.empty()) {
     const auto document = JsonDocument::load(flags.file);
@@ -205,14 +202,24 @@ Result<StatedScenario> read_stated(const ScenarioFlags& flags, const DataFolders
     scenario = (*document)->root().raw();
   }
   // What is no object is reported as such by the reader.
-  Errors errors;
-  if (scenario.is_object()) errors = apply_flags(flags, folders.topologies, scenario);
-  std::string text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
-  const auto document = JsonDocument::from(std::move(scenario), flags.file);
+  StatedText out;
+  if (scenario.is_object()) out.errors = apply_flags(flags, folders.topologies, scenario);
+  out.text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
+  return out;
+}
+
+namespace {
+
+Result<StatedScenario> read_stated(const ScenarioFlags& flags, const DataFolders& folders,
+                                   Result<Scenario> (*reader)(JsonDocument&, const DataFolders&)) {
+  auto stated = stated_text(flags, folders);
+  if (!stated) return failure(stated.error());
+  Errors& errors = stated->errors;
+  const auto document = JsonDocument::from(json::parse(stated->text), flags.file);
   auto read = reader(*document, folders);
   if (!read) append(errors, read.error());
   if (!errors.empty()) return failure(name_flags(std::move(errors), flags));
-  return StatedScenario{std::move(*read), std::move(text)};
+  return StatedScenario{std::move(*read), std::move(stated->text)};
 }
 
 }  // namespace

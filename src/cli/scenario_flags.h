@@ -39,7 +39,16 @@ void add_run_flags(CLI::App& app, ScenarioFlags& flags);
 // "path=value" from the command line, split at the first '='.
 Result<std::pair<std::string, std::string>> split_set(const std::string& text);
 
+// The JSON of the file with all flags laid over it, and what is wrong with the flags. Errors: a
+// file that cannot be read.
+struct StatedText {
+  std::string text;
+  Errors errors;
+};
+Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& folders);
 // Errors about a key that a flag set name the flag.
+Errors name_flags(Errors errors, const ScenarioFlags& flags);
+
 Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders);
 
 // The same, and the text of its file with all flags laid over it.

@@ -116,4 +116,25 @@ FrameworkRules rules_of(const Training& training, const Layout& layout) {
   return rules;
 }
 
+// Megatron: megatron/core/pipeline_parallel/schedules.py, with and without interleaving. DeepSpeed:
+// runtime/pipe/schedule.py, TrainSchedule.
+bool offers(Framework framework, ScheduleKind schedule) {
+  switch (framework) {
+    case Framework::kMegatron:
+      return schedule == ScheduleKind::k1F1B || schedule == ScheduleKind::kInterleaved;
+    case Framework::kDeepSpeed:
+      return schedule == ScheduleKind::k1F1B;
+    case Framework::kFsdp:
+    case Framework::kNative:
+      return true;
+  }
+  return true;
+}
+
+// Megatron forces overlap_p2p_comm off without interleaving; DeepSpeed's pipeline has none.
+bool offers_pipeline_overlap(Framework framework, ScheduleKind schedule) {
+  if (framework == Framework::kMegatron) return schedule == ScheduleKind::kInterleaved;
+  return framework != Framework::kDeepSpeed;
+}
+
 }  // namespace stepcast

@@ -22,4 +22,9 @@ Overlap default_overlap(Framework framework, int zero, ScheduleKind schedule);
 // Of a resolved training and layout.
 FrameworkRules rules_of(const Training& training, const Layout& layout);
 
+// What a search may propose: schedules that the framework itself has, and whether it hides
+// transfers between stages behind other micro-batches under this schedule.
+bool offers(Framework framework, ScheduleKind schedule);
+bool offers_pipeline_overlap(Framework framework, ScheduleKind schedule);
+
 }  // namespace stepcast

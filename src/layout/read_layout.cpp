@@ -58,10 +58,10 @@ Recompute read_recompute_object(const JsonValue& value) {
   return recompute;
 }
 
-Recompute read_recompute(ObjectReader& layout) {
+std::optional<Recompute> read_recompute(ObjectReader& layout) {
   Recompute recompute;
   const auto value = layout.value("recompute");
-  if (!value) return recompute;
+  if (!value) return std::nullopt;
   if (value->is_object()) {
     recompute = read_recompute_object(*value);
   } else if (const auto mode = layout.choice("recompute", recompute_mode_names())) {

@@ -116,17 +116,22 @@ nlohmann::json to_json(const RunSettings& run) {
   return out;
 }
 
-void check_plan(const JsonValue& value) {
+PlanInput read_plan(const JsonValue& value) {
   ObjectReader object(value);
-  object.choice("objective", {"step_time", "cost", "goodput"});
+  PlanInput plan;
+  const std::vector<std::string> objectives = {"step_time", "cost", "goodput"};
+  if (const auto objective = object.choice("objective", objectives)) {
+    plan.objective = objectives[*objective];
+  }
   if (const auto clusters = object.value("clusters")) {
     for (const JsonValue& cluster : clusters->items()) {
       if (!cluster.is_object()) cluster.text();  // a cluster is a name or an object
     }
   }
-  object.integer("max_gpus", 1);
-  object.number("memory_margin", 0, 1);
+  plan.max_gpus = object.integer("max_gpus", 1);
+  plan.memory_margin = object.number("memory_margin", 0, 1);
   object.finish();
+  return plan;
 }
 
 }  // namespace stepcast

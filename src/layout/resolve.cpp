@@ -78,7 +78,7 @@ Layout resolve_layout(const LayoutInput& input, Framework framework, std::int64_
   if (layout.shard_group == layout.dp * layout.cp) layout.shard_group = 0;
   // Without tensor parallelism there is nothing to cut: the frameworks switch it off.
   layout.sequence_parallel = layout.tp > 1 && input.sequence_parallel.value_or(true);
-  layout.recompute = input.recompute;
+  layout.recompute = input.recompute.value_or(Recompute{});
   layout.order = input.order.value_or(layout.order);
   layout.overlap = default_overlap(framework, layout.zero, layout.schedule);
   layout.overlap.grad_reduce = input.overlap.grad_reduce.value_or(layout.overlap.grad_reduce);
@@ -105,17 +105,23 @@ void override_rules(FrameworkRules& rules, const RulesInput& input) {
 
 }  // namespace
 
+void resolve(const TrainingInput& training, const LayoutInput& layout, Scenario& scenario) {
+  scenario.training = resolve_training(training, layout, scenario.model);
+  scenario.layout = resolve_layout(layout, scenario.training.framework, scenario.cluster.gpus());
+  scenario.rules = rules_of(scenario.training, scenario.layout);
+  override_rules(scenario.rules, training.rules);
+}
+
 Scenario resolve(Model model, Cluster cluster, const TrainingInput& training,
                  const LayoutInput& layout) {
   Scenario scenario;
-  scenario.training = resolve_training(training, layout, model);
-  scenario.layout = resolve_layout(layout, scenario.training.framework, cluster.gpus());
-  scenario.rules = rules_of(scenario.training, scenario.layout);
-  override_rules(scenario.rules, training.rules);
-  // A model that states no limit (the native form need not) has positions for its sequences.
-  if (!model.max_positions_stated) model.max_positions = scenario.training.sequence_length;
   scenario.model = std::move(model);
   scenario.cluster = std::move(cluster);
+  resolve(training, layout, scenario);
+  // A model that states no limit (the native form need not) has positions for its sequences.
+  if (!scenario.model.max_positions_stated) {
+    scenario.model.max_positions = scenario.training.sequence_length;
+  }
   return scenario;
 }
 

@@ -60,36 +60,43 @@ std::optional<Cluster> read_scenario_cluster(ObjectReader& object, JsonDocument&
   return document.errors().size() == before ? std::optional(std::move(cluster)) : std::nullopt;
 }
 
-Result<Scenario> read_document(JsonDocument& document, const DataFolders& folders,
-                               bool to_forecast) {
+Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& folders,
+                                   const OpenKeys& open, bool to_forecast) {
   ObjectReader object(document.root());
   if (!document.ok() || !check_format(object)) return failure(document.errors());
 
+  OpenScenario out;
   auto model = read_scenario_model(object, document, folders);
   auto cluster = read_scenario_cluster(object, document, folders);
   const std::string profile = object.text("profile").value_or("");
-  TrainingInput training;
-  LayoutInput layout;
-  if (const auto value = object.required("training")) training = read_training(*value);
-  if (const auto value = object.value("layout")) layout = read_layout(*value);
+  if (const auto value = object.required("training")) out.training = read_training(*value);
+  if (const auto value = object.value("layout")) out.layout = read_layout(*value);
   std::optional<RunSettings> run;
   if (const auto value = object.value("run")) run = read_run(*value);
-  if (const auto value = object.value("plan")) check_plan(*value);
+  if (const auto value = object.value("plan")) out.plan = read_plan(*value);
   object.finish();
 
   Findings findings(document.errors());
   if (!model) findings.distrust("model");
   if (!cluster) findings.distrust("cluster");
-  Scenario scenario = resolve(model ? std::move(*model) : Model{},
-                              cluster ? std::move(*cluster) : Cluster{}, training, layout);
-  scenario.profile = profile;
-  scenario.run = run;
-  check_legality(scenario, training, layout, findings);
-  check_fields(scenario, findings);
-  if (to_forecast) check_support(scenario, findings);
+  if (open) {
+    for (const std::string& path : open(out.layout, out.training)) findings.distrust(path);
+  }
+  out.scenario = resolve(model ? std::move(*model) : Model{},
+                         cluster ? std::move(*cluster) : Cluster{}, out.training, out.layout);
+  out.scenario.profile = profile;
+  out.scenario.run = run;
+  check_legality(out.scenario, out.training, out.layout, findings);
+  check_fields(out.scenario, findings);
+  if (to_forecast) check_support(out.scenario, findings);
   document.add(findings.errors());
   if (!document.ok()) return failure(document.errors());
-  return scenario;
+  return out;
+}
+
+Result<Scenario> scenario_of(Result<OpenScenario> open) {
+  if (!open) return failure(open.error());
+  return std::move(open->scenario);
 }
 
 }  // namespace
@@ -101,11 +108,16 @@ std::int64_t Scenario::padded_vocab() const {
 }
 
 Result<Scenario> read_scenario(JsonDocument& document, const DataFolders& folders) {
-  return read_document(document, folders, true);
+  return scenario_of(read_document(document, folders, {}, true));
 }
 
 Result<Scenario> read_legal_scenario(JsonDocument& document, const DataFolders& folders) {
-  return read_document(document, folders, false);
+  return scenario_of(read_document(document, folders, {}, false));
+}
+
+Result<OpenScenario> read_open_scenario(JsonDocument& document, const DataFolders& folders,
+                                        const OpenKeys& open) {
+  return read_document(document, folders, open, true);
 }
 
 }  // namespace stepcast

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,7 +60,7 @@ struct LayoutInput {
   std::optional<int> zero;
   std::optional<std::int64_t> shard_group;  // 0: all
   std::optional<bool> sequence_parallel;
-  Recompute recompute;
+  std::optional<Recompute> recompute;
   std::optional<std::string> order;
   OverlapInput overlap;
   Offload offload;
@@ -71,14 +72,35 @@ struct LayoutInput {
 TrainingInput read_training(const JsonValue& value);
 LayoutInput read_layout(const JsonValue& value);
 
-RunSettings read_run(const JsonValue& value);
+// The object `plan`: limits of a search.
+struct PlanInput {
+  std::optional<std::string> objective;  // step_time, cost or goodput
+  std::optional<std::int64_t> max_gpus;  // of the cluster
+  std::optional<double> memory_margin;   // of the device's memory, to be left free
+};
+PlanInput read_plan(const JsonValue& value);
 
-// The object `plan`: its keys, types and units. Nothing uses its values yet.
-void check_plan(const JsonValue& value);
+RunSettings read_run(const JsonValue& value);
 
 // Fills every default (design decisions beside the code) and derives dp and the framework's rules.
 // Values that contradict each other stay as they are: check_legality() names them.
 Scenario resolve(Model model, Cluster cluster, const TrainingInput& training,
                  const LayoutInput& layout);
+
+// The same of a scenario whose model and cluster stand: training, layout and rules are written.
+void resolve(const TrainingInput& training, const LayoutInput& layout, Scenario& scenario);
+
+// A scenario whose layout is open where its file leaves it open: what a search starts from.
+struct OpenScenario {
+  Scenario scenario;  // model, cluster and profile; the rest as resolve() fills it in, legal or not
+  TrainingInput training;
+  LayoutInput layout;
+  PlanInput plan;
+};
+
+// Like read_scenario(), without the rules that read one of the keys that `open` names for it.
+using OpenKeys = std::function<std::vector<std::string>(const LayoutInput&, const TrainingInput&)>;
+Result<OpenScenario> read_open_scenario(JsonDocument& document, const DataFolders& folders,
+                                        const OpenKeys& open);
 
 }  // namespace stepcast

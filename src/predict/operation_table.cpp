@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "operation/signature.h"
-#include "predict/choose_profile.h"
+#include "predict/pricing.h"
 #include "predict/run_costs.h"
 
 namespace stepcast {
@@ -52,14 +52,9 @@ using RunKey = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
 Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
                                                     const DataFolders& folders, RankId rank,
                                                     bool own_kernels) {
-  auto profile = choose_profile(scenario, folders);
-  if (!profile) return failure(profile.error());
-  if (own_kernels) use_own_kernels(*profile);
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, *profile,
-                            scenario.training.compile || own_kernels, scenario.training.framework);
-  const CollectiveCosts collectives(scenario.cluster, folders.profiles, profile->mpi,
-                                    profile->nccl);
-  if (!collectives.errors().empty()) return failure(collectives.errors());
+  const auto pricing = make_pricing(scenario, folders, own_kernels);
+  if (!pricing) return failure(pricing.error());
+  const auto& [kernels, collectives] = **pricing;
   const RankGrid grid(scenario.layout);
   const Program program = lower(scenario);
   const Traffic traffic = place_traffic(scenario, program, grid, collectives);

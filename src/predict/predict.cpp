@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "memory/device_memory.h"
-#include "predict/choose_profile.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
+#include "predict/pricing.h"
 #include "predict/simulation.h"
 #include "predict/timeline.h"
 #include "predict/trace.h"
@@ -42,8 +42,11 @@ bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
 
 class Predictor {
  public:
-  Predictor(const Scenario& scenario, const DataFolders& folders, const PredictOptions& options)
-      : scenario_(scenario), folders_(folders), options_(options) {}
+  Predictor(const Scenario& scenario, const Pricing& pricing, const PredictOptions& options)
+      : scenario_(scenario),
+        pricing_(pricing),
+        profile_(pricing.kernels.profile()),
+        options_(options) {}
 
   Result<Prediction> run();
 
@@ -60,9 +63,9 @@ class Predictor {
   void read_waterfall(const ClassTimeline& critical);
 
   const Scenario& scenario_;
-  const DataFolders& folders_;
+  const Pricing& pricing_;
+  const Profile& profile_;
   const PredictOptions& options_;
-  Profile profile_;
   std::vector<ClassTimeline> last_;
   Prediction out_;
 };
@@ -246,23 +249,15 @@ bool Predictor::must_expand() const {
 }
 
 Result<Prediction> Predictor::run() {
-  auto profile = choose_profile(scenario_, folders_);
-  if (!profile) return failure(profile.error());
-  profile_ = std::move(*profile);
-  if (options_.own_kernels) use_own_kernels(profile_);
-  const KernelCosts kernels(scenario_.cluster.spec.accelerator, profile_,
-                            scenario_.training.compile || options_.own_kernels,
-                            scenario_.training.framework);
-  const CollectiveCosts collectives(scenario_.cluster, folders_.profiles, profile_.mpi,
-                                    profile_.nccl);
-  if (!collectives.errors().empty()) return failure(collectives.errors());
   const RankGrid grid(scenario_.layout);
   const Program program = lower(scenario_);
   const bool alone = options_.alone.has_value();
-  const Traffic traffic = alone ? Traffic{} : place_traffic(scenario_, program, grid, collectives);
+  const Traffic traffic =
+      alone ? Traffic{} : place_traffic(scenario_, program, grid, pricing_.collectives);
   const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)
                                   : find_symmetry(scenario_, grid, traffic, options_.fold);
-  const RunCosts costs(scenario_, program, grid, symmetry, kernels, collectives, alone);
+  const RunCosts costs(scenario_, program, grid, symmetry, pricing_.kernels, pricing_.collectives,
+                       alone);
   const SimulationInput input{scenario_,
                               program,
                               grid,
@@ -293,9 +288,16 @@ Result<Prediction> Predictor::run() {
 
 }  // namespace
 
+Result<Prediction> predict(const Scenario& scenario, const Pricing& pricing,
+                           const PredictOptions& options) {
+  return Predictor(scenario, pricing, options).run();
+}
+
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options) {
-  return Predictor(scenario, folders, options).run();
+  const auto pricing = make_pricing(scenario, folders, options.own_kernels);
+  if (!pricing) return failure(pricing.error());
+  return predict(scenario, **pricing, options);
 }
 
 }  // namespace stepcast

@@ -120,4 +120,10 @@ Flops hardware_flops(const Scenario& scenario, const Program& program);  // of i
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options = {});
 
+// The same from prices that are at hand: of a scenario with this one's cluster, profile and
+// framework.
+struct Pricing;
+Result<Prediction> predict(const Scenario& scenario, const Pricing& pricing,
+                           const PredictOptions& options = {});
+
 }  // namespace stepcast

@@ -8,9 +8,6 @@
 namespace stepcast {
 namespace {
 
-// SMs that one transfer between stages keeps busy, whatever it could use (NVIDIA/nccl issue 689: 2
-// SMs for a NIC).
-constexpr std::int64_t kTransferBlocks = 2;
 constexpr double kMostHeld = 0.9;  // of a GPU: NCCL leaves kernels something
 
 }  // namespace

@@ -11,6 +11,10 @@
 
 namespace stepcast {
 
+// SMs that one transfer between stages keeps busy, whatever it could use (NVIDIA/nccl issue 689: 2
+// SMs for a NIC).
+inline constexpr std::int64_t kTransferBlocks = 2;
+
 struct TransferShape {
   sim::Duration latency;
   double work = 0;  // bytes; 0: all in the latency

@@ -122,7 +122,7 @@ Instruction RoleBuilder::transfer(InstructionKind kind, const char* name, Stream
   Instruction instruction{kind, stream};
   instruction.peer = peer;
   instruction.tag = tag;
-  instruction.bytes = boundary_bytes();
+  instruction.bytes = boundary_bytes(scenario_, shape_);
   instruction.type = shape_.type;
   instruction.name = name;
   // The whole activation dies with its send and is born with its receipt, however little crosses.
@@ -171,10 +171,10 @@ ElementRange RoleBuilder::range(std::int32_t chunk, std::int32_t index) const {
 
 // With scatter/gather each tensor-parallel rank sends its share over its own NIC (Narayanan et al.
 // 2021, section 4.1); with sequence parallelism the activation is cut already.
-ByteCount RoleBuilder::boundary_bytes() const {
-  const ByteCount whole = shape_.rows * shape_.hidden * shape_.element;
-  const bool scatter = scenario_.rules.scatter_gather_p2p && !shape_.sequence_parallel;
-  return scatter ? whole / shape_.tp : whole;
+ByteCount boundary_bytes(const Scenario& scenario, const Shape& shape) {
+  const ByteCount whole = shape.rows * shape.hidden * shape.element;
+  const bool scatter = scenario.rules.scatter_gather_p2p && !shape.sequence_parallel;
+  return scatter ? whole / shape.tp : whole;
 }
 
 }  // namespace stepcast

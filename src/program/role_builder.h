@@ -13,6 +13,9 @@ namespace stepcast {
 using InstructionIndex = std::int32_t;
 inline constexpr InstructionIndex kNone = -1;
 
+// Of the activation that a rank sends to the next stage.
+ByteCount boundary_bytes(const Scenario& scenario, const Shape& shape);
+
 class RoleBuilder {
  public:
   RoleBuilder(const Scenario& scenario, const Program& program, Role& role)
@@ -48,7 +51,6 @@ class RoleBuilder {
   }
   // Flat trained parameters of one block.
   ElementRange range(std::int32_t chunk, std::int32_t index) const;
-  ByteCount boundary_bytes() const;  // of the activation between stages, on this rank
 
   const Scenario& scenario() const { return scenario_; }
   const Shape& shape() const { return shape_; }

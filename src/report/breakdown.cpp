@@ -28,6 +28,23 @@ std::vector<TimePart> parts_of(const TimeParts& parts) {
           {"other", "other (host, waiting)", parts.other}};
 }
 
+TimeParts mean_time(const Prediction& prediction) {
+  constexpr Seconds TimeParts::*kParts[] = {
+      &TimeParts::compute,    &TimeParts::recompute,  &TimeParts::optimizer,
+      &TimeParts::exposed_tp, &TimeParts::exposed_cp, &TimeParts::exposed_ep,
+      &TimeParts::exposed_pp, &TimeParts::exposed_dp, &TimeParts::exposed_offload,
+      &TimeParts::bubble,     &TimeParts::other};
+  TimeParts mean;
+  double ranks = 0;
+  for (const RankClass& one : prediction.rank_classes) {
+    const auto count = static_cast<double>(one.ranks.size());
+    ranks += count;
+    for (const auto part : kParts) mean.*part += one.time.*part * count;
+  }
+  for (const auto part : kParts) mean.*part = mean.*part / std::max(ranks, 1.0);
+  return mean;
+}
+
 std::vector<TimePart> steps_of(const Waterfall& waterfall) {
   std::vector<TimePart> out{
       {"ideal", "ideal FLOP time", waterfall.ideal},

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tiers of a search, each alone, in the space of GPT-3 175B on 512 A100s: walking it, bounding
+// a layout, replaying one.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench_main.h"
+#include "core/json.h"
+#include "core/seeded_random.h"
+#include "plan/planner.h"
+
+namespace stepcast {
+namespace {
+
+constexpr const char* kScenario =
+    R"({"stepcast": 1, "model": "gpt3-175b", "cluster": {"base": "dgx-a100-80g", "nodes": 64},
+        "training": {"global_batch": 1536, "sequence_length": 2048}})";
+
+DataFolders source_folders() {
+  const std::string root = STEPCAST_SOURCE_DIR;
+  return {root + "/models", root + "/topologies", root + "/calibrate/profiles"};
+}
+
+std::unique_ptr<Planner> make_planner(benchmark::State& state) {
+  auto document = JsonDocument::parse(kScenario, "benchmark");
+  auto planner = Planner::make(**document, source_folders());
+  if (planner) return std::move(*planner);
+  state.SkipWithError(to_string(planner.error()).c_str());
+  return nullptr;
+}
+
+// Legal layouts under some branches, the same in every run: of many degrees and micro-batches.
+std::vector<LayoutChoice> some_layouts(const Space& space, std::size_t branches) {
+  std::vector<LayoutChoice> out;
+  Scenario scenario = space.base();
+  SpaceCount count;
+  const std::vector<LayoutChoice> all = space.branches(count);
+  SeededRandom random(1);
+  for (std::size_t i = 0; i < branches; ++i) {
+    const auto at = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(all.size())));
+    space.walk(all[at], scenario, [&](const LayoutChoice& choice) { out.push_back(choice); });
+  }
+  return out;
+}
+
+void BM_Walk(benchmark::State& state) {
+  const auto planner = make_planner(state);
+  if (!planner) return;
+  const Space& space = planner->space();
+  Scenario scenario = space.base();
+  SpaceCount count;
+  const std::vector<LayoutChoice> branches = space.branches(count);
+  std::int64_t layouts = 0;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    layouts +=
+        space.walk(branches[next++ % branches.size()], scenario, [](const LayoutChoice&) {}).legal;
+  }
+  state.SetItemsProcessed(layouts);
+}
+
+// Walked in order, as the search does; the first pass over the branches makes the sub-results.
+void BM_WalkAndBound(benchmark::State& state) {
+  const auto planner = make_planner(state);
+  if (!planner) return;
+  const Space& space = planner->space();
+  Scenario scenario = space.base();
+  BoundMaker bounds(scenario, planner->pricing());
+  SpaceCount count;
+  const std::vector<LayoutChoice> branches = space.branches(count);
+  std::int64_t layouts = 0;
+  std::size_t next = 0;
+  for (auto _ : state) {
+    layouts += space
+                   .walk(branches[next++ % branches.size()], scenario,
+                         [&](const LayoutChoice&) { benchmark::DoNotOptimize(bounds.bound()); })
+                   .legal;
+  }
+  state.SetItemsProcessed(layouts);
+}
+
+// A bound alone: layouts stand ready, in the order of the walk, sub-results are made.
+void BM_Bound(benchmark::State& state) {
+  const auto planner = make_planner(state);
+  if (!planner) return;
+  const Space& space = planner->space();
+  Scenario scenario = space.base();
+  BoundMaker bounds(scenario, planner->pricing());
+  std::vector<Layout> layouts;
+  std::vector<FrameworkRules> rules;
+  for (const LayoutChoice& choice : some_layouts(space, 4)) {
+    space.put(choice, scenario);
+    if (scenario.training.framework != Framework::kMegatron) continue;
+    layouts.push_back(scenario.layout);
+    rules.push_back(scenario.rules);
+    benchmark::DoNotOptimize(bounds.bound());
+    if (layouts.size() == 20000) break;
+  }
+  std::size_t next = 0;
+  for (auto _ : state) {
+    std::swap(scenario.layout, layouts[next]);
+    std::swap(scenario.rules, rules[next]);
+    benchmark::DoNotOptimize(bounds.bound());
+    std::swap(scenario.layout, layouts[next]);
+    std::swap(scenario.rules, rules[next]);
+    next = (next + 1) % layouts.size();
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+
+void BM_Replay(benchmark::State& state) {
+  const auto planner = make_planner(state);
+  if (!planner) return;
+  const Space& space = planner->space();
+  Scenario scenario = space.base();
+  const std::vector<LayoutChoice> layouts = some_layouts(space, 16);
+  SeededRandom random(2);
+  for (auto _ : state) {
+    const auto at =
+        static_cast<std::size_t>(random.below(static_cast<std::int64_t>(layouts.size())));
+    space.put(layouts[at], scenario);
+    const auto framework = static_cast<std::size_t>(scenario.training.framework);
+    benchmark::DoNotOptimize(predict(scenario, *planner->pricing()[framework]));
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));
+}
+
+BENCHMARK(BM_Walk)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_WalkAndBound)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Bound);
+BENCHMARK(BM_Replay)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace stepcast
+
+int main(int argc, char** argv) { return stepcast::run_benchmarks(argc, argv); }

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/key_values.h"
+#include "cli/output.h"
+#include "cli/scenario_flags.h"
+#include "plan/parallel.h"
+#include "plan/what_if.h"
+#include "report/compare_report.h"
+
+namespace stepcast::cli {
+namespace {
+
+constexpr std::size_t kMostPoints = 4096;
+
+struct CompareFlags {
+  ScenarioFlags scenario;
+  OutputOptions output;
+  std::string data;
+  std::vector<std::string> vary, what_if;
+  double tornado = 0;  // percent
+  std::string scaling;
+  int threads = 0;
+};
+
+struct Axis {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+Errors read_axes(const std::vector<std::string>& texts, std::vector<Axis>& out) {
+  Errors errors;
+  std::size_t points = 1;
+  for (const std::string& text : texts) {
+    const auto split = split_set(text);
+    if (!split || split->second.empty()) {
+      errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' has no values", text), "", "--vary",
+                        "path=value,value, as in layout.zero=0,1"});
+      continue;
+    }
+    out.push_back({split->first, split_values(split->second)});
+    points *= out.back().values.size();
+    if (points > kMostPoints) {
+      errors.push_back({ErrorCode::kBadValue,
+                        fmt::format("the grid has more than {} points", kMostPoints), "", "--vary",
+                        "plan searches larger spaces"});
+      break;
+    }
+  }
+  return errors;
+}
+
+// The values of the i-th point; the last axis varies fastest.
+std::vector<std::string> values_at(const std::vector<Axis>& axes, std::size_t index) {
+  std::vector<std::string> out(axes.size());
+  for (std::size_t a = axes.size(); a-- > 0;) {
+    out[a] = axes[a].values[index % axes[a].values.size()];
+    index /= axes[a].values.size();
+  }
+  return out;
+}
+
+class Comparison {
+ public:
+  Comparison(CompareFlags& flags, const DataFolders& folders) : flags_(flags), folders_(folders) {}
+
+  Errors run(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes);
+  const CompareReport& report() const { return report_; }
+
+ private:
+  void read(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes);
+  Errors find_sensitivity();
+  void predict_all(std::vector<ComparedPoint>& points) const {
+    run_in_parallel(threads_of(flags_.threads), points.size(), [&](std::size_t, std::size_t i) {
+      if (!points[i].scenario) return;
+      auto prediction = predict(*points[i].scenario, folders_);
+      if (prediction) {
+        points[i].prediction = std::move(*prediction);
+      } else {
+        points[i].errors = prediction.error();
+      }
+    });
+  }
+  Result<Scenario> scenario_of(const std::vector<std::string>& sets);
+
+  CompareFlags& flags_;
+  const DataFolders& folders_;
+  CompareReport report_;
+};
+
+// The flags' own scenario with more keys set.
+Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
+  const std::size_t own = flags_.scenario.sets.size();
+  flags_.scenario.sets.insert(flags_.scenario.sets.end(), sets.begin(), sets.end());
+  auto scenario = scenario_from_flags(flags_.scenario, folders_);
+  flags_.scenario.sets.resize(own);
+  if (scenario) return scenario;
+  // A flag that these keys replace is not to blame.
+  Errors errors = scenario.error();
+  for (Error& error : errors) {
+    for (const std::string& set : sets) {
+      const std::string key = set.substr(0, set.find('='));
+      if (error.path.ends_with("(" + key + ")")) error.path = key;
+    }
+  }
+  return failure(std::move(errors));
+}
+
+void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes) {
+  std::size_t count = 1;
+  for (const Axis& axis : axes) {
+    report_.keys.push_back(axis.key);
+    count *= axis.values.size();
+  }
+  double gpus_of_first = 0, batch_of_first = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    ComparedPoint& point = report_.points.emplace_back();
+    point.values = values_at(axes, i);
+    std::vector<std::string> sets;
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      sets.push_back(axes[a].key + "=" + point.values[a]);
+    }
+    auto scenario = scenario_of(sets);
+    if (scenario && flags_.scaling == "weak") {
+      const auto gpus = static_cast<double>(scenario->cluster.gpus());
+      if (gpus_of_first == 0) {
+        gpus_of_first = gpus;
+        batch_of_first = static_cast<double>(scenario->training.global_batch);
+      }
+      sets.push_back(
+          fmt::format("training.global_batch={:.0f}", batch_of_first * gpus / gpus_of_first));
+      scenario = scenario_of(sets);
+    }
+    for (const WhatIf& change : changes) {
+      if (scenario) scenario = apply_what_if(*scenario, change);
+    }
+    if (scenario) {
+      point.scenario = std::move(*scenario);
+    } else {
+      point.errors = scenario.error();
+    }
+  }
+}
+
+// The best point again with each resource slower and faster.
+Errors Comparison::find_sensitivity() {
+  report_.change = flags_.tornado / 100;
+  const ComparedPoint& best = report_.points[ranked(report_).front()];
+  std::vector<ComparedPoint> points;
+  for (const ClusterResource& resource : cluster_resources()) {
+    if (!resource.is_there(best.scenario->cluster.spec)) continue;
+    for (const double change : {-report_.change, report_.change}) {
+      auto changed = apply_what_if(*best.scenario, {&resource, 1 + change});
+      if (!changed) return changed.error();
+      points.push_back({{resource.name, resource.title}, std::move(*changed), {}, {}});
+    }
+  }
+  predict_all(points);
+  for (std::size_t i = 0; i + 1 < points.size(); i += 2) {
+    for (const ComparedPoint* point : {&points[i], &points[i + 1]}) {
+      if (!point->prediction) return point->errors;
+    }
+    report_.sensitivity.push_back({points[i].values[0], points[i].values[1],
+                                   points[i].prediction->step_time,
+                                   points[i + 1].prediction->step_time});
+  }
+  std::stable_sort(report_.sensitivity.begin(), report_.sensitivity.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) {
+                     return a.slower - a.faster > b.slower - b.faster;
+                   });
+  return {};
+}
+
+Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes) {
+  report_.scaling = !flags_.scaling.empty();
+  read(axes, changes);
+  predict_all(report_.points);
+  const bool any = std::any_of(report_.points.begin(), report_.points.end(),
+                               [](const ComparedPoint& point) { return point.prediction; });
+  if (!any) return report_.points.front().errors;
+  return flags_.tornado > 0 ? find_sensitivity() : Errors{};
+}
+
+std::string render(const CompareReport& report, const std::string& format) {
+  if (format == "json") return compare_json(report);
+  if (format == "csv") return compare_csv(report);
+  return format == "md" ? compare_markdown(report) : compare_table(report);
+}
+
+int run_compare(CompareFlags& flags) {
+  Output output;
+  output.plan("-o", flags.output.file);
+  output.protect("SCENARIO", flags.scenario.file);
+  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  const auto data = find_data(flags.data);
+  if (!data) return report_errors(data.error());
+  std::vector<Axis> axes;
+  Errors errors = read_axes(flags.vary, axes);
+  std::vector<WhatIf> changes;
+  for (const std::string& text : flags.what_if) {
+    const auto change = parse_what_if(text);
+    if (change) {
+      changes.push_back(*change);
+    } else {
+      errors.insert(errors.end(), change.error().begin(), change.error().end());
+    }
+  }
+  if (axes.empty() && flags.tornado <= 0 && errors.empty()) {
+    errors.push_back({ErrorCode::kMissingKey, "nothing to compare", "", "--vary",
+                      "path=value,value, as in layout.zero=0,1; or --tornado"});
+  }
+  if (!errors.empty()) return report_errors(errors);
+  Comparison comparison(flags, data->folders);
+  if (errors = comparison.run(axes, changes); !errors.empty()) return report_errors(errors);
+  output.set_main(flags.output, render(comparison.report(), flags.output.format));
+  if (const int code = output.commit(); code != kOk) return code;
+  const CompareReport& report = comparison.report();
+  return report.points[ranked(report).front()].prediction->fits ? kOk : kDoesNotFit;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& program) {
+  auto flags = std::make_shared<CompareFlags>();
+  CLI::App* app =
+      program.add_subcommand("compare", "forecasts of a grid of scenarios side by side");
+  app->allow_extras();
+  app->footer(
+      "Examples:\n"
+      "  stepcast compare scenario.json --vary layout.zero=0,1 --vary layout.micro_batch=1,2,4\n"
+      "  stepcast compare scenario.json --vary cluster.nodes=2,4,8,16 --scaling weak\n"
+      "  stepcast compare scenario.json --tornado 20\n"
+      "Exit code 3: nothing of the grid fits in memory.");
+  add_scenario_flags(*app, flags->scenario);
+  add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
+  app->add_option("--vary", flags->vary, "any scenario key and its values; repeated: their grid")
+      ->type_name("PATH=VALUE,...")
+      ->allow_extra_args(false);
+  app->add_option("--what-if", flags->what_if,
+                  "another speed of a resource in all forecasts, as nic=+20%")
+      ->type_name("NAME=CHANGE")
+      ->allow_extra_args(false);
+  app->add_option("--tornado", flags->tornado,
+                  "the best of the grid with each resource that many percent slower and faster")
+      ->type_name("PERCENT")
+      ->check(CLI::Range(0.1, 90.0));
+  app->add_option("--scaling", flags->scaling,
+                  "speed-up and efficiency against the first; weak: the batch grows with the GPUs")
+      ->check(CLI::IsMember({"strong", "weak"}));
+  add_threads_flag(*app, flags->threads);
+  add_data_flag(*app, flags->data);
+  return {app, [flags] { return run_compare(*flags); }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/block_table.h"
+
+#include <algorithm>
+
+#include "program/decoder_layer.h"
+#include "program/embedding.h"
+#include "program/head.h"
+
+namespace stepcast {
+namespace {
+
+PassCost cost_of(const RunCost& cost) {
+  return {cost.gpu.value(), cost.floor.value(), cost.host.value()};
+}
+
+PassMemory memory_of(const MemoryTrace& trace) { return {total(trace.after), trace.peak}; }
+
+}  // namespace
+
+// In (max, +) the longest of n equal runs in a row leaves the host at the first or at the last one,
+// because what each in between adds is either the kernels or the host's time.
+void PassCost::append(const PassCost& next, double times) {
+  if (times <= 0) return;
+  const double rest = times - 1;
+  const double floor_of_row = next.floor + rest * std::max(next.gpu, next.host);
+  floor = std::max(floor + times * next.gpu, host + floor_of_row);
+  gpu += times * next.gpu;
+  host += times * next.host;
+}
+
+BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) const {
+  return {cost_of(costs.price(block.forward)), cost_of(costs.price(block.backward)),
+          memory_of(block.forward_memory), memory_of(block.backward_memory)};
+}
+
+BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {
+  BlockCosts costs(scenario_, pricing.kernels, pricing.collectives);
+  costs.use_tensor_group(groups_.members(tensor_group), 1.0);
+  const bool own_table = !scenario_.model.tied_embeddings || scenario_.layout.pp > 1;
+  BlockSet out;
+  out.embedding = facts_of(lower_embedding(scenario_), costs);
+  out.head = facts_of(lower_head(scenario_, own_table), costs);
+  out.plain = facts_of(lower_decoder_layer(scenario_, RecomputeMode::kNone), costs);
+  const RecomputeMode mode = scenario_.layout.recompute.mode;
+  out.recomputed = mode == RecomputeMode::kNone
+                       ? out.plain
+                       : facts_of(lower_decoder_layer(scenario_, mode), costs);
+  return out;
+}
+
+const BlockSet& BlockTable::blocks(const LayoutCode& code, PlaceId tensor_group,
+                                   const Pricing& pricing) {
+  LayoutCode key =
+      code.without({Field::kDp, Field::kSchedule, Field::kVirtualStages, Field::kRecomputeLayers,
+                    Field::kRecomputeEvery, Field::kOrder, Field::kOverlapGradReduce,
+                    Field::kOverlapParamGather, Field::kOverlapPp});
+  // The head has a table of its own or not; nothing else of a block knows of stages.
+  key[Field::kPp] = code.of(Field::kPp) > 1;
+  // ZeRO-1 and 2 shard what is outside the blocks.
+  key[Field::kZero] = code.of(Field::kZero) == 3;
+  key[Field::kOther] = static_cast<std::uint32_t>(tensor_group.value);
+  return known_.get(key, [&] { return make(tensor_group, pricing); });
+}
+
+}  // namespace stepcast

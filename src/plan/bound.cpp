@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "memory/device_memory.h"
+#include "predict/transfer_shapes.h"
+#include "program/role_builder.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+namespace {
+
+// Sums are taken in another order than the replay's, whose clock rounds each task to a picosecond.
+constexpr double kRounding = 1 - 1e-8;
+
+// The highest point of blocks that run one after another, and what they leave.
+class Level {
+ public:
+  void run(const PassMemory& block, std::int64_t times) {
+    if (times <= 0) return;
+    const ByteCount rise = std::max<ByteCount>(0, (times - 1) * block.left);
+    peak = std::max(peak, left + rise + block.peak);
+    left += times * block.left;
+  }
+  ByteCount left = 0, peak = 0;
+};
+
+}  // namespace
+
+BoundMaker::BoundMaker(const Scenario& scenario, const PricingByFramework& pricing)
+    : scenario_(scenario),
+      scratch_(scenario),
+      pricing_(pricing),
+      groups_(scenario.cluster,
+              (*std::find_if(pricing.begin(), pricing.end(), [](const auto& p) { return p; }))
+                  ->collectives),
+      block_table_(scenario, groups_),
+      step_table_(scenario, scratch_, groups_) {}
+
+BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, std::int64_t layers,
+                                         std::int64_t recomputed, bool first, bool last) const {
+  const std::int64_t plain = layers - recomputed;
+  // Recomputed layers come first, except each so-many-th: then what stands where is left open.
+  const bool mixed = scenario_.layout.recompute.every > 1 && recomputed > 0 && plain > 0;
+  Chunk out;
+  Level forward, backward;
+  if (first) {
+    out.forward.append(blocks.embedding.forward);
+    forward.run(blocks.embedding.forward_memory, 1);
+  }
+  const auto layer_forward = [&](const BlockFacts& layer, std::int64_t times) {
+    out.forward.append(layer.forward, static_cast<double>(times));
+    forward.run(layer.forward_memory, times);
+  };
+  const auto layer_backward = [&](const BlockFacts& layer, std::int64_t times) {
+    out.backward.append(layer.backward, static_cast<double>(times));
+    backward.run(layer.backward_memory, times);
+  };
+  layer_forward(blocks.recomputed, recomputed);
+  layer_forward(blocks.plain, plain);
+  if (last) {
+    out.forward.append(blocks.head.forward);
+    forward.run(blocks.head.forward_memory, 1);
+    out.backward.append(blocks.head.backward);
+    backward.run(blocks.head.backward_memory, 1);
+  }
+  layer_backward(blocks.plain, plain);
+  layer_backward(blocks.recomputed, recomputed);
+  if (first) {
+    out.backward.append(blocks.embedding.backward);
+    backward.run(blocks.embedding.backward_memory, 1);
+  }
+  if (mixed) {
+    out.forward.floor = out.forward.gpu;
+    out.backward.floor = out.backward.gpu;
+    forward.peak = backward.peak = 0;
+  }
+  out.saved = forward.left;
+  out.forward_peak = forward.peak;
+  out.backward_peak = backward.peak;
+  return out;
+}
+
+// Most chunks are like the one before them.
+void BoundMaker::make_chunks(const OrderFacts& order, const Places& places) {
+  const std::size_t count = order.layers.size();
+  chunks_.resize(count);
+  std::int64_t first_layer = 0, recomputed_before = 0;
+  PlaceId place_before;
+  for (std::size_t c = 0; c < count; ++c) {
+    const std::int64_t layers = order.layers[c];
+    const std::int64_t recomputed =
+        recomputed_layers(scenario_.layout.recompute, first_layer, layers);
+    first_layer += layers;
+    const PlaceId place = places.tensor[static_cast<std::size_t>(order.stage_of[c])];
+    const bool like_before = c > 1 && c + 1 < count && layers == order.layers[c - 1] &&
+                             recomputed == recomputed_before && place == place_before;
+    if (like_before) {
+      chunks_[c] = chunks_[c - 1];
+    } else {
+      chunks_[c] = make_chunk(block_table_.blocks(code_, place, pricing()), layers, recomputed,
+                              c == 0, c + 1 == count);
+    }
+    recomputed_before = recomputed;
+    place_before = place;
+  }
+}
+
+// With scatter/gather the received shares are gathered before the stage runs.
+const BoundMaker::Hops& BoundMaker::hops(const Places& places) {
+  LayoutCode key;
+  for (const Field field : {Field::kTp, Field::kCp, Field::kPp, Field::kDp, Field::kOrder,
+                            Field::kMicroBatch, Field::kSequenceParallel, Field::kFramework}) {
+    key[field] = code_.of(field);
+  }
+  return hops_.get(key, [&] {
+    const Shape shape(scenario_);
+    const ByteCount bytes = boundary_bytes(scenario_, shape);
+    const bool gathers =
+        scenario_.rules.scatter_gather_p2p && !shape.sequence_parallel && shape.tp > 1;
+    const std::size_t stages = places.first.size();
+    const auto gather = [&](std::size_t stage) {
+      if (!gathers) return 0.0;
+      return groups_
+          .time(places.tensor[stage], CollectiveKind::kAllGather,
+                shape.rows * shape.hidden * shape.element, shape.type)
+          .value();
+    };
+    std::int64_t held_channels = kTransferBlocks;
+    const auto send = [&](std::size_t from, std::size_t to) {
+      if (stages < 2) return Hops::Times{};
+      const auto price =
+          pricing().collectives.price_send(bytes, places.first[from], places.first[to]);
+      held_channels = std::min(held_channels, price.channels);
+      const double leaves = price.time().value();
+      return Hops::Times{leaves, leaves + gather(to)};
+    };
+    Hops out;
+    for (std::size_t s = 0; s < stages; ++s) {
+      out.next.push_back(send(s, (s + 1) % stages));
+      out.previous.push_back(send((s + 1) % stages, s));
+    }
+    const Accelerator& device = scenario_.cluster.spec.accelerator;
+    if (!device.is_cpu() && device.sm_count > 0) {
+      out.held = static_cast<double>(held_channels) / static_cast<double>(device.sm_count);
+    }
+    return out;
+  });
+}
+
+BoundMaker::Hops::Times BoundMaker::hop(const Hops& hops, std::int32_t from,
+                                        std::int32_t to) const {
+  if (from == to) return {};
+  const auto stages = static_cast<std::int32_t>(hops.next.size());
+  if (to == (from + 1) % stages) return hops.next[static_cast<std::size_t>(from)];
+  return hops.previous[static_cast<std::size_t>(to)];
+}
+
+// Behind a transfer that the host waits for, a run starts as it is issued.
+double BoundMaker::run(const PassCost& cost, bool received) const {
+  const bool synchronous =
+      received && scenario_.rules.host_sync_after_p2p && !scenario_.layout.overlap.pp;
+  return synchronous ? std::max(cost.gpu, cost.floor) : cost.gpu;
+}
+
+// From the start of the first forward of a stage to the end of its last backward: all its passes,
+// and what its compute stream stands still for between them where transfers are not overlapped.
+double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t stage) const {
+  const Layout& layout = scenario_.layout;
+  const StageFacts& facts = order.stages[stage];
+  const auto m = static_cast<double>(scenario_.micro_batches());
+  const auto last = static_cast<std::int32_t>(chunks_.size()) - 1;
+  double sum = 0, received = 0, first_received = 0;
+  const auto between = [&](std::int32_t from, std::int32_t to) {
+    return hop(hops, order.stage_of[static_cast<std::size_t>(from)],
+               order.stage_of[static_cast<std::size_t>(to)]);
+  };
+  for (const std::int32_t c : facts.chunks) {
+    const Chunk& chunk = chunks_[static_cast<std::size_t>(c)];
+    sum += m * (run(chunk.forward, c > 0) + run(chunk.backward, c < last));
+    if (layout.overlap.pp || layout.pp == 1) continue;
+    const double down = c > 0 ? between(c - 1, c).arrives : 0;
+    const double up = c < last ? between(c + 1, c).arrives : 0;
+    received += m * (down + up);
+    if (c == facts.first_chunk) first_received = down;
+  }
+  if (layout.overlap.pp || layout.pp == 1) return sum;
+  // Receives are issued behind the work before them: each pass but the first waits for its own.
+  if (layout.virtual_stages > 1) return sum + received - first_received;
+  // A stage waits for its sends too, while it receives.
+  const std::int32_t c = facts.first_chunk;
+  const Hops::Times from_above = c > 0 ? between(c - 1, c) : Hops::Times{};
+  const Hops::Times to_above = c > 0 ? between(c, c - 1) : Hops::Times{};
+  const Hops::Times from_below = c < last ? between(c + 1, c) : Hops::Times{};
+  const Hops::Times to_below = c < last ? between(c, c + 1) : Hops::Times{};
+  const auto gaps = [](std::int64_t count, const Hops::Times& sent, const Hops::Times& got) {
+    return static_cast<double>(count) * std::max(sent.leaves, got.arrives);
+  };
+  return sum + gaps(facts.forward_forward, to_below, from_above) +
+         gaps(facts.forward_backward, to_below, from_below) +
+         gaps(facts.backward_forward, to_above, from_above) +
+         gaps(facts.backward_backward, to_above, from_below);
+}
+
+// Overlapped receives are posted as soon as the host has issued them, and hold SMs until their
+// message comes: while one is to come, kernels have what is left. The host has issued the next one
+// before a pass begins if it needs less time up to there than has certainly gone by: `begin` and
+// the kernels before the pass. Behind the warm-up that is so from some pass on.
+double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double held, double begin,
+                          double passes) const {
+  constexpr double kMost = 1e300;
+  double host = 0, forward = kMost, backward = kMost, longest = 0, warm_up = 0;
+  for (const std::int32_t c : facts.chunks) {
+    const Chunk& chunk = chunks_[static_cast<std::size_t>(c)];
+    host = std::max({host, chunk.forward.host, chunk.backward.host});
+    forward = std::min(forward, chunk.forward.gpu);
+    backward = std::min(backward, chunk.backward.gpu);
+    warm_up = std::max(warm_up, chunk.forward.gpu);
+    longest = std::max(longest, chunk.forward.gpu + chunk.backward.gpu);
+  }
+  // Beside its kernels a pass issues a receive, a send, and transfers of parameters or gradients.
+  host += 8 * ends.launch;
+  const auto w = static_cast<double>(facts.warm_up);
+  const double gain = (forward + backward) / 2 - host;
+  if (gain <= 0) return 0;
+  double left = passes - w * warm_up, rate = 1;
+  double latest = 0;  // pairs of passes behind the warm-up until the host is ahead
+  for (const StageFacts::Receives* receives : {&facts.forward_receives, &facts.backward_receives}) {
+    if (!receives->any) continue;
+    const double needed = ends.update.host + ends.begin.host + 8 * ends.launch +
+                          (w + static_cast<double>(receives->reach) + 2) * host;
+    latest = std::max(latest, std::ceil((needed - begin - w * forward) / (2 * gain)));
+    for (std::size_t v = 0; v < facts.chunks.size(); ++v) {
+      const Chunk& chunk = chunks_[static_cast<std::size_t>(facts.chunks[v])];
+      left -= static_cast<double>(receives->forwards_behind[v]) * chunk.forward.gpu +
+              static_cast<double>(receives->backwards_behind[v]) * chunk.backward.gpu;
+    }
+    rate -= held;
+  }
+  left -= latest * longest;
+  return std::max(0.0, left) * (1 / rate - 1);
+}
+
+double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Places& places) {
+  const Hops& between = hops(places);
+  const auto m = static_cast<double>(scenario_.micro_batches());
+  const double units = m / static_cast<double>(ends.unit) - 1;
+  const auto last = static_cast<std::int32_t>(chunks_.size()) - 1;
+  // From the barrier to the first forward of a stage, and of stage 0 through other stages' chunks.
+  const auto opening = [&](std::size_t s) {
+    const StageEnds& end = ends.stages[s];
+    PassCost cost = end.update;
+    cost.append(end.begin);
+    const double zero_and_gather = end.update.gpu + end.begin_gather;
+    return std::max({cost.gpu, ends.has_barrier ? cost.floor : 0.0, zero_and_gather});
+  };
+  const double opening_0 = opening(0), closing_0 = ends.stages[0].reduce;
+  double best = 0;
+  double down = 0;  // to the first forward of model chunk c
+  double up = 0;    // from the last backward of chunk c to the end of that of chunk 0
+  to_.resize(chunks_.size());
+  from_.resize(chunks_.size());
+  for (std::int32_t c = 0; c <= last; ++c) {
+    const auto i = static_cast<std::size_t>(c);
+    if (c > 0) {
+      down += run(chunks_[i - 1].forward, c - 1 > 0) +
+              hop(between, order.stage_of[i - 1], order.stage_of[i]).arrives;
+      up += hop(between, order.stage_of[i], order.stage_of[i - 1]).arrives +
+            run(chunks_[i - 1].backward, true);
+    }
+    to_[i] = down;
+    from_[i] = up;
+  }
+  for (std::size_t s = 0; s < order.stages.size(); ++s) {
+    const StageFacts& facts = order.stages[s];
+    const StageEnds& end = ends.stages[s];
+    double passes = chain(order, between, s) + end.extra_first + units * end.extra_more;
+    const double from_top = opening_0 + to_[static_cast<std::size_t>(facts.first_chunk)];
+    const double to_top = from_[static_cast<std::size_t>(facts.last_chunk)] + closing_0;
+    const double own = opening(s);
+    if (scenario_.layout.overlap.pp && ends.has_barrier) {
+      passes += slowed(facts, end, between.held, std::max(from_top, own), passes);
+    }
+    if (ends.has_barrier) {
+      best = std::max(
+          best, std::max(from_top, own) + passes + std::max(to_top, end.reduce) + ends.barrier);
+    } else {
+      best = std::max({best, from_top + passes + to_top, own + passes + end.reduce});
+    }
+    double host = end.update.host + end.begin.host;
+    for (const std::int32_t c : facts.chunks) {
+      const Chunk& chunk = chunks_[static_cast<std::size_t>(c)];
+      host += m * (chunk.forward.host + chunk.backward.host);
+    }
+    best = std::max({best, host + end.norm_host, end.gather_first + units * end.gather_more,
+                     end.scatter_first + units * end.scatter_more});
+  }
+  return best * kRounding;
+}
+
+// At the backward that finds most chunks in flight, and in the forward before it.
+ByteCount BoundMaker::peak(const OrderFacts& order, const StepEnds& ends) const {
+  const Shape shape(scenario_);
+  const ByteCount boundary = shape.rows * shape.hidden * shape.element;
+  const ByteCount tokens = shape.tokens * size_of(DataType::kInt64);
+  const auto last = static_cast<std::int32_t>(chunks_.size()) - 1;
+  const auto saved = [&](std::int32_t c) {
+    return chunks_[static_cast<std::size_t>(c)].saved + (c > 0 ? boundary : tokens) -
+           (c < last ? boundary : 0);
+  };
+  ByteCount out = 0;
+  for (std::size_t s = 0; s < order.stages.size(); ++s) {
+    const StageFacts& facts = order.stages[s];
+    for (const StageFacts::Moment& moment : facts.moments) {
+      ByteCount held = ends.stages[s].persistent;
+      for (std::size_t v = 0; v < facts.chunks.size(); ++v) {
+        held += moment.held[v] * saved(facts.chunks[v]);
+      }
+      const std::int32_t f = moment.forward_chunk, b = moment.backward_chunk;
+      const Chunk& forward = chunks_[static_cast<std::size_t>(f)];
+      const Chunk& backward = chunks_[static_cast<std::size_t>(b)];
+      out = std::max({out, held + backward.backward_peak + (b < last ? boundary : 0),
+                      held - saved(f) + (f > 0 ? boundary : tokens) + forward.forward_peak});
+    }
+  }
+  return out;
+}
+
+Bound BoundMaker::bound() {
+  code_ = LayoutCode(scenario_);
+  const OrderFacts& order = order_table_.facts(code_, scenario_);
+  const Places& places = step_table_.places(code_);
+  const StepEnds& ends = step_table_.ends(code_, places, pricing());
+  make_chunks(order, places);
+  return {time(order, ends, places),
+          reserved_bytes(scenario_, peak(order, ends)) + framework_bytes(scenario_)};
+}
+
+}  // namespace stepcast

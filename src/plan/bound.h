@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layout's forecast is no better than, in closed form: no replay of it has a shorter step or
+// a lower peak of memory (docs/design/012-search-of-layouts.md). About a microsecond each.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "plan/block_table.h"
+#include "plan/group_prices.h"
+#include "plan/order_table.h"
+#include "plan/step_table.h"
+
+namespace stepcast {
+
+// What prices each framework that layouts of a search may resolve to.
+using PricingByFramework = std::array<std::shared_ptr<const Pricing>, 4>;
+
+struct Bound {
+  double time_s = 0;
+  ByteCount device_bytes = 0;  // as Prediction::peak_device counts
+};
+
+class BoundMaker {
+ public:
+  // `scenario` is the caller's scratch: bound() is of the layout that stands in it then.
+  BoundMaker(const Scenario& scenario, const PricingByFramework& pricing);
+
+  Bound bound();
+
+ private:
+  // Passes of one chunk of the model.
+  struct Chunk {
+    PassCost forward, backward;
+    ByteCount saved = 0;         // from its forward to its backward
+    ByteCount forward_peak = 0;  // above what lives before it
+    ByteCount backward_peak = 0;
+  };
+  // Transfers between neighbours, by stage: to the one after it, and from there to it. A receiver
+  // has its message after `arrives`, the sender is done after `leaves`.
+  struct Hops {
+    struct Times {
+      double leaves = 0, arrives = 0;
+    };
+    std::vector<Times> next, previous;
+    double held = 0;  // of a GPU's SMs, by a posted receive
+  };
+
+  void make_chunks(const OrderFacts& order, const Places& places);
+  Chunk make_chunk(const BlockSet& blocks, std::int64_t layers, std::int64_t recomputed, bool first,
+                   bool last) const;
+  const Hops& hops(const Places& places);
+  Hops::Times hop(const Hops& hops, std::int32_t from, std::int32_t to) const;
+  double time(const OrderFacts& order, const StepEnds& ends, const Places& places);
+  double chain(const OrderFacts& order, const Hops& hops, std::size_t stage) const;
+  double slowed(const StageFacts& facts, const StageEnds& ends, double held, double begin,
+                double passes) const;
+  double run(const PassCost& cost, bool received) const;
+  ByteCount peak(const OrderFacts& order, const StepEnds& ends) const;
+  const Pricing& pricing() const {
+    return *pricing_[static_cast<std::size_t>(scenario_.training.framework)];
+  }
+
+  const Scenario& scenario_;
+  Scenario scratch_;
+  const PricingByFramework& pricing_;
+  GroupPrices groups_;
+  BlockTable block_table_;
+  OrderTable order_table_;
+  StepTable step_table_;
+  Remembered<Hops> hops_;
+  LayoutCode code_;
+  // Of the layout in hand, by model chunk.
+  std::vector<Chunk> chunks_;
+  std::vector<double> to_, from_;  // scratch
+};
+
+}  // namespace stepcast

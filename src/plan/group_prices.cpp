@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/group_prices.h"
+
+namespace stepcast {
+
+GroupPrices::GroupPrices(const Cluster& cluster, const CollectiveCosts& costs)
+    : cluster_(cluster), costs_(costs), nics_(cluster.topology) {}
+
+std::size_t GroupPrices::MessageHash::operator()(const Message& message) const {
+  std::uint64_t out = static_cast<std::uint64_t>(message.bytes) * 0x9e3779b97f4a7c15;
+  out ^= static_cast<std::uint64_t>(message.place.value) << 32 |
+         static_cast<std::uint64_t>(message.kind) << 8 | static_cast<std::uint64_t>(message.type);
+  return out * 0xff51afd7ed558ccd >> 16;
+}
+
+PlaceId GroupPrices::place(const std::vector<DeviceId>& members) {
+  const PlaceId fresh(members_.size());
+  PlaceId found;
+  if (cluster_.spec.accelerator.is_cpu()) {
+    found = known_members_.try_emplace(members, fresh).first->second;
+  } else {
+    const GroupShape shape = members.size() < 2 ? GroupShape{} : shape_of(cluster_, nics_, members);
+    const Shape key{shape.ranks, shape.domains, shape.largest, shape.smallest, shape.nics};
+    found = known_.try_emplace(key, fresh).first->second;
+  }
+  if (found == fresh) members_.push_back(members);
+  return found;
+}
+
+Seconds GroupPrices::time(PlaceId place, CollectiveKind kind, ByteCount bytes, DataType type) {
+  const auto [found, fresh] = times_.try_emplace({place, kind, bytes, type}, Seconds(0));
+  if (fresh) found->second = costs_.price(kind, bytes, type, members_[place.index()]).time();
+  return found->second;
+}
+
+}  // namespace stepcast

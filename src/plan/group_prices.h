@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of ranks by how they lie in the cluster, and what a collective takes in each, alone on its
+// links. Groups that lie alike cost the same.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "cost/collective_cost.h"
+#include "cost/collective_group.h"
+#include "layout/rank_grid.h"
+#include "predict/pricing.h"
+
+namespace stepcast {
+
+using PlaceId = Id<struct PlaceTag>;
+
+class GroupPrices {
+ public:
+  // `pricing` and the cluster outlive this.
+  GroupPrices(const Cluster& cluster, const CollectiveCosts& costs);
+
+  PlaceId place(const std::vector<DeviceId>& members);
+  const std::vector<DeviceId>& members(PlaceId place) const { return members_[place.index()]; }
+  Seconds time(PlaceId place, CollectiveKind kind, ByteCount bytes, DataType type);
+
+ private:
+  using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  struct Message {
+    PlaceId place;
+    CollectiveKind kind;
+    ByteCount bytes;
+    DataType type;
+    bool operator==(const Message&) const = default;
+  };
+  struct MessageHash {
+    std::size_t operator()(const Message& message) const;
+  };
+
+  const Cluster& cluster_;
+  const CollectiveCosts& costs_;
+  NicMap nics_;
+  std::map<Shape, PlaceId> known_;                          // GPUs: the shape prices
+  std::map<std::vector<DeviceId>, PlaceId> known_members_;  // processors: each group its own
+  std::vector<std::vector<DeviceId>> members_;              // by place: one group of it
+  std::unordered_map<Message, Seconds, MessageHash> times_;
+};
+
+}  // namespace stepcast

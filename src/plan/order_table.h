@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the bound of a pipeline needs of a schedule's orders (schedule/schedule.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/layout_code.h"
+
+namespace stepcast {
+
+struct StageFacts {
+  // Pairs of passes in a row: forward then forward, forward then backward, and so on.
+  std::int64_t forward_forward = 0, forward_backward = 0;
+  std::int64_t backward_forward = 0, backward_backward = 0;
+  std::int32_t first_chunk = 0;  // of the model, of the first forward
+  std::int32_t last_chunk = 0;   // of the last backward
+  // Moments between a forward and the backward behind it, with most chunks in flight: of all, and
+  // of those where the backward is of the model's last chunk. How many micro-batches of each chunk
+  // of the stage are held then, in the order of its local chunks, and the chunks of the two passes.
+  struct Moment {
+    std::vector<std::int64_t> held;
+    std::int32_t forward_chunk = 0, backward_chunk = 0;
+  };
+  std::vector<Moment> moments;
+  std::vector<std::int32_t> chunks;  // of the model, by local chunk
+
+  // Passes that receive from a neighbour, in one direction: from any pass behind the warm-up to the
+  // next of them there are at most `reach`. A receive of theirs stands posted until the last
+  // message comes; so many forwards and backwards of each local chunk may begin after that.
+  struct Receives {
+    bool any = false;
+    std::int64_t reach = 0;
+    std::vector<std::int64_t> forwards_behind, backwards_behind;
+  };
+  Receives forward_receives, backward_receives;
+  std::int64_t warm_up = 0;  // forwards before the first backward
+};
+
+struct OrderFacts {
+  std::vector<std::int64_t> layers;    // by model chunk
+  std::vector<std::int32_t> stage_of;  // by model chunk
+  std::vector<StageFacts> stages;
+};
+
+class OrderTable {
+ public:
+  const OrderFacts& facts(const LayoutCode& code, const Scenario& scenario);
+
+ private:
+  Remembered<OrderFacts> known_;
+};
+
+// Of the layers [first, first + count) of a chunk, those that are recomputed.
+std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t first, std::int64_t count);
+
+}  // namespace stepcast

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of jobs on several threads. Jobs write to places of their own, so that results depend on
+// neither the number of threads nor their order.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace stepcast {
+
+// `job(worker, index)` for each index below `count`; workers are numbered from 0 to threads - 1.
+// Indices are taken in order. Where `stop` says so the rest is left.
+void run_in_parallel(int threads, std::size_t count,
+                     const std::function<void(std::size_t worker, std::size_t index)>& job,
+                     const std::function<bool()>& stop = {});
+
+}  // namespace stepcast

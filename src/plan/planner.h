@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A search made ready: the space of a scenario and what prices it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "plan/search.h"
+
+namespace stepcast {
+
+class Planner {
+ public:
+  // All errors of the document, and those of profiles and curves.
+  static Result<std::unique_ptr<Planner>> make(JsonDocument& document, const DataFolders& folders);
+
+  const Space& space() const { return space_; }
+  const PlanInput& limits() const { return limits_; }  // as the scenario states them
+  const PricingByFramework& pricing() const { return pricing_; }
+  Result<SearchResult> search(const SearchOptions& options) const {
+    return stepcast::search(space_, pricing_, options);
+  }
+  // One layout, as the search replays it.
+  Result<Prediction> predict(const LayoutChoice& choice) const;
+
+ private:
+  Planner(OpenScenario open);
+  Errors price(const TrainingInput& training, const LayoutInput& layout,
+               const DataFolders& folders);
+
+  PlanInput limits_;
+  Space space_;
+  std::vector<std::unique_ptr<Scenario>> priced_;  // hold the clusters that prices are of
+  PricingByFramework pricing_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/space.h"
+
+#include <algorithm>
+
+#include "core/assert.h"
+#include "layout/legality.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kBranchLevels = 3;
+
+// Without a stated framework, sharding parameters without other parallelism means FSDP.
+bool decides_framework(const std::string& path) {
+  return path == "layout.tp" || path == "layout.pp" || path == "layout.zero";
+}
+// dp is what the other degrees leave.
+bool decides_replicas(const std::string& path) {
+  return path == "layout.tp" || path == "layout.pp" || path == "layout.cp";
+}
+
+std::vector<std::string> with_consequences(std::vector<std::string> paths,
+                                           const LayoutInput& layout,
+                                           const TrainingInput& training) {
+  if (!training.framework && std::ranges::any_of(paths, decides_framework)) {
+    paths.emplace_back("training.framework");
+  }
+  if (!layout.dp && std::ranges::any_of(paths, decides_replicas)) {
+    paths.emplace_back("layout.dp");
+  }
+  return paths;
+}
+
+}  // namespace
+
+std::vector<std::string> open_paths(const LayoutInput& stated, const TrainingInput& training) {
+  std::vector<std::string> paths;
+  for (const LayoutDimension& dimension : layout_dimensions()) {
+    if (!dimension.stated(stated)) paths.emplace_back(dimension.path);
+  }
+  return with_consequences(std::move(paths), stated, training);
+}
+
+void SpaceCount::add(const SpaceCount& more) {
+  legal += more.legal;
+  for (const auto& [key, rule] : more.rules) {
+    const auto [found, fresh] = rules.try_emplace(key, rule);
+    if (!fresh) found->second.subtrees += rule.subtrees;
+  }
+}
+
+Space::Space(OpenScenario open) : open_(std::move(open)) {
+  for (const LayoutDimension& dimension : layout_dimensions()) {
+    if (!dimension.stated(open_.layout)) dimensions_.push_back(&dimension);
+  }
+  STEPCAST_ASSERT(dimensions_.size() <= LayoutChoice::kMost, "a layout choice has room for all");
+  for (std::size_t depth = 0; depth <= dimensions_.size(); ++depth) {
+    std::vector<std::string> paths;
+    for (std::size_t i = depth; i < dimensions_.size(); ++i) {
+      paths.emplace_back(dimensions_[i]->path);
+    }
+    open_behind_.push_back(with_consequences(std::move(paths), open_.layout, open_.training));
+  }
+}
+
+Errors Space::check(const Scenario& scenario, const LayoutInput& layout, std::size_t depth) const {
+  Findings findings;
+  for (const std::string& path : open_behind_[depth]) findings.distrust(path);
+  check_legality(scenario, open_.training, layout, findings);
+  check_fields(scenario, findings);
+  check_support(scenario, findings);
+  return findings.errors();
+}
+
+struct Space::Walk {
+  Scenario& scenario;
+  LayoutInput layout;
+  LayoutChoice choice;
+  std::size_t stop;  // levels to descend to
+  const Visit& visit;
+  SpaceCount count;
+};
+
+void Space::descend(Walk& walk, std::size_t level) const {
+  if (level == walk.stop) {
+    ++walk.count.legal;
+    walk.visit(walk.choice);
+    return;
+  }
+  const LayoutDimension& dimension = *dimensions_[level];
+  resolve(open_.training, walk.layout, walk.scenario);
+  for (const std::int64_t value : dimension.distinct(walk.scenario)) {
+    dimension.set(walk.layout, value);
+    resolve(open_.training, walk.layout, walk.scenario);
+    const Errors errors = check(walk.scenario, walk.layout, level + 1);
+    if (errors.empty()) {
+      walk.choice.values[level] = static_cast<std::int32_t>(value);
+      descend(walk, level + 1);
+    } else {
+      RuleCount& rule = walk.count.rules[errors.front().path];
+      if (rule.subtrees++ == 0) rule.example = errors.front();
+    }
+  }
+  dimension.set(walk.layout, std::nullopt);
+  walk.choice.values[level] = LayoutChoice::kUnset;
+}
+
+std::size_t Space::depth_of(const LayoutChoice& prefix) const {
+  std::size_t depth = 0;
+  while (depth < dimensions_.size() && prefix.values[depth] != LayoutChoice::kUnset) ++depth;
+  return depth;
+}
+
+LayoutInput Space::input_of(const LayoutChoice& choice) const {
+  LayoutInput layout = open_.layout;
+  for (std::size_t i = 0; i < depth_of(choice); ++i) {
+    dimensions_[i]->set(layout, choice.values[i]);
+  }
+  return layout;
+}
+
+std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
+  std::vector<LayoutChoice> out;
+  const Visit visit = [&](const LayoutChoice& choice) { out.push_back(choice); };
+  Scenario scenario = open_.scenario;
+  Walk walk{scenario, open_.layout, {}, std::min(kBranchLevels, dimensions_.size()), visit, {}};
+  descend(walk, 0);
+  walk.count.legal = 0;  // they are no layouts yet
+  count.add(walk.count);
+  return out;
+}
+
+SpaceCount Space::walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit) const {
+  Walk walk{scenario, input_of(prefix), prefix, dimensions_.size(), visit, {}};
+  descend(walk, depth_of(prefix));
+  return std::move(walk.count);
+}
+
+void Space::put(const LayoutChoice& choice, Scenario& scenario) const {
+  resolve(open_.training, input_of(choice), scenario);
+}
+
+Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
+  const LayoutInput layout = input_of(choice);
+  resolve(open_.training, layout, scenario);
+  return check(scenario, layout, depth_of(choice));
+}
+
+double Space::combinations() const {
+  Scenario scenario = open_.scenario;
+  LayoutInput layout = open_.layout;
+  return count(scenario, layout, 0);
+}
+
+double Space::count(Scenario& scenario, LayoutInput& layout, std::size_t level) const {
+  if (level == dimensions_.size()) return 1;
+  const LayoutDimension& dimension = *dimensions_[level];
+  resolve(open_.training, layout, scenario);
+  const LayoutDimension::Values values = dimension.values(scenario);
+  const bool rest_varies =
+      std::any_of(dimensions_.begin() + static_cast<std::ptrdiff_t>(level) + 1, dimensions_.end(),
+                  [](const LayoutDimension* other) { return other->varies; });
+  if (!rest_varies) {
+    return static_cast<double>(values.size()) * count(scenario, layout, level + 1);
+  }
+  double sum = 0;
+  for (const std::int64_t value : values) {
+    dimension.set(layout, value);
+    sum += count(scenario, layout, level + 1);
+  }
+  dimension.set(layout, std::nullopt);
+  return sum;
+}
+
+}  // namespace stepcast

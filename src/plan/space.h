@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layouts that a scenario leaves open, as a tree: one level per dimension, in the order of
+// layout_dimensions(). A key that the scenario states is fixed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layout/scenario_input.h"
+#include "plan/layout_dimension.h"
+
+namespace stepcast {
+
+// A layout, or a prefix of one: the values of the open dimensions. Ordered as the tree is walked.
+struct LayoutChoice {
+  static constexpr std::size_t kMost = 16;
+  static constexpr std::int32_t kUnset = -1;
+  std::array<std::int32_t, kMost> values;
+  LayoutChoice() { values.fill(kUnset); }
+  auto operator<=>(const LayoutChoice&) const = default;
+};
+
+// Why a subtree is left out: the key to blame and how it reads the first time.
+struct RuleCount {
+  std::int64_t subtrees = 0;
+  Error example;
+};
+
+struct SpaceCount {
+  std::int64_t legal = 0;                  // layouts that the rules allow, duplicates left out
+  std::map<std::string, RuleCount> rules;  // by key
+  void add(const SpaceCount& more);
+};
+
+class Space {
+ public:
+  // Of a scenario read with open_paths().
+  explicit Space(OpenScenario open);
+
+  const Scenario& base() const { return open_.scenario; }
+  const std::vector<const LayoutDimension*>& dimensions() const { return dimensions_; }
+
+  // All combinations of values with tp*cp*pp*dp = GPUs, as planners count their spaces: whether the
+  // rules allow them or not, and each as often as it occurs.
+  double combinations() const;
+
+  // Prefixes from which the tree can be walked independently, in order; what is refused before them
+  // goes into `count`.
+  std::vector<LayoutChoice> branches(SpaceCount& count) const;
+
+  // Walks legal layouts below a prefix, in order. `scenario` is scratch: a copy of base(), in which
+  // the visited layout stands.
+  using Visit = std::function<void(const LayoutChoice&)>;
+  SpaceCount walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit) const;
+
+  // Writes a layout into a copy of base().
+  void put(const LayoutChoice& choice, Scenario& scenario) const;
+
+  // What the rules say against a layout or prefix; none: legal so far.
+  Errors objections(const LayoutChoice& choice, Scenario& scenario) const;
+
+ private:
+  struct Walk;
+  std::size_t depth_of(const LayoutChoice& prefix) const;
+  LayoutInput input_of(const LayoutChoice& choice) const;
+  Errors check(const Scenario& scenario, const LayoutInput& layout, std::size_t depth) const;
+  void descend(Walk& walk, std::size_t level) const;
+  double count(Scenario& scenario, LayoutInput& layout, std::size_t level) const;
+
+  OpenScenario open_;
+  std::vector<const LayoutDimension*> dimensions_;     // the open ones
+  std::vector<std::vector<std::string>> open_behind_;  // by depth: paths that rules may not read
+};
+
+// Keys that a search may vary, and what follows from them: for read_open_scenario().
+std::vector<std::string> open_paths(const LayoutInput& stated, const TrainingInput& training);
+
+}  // namespace stepcast

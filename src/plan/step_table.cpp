@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_table.h"
+
+#include <algorithm>
+
+#include "core/assert.h"
+#include "memory/states.h"
+#include "predict/traffic.h"
+#include "program/block_builder.h"
+
+namespace stepcast {
+namespace {
+
+bool spans_stages(GroupKind group) {
+  return group == GroupKind::kWorld || group == GroupKind::kModel;
+}
+
+PassCost cost_of(const RunCost& cost) {
+  return {cost.gpu.value(), cost.floor.value(), cost.host.value()};
+}
+
+}  // namespace
+
+PlaceId Places::of(GroupKind kind, std::size_t stage) const {
+  switch (kind) {
+    case GroupKind::kTensor:
+      return tensor[stage];
+    case GroupKind::kData:
+      return data[stage];
+    case GroupKind::kEmbedding:
+      return embedding;
+    case GroupKind::kModel:
+      return model;
+    case GroupKind::kWorld:
+      return world;
+    case GroupKind::kContext:
+    case GroupKind::kPipeline:
+      break;
+  }
+  STEPCAST_ASSERT(false, "no collective of a step outside its passes runs on this group");
+  return {};
+}
+
+const Places& StepTable::places(const LayoutCode& code) {
+  LayoutCode key;
+  for (const Field field : {Field::kTp, Field::kCp, Field::kPp, Field::kDp, Field::kOrder}) {
+    key[field] = code.of(field);
+  }
+  return places_.get(key, [&] {
+    const RankGrid grid(scenario_.layout);
+    Places out;
+    const auto place = [&](GroupKind kind, RankId rank) {
+      return groups_.place(devices_of(grid.members(kind, rank)));
+    };
+    for (std::int32_t stage = 0; stage < scenario_.layout.pp; ++stage) {
+      const RankId rank = grid.rank({0, 0, 0, stage});
+      out.first.emplace_back(rank.value);
+      out.tensor.push_back(place(GroupKind::kTensor, rank));
+      out.data.push_back(place(GroupKind::kData, rank));
+    }
+    out.embedding = place(GroupKind::kEmbedding, RankId(out.first.front().value));
+    out.model = place(GroupKind::kModel, RankId(out.first.front().value));
+    out.world = place(GroupKind::kWorld, RankId(out.first.front().value));
+    return out;
+  });
+}
+
+void StepTable::read_role(const Program& program, const Role& role, const BlockCosts& costs,
+                          int units, Skeleton& out) const {
+  Stage& stage = out.stages[static_cast<std::size_t>(role.stage)];
+  const auto u = static_cast<std::size_t>(units - 1);
+  const auto& list = role.instructions;
+  const auto is_pass = [](const Instruction& what) {
+    return what.kind == InstructionKind::kRun && what.chunk >= 0;
+  };
+  const auto first_pass = std::find_if(list.begin(), list.end(), is_pass);
+  const auto last_pass = std::find_if(list.rbegin(), list.rend(), is_pass).base() - 1;
+  const auto barrier = std::find_if(last_pass, list.end(), [](const Instruction& what) {
+    return what.kind == InstructionKind::kCollective && spans_stages(what.group);
+  });
+  // A group of one meets nobody, and its host waits for nothing.
+  const RankGrid grid(scratch_.layout);
+  out.has_barrier = barrier != list.end() && grid.group_size(barrier->group) > 1;
+  const auto message = [](const Instruction& what) {
+    return Message{what.collective, what.group, what.bytes / what.pieces, what.type,
+                   static_cast<double>(what.pieces)};
+  };
+  if (out.has_barrier) out.barrier = message(*barrier);
+  stage.persistent = total(role.persistent);
+  stage.zero = stage.before_barrier = stage.update = stage.between[u] = {};
+  stage.before.clear();
+  stage.after.clear();
+  stage.first_gather.clear();
+  for (auto i = list.begin(); i != list.end(); ++i) {
+    // Without a barrier everything behind the last pass counts as before it.
+    const bool after = i > barrier;
+    if (i->kind == InstructionKind::kRun && i->chunk < 0) {
+      const PassCost cost = cost_of(costs.price(program.block(BlockId(i->block_begin)).forward));
+      (i < first_pass  ? stage.zero
+       : i < last_pass ? stage.between[u]
+       : after         ? stage.update
+                       : stage.before_barrier)
+          .append(cost);
+    }
+    if (i->kind != InstructionKind::kCollective || i == barrier) continue;
+    if (i->stream == Stream::kGather) {
+      if (stage.first_gather.empty()) stage.first_gather = {message(*i)};
+      stage.gathers[u].push_back(message(*i));
+    } else if (i->stream == Stream::kReduce) {
+      stage.last_reduce = {message(*i)};
+      stage.reductions[u].push_back(message(*i));
+    } else if (i->stream == Stream::kCompute && i > last_pass) {
+      (after ? stage.after : stage.before).push_back(message(*i));
+    }
+  }
+}
+
+StepTable::Skeleton StepTable::make_skeleton(const Pricing& pricing) {
+  scratch_.layout = scenario_.layout;
+  scratch_.training = scenario_.training;
+  scratch_.rules = scenario_.rules;
+  scratch_.layout.micro_batch = 1;
+  scratch_.layout.recompute = {};
+  Skeleton out;
+  out.unit = scratch_.layout.schedule == ScheduleKind::kInterleaved ? scratch_.layout.pp : 1;
+  out.stages.resize(static_cast<std::size_t>(scratch_.layout.pp));
+  const BlockCosts costs(scratch_, pricing.kernels, pricing.collectives);
+  for (int units = 1; units <= 2; ++units) {
+    scratch_.training.global_batch = scratch_.layout.dp * out.unit * units;
+    const Program program = lower(scratch_);
+    for (const Role& role : program.roles) read_role(program, role, costs, units, out);
+  }
+  return out;
+}
+
+double StepTable::time(const std::vector<Message>& messages, const Places& places,
+                       std::size_t stage) {
+  double sum = 0;
+  for (const Message& message : messages) {
+    if (message.bytes == 0) continue;
+    sum += message.times *
+           groups_.time(places.of(message.group, stage), message.kind, message.bytes, message.type)
+               .value();
+  }
+  return sum;
+}
+
+StepEnds StepTable::price(const Skeleton& skeleton, const Places& places, const HostFit& host) {
+  StepEnds out;
+  out.has_barrier = skeleton.has_barrier;
+  out.unit = skeleton.unit;
+  if (out.has_barrier) out.barrier = time({skeleton.barrier}, places, 0);
+  for (std::size_t s = 0; s < skeleton.stages.size(); ++s) {
+    const Stage& stage = skeleton.stages[s];
+    StageEnds& ends = out.stages.emplace_back();
+    ends.persistent = stage.persistent;
+    ends.launch = host.collective_s;
+    ends.begin.host = ends.begin.floor = host.step_s;
+    ends.begin.append(stage.zero);
+    ends.begin_gather = time(stage.first_gather, places, s);
+    ends.reduce = time(stage.last_reduce, places, s) + time(stage.before, places, s) +
+                  stage.before_barrier.gpu;
+    ends.norm_host = stage.before_barrier.host;
+    ends.update = stage.update;
+    const double gathered = time(stage.after, places, s);
+    ends.update.gpu += gathered;
+    ends.update.floor += gathered;
+    ends.gather_first = time(stage.gathers[0], places, s);
+    ends.gather_more = time(stage.gathers[1], places, s) - ends.gather_first;
+    ends.scatter_first = time(stage.reductions[0], places, s);
+    ends.scatter_more = time(stage.reductions[1], places, s) - ends.scatter_first;
+    ends.extra_first = stage.between[0].gpu;
+    ends.extra_more = stage.between[1].gpu - stage.between[0].gpu;
+  }
+  return out;
+}
+
+const StepEnds& StepTable::ends(const LayoutCode& code, const Places& places,
+                                const Pricing& pricing) {
+  const LayoutCode key =
+      code.without({Field::kMicroBatch, Field::kRecomputeMode, Field::kRecomputeLayers,
+                    Field::kRecomputeEvery, Field::kOverlapTp, Field::kOverlapPp});
+  return ends_.get(key, [&] {
+    const Skeleton& skeleton =
+        skeletons_.get(key.without({Field::kOrder}), [&] { return make_skeleton(pricing); });
+    return price(
+        skeleton, places,
+        pricing.kernels.profile().host[static_cast<std::size_t>(scenario_.training.framework)]);
+  });
+}
+
+}  // namespace stepcast

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step does beside its passes, stage by stage: reductions, norm, update, gathering, states.
+// Read off the program of a step of few micro-batches, lowered once for each set of keys that this
+// depends on.
+#pragma once
+
+#include <vector>
+
+#include "plan/block_table.h"
+#include "plan/group_prices.h"
+#include "plan/layout_code.h"
+
+namespace stepcast {
+
+// Seconds on one rank of a stage, transfers alone on their links.
+struct StageEnds {
+  PassCost begin;           // the host's data loading, zeroing of gradients
+  double begin_gather = 0;  // the first gathering of parameters that a forward waits for
+  double reduce = 0;        // what follows the last backward, up to the barrier
+  PassCost update;          // what follows the barrier, gathering on the compute stream included
+  double norm_host = 0;     // the host's time between last backward and barrier
+  // What its side streams carry in a step of m micro-batches: first + more * (m / unit - 1).
+  double gather_first = 0, gather_more = 0;
+  double scatter_first = 0, scatter_more = 0;  // of gradients
+  double extra_first = 0, extra_more = 0;      // kernels between passes (casts of gradients)
+  double launch = 0;                           // the host's time for a transfer
+  ByteCount persistent = 0;
+};
+
+struct StepEnds {
+  std::vector<StageEnds> stages;
+  double barrier = 0;  // the collective in which all stages meet
+  bool has_barrier = false;
+  std::int64_t unit = 1;  // micro-batches that a schedule takes at once
+};
+
+// The places of a layout's groups, by stage: of the rank that is first in every other dimension.
+struct Places {
+  std::vector<PlaceId> tensor, data;
+  PlaceId embedding, model, world;
+  std::vector<DeviceId> first;  // by stage
+  PlaceId of(GroupKind kind, std::size_t stage) const;
+};
+
+class StepTable {
+ public:
+  // `scenario` as in BlockTable; `scratch` is a copy of it to lower from.
+  StepTable(const Scenario& scenario, Scenario& scratch, GroupPrices& groups)
+      : scenario_(scenario), scratch_(scratch), groups_(groups) {}
+
+  const Places& places(const LayoutCode& code);
+  const StepEnds& ends(const LayoutCode& code, const Places& places, const Pricing& pricing);
+
+ private:
+  struct Message {
+    CollectiveKind kind;
+    GroupKind group;
+    ByteCount bytes;
+    DataType type;
+    double times;  // pieces, or calls
+  };
+  struct Stage {
+    PassCost zero, before_barrier, update;  // kernels
+    std::vector<Message> before, after, first_gather, last_reduce;
+    // By number of units, one or two.
+    std::vector<Message> gathers[2], reductions[2];
+    PassCost between[2];
+    ByteCount persistent = 0;
+  };
+  struct Skeleton {
+    std::vector<Stage> stages;
+    Message barrier{};
+    bool has_barrier = false;
+    std::int64_t unit = 1;
+  };
+
+  Skeleton make_skeleton(const Pricing& pricing);
+  void read_role(const Program& program, const Role& role, const BlockCosts& costs, int units,
+                 Skeleton& out) const;
+  double time(const std::vector<Message>& messages, const Places& places, std::size_t stage);
+  StepEnds price(const Skeleton& skeleton, const Places& places, const HostFit& host);
+
+  const Scenario& scenario_;
+  Scenario& scratch_;
+  GroupPrices& groups_;
+  Remembered<Places> places_;
+  Remembered<Skeleton> skeletons_;
+  Remembered<StepEnds> ends_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same cluster with one of its resources faster or slower: what a forecast is sensitive to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+struct ClusterResource {
+  const char* name;   // "nic"
+  const char* title;  // "bandwidth of a NIC"
+  // Multiplies its speed: rates grow, times shrink.
+  void (*scale)(ClusterSpec& cluster, double factor);
+  // The cluster has any of it.
+  bool (*is_there)(const ClusterSpec& cluster);
+};
+const std::vector<ClusterResource>& cluster_resources();
+
+struct WhatIf {
+  const ClusterResource* resource;
+  double factor;
+};
+
+// "nic=+20%", "nic=-10%" or "nic=x2".
+Result<WhatIf> parse_what_if(const std::string& text);
+
+// Errors: the cluster's graph was not built from figures (imported or irregular), or it has none of
+// the resource.
+Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if);
+
+}  // namespace stepcast

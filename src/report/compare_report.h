@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outcome of `compare` in every format (docs/compare.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "predict/prediction.h"
+
+namespace stepcast {
+
+// One point of the grid.
+struct ComparedPoint {
+  std::vector<std::string> values;  // of the varied keys
+  std::optional<Scenario> scenario;
+  std::optional<Prediction> prediction;
+  Errors errors;  // why there is none
+};
+
+// What a change of one resource does to one layout.
+struct Sensitivity {
+  std::string resource, title;
+  Seconds slower, faster;  // step times with the resource down and up
+};
+
+struct CompareReport {
+  std::vector<std::string> keys;         // varied
+  std::vector<ComparedPoint> points;     // in the order of the grid
+  bool scaling = false;                  // speed-up and efficiency against the first point
+  std::vector<Sensitivity> sensitivity;  // of the best point, widest first
+  double change = 0;                     // of each resource, a fraction
+};
+
+// Of the points that have a forecast and fit, by step time; then those that do not fit.
+std::vector<std::size_t> ranked(const CompareReport& report);
+
+std::string compare_table(const CompareReport& report);
+std::string compare_markdown(const CompareReport& report);
+std::string compare_csv(const CompareReport& report);
+std::string compare_json(const CompareReport& report);
+
+}  // namespace stepcast

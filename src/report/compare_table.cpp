@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/breakdown.h"
+#include "report/compare_report.h"
+#include "report/difference.h"
+#include "report/number_text.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr int kBarWidth = 40;
+
+std::string shown(const TextTable& table, bool markdown) {
+  return markdown ? table.markdown() : table.text();
+}
+std::string heading(const std::string& text, bool markdown) {
+  return markdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
+}
+
+double gpus(const ComparedPoint& point) {
+  return static_cast<double>(point.scenario->cluster.gpus());
+}
+
+// Throughput against that of the first point with a forecast, and per GPU.
+std::pair<double, double> scaling_of(const CompareReport& report, const ComparedPoint& point) {
+  const auto first = std::find_if(report.points.begin(), report.points.end(),
+                                  [](const ComparedPoint& one) { return one.prediction; });
+  const double speed = point.prediction->tokens_per_s / first->prediction->tokens_per_s;
+  return {speed, speed * gpus(*first) / gpus(point)};
+}
+
+TextTable grid(const CompareReport& report) {
+  std::vector<Column> columns = {{"place"}};
+  for (const std::string& key : report.keys) columns.push_back({key});
+  for (const char* title : {"step", "tokens/s/GPU", "MFU", "GiB"}) columns.push_back({title});
+  if (report.scaling) {
+    columns.push_back({"GPUs"});
+    columns.push_back({"speed-up"});
+    columns.push_back({"efficiency"});
+  }
+  columns.push_back({"against the first place", Align::kLeft});
+  TextTable table(columns);
+  const std::vector<std::size_t> order = ranked(report);
+  for (std::size_t i = 0; i < report.points.size(); ++i) {
+    const ComparedPoint& point = report.points[i];
+    const auto found = std::find(order.begin(), order.end(), i);
+    std::vector<std::string> cells = {
+        found == order.end() ? "-" : fmt::format("{}", found - order.begin() + 1)};
+    cells.insert(cells.end(), point.values.begin(), point.values.end());
+    if (!point.prediction) {
+      cells.insert(cells.end(), report.scaling ? 7 : 4, "-");
+      cells.push_back(to_string(point.errors.front()));
+    } else {
+      const Prediction& p = *point.prediction;
+      for (const std::string& cell : {time_text(p.step_time), number_text(p.tokens_per_s_per_gpu),
+                                      percent_text(p.mfu), gib_text(p.peak_device)}) {
+        cells.push_back(cell);
+      }
+      if (report.scaling) {
+        const auto [speed, efficiency] = scaling_of(report, point);
+        cells.push_back(fmt::format("{:.0f}", gpus(point)));
+        cells.push_back(fmt::format("{:.2f}", speed));
+        cells.push_back(percent_text(efficiency));
+      }
+      const ComparedPoint& best = report.points[order.front()];
+      std::string why = p.fits ? "" : "does not fit; ";
+      if (&point != &best) {
+        why +=
+            fmt::format("{}: {}", signed_percent_text(p.step_time / best.prediction->step_time - 1),
+                        difference_text(*point.scenario, p, *best.prediction));
+      }
+      cells.push_back(why);
+    }
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+// Where the mean rank's time goes, one column per point.
+TextTable parts(const CompareReport& report) {
+  std::vector<Column> columns = {{"where", Align::kLeft}};
+  std::vector<const Prediction*> shown_points;
+  for (const ComparedPoint& point : report.points) {
+    if (!point.prediction) continue;
+    std::string title;
+    for (const std::string& value : point.values) title += (title.empty() ? "" : " ") + value;
+    columns.push_back({title});
+    shown_points.push_back(&*point.prediction);
+  }
+  TextTable table(columns);
+  std::vector<std::vector<TimePart>> all;
+  for (const Prediction* prediction : shown_points) all.push_back(parts_of(mean_time(*prediction)));
+  for (std::size_t i = 0; !all.empty() && i < all.front().size(); ++i) {
+    std::vector<std::string> cells = {
+        std::string(all.front()[i].key) == "bubble" ? "bubble" : all.front()[i].label};
+    bool any = false;
+    for (const auto& list : all) {
+      any = any || list[i].time.value() > 0;
+      cells.push_back(time_text(list[i].time));
+    }
+    if (any) table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+TextTable tornado(const CompareReport& report, Seconds step) {
+  TextTable table({{"resource", Align::kLeft},
+                   {signed_percent_text(-report.change, 0)},
+                   {signed_percent_text(report.change, 0)},
+                   {"", Align::kLeft},
+                   {"what", Align::kLeft}});
+  double widest = 0;
+  for (const Sensitivity& one : report.sensitivity) {
+    widest = std::max(widest, std::abs((one.slower - one.faster) / step));
+  }
+  for (const Sensitivity& one : report.sensitivity) {
+    const double width = std::abs((one.slower - one.faster) / step);
+    table.add_row({one.resource, signed_percent_text(one.slower / step - 1, 2),
+                   signed_percent_text(one.faster / step - 1, 2),
+                   widest > 0 ? bar_text(0, width / widest, kBarWidth) : "", one.title});
+  }
+  return table;
+}
+
+std::string written(const CompareReport& report, bool markdown) {
+  const std::vector<std::size_t> order = ranked(report);
+  const ComparedPoint& best = report.points[order.front()];
+  std::string out = (markdown ? "## Comparison\n\n" : "") + headline(*best.scenario) + "\n";
+  if (report.keys.empty()) {
+    out += layout_text(*best.scenario) + "\n";
+  } else {
+    out += heading("Forecasts", markdown) + shown(grid(report), markdown);
+    out +=
+        heading("Where the time of the mean rank goes", markdown) + shown(parts(report), markdown);
+  }
+  if (!report.sensitivity.empty()) {
+    out += heading(fmt::format("Step time of {} with one resource slower or faster",
+                               time_text(best.prediction->step_time)),
+                   markdown) +
+           shown(tornado(report, best.prediction->step_time), markdown);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::size_t> ranked(const CompareReport& report) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < report.points.size(); ++i) {
+    if (report.points[i].prediction) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const Prediction& x = *report.points[a].prediction;
+    const Prediction& y = *report.points[b].prediction;
+    return x.fits != y.fits ? x.fits : x.step_time < y.step_time;
+  });
+  return order;
+}
+
+std::string compare_table(const CompareReport& report) { return written(report, false); }
+std::string compare_markdown(const CompareReport& report) { return written(report, true); }
+
+}  // namespace stepcast

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/breakdown.h"
+#include "report/number_text.h"
+#include "report/plan_report.h"
+#include "report/prediction_json.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+class PlanWriter {
+ public:
+  explicit PlanWriter(const PlanReport& report)
+      : report_(report), scenario_(report.planner.space().base()) {}
+
+  ordered_json object();
+
+ private:
+  const Scenario& scenario_of(const LayoutChoice& choice) {
+    report_.planner.space().put(choice, scenario_);
+    return scenario_;
+  }
+  ordered_json layout(const LayoutChoice& choice) {
+    ordered_json out = ordered_json(to_json(scenario_of(choice)))["layout"];
+    out["framework"] = name_of(scenario_.training.framework);
+    return out;
+  }
+  ordered_json cluster() const {
+    return {{"base", scenario_.cluster.spec.name}, {"gpus", scenario_.cluster.gpus()}};
+  }
+  ordered_json plan(const FoundLayout& found) {
+    ordered_json out;
+    out["layout"] = layout(found.choice);
+    out["cluster"] = cluster();
+    out["prediction"] = prediction_object(scenario_of(found.choice), found.prediction);
+    put(out, "bound_s", found.bound_s);
+    out["reason"] = reason(report_, found);
+    return out;
+  }
+  ordered_json rejected(const RejectedLayout& large) {
+    return {{"layout", layout(large.choice)},
+            {"bound", "memory"},
+            {"value", large.device_bytes},
+            {"limit", report_.result.memory_limit}};
+  }
+  ordered_json why_not(const WhyNot& why);
+
+  const PlanReport& report_;
+  Scenario scenario_;
+};
+
+ordered_json PlanWriter::why_not(const WhyNot& why) {
+  ordered_json out;
+  out["asked"] = why.asked;
+  if (!why.rules.empty()) {
+    out["rules"] = ordered_json::array();
+    for (const Error& error : why.rules) out["rules"].push_back(to_string(error));
+  } else if (why.large) {
+    out["bound"] = "memory";
+    out["value"] = why.large->device_bytes;
+    out["limit"] = report_.result.memory_limit;
+    out["layout"] = why.layout;
+  } else if (why.best) {
+    put(out, "step_time_s", why.best->prediction.step_time.value());
+    out["layout"] = why.layout;
+    if (!report_.result.found.empty()) out["reason"] = reason(report_, *why.best);
+  }
+  return out;
+}
+
+ordered_json PlanWriter::object() {
+  const SearchResult& result = report_.result;
+  ordered_json out;
+  out["stepcast"] = 1;
+  out["plans"] = ordered_json::array();
+  std::size_t place = 0;
+  for (const PlanRow& row : plan_rows(report_)) {
+    ordered_json entry{{"place", ++place}, {"equal_layouts", row.equals}};
+    entry.update(plan(*row.found));
+    out["plans"].push_back(std::move(entry));
+  }
+  // Time, memory and GPUs; what a plan costs in money belongs here too once it has a price.
+  out["pareto"] = ordered_json::array();
+  for (const std::size_t index : result.front) {
+    const FoundLayout& found = result.found[index];
+    out["pareto"].push_back({{"step_time_s", found.prediction.step_time.value()},
+                             {"peak_device_bytes", found.prediction.peak_device},
+                             {"gpus", scenario_.cluster.gpus()},
+                             {"layout", layout(found.choice)}});
+  }
+  out["rejected"] = ordered_json::array();
+  for (const RejectedLayout& large : result.too_large) out["rejected"].push_back(rejected(large));
+  for (const auto& [key, rule] : result.space.rules) {
+    out["rejected"].push_back(
+        {{"rule", key}, {"branches", rule.subtrees}, {"example", rule.example.message}});
+  }
+  if (!report_.why_not.empty()) {
+    out["why_not"] = ordered_json::array();
+    for (const WhyNot& why : report_.why_not) out["why_not"].push_back(why_not(why));
+  }
+  put(out, "searched", result.combinations);
+  out["pruned"] = {{"by_rules_or_equal", result.combinations - static_cast<double>(result.bounded)},
+                   {"by_memory_bound", result.cut_by_memory},
+                   {"by_time_bound", result.cut_by_time}};
+  out["legal"] = result.bounded;
+  out["replayed"] = result.replayed;
+  out["proven"] = result.proven;
+  if (result.bound_s > 0) put(out, "bound_s", result.bound_s);
+  out["memory_limit_bytes"] = result.memory_limit;
+  return out;
+}
+
+}  // namespace
+
+std::string plan_json(const PlanReport& report) {
+  return PlanWriter(report).object().dump(2, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string plan_csv(const PlanReport& report) {
+  std::vector<Column> columns = {{"place"}, {"gpus"}, {"framework"}};
+  for (const LayoutDimension& dimension : layout_dimensions()) {
+    columns.push_back({std::string(dimension.path).substr(std::string("layout.").size())});
+  }
+  for (const char* title :
+       {"dp", "step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
+        "peak_device_bytes", "bound_s", "equal_layouts", "reason"}) {
+    columns.push_back({title});
+  }
+  TextTable table(columns);
+  Scenario scenario = report.planner.space().base();
+  std::size_t place = 0;
+  for (const PlanRow& row : plan_rows(report)) {
+    const Prediction& p = row.found->prediction;
+    report.planner.space().put(row.found->choice, scenario);
+    const auto resolved = to_json(scenario);
+    std::vector<std::string> cells = {fmt::format("{}", ++place),
+                                      fmt::format("{}", scenario.cluster.gpus()),
+                                      name_of(scenario.training.framework)};
+    for (const LayoutDimension& dimension : layout_dimensions()) {
+      std::string path = std::string("/") + dimension.path;
+      std::replace(path.begin(), path.end(), '.', '/');
+      const auto& value = resolved.at(nlohmann::json::json_pointer(path));
+      cells.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    for (std::string& cell : std::vector<std::string>{
+             fmt::format("{}", scenario.layout.dp), exact_text(p.step_time.value()),
+             exact_text(p.step_time_low.value()), exact_text(p.step_time_high.value()),
+             exact_text(p.tokens_per_s_per_gpu), exact_text(p.mfu),
+             fmt::format("{}", p.peak_device), exact_text(row.found->bound_s),
+             fmt::format("{}", row.equals), reason(report, *row.found)}) {
+      cells.push_back(std::move(cell));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.csv();
+}
+
+}  // namespace stepcast

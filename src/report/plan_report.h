@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outcome of `plan` in every format (docs/plan.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/planner.h"
+
+namespace stepcast {
+
+// One `--why-not`: what the user asked about, and the best that it allows.
+struct WhyNot {
+  std::string asked;                    // "tp=4,pp=8"
+  Errors rules;                         // no layout of it is legal
+  std::optional<RejectedLayout> large;  // legal, and none fits: the one that needs least
+  std::optional<FoundLayout> best;      // the best of it
+  std::string layout;                   // of `large` or `best`, in words
+  bool proven = false;                  // it is the best of it
+};
+
+struct PlanReport {
+  const Planner& planner;
+  const SearchResult& result;
+  std::vector<WhyNot> why_not;
+  std::size_t top = 10;  // rows
+};
+
+std::string plan_table(const PlanReport& report);
+std::string plan_markdown(const PlanReport& report);
+std::string plan_csv(const PlanReport& report);
+std::string plan_json(const PlanReport& report);
+
+// What all formats say of a found layout: why it is no faster than the best, or of the best what
+// bounds it.
+std::string reason(const PlanReport& report, const FoundLayout& found);
+// "tp 8 · pp 4 · ...", with what the search varied and headlines leave out.
+std::string choice_text(const Planner& planner, const LayoutChoice& choice);
+
+// Layouts that a forecast does not tell apart from one that stands before them stand behind it.
+struct PlanRow {
+  const FoundLayout* found;
+  std::size_t equals = 0;
+};
+std::vector<PlanRow> plan_rows(const PlanReport& report);
+
+}  // namespace stepcast

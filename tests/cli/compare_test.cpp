@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/program.h"
+
+namespace stepcast::testing {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> compare_words(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> out = predict_words(more);
+  out[0] = "compare";
+  return out;
+}
+
+TEST(CompareCommand, ForecastsEachPointOfTheGrid) {
+  const Outcome result = run(compare_words(
+      {"--vary", "layout.zero=0,1", "--vary", "layout.pp=2,3,4", "--format", "json"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  const json out = result.json();
+  ASSERT_EQ(out["plans"].size(), 4u);
+  ASSERT_EQ(out["rejected"].size(), 2u);  // pp 3
+  EXPECT_EQ(out["rejected"][0]["varied"]["layout.pp"], 3);
+  EXPECT_EQ(out["rejected"][0]["rule"], "layout.pp");
+  for (const json& plan : out["plans"]) {
+    EXPECT_EQ(plan["layout"]["zero"], plan["varied"]["layout.zero"]);
+    EXPECT_EQ(plan["layout"]["pp"], plan["varied"]["layout.pp"]);
+    const Outcome alone =
+        run(predict_words({"--set", "layout.zero=" + plan["varied"]["layout.zero"].dump(), "--set",
+                           "layout.pp=" + plan["varied"]["layout.pp"].dump(), "--format", "json"}));
+    EXPECT_EQ(alone.json()["step_time_s"], plan["prediction"]["step_time_s"]);
+  }
+}
+
+TEST(CompareCommand, PrintsTheSameForAnyNumberOfThreads) {
+  for (const char* format : {"table", "csv", "md"}) {
+    const auto words = [&](const char* threads) {
+      return compare_words({"--vary", "layout.zero=0,1", "--vary", "layout.micro_batch=1,2",
+                            "--threads", threads, "--format", format});
+    };
+    const Outcome one = run(words("1")), three = run(words("3"));
+    EXPECT_EQ(one.code, 0) << one.error;
+    EXPECT_EQ(one.out, three.out) << format;
+  }
+}
+
+// Twice the nodes with twice the batch are at best as fast.
+TEST(CompareCommand, WeakScalingGrowsTheBatch) {
+  const Outcome result =
+      run(compare_words({"--vary", "cluster.nodes=2,4", "--scaling", "weak", "--format", "json"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  for (const json& plan : result.json()["plans"]) {
+    const int nodes = plan["varied"]["cluster.nodes"];
+    EXPECT_EQ(plan["prediction"]["resolved"]["training"]["global_batch"], 32 * nodes);
+  }
+}
+
+TEST(CompareCommand, FasterResourcesAreSoughtOneByOne) {
+  const Outcome result = run(compare_words({"--tornado", "20", "--format", "json"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  const json out = result.json();
+  const double step = out["plans"][0]["prediction"]["step_time_s"];
+  ASSERT_FALSE(out["sensitivity"].empty());
+  EXPECT_EQ(out["sensitivity"][0]["resource"], "arithmetic");  // GEMMs bind
+  for (const json& one : out["sensitivity"]) {
+    EXPECT_GE(one["slower_step_time_s"].get<double>(), step * (1 - 1e-6)) << one;
+    EXPECT_LE(one["faster_step_time_s"].get<double>(), step * (1 + 1e-6)) << one;
+  }
+}
+
+TEST(CompareCommand, WhatIfChangesTheResourceInEveryForecast) {
+  const auto step = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(predict_words(words)).json()["step_time_s"].get<double>();
+  };
+  const double plain = step({});
+  EXPECT_EQ(step({"--what-if", "nic=x1"}), plain);
+  EXPECT_LT(step({"--what-if", "arithmetic=+20%"}), plain);
+  EXPECT_GT(step({"--what-if", "nic=-50%"}), plain);
+}
+
+TEST(CompareCommand, RefusesWhatItCannotRead) {
+  expect_refused(run(compare_words()));
+  expect_refused(run(compare_words({"--vary", "layout.zero"})));
+  expect_refused(run(compare_words({"--vary", "layout.tpp=1,2"})));
+  expect_refused(run(compare_words({"--vary", "layout.zero=0,1", "--what-if", "nic=20"})));
+  const Outcome near = run(compare_words({"--vary", "layout.zero=0,1", "--what-if", "nicc=+20%"}));
+  expect_refused(near);
+  EXPECT_TRUE(has(near.error, "did you mean 'nic'")) << near.error;
+}
+
+}  // namespace
+}  // namespace stepcast::testing

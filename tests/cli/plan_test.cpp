@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/program.h"
+
+namespace stepcast::testing {
+namespace {
+
+using nlohmann::json;
+
+// A small space; and more words.
+std::vector<std::string> plan_words(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> out{"plan",  "--model", "gpt3-1.3b",      "--cluster", "dgx-a100-80gx1",
+                               "--seq", "1024",    "--global-batch", "16",        "--recompute",
+                               "none"};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+TEST(PlanCommand, RanksWhatItReplayed) {
+  const Outcome result = run(plan_words({"--prove", "--format", "json", "--top", "4"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.error, "");
+  const json out = result.json();
+  EXPECT_EQ(out["stepcast"], 1);
+  EXPECT_TRUE(out["proven"]);
+  ASSERT_EQ(out["plans"].size(), 4u);
+  double before = 0;
+  int place = 0;
+  for (const json& plan : out["plans"]) {
+    EXPECT_EQ(plan["place"], ++place);
+    const double step = plan["prediction"]["step_time_s"];
+    EXPECT_GE(step, before);
+    EXPECT_LE(plan["bound_s"].get<double>(), step);
+    EXPECT_TRUE(plan["prediction"]["fits"]);
+    EXPECT_FALSE(plan["reason"].get<std::string>().empty());
+    EXPECT_EQ(plan["layout"]["recompute"]["mode"], "none");
+    before = step;
+  }
+  EXPECT_LE(out["legal"].get<double>(), out["searched"].get<double>());
+  EXPECT_LE(out["replayed"].get<int>(), out["legal"].get<int>());
+}
+
+// What it promises is what `predict` says of that layout.
+TEST(PlanCommand, FirstPlaceIsThePredictionOfItsLayout) {
+  const json plan = run(plan_words({"--format", "json", "--top", "1"})).json()["plans"][0];
+  json layout = plan["layout"];
+  const std::string framework = layout["framework"];
+  layout.erase("framework");
+  std::vector<std::string> words{"predict",
+                                 "--model",
+                                 "gpt3-1.3b",
+                                 "--cluster",
+                                 "dgx-a100-80gx1",
+                                 "--seq",
+                                 "1024",
+                                 "--global-batch",
+                                 "16",
+                                 "--framework",
+                                 framework,
+                                 "--set",
+                                 "layout=" + layout.dump(),
+                                 "--format",
+                                 "json"};
+  const Outcome result = run(words);
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.json()["step_time_s"], plan["prediction"]["step_time_s"]);
+  EXPECT_EQ(result.json()["peak_device_bytes"], plan["prediction"]["peak_device_bytes"]);
+}
+
+TEST(PlanCommand, PrintsTheSameForAnyNumberOfThreads) {
+  for (const char* format : {"table", "json", "csv", "md"}) {
+    const Outcome one = run(plan_words({"--threads", "1", "--format", format, "--front", "3"}));
+    const Outcome four = run(plan_words({"--threads", "4", "--format", format, "--front", "3"}));
+    EXPECT_EQ(one.code, 0) << one.error;
+    EXPECT_EQ(one.out, four.out) << format;
+    EXPECT_FALSE(one.out.empty());
+  }
+}
+
+TEST(PlanCommand, SaysWhyNot) {
+  const Outcome result = run(plan_words({"--why-not", "tp=3", "--why-not", "tp=8,pp=1"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(has(result.out, "tp=3: refused: layout.tp: 3 does not divide")) << result.out;
+  EXPECT_TRUE(has(result.out, "tp=8,pp=1: ")) << result.out;
+  EXPECT_TRUE(has(result.out, "against the first")) << result.out;
+}
+
+TEST(PlanCommand, FixedKeysAreNotSearched) {
+  const json out = run(plan_words({"--fix", "tp=2,pp=2", "--fix", "layout.zero=0", "--format",
+                                   "json", "--top", "3"}))
+                       .json();
+  ASSERT_FALSE(out["plans"].empty());
+  for (const json& plan : out["plans"]) {
+    EXPECT_EQ(plan["layout"]["tp"], 2);
+    EXPECT_EQ(plan["layout"]["pp"], 2);
+    EXPECT_EQ(plan["layout"]["zero"], 0);
+  }
+}
+
+TEST(PlanCommand, LimitsGpusAndMemory) {
+  const json out =
+      run(plan_words({"--max-gpus", "4", "--memory-margin", "0.7", "--format", "json"})).json();
+  ASSERT_FALSE(out["plans"].empty());
+  for (const json& plan : out["plans"]) {
+    EXPECT_EQ(plan["cluster"]["gpus"], 4);
+    const json& prediction = plan["prediction"];
+    EXPECT_LE(prediction["peak_device_bytes"].get<double>(),
+              0.3 * prediction["device_memory_bytes"].get<double>());
+  }
+}
+
+TEST(PlanCommand, EndsWithThreeWhenNothingFits) {
+  const Outcome result = run({"plan", "--model", "gpt3-175b", "--cluster", "dgx-a100-40gx1",
+                              "--global-batch", "8", "--recompute", "full", "--seq", "2048"});
+  EXPECT_EQ(result.code, 3) << result.error;
+  EXPECT_TRUE(has(result.out, "No layout fits in")) << result.out;
+}
+
+TEST(PlanCommand, RefusesWhatItCannotRead) {
+  expect_refused(run(plan_words({"--fix", "tp"})));
+  expect_refused(run(plan_words({"--fix", "tpp=2"})));
+  expect_refused(run(plan_words({"--why-not", "8"})));
+  expect_refused(run(plan_words({"--memory-margin", "2"})));
+  expect_refused(run(plan_words({"--set", "plan.objective=cost"})));
+  const Outcome near = run(plan_words({"--fix", "tpp=2"}));
+  EXPECT_TRUE(has(near.error, "layout.tpp")) << near.error;
+}
+
+}  // namespace
+}  // namespace stepcast::testing

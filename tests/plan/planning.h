@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios for tests of the search.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/json.h"
+#include "plan/planner.h"
+
+namespace stepcast {
+
+inline DataFolders source_folders() {
+  const std::string root = STEPCAST_SOURCE_DIR;
+  return {root + "/models", root + "/topologies", root + "/calibrate/profiles"};
+}
+
+inline std::unique_ptr<Planner> planner_of(const std::string& text) {
+  auto document = JsonDocument::parse(text, "test");
+  if (!document) {
+    ADD_FAILURE() << to_string(document.error());
+    return nullptr;
+  }
+  auto planner = Planner::make(**document, source_folders());
+  if (!planner) {
+    ADD_FAILURE() << text << "\n" << to_string(planner.error());
+    return nullptr;
+  }
+  return std::move(*planner);
+}
+
+// All layouts of the space, in order.
+inline std::vector<LayoutChoice> all_layouts(const Space& space) {
+  std::vector<LayoutChoice> out;
+  Scenario scenario = space.base();
+  SpaceCount count;
+  for (const LayoutChoice& branch : space.branches(count)) {
+    space.walk(branch, scenario, [&](const LayoutChoice& choice) { out.push_back(choice); });
+  }
+  return out;
+}
+
+inline std::string words(const Space& space, const LayoutChoice& choice) {
+  std::string out;
+  for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+    out += std::string(space.dimensions()[i]->path) + "=" +
+           space.dimensions()[i]->text(choice.values[i]) + " ";
+  }
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search finds what trying everything finds.
+#include "plan/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/seeded_random.h"
+#include "plan/layout_code.h"
+#include "plan/planning.h"
+
+namespace stepcast {
+namespace {
+
+struct SmallSpace {
+  const char* name;
+  const char* text;
+};
+
+// With what is fixed, a few hundred layouts each: pipelines, sharded data, memory that binds, a
+// node used in part, transfers on the step's own path, no barrier.
+constexpr SmallSpace kSmallSpaces[] = {
+    {"OneNode", R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+      "training":{"global_batch":16,"sequence_length":1024},
+      "layout":{"recompute":"none","overlap":{"grad_reduce":false,"param_gather":false}}})"},
+    {"TwoNodes", R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x2",
+      "training":{"global_batch":32,"sequence_length":1024},
+      "layout":{"recompute":"selective","sequence_parallel":true,"zero":1,
+        "overlap":{"grad_reduce":true,"param_gather":false,"tp":false}}})"},
+    {"OverlappedPipeline", R"({"stepcast":1,"model":"gpt3-2.7b","cluster":"dgx-a100-80gx2",
+      "training":{"global_batch":32,"sequence_length":1024},
+      "layout":{"tp":2,"recompute":"none","order":"tp-cp-ep-dp-pp","sequence_parallel":true}})"},
+    {"MemoryBinds", R"({"stepcast":1,"model":"gpt3-6.7b","cluster":"dgx-a100-40gx1",
+      "training":{"global_batch":8,"sequence_length":2048},
+      "layout":{"zero":1,"order":"tp-cp-ep-dp-pp","sequence_parallel":true,
+        "overlap":{"grad_reduce":false,"param_gather":false,"tp":false}}})"},
+    {"Sharded", R"({"stepcast":1,"model":"llama-2-7b","cluster":"dgx-a100-80gx1",
+      "training":{"framework":"fsdp","global_batch":16,"sequence_length":1024},
+      "layout":{"tp":1,"pp":1}})"},
+    {"DeepSpeed", R"({"stepcast":1,"model":"gpt3-2.7b","cluster":"dgx-a100-80gx1",
+      "training":{"framework":"deepspeed","global_batch":16,"sequence_length":1024},
+      "layout":{"recompute":"full","order":"tp-cp-ep-dp-pp"}})"},
+    {"Native", R"({"stepcast":1,"model":"gpt2","cluster":"dgx-a100-80gx1",
+      "training":{"framework":"native","global_batch":16,"sequence_length":512},
+      "layout":{"zero":0,"recompute":"none","order":"tp-cp-ep-dp-pp","sequence_parallel":true}})"},
+    {"PartOfANode",
+     R"({"stepcast":1,"model":"gpt3-1.3b","cluster":{"base":"dgx-a100-80g","gpus":12},
+      "training":{"global_batch":24,"sequence_length":512},
+      "layout":{"recompute":"none","zero":1,"micro_batch":1,
+        "overlap":{"grad_reduce":false,"param_gather":false,"tp":false}}})"},
+    {"NoClipping", R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+      "training":{"global_batch":16,"sequence_length":1024,"grad_clip":"none"},
+      "layout":{"recompute":"none","order":"tp-cp-ep-dp-pp","overlap":{"tp":false}}})"},
+    {"Pcie", R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"pcie-4090-8x1",
+      "training":{"global_batch":16,"sequence_length":512},
+      "layout":{"sequence_parallel":true,"zero":1,
+        "overlap":{"grad_reduce":false,"param_gather":false,"tp":false}}})"},
+};
+
+class Exhaustive : public ::testing::TestWithParam<SmallSpace> {};
+
+TEST_P(Exhaustive, SearchFindsTheOptimumOfTheSpace) {
+  const auto planner = planner_of(GetParam().text);
+  ASSERT_NE(planner, nullptr);
+  const std::vector<LayoutChoice> layouts = all_layouts(planner->space());
+  ASSERT_GE(layouts.size(), 20u);
+  std::vector<double> times;
+  for (const LayoutChoice& choice : layouts) {
+    const auto forecast = planner->predict(choice);
+    ASSERT_TRUE(forecast) << to_string(forecast.error());
+    if (forecast->fits) times.push_back(forecast->step_time.value());
+  }
+  std::sort(times.begin(), times.end());
+  SearchOptions options;
+  options.top = 5;
+  options.prove = true;
+  options.threads = 2;
+  const auto result = planner->search(options);
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->proven);
+  EXPECT_EQ(result->bounded, static_cast<std::int64_t>(layouts.size()));
+  EXPECT_EQ(result->found.empty(), times.empty());
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, times.size()); ++i) {
+    EXPECT_EQ(result->found[i].prediction.step_time.value(), times[i]) << "place " << i + 1;
+  }
+  RecordProperty("layouts", static_cast<int>(layouts.size()));
+  RecordProperty("replayed", static_cast<int>(result->replayed));
+}
+
+INSTANTIATE_TEST_SUITE_P(Spaces, Exhaustive, ::testing::ValuesIn(kSmallSpaces),
+                         [](const auto& space) { return std::string(space.param.name); });
+
+constexpr const char* kSmall = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+    "training":{"global_batch":16,"sequence_length":1024},"layout":{"recompute":"none"}})";
+
+TEST(Search, GivesTheSameForAnyNumberOfThreads) {
+  const auto planner = planner_of(kSmall);
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.front = 3;
+  std::optional<SearchResult> first;
+  for (const int threads : {1, 2, 5}) {
+    options.threads = threads;
+    const auto result = planner->search(options);
+    ASSERT_TRUE(result);
+    if (!first) first = *result;
+    ASSERT_EQ(result->found.size(), first->found.size());
+    for (std::size_t i = 0; i < result->found.size(); ++i) {
+      EXPECT_EQ(result->found[i].choice, first->found[i].choice);
+      EXPECT_EQ(result->found[i].prediction.step_time.value(),
+                first->found[i].prediction.step_time.value());
+    }
+    EXPECT_EQ(result->front, first->front);
+    EXPECT_EQ(result->replayed, first->replayed);
+    EXPECT_EQ(result->cut_by_memory, first->cut_by_memory);
+    EXPECT_EQ(result->cut_by_time, first->cut_by_time);
+  }
+}
+
+TEST(Search, EndsWhenItIsToldTo) {
+  const auto planner = planner_of(kSmall);
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.prove = true;
+  options.top = 1000;
+  std::int64_t replayed = 0;
+  options.progress = [&](const SearchProgress& state) { replayed = state.replayed; };
+  options.stop = [&] { return replayed > 0; };
+  const auto result = planner->search(options);
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_FALSE(result->proven);
+  EXPECT_FALSE(result->found.empty());
+  EXPECT_GT(result->bound_s, 0);
+  EXPECT_LE(result->bound_s, result->found.back().prediction.step_time.value());
+}
+
+TEST(Search, SaysWhatNeedsLeastWhenNothingFits) {
+  const auto planner = planner_of(
+      R"({"stepcast":1,"model":"gpt3-175b","cluster":"dgx-a100-40gx1",
+          "training":{"global_batch":8,"sequence_length":2048}})");
+  ASSERT_NE(planner, nullptr);
+  const auto result = planner->search({});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->found.empty());
+  EXPECT_TRUE(result->proven);
+  EXPECT_EQ(result->replayed, 0);
+  ASSERT_TRUE(result->smallest);
+  EXPECT_GT(result->smallest->device_bytes, result->memory_limit);
+}
+
+TEST(Search, LeavesAMarginOfMemory) {
+  const auto planner = planner_of(kSmall);
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.memory_margin = 0.8;
+  const auto result = planner->search(options);
+  ASSERT_TRUE(result);
+  const ByteCount memory = planner->space().base().cluster.spec.accelerator.memory;
+  ASSERT_FALSE(result->found.empty());
+  for (const FoundLayout& found : result->found) {
+    EXPECT_LE(found.prediction.peak_device, memory / 5 + 1);
+  }
+}
+
+// Each point of the front needs less memory and more time than the one before.
+TEST(Search, FrontTradesTimeForMemory) {
+  const auto planner = planner_of(kSmall);
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.front = 4;
+  const auto result = planner->search(options);
+  ASSERT_TRUE(result);
+  ASSERT_GE(result->front.size(), 2u);
+  EXPECT_EQ(result->front.front(), 0u);
+  for (std::size_t i = 1; i < result->front.size(); ++i) {
+    const Prediction& before = result->found[result->front[i - 1]].prediction;
+    const Prediction& point = result->found[result->front[i]].prediction;
+    EXPECT_GE(point.step_time, before.step_time);
+    EXPECT_LE(point.peak_device, before.peak_device / 10 * 9);
+  }
+}
+
+}  // namespace
+}  // namespace stepcast

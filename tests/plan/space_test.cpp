@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/space.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "plan/layout_code.h"
+#include "plan/planning.h"
+
+namespace stepcast {
+namespace {
+
+constexpr const char* kSmall = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+    "training":{"global_batch":16,"sequence_length":1024}})";
+
+// Every combination of distinct values, whatever the rules say of it or of what stands before it.
+void walk_unchecked(const Space& space, std::size_t level, LayoutChoice& choice, Scenario& scenario,
+                    std::vector<LayoutChoice>& out) {
+  if (level == space.dimensions().size()) {
+    out.push_back(choice);
+    return;
+  }
+  space.put(choice, scenario);
+  for (const std::int64_t value : space.dimensions()[level]->distinct(scenario)) {
+    choice.values[level] = static_cast<std::int32_t>(value);
+    walk_unchecked(space, level + 1, choice, scenario, out);
+  }
+  choice.values[level] = LayoutChoice::kUnset;
+}
+
+TEST(Space, CuttingSubtreesLosesNoLegalLayoutAndKeepsNoOther) {
+  for (const char* text :
+       {R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+            "training":{"global_batch":6,"sequence_length":1024},"layout":{"recompute":"none"}})",
+        R"({"stepcast":1,"model":"llama-3.2-1b","cluster":{"base":"dgx-a100-80g","gpus":12},
+            "training":{"framework":"deepspeed","global_batch":8,"sequence_length":516}})",
+        R"({"stepcast":1,"model":"gpt2","cluster":"dgx-a100-80gx1",
+            "training":{"framework":"fsdp","global_batch":8,"sequence_length":512}})"}) {
+    const auto planner = planner_of(text);
+    ASSERT_NE(planner, nullptr);
+    const Space& space = planner->space();
+    Scenario scenario = space.base();
+    std::vector<LayoutChoice> all, legal;
+    LayoutChoice choice;
+    walk_unchecked(space, 0, choice, scenario, all);
+    for (const LayoutChoice& one : all) {
+      if (space.objections(one, scenario).empty()) legal.push_back(one);
+    }
+    ASSERT_FALSE(legal.empty());
+    ASSERT_LT(legal.size(), all.size());
+    EXPECT_EQ(all_layouts(space), legal) << text;
+  }
+}
+
+TEST(Space, NoLayoutComesTwice) {
+  const auto planner = planner_of(kSmall);
+  ASSERT_NE(planner, nullptr);
+  const Space& space = planner->space();
+  Scenario scenario = space.base();
+  std::set<std::string> seen;
+  for (const LayoutChoice& choice : all_layouts(space)) {
+    space.put(choice, scenario);
+    EXPECT_TRUE(seen.insert(to_json(scenario)["layout"].dump()).second) << words(space, choice);
+  }
+}
+
+// What a dimension leaves out as equal to its first value is equal.
+TEST(Space, ValuesLeftOutChangeNoForecast) {
+  const auto forecast = [](const std::string& layout) {
+    const auto planner = planner_of(
+        R"({"stepcast":1,"model":"gpt2","cluster":"dgx-a100-80gx1","training":
+            {"global_batch":8,"sequence_length":512,"framework":"native"},"layout":)" +
+        layout + "}");
+    const auto layouts = all_layouts(planner->space());
+    EXPECT_EQ(layouts.size(), 1u) << layout;
+    return planner->predict(layouts.front());
+  };
+  const std::string rest =
+      R"("micro_batch":1,"virtual_stages":1,"recompute":"none","sequence_parallel":true,)";
+  const auto layout = [&](const char* degrees, const char* schedule, int zero, const char* order,
+                          const char* overlap) {
+    return "{" + rest + degrees + R"(,"schedule":")" + schedule + R"(","zero":)" +
+           std::to_string(zero) + R"(,"order":")" + order + R"(","overlap":{)" + overlap + "}}";
+  };
+  const std::string none = R"("grad_reduce":false,"param_gather":false,"tp":false,"pp":false)";
+  struct Pair {
+    std::string one, other;
+  };
+  const Pair pairs[] = {
+      // ZeRO and overlapped reductions without replicas.
+      {layout(R"("tp":4,"pp":2)", "1f1b", 0, "tp-cp-ep-dp-pp", none.c_str()),
+       layout(R"("tp":4,"pp":2)", "1f1b", 1, "tp-cp-ep-dp-pp", none.c_str())},
+      {layout(R"("tp":4,"pp":2)", "1f1b", 0, "tp-cp-ep-dp-pp", none.c_str()),
+       layout(R"("tp":4,"pp":2)", "1f1b", 0, "tp-cp-ep-dp-pp",
+              R"("grad_reduce":true,"param_gather":false,"tp":false,"pp":false)")},
+      // The place of a dimension of one rank.
+      {layout(R"("tp":4,"pp":2)", "1f1b", 0, "tp-cp-ep-dp-pp", none.c_str()),
+       layout(R"("tp":4,"pp":2)", "1f1b", 0, "dp-tp-cp-ep-pp", none.c_str())},
+      // Overlap of what is not there.
+      {layout(R"("tp":1,"pp":1)", "1f1b", 0, "tp-cp-ep-dp-pp", none.c_str()),
+       layout(R"("tp":1,"pp":1)", "1f1b", 0, "tp-cp-ep-dp-pp",
+              R"("grad_reduce":false,"param_gather":false,"tp":true,"pp":true)")},
+      // One micro-batch leaves a schedule nothing to arrange.
+      {layout(R"("tp":1,"pp":1)", "1f1b", 0, "tp-cp-ep-dp-pp", none.c_str()),
+       layout(R"("tp":1,"pp":1)", "gpipe", 0, "tp-cp-ep-dp-pp", none.c_str())},
+  };
+  for (const Pair& pair : pairs) {
+    const auto one = forecast(pair.one), other = forecast(pair.other);
+    ASSERT_TRUE(one && other);
+    EXPECT_NEAR(one->step_time / other->step_time, 1, 1e-9) << pair.one << "\n" << pair.other;
+    EXPECT_EQ(one->peak_device, other->peak_device) << pair.one << "\n" << pair.other;
+  }
+}
+
+TEST(Space, WhatTheScenarioStatesIsFixed) {
+  const auto planner = planner_of(R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+      "training":{"global_batch":16,"sequence_length":1024},
+      "layout":{"tp":2,"recompute":"full","overlap":{"tp":true}}})");
+  ASSERT_NE(planner, nullptr);
+  const Space& space = planner->space();
+  Scenario scenario = space.base();
+  const auto layouts = all_layouts(space);
+  ASSERT_FALSE(layouts.empty());
+  for (const LayoutChoice& choice : layouts) {
+    space.put(choice, scenario);
+    EXPECT_EQ(scenario.layout.tp, 2);
+    EXPECT_EQ(scenario.layout.recompute.mode, RecomputeMode::kFull);
+    EXPECT_EQ(scenario.layout.recompute.layers, 0);
+    EXPECT_TRUE(scenario.layout.overlap.tp);
+  }
+}
+
+// By hand: tp 1 or 2; pp 1 or 2 of what is left; with 2 micro-batches' worth of batch on each.
+TEST(Space, CountsCombinationsAsTheProductOfTheirValues) {
+  const auto planner = planner_of(R"({"stepcast":1,"model":"gpt3-1.3b",
+      "cluster":{"base":"dgx-a100-80g","gpus":2},
+      "training":{"global_batch":4,"sequence_length":1024},
+      "layout":{"recompute":"none","order":"tp-cp-ep-dp-pp","schedule":"1f1b","zero":0,
+                "virtual_stages":1,
+                "overlap":{"grad_reduce":false,"param_gather":false,"pp":false}}})");
+  ASSERT_NE(planner, nullptr);
+  // (tp, pp): (1,1) has dp 2 and micro-batches of 1 or 2; (1,2) and (2,1) have 1, 2 or 4; each with
+  // both settings of sequence parallelism and of tp overlap.
+  EXPECT_EQ(planner->space().combinations(), (2 + 3 + 3) * 2 * 2);
+}
+
+TEST(Space, ARuleThatCutsIsCountedByItsKey) {
+  const auto planner = planner_of(R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+      "training":{"framework":"megatron","global_batch":16,"sequence_length":1024}})");
+  ASSERT_NE(planner, nullptr);
+  const auto result = planner->search({});
+  ASSERT_TRUE(result);
+  const auto zero = result->space.rules.find("layout.zero");
+  ASSERT_NE(zero, result->space.rules.end());
+  EXPECT_NE(zero->second.example.message.find("zero 2 with framework megatron"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepcast
