@@ -98,8 +98,8 @@ run() {
       --time-limit 120 --format json -o "$out/validate-$(basename "$scenario")"
   done
   step pytorch python3 scripts/gpu-campaign/pytorch.py "$out/profile.json" -o "$out/pytorch.json"
-  step pytorch-steps python3 scripts/gpu-campaign/pytorch_steps.py "${stated[@]}" --data "$root" \
-    --stepcast "$folder/bin/stepcast" -o "$out/pytorch-steps.json"
+  step pytorch-steps python3 -B scripts/gpu-campaign/pytorch_steps.py "${stated[@]}" \
+    --data "$root" --stepcast "$folder/bin/stepcast" -o "$out/pytorch-steps.json"
   for log in pytorch pytorch-steps; do
     if [[ -f $out/$log.log ]]; then cat "$out/$log.log"; fi
   done

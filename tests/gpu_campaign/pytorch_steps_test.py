@@ -4,6 +4,7 @@
 
 import copy
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -20,6 +21,7 @@ sys.path.insert(0, str(CAMPAIGN))
 import pytorch_decoder  # noqa: E402
 import pytorch_steps  # noqa: E402
 import rank_share  # noqa: E402
+import shape_torch  # noqa: E402
 
 TINY = {
     "stepcast": 1,
@@ -114,6 +116,46 @@ class Shares(unittest.TestCase):
         alone = varied(cluster={"nodes": 1, "gpus": 1})
         del alone["cluster"]["nodes"]
         self.assertEqual(rank_share.left_out(predicted(alone)["resolved"]), [])
+
+
+class Shapes(unittest.TestCase):
+    """The tensor code on a stand-in for PyTorch that checks shapes and types."""
+
+    def steps_of(self, **parts):
+        share = share_of(**parts)
+        torch = shape_torch.module()
+        return share, pytorch_steps.time_steps(torch, share, True, 0.01)
+
+    def test_whole_models_and_ranks_of_larger_layouts(self):
+        gpt = {"mlp": "gelu", "norm": "layernorm", "position": "learned", "kv_heads": 8,
+               "biases": True, "tied_embeddings": True}
+        for name, parts in (("llama", {}), ("gpt", {"model": gpt}),
+                            ("dropout", {"model": {**gpt, "dropout": 0.1}}),
+                            ("micro-batches", {"layout": {"micro_batch": 2, "dp": 2, "tp": 4}}),
+                            ("no sequence parallelism",
+                             {"model": gpt, "layout": {"tp": 2, "sequence_parallel": False}}),
+                            ("gpt, tp", {"model": gpt, "layout": {"tp": 4}}),
+                            ("tp and pp", {"layout": {"tp": 2, "pp": 4, "micro_batch": 2}}),
+                            ("gpt, tp and pp", {"model": gpt, "layout": {"tp": 4, "pp": 2}})):
+            with self.subTest(name):
+                share, found = self.steps_of(**parts)
+                steps = found["n"] + pytorch_steps.WARM_UP + 1
+                self.assertEqual(sum(shape_torch.updates), steps * share.parameters())
+                self.assertEqual(len(found["losses"]), steps if share.last else 0)
+                # Two of each in a layer; one scatter behind the embedding, a gather for the head.
+                passes = steps * share.micro_batches if share.sequence_parallel else 0
+                self.assertEqual(shape_torch.backwards.count("Scatter"),
+                                 passes * (2 * share.layers + 1))
+                self.assertEqual(shape_torch.backwards.count("Gather"),
+                                 passes * (2 * share.layers + share.last))
+
+    def test_sharded_optimizers_update_a_part_of_every_parameter(self):
+        share, found = self.steps_of(layout={"zero": 1})
+        counts = [-(-size // 8) for size in
+                  [math.prod(shape) for _, shape in share.block()] * share.layers +
+                  [math.prod(shape) for _, shape in share.outside()]]
+        self.assertEqual(sum(shape_torch.updates),
+                         (found["n"] + pytorch_steps.WARM_UP + 1) * sum(counts))
 
 
 class Figures(unittest.TestCase):
