@@ -12,8 +12,9 @@
 # (1) how many of them are used: with two or more, which needs mpirun there, NCCL's collectives are
 # measured too. STEPS ("doctor tests communication calibrate validate pytorch") says which steps
 # run; a later call goes on with OUT. OUT receives machine.txt, doctor.json, tests.json,
-# communication.json, profile.json, validate-*.json, pytorch.json and logs; every step runs, and the
-# exit code is that of the first that failed.
+# communication.json, profile.json, validate-*.json, pytorch.json, pytorch-steps.json, logs, and
+# summary.md, which sets them beside each other; every step runs, and the exit code is that of the
+# first that failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -97,7 +98,12 @@ run() {
       --time-limit 120 --format json -o "$out/validate-$(basename "$scenario")"
   done
   step pytorch python3 scripts/gpu-campaign/pytorch.py "$out/profile.json" -o "$out/pytorch.json"
-  cat "$out/pytorch.log"
+  step pytorch-steps python3 -B scripts/gpu-campaign/pytorch_steps.py "${stated[@]}" \
+    --data "$root" --stepcast "$folder/bin/stepcast" -o "$out/pytorch-steps.json"
+  for log in pytorch pytorch-steps; do
+    if [[ -f $out/$log.log ]]; then cat "$out/$log.log"; fi
+  done
+  python3 scripts/gpu-campaign/summary.py "$out" -o "$out/summary.md"
   return "$failed"
 }
 

@@ -57,6 +57,9 @@ class GpuCampaign(unittest.TestCase):
                                         "communication: exit code 0", "calibrate: exit code 2"])
             self.assertIn("to_do", json.loads((work / "out/doctor.json").read_text()))
             self.assertIn("this build has no CUDA", (work / "out/calibrate.log").read_text())
+            self.assertEqual(told[-2:], ["pytorch: exit code 1", "pytorch-steps: exit code 1"])
+            self.assertIn("pytorch_steps.py: PyTorch ", done.stdout)  # not here, or without a GPU
+            self.assertIn("| llama-3.2-1b |", (work / "out/summary.md").read_text())
 
     def test_the_script_tells_its_halves(self):
         done = run(ROOT / "scripts/gpu-campaign.sh")
