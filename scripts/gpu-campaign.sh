@@ -45,9 +45,9 @@ prepare() {
 }
 
 # Where pip or the toolkit put it.
-cublas_folder() {
+folder_of() {  # FILE
   local found
-  found=$(find /usr/local /opt /usr/lib "$HOME" -name 'libcublasLt.so.*' -print -quit 2>/dev/null)
+  found=$(find /usr/local /opt /usr/lib "$HOME" -name "$1" -print -quit 2>/dev/null)
   dirname "${found:-/usr/local/cuda/lib64/none}"
 }
 
@@ -71,7 +71,11 @@ run() {
   out=$(realpath "$1")
   local archive=${2:-build/gpu-campaign.tar.gz}
   tar -xzf "$archive" -C "$folder"
-  export LD_LIBRARY_PATH="$folder/lib:$(cublas_folder)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  local library
+  for library in 'libcublasLt.so.*' libcudnn.so.9 'libnvrtc.so.*'; do
+    LD_LIBRARY_PATH+=":$(folder_of "$library")"
+  done
   failed=0
   describe >"$out/machine.txt" 2>&1
   step tests "$folder/bin/test_kernels_cuda" "--gtest_output=json:$out/tests.json"

@@ -89,7 +89,8 @@ json job_of(const CalibrationRequest& request, const Wanted& wanted, const std::
           {"journal", folder},
           {"budget_s", request.budget_s},
           {"grid", request.grid},
-          {"target_half_width", request.target_half_width}};
+          {"target_half_width", request.target_half_width},
+          {"attention", attention_wanted()}};
 }
 
 int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders& folders,

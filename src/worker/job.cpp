@@ -46,6 +46,10 @@ Result<Job> read_job(const std::string& file) {
   job.grid = reader.boolean("grid").value_or(true);
   job.shares_cores = reader.boolean("shares_cores").value_or(false);
   job.journal = reader.text("journal").value_or("");
+  const std::vector<std::string> attentions = {"fastest", "atomics", "own", "cudnn"};
+  if (const auto attention = reader.choice("attention", attentions)) {
+    job.attention = attentions[*attention];
+  }
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());
   if (job.scenarios.empty() && job.task != "devices") {

@@ -39,6 +39,9 @@ struct Job {
   bool grid = true;                 // also shapes around them, for interpolation
   bool shares_cores = false;        // more ranks than cores: a bound rank cannot tell
   std::string journal;              // folder: what is finished, so that a killed run goes on
+
+  // On GPUs: cuda::attention_settings().
+  std::string attention = "fastest";
 };
 
 Result<Job> read_job(const std::string& file);
