@@ -3,7 +3,7 @@
 // backend". Numbers are the library's own.
 #pragma once
 
-#include <cuda_runtime_api.h>
+#include "kernels/emulated/cuda_runtime_api.h"
 
 #include <cstddef>
 #include <cstdint>
