@@ -43,8 +43,20 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 knows it of other com
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
 
+# cuDNN's library is looked for when it is first needed: only headers must be here.
+find_path(STEPCAST_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(STEPCAST_CUDNN_INCLUDE)
 file(GLOB sources CONFIGURE_DEPENDS src/kernels/cuda/*.cu src/kernels/cuda/*.cpp)
-add_library(stepcast_kernels_cuda STATIC ${sources})
+if(STEPCAST_CUDNN_INCLUDE)
+  file(GLOB cudnn CONFIGURE_DEPENDS src/kernels/cuda/cudnn/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/no_cudnn[.]cpp$")
+else()
+  message(STATUS "No headers of cuDNN: attention on GPUs is by the own kernels")
+endif()
+add_library(stepcast_kernels_cuda STATIC ${sources} ${cudnn})
+if(STEPCAST_CUDNN_INCLUDE)
+  target_include_directories(stepcast_kernels_cuda SYSTEM PRIVATE ${STEPCAST_CUDNN_INCLUDE})
+endif()
 target_compile_options(stepcast_kernels_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
   -Xcompiler=-Wall,-Wextra $<$<BOOL:${STEPCAST_WERROR}>:-Xcompiler=-Werror --Werror=all-warnings>>)
 target_link_libraries(stepcast_kernels_cuda PUBLIC stepcast_kernels

@@ -48,8 +48,8 @@ prepare() {
   echo "wrote $archive ($(du -h "$archive" | cut -f1))"
 }
 
-# Where pip or the toolkit put a library.
-folder_of() {
+# Where pip or the toolkit put it.
+folder_of() {  # FILE
   local found
   found=$(find /usr/local /opt /usr/lib "$HOME" -name "$1" -print -quit 2>/dev/null)
   dirname "${found:-/usr/local/cuda/lib64/none}"
@@ -76,9 +76,11 @@ run() {
   out=$(realpath "$1")
   local archive=${2:-build/gpu-campaign.tar.gz}
   tar -xzf "$archive" -C "$folder"
-  local found
-  found=$(folder_of 'libcublasLt.so.*'):$(folder_of libnccl.so.2)
-  export LD_LIBRARY_PATH="$folder/lib:$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  local library
+  for library in 'libcublasLt.so.*' libnccl.so.2 libcudnn.so.9 'libnvrtc.so.*'; do
+    LD_LIBRARY_PATH+=":$(folder_of "$library")"
+  done
   failed=0
   steps=" ${STEPS:-doctor tests communication calibrate validate pytorch} "
   describe >"$out/machine.txt" 2>&1

@@ -116,7 +116,8 @@ json job_of(const CalibrationRequest& request, const Wanted& wanted, const std::
           {"grid", request.grid},
           {"gpus", request.ranks},
           {"registered_buffers", request.registered_buffers},
-          {"target_half_width", request.target_half_width}};
+          {"target_half_width", request.target_half_width},
+          {"attention", attention_wanted()}};
 }
 
 int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders& folders,

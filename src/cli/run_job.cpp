@@ -53,7 +53,8 @@ std::string job_text(const RunJob& job, const DataFolders& folders) {
            {"warmup", job.warmup},
            {"steps", job.steps},
            {"numerics_steps", job.numerics_steps},
-           {"check_numerics", compares}};
+           {"check_numerics", compares},
+           {"attention", attention_wanted()}};
   if (job.alone) out["rank"] = job.alone->value;
   if (job.backend == Backend::kCuda) out["gpus"] = ranks_of(job);
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -162,6 +163,11 @@ Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const st
 }
 
 }  // namespace
+
+std::string attention_wanted() {
+  const char* name = std::getenv("STEPCAST_ATTENTION");
+  return name == nullptr || *name == '\0' ? "fastest" : name;
+}
 
 json job_folders(const DataFolders& folders) {
   const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };

@@ -35,6 +35,8 @@ std::filesystem::path rank_program();
 std::filesystem::path gpu_program();
 
 nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
+// Which kernels attention on GPUs takes, "attention" of a job: the variable STEPCAST_ATTENTION.
+std::string attention_wanted();
 
 // Writes `text` to `file`, runs that job in `ranks` processes, with progress on standard error. An
 // error is a launch that cannot be tried. `time_limit_s` 0: none.

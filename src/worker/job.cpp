@@ -48,6 +48,10 @@ Result<Job> read_job(const std::string& file) {
   job.gpus = reader.integer("gpus", 1).value_or(job.gpus);
   job.registered_buffers = reader.boolean("registered_buffers").value_or(false);
   job.journal = reader.text("journal").value_or("");
+  const std::vector<std::string> attentions = {"fastest", "atomics", "own", "cudnn"};
+  if (const auto attention = reader.choice("attention", attentions)) {
+    job.attention = attentions[*attention];
+  }
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());
   if (job.scenarios.empty() && job.task != "devices") {

@@ -42,6 +42,9 @@ struct Job {
   bool shares_cores = false;        // more ranks than cores: a bound rank cannot tell
   bool registered_buffers = false;  // of the library that they communicate by
   std::string journal;              // folder: what is finished, so that a killed run goes on
+
+  // On GPUs: cuda::attention_settings().
+  std::string attention = "fastest";
 };
 
 Result<Job> read_job(const std::string& file);

@@ -87,6 +87,7 @@ TEST_F(ValidateCommand, TellsTheRanksWhatToRun) {
   EXPECT_EQ(job["warmup"], 1);
   EXPECT_EQ(job["seed"], 7);
   EXPECT_EQ(job["check_numerics"], true);
+  EXPECT_EQ(job["attention"], "fastest");
   EXPECT_EQ(job["scenario"]["training"]["global_batch"], 8);
   EXPECT_EQ(job["scenario"]["layout"]["pp"], 2);  // resolved, but for the cluster
   EXPECT_EQ(job["scenario"]["cluster"], json::parse(scenario_text())["cluster"]);

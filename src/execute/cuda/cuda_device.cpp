@@ -41,8 +41,8 @@ struct CudaDevice::GpuEvent : Event {
   cudaEvent_t begins, ends;
 };
 
-CudaDevice::CudaDevice(const cuda::GemmSettings& settings)
-    : kernels_(settings), marks_(std::make_shared<Marks>()) {
+CudaDevice::CudaDevice(const cuda::GemmSettings& products, const cuda::AttentionSettings& attention)
+    : kernels_(products, attention), marks_(std::make_shared<Marks>()) {
   for (cudaStream_t& stream : streams_) {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   }

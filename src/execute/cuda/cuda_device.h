@@ -17,7 +17,8 @@ namespace stepcast {
 class CudaDevice final : public Device {
  public:
   // On the calling thread's current GPU. Throws CudaError.
-  explicit CudaDevice(const cuda::GemmSettings& settings);
+  explicit CudaDevice(const cuda::GemmSettings& products,
+                      const cuda::AttentionSettings& attention = {});
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;

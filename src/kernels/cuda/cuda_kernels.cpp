@@ -5,7 +5,6 @@
 
 #include "core/assert.h"
 #include "kernels/cuda/activation.h"
-#include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention_unfused.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/cross_entropy.h"
@@ -81,8 +80,10 @@ void CudaKernels::gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArr
 void CudaKernels::attention(const AttentionShape& shape, HeadArray query, HeadArray key,
                             HeadArray value, HeadArray context, Array log_sum_exp) {
   with_type(query.array, [&](auto x) {
-    cuda::attention(shape, in(query, x), in(key, x), in(value, x), out(context, x),
-                    log_sum_exp.as<float>(), stream_);
+    using T = decltype(x);
+    const ForwardArrays<T> arrays{in(query, x), in(key, x), in(value, x), out(context, x),
+                                  log_sum_exp.as<float>()};
+    attention_.forward(shape, arrays, stream_);
   });
 }
 
@@ -92,10 +93,18 @@ void CudaKernels::attention_backward(const AttentionShape& shape, HeadArray quer
                                      HeadArray key_gradient, HeadArray value_gradient,
                                      Array row_products) {
   with_type(query.array, [&](auto x) {
-    cuda::attention_backward(shape, in(query, x), in(key, x), in(value, x), in(context, x),
-                             log_sum_exp.as<const float>(), in(context_gradient, x),
-                             out(query_gradient, x), out(key_gradient, x), out(value_gradient, x),
-                             row_products.as<float>(), stream_);
+    using T = decltype(x);
+    const BackwardArrays<T> arrays{in(query, x),
+                                   in(key, x),
+                                   in(value, x),
+                                   in(context, x),
+                                   log_sum_exp.as<const float>(),
+                                   in(context_gradient, x),
+                                   out(query_gradient, x),
+                                   out(key_gradient, x),
+                                   out(value_gradient, x),
+                                   row_products.as<float>()};
+    attention_.backward(shape, arrays, stream_);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "kernels/cuda/attention_choice.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/kernels.h"
@@ -14,10 +15,13 @@ namespace stepcast::cuda {
 
 class CudaKernels final : public Kernels {
  public:
-  explicit CudaKernels(const GemmSettings& settings) : products_(settings) {}
+  CudaKernels(const GemmSettings& products, const AttentionSettings& attention)
+      : products_(products), attention_(attention) {}
 
   void use(Stream stream) { stream_ = stream; }
-  std::int64_t workspace_bytes() const { return static_cast<std::int64_t>(workspace_bytes_); }
+  std::int64_t workspace_bytes() const {
+    return static_cast<std::int64_t>(workspace_bytes_) + attention_.workspace_bytes();
+  }
 
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,
             MatrixArray c, bool accumulate, Array bias) override;
@@ -101,6 +105,7 @@ class CudaKernels final : public Kernels {
   float* workspace(std::int64_t floats);
 
   MatrixProducts products_;
+  AttentionKernels attention_;
   Stream stream_ = nullptr;
   std::optional<DeviceMemory> workspace_;
   std::size_t workspace_bytes_ = 0;

@@ -9,33 +9,13 @@
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/noise.h"
+#include "kernels/cuda/stream_timer.h"
 
 namespace stepcast::cuda {
 namespace {
 
 constexpr int kMostSets = 64;  // small products stay in the cache, as they do in a step
-constexpr int kRounds = 5;     // the median of so many times counts
-constexpr int kProducts = 4;   // of each round
-
-class Event {
- public:
-  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  void record(Stream stream) {
-    check(cudaEventRecord(event_, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
-  }
-  float milliseconds_since(const Event& start) {
-    check(cudaEventSynchronize(event_), "cudaEventSynchronize");
-    float out = 0;
-    check(cudaEventElapsedTime(&out, start.event_, event_), "cudaEventElapsedTime");
-    return out;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
+constexpr int kProducts = 4;   // timed together
 
 std::int64_t bytes_of(cudaDataType_t type) {
   return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 ? 1 : 2;
@@ -111,33 +91,6 @@ class Sets {
   std::size_t at_ = 0;
 };
 
-float median_time(const BlasContext& context, BlasProduct& product, Sets& sets,
-                  const cublasLtMatmulAlgo_t& algorithm) {
-  product.run(context, sets.next(), algorithm);  // loads its kernel
-  std::vector<float> times;
-  Event start, end;
-  for (int round = 0; round < kRounds; ++round) {
-    start.record(context.stream);
-    for (int i = 0; i < kProducts; ++i) product.run(context, sets.next(), algorithm);
-    end.record(context.stream);
-    times.push_back(end.milliseconds_since(start));
-  }
-  std::sort(times.begin(), times.end());
-  return times[kRounds / 2];
-}
-
-// Infinite for one that the library offers and cannot run.
-float time_of(const BlasContext& context, BlasProduct& product, Sets& sets,
-              const cublasLtMatmulAlgo_t& algorithm) {
-  try {
-    return median_time(context, product, sets, algorithm);
-  } catch (const OutOfDeviceMemory&) {
-    throw;
-  } catch (const CudaError&) {
-    return std::numeric_limits<float>::infinity();
-  }
-}
-
 }  // namespace
 
 cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasProblem& problem,
@@ -150,7 +103,8 @@ cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasPro
     std::size_t best = 0;
     float least = std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < algorithms.size(); ++i) {
-      const float time = time_of(context, product, sets, algorithms[i]);
+      const float time = median_time(context.stream, kProducts,
+                                     [&] { product.run(context, sets.next(), algorithms[i]); });
       if (time >= least) continue;
       best = i;
       least = time;

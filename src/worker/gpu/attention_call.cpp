@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_choice.h"
 #include "worker/gpu/gpu_call.h"
 #include "worker/gpu/rotation.h"
 
@@ -46,22 +46,31 @@ struct Tensors {
 template <typename T>
 GpuCall call(const Attention& a, const GpuContext& context) {
   auto data = std::make_shared<Tensors<T>>(a, context);
+  cuda::AttentionKernels& kernels = *context.attention;
   if (!a.backward) {
-    return {[data](cuda::Stream stream) {
+    return {[data, &kernels](cuda::Stream stream) {
       Tensors<T>& d = *data;
-      cuda::attention<T>(d.shape, {d.query.next(), d.query_width}, {d.key.next(), d.key_width},
-                         {d.value.next(), d.key_width}, {d.context_.next(), d.query_width},
-                         d.log_sum.data(), stream);
+      const cuda::ForwardArrays<T> arrays{{d.query.next(), d.query_width},
+                                          {d.key.next(), d.key_width},
+                                          {d.value.next(), d.key_width},
+                                          {d.context_.next(), d.query_width},
+                                          d.log_sum.data()};
+      kernels.forward(d.shape, arrays, stream);
     }};
   }
-  return {[data](cuda::Stream stream) {
+  return {[data, &kernels](cuda::Stream stream) {
     Tensors<T>& d = *data;
-    cuda::attention_backward<T>(
-        d.shape, {d.query.next(), d.query_width}, {d.key.next(), d.key_width},
-        {d.value.next(), d.key_width}, {d.context_.next(), d.query_width}, d.log_sum.data(),
-        {d.context_gradient->next(), d.query_width}, {d.query_gradient->next(), d.query_width},
-        {d.key_gradient->next(), d.key_width}, {d.value_gradient->next(), d.key_width},
-        d.row_products.data(), stream);
+    const cuda::BackwardArrays<T> arrays{{d.query.next(), d.query_width},
+                                         {d.key.next(), d.key_width},
+                                         {d.value.next(), d.key_width},
+                                         {d.context_.next(), d.query_width},
+                                         d.log_sum.data(),
+                                         {d.context_gradient->next(), d.query_width},
+                                         {d.query_gradient->next(), d.query_width},
+                                         {d.key_gradient->next(), d.key_width},
+                                         {d.value_gradient->next(), d.key_width},
+                                         d.row_products.data()};
+    kernels.backward(d.shape, arrays, stream);
   }};
 }
 

@@ -21,6 +21,7 @@
 #include "calibrate/needed_shapes.h"
 #include "calibrate/operation_json.h"
 #include "core/atomic_file.h"
+#include "kernels/cuda/attention_choice.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/noise.h"
@@ -107,13 +108,17 @@ class CalibrateGpuJob {
 
   Journal open_journal() const {
     const std::string folder = job_.journal.empty() ? job_.results : job_.journal;
+    ordered_json conditions = to_json(gpu_);
+    conditions["attention"] = job_.attention;
     auto journal =
-        Journal::open(fmt::format("{}/rank-{}.jsonl", folder, ranks_.rank()), to_json(gpu_));
+        Journal::open(fmt::format("{}/rank-{}.jsonl", folder, ranks_.rank()), conditions);
     if (!journal) throw JobFailure(RankFailure::kInput, to_string(journal.error()));
     return std::move(*journal);
   }
 
-  GpuContext context(const Scenario& scenario) { return {&products_, gpu_.cache_bytes, &scenario}; }
+  GpuContext context(const Scenario& scenario) {
+    return {&products_, &attention_, gpu_.cache_bytes, &scenario};
+  }
 
   // It needs the whole device.
   GpuCall large_product() {
@@ -255,6 +260,7 @@ class CalibrateGpuJob {
   ordered_json machine() {
     ordered_json facts = to_json(gpu_);
     for (const auto& [key, fact] : nvml_.facts()) facts[key] = fact;
+    facts["attention"] = attention_.told();
     facts["date"] = utc_date(std::time(nullptr));
     return {
         {"device", gpu_.name},
@@ -279,6 +285,7 @@ class CalibrateGpuJob {
   Nvml nvml_;
   GpuTimer timer_;
   cuda::MatrixProducts products_;
+  cuda::AttentionKernels attention_{cuda::attention_settings(job_.attention)};
   Journal journal_;
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;

@@ -11,16 +11,18 @@
 #include "operation/operation.h"
 
 namespace stepcast::cuda {
+class AttentionKernels;
 class MatrixProducts;
-}
+}  // namespace stepcast::cuda
 
 namespace stepcast {
 
 // What calls share, and what an operation does not say of itself.
 struct GpuContext {
   cuda::MatrixProducts* products;  // null: products cannot be called
-  std::int64_t cache_bytes;        // of the second level
-  const Scenario* scenario;        // of the operation
+  cuda::AttentionKernels* attention;
+  std::int64_t cache_bytes;  // of the second level
+  const Scenario* scenario;  // of the operation
 };
 
 struct GpuCall {

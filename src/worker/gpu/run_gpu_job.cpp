@@ -58,7 +58,11 @@ void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, RankReport
            .all_reduce = [&](std::span<float> values,
                              Reduction reduction) { all_reduce(world, values, reduction); },
            // Products of fp32 in fp32, as PyTorch has them unless told otherwise.
-           .device = [] { return std::make_unique<CudaDevice>(cuda::GemmSettings{.tf32 = false}); },
+           .device =
+               [&] {
+                 return std::make_unique<CudaDevice>(cuda::GemmSettings{.tf32 = false},
+                                                     cuda::attention_settings(job.attention));
+               },
            .marks_apart = true,
            .add_facts = add_facts});
 }

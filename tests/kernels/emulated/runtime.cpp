@@ -40,6 +40,7 @@ struct Mark {
 std::atomic<int> devices = 8;
 thread_local int current_device = 0;
 stepcast::emulated::CopyRates copy_rates;
+std::atomic<double> launch_seconds = 0;
 
 }  // namespace
 
@@ -134,6 +135,12 @@ void enqueue(cudaStream_t stream, StreamWork work) {
 
 void set_device_count(int count) { devices = count; }
 void set_copy_rates(const CopyRates& rates) { copy_rates = rates; }
+void set_launch_seconds(double seconds) { launch_seconds = seconds; }
+void spend_launch(cudaStream_t stream) {
+  if (const double seconds = launch_seconds; seconds > 0) {
+    enqueue(stream, [seconds](double now_s) { return now_s + seconds; });
+  }
+}
 
 struct HeldStream::Gate {
   Mark opened;

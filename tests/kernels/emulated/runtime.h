@@ -24,6 +24,10 @@ struct CopyRates {
 };
 void set_copy_rates(const CopyRates& rates);
 
+// Of each launch of a kernel, on its stream; 0 unless set.
+void set_launch_seconds(double seconds);
+void spend_launch(cudaStream_t stream);  // queues that time
+
 // Keeps a stream from going on while it lives.
 class HeldStream {
  public:

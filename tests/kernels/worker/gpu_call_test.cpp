@@ -4,6 +4,7 @@
 #include "worker/gpu/gpu_call.h"
 
 #include "calibrate/needed_shapes.h"
+#include "kernels/cuda/attention_choice.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -34,7 +35,8 @@ Scenario llama() {
 }
 
 void expect_calls(const Scenario& scenario) {
-  const GpuContext context{nullptr, 0, &scenario};
+  cuda::AttentionKernels kernels;
+  const GpuContext context{nullptr, &kernels, 0, &scenario};
   int called = 0;
   for (const NeededKernel& needed :
        needed(scenario, lower(scenario), RankGrid(scenario.layout)).kernels) {

@@ -15,6 +15,7 @@
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/emulated/block.h"
+#include "kernels/emulated/runtime.h"
 
 #define __global__
 #define __device__
@@ -50,6 +51,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsign
       }
     }
   }
+  emulated::spend_launch(static_cast<cudaStream_t>(stream));
 }
 
 inline unsigned char* shared_memory() { return emulated::shared_memory(); }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/attention_choice.h"
+
+#include <fmt/format.h>
+
+#include "core/assert.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/stream_timer.h"
+
+namespace stepcast::cuda {
+namespace {
+
+constexpr int kCalls = 2;  // timed together
+
+template <typename T>
+void run_own(const AttentionShape& shape, const ForwardArrays<T>& a, Stream stream) {
+  attention<T>(shape, a.query, a.key, a.value, a.context, a.log_sum_exp, stream);
+}
+template <typename T>
+void run_own(const AttentionShape& shape, const BackwardArrays<T>& a, Stream stream) {
+  attention_backward<T>(shape, a.query, a.key, a.value, a.context, a.log_sum_exp,
+                        a.context_gradient, a.query_gradient, a.key_gradient, a.value_gradient,
+                        a.row_products, stream);
+}
+
+bool is_empty(const AttentionShape& shape) {
+  return shape.batch * shape.heads * shape.sequence * shape.head_dim == 0;
+}
+
+}  // namespace
+
+AttentionSettings attention_settings(const std::string& name) {
+  AttentionSettings out;
+  if (name == "own") {
+    out.fixed = AttentionKernel::kOwn;
+  } else if (name == "cudnn") {
+    out.fixed = AttentionKernel::kCudnn;
+  } else if (name == "atomics") {
+    out.same_bits = false;
+  } else {
+    STEPCAST_ASSERT(name == "fastest", "jobs allow four names");
+  }
+  return out;
+}
+
+AttentionKernels::AttentionKernels(const AttentionSettings& settings)
+    : settings_(settings), cudnn_(settings.same_bits, settings.most_workspace) {}
+
+template <typename T, typename Arrays>
+AttentionKernels::Choice AttentionKernels::choose(const AttentionShape& shape, const Arrays& arrays,
+                                                  Stream stream) {
+  if (settings_.fixed == AttentionKernel::kOwn) return {AttentionKernel::kOwn, "as told"};
+  if (const auto why = cudnn_.why_not(problem_of(shape, arrays))) {
+    return {AttentionKernel::kOwn, *why};
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    return {AttentionKernel::kOwn, ""};  // there was a reason
+  } else {
+    if (settings_.fixed) return {AttentionKernel::kCudnn, "as told"};
+    const float own = median_time(stream, kCalls, [&] { run_own(shape, arrays, stream); });
+    try {
+      const float other = median_time(stream, kCalls, [&] { cudnn_.run(shape, arrays, stream); });
+      if (other < own) return {AttentionKernel::kCudnn, "faster"};
+      return {AttentionKernel::kOwn, "faster"};
+    } catch (const OutOfDeviceMemory& error) {
+      return {AttentionKernel::kOwn, error.what()};
+    }
+  }
+}
+
+template <typename T, typename Arrays>
+void AttentionKernels::run(const AttentionShape& shape, const Arrays& arrays, Stream stream) {
+  if (is_empty(shape)) return;
+  const AttentionProblem::Key key = problem_of(shape, arrays).sort_key();
+  auto found = choices_.find(key);
+  if (found == choices_.end()) {
+    found = choices_.emplace(key, choose<T>(shape, arrays, stream)).first;
+  }
+  if constexpr (!std::is_same_v<T, float>) {
+    if (found->second.kernel == AttentionKernel::kCudnn) return cudnn_.run(shape, arrays, stream);
+  }
+  run_own(shape, arrays, stream);
+}
+
+template <typename T>
+void AttentionKernels::forward(const AttentionShape& shape, const ForwardArrays<T>& arrays,
+                               Stream stream) {
+  run<T>(shape, arrays, stream);
+}
+template <typename T>
+void AttentionKernels::backward(const AttentionShape& shape, const BackwardArrays<T>& arrays,
+                                Stream stream) {
+  run<T>(shape, arrays, stream);
+}
+
+std::string AttentionKernels::told() const {
+  std::map<std::string, int> calls;
+  for (const auto& [key, choice] : choices_) {
+    const std::string by =
+        choice.kernel == AttentionKernel::kCudnn ? cudnn_name() : std::string("own kernels");
+    ++calls[fmt::format("{} ({})", by, choice.reason)];
+  }
+  std::string out;
+  for (const auto& [by, count] : calls) {
+    out += fmt::format("{}{} by {}", out.empty() ? "" : ", ", count, by);
+  }
+  return out.empty() ? "none" : out;
+}
+
+#define STEPCAST_INSTANTIATE(T)                                                                    \
+  template void AttentionKernels::forward(const AttentionShape&, const ForwardArrays<T>&, Stream); \
+  template void AttentionKernels::backward(const AttentionShape&, const BackwardArrays<T>&, Stream);
+STEPCAST_INSTANTIATE(float)
+STEPCAST_INSTANTIATE(Bf16)
+STEPCAST_INSTANTIATE(Fp16)
+
+}  // namespace stepcast::cuda

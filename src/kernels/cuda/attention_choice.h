@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by the faster of two: the own kernels (attention.h) and cuDNN's. Where both can run a
+// shape, its first call times them, on the call's arrays, which both fill alike; it waits for the
+// stream then.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kernels/cuda/cudnn/attention.h"
+
+namespace stepcast::cuda {
+
+enum class AttentionKernel { kOwn, kCudnn };
+
+struct AttentionSettings {
+  std::optional<AttentionKernel> fixed;  // nothing: the faster; what cuDNN cannot run is our own
+  bool same_bits = true;                 // see CudnnAttention
+  std::int64_t most_workspace = std::int64_t{2} << 30;
+};
+
+// By name: "fastest", "atomics" (the fastest, with cuDNN's backward pass by atomics), "own" or
+// "cudnn".
+AttentionSettings attention_settings(const std::string& name);
+
+// Calls of one object go to one stream at a time.
+class AttentionKernels {
+ public:
+  explicit AttentionKernels(const AttentionSettings& settings = {});
+
+  // T is float, Bf16 or Fp16.
+  template <typename T>
+  void forward(const AttentionShape& shape, const ForwardArrays<T>& arrays, Stream stream);
+  template <typename T>
+  void backward(const AttentionShape& shape, const BackwardArrays<T>& arrays, Stream stream);
+
+  std::int64_t workspace_bytes() const { return cudnn_.workspace_bytes(); }
+  // How many kinds of calls each has served, and why: "3 by cuDNN 9.19.0 (faster), 1 by ...".
+  std::string told() const;
+
+ private:
+  struct Choice {
+    AttentionKernel kernel;
+    std::string reason;
+  };
+  template <typename T, typename Arrays>
+  void run(const AttentionShape& shape, const Arrays& arrays, Stream stream);
+  template <typename T, typename Arrays>
+  Choice choose(const AttentionShape& shape, const Arrays& arrays, Stream stream);
+
+  AttentionSettings settings_;
+  CudnnAttention cudnn_;
+  std::map<AttentionProblem::Key, Choice> choices_;
+};
+
+}  // namespace stepcast::cuda

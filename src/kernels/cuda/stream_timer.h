@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long calls take on a stream: for choosing between kernels that compute the same.
+#pragma once
+
+#include <functional>
+
+#include "kernels/cuda/stream.h"
+
+namespace stepcast::cuda {
+
+// Of so many calls in a row, in ms, the median of a few rounds after a call that loads the kernel.
+// Waits for the stream. Infinite for what fails, but memory that is not there is thrown.
+float median_time(Stream stream, int calls, const std::function<void()>& call);
+
+}  // namespace stepcast::cuda

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels compute attention, with a stand-in for cuDNN and times that are given.
+#include "kernels/cuda/attention_choice.h"
+
+#include "kernels/cuda/attention_on_device.h"
+#include "kernels/emulated/cudnn/emulated_cudnn.h"
+#include "kernels/emulated/runtime.h"
+
+namespace stepcast::cuda {
+namespace {
+
+using emulated::cudnn_executions;
+
+class AttentionChoice : public ::testing::Test {
+ protected:
+  void SetUp() override { emulated::set_launch_seconds(2e-3); }  // one launch forward, three back
+  void TearDown() override {
+    emulated::set_launch_seconds(0);
+    emulated::set_cudnn_seconds(1e-3);
+    emulated::set_cudnn_version(91900);
+    emulated::refuse_cudnn_plans("");
+  }
+
+  // Forward and backward; how often cuDNN executed.
+  template <typename T = Bf16>
+  static int executions(AttentionKernels& kernels, const AttentionShape& shape = kShape) {
+    const int before = cudnn_executions();
+    on_device(Case<T>{shape, 8}, kernels);
+    return cudnn_executions() - before;
+  }
+
+  static constexpr AttentionShape kShape{1, 2, 1, 8, 16, true};
+};
+
+TEST_F(AttentionChoice, KeepsTheFasterOfAShape) {
+  for (const double cudnn_s : {1e-3, 7e-3}) {
+    emulated::set_cudnn_seconds(cudnn_s);
+    AttentionKernels kernels;
+    executions(kernels);
+    const bool is_faster = cudnn_s < 2e-3;
+    EXPECT_EQ(executions(kernels), is_faster ? 2 : 0);  // nothing is timed again
+    EXPECT_EQ(kernels.told(),
+              is_faster ? "2 by cuDNN 9.19.0 (faster)" : "2 by own kernels (faster)");
+  }
+}
+
+TEST_F(AttentionChoice, IsOfEachDirection) {
+  emulated::set_cudnn_seconds(3e-3);
+  AttentionKernels kernels;
+  executions(kernels);
+  EXPECT_EQ(executions(kernels), 1);
+  EXPECT_EQ(kernels.told(), "1 by cuDNN 9.19.0 (faster), 1 by own kernels (faster)");
+}
+
+TEST_F(AttentionChoice, ResultsAreThoseOfTheChosenEvenInTheCallThatChose) {
+  AttentionKernels kernels, fixed({.fixed = AttentionKernel::kCudnn});
+  const Case<Bf16> c{kShape, 8};
+  const auto chosen = on_device(c, kernels), wanted = on_device(c, fixed);
+  EXPECT_EQ(widened(chosen.context), widened(wanted.context));
+  EXPECT_EQ(widened(chosen.gradient), widened(wanted.gradient));
+}
+
+TEST_F(AttentionChoice, CanBeFixed) {
+  emulated::set_cudnn_seconds(1);
+  AttentionKernels own(attention_settings("own")), cudnn(attention_settings("cudnn"));
+  EXPECT_EQ(executions(own), 0);
+  EXPECT_EQ(executions(cudnn), 2);  // no timing either
+  EXPECT_EQ(own.told(), "2 by own kernels (as told)");
+}
+
+TEST_F(AttentionChoice, WhatCudnnCannotRunIsOurs) {
+  AttentionKernels kernels;
+  EXPECT_EQ(executions<float>(kernels), 0);
+  EXPECT_EQ(kernels.told(), "2 by own kernels (cuDNN's attention is for bf16 and fp16)");
+
+  emulated::refuse_cudnn_plans("a shape that it does not like");
+  AttentionKernels refused(attention_settings("cudnn"));
+  EXPECT_EQ(executions(refused), 0);
+  EXPECT_NE(refused.told().find("CUDNN_STATUS_NOT_SUPPORTED (a shape that it does not like)"),
+            std::string::npos);
+}
+
+TEST_F(AttentionChoice, OldVersionsAreAskedForLess) {
+  AttentionKernels faulty(attention_settings("cudnn"));
+  emulated::set_cudnn_version(91001);
+  EXPECT_EQ(executions(faulty), 0);
+  emulated::set_cudnn_version(91500);  // backward, multiples of 128 tokens
+  AttentionKernels old(attention_settings("cudnn"));
+  EXPECT_EQ(executions(old), 1);
+  EXPECT_EQ(executions(old, {1, 1, 1, 128, 16, true}), 2);
+}
+
+TEST_F(AttentionChoice, OfNothingNothingIsAsked) {
+  AttentionKernels kernels;
+  EXPECT_EQ(executions(kernels, {0, 2, 1, 8, 16, true}), 0);
+  EXPECT_EQ(kernels.told(), "none");
+}
+
+}  // namespace
+}  // namespace stepcast::cuda

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a graph of operations computes, by the words of its description: each operation at a time,
+// in fp64, every tensor rounded to its type.
+#pragma once
+
+#include "kernels/emulated/cudnn/object.h"
+
+namespace stepcast::emulated {
+
+// Each virtual tensor is written once, before it is read, and read; shapes and types fit. Throws
+// Refused.
+void expect_connected(const Object& graph);
+
+// By unique id: arrays, and numbers by value.
+struct Bindings {
+  std::map<std::int64_t, void*> arrays;
+  std::map<std::int64_t, float> values;
+};
+// Those of all tensors that are not virtual, and of no others; throws Refused.
+Bindings bindings_of(const Object& graph, const Object& pack);
+
+void run_graph(const Object& graph, const Bindings& bindings);
+
+}  // namespace stepcast::emulated
