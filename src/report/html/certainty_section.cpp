@@ -43,8 +43,6 @@ Html interval(const Prediction& prediction) {
 }  // namespace
 
 Section certainty_section(const Prediction& prediction) {
-  BarLine line;
-  line.label = "Shares of where costs come from";
   DataTable table("provenance",
                   "Share of the critical path's busy time by where its costs come from",
                   {{"source of costs"}, {"", false, false}, {"share", true}});
