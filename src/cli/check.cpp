@@ -35,6 +35,7 @@ struct CheckFlags {
   std::uint64_t seed = 0;
   int threads = 0;
   CheckView view;
+  std::string html;
   OutputOptions output;
   std::string data;
 };
@@ -237,6 +238,7 @@ Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance
 int run_check(const CheckFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
+  output.plan("--html", flags.html);
   if (flags.update) output.plan("--baseline", flags.baseline);
   if (!flags.update) output.protect("--baseline", flags.baseline);
   for (const std::string& suite : flags.suites) output.protect("SUITE", suite);
@@ -258,6 +260,7 @@ int run_check(const CheckFlags& flags) {
   const auto gate = judge(report, *tolerances, *baseline, flags);
   if (!gate) return report_errors(gate.error());
   output.set_main(flags.output, render(flags, report, *gate));
+  if (!flags.html.empty()) output.set_file(flags.html, check_html(report, *gate));
   if (flags.update) output.set_file(flags.baseline, baseline_text(report));
   if (const int code = output.commit(); code != kOk) return code;
   for (const Finding& finding : gate->broken) {
@@ -295,6 +298,7 @@ Command add_check(CLI::App& program) {
   repeatable("--case", flags->ids, "TEXT", "only cases whose id contains this, or another --case");
   repeatable("--set", flags->sets, "PATH=VALUE", "a scenario key of every case, as profile=none");
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
+  add_html_flag(*app, flags->html);
   app->add_flag("--by-tag", flags->view.tags, "table, md: also a row per tag");
   app->add_flag("--summary", flags->view.summary_only, "table, md: the summary alone");
   app->add_option("--worst", flags->view.worst,

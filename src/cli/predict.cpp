@@ -26,6 +26,7 @@ struct PredictFlags {
   std::string data;
   std::string trace;
   std::string memory_timeline;
+  std::string html;
   PredictOptions options;
   int threads = 0;
   bool explain = false;
@@ -96,6 +97,7 @@ int run_predict(const PredictFlags& flags) {
   output.plan("-o", flags.output.file);
   output.plan("--trace", flags.trace);
   output.plan("--memory-timeline", flags.memory_timeline);
+  output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
@@ -112,7 +114,7 @@ int run_predict(const PredictFlags& flags) {
   PredictOptions options = flags.options;
   options.fold = !flags.unfolded;
   options.contention = !flags.no_contention;
-  options.trace = !flags.trace.empty() || !flags.memory_timeline.empty();
+  options.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty();
   options.threads = threads_of(flags.threads);
   const auto prediction = predict(*scenario, data->folders, options);
   if (!prediction) return report_errors(prediction.error());
@@ -133,6 +135,7 @@ int run_predict(const PredictFlags& flags) {
                                                ? memory_timeline_json(*prediction)
                                                : memory_timeline_csv(*prediction));
   }
+  if (!flags.html.empty()) output.set_file(flags.html, prediction_html(*scenario, *prediction));
   if (const int code = output.commit(); code != kOk) return code;
   if (!flags.trace.empty()) {
     note(flags.output, fmt::format("wrote {} (opens in Perfetto)", flags.trace));
@@ -164,6 +167,7 @@ Command add_predict(CLI::App& program) {
   app->add_option("--memory-timeline", flags->memory_timeline,
                   "write memory over time, as CSV or (FILE.json) JSON")
       ->type_name("FILE");
+  add_html_flag(*app, flags->html);
   app->add_flag("--explain", flags->explain,
                 "also print the resolved scenario, what each cost rests on, and the definitions");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");

@@ -44,6 +44,11 @@ void add_output_flags(CLI::App& app, OutputOptions& output,
   app.add_flag("--quiet", output.quiet, "no notes on standard error");
 }
 
+void add_html_flag(CLI::App& app, std::string& file) {
+  app.add_option("--html", file, "also write a report that opens in a browser, without a network")
+      ->type_name("FILE");
+}
+
 void add_data_flag(CLI::App& app, std::string& data) {
   app.add_option("--data", data, "folder with models, topologies, profiles, suites and prices")
       ->type_name("DIR");

@@ -14,6 +14,7 @@
 #include "report/number_text.h"
 #include "report/validation_json.h"
 #include "report/validation_table.h"
+#include "validate/measured_slices.h"
 
 namespace stepcast::cli {
 namespace {
@@ -27,6 +28,7 @@ struct ValidateFlags {
   std::string backend = "cpu";
   CalibrationChoice calibration;
   std::string keep;
+  std::string html;
   std::vector<std::string> tolerances;
   int steps = 10;
   int warmup = 2;
@@ -100,9 +102,14 @@ std::string render(const ValidateFlags& flags, const Scenario& scenario,
   return validation_table(scenario, validation, {.color = wants_color(flags.output)});
 }
 
-Result<Validation> read_run(const ValidatedRun& run, const Scenario& scenario,
-                            const DataFolders& folders, Prediction forecast,
-                            const std::vector<Tolerance>& tolerances, const std::string& folder) {
+struct ComparedRun {
+  Validation validation;
+  std::vector<TraceSlice> slices;  // of the run
+};
+
+Result<ComparedRun> read_run(const ValidatedRun& run, const Scenario& scenario,
+                             const DataFolders& folders, Prediction forecast,
+                             const std::vector<Tolerance>& tolerances, const std::string& folder) {
   const Program program = lower(scenario);
   const RankGrid grid(scenario.layout);
   const auto files = read_rank_files(folder, program, grid, run.alone);
@@ -110,9 +117,10 @@ Result<Validation> read_run(const ValidatedRun& run, const Scenario& scenario,
   MeasuredRun measured = measure(scenario, program, grid, *files);
   auto prices = operation_table(scenario, folders, measured.critical_rank, run.on_gpu());
   if (!prices) return failure(prices.error());
-  Validation out =
-      compare(std::move(forecast), std::move(measured), *prices, {run.limits, tolerances});
-  if (run.alone) out.alone = rank_alone(program, grid, *run.alone);
+  ComparedRun out{
+      compare(std::move(forecast), std::move(measured), *prices, {run.limits, tolerances}),
+      measured_slices(program, grid, *files)};
+  if (run.alone) out.validation.alone = rank_alone(program, grid, *run.alone);
   return out;
 }
 
@@ -127,7 +135,7 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   const int prepared = prepare_profile(flags.calibration, run, stated, data, folder, flags.output);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
   if (prepared != kOk) return prepared;
-  auto expected = forecast(run, stated.scenario, data.folders);
+  auto expected = forecast(run, stated.scenario, data.folders, !flags.html.empty());
   if (!expected) return report_errors(expected.error());
 
   const RunJob job{stated.scenario,
@@ -146,20 +154,25 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
                                 : report_outcome(*outcome, flags.output);
   if (code != kOk) return code;
 
-  const auto validation =
+  const auto compared =
       read_run(run, stated.scenario, data.folders, std::move(*expected), tolerances, folder);
-  if (!validation) {
-    report_errors(validation.error());
+  if (!compared) {
+    report_errors(compared.error());
     return kInternalError;  // the ranks wrote what they should not
   }
-  output.set_main(flags.output, render(flags, stated.scenario, *validation));
+  const Validation& validation = compared->validation;
+  output.set_main(flags.output, render(flags, stated.scenario, validation));
+  if (!flags.html.empty()) {
+    output.set_file(flags.html, validation_html(stated.scenario, validation, compared->slices));
+  }
   if (const int written = output.commit(); written != kOk) return written;
-  return validation->passed() ? kOk : kOutOfTolerance;
+  return validation.passed() ? kOk : kOutOfTolerance;
 }
 
 int run_validate(const ValidateFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
+  output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
   Errors errors = output.check();
@@ -247,6 +260,7 @@ Command add_validate(CLI::App& program) {
   add_scenario_flags(*app, flags->scenario);
   add_run_flags(*app, *flags);
   add_output_flags(*app, flags->output, {"table", "json", "md", "junit"});
+  add_html_flag(*app, flags->html);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_validate(*flags); }};
 }

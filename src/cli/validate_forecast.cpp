@@ -75,8 +75,10 @@ int calibrate_into(const std::string& profile, double budget_s, const ValidatedR
 }  // namespace
 
 Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
-                            const DataFolders& folders) {
-  return predict(scenario, folders, options_of(run));
+                            const DataFolders& folders, bool trace) {
+  PredictOptions options = options_of(run);
+  options.trace = trace;
+  return predict(scenario, folders, options);
 }
 
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,

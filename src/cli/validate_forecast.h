@@ -10,8 +10,9 @@
 
 namespace stepcast::cli {
 
+// `trace`: with slices, for pictures.
 Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
-                            const DataFolders& folders);
+                            const DataFolders& folders, bool trace = false);
 
 // Memory needs no measurement: what does not fit is neither calibrated nor run.
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,

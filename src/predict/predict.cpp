@@ -6,6 +6,7 @@
 #include "memory/device_memory.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
+#include "predict/link_use.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
@@ -282,6 +283,7 @@ Result<Prediction> Predictor::run() {
     sim::Time origin = last_.front().step_begin;
     for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
     record_trace(input, *simulation, origin, out_);
+    if (!alone) out_.link_use = link_use(input, pricing_.collectives);
   }
   return std::move(out_);
 }

@@ -96,6 +96,7 @@ struct Prediction {
   std::uint64_t simulated_tasks = 0;
   std::vector<TraceSlice> slices;  // only when asked for
   std::vector<MemorySample> memory_samples;
+  std::vector<Seconds> link_use;  // likewise; by LinkId (predict/link_use.h)
 };
 
 struct PredictOptions {

@@ -83,6 +83,24 @@ std::vector<const RankClass*> fullest_by_stage(const Prediction& prediction) {
   return out;
 }
 
+std::int32_t lowest_rank(const RankClass& rank_class) {
+  return std::min_element(rank_class.ranks.begin(), rank_class.ranks.end())->value;
+}
+
+std::vector<bool> classes_of_one_pipeline(const Prediction& prediction) {
+  std::map<std::int32_t, std::size_t> of_stage;
+  for (std::size_t c = 0; c < prediction.rank_classes.size(); ++c) {
+    const RankClass& rank_class = prediction.rank_classes[c];
+    const auto [at, added] = of_stage.emplace(rank_class.stage, c);
+    if (!added && lowest_rank(rank_class) < lowest_rank(prediction.rank_classes[at->second])) {
+      at->second = c;
+    }
+  }
+  std::vector<bool> out(prediction.rank_classes.size(), false);
+  for (const auto& [stage, c] : of_stage) out[c] = true;
+  return out;
+}
+
 Verdict verdict_of(const Prediction& prediction) {
   if (!prediction.fits) return Verdict::kDoesNotFit;
   const double share = static_cast<double>(prediction.peak_device) /

@@ -30,6 +30,11 @@ std::vector<TimePart> largest_losses(const Waterfall& waterfall, Seconds total, 
 // The class of each stage with the largest device memory, by stage.
 std::vector<const RankClass*> fullest_by_stage(const Prediction& prediction);
 
+// By class: whether it holds the lowest rank of its stage, which stands for the stage in traces and
+// pictures, so that they stay readable; together these ranks are one pipeline.
+std::vector<bool> classes_of_one_pipeline(const Prediction& prediction);
+std::int32_t lowest_rank(const RankClass& rank_class);
+
 inline ByteCount device_bytes(const RankClass& rank_class) {
   return rank_class.reserved_bytes + rank_class.framework_bytes;
 }

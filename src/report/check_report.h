@@ -29,6 +29,8 @@ std::string check_table(const CheckReport& report, const GateOutcome& gate = {},
                         const CheckView& view = {});
 std::string check_markdown(const CheckReport& report, const GateOutcome& gate = {},
                            const CheckView& view = {});
+// A page of its own (docs/reports.md).
+std::string check_html(const CheckReport& report, const GateOutcome& gate = {});
 std::string check_csv(const CheckReport& report);  // a line per case
 std::string check_json(const CheckReport& report, const GateOutcome& gate = {});
 

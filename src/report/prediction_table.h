@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forecast for people: terminal text, Markdown, and CSV for spreadsheets.
+// A forecast for people: terminal text, Markdown, a page, and CSV for spreadsheets.
 #pragma once
 
 #include <string>
@@ -16,6 +16,9 @@ struct TextStyle {
 std::string prediction_table(const Scenario& scenario, const Prediction& prediction,
                              const TextStyle& style = {});
 std::string prediction_markdown(const Scenario& scenario, const Prediction& prediction);
+
+// A page of its own (docs/reports.md), of a forecast made with PredictOptions::trace.
+std::string prediction_html(const Scenario& scenario, const Prediction& prediction);
 
 // One line of figures under one line of titles; units in the titles.
 std::string prediction_csv(const Scenario& scenario, const Prediction& prediction);

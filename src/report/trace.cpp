@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "report/breakdown.h"
 #include "report/number_text.h"
 
 namespace stepcast {
@@ -63,26 +64,6 @@ bool same_track(const Slice& a, const Slice& b) {
   return a.source->rank_class == b.source->rank_class && a.source->stream == b.source->stream;
 }
 
-std::int32_t lowest_rank(const RankClass& rank_class) {
-  return std::min_element(rank_class.ranks.begin(), rank_class.ranks.end())->value;
-}
-
-// By class: whether it is drawn. The lowest rank of each stage stands for the stage, so that the
-// file stays readable; together they are one pipeline.
-std::vector<bool> drawn_classes(const Prediction& prediction) {
-  std::map<std::int32_t, std::size_t> of_stage;
-  for (std::size_t c = 0; c < prediction.rank_classes.size(); ++c) {
-    const RankClass& rank_class = prediction.rank_classes[c];
-    const auto [at, added] = of_stage.emplace(rank_class.stage, c);
-    if (!added && lowest_rank(rank_class) < lowest_rank(prediction.rank_classes[at->second])) {
-      at->second = c;
-    }
-  }
-  std::vector<bool> out(prediction.rank_classes.size(), false);
-  for (const auto& [stage, c] : of_stage) out[c] = true;
-  return out;
-}
-
 // Slices by track and time. A pass is recorded before its kernels and starts with the first, so a
 // stable order by start puts it above them. Kernels are drawn to scale into the time of their pass:
 // what rounding makes stick out of it, or into the next kernel, is cut.
@@ -118,7 +99,7 @@ class TraceWriter {
   TraceWriter(const Scenario& scenario, const Prediction& prediction)
       : scenario_(scenario),
         prediction_(prediction),
-        drawn_(drawn_classes(prediction)),
+        drawn_(classes_of_one_pipeline(prediction)),
         slices_(ordered_slices(prediction, drawn_)) {}
 
   std::string write() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "report/prediction_table.h"
 #include "validate/validation.h"
@@ -16,6 +17,11 @@ std::string validation_markdown(const Scenario& scenario, const Validation& vali
 
 // JUnit XML: the comparison as one test, and a suite "gate" with a failure per broken limit.
 std::string validation_junit(const Scenario& scenario, const Validation& validation);
+
+// A page of its own (docs/reports.md). The forecast was made with PredictOptions::trace; `measured`
+// are the slices of validate/measured_slices.h.
+std::string validation_html(const Scenario& scenario, const Validation& validation,
+                            const std::vector<TraceSlice>& measured);
 
 // One line: "step time 0.5 s forecast, 0.49 s measured (+2.0 %)".
 std::string validation_summary(const Validation& validation);

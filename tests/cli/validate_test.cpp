@@ -105,6 +105,18 @@ TEST_F(ValidateCommand, PrintsATableThatEndsWithTheVerdict) {
   }
 }
 
+TEST_F(ValidateCommand, WritesAPageWithBothTimelines) {
+  const std::string page = folder_ / "page.html";
+  const Outcome result = validate({"--profile", "none", "--format", "json", "--html", page});
+  ASSERT_EQ(result.code, 0) << result.error;
+  const std::string text = read_file(page);
+  for (const char* part : {"Passed: step time", "0.5\">500.0 ms", "id=\"forecast-picture\"",
+                           "id=\"measured-picture\"", "stage 1"}) {
+    EXPECT_TRUE(has(text, part)) << part;
+  }
+  expect_refused(validate({"--html", folder_ / "none/page.html"}));
+}
+
 TEST_F(ValidateCommand, ExitsWithFiveBeyondATolerance) {
   EXPECT_EQ(validate({"--tolerance", "step_time=1e9", "--quiet"}).code, 0);
   const Outcome broken = validate({"--tolerance", "step_time=0", "--tolerance", "peak_memory=1e9"});

@@ -53,6 +53,20 @@ std::size_t lines_with(const std::string& text, const std::string& part) {
 
 bool has(const std::string& text, const std::string& part) { return lines_with(text, part) > 0; }
 
+TEST(ValidationPage, ShowsAllOperationsAndWhyItFailed) {
+  const Validation validation = made_validation({{"all", "step_time", 0.01}});
+  const std::string page = validation_html(made_scenario(), validation, {});
+  EXPECT_EQ(page, validation_html(made_scenario(), validation, {}));
+  EXPECT_NE(page.find("Failed: step time"), page.npos);
+  EXPECT_NE(page.find(validation.broken.front().title), page.npos);
+  for (int k = 0; k < 20; ++k) {
+    EXPECT_NE(page.find(">operation_" + std::to_string(k) + "<"), page.npos) << k;
+  }
+  std::istringstream in(page);
+  boost::property_tree::ptree tree;
+  EXPECT_NO_THROW(boost::property_tree::read_xml(in, tree));
+}
+
 TEST(ValidationJson, HasEveryKeyOfTheFormat) {
   const json out = json::parse(validation_json(made_scenario(), made_validation()));
   EXPECT_EQ(out["stepcast"], 1);

@@ -8,6 +8,7 @@
 
 #include "core/temporary_folder.h"
 #include "validate/made_run.h"
+#include "validate/measured_slices.h"
 
 namespace stepcast {
 namespace {
@@ -216,6 +217,24 @@ TEST(RankFiles, AreAllThere) {
   const auto files = run.files();
   ASSERT_FALSE(files);
   EXPECT_TRUE(has(to_string(files.error()), "rank-1.json"));
+}
+
+TEST(MeasuredSlices, AreTheMedianStepFromItsBegin) {
+  const Played played(two_stages(), 3, play_pipeline);
+  const auto files = played.files();
+  ASSERT_TRUE(files) << to_string(files.error());
+  std::vector<std::vector<double>> starts(2);  // of passes, by stage
+  for (const TraceSlice& slice : measured_slices(played.program, played.grid, *files)) {
+    EXPECT_NE(slice.stream, Stream::kReceiveForward);
+    EXPECT_NE(slice.stream, Stream::kReceiveBackward);
+    if (slice.stream == Stream::kCompute && slice.chunk >= 0) {
+      starts[static_cast<std::size_t>(slice.rank_class)].push_back(slice.start.value());
+      EXPECT_NEAR(slice.duration.value(), 1, 1e-9);
+    }
+  }
+  for (auto& own : starts) std::sort(own.begin(), own.end());
+  EXPECT_EQ(starts[0], (std::vector<double>{0, 1, 3.5, 5.5}));
+  EXPECT_EQ(starts[1], (std::vector<double>{1.25, 2.25, 3.25, 4.25}));
 }
 
 }  // namespace

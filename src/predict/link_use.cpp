@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/link_use.h"
+
+#include <map>
+#include <tuple>
+#include <variant>
+
+namespace stepcast {
+namespace {
+
+using Counts = std::map<MessageKey, double>;  // messages of one step
+
+class LinkUse {
+ public:
+  LinkUse(const SimulationInput& input, const CollectiveCosts& collectives)
+      : in_(input),
+        collectives_(collectives),
+        use_(input.scenario.cluster.topology.links().size(), Seconds(0)) {}
+
+  std::vector<Seconds> read() {
+    for (const GroupTraffic& groups : in_.traffic.groups) {
+      if (groups.kind == GroupKind::kTensor) {
+        add_tensor_groups(groups);
+      } else {
+        add_groups(groups);
+      }
+    }
+    for (const PairTraffic& pairs : in_.traffic.pairs) add_pairs(pairs);
+    return std::move(use_);
+  }
+
+ private:
+  const Role& role_of(RankId rank) const {
+    return in_.program.roles[static_cast<std::size_t>(in_.grid.point(rank).pp)];
+  }
+
+  void add(const std::vector<LinkLoad>& loads, double bytes) {
+    for (const LinkLoad& load : loads) {
+      const Link& link = in_.scenario.cluster.topology.links()[load.link.index()];
+      use_[load.link.index()] += Seconds(load.weight * bytes / link.capacity.value());
+    }
+  }
+
+  // Members of a group that spans stages issue the same of its collectives: the first one's count.
+  void add_groups(const GroupTraffic& groups) {
+    std::map<const Role*, Counts> counts;
+    for (std::size_t g = 0; g < groups.members.size(); ++g) {
+      if (groups.members[g].empty()) continue;
+      const Role& role = role_of(groups.members[g].front());
+      const auto [counted, fresh] = counts.try_emplace(&role);
+      if (fresh) counted->second = collectives_of(role, groups.kind);
+      for (const auto& [key, times] : counted->second) {
+        const Priced& priced = groups.prices[g][static_cast<std::size_t>(groups.message(key))];
+        if (priced.loads < 0) continue;
+        add(groups.loads[g][static_cast<std::size_t>(priced.loads)],
+            priced.price.work.value() * times);
+      }
+    }
+  }
+
+  static Counts collectives_of(const Role& role, GroupKind kind) {
+    Counts out;
+    for (const Instruction& what : role.instructions) {
+      if (what.kind != InstructionKind::kCollective || what.group != kind) continue;
+      if (what.bytes == 0) continue;
+      out[{what.collective, what.bytes / what.pieces, what.type}] += what.pieces;
+    }
+    return out;
+  }
+
+  // Their traffic is inside the passes.
+  void add_tensor_groups(const GroupTraffic& groups) {
+    std::map<const Role*, Counts> counts;
+    for (std::size_t c = 0; c < in_.symmetry.ranks.size(); ++c) {
+      const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
+      const auto [counted, fresh] = counts.try_emplace(&role);
+      if (fresh) counted->second = tensor_collectives_of(static_cast<std::int32_t>(c), role);
+    }
+    for (const std::vector<RankId>& members : groups.members) {
+      if (members.empty()) continue;
+      const std::vector<DeviceId> devices = devices_of(members);
+      for (const auto& [key, times] : counts[&role_of(members.front())]) {
+        const CollectivePrice price = collectives_.price(key.kind, key.bytes, key.type, devices);
+        if (price.work.value() <= 0) continue;
+        add(collectives_.loads(price, key.kind, devices), price.work.value() * times);
+      }
+    }
+  }
+
+  Counts tensor_collectives_of(std::int32_t rank_class, const Role& role) const {
+    using RunKey = std::tuple<Pass, Phase, std::int32_t, std::int32_t, std::int32_t>;
+    std::map<RunKey, std::pair<const Instruction*, double>> runs;
+    for (const Instruction& what : role.instructions) {
+      if (what.kind != InstructionKind::kRun) continue;
+      const RunKey key{what.pass, what.phase, what.chunk, what.block_begin, what.block_end};
+      auto& [run, times] = runs[key];
+      run = &what;
+      ++times;
+    }
+    Counts out;
+    for (const auto& [key, run] : runs) {
+      for (const PricedOperation& priced : in_.costs.operations(rank_class, *run.first)) {
+        const auto* collective = std::get_if<Collective>(&priced.operation->work);
+        if (collective == nullptr || collective->group != GroupKind::kTensor) continue;
+        out[{collective->kind, collective->bytes, collective->type}] += run.second;
+      }
+    }
+    return out;
+  }
+
+  void add_pairs(const PairTraffic& pairs) {
+    double messages = 0;
+    const Role& sender = in_.program.roles[static_cast<std::size_t>(pairs.from_stage)];
+    for (const Instruction& what : sender.instructions) {
+      if (what.kind == InstructionKind::kSend && what.peer == pairs.to_stage) {
+        messages += what.pieces;
+      }
+    }
+    for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
+      add(pairs.loads[p], pairs.prices[p].work.value() * messages);
+    }
+  }
+
+  const SimulationInput& in_;
+  const CollectiveCosts& collectives_;
+  std::vector<Seconds> use_;
+};
+
+}  // namespace
+
+std::vector<Seconds> link_use(const SimulationInput& input, const CollectiveCosts& collectives) {
+  return LinkUse(input, collectives).read();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the traffic of one step asks of every link of the cluster.
+#pragma once
+
+#include <vector>
+
+#include "cost/collective_cost.h"
+#include "predict/simulation.h"
+
+namespace stepcast {
+
+// By LinkId: how long the link would be full carrying one step's collectives and messages one after
+// the other, at the pace that the library reaches on it. Traffic too small to load a link
+// (predict/traffic.h) is left out.
+std::vector<Seconds> link_use(const SimulationInput& input, const CollectiveCosts& collectives);
+
+}  // namespace stepcast

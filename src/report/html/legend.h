@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the colours of a picture stand for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operation/operation.h"
+#include "report/html/markup.h"
+
+namespace stepcast::html {
+
+struct LegendEntry {
+  std::string css_class;  // that fills the marks
+  std::string label;
+};
+
+Html legend(const std::vector<LegendEntry>& entries);
+
+const char* css_class_of(MemoryCategory category);
+const char* css_class_of(Phase phase);
+
+}  // namespace stepcast::html

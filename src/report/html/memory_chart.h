@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocated memory of one rank over a step, stacked by category.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "predict/prediction.h"
+#include "report/html/markup.h"
+
+namespace stepcast::html {
+
+struct MemoryChart {
+  std::string title;
+  std::int32_t stage = 0;
+  Seconds length;                            // of the time axis
+  ByteCount top = 0;                         // of the memory axis
+  std::vector<const MemorySample*> samples;  // in order of time
+};
+
+// `charts`: how many stand side by side; the more, the coarser each is in time. Of what falls into
+// one column of the picture the fullest moment is drawn, so peaks stay.
+Html memory_chart(const MemoryChart& chart, std::size_t charts);
+
+}  // namespace stepcast::html

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// One self-contained page: no font, script, picture or request from elsewhere, which its content
+// policy also forbids. Sections are made by the other files of this folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/html/markup.h"
+
+namespace stepcast::html {
+
+struct Section {
+  std::string id;     // unique in the page, for links
+  std::string title;  // also in the list of sections
+  Html body;
+};
+
+enum class Mood { kGood, kWarning, kBad };  // of a verdict; said in words too, not by colour alone
+
+struct KeyFigure {
+  std::string title;
+  std::string value;
+  std::string note;  // may be empty
+};
+
+struct Page {
+  std::string title;
+  std::string subtitle;
+  Mood mood = Mood::kGood;
+  std::string verdict;  // a sentence
+  std::vector<KeyFigure> figures;
+  std::vector<Section> sections;
+  std::string data;  // JSON text, embedded whole; may be empty
+};
+
+std::string page_text(const Page& page);
+
+Html paragraph(std::string_view text);
+Html note(std::string_view text);  // small print below a picture
+// Closed until asked for.
+Html folded(std::string_view summary, const Html& content);
+
+}  // namespace stepcast::html

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/breakdown.h"
+#include "report/html/prediction_sections.h"
+#include "report/number_text.h"
+#include "report/prediction_json.h"
+#include "report/prediction_table.h"
+
+namespace stepcast {
+namespace {
+
+using namespace html;
+
+Mood mood_of(const Prediction& prediction) {
+  switch (verdict_of(prediction)) {
+    case Verdict::kFits:
+      return Mood::kGood;
+    case Verdict::kTight:
+      return Mood::kWarning;
+    case Verdict::kDoesNotFit:
+      return Mood::kBad;
+  }
+  return Mood::kBad;
+}
+
+std::string memory_words(const Prediction& prediction) {
+  const std::string of =
+      fmt::format("{} of {} GiB on the fullest GPU", gib_text(prediction.peak_device),
+                  gib_text(prediction.device_memory));
+  switch (verdict_of(prediction)) {
+    case Verdict::kFits:
+      return "It fits, with " + of;
+    case Verdict::kTight:
+      return "It fits tightly, with " + of;
+    case Verdict::kDoesNotFit:
+      return "It does not fit: it needs " + of;
+  }
+  return of;
+}
+
+std::string verdict_sentence(const Prediction& prediction) {
+  std::string out =
+      memory_words(prediction) + fmt::format("; a step takes {}", time_text(prediction.step_time));
+  if (!prediction.alone) out += fmt::format(", an MFU of {}", percent_text(prediction.mfu));
+  std::string losses;
+  for (const TimePart& loss : largest_losses(prediction.waterfall, prediction.step_time, 3)) {
+    losses += fmt::format("{}{} ({})", losses.empty() ? "" : ", ", loss.label,
+                          percent_text(loss.time / prediction.step_time));
+  }
+  return out + (losses.empty() ? "." : "; most is lost to " + losses + ".");
+}
+
+std::vector<KeyFigure> figures_of(const Scenario& scenario, const Prediction& prediction) {
+  std::vector<KeyFigure> out;
+  out.push_back({"Step time", time_text(prediction.step_time),
+                 fmt::format("{} to {}", time_text(prediction.step_time_low),
+                             time_text(prediction.step_time_high))});
+  if (!prediction.alone) {
+    out.push_back({"Tokens/s", number_text(prediction.tokens_per_s),
+                   fmt::format("{} per GPU", number_text(prediction.tokens_per_s_per_gpu))});
+    out.push_back({"TFLOP/s per GPU", number_text(prediction.model_tflops_per_gpu), "model FLOPs"});
+    out.push_back(
+        {"MFU", percent_text(prediction.mfu), fmt::format("HFU {}", percent_text(prediction.hfu))});
+  }
+  if (scenario.layout.pp > 1) {
+    out.push_back({"Bubble", percent_text(prediction.bubble_fraction), "mean of ranks"});
+  }
+  out.push_back({"Memory", gib_text(prediction.peak_device) + " GiB",
+                 fmt::format("of {} GiB", gib_text(prediction.device_memory))});
+  return out;
+}
+
+}  // namespace
+
+std::string prediction_html(const Scenario& scenario, const Prediction& prediction) {
+  Page page;
+  page.title = headline(scenario);
+  page.subtitle = layout_text(scenario);
+  page.mood = mood_of(prediction);
+  page.verdict = verdict_sentence(prediction);
+  page.figures = figures_of(scenario, prediction);
+  page.sections = {time_section(prediction),   pipeline_section(prediction),
+                   memory_section(prediction), link_section(scenario, prediction),
+                   path_section(prediction),   certainty_section(prediction),
+                   scenario_section(scenario)};
+  page.data = prediction_json(scenario, prediction);
+  return page_text(page);
+}
+
+}  // namespace stepcast

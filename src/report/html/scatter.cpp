@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/html/scatter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stepcast::html {
+namespace {
+
+constexpr double kWidth = 760, kHeight = 470;
+constexpr double kLeft = 76, kRight = 14, kTop = 12, kBottom = 46;
+constexpr std::size_t kColors = 5;
+constexpr double kRadius = 4.2;
+
+std::string color_of(std::size_t series) { return fmt::format("mark-{}", series % kColors + 1); }
+
+// Shapes tell series apart where colours do not: circle, square, triangle, diamond, cross.
+std::string shape(std::size_t series, double x, double y) {
+  const double r = kRadius;
+  const auto at = [](double value) { return coordinate(value); };
+  switch ((series + series / kColors) % kColors) {
+    case 0:
+      return fmt::format("M{} {}a{} {} 0 1 0 {} 0a{} {} 0 1 0 {} 0z", at(x - r), at(y), r, r, 2 * r,
+                         r, r, -2 * r);
+    case 1:
+      return fmt::format("M{} {}h{}v{}h{}z", at(x - r * 0.9), at(y - r * 0.9), at(1.8 * r),
+                         at(1.8 * r), at(-1.8 * r));
+    case 2:
+      return fmt::format("M{} {}l{} {}h{}z", at(x), at(y - r * 1.15), at(1.2 * r), at(2.1 * r),
+                         at(-2.4 * r));
+    case 3:
+      return fmt::format("M{} {}l{} {}l{} {}l{} {}z", at(x), at(y - r * 1.3), at(1.2 * r),
+                         at(1.3 * r), at(-1.2 * r), at(1.3 * r), at(-1.2 * r), at(-1.3 * r));
+    default:
+      return fmt::format("M{} {}h{}v{}h{}v{}h{}v{}h{}v{}h{}v{}h{}z", at(x - r * 0.35),
+                         at(y - r * 1.1), at(0.7 * r), at(0.75 * r), at(0.75 * r), at(0.7 * r),
+                         at(-0.75 * r), at(0.75 * r), at(-0.7 * r), at(-0.75 * r), at(-0.75 * r),
+                         at(-0.7 * r), at(0.75 * r));
+  }
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const Scatter& scatter)
+      : scatter_(scatter),
+        x_(scatter.x.scale, values(scatter, true)),
+        y_(scatter.y.scale, values(scatter, false)) {}
+
+  Html draw() const {
+    Html out = band() + axes() + front();
+    for (std::size_t s = 0; s < scatter_.series.size(); ++s) {
+      for (const ScatterSeries::Point& point : scatter_.series[s].points) {
+        out += element("path",
+                       {{"class", color_of(s)},
+                        {"fill-opacity", "0.75"},
+                        {"d", shape(s, x(point.x), y(point.y))}},
+                       element("title", {}, point.title));
+      }
+      out += text("\n");
+    }
+    return out;
+  }
+
+ private:
+  // On a chart with a diagonal both axes show the same.
+  static std::vector<double> values(const Scatter& scatter, bool horizontal) {
+    std::vector<double> out;
+    for (const ScatterSeries& series : scatter.series) {
+      for (const ScatterSeries::Point& point : series.points) {
+        if (horizontal || scatter.diagonal) out.push_back(point.x);
+        if (!horizontal || scatter.diagonal) out.push_back(point.y);
+      }
+    }
+    return out;
+  }
+
+  double x(double value) const { return kLeft + x_.place(value) * (kWidth - kLeft - kRight); }
+  double y(double value) const {
+    return kHeight - kBottom - y_.place(value) * (kHeight - kTop - kBottom);
+  }
+  static Html line(const char* css, double x1, double y1, double x2, double y2) {
+    return element("line", {{"class", css},
+                            {"x1", coordinate(x1)},
+                            {"y1", coordinate(y1)},
+                            {"x2", coordinate(x2)},
+                            {"y2", coordinate(y2)}});
+  }
+  static Html label(const char* css, double x, double y, const std::string& shown) {
+    return element("text", {{"class", css}, {"x", coordinate(x)}, {"y", coordinate(y)}}, shown);
+  }
+
+  Html axes() const {
+    const double bottom = kHeight - kBottom;
+    Html out;
+    for (const double tick : x_.ticks()) {
+      out += line("grid", x(tick), kTop, x(tick), bottom);
+      out += label("soft middle", x(tick), bottom + 16, scatter_.x.text(tick));
+    }
+    for (const double tick : y_.ticks()) {
+      out += line("grid", kLeft, y(tick), kWidth - kRight, y(tick));
+      out += label("soft end", kLeft - 6, y(tick) + 4, scatter_.y.text(tick));
+    }
+    out += line("axis", kLeft, bottom, kWidth - kRight, bottom);
+    out += line("axis", kLeft, kTop, kLeft, bottom);
+    out += label("middle", (kLeft + kWidth - kRight) / 2, kHeight - 8, scatter_.x.title);
+    out += element("text",
+                   {{"class", "middle"},
+                    {"transform",
+                     fmt::format("translate(14 {}) rotate(-90)", coordinate((kTop + bottom) / 2))}},
+                   scatter_.y.title);
+    return out;
+  }
+
+  Html band() const {
+    if (!scatter_.diagonal) return {};
+    const std::vector<double> shown = values(scatter_, true);
+    if (shown.empty()) return {};
+    const auto [low, high] = std::minmax_element(shown.begin(), shown.end());
+    const auto corner = [&](double at, double factor) {
+      return fmt::format("{} {}", coordinate(x(at)), coordinate(y(at * factor)));
+    };
+    const double up = 1 + scatter_.band, down = 1 - scatter_.band;
+    return element("path", {{"class", "band"},
+                            {"d", fmt::format("M{}L{}L{}L{}z", corner(*low, up), corner(*high, up),
+                                              corner(*high, down), corner(*low, down))}}) +
+           line("axis", x(*low), y(*low), x(*high), y(*high));
+  }
+
+  Html front() const {
+    if (scatter_.front.empty()) return {};
+    std::string path;
+    for (const ScatterSeries::Point& point : scatter_.front) {
+      path += path.empty() ? fmt::format("M{} {}", coordinate(x(point.x)), coordinate(y(point.y)))
+                           : fmt::format("H{}V{}", coordinate(x(point.x)), coordinate(y(point.y)));
+    }
+    return element("path", {{"class", "front"}, {"d", path}});
+  }
+
+  const Scatter& scatter_;
+  ValueAxis x_, y_;
+};
+
+Html legend_of(const Scatter& scatter) {
+  if (scatter.series.size() < 2) return {};
+  Html items;
+  for (std::size_t s = 0; s < scatter.series.size(); ++s) {
+    const Html mark = element("svg", {{"viewBox", "0 0 14 14"}, {"aria-hidden", "true"}},
+                              element("path", {{"class", color_of(s)}, {"d", shape(s, 7, 7)}}));
+    items += element("li", {}, mark + text(scatter.series[s].label));
+  }
+  return element("ul", {{"class", "legend"}}, items);
+}
+
+}  // namespace
+
+Html scatter_chart(const Scatter& scatter) {
+  const Html drawing = element("svg",
+                               {{"class", "chart"},
+                                {"viewBox", fmt::format("0 0 {} {}", kWidth, kHeight)},
+                                {"role", "img"},
+                                {"aria-label", scatter.label}},
+                               Drawing(scatter).draw());
+  return element("figure", {},
+                 legend_of(scatter) + element("div",
+                                              {{"class", "scroll"},
+                                               {"tabindex", "0"},
+                                               {"role", "region"},
+                                               {"aria-label", scatter.label}},
+                                              drawing));
+}
+
+}  // namespace stepcast::html

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""HTML reports of the built program in a real browser: no complaint on the console, no request,
+sorting and filtering by keyboard, themes, narrow screens, print.
+
+    browser_test.py --bin FOLDER
+
+Exits 77, which ctest counts as skipped, where no Chromium is installed.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import browser
+
+BIN = None
+TAB, ENTER = ("Tab", 9), ("Enter", 13)
+
+FORECAST = ["predict", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x2", "--global-batch",
+            "64", "--seq", "4096", "--tp", "2", "--pp", "4", "--schedule", "interleaved", "--vpp",
+            "2"]
+CHECK = ["check", "megatron-core-h100", "--threads", "1"]
+
+
+def column(table, index):
+    return (f"[...document.querySelectorAll('#{table} tbody tr')].filter(r => !r.hidden)"
+            f".map(r => r.cells[{index}].dataset.value ?? r.cells[{index}].textContent)")
+
+
+class InABrowser(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.pages = {}
+        for name, words in (("forecast", FORECAST), ("check", CHECK)):
+            cls.pages[name] = str(pathlib.Path(cls.folder.name) / f"{name}.html")
+            subprocess.run([BIN / "stepcast", *words, "--html", cls.pages[name]], check=True,
+                           stdout=subprocess.DEVNULL)
+        cls.browser = cls.enterClassContext(browser.Browser(browser.program()))
+
+    def tearDown(self):
+        self.browser.evaluate("localStorage.clear()")  # the theme
+
+    def open(self, name, **how):
+        self.browser.open(self.pages[name], **how)
+        return self.browser
+
+    def test_opens_without_a_complaint_and_without_a_request(self):
+        for name, path in self.pages.items():
+            for scheme in ("light", "dark"):
+                page = self.open(name, scheme=scheme)
+                self.assertTrue(page.evaluate("document.documentElement.matches('.scripted')"))
+                page.evaluate("document.querySelectorAll('button:not(.save)')"
+                              ".forEach(button => button.click())")
+                self.assertEqual(page.complaints, [])
+                self.assertEqual(page.requests, [f"file://{path}"])
+
+    def test_the_policy_keeps_other_scripts_and_requests_out(self):
+        page = self.open("forecast")
+        page.evaluate("document.body.append(Object.assign(document.createElement('script'), "
+                      "{textContent: 'window.ran = true'}))")
+        self.assertFalse(page.evaluate("window.ran === true"))
+        self.assertTrue(page.evaluate(
+            "fetch('https://example.org/').then(() => false, () => true)"))
+        self.assertTrue(page.complaints)
+
+    def test_a_table_sorts_by_keyboard_alone(self):
+        page = self.open("forecast")
+        page.evaluate("document.querySelectorAll('#path-steps th .sort')[0].focus()")
+        page.press(*TAB)  # on to the next title that sorts
+        self.assertEqual(page.evaluate("document.activeElement.textContent"), "seconds")
+        for order, sign in (("descending", -1), ("ascending", 1)):
+            page.press(*ENTER, text="\r")
+            self.assertEqual(page.evaluate(
+                "document.activeElement.closest('th').getAttribute('aria-sort')"), order)
+            values = [float(value) for value in page.evaluate(column("path-steps", 2))]
+            self.assertGreater(len(values), 2)
+            self.assertEqual(values, sorted(values, key=lambda v: sign * v))
+
+    def test_words_sort_as_words(self):
+        page = self.open("check")
+        page.evaluate("document.querySelectorAll('#cases th .sort')[0].click()")
+        names = page.evaluate(column("cases", 0))
+        self.assertEqual(names, page.evaluate(
+            f"({column('cases', 0)}).toSorted((a, b) => a.localeCompare(b, 'en', "
+            "{numeric: true}))"))
+
+    def test_a_filter_keeps_the_rows_with_all_its_words(self):
+        page = self.open("check")
+        every = page.evaluate(column("cases", 0))
+        word = every[0]
+        page.evaluate("(i => { i.value = " + repr(word.upper()) + "; "
+                      "i.dispatchEvent(new Event('input')); })"
+                      "(document.querySelector('.filter'))")
+        kept = page.evaluate(column("cases", 0))
+        self.assertIn(word, kept)
+        self.assertTrue(all(word in name for name in kept))
+        self.assertLess(len(kept), len(every))
+        count = page.evaluate("document.querySelector('#case-section .count').textContent")
+        self.assertEqual(count, f"{len(kept)} of {len(every)}")
+
+    def test_zoom_shows_more_numbers(self):
+        page = self.open("forecast")
+        shown = ("[...document.querySelectorAll('#pipeline-picture text.n')]"
+                 ".filter(t => getComputedStyle(t).display !== 'none').length")
+        width = "document.getElementById('pipeline-picture').getBoundingClientRect().width"
+        before, narrow = page.evaluate(shown), page.evaluate(width)
+        page.evaluate("document.querySelector('.zoom button:last-of-type').click()")
+        page.evaluate("document.querySelector('.zoom button:last-of-type').click()")
+        self.assertGreater(page.evaluate(shown), before)
+        self.assertAlmostEqual(page.evaluate(width), 4 * narrow, delta=2)
+
+    def test_the_theme_follows_the_system_until_it_is_switched(self):
+        color = "getComputedStyle(document.body).backgroundColor"
+        light = self.open("forecast", scheme="light").evaluate(color)
+        dark = self.open("forecast", scheme="dark").evaluate(color)
+        self.assertNotEqual(light, dark)
+        self.browser.evaluate("document.getElementById('theme').click()")
+        self.assertEqual(self.browser.evaluate(color), light)
+        self.browser.evaluate("document.getElementById('theme').click()")
+        self.assertEqual(self.browser.evaluate(color), dark)
+
+    def test_no_page_scrolls_sideways(self):
+        for name in self.pages:
+            for width in (1280, 1024, 400):
+                page = self.open(name, width=width)
+                page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+                self.assertLessEqual(
+                    page.evaluate("document.documentElement.scrollWidth"), width, (name, width))
+
+    def test_text_stands_out_from_its_ground(self):
+        """A contrast of 4.5 to 1 for all text that is no label inside a picture (WCAG 2.1, AA)."""
+        script = """(() => {
+          const parse = c => c.match(/[\\d.]+/g).map(Number);
+          const light = c => { const [r, g, b] = parse(c).map(v => v / 255)
+              .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+            return .2126 * r + .7152 * g + .0722 * b; };
+          const ground = e => { for (; e; e = e.parentElement) {
+            const c = getComputedStyle(e).backgroundColor;
+            if (parse(c).length < 4 || parse(c)[3] > 0) return c; } return 'rgb(255,255,255)'; };
+          const poor = [];
+          for (const e of document.querySelectorAll('p, td, th, a, button, summary, dt, dd, pre')) {
+            if (e.matches(':disabled') || !e.textContent.trim()) continue;
+            const [a, b] = [light(getComputedStyle(e).color), light(ground(e))];
+            const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+            if (ratio < 4.5) poor.push(e.tagName + ' ' + e.className + ' ' + ratio.toFixed(2));
+          }
+          return [...new Set(poor)]; })()"""
+        for name in self.pages:
+            for scheme in ("light", "dark"):
+                self.assertEqual(self.open(name, scheme=scheme).evaluate(script), [], scheme)
+
+    def test_prints_in_light_colours_and_whole(self):
+        page = self.open("check", scheme="dark")
+        page.call("Emulation.setEmulatedMedia", media="print", features=[])
+        self.assertEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"),
+                         "rgb(255, 255, 255)")
+        self.assertEqual(page.evaluate("getComputedStyle(document.querySelector('nav')).display"),
+                         "none")
+        self.assertTrue(page.evaluate(
+            "[...document.querySelectorAll('.tall')].every(e => e.scrollHeight <= e.clientHeight "
+            "+ 1)"))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    arguments, rest = parser.parse_known_args()
+    if browser.program() is None:
+        print("skipped: none of " + ", ".join(browser.NAMES) + " is installed")
+        sys.exit(77)
+    BIN = arguments.bin
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "predict/prediction.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::source_folders;
+
+struct Used {
+  Scenario scenario;
+  Prediction prediction;
+
+  double from(const char* vertex) const { return sum(vertex, true); }
+  double to(const char* vertex) const { return sum(vertex, false); }
+  double busiest() const {
+    double out = 0;
+    for (const Seconds use : prediction.link_use) out = std::max(out, use.value());
+    return out;
+  }
+
+ private:
+  double sum(const std::string& vertex, bool outgoing) const {
+    const Topology& topology = scenario.cluster.topology;
+    double out = 0;
+    for (std::size_t l = 0; l < prediction.link_use.size(); ++l) {
+      const Link& link = topology.links()[l];
+      if (link.kind != LinkKind::kNvlink) continue;
+      if (topology.name(outgoing ? link.from : link.to) == vertex) {
+        out += prediction.link_use[l].value();
+      }
+    }
+    return out;
+  }
+};
+
+Used used_by(const GptCase& c) {
+  Used out{testing::gpt(c), {}};
+  auto prediction = predict(out.scenario, source_folders(), {.trace = true});
+  EXPECT_TRUE(prediction.has_value());
+  if (prediction) out.prediction = std::move(*prediction);
+  return out;
+}
+
+TEST(LinkUse, OfOneGpuIsNothing) { EXPECT_EQ(used_by({}).busiest(), 0); }
+
+TEST(LinkUse, IsThereOnlyWhenAskedFor) {
+  GptCase c;
+  c.dp = 2;
+  const auto prediction = predict(testing::gpt(c), source_folders());
+  ASSERT_TRUE(prediction);
+  EXPECT_TRUE(prediction->link_use.empty());
+}
+
+TEST(LinkUse, OfAPipelineGrowsWithItsMicroBatches) {
+  GptCase c;
+  c.pp = 2;
+  c.tied = false;  // nothing but activations and their gradients between the stages
+  c.global_batch = 8;
+  const Used eight = used_by(c);
+  c.global_batch = 16;
+  const Used sixteen = used_by(c);
+  ASSERT_GT(eight.from("node0/gpu0"), 0);
+  EXPECT_NEAR(sixteen.from("node0/gpu0") / eight.from("node0/gpu0"), 2, 1e-3);
+  // As many bytes come back as gradients, and what one stage sends the other receives.
+  EXPECT_NEAR(eight.from("node0/gpu0"), eight.to("node0/gpu1"), 1e-12);
+  EXPECT_NEAR(eight.from("node0/gpu0"), eight.from("node0/gpu1"), 1e-3 * eight.busiest());
+  EXPECT_EQ(eight.from("node0/gpu2"), 0);
+}
+
+TEST(LinkUse, OfTensorParallelismIsInsideThePassesAndStillCounted) {
+  GptCase c;
+  c.tp = 4;
+  c.layers = 4;
+  const Used four = used_by(c);
+  c.layers = 8;
+  const Used eight = used_by(c);
+  const double embedding = 2 * four.busiest() - eight.busiest();  // beside the layers
+  EXPECT_GT(four.busiest(), 0);
+  EXPECT_GE(embedding, -1e-9 * four.busiest());
+  EXPECT_LT(embedding, 0.5 * four.busiest());
+  for (const char* gpu : {"node0/gpu1", "node0/gpu2", "node0/gpu3"}) {
+    EXPECT_NEAR(four.from(gpu), four.from("node0/gpu0"), 1e-9 * four.busiest()) << gpu;
+  }
+  // Passes wait for all of it: it takes no longer than the step says that they do.
+  EXPECT_LE(four.busiest(), four.prediction.time.exposed_tp.value() * (1 + 1e-9));
+}
+
+}  // namespace
+}  // namespace stepcast
