@@ -94,10 +94,13 @@ run() {
   done
   step calibrate "$folder/bin/stepcast" calibrate --backend cuda "${stated[@]}" --data "$root" \
     --budget "${BUDGET:-240}" --ranks "${GPUS:-1}" -o "$out/profile.json"
+  local result
   for scenario in "${stated[@]}"; do  # what has more ranks than there are GPUs: one of them alone
-    step "validate-$(basename "$scenario" .json)" "$folder/bin/stepcast" validate "$scenario" \
+    result=$out/validate-$(basename "$scenario")
+    [[ -s $result ]] && continue  # of an earlier call
+    step "$(basename "$result" .json)" "$folder/bin/stepcast" validate "$scenario" \
       --backend cuda --rank 0 --profile "$out/profile.json" --calibrate never --data "$root" \
-      --time-limit 120 --format json -o "$out/validate-$(basename "$scenario")"
+      --warmup 1 --steps 4 --time-limit 240 --format json -o "$result"
   done
   step pytorch python3 scripts/gpu-campaign/pytorch.py "$out/profile.json" -o "$out/pytorch.json"
   step pytorch-steps python3 -B scripts/gpu-campaign/pytorch_steps.py "${stated[@]}" \

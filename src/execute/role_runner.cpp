@@ -57,6 +57,7 @@ StepRecord RoleRunner::step() {
   for (std::size_t i = 0; i < role_.instructions.size(); ++i) issue(static_cast<std::int32_t>(i));
   device_->wait(events_);
   StepRecord out;
+  out.begin = begin;
   Clock::time_point end = begin;
   for (const EventHandle& event : events_) {
     end = std::max(end, event->end);

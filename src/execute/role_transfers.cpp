@@ -101,7 +101,7 @@ Transfer RoleRunner::reduce_replicated(DeviceCommunicator* group) {
     }
   }
   const Tensor packed = memory_.make_uncounted(count, scenario_.training.grad_precision);
-  const auto each = [this, packed, places](const auto& copy) {
+  const auto each = [packed, places](const auto& copy) {
     Array at = packed->array();
     for (const auto& [data, size] : places) {
       copy(at, data, size);

@@ -50,6 +50,7 @@ ordered_json measured_object(const MeasuredRun& run) {
     put(one, "bubble_fraction", rank.bubble_fraction);
     one["peak_memory_bytes"] = rank.peak_memory;
     one["memory_bytes"] = memory_object(rank.memory);
+    if (rank.pool_used) one["pool_used_bytes"] = *rank.pool_used;
     if (rank.device_used) one["device_used_bytes"] = *rank.device_used;
     out["ranks"].push_back(std::move(one));
   }

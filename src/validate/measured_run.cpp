@@ -134,6 +134,7 @@ class Measurer {
       rank.stage = grid_.point(file.rank).pp;
       rank.peak_memory = file.peak_memory;
       rank.memory = file.memory;
+      rank.pool_used = file.pool_used;
       rank.device_used = file.device_used;
       out_.peak_memory = std::max(out_.peak_memory, file.peak_memory);
       out_.device_used = std::max(out_.device_used, file.device_used);

@@ -25,7 +25,8 @@ struct MeasuredRank {
   double bubble_fraction = 0;  // median
   ByteCount peak_memory = 0;
   MemoryParts memory{};
-  std::optional<ByteCount> device_used;  // of the GPU
+  std::optional<ByteCount> device_used = {};  // of the GPU (RankFile), as the next
+  std::optional<ByteCount> pool_used = {};
 };
 
 struct MeasuredRun {

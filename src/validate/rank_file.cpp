@@ -121,6 +121,7 @@ class RankFileReader {
   void read_memory(RankFile& out) {
     out.peak_memory = reader_.required_integer("peak_memory_bytes", 0);
     out.device_used = reader_.integer("device_used_bytes", 0);
+    out.pool_used = reader_.integer("pool_used_bytes", 0);
     const auto memory = reader_.value("memory_bytes");
     if (!memory) return;
     ObjectReader reader(*memory);

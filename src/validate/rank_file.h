@@ -48,6 +48,7 @@ struct RankFile {
   std::vector<OperationTime> operations;
   ByteCount peak_memory = 0;
   MemoryParts memory{};                  // at the peak
+  std::optional<ByteCount> pool_used;    // at most, of tensors in the GPU's memory
   std::optional<ByteCount> device_used;  // at most, of what the GPU had left before the run
   std::optional<Numerics> numerics;
 };

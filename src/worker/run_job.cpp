@@ -96,11 +96,7 @@ class RunJob {
   std::vector<double> reference_losses_;
   double loss_error_ = 0;
   std::optional<double> parameter_error_;
-  struct Step {
-    Clock::time_point begin, end;
-    StepRecord record;
-  };
-  std::vector<Step> steps_;
+  std::vector<StepRecord> steps_;
 };
 
 // Rank 0 trains alone while the others wait.
@@ -130,7 +126,7 @@ void RunJob::make_reference() {
     }
   }
   place_.all_reduce(losses, Reduction::kSum);  // the others' are 0
-  set_time_limit(std::chrono::seconds(60));
+  set_time_limit(place_.patience);
   reference_losses_.assign(losses.begin(), losses.end());
 }
 
@@ -170,15 +166,15 @@ void RunJob::fail_numerics(const std::string& what, double limit) const {
 
 ordered_json RunJob::steps_json() const {
   ordered_json out = ordered_json::array();
-  for (const Step& step : steps_) {
+  for (const StepRecord& step : steps_) {
     const double begin = seconds_of(step.begin);
     ordered_json spans = ordered_json::array();
-    for (const InstructionSpan& span : step.record.spans) {
+    for (const InstructionSpan& span : step.spans) {
       spans.push_back({begin + span.start, begin + span.end});
     }
     out.push_back({{"begin_s", begin},
-                   {"end_s", begin + step.record.seconds},
-                   {"loss_sum", step.record.loss_sum},
+                   {"end_s", begin + step.seconds},
+                   {"loss_sum", step.loss_sum},
                    {"spans", std::move(spans)}});
   }
   return out;
@@ -205,10 +201,9 @@ void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
   Heartbeats alive(place_.report, nullptr), alive_and_timed(place_.report, &times);
   const auto timed_step = [&] {
     runner.observe(&alive_and_timed);
-    const Clock::time_point begin = Clock::now();
-    Step step{begin, begin, runner.step()};
+    const StepRecord record = runner.step();
     times.end_step();
-    return step;
+    return record;
   };
   barrier();
   for (std::int64_t s = 0; s < place_.job.steps; ++s) {
@@ -218,8 +213,7 @@ void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
       continue;
     }
     runner.observe(&alive);
-    const Clock::time_point begin = Clock::now();
-    steps_.push_back({begin, begin, runner.step()});
+    steps_.push_back(runner.step());
   }
   for (std::int64_t s = 0; place_.marks_apart && s < place_.job.steps; ++s) {
     place_.report.progress("operations", s, place_.job.steps);

@@ -24,6 +24,8 @@ struct RunPlace {
   std::function<std::unique_ptr<Device>()> device;
   // Marks around operations take the host's time: they get steps of their own.
   bool marks_apart = false;
+  // Of an operation between ranks, from its start; on a GPU it is queued long before it begins.
+  std::chrono::seconds patience{60};
   // What the result says of the device beside; may be empty.
   std::function<void(Device&, nlohmann::ordered_json&)> add_facts = {};
 };

@@ -151,6 +151,7 @@ Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate
                    {"operations", ordered_json::array()},
                    {"peak_memory_bytes", 1 << 20},
                    {"memory_bytes", {{"parameters", 1 << 20}}},
+                   {"pool_used_bytes", 2 << 20},
                    {"device_used_bytes", 3 << 20}};
   for (const char* signature : {"gemm", "collective all_reduce"}) {
     out["operations"].push_back({{"signature", signature},

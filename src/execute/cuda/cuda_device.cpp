@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "comm/idle.h"
 #include "core/assert.h"
@@ -53,10 +54,10 @@ CudaDevice::CudaDevice(const cuda::GemmSettings& products, const cuda::Attention
   std::uint64_t all = UINT64_MAX, none = 0;
   check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
         "cudaMemPoolSetAttribute");
-  for (const auto peak : {cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemHigh}) {
-    check(cudaMemPoolSetAttribute(pool_, peak, &none), "cudaMemPoolSetAttribute");
-  }
+  check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &none),
+        "cudaMemPoolSetAttribute");
   kernels_.use(compute());
+  releasing_on_ = compute();
   check(cudaEventCreate(&origin_), "cudaEventCreate");
   begin_step();
 }
@@ -74,7 +75,7 @@ void* CudaDevice::allocate(std::size_t bytes, Stream which) {
   return data;
 }
 
-void CudaDevice::release(void* data, std::size_t) noexcept { cudaFreeAsync(data, compute()); }
+void CudaDevice::release(void* data, std::size_t) noexcept { cudaFreeAsync(data, releasing_on_); }
 
 void CudaDevice::zero(void* data, std::size_t bytes) {
   check(cudaMemsetAsync(data, 0, bytes, compute()), "cudaMemsetAsync");
@@ -141,6 +142,11 @@ EventHandle CudaDevice::post(Stream which, Transfer transfer) {
   if (posted.transfer.finish) posted.transfer.finish();
   kernels_.use(compute());
   record(posted.event->ends, which);
+  // Buffers that only the transfer still holds are free once it has run, which its stream knows.
+  releasing_on_ = stream(which);
+  posted.transfer.starts.clear();
+  posted.transfer.finish = nullptr;
+  releasing_on_ = compute();
   EventHandle event = posted.event;
   posted_.push_back(std::move(posted));
   return event;
@@ -167,7 +173,9 @@ bool CudaDevice::has_ended(const Posted& posted) {
   return true;
 }
 
-void CudaDevice::drop_what_has_ended() { std::erase_if(posted_, has_ended); }
+void CudaDevice::drop_what_has_ended() {
+  while (!posted_.empty() && has_ended(posted_.front())) posted_.pop_front();
+}
 
 void CudaDevice::resolve(GpuEvent& event) const {
   const auto since_origin = [&](cudaEvent_t mark) {
@@ -198,18 +206,16 @@ void CudaDevice::wait(const std::vector<EventHandle>& events) {
 }
 
 void CudaDevice::stop() noexcept {
-  cudaDeviceSynchronize();
+  // After an error traffic may wait for a rank that is gone, for ever.
+  if (std::uncaught_exceptions() == 0) cudaDeviceSynchronize();
   posted_.clear();
 }
 
-CudaDevice::PeakMemory CudaDevice::peak_memory() const {
-  std::uint64_t used = 0, reserved = 0;
+std::int64_t CudaDevice::peak_used_bytes() const {
+  std::uint64_t used = 0;
   check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &used),
         "cudaMemPoolGetAttribute");
-  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemHigh, &reserved),
-        "cudaMemPoolGetAttribute");
-  return {static_cast<std::int64_t>(used), static_cast<std::int64_t>(reserved),
-          kernels_.workspace_bytes()};
+  return static_cast<std::int64_t>(used);
 }
 
 }  // namespace stepcast

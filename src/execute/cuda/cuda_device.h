@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
-#include <list>
+#include <deque>
 #include <mutex>
 
 #include "execute/device.h"
@@ -39,17 +39,13 @@ class CudaDevice final : public Device {
   void wait(const std::vector<EventHandle>& events) override;
   void stop() noexcept override;
 
-  // Since the device was made, in bytes: what tensors took at most, what the pool held for them at
-  // most, and workspace beside it.
-  struct PeakMemory {
-    std::int64_t used = 0, reserved = 0, workspace = 0;
-  };
-  PeakMemory peak_memory() const;
+  // What tensors took at most since the device was made.
+  std::int64_t peak_used_bytes() const;
 
  private:
   struct Marks;
   struct GpuEvent;
-  // What runs on the GPU still needs: traffic is looked at for errors, buffers live on.
+  // Traffic under way, which is looked at for errors.
   struct Posted {
     Transfer transfer;
     std::vector<Pending> requests;
@@ -66,12 +62,13 @@ class CudaDevice final : public Device {
   void resolve(GpuEvent& event) const;
 
   std::array<cudaStream_t, kStreams> streams_{};
+  cudaStream_t releasing_on_ = nullptr;  // what is freed is free behind what this one holds
   cudaMemPool_t pool_ = nullptr;
   cuda::CudaKernels kernels_;
   std::shared_ptr<Marks> marks_;  // outlives the events that came from it
   cudaEvent_t origin_ = nullptr;  // at origin_time_
   Clock::time_point origin_time_;
-  std::list<Posted> posted_;
+  std::deque<Posted> posted_;
 };
 
 }  // namespace stepcast

@@ -284,7 +284,7 @@ class CalibrateGpuJob {
   std::vector<Scenario> scenarios_;
   Nvml nvml_;
   GpuTimer timer_;
-  cuda::MatrixProducts products_;
+  cuda::MatrixProducts products_{{.tf32 = false}};  // as the executor's
   cuda::AttentionKernels attention_{cuda::attention_settings(job_.attention)};
   Journal journal_;
   MeasurementProtocol protocol_;

@@ -43,11 +43,9 @@ void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, RankReport
   if (const auto why = cuda::why_no_gpu()) throw cuda::CudaError(*why);
   const std::int64_t free_before = free_bytes();
   const auto add_facts = [&](Device& device, nlohmann::ordered_json& result) {
-    const auto peak = static_cast<CudaDevice&>(device).peak_memory();
+    const std::int64_t peak = static_cast<CudaDevice&>(device).peak_used_bytes();
     result["device_used_bytes"] = free_before - free_bytes();
-    result["pool_used_bytes"] = peak.used;
-    result["pool_reserved_bytes"] = peak.reserved;
-    result["workspace_bytes"] = peak.workspace;
+    result["pool_used_bytes"] = peak;
   };
   const RankId own(static_cast<std::int32_t>(job.rank.value_or(rank)));
   run_job({.job = job,
@@ -64,6 +62,7 @@ void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, RankReport
                                                      cuda::attention_settings(job.attention));
                },
            .marks_apart = true,
+           .patience = std::chrono::minutes(10),
            .add_facts = add_facts});
 }
 

@@ -196,7 +196,11 @@ void CudnnAttention::run(const AttentionShape& shape, const BackwardArrays<T>& a
       {of.one, &one}};
   if (of.hidden != 0) bindings.push_back({of.hidden, &hidden});
   std::byte* room = plans_->make_room(planned.workspace_bytes());
-  if (of.query_sums != 0) bindings.push_back({of.query_sums, room});
+  if (of.query_sums != 0) {
+    bindings.push_back({of.query_sums, room});
+    check(cudaMemsetAsync(room, 0, planned.sums_bytes, static_cast<cudaStream_t>(stream)),
+          "cudaMemsetAsync");  // what atomics add to
+  }
   planned.backward->plan.run(plans_->on(stream), bindings, room + planned.sums_bytes);
 }
 
