@@ -39,15 +39,19 @@ struct Transfer {
   std::function<void()> finish;         // may be empty; before the event ends
 };
 
-class Device {
+class Allocator {
  public:
-  virtual ~Device() = default;
-  virtual Kernels& kernels() = 0;
-
-  // For use on `stream` first. Throws std::bad_alloc.
+  virtual ~Allocator() = default;
+  // For use on `stream` first. Throws where there is no memory left.
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
   // Once what has been queued for computing so far has run. By any thread.
   virtual void release(void* data, std::size_t bytes) noexcept = 0;
+};
+
+class Device : public Allocator {
+ public:
+  virtual Kernels& kernels() = 0;
+
   virtual void zero(void* data, std::size_t bytes) = 0;
   // In the order of what is computed; `from` may change afterwards.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;

@@ -57,7 +57,6 @@ struct OperationCall {
   StepTotals* totals;                                  // in the device's memory
   WideGradients* wide;                                 // of the cast that is run; null elsewhere
   std::int64_t step;
-  bool alone;  // of several ranks: numbers are written where others' would arrive
 
   const Buffer& buffer(BufferId id) const { return block.buffers[id.index()]; }
   Kernels& kernels() const { return memory.device.kernels(); }

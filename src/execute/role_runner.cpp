@@ -28,7 +28,6 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       shape_(scenario),
       parameters_(placed_parameters(scenario, program, role_)),
       options_(options),
-      alone_(world == nullptr && grid.size() > 1),
       device_(std::move(device)),
       memory_(*device_),
       groups_(program, grid, world, rank),
@@ -37,6 +36,7 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)),
       totals_(
           memory_.make_uncounted(static_cast<std::int64_t>(sizeof(StepTotals)), DataType::kInt8)) {
+  memory_.alone = world == nullptr && grid.size() > 1;
   for (const Block& block : program.blocks) lives_.push_back(trace_lives(block));
   if (role_.persistent[kWorkspace] > 0) {
     placeholder_ =
@@ -262,11 +262,16 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
       // An operation without work renames its input.
       const auto* kernel = std::get_if<Elementwise>(&operation.work);
       if (kernel != nullptr && kernel->elements == 0) continue;
-      instance.buffers[id.index()] = memory_.make(buffer.category, buffer.elements, buffer.type);
+      const auto* collective = std::get_if<Collective>(&operation.work);
+      const bool arrives = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
+      instance.buffers[id.index()] =
+          arrives ? memory_.make_arriving(buffer.category, buffer.elements, buffer.type,
+                                          Stream::kCompute, true)
+                  : memory_.make(buffer.category, buffer.elements, buffer.type);
     }
     const OperationCall call{scenario_, shape_,  block,  operation, place, instance,
                              state_,    memory_, tensor, point_.tp, batch, counted_elsewhere_,
-                             totals(),  wide,    step_,  alone_};
+                             totals(),  wide,    step_};
     if (observer_ != nullptr) observer_->begin(operation);
     run_operation(call);
     if (observer_ != nullptr) observer_->end(operation);

@@ -110,9 +110,6 @@ class RoleRunner {
   Shape shape_;
   std::vector<PlacedParameter> parameters_;
   ExecutorOptions options_;
-  // One of several ranks: numbers are written where others' would arrive. What memory held instead
-  // would soon be NaNs, with which a GPU draws less power and runs faster.
-  bool alone_;
   std::vector<BlockLives> lives_;  // by block of the program
   std::unique_ptr<Device> device_;
   Memory memory_;

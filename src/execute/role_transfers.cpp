@@ -63,7 +63,6 @@ Transfer RoleRunner::gather(const Instruction& what, DeviceCommunicator* group) 
   Transfer out{{}, group, in_pieces(what, data, group, &DeviceCommunicator::start_all_gather), {}};
   if (window) {
     const auto fill = [this, &what, data](DeviceStream) -> Pending {
-      if (alone_) device_->kernels().noise(data, what.elements.size());
       state_.copy_to_window(what.elements, data);
       return nullptr;
     };
@@ -167,7 +166,6 @@ Transfer RoleRunner::message(const Tensor& tensor, const Instruction& what) cons
           return link.group->start_messages(
               {{link.peer, sends, {part.data, slice.size(), part.type}, tag}}, after);
         }
-        if (!sends && alone_) device_->kernels().noise(part, slice.size());
         return nullptr;
       }};
   return out;
@@ -183,8 +181,8 @@ Transfer RoleRunner::send(const Instruction& what) {
 }
 
 Transfer RoleRunner::receive(const Instruction& what) {
-  const Tensor tensor = memory_.make(MemoryCategory::kActivations, shape_.rows * shape_.hidden,
-                                     shape_.type, what.stream);
+  const Tensor tensor = memory_.make_arriving(
+      MemoryCategory::kActivations, shape_.rows * shape_.hidden, shape_.type, what.stream, true);
   arriving_[{is_forward(what), what.chunk, what.micro_batch}] = tensor;
   return message(tensor, what);
 }

@@ -46,7 +46,6 @@ void run_collective(const OperationCall& call, const Collective& collective) {
     case CollectiveKind::kAllReduce:
       return all_reduce(call, call.write(0), count, Reduction::kSum);
     case CollectiveKind::kAllGather:
-      if (call.alone) call.kernels().noise(call.write(0), count);
       call.kernels().copy(call.read(0), call.write(0).from(own.begin), own.size());
       communicate(call, [&](DeviceStream after) {
         return call.tensor->start_all_gather({call.write(0).data, count, collective.type}, after);

@@ -19,27 +19,44 @@ MemoryParts MemoryLedger::at_peak() const {
   return at_peak_;
 }
 
-Storage::Storage(Device& device, MemoryLedger& ledger, MemoryCategory category, ByteCount bytes,
-                 DataType type, Stream stream, bool counted)
-    : device_(device),
+Storage::Storage(Allocator& allocator, MemoryLedger& ledger, MemoryCategory category,
+                 ByteCount bytes, DataType type, Stream stream, bool counted)
+    : allocator_(allocator),
       ledger_(ledger),
       category_(category),
       bytes_(bytes),
       type_(type),
       counted_(counted),
-      data_(device.allocate(static_cast<std::size_t>(bytes), stream)) {
+      data_(allocator.allocate(static_cast<std::size_t>(bytes), stream)) {
   if (counted_) ledger_.add(category_, bytes_);
 }
 
 Storage::~Storage() {
   leave_ledger();
-  device_.release(data_, static_cast<std::size_t>(bytes_));
+  allocator_.release(data_, static_cast<std::size_t>(bytes_));
 }
 
 void Storage::leave_ledger() {
   if (!counted_) return;
   counted_ = false;
   ledger_.remove(category_, bytes_);
+}
+
+StandIns::~StandIns() {
+  for (const auto& [bytes, data] : free_) device_.release(data, bytes);
+}
+
+void* StandIns::allocate(std::size_t bytes, Stream stream) {
+  const auto found = free_.find(bytes);
+  is_new_ = found == free_.end();
+  if (is_new_) return device_.allocate(bytes, stream);
+  void* data = found->second;
+  free_.erase(found);
+  return data;
+}
+
+void StandIns::fill_if_new(Array array, std::int64_t elements) {
+  if (is_new_) device_.kernels().noise(array, elements);
 }
 
 }  // namespace stepcast
