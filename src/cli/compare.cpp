@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "cli/commands.h"
 #include "cli/key_values.h"
@@ -110,13 +111,22 @@ Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
   return failure(std::move(errors));
 }
 
+Error no_whole_batch(std::int64_t batch, std::int64_t gpus_of_first, std::int64_t gpus) {
+  return {ErrorCode::kIllegal,
+          fmt::format("{} on {} GPUs is no whole number of sequences on {}", batch, gpus_of_first,
+                      gpus),
+          "", "training.global_batch",
+          fmt::format("a first batch that is a multiple of {}",
+                      gpus_of_first / std::gcd(gpus_of_first, gpus))};
+}
+
 void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes) {
   std::size_t count = 1;
   for (const Axis& axis : axes) {
     report_.keys.push_back(axis.key);
     count *= axis.values.size();
   }
-  double gpus_of_first = 0, batch_of_first = 0;
+  std::int64_t gpus_of_first = 0, batch_of_first = 0;
   for (std::size_t i = 0; i < count; ++i) {
     ComparedPoint& point = report_.points.emplace_back();
     point.values = values_at(axes, i);
@@ -126,14 +136,18 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
     }
     auto scenario = scenario_of(sets);
     if (scenario && flags_.scaling == "weak") {
-      const auto gpus = static_cast<double>(scenario->cluster.gpus());
+      const std::int64_t gpus = scenario->cluster.gpus();
       if (gpus_of_first == 0) {
         gpus_of_first = gpus;
-        batch_of_first = static_cast<double>(scenario->training.global_batch);
+        batch_of_first = scenario->training.global_batch;
       }
-      sets.push_back(
-          fmt::format("training.global_batch={:.0f}", batch_of_first * gpus / gpus_of_first));
-      scenario = scenario_of(sets);
+      if (batch_of_first * gpus % gpus_of_first == 0) {
+        sets.push_back(
+            fmt::format("training.global_batch={}", batch_of_first * gpus / gpus_of_first));
+        scenario = scenario_of(sets);
+      } else {
+        scenario = failure(no_whole_batch(batch_of_first, gpus_of_first, gpus));
+      }
     }
     for (const WhatIf& change : changes) {
       if (scenario) scenario = apply_what_if(*scenario, change);
@@ -208,6 +222,14 @@ int run_compare(CompareFlags& flags) {
     } else {
       errors.insert(errors.end(), change.error().begin(), change.error().end());
     }
+  }
+  const bool batches = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) {
+    return axis.key == "training.global_batch" || axis.key == "training";
+  });
+  if (flags.scaling == "weak" && batches) {
+    errors.push_back({ErrorCode::kIllegal, "weak sets the batch of every point by its GPUs", "",
+                      "--scaling",
+                      "leave training.global_batch out of --vary, or --scaling strong"});
   }
   if (axes.empty() && flags.tornado <= 0 && errors.empty()) {
     errors.push_back({ErrorCode::kMissingKey, "nothing to compare", "", "--vary",

@@ -147,6 +147,12 @@ int run_plan(const PlanFlags& flags) {
                            fmt::format("the objective {} is not supported yet", *limits.objective),
                            flags.scenario.file, "plan.objective", "use step_time"}});
   }
+  const json stated_plan = scenario.value("plan", json::object());
+  if (stated_plan.contains("clusters") && !stated_plan["clusters"].empty()) {
+    return report_errors(
+        {{ErrorCode::kNotSupported, "a search over several clusters is not supported yet",
+          flags.scenario.file, "plan.clusters", "one cluster at a time, as `cluster`"}});
+  }
 
   SearchOptions options = flags.search;
   options.threads = threads_of(flags.threads);

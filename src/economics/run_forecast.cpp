@@ -88,6 +88,8 @@ RunForecast forecast_run(const RunTerms& terms, const StepTime& step) {
   plan_checkpoints(terms, step, out);
   if (out.interval) out.shares = wall_shares(terms.hazards, *out.interval);
   out.spares_needed = spares_for(terms.hazards.node_losses, terms.hazards.away, kWaitingAllowed);
+  // So unreliable that no step counts: a run without an end has no length and no price.
+  if (!(out.shares.useful > 0)) return out;
   Seconds wall = kUsualRun;
   if (terms.tokens) {
     wall = std::ceil(*terms.tokens / terms.tokens_per_step) / out.shares.useful * step.time;

@@ -38,9 +38,9 @@ struct RunForecast {
   // Of training between two checkpoints: the one reckoned with, Young's and Daly's; absent with no
   // interruptions.
   std::optional<Seconds> interval, young, daly;
-  std::int64_t spares_needed = 0;  // to wait for nodes at most 1 % of the time
-  std::optional<double> dollars_per_million_tokens;
-  std::optional<RunLength> length;  // when the tokens are given
+  std::int64_t spares_needed = 0;                    // to wait for nodes at most 1 % of the time
+  std::optional<double> dollars_per_million_tokens;  // absent when no goodput is left
+  std::optional<RunLength> length;  // when the tokens are given and some goodput is left
 };
 
 // The interval of goodput covers the chance of interruptions over the run (over 30 days when its

@@ -5,6 +5,7 @@
 
 #include "exchange/deepspeed.h"
 #include "exchange/json_keys.h"
+#include "layout/nearest.h"
 
 namespace stepcast {
 namespace {
@@ -12,8 +13,7 @@ namespace {
 using nlohmann::json;
 
 std::optional<std::int64_t> replicas_of(const ImportedScenario& out) {
-  const std::int64_t model_parallel =
-      out.integer("layout.tp").value_or(1) * out.integer("layout.pp").value_or(1);
+  const std::int64_t model_parallel = out.degree("layout.tp") * out.degree("layout.pp");
   if (!out.gpus || *out.gpus % model_parallel != 0) return std::nullopt;
   return *out.gpus / model_parallel;
 }
@@ -36,7 +36,7 @@ void read_batch(JsonKeys& root) {
         "batch sizes that are \"auto\" come from the Trainer: --global-batch, --micro-batch");
   }
   if (train && micro && steps) {
-    const std::int64_t product = *micro * *steps * replicas.value_or(1);
+    const std::int64_t product = capped_product({*micro, *steps, replicas.value_or(1)});
     if (replicas ? product != *train : *train % product != 0) {
       fail_batch(out, fmt::format("{} is not {} * {} * {}", *train, *micro, *steps,
                                   replicas ? fmt::format("{}", *replicas) : "ranks"));
@@ -51,9 +51,10 @@ void read_batch(JsonKeys& root) {
   if (train) out.set_integer("training.global_batch", *train, "train_batch_size");
   if (micro) out.set_integer("layout.micro_batch", *micro, "train_micro_batch_size_per_gpu");
   if (!derived || !replicas) return;
-  const std::int64_t per_step = steps.value_or(1) * *replicas;
+  const std::int64_t per_step = capped_product({steps.value_or(1), *replicas});
   if (micro) {
-    out.set_integer("training.global_batch", *micro * per_step, "gradient_accumulation_steps");
+    out.set_integer("training.global_batch", capped_product({*micro, per_step}),
+                    "gradient_accumulation_steps");
   } else if (train && *train % per_step == 0) {
     out.set_integer("layout.micro_batch", *train / per_step, "gradient_accumulation_steps");
   } else if (train) {
@@ -149,10 +150,9 @@ void read_zero(JsonKeys& root) {
   if (const auto size = zero.integer("stage3_prefetch_bucket_size"); size == 0 && stage == 3) {
     out.set_integer("training.prefetch_units", 0, "zero_optimization.stage3_prefetch_bucket_size");
   }
-  const auto shard = zero.number("mics_shard_size").value_or(-1);
+  const auto shard = zero.integer("mics_shard_size", -1).value_or(-1);
   if (shard > 0) {
-    out.set_integer("layout.shard_group", static_cast<std::int64_t>(shard),
-                    "zero_optimization.mics_shard_size");
+    out.set_integer("layout.shard_group", shard, "zero_optimization.mics_shard_size");
   }
   read_offload(zero);
   warn_if(zero, !zero.boolean("contiguous_gradients").value_or(true), "contiguous_gradients",

@@ -64,7 +64,7 @@ std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remar
     out["pipeline"] = {{"stages", l.pp}, {"activation_checkpoint_interval", full ? 1 : 0}};
   }
   if (!remarks.empty()) out["stepcast"] = remark_object(remarks);
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', true) + "\n";
 }
 
 }  // namespace stepcast

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kMark = "# stepcast: ";
+constexpr std::int64_t kMaxDegree = 1 << 20;
 
 }  // namespace
 
@@ -48,9 +49,29 @@ std::optional<std::int64_t> ImportedScenario::integer(std::string_view path) con
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
+std::int64_t ImportedScenario::degree(std::string_view path) const {
+  return std::clamp<std::int64_t>(integer(path).value_or(1), 1, kMaxDegree);
+}
+
 void ImportedScenario::fail(ErrorCode code, std::string key, std::string message,
                             std::string hint) {
   errors.push_back({code, std::move(message), file, std::move(key), std::move(hint)});
+}
+
+std::string in_comment(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t taken = 1;
+    // NEL, and the separators of lines and paragraphs.
+    for (const std::string_view end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+      if (text.starts_with(end)) taken = end.size();
+    }
+    const auto first = static_cast<unsigned char>(text.front());
+    const bool blank = taken > 1 || first < 0x20 || first == 0x7F;
+    out += blank ? ' ' : text.front();
+    text.remove_prefix(taken);
+  }
+  return out;
 }
 
 std::string remark_lines(const std::vector<Setting>& remarks) {

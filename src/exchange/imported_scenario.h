@@ -45,9 +45,16 @@ struct ImportedScenario {
   void set_json(std::string path, std::string value, std::string origin);
   // The last value of a key, when it is a whole number.
   std::optional<std::int64_t> integer(std::string_view path) const;
+  // A parallel degree: 1 when absent. Clamped to what a layout may have, 1 to 2^20, so that the
+  // product of three is a number; the layout's own check names what is beyond.
+  std::int64_t degree(std::string_view path) const;
   const Setting* find(std::string_view path) const;
   void fail(ErrorCode code, std::string key, std::string message, std::string hint = "");
 };
+
+// A name from a file as part of a comment: what a shell, TOML or YAML may take for the end of the
+// line, and control characters, are blanks.
+std::string in_comment(std::string_view text);
 
 // A file that stepcast wrote says in comments what its format has no word for, one key per line:
 // "# stepcast: layout.order=\"tp-cp-ep-pp-dp\"". These lines, and the way back.

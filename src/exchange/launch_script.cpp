@@ -114,8 +114,8 @@ Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram&
   const ClusterSpec& cluster = scenario.cluster.spec;
   std::string out = "#!/usr/bin/env bash\n";
   if (launcher == Launcher::kSlurm) out += slurm_header(cluster, *world);
-  out += fmt::format("# {} on {} GPUs of {}: written by stepcast export.\n", scenario.model.name,
-                     cluster.gpus, cluster.name);
+  out += fmt::format("# {} on {} GPUs of {}: written by stepcast export.\n",
+                     in_comment(scenario.model.name), cluster.gpus, in_comment(cluster.name));
   if (launcher == Launcher::kTorchrun) {
     out += "# Start it on every node, with NODE_RANK and MASTER_ADDR set.\n";
   }

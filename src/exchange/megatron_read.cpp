@@ -9,6 +9,7 @@
 
 #include "exchange/megatron.h"
 #include "exchange/shell_script.h"
+#include "layout/nearest.h"
 
 namespace stepcast {
 namespace {
@@ -71,6 +72,12 @@ std::optional<CommandLine> find_in_yaml(const std::string& text) {
 
 CommandLine find_in_script(const ImportInput& input, ImportedScenario& out) {
   const ShellScript script = read_shell(input.text, input.variables);
+  if (script.too_large) {
+    out.fail(ErrorCode::kBadValue, "",
+             fmt::format("its variables expand to more than {} MiB", kMostExpanded >> 20),
+             "a launch script, whose variables do not repeat each other");
+    return {};
+  }
   const std::vector<std::string>* best = nullptr;
   int candidates = 0;
   for (const auto& words : script.commands) {
@@ -118,9 +125,9 @@ std::vector<std::string> batch_options(const std::string& text) {
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     begin = end + 1;
     if (!line.starts_with(kMark)) continue;
-    for (const auto& words : read_shell(line.substr(kMark.size()), {}).commands) {
-      out.insert(out.end(), words.begin(), words.end());
-    }
+    const ShellScript options = read_shell(line.substr(kMark.size()), {});
+    if (options.too_large) continue;
+    for (const auto& words : options.commands) out.insert(out.end(), words.begin(), words.end());
   }
   return out;
 }
@@ -132,7 +139,7 @@ std::optional<std::int64_t> world_of_file(const ImportInput& input, const Comman
   auto each = launcher_count(line.launcher, {"--nproc-per-node", "--nproc_per_node"});
   if (!each) each = launcher_count(batch, {"--gpus-per-node", "--ntasks-per-node"});
   if (!nodes || !each) return std::nullopt;
-  return *nodes * *each;
+  return capped_product({*nodes, *each});
 }
 
 void list_leftovers(const FlagList& flags, ImportedScenario& out) {

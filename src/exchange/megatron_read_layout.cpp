@@ -11,6 +11,8 @@
 namespace stepcast {
 namespace {
 
+constexpr std::int64_t kMostChunks = 1 << 20;
+
 std::string list_text(const std::vector<std::int64_t>& values) {
   return fmt::format("[{}]", fmt::join(values, ","));
 }
@@ -18,7 +20,7 @@ std::string list_text(const std::vector<std::int64_t>& values) {
 void set_chunks(ImportedScenario& out, std::vector<std::int64_t> layers,
                 std::int64_t virtual_stages, const char* origin) {
   Layout automatic;
-  automatic.pp = out.integer("layout.pp").value_or(1);
+  automatic.pp = out.degree("layout.pp");
   automatic.virtual_stages = virtual_stages;
   std::int64_t sum = 0;
   for (const std::int64_t count : layers) sum += count;
@@ -90,7 +92,7 @@ std::int64_t stages_by_length(FlagList& flags, std::int64_t pp, std::int64_t pla
 
 void read_pipeline(FlagList& flags) {
   ImportedScenario& out = flags.imported();
-  const std::int64_t pp = out.integer("layout.pp").value_or(1);
+  const std::int64_t pp = out.degree("layout.pp");
   std::int64_t places = out.integer("model.layers").value_or(0);
   for (const auto& [flag, path] :
        {std::pair("--account-for-embedding-in-pipeline-split", "layout.account_for_embedding"),
@@ -112,6 +114,12 @@ void read_pipeline(FlagList& flags) {
   const auto stated = flags.integer("--num-virtual-stages-per-pipeline-rank");
   if (stages == 0) stages = stated.value_or(stages_by_length(flags, pp, places));
   stages = std::max<std::int64_t>(stages, 1);
+  if (pp * stages > kMostChunks) {
+    out.fail(ErrorCode::kBadValue, "--num-virtual-stages-per-pipeline-rank",
+             fmt::format("{} chunks are too many", pp * stages),
+             fmt::format("at most {} in all", kMostChunks));
+    return;
+  }
   read_uneven_ends(flags, pp, stages);
   const bool uneven =
       out.find("layout.stage_layers") || flags.has("--pipeline-model-parallel-layout");
@@ -148,8 +156,7 @@ void read_sharding(FlagList& flags) {
   }
   const auto instances = flags.integer("--num-distributed-optimizer-instances");
   if (instances.value_or(1) > 1) {
-    const std::int64_t model_parallel =
-        out.integer("layout.tp").value_or(1) * out.integer("layout.pp").value_or(1);
+    const std::int64_t model_parallel = out.degree("layout.tp") * out.degree("layout.pp");
     if (!out.gpus) {
       out.fail(ErrorCode::kMissingKey, "--num-distributed-optimizer-instances",
                "needs the number of GPUs, which the file does not say", "--cluster NAMExNODES");

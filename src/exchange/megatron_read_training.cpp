@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "exchange/megatron_read.h"
+#include "layout/nearest.h"
 
 namespace stepcast {
 namespace {
@@ -11,16 +12,16 @@ void read_batch(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   if (flags.has("--global-batch-size")) return;
   const auto micro = out.integer("layout.micro_batch");
-  const std::int64_t model_parallel = out.integer("layout.tp").value_or(1) *
-                                      out.integer("layout.pp").value_or(1) *
-                                      out.integer("layout.cp").value_or(1);
+  const std::int64_t model_parallel =
+      out.degree("layout.tp") * out.degree("layout.pp") * out.degree("layout.cp");
   if (!out.gpus || *out.gpus % model_parallel != 0) {
     out.fail(ErrorCode::kMissingKey, "--global-batch-size",
              "is missing, and the number of GPUs is not known",
              "--global-batch N, or --cluster NAMExNODES");
     return;
   }
-  out.set_integer("training.global_batch", micro.value_or(1) * *out.gpus / model_parallel,
+  out.set_integer("training.global_batch",
+                  capped_product({micro.value_or(1), *out.gpus / model_parallel}),
                   "--micro-batch-size");
 }
 

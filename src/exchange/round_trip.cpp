@@ -77,7 +77,7 @@ bool is_usual(const json& value) {
 }
 
 Setting remark(const std::string& path, const json& value) {
-  return {path, value.dump(-1, ' ', false, json::error_handler_t::replace), ""};
+  return {path, value.dump(-1, ' ', true, json::error_handler_t::replace), ""};
 }
 
 class Trip {

@@ -55,8 +55,10 @@ class Fields {
 
 class Reader {
  public:
-  Reader(std::string_view text, Variables& variables, ShellScript& script, int depth)
-      : text_(text), variables_(variables), script_(script), depth_(depth) {}
+  // `expanded` counts the characters that variables expanded to, over all readers of a script.
+  Reader(std::string_view text, Variables& variables, ShellScript& script, std::size_t& expanded,
+         int depth)
+      : text_(text), variables_(variables), script_(script), expanded_(expanded), depth_(depth) {}
 
   void run() {
     while (at_ < text_.size()) read_command();
@@ -104,6 +106,7 @@ class Reader {
   std::string_view text_;
   Variables& variables_;
   ShellScript& script_;
+  std::size_t& expanded_;
   int depth_;
   std::size_t at_ = 0;
   std::vector<std::string> here_documents_;
@@ -285,6 +288,12 @@ void Reader::read_quoted_character(Fields& fields) {
 }
 
 void Reader::put(Fields& fields, const std::vector<std::string>& values, bool quoted, bool apart) {
+  for (const std::string& value : values) expanded_ += value.size() + 1;
+  if (expanded_ > kMostExpanded) {
+    script_.too_large = true;
+    at_ = text_.size();
+    return;
+  }
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i > 0 && apart) fields.close();
     if (i > 0 && !apart) fields.add(" ");
@@ -373,7 +382,7 @@ void Reader::read_braces(Fields& fields, bool quoted) {
   if (dash > 0) {
     if (!empty) return put(fields, found->second, quoted, apart || !quoted);
     if (depth_ > 16) return;
-    Reader inner(rest.substr(dash), variables_, script_, depth_ + 1);
+    Reader inner(rest.substr(dash), variables_, script_, expanded_, depth_ + 1);
     std::string value = inner.value();
     // A default that may hold quotes of its own: "${A:-"x"}"
     std::erase(value, '"');
@@ -394,13 +403,14 @@ ShellScript read_shell(std::string_view text, const std::map<std::string, std::s
   ShellScript script;
   Variables known;
   for (const auto& [name, value] : variables) known[name] = {value};
-  Reader(text, known, script, 0).run();
+  std::size_t expanded = 0;
+  Reader(text, known, script, expanded, 0).run();
   // `bash -c "..."` and run_cmd="python ..." hold a command in one word.
   for (std::size_t i = 0; i < script.commands.size() && i < 256; ++i) {
     const auto words = script.commands[i];
     for (const std::string& word : words) {
       const bool command = word.find(" --") != std::string::npos && !word.starts_with("-");
-      if (command && words.size() > 1) Reader(word, known, script, 1).run();
+      if (command && words.size() > 1) Reader(word, known, script, expanded, 1).run();
     }
   }
   return script;

@@ -15,7 +15,12 @@ namespace stepcast {
 struct ShellScript {
   std::vector<std::vector<std::string>> commands;
   bool branches = false;  // if, case, for or while: not followed
+  // Its variables expand to more than kMostExpanded characters, and it is read up to there.
+  bool too_large = false;
 };
+
+// Variables that hold each other grow by powers; no launch script comes near this.
+inline constexpr std::size_t kMostExpanded = std::size_t{1} << 20;
 
 ShellScript read_shell(std::string_view text, const std::map<std::string, std::string>& variables);
 

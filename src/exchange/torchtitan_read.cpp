@@ -7,6 +7,7 @@
 
 #include "exchange/json_keys.h"
 #include "exchange/torchtitan.h"
+#include "layout/nearest.h"
 #include "model/import.h"
 #include "schedule/schedule.h"
 
@@ -64,7 +65,7 @@ void read_degrees(JsonKeys& keys) {
   const std::int64_t copies = keys.integer("data_parallel_replicate_degree", 1).value_or(1);
   std::int64_t shards = keys.integer("data_parallel_shard_degree", -1).value_or(-1);
   if (shards <= 0) {
-    const std::int64_t others = tp * pp * cp * copies;
+    const std::int64_t others = capped_product({tp, pp, cp, copies});
     if (!out.gpus) {
       if (copies > 1) {
         out.fail(ErrorCode::kMissingKey, "parallelism.data_parallel_shard_degree",
@@ -75,9 +76,10 @@ void read_degrees(JsonKeys& keys) {
     if (*out.gpus % others != 0) return;  // the layout's own check names the degrees
     shards = *out.gpus / others;
   }
-  out.set_integer("layout.dp", copies * shards, "parallelism.data_parallel_shard_degree");
+  out.set_integer("layout.dp", capped_product({copies, shards}),
+                  "parallelism.data_parallel_shard_degree");
   if (copies > 1) {
-    out.set_integer("layout.shard_group", shards * cp,
+    out.set_integer("layout.shard_group", capped_product({shards, cp}),
                     "parallelism.data_parallel_replicate_degree");
   }
 }
@@ -184,7 +186,7 @@ void set_chunks(JsonKeys& keys, const Chunks& chunks, std::int64_t pp, bool embe
 
 void read_pipeline(JsonKeys& keys, std::optional<std::int64_t> layers) {
   ImportedScenario& out = keys.imported();
-  const std::int64_t pp = out.integer("layout.pp").value_or(1);
+  const std::int64_t pp = out.degree("layout.pp");
   std::vector<std::string> names = {"PipelineScheduleSingle", "PipelineScheduleMulti",
                                     "_PipelineScheduleRuntime", "InterleavedZeroBubble",
                                     "LoopedBFS"};
@@ -224,14 +226,14 @@ void read_batch(JsonKeys& training) {
   ImportedScenario& out = training.imported();
   auto local = training.integer("local_batch_size", 1);
   if (!local) local = training.integer("batch_size", 1);  // the older name
-  const double stated = training.number("global_batch_size").value_or(-1);
+  const std::int64_t stated = training.integer("global_batch_size", -1).value_or(-1);
   const auto dp = out.integer("layout.dp");
   const std::int64_t each = local.value_or(8);
   if (stated > 0) {
-    out.set_integer("training.global_batch", static_cast<std::int64_t>(stated),
-                    "training.global_batch_size");
+    out.set_integer("training.global_batch", stated, "training.global_batch_size");
   } else if (dp) {
-    out.set_integer("training.global_batch", each * *dp, "training.local_batch_size");
+    out.set_integer("training.global_batch", capped_product({each, *dp}),
+                    "training.local_batch_size");
   } else {
     out.fail(ErrorCode::kMissingKey, "training.global_batch_size",
              "follows from the number of GPUs, which is not known", "--cluster NAMExNODES");
@@ -242,11 +244,11 @@ void read_batch(JsonKeys& training) {
   } else if (each % *micro != 0) {
     out.fail(ErrorCode::kIllegal, "training.local_batch_size",
              fmt::format("{} is not a multiple of the pipeline's micro-batch {}", each, *micro));
-  } else if (stated > 0 && dp && static_cast<std::int64_t>(stated) > each * *dp) {
+  } else if (stated > 0 && dp && stated > capped_product({each, *dp})) {
     out.warnings.push_back(fmt::format(
         "training.local_batch_size {} fills and drains the pipeline {} times a step; stepcast "
         "does so once",
-        each, static_cast<std::int64_t>(stated) / (each * *dp)));
+        each, stated / capped_product({each, *dp})));
   }
 }
 

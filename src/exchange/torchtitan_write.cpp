@@ -107,18 +107,19 @@ const TorchtitanModel* registered(const Model& model, const std::string& models_
 
 std::string write_torchtitan(const Scenario& s, const std::vector<Setting>& remarks,
                              const std::string& models_folder) {
-  json out = {{"job", {{"description", fmt::format("{} by stepcast export", s.model.name)}}},
-              {"optimizer", {{"name", "AdamW"}, {"lr", 1e-4}}},
-              {"training", training(s)},
-              {"parallelism", parallelism(s)},
-              {"activation_checkpoint", activation_checkpoint(s.layout.recompute)},
-              {"compile", {{"enable", s.training.compile}}}};
+  json out = {
+      {"job", {{"description", fmt::format("{} by stepcast export", in_comment(s.model.name))}}},
+      {"optimizer", {{"name", "AdamW"}, {"lr", 1e-4}}},
+      {"training", training(s)},
+      {"parallelism", parallelism(s)},
+      {"activation_checkpoint", activation_checkpoint(s.layout.recompute)},
+      {"compile", {{"enable", s.training.compile}}}};
   const TorchtitanModel* model = registered(s.model, models_folder);
   if (model) out["model"] = {{"name", model->name}, {"flavor", model->flavor}};
   std::string comments = remark_lines(remarks);
   if (!model) {
-    comments +=
-        fmt::format("# [model] name and flavor: register {} in torchtitan first.\n", s.model.name);
+    comments += fmt::format("# [model] name and flavor: register {} in torchtitan first.\n",
+                            in_comment(s.model.name));
   }
   return comments + json_to_toml(out.dump());
 }

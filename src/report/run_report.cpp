@@ -74,7 +74,11 @@ void add_length(const RunTerms& terms, const RunLength& length, std::vector<std:
 
 std::vector<std::string> lines_of(const RunTerms& terms, const RunForecast& run) {
   std::vector<std::string> out;
-  if (run.length) add_length(terms, *run.length, out);
+  if (run.length) {
+    add_length(terms, *run.length, out);
+  } else if (terms.tokens) {
+    out.push_back("the run never ends: a restart is interrupted before it gets through");
+  }
   if (run.dollars_per_million_tokens) {
     out.push_back(fmt::format("{} dollars per million tokens",
                               number_text(*run.dollars_per_million_tokens, 3)));

@@ -54,6 +54,29 @@ TEST(CompareCommand, WeakScalingGrowsTheBatch) {
   }
 }
 
+TEST(CompareCommand, WeakScalingRefusesABatchThatIsVariedOrNotWhole) {
+  const Outcome varied =
+      run(compare_words({"--vary", "training.global_batch=64,128", "--vary", "cluster.nodes=2,4",
+                         "--scaling", "weak", "--format", "json"}));
+  EXPECT_EQ(varied.code, 2);
+  EXPECT_EQ(varied.out, "");
+  EXPECT_NE(varied.error.find("--scaling"), std::string::npos) << varied.error;
+  // 64 sequences on 24 GPUs are 85.3 on 32.
+  const Outcome part = run(
+      compare_words({"--vary", "cluster.nodes=3,4", "--vary", "layout.pp=3,4", "--vary",
+                     "layout.tp=8", "--vary", "model=gpt3-350m", "--vary",
+                     "training.sequence_length=2048", "--scaling", "weak", "--format", "json"}));
+  ASSERT_EQ(part.code, 0) << part.error;
+  const json out = part.json();
+  EXPECT_EQ(out["plans"].size(), 1u);
+  bool said = false;
+  for (const json& point : out["rejected"]) {
+    said = said || (point["varied"]["cluster.nodes"] == 4 && point["varied"]["layout.pp"] == 4 &&
+                    point["rule"] == "training.global_batch");
+  }
+  EXPECT_TRUE(said) << out["rejected"];
+}
+
 TEST(CompareCommand, FasterResourcesAreSoughtOneByOne) {
   const Outcome result = run(compare_words({"--tornado", "20", "--format", "json"}));
   ASSERT_EQ(result.code, 0) << result.error;

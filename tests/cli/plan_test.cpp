@@ -121,6 +121,9 @@ TEST(PlanCommand, RefusesWhatItCannotRead) {
   expect_refused(run(plan_words({"--why-not", "8"})));
   expect_refused(run(plan_words({"--memory-margin", "2"})));
   expect_refused(run(plan_words({"--set", "plan.objective=cost"})));
+  const Outcome clusters = run(plan_words({"--set", R"(plan.clusters=["dgx-h100x2"])"}));
+  expect_refused(clusters);
+  EXPECT_TRUE(has(clusters.error, "plan.clusters")) << clusters.error;
   const Outcome near = run(plan_words({"--fix", "tpp=2"}));
   EXPECT_TRUE(has(near.error, "layout.tpp")) << near.error;
 }

@@ -69,6 +69,20 @@ TEST(RunForecast, ABegunStepIsAWholeOne) {
   EXPECT_EQ(forecast_run(run_terms(scenario, {}), kStep).length->steps, 2);
 }
 
+// Restarts of 30 days under 640 failures a day: none gets through, and no step ever counts.
+TEST(RunForecast, ARunWithoutGoodputHasNoLengthAndNoPrice) {
+  const Scenario scenario =
+      scenario_of("llama-3.1-8b", "dgx-h100", 64,
+                  R"({"tokens": 8388608000, "price_per_gpu_hour": 3, "failures_per_node_day": 10,
+          "restart": "30 d", "deadline": "30 d", "budget": 500})");
+  const RunForecast run = forecast_run(run_terms(scenario, {}), kStep);
+  EXPECT_EQ(run.goodput.value, 0);
+  EXPECT_EQ(run.goodput.low, 0);
+  EXPECT_EQ(run.goodput.high, 0);
+  EXPECT_FALSE(run.length);
+  EXPECT_FALSE(run.dollars_per_million_tokens);
+}
+
 // Grattafiori et al. 2024, section 3.3.4: over 90 % effective training time in 54 days with 419
 // interruptions. Step and checkpoint as published (405B, 14 bytes per parameter, 2 TB/s).
 TEST(RunForecast, Llama3TrainsOver90PercentOfTheTime) {

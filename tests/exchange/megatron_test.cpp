@@ -43,6 +43,25 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+TEST(MegatronImport, AScriptThatExpandsBeyondMemoryIsRefused) {
+  std::string text = "A=xxxxxxxx\n";
+  for (int line = 0; line < 35; ++line) text += "A=$A$A\n";
+  EXPECT_TRUE(has(to_string(import(text + "python pretrain_gpt.py " + kRequired + "$A\n").errors),
+                  "expand to more than 1 MiB"));
+}
+
+TEST(MegatronImport, DegreesWhoseProductIsNoIntegerDoNotStopTheProgram) {
+  const std::string most = " 1099511627776 ";
+  EXPECT_TRUE(has(errors_of("--pipeline-model-parallel-size" + most +
+                            "--num-virtual-stages-per-pipeline-rank" + most),
+                  "chunks are too many"));
+  const ImportedScenario imported =
+      import("torchrun --nnodes 1 --nproc-per-node 8 pretrain_gpt.py " + kRequired +
+             "--tensor-model-parallel-size" + most + "--pipeline-model-parallel-size" + most +
+             "--num-distributed-optimizer-instances 2");
+  EXPECT_FALSE(imported.errors.empty());
+}
+
 // The form of the scripts in Megatron-LM's examples: variables, arrays, torchrun's own arguments.
 constexpr const char* kScript = R"(#!/bin/bash
 export CUDA_DEVICE_MAX_CONNECTIONS=1

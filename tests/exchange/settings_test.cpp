@@ -9,6 +9,7 @@
 #include "exchange/export.h"
 #include "exchange/import.h"
 #include "exchange/torchtitan.h"
+#include "model/import_native.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -57,6 +58,23 @@ TEST(DeepSpeedImport, BatchSizesThatContradictTheGpusAreRefused) {
   EXPECT_EQ(deepspeed_errors(text, 12), "");
   EXPECT_TRUE(
       has(deepspeed_errors(R"({"train_micro_batch_size_per_gpu": 2})", std::nullopt), "--cluster"));
+}
+
+// 2^40 is the largest count that is read; a product of two is beyond 63 bits.
+TEST(DeepSpeedImport, ProductsBeyondAnIntegerAreRefusedAsAnyOther) {
+  const std::string most = "1099511627776";
+  const std::string sizes = R"("train_micro_batch_size_per_gpu": )" + most +
+                            R"(, "gradient_accumulation_steps": )" + most;
+  for (const std::optional<std::int64_t> gpus : {std::optional<std::int64_t>(), {16}}) {
+    EXPECT_TRUE(
+        has(deepspeed_errors(R"({"train_batch_size": 1, )" + sizes + "}", gpus), "1 is not"));
+  }
+  const json out = deepspeed("{" + sizes + "}");
+  EXPECT_GT(out["training"]["global_batch"], std::int64_t{1} << 60);
+  EXPECT_EQ(deepspeed_errors(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
+      "tensor_parallel": {"autotp_size": )" +
+                             most + R"(}, "pipeline": {"stages": )" + most + "}}"),
+            "");  // the layout's own check names them
 }
 
 TEST(DeepSpeedImport, ZeroPrecisionAndOffload) {
@@ -167,6 +185,17 @@ TEST(TorchtitanImport, ThePrintedJsonIsReadAsTheTomlIs) {
   EXPECT_EQ(out["layout"]["recompute"], "none");
 }
 
+TEST(TorchtitanImport, DegreesWhoseProductIsNoIntegerDoNotStopTheProgram) {
+  const std::string most = " = 1099511627776\n";
+  EXPECT_EQ(torchtitan_errors("[training]\nglobal_batch_size = 64\n[parallelism]\n"
+                              "tensor_parallel_degree" +
+                              most + "pipeline_parallel_degree" + most + "context_parallel_degree" +
+                              most),
+            "");
+  EXPECT_TRUE(has(torchtitan_errors("[training]\nglobal_batch_size = 1e300\n"),
+                  "training.global_batch_size"));
+}
+
 TEST(TorchtitanImport, ErrorsNameTheKeyOrTheLine) {
   EXPECT_TRUE(has(torchtitan_errors("[training\n"), "line 1"));
   EXPECT_TRUE(has(torchtitan_errors("[parallelism]\ntensor_parallel_degree = 0\n"),
@@ -207,6 +236,36 @@ TEST(RankMap, ExpertsRegroupTheRanksOfAStage) {
                                    {.rank_map_as_json = true}, testing::source_folders());
   const json ranks = json::parse(map->files[0].text)["ranks"];
   for (int rank = 0; rank < 16; ++rank) EXPECT_EQ(ranks[rank]["ep"], rank % 8 % 4) << rank;
+}
+
+// Line feed, carriage return, NEL and the separator of lines each end a line somewhere.
+TEST(Export, ANameCannotEndTheCommentThatHoldsIt) {
+  for (const char* framework : {"megatron", "deepspeed", "fsdp"}) {
+    json document = {{"stepcast", 1},
+                     {"model", "gpt3-13b"},
+                     {"cluster", "dgx-a100-80gx2"},
+                     {"training", {{"global_batch", 64}, {"framework", framework}}},
+                     {"layout", {{"tp", 2}}}};
+    const json model = to_native_json(testing::scenario_from(document.dump()).model);
+    for (const char* end : {"\n", "\r", "\x7F", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+      document["model"] = model;
+      document["model"]["name"] = std::string("m") + end + "touch model";
+      const std::string stated = document.dump();
+      Scenario scenario = testing::scenario_from(stated);
+      scenario.cluster.spec.name = std::string("c") + end + "touch cluster";
+      for (const auto target :
+           {ExportTarget::kTorchrun, ExportTarget::kSlurm, ExportTarget::kKubernetes}) {
+        const auto out = export_scenario(scenario, stated, target, {}, testing::source_folders());
+        ASSERT_TRUE(out) << to_string(out.error());
+        for (const LaunchFile& file : out->files) {
+          EXPECT_FALSE(has(file.text, std::string(end) + "touch")) << file.text;
+          if (file.name.ends_with(".sh")) {
+            EXPECT_TRUE(has(file.text, "# m touch model on 16"));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Export, NamesWhatATargetCannotLaunch) {

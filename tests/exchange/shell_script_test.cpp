@@ -73,6 +73,18 @@ TEST(ShellScript, EndsOnAnyText) {
   }
 }
 
+// Each line doubles what A holds: 2^38 characters, were nothing in the way.
+TEST(ShellScript, VariablesThatHoldEachOtherEndAtALimit) {
+  for (const char* twice : {"A=$A$A\n", "A=\"${A}${A}\"\n", "A+=$A\n", "A=${B:-$A$A}\n",
+                            "A=(\"${A[@]}\" \"${A[@]}\")\n"}) {
+    std::string text = "A=xxxxxxxx\n";
+    for (int line = 0; line < 35; ++line) text += twice;
+    const ShellScript script = read_shell(text + "run --a $A\n", {});
+    EXPECT_TRUE(script.too_large) << twice;
+  }
+  EXPECT_FALSE(read_shell("A=8\nA=$A$A\nrun $A", {}).too_large);
+}
+
 TEST(ShellScript, QuotedWordsReadBack) {
   for (const std::string word : {"plain", "two words", "it's", "$HOME", "", "a\"b", "([0]*3+[1]*2)",
                                  "E|t*2,L", "a\\b", "#x", "`ls`"}) {
