@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -55,7 +53,7 @@ Errors lay_over(const std::string& text, const char* flag, json& scenario) {
   return errors;
 }
 
-// The cluster cut down to `most` GPUs where it has more.
+// The cluster cut down to exactly `most` GPUs where it has more.
 void limit_gpus(std::int64_t most, const Planner& planner, const DataFolders& folders,
                 json& scenario) {
   if (planner.space().base().cluster.gpus() <= most) return;
@@ -74,7 +72,7 @@ Result<std::unique_ptr<Planner>> make_planner(const json& scenario, const PlanFl
 }
 
 WhyNot why_not(const std::string& asked, json scenario, const PlanFlags& flags,
-               const SearchOptions& options, const DataFolders& folders) {
+               const SearchOptions& options, const SearchResult& all, const DataFolders& folders) {
   WhyNot out;
   out.asked = asked;
   lay_over(asked, "--why-not", scenario);
@@ -97,6 +95,9 @@ WhyNot why_not(const std::string& asked, json scenario, const PlanFlags& flags,
   if (!result->found.empty()) {
     out.best = result->found.front();
     out.layout = words(out.best->choice);
+    if (!all.found.empty()) {
+      out.reason = reason_against(**planner, *out.best, all.found.front().prediction);
+    }
   } else if (result->smallest) {
     out.large = result->smallest;
     out.layout = words(out.large->choice);
@@ -167,10 +168,21 @@ int run_plan(const PlanFlags& flags) {
   if (!result) return report_errors(result.error());
   if (result->interrupted) note(flags.output, "stopped: the best found so far");
 
+  if (result->bounded == 0 && !result->interrupted) {
+    Errors refused;
+    for (const auto& [key, rule] : result->space.rules) refused.push_back(rule.example);
+    if (refused.empty()) {
+      refused.push_back({ErrorCode::kBadValue, "the stated keys leave no layout to search",
+                         flags.scenario.file, "layout", "state fewer of them"});
+    }
+    return report_errors(name_flags(std::move(refused), flags.scenario));
+  }
+
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
   for (const std::string& asked : flags.why_not) {
-    report.why_not.push_back(why_not(asked, scenario, flags, options, data->folders));
+    report.why_not.push_back(why_not(asked, scenario, flags, options, *result, data->folders));
   }
+  progress.clear();
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   return result->found.empty() ? kDoesNotFit : kOk;
@@ -187,7 +199,7 @@ Command add_plan(CLI::App& program) {
       "Examples:\n"
       "  stepcast plan --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512\n"
       "  stepcast plan scenario.json --fix tp=8 --prove --why-not tp=4,pp=8\n"
-      "Exit code 3: nothing fits in memory.");
+      "Exit code 2: no layout is legal. 3: nothing fits in memory.");
   add_scenario_flags(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
   app->add_option("--fix", flags->fixed, "layout keys that are not searched, as tp=8,zero=1")
@@ -196,7 +208,8 @@ Command add_plan(CLI::App& program) {
   app->add_option("--why-not", flags->why_not, "why these are not the first place, as tp=4,pp=8")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app->add_option("--max-gpus", flags->max_gpus, "use no more GPUs of the cluster")
+  app->add_option("--max-gpus", flags->max_gpus,
+                  "of a larger cluster use exactly N GPUs; fewer are not searched")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kMaxGpus));
   app->add_option("--memory-margin", flags->memory_margin, "fraction of memory to leave free")

@@ -10,13 +10,13 @@
 namespace stepcast {
 namespace {
 
-PassCost cost_of(const RunCost& cost) {
-  return {cost.gpu.value(), cost.floor.value(), cost.host.value()};
-}
-
 PassMemory memory_of(const MemoryTrace& trace) { return {total(trace.after), trace.peak}; }
 
 }  // namespace
+
+PassCost cost_of(const RunCost& cost) {
+  return {cost.gpu.value(), cost.floor.value(), cost.host.value()};
+}
 
 // In (max, +) the longest of n equal runs in a row leaves the host at the first or at the last one,
 // because what each in between adds is either the kernels or the host's time.

@@ -17,6 +17,8 @@ struct PassCost {
   void append(const PassCost& next, double times = 1);  // `next` runs `times` in a row after this
 };
 
+PassCost cost_of(const RunCost& cost);
+
 struct PassMemory {
   ByteCount left = 0;  // when it ends, against its start; may be negative
   ByteCount peak = 0;

@@ -144,7 +144,8 @@ const BoundMaker::Hops& BoundMaker::hops(const Places& places) {
     }
     const Accelerator& device = scenario_.cluster.spec.accelerator;
     if (!device.is_cpu() && device.sm_count > 0) {
-      out.held = static_cast<double>(held_channels) / static_cast<double>(device.sm_count);
+      out.held = held_fraction(pricing().kernels.profile().sms_per_channel, held_channels,
+                               device.sm_count);
     }
     return out;
   });
@@ -209,7 +210,7 @@ double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t 
 // before a pass begins if it needs less time up to there than has certainly gone by: `begin` and
 // the kernels before the pass. Behind the warm-up that is so from some pass on.
 double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double held, double begin,
-                          double passes) const {
+                          double passes, double units) const {
   constexpr double kMost = 1e300;
   double host = 0, forward = kMost, backward = kMost, longest = 0, warm_up = 0;
   for (const std::int32_t c : facts.chunks) {
@@ -220,8 +221,11 @@ double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double
     warm_up = std::max(warm_up, chunk.forward.gpu);
     longest = std::max(longest, chunk.forward.gpu + chunk.backward.gpu);
   }
-  // Beside its kernels a pass issues a receive, a send, and transfers of parameters or gradients.
-  host += 8 * ends.launch;
+  // A pass has at most a receive, the gathering of what was received, and a send.
+  host += 3 * ends.launch;
+  // All that the host does in the step beside passes, wherever it stands between them.
+  const double beside =
+      ends.update.host + ends.begin.host + ends.beside_first + units * ends.beside_more;
   const auto w = static_cast<double>(facts.warm_up);
   const double gain = (forward + backward) / 2 - host;
   if (gain <= 0) return 0;
@@ -229,8 +233,7 @@ double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double
   double latest = 0;  // pairs of passes behind the warm-up until the host is ahead
   for (const StageFacts::Receives* receives : {&facts.forward_receives, &facts.backward_receives}) {
     if (!receives->any) continue;
-    const double needed = ends.update.host + ends.begin.host + 8 * ends.launch +
-                          (w + static_cast<double>(receives->reach) + 2) * host;
+    const double needed = beside + (w + static_cast<double>(receives->reach) + 2) * host;
     latest = std::max(latest, std::ceil((needed - begin - w * forward) / (2 * gain)));
     for (std::size_t v = 0; v < facts.chunks.size(); ++v) {
       const Chunk& chunk = chunks_[static_cast<std::size_t>(facts.chunks[v])];
@@ -239,6 +242,7 @@ double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double
     }
     rate -= held;
   }
+  if (rate <= 0) return 0;
   left -= latest * longest;
   return std::max(0.0, left) * (1 / rate - 1);
 }
@@ -281,7 +285,7 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
     const double to_top = from_[static_cast<std::size_t>(facts.last_chunk)] + closing_0;
     const double own = opening(s);
     if (scenario_.layout.overlap.pp && ends.has_barrier) {
-      passes += slowed(facts, end, between.held, std::max(from_top, own), passes);
+      passes += slowed(facts, end, between.held, std::max(from_top, own), passes, units);
     }
     if (ends.has_barrier) {
       best = std::max(

@@ -55,7 +55,7 @@ class BoundMaker {
   double time(const OrderFacts& order, const StepEnds& ends, const Places& places);
   double chain(const OrderFacts& order, const Hops& hops, std::size_t stage) const;
   double slowed(const StageFacts& facts, const StageEnds& ends, double held, double begin,
-                double passes) const;
+                double passes, double units) const;
   double run(const PassCost& cost, bool received) const;
   ByteCount peak(const OrderFacts& order, const StepEnds& ends) const;
   const Pricing& pricing() const {

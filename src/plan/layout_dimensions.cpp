@@ -49,13 +49,14 @@ bool states_overlap(const LayoutInput& layout) {
 
 Values tensor_ranks(const Scenario& s) { return divisors(s.cluster.gpus(), s.model.heads); }
 Values stages(const Scenario& s) {
-  return divisors(s.cluster.gpus() / s.layout.tp, s.model.layers);
+  // With more tensor ranks than GPUs none is legal, and the rule says so.
+  return divisors(std::max<std::int64_t>(1, s.cluster.gpus() / s.layout.tp), s.model.layers);
 }
 
 // With a batch that the replicas do not divide, none is legal, and the rule says so.
 Values micro_batches(const Scenario& s) {
-  const std::int64_t share = s.training.global_batch / s.layout.dp;
-  return divisors(std::max<std::int64_t>(1, share), share);
+  const std::int64_t share = std::max<std::int64_t>(1, s.training.global_batch / s.layout.dp);
+  return divisors(share, share);
 }
 
 Values schedules(const Scenario&) {
@@ -147,9 +148,12 @@ bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }
 
 Values zero_stages(const Scenario&) { return {0, 1, 2, 3}; }
 
-// Without replicas nothing is sharded.
+// Without replicas nothing is sharded. But the stage may still choose the framework (on one GPU),
+// and what DeepSpeed and FSDP do with gradients.
 Values distinct_zero(const Scenario& s) {
-  return has_replicas(s) ? Values{0, 1, 2, 3} : Values{s.layout.zero};
+  const bool megatron = s.training.framework == Framework::kMegatron;
+  const bool all_equal = !has_replicas(s) && megatron && s.layout.tp * s.layout.pp > 1;
+  return all_equal ? Values{s.layout.zero} : zero_stages(s);
 }
 
 }  // namespace

@@ -153,10 +153,15 @@ void Search::bound_all() {
   std::sort(entries_.begin(), entries_.end());
 }
 
+// Places are filled by layouts that a forecast tells apart.
 double Search::last_place() const {
-  const auto top = static_cast<std::size_t>(options_.top);
-  return out_.found.size() < top ? std::numeric_limits<double>::infinity()
-                                 : out_.found[top - 1].prediction.step_time.value();
+  std::int64_t places = 0;
+  for (std::size_t i = 0; i < out_.found.size(); ++i) {
+    const Prediction& prediction = out_.found[i].prediction;
+    if (i > 0 && share_place(out_.found[i - 1].prediction, prediction)) continue;
+    if (++places == options_.top) return prediction.step_time.value();
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 // The least bounds that are not replayed yet, below both limits.
@@ -217,7 +222,7 @@ Errors Search::find_best() {
   }
   const auto round = next_round(last_place(), out_.memory_limit);
   out_.proven = bounded_all_ && round.empty();
-  if (!round.empty()) out_.bound_s = entries_[round.front()].bound_s;
+  if (bounded_all_ && !round.empty()) out_.bound_s = entries_[round.front()].bound_s;
   return {};
 }
 
@@ -269,6 +274,10 @@ Result<SearchResult> Search::run() {
 }
 
 }  // namespace
+
+bool share_place(const Prediction& one, const Prediction& other) {
+  return one.step_time.value() == other.step_time.value() && one.peak_device == other.peak_device;
+}
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,
                             const SearchOptions& options) {

@@ -40,6 +40,9 @@ struct FoundLayout {
   Prediction prediction;
 };
 
+// Neighbours in `found` that a forecast does not tell apart stand in one place.
+bool share_place(const Prediction& one, const Prediction& other);
+
 struct RejectedLayout {
   LayoutChoice choice;
   double bound_s = 0;          // of its step time
@@ -61,7 +64,8 @@ struct SearchResult {
   std::int64_t cut_by_time = 0;    // bound on time above the last place
   std::int64_t replayed = 0;
   std::int64_t replayed_too_large = 0;
-  double bound_s = 0;   // of all that was neither cut nor replayed; 0: nothing is left
+  // Of all that was neither cut nor replayed; 0: nothing is left, or not every layout was bounded.
+  double bound_s = 0;
   bool proven = false;  // the first `top` places are certain
   bool interrupted = false;
   double elapsed_s = 0;

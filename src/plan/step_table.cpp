@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/assert.h"
-#include "memory/states.h"
 #include "predict/traffic.h"
 #include "program/block_builder.h"
 
@@ -13,10 +12,6 @@ namespace {
 
 bool spans_stages(GroupKind group) {
   return group == GroupKind::kWorld || group == GroupKind::kModel;
-}
-
-PassCost cost_of(const RunCost& cost) {
-  return {cost.gpu.value(), cost.floor.value(), cost.host.value()};
 }
 
 }  // namespace
@@ -88,9 +83,11 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   if (out.has_barrier) out.barrier = message(*barrier);
   stage.persistent = total(role.persistent);
   stage.zero = stage.before_barrier = stage.update = stage.between[u] = {};
+  stage.launches[u] = 0;
   stage.before.clear();
   stage.after.clear();
   stage.first_gather.clear();
+  stage.last_reduce.clear();
   for (auto i = list.begin(); i != list.end(); ++i) {
     // Without a barrier everything behind the last pass counts as before it.
     const bool after = i > barrier;
@@ -103,11 +100,17 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
           .append(cost);
     }
     if (i->kind != InstructionKind::kCollective || i == barrier) continue;
+    const bool of_pass =
+        i->stream == Stream::kReceiveForward || i->stream == Stream::kReceiveBackward;
+    if (!of_pass) stage.launches[u] += static_cast<double>(i->pieces);
     if (i->stream == Stream::kGather) {
-      if (stage.first_gather.empty()) stage.first_gather = {message(*i)};
+      const auto index = static_cast<std::int32_t>(i - list.begin());
+      if (std::ranges::find(first_pass->waits, index) != first_pass->waits.end()) {
+        stage.first_gather = {message(*i)};
+      }
       stage.gathers[u].push_back(message(*i));
     } else if (i->stream == Stream::kReduce) {
-      stage.last_reduce = {message(*i)};
+      if (i > last_pass) stage.last_reduce = {message(*i)};
       stage.reductions[u].push_back(message(*i));
     } else if (i->stream == Stream::kCompute && i > last_pass) {
       (after ? stage.after : stage.before).push_back(message(*i));
@@ -169,6 +172,11 @@ StepEnds StepTable::price(const Skeleton& skeleton, const Places& places, const 
     ends.gather_more = time(stage.gathers[1], places, s) - ends.gather_first;
     ends.scatter_first = time(stage.reductions[0], places, s);
     ends.scatter_more = time(stage.reductions[1], places, s) - ends.scatter_first;
+    const auto beside = [&](std::size_t u) {
+      return stage.between[u].host + stage.launches[u] * host.collective_s;
+    };
+    ends.beside_first = beside(0);
+    ends.beside_more = beside(1) - ends.beside_first;
     ends.extra_first = stage.between[0].gpu;
     ends.extra_more = stage.between[1].gpu - stage.between[0].gpu;
   }

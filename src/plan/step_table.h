@@ -23,7 +23,9 @@ struct StageEnds {
   double gather_first = 0, gather_more = 0;
   double scatter_first = 0, scatter_more = 0;  // of gradients
   double extra_first = 0, extra_more = 0;      // kernels between passes (casts of gradients)
-  double launch = 0;                           // the host's time for a transfer
+  // The host's time for collectives that belong to no pass, and for kernels between passes.
+  double beside_first = 0, beside_more = 0;
+  double launch = 0;  // the host's time for a transfer
   ByteCount persistent = 0;
 };
 
@@ -65,6 +67,7 @@ class StepTable {
     // By number of units, one or two.
     std::vector<Message> gathers[2], reductions[2];
     PassCost between[2];
+    double launches[2] = {};  // of collectives that belong to no pass
     ByteCount persistent = 0;
   };
   struct Skeleton {

@@ -12,6 +12,11 @@ constexpr double kMostHeld = 0.9;  // of a GPU: NCCL leaves kernels something
 
 }  // namespace
 
+double held_fraction(double sms_per_channel, std::int64_t channels, std::int64_t processors) {
+  return std::min(kMostHeld, sms_per_channel * static_cast<double>(channels) /
+                                 static_cast<double>(std::max<std::int64_t>(1, processors)));
+}
+
 TransferShapes::TransferShapes(const SimulationInput& input)
     : in_(input), by_class_(input.symmetry.ranks.size()) {
   free_.members = 1;
@@ -124,10 +129,8 @@ TransferShape TransferShapes::make(const CollectivePrice& price,
                                    std::int32_t pieces) const {
   TransferShape shape;
   const auto times = static_cast<double>(pieces);
-  const std::int64_t processors =
-      std::max<std::int64_t>(1, in_.scenario.cluster.spec.accelerator.sm_count);
-  shape.held = std::min(kMostHeld, in_.sms_per_channel * static_cast<double>(blocks) /
-                                       static_cast<double>(processors));
+  shape.held =
+      held_fraction(in_.sms_per_channel, blocks, in_.scenario.cluster.spec.accelerator.sm_count);
   const bool has_loads = loads != nullptr && !loads->empty();
   if (!has_loads && (price.cpu_share == 0 || price.work.value() <= 0)) {
     shape.latency = sim::duration((price.latency + price.work / price.rate_bound) * times);

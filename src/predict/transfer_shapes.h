@@ -15,6 +15,9 @@ namespace stepcast {
 // SMs for a NIC).
 inline constexpr std::int64_t kTransferBlocks = 2;
 
+// The fraction of a GPU's SMs that a transfer of so many channels holds while it is posted.
+double held_fraction(double sms_per_channel, std::int64_t channels, std::int64_t processors);
+
 struct TransferShape {
   sim::Duration latency;
   double work = 0;  // bytes; 0: all in the latency

@@ -69,7 +69,7 @@ ordered_json PlanWriter::why_not(const WhyNot& why) {
   } else if (why.best) {
     put(out, "step_time_s", why.best->prediction.step_time.value());
     out["layout"] = why.layout;
-    if (!report_.result.found.empty()) out["reason"] = reason(report_, *why.best);
+    if (!report_.result.found.empty()) out["reason"] = why.reason;
   }
   return out;
 }

@@ -9,12 +9,19 @@
 #include "report/plan_report.h"
 
 namespace stepcast {
+
+std::string reason_against(const Planner& planner, const FoundLayout& found,
+                           const Prediction& first) {
+  Scenario scenario = planner.space().base();
+  planner.space().put(found.choice, scenario);
+  return difference_text(scenario, found.prediction, first);
+}
+
 std::string reason(const PlanReport& report, const FoundLayout& found) {
+  const FoundLayout& best = report.result.found.front();
+  if (found.choice != best.choice) return reason_against(report.planner, found, best.prediction);
   Scenario scenario = report.planner.space().base();
   report.planner.space().put(found.choice, scenario);
-  const FoundLayout& best = report.result.found.front();
-  if (found.choice != best.choice)
-    return difference_text(scenario, found.prediction, best.prediction);
   const auto losses = largest_losses(found.prediction.waterfall, found.prediction.step_time, 3);
   std::string out;
   for (const TimePart& loss : losses) {
@@ -24,7 +31,7 @@ std::string reason(const PlanReport& report, const FoundLayout& found) {
   const bool memory_binds =
       !report.result.too_large.empty() &&
       report.result.too_large.front().bound_s < found.prediction.step_time.value();
-  if (memory_binds) out += "; memory forbids what would be faster";
+  if (memory_binds) out += "; memory forbids what might be faster";
   return out.empty() ? "arithmetic" : out;
 }
 
@@ -52,9 +59,7 @@ std::vector<PlanRow> plan_rows(const PlanReport& report) {
   std::vector<PlanRow> rows;
   for (const FoundLayout& found : report.result.found) {
     if (!rows.empty()) {
-      const Prediction& before = rows.back().found->prediction;
-      if (before.step_time.value() == found.prediction.step_time.value() &&
-          before.peak_device == found.prediction.peak_device) {
+      if (share_place(rows.back().found->prediction, found.prediction)) {
         ++rows.back().equals;
         continue;
       }

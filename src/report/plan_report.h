@@ -12,11 +12,13 @@ namespace stepcast {
 
 // One `--why-not`: what the user asked about, and the best that it allows.
 struct WhyNot {
-  std::string asked;                    // "tp=4,pp=8"
-  Errors rules;                         // no layout of it is legal
+  std::string asked;  // "tp=4,pp=8"
+  Errors rules;       // no layout of it is legal
+  // Choices of another space than the report's: what is said of them comes with them.
   std::optional<RejectedLayout> large;  // legal, and none fits: the one that needs least
   std::optional<FoundLayout> best;      // the best of it
   std::string layout;                   // of `large` or `best`, in words
+  std::string reason;                   // why `best` is no faster than the first place
   bool proven = false;                  // it is the best of it
 };
 
@@ -35,6 +37,9 @@ std::string plan_json(const PlanReport& report);
 // What all formats say of a found layout: why it is no faster than the best, or of the best what
 // bounds it.
 std::string reason(const PlanReport& report, const FoundLayout& found);
+// The same of a layout of any planner, against the first place of another.
+std::string reason_against(const Planner& planner, const FoundLayout& found,
+                           const Prediction& first);
 // "tp 8 · pp 4 · ...", with what the search varied and headlines leave out.
 std::string choice_text(const Planner& planner, const LayoutChoice& choice);
 

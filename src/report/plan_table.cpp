@@ -38,6 +38,11 @@ std::string verdict(const PlanReport& report) {
   if (result.proven) {
     return "No layout of the space is faster: certain, as the engine sees it.";
   }
+  if (result.bound_s <= 0) {
+    return fmt::format(
+        "The best of {} replayed layouts; the search ended before it had bounded all the others.",
+        result.replayed);
+  }
   const double best = result.found.front().prediction.step_time.value();
   return fmt::format(
       "The best of {} replayed layouts; none of the others is faster than {} ({}). "
@@ -145,7 +150,7 @@ std::string answer(const PlanReport& report, const WhyNot& why, Form form) {
                             why.proven ? "" : "at best found ", time_text(p.step_time),
                             signed_percent_text(slower, 2), why.layout),
                 form) +
-         bullet("  " + reason(report, *why.best), form);
+         bullet("  " + why.reason, form);
 }
 
 std::string written(const PlanReport& report, Form form) {

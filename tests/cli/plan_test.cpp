@@ -84,6 +84,41 @@ TEST(PlanCommand, SaysWhyNot) {
   EXPECT_TRUE(has(result.out, "against the first")) << result.out;
 }
 
+// Its keys are open in the search and stated in the question: choices of two spaces.
+TEST(PlanCommand, SaysWhyNotOfMoreKeysThanTheSearchStates) {
+  for (const char* format : {"table", "json"}) {
+    const Outcome result =
+        run({"plan", "--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gx1", "--seq", "1024",
+             "--global-batch", "16", "--replays", "32", "--format", format, "--why-not",
+             "tp=4,pp=2,micro_batch=1,schedule=1f1b"});
+    ASSERT_EQ(result.code, 0) << result.error;
+    EXPECT_TRUE(has(result.out, "tp 4 · pp 2 · ")) << result.out;
+  }
+}
+
+TEST(PlanCommand, NamesTheRulesThatRefuseEveryLayout) {
+  const Outcome three = run(plan_words({"--fix", "pp=3"}));
+  expect_refused(three);
+  EXPECT_TRUE(has(three.error, "layout.pp")) << three.error;
+  const Outcome wide = run(plan_words({"--fix", "tp=16"}));
+  expect_refused(wide);
+  EXPECT_TRUE(has(wide.error, "layout.tp")) << wide.error;
+  const Outcome batch = run({"plan", "--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gx1", "--seq",
+                             "1024", "--global-batch", "4", "--fix", "tp=1,pp=1"});
+  expect_refused(batch);
+  EXPECT_TRUE(has(batch.error, "global_batch")) << batch.error;
+}
+
+TEST(PlanCommand, ClaimsNoBoundOfWhatItDidNotBound) {
+  const Outcome result =
+      run({"plan", "--model", "gpt3-175b", "--cluster", "dgx-h100x64", "--global-batch", "512",
+           "--seq", "2048", "--replays", "32", "--time-limit", "0.001"});
+  EXPECT_TRUE(has(result.out, "before it had bounded") ||
+              has(result.out, "No layout that fits was"))
+      << result.out;
+  EXPECT_FALSE(has(result.out, "none of the others is faster")) << result.out;
+}
+
 TEST(PlanCommand, FixedKeysAreNotSearched) {
   const json out = run(plan_words({"--fix", "tp=2,pp=2", "--fix", "layout.zero=0", "--format",
                                    "json", "--top", "3"}))

@@ -136,6 +136,49 @@ TEST(Search, EndsWhenItIsToldTo) {
   EXPECT_LE(result->bound_s, result->found.back().prediction.step_time.value());
 }
 
+TEST(Search, KnowsNoBoundBeforeAllIsBounded) {
+  const auto planner = planner_of(kSmall);
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.prove = true;
+  std::int64_t bounded = 0;
+  options.progress = [&](const SearchProgress& state) { bounded = state.bounded; };
+  options.stop = [&] { return bounded > 0; };
+  const auto result = planner->search(options);
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_FALSE(result->proven);
+  EXPECT_FALSE(result->found.empty());
+  EXPECT_EQ(result->bound_s, 0);
+}
+
+// Equal layouts fill one place: what stands in the last one must be certain too.
+TEST(Search, ProvesDistinctPlaces) {
+  const auto planner = planner_of(kSmall);
+  ASSERT_NE(planner, nullptr);
+  SearchOptions options;
+  options.prove = true;
+  options.top = 40;
+  const auto result = planner->search(options);
+  ASSERT_TRUE(result && result->proven);
+  const auto same = [](const FoundLayout& a, const FoundLayout& b) {
+    return share_place(a.prediction, b.prediction);
+  };
+  std::vector<FoundLayout> distinct = result->found;
+  distinct.erase(std::unique(distinct.begin(), distinct.end(), same), distinct.end());
+  ASSERT_GE(distinct.size(), 40u);
+  EXPECT_GE(result->found.size(), distinct.size());
+  for (const LayoutChoice& choice : all_layouts(planner->space())) {
+    if (std::ranges::any_of(result->found, [&](const auto& f) { return f.choice == choice; })) {
+      continue;
+    }
+    const auto forecast = planner->predict(choice);
+    ASSERT_TRUE(forecast);
+    if (!forecast->fits) continue;
+    ASSERT_GE(forecast->step_time.value(), distinct[39].prediction.step_time.value());
+  }
+}
+
 TEST(Search, SaysWhatNeedsLeastWhenNothingFits) {
   const auto planner = planner_of(
       R"({"stepcast":1,"model":"gpt3-175b","cluster":"dgx-a100-40gx1",

@@ -114,6 +114,21 @@ TEST(Space, ValuesLeftOutChangeNoForecast) {
   }
 }
 
+// On one GPU stage 3 means FSDP, which needs fewer bytes per parameter.
+TEST(Space, OneGpuHasEveryZeroThatTheFrameworksHave) {
+  const auto planner = planner_of(R"({"stepcast":1,"model":"gpt2",
+      "cluster":{"base":"dgx-a100-80g","gpus":1},
+      "training":{"global_batch":8,"sequence_length":512},"layout":{"recompute":"none"}})");
+  ASSERT_NE(planner, nullptr);
+  Scenario scenario = planner->space().base();
+  std::set<Framework> frameworks;
+  for (const LayoutChoice& choice : all_layouts(planner->space())) {
+    planner->space().put(choice, scenario);
+    frameworks.insert(scenario.training.framework);
+  }
+  EXPECT_EQ(frameworks, (std::set{Framework::kMegatron, Framework::kFsdp}));
+}
+
 TEST(Space, WhatTheScenarioStatesIsFixed) {
   const auto planner = planner_of(R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
       "training":{"global_batch":16,"sequence_length":1024},
