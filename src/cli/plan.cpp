@@ -113,6 +113,34 @@ std::string render(const PlanReport& report, const std::string& format) {
   return format == "md" ? plan_markdown(report) : plan_table(report);
 }
 
+Errors check_limits(const PlanInput& limits, const json& scenario, const PlanFlags& flags) {
+  Errors errors;
+  const auto refuse = [&](const std::string& what, const char* path, const char* hint) {
+    errors.push_back({ErrorCode::kNotSupported, what + " is not supported yet", flags.scenario.file,
+                      path, hint});
+  };
+  if (limits.objective && *limits.objective != "step_time") {
+    refuse(fmt::format("the objective {}", *limits.objective), "plan.objective", "use step_time");
+  }
+  const json stated = scenario.value("plan", json::object());
+  if (stated.contains("clusters") && !stated["clusters"].empty()) {
+    refuse("a search over several clusters", "plan.clusters",
+           "one cluster at a time, as `cluster`");
+  }
+  return errors;
+}
+
+// Of a space without a layout: the rules that have refused all of it.
+Errors why_empty(const SpaceCount& space, const PlanFlags& flags) {
+  Errors refused;
+  for (const auto& [key, rule] : space.rules) refused.push_back(rule.example);
+  if (refused.empty()) {
+    refused.push_back({ErrorCode::kBadValue, "the stated keys leave no layout to search",
+                       flags.scenario.file, "layout", "state fewer of them"});
+  }
+  return refused;
+}
+
 int run_plan(const PlanFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
@@ -143,16 +171,8 @@ int run_plan(const PlanFlags& flags) {
     planner = make_planner(scenario, flags, data->folders);
     if (!planner) return report_errors(planner.error());
   }
-  if (limits.objective && *limits.objective != "step_time") {
-    return report_errors({{ErrorCode::kNotSupported,
-                           fmt::format("the objective {} is not supported yet", *limits.objective),
-                           flags.scenario.file, "plan.objective", "use step_time"}});
-  }
-  const json stated_plan = scenario.value("plan", json::object());
-  if (stated_plan.contains("clusters") && !stated_plan["clusters"].empty()) {
-    return report_errors(
-        {{ErrorCode::kNotSupported, "a search over several clusters is not supported yet",
-          flags.scenario.file, "plan.clusters", "one cluster at a time, as `cluster`"}});
+  if (Errors unknown = check_limits(limits, scenario, flags); !unknown.empty()) {
+    return report_errors(unknown);
   }
 
   SearchOptions options = flags.search;
@@ -169,13 +189,7 @@ int run_plan(const PlanFlags& flags) {
   if (result->interrupted) note(flags.output, "stopped: the best found so far");
 
   if (result->bounded == 0 && !result->interrupted) {
-    Errors refused;
-    for (const auto& [key, rule] : result->space.rules) refused.push_back(rule.example);
-    if (refused.empty()) {
-      refused.push_back({ErrorCode::kBadValue, "the stated keys leave no layout to search",
-                         flags.scenario.file, "layout", "state fewer of them"});
-    }
-    return report_errors(name_flags(std::move(refused), flags.scenario));
+    return report_errors(name_flags(why_empty(result->space, flags), flags.scenario));
   }
 
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
