@@ -160,14 +160,13 @@ Transfer RoleRunner::message(const Tensor& tensor, const Instruction& what) cons
   const Array part = tensor->array().from(slice.begin);
   const bool sends = what.kind == InstructionKind::kSend;
   // Holds the tensor until it has moved.
-  out.starts = {
-      [this, tensor, link, part, slice, sends, tag = what.tag](DeviceStream after) -> Pending {
-        if (link.group != nullptr) {
-          return link.group->start_messages(
-              {{link.peer, sends, {part.data, slice.size(), part.type}, tag}}, after);
-        }
-        return nullptr;
-      }};
+  out.starts = {[tensor, link, part, slice, sends, tag = what.tag](DeviceStream after) -> Pending {
+    if (link.group != nullptr) {
+      return link.group->start_messages(
+          {{link.peer, sends, {part.data, slice.size(), part.type}, tag}}, after);
+    }
+    return nullptr;
+  }};
   return out;
 }
 
