@@ -196,7 +196,8 @@ TEST(Adapters, OnlyTheirGradientsAreReduced) {
   const Scenario scenario = gpt(c);
   const std::int64_t a = count_adapters(scenario.model, 8);
   ByteCount reduced = 0, gathered = 0;
-  for (const Instruction& instruction : lower(scenario).roles[0].instructions) {
+  const Program program = lower(scenario);
+  for (const Instruction& instruction : program.roles[0].instructions) {
     if (instruction.kind != InstructionKind::kCollective) continue;
     if (instruction.group != GroupKind::kData) continue;
     (instruction.collective == CollectiveKind::kAllGather ? gathered : reduced) +=
