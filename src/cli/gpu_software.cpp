@@ -21,7 +21,8 @@ constexpr std::string_view kCuda = STEPCAST_BUILT_WITH_CUDA;
 constexpr std::string_view kNccl = STEPCAST_BUILT_WITH_NCCL;
 constexpr const char* kFolder = STEPCAST_CUDA_FOLDER;  // where the toolkit's libraries were
 
-// Where the loader looks, then where the toolkit was when this was built.
+// Where the loader looks, then where the toolkit was when this was built. It stays: what a library
+// has allocated when it was loaded is lost when it goes.
 class Library {
  public:
   explicit Library(const std::string& file) : handle_(::dlopen(file.c_str(), RTLD_LAZY)) {
@@ -31,11 +32,6 @@ class Library {
     if (*kFolder == 0) return;
     handle_ = ::dlopen((fs::path(kFolder) / file).c_str(), RTLD_LAZY);
   }
-  ~Library() {
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
 
   bool is_there() const { return handle_ != nullptr; }
   // A file that is there and cannot be loaded is another thing than none.

@@ -48,7 +48,8 @@ TEST(CompareCommand, WeakScalingGrowsTheBatch) {
   const Outcome result =
       run(compare_words({"--vary", "cluster.nodes=2,4", "--scaling", "weak", "--format", "json"}));
   ASSERT_EQ(result.code, 0) << result.error;
-  for (const json& plan : result.json()["plans"]) {
+  const json report = result.json();
+  for (const json& plan : report["plans"]) {
     const int nodes = plan["varied"]["cluster.nodes"];
     EXPECT_EQ(plan["prediction"]["resolved"]["training"]["global_batch"], 32 * nodes);
   }
