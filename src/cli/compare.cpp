@@ -9,7 +9,7 @@
 #include "cli/key_values.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
-#include "plan/parallel.h"
+#include "core/parallel.h"
 #include "plan/what_if.h"
 #include "report/compare_report.h"
 

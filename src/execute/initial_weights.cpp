@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <string_view>
 #include <thread>
-#include <vector>
+
+#include "core/parallel.h"
 
 namespace stepcast {
 namespace {
@@ -33,20 +34,8 @@ float near_normal(std::uint64_t bits) {
   return (sum - 2.0F) * 1.7320508F;
 }
 
-// Calls body(begin, end) for parts of [0, rows). Large models have billions of weights.
-template <typename Body>
-void in_parallel(std::int64_t rows, std::int64_t elements, const Body& body) {
-  constexpr std::int64_t kOfOneThread = 1 << 20;
-  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  const std::int64_t parts =
-      std::max<std::int64_t>(1, std::min({rows, cores, elements / kOfOneThread}));
-  std::vector<std::thread> others;
-  for (std::int64_t part = 1; part < parts; ++part) {
-    others.emplace_back(body, rows * part / parts, rows * (part + 1) / parts);
-  }
-  body(0, rows / parts);
-  for (std::thread& other : others) other.join();
-}
+// Large models have billions of weights.
+constexpr std::int64_t kOfOneThread = 1 << 20;
 
 }  // namespace
 
@@ -82,15 +71,17 @@ void initial_weights(std::uint64_t seed, std::int64_t layer, const Parameter& pa
   const WholePlace place(parameter, tp, tp_rank);
   const std::uint64_t key =
       mix(seed ^ mix(hash_of(parameter.name) ^ mix(static_cast<std::uint64_t>(layer))));
-  in_parallel(parameter.rows, parameter.elements(), [&](std::int64_t begin, std::int64_t end) {
-    float* next = out + begin * parameter.columns;
-    for (std::int64_t row = begin; row < end; ++row) {
-      for (std::int64_t column = 0; column < parameter.columns; ++column) {
-        const auto index = static_cast<std::uint64_t>(place.index(row, column));
-        *next++ = kInitialDeviation * near_normal(mix(key + index));
-      }
-    }
-  });
+  const std::int64_t cores = std::thread::hardware_concurrency();
+  const auto threads = static_cast<int>(std::min(cores, parameter.elements() / kOfOneThread));
+  run_in_parallel(threads, static_cast<std::size_t>(parameter.rows),
+                  [&](std::size_t, std::size_t i) {
+                    const auto row = static_cast<std::int64_t>(i);
+                    float* next = out + row * parameter.columns;
+                    for (std::int64_t column = 0; column < parameter.columns; ++column) {
+                      const auto index = static_cast<std::uint64_t>(place.index(row, column));
+                      *next++ = kInitialDeviation * near_normal(mix(key + index));
+                    }
+                  });
 }
 
 }  // namespace stepcast

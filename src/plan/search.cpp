@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "plan/parallel.h"
+#include "core/parallel.h"
 
 namespace stepcast {
 namespace {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/check.h"
 
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "core/json.h"
+#include "core/parallel.h"
 #include "cost/profile.h"
 
 namespace stepcast {
@@ -92,26 +91,17 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
   CheckReport report;
   report.cases.resize(jobs.size());
   FittedOn fitted_on(folders.profiles);
-  std::atomic<std::size_t> next = 0, done = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      CaseResult& result = report.cases[i];
-      try {
-        predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, fitted_on, result);
-      } catch (const std::exception& error) {
-        // One case must not take the others with it.
-        result.failed = std::string("internal error: ") + error.what();
-      }
-      if (options.progress) options.progress(++done, jobs.size());
+  std::atomic<std::size_t> done = 0;
+  run_in_parallel(options.threads, jobs.size(), [&](std::size_t, std::size_t i) {
+    CaseResult& result = report.cases[i];
+    try {
+      predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, fitted_on, result);
+    } catch (const std::exception& error) {
+      // One case must not take the others with it.
+      result.failed = std::string("internal error: ") + error.what();
     }
-  };
-  const auto workers = std::min<std::size_t>(static_cast<std::size_t>(std::max(options.threads, 1)),
-                                             std::max<std::size_t>(jobs.size(), 1));
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
-    work();
-  }
+    if (options.progress) options.progress(++done, jobs.size());
+  });
   report.summary = summarise(report.cases);
   return report;
 }
