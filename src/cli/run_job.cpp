@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include "calibrate/progress.h"
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "launch/host_facts.h"
 #include "launch/mpi_launch.h"
 
 namespace stepcast::cli {
@@ -144,10 +144,8 @@ std::vector<std::string> meeting_place() {
   };
   // With hosts to start on, others must find this one, which is the first.
   const char* arguments = std::getenv("STEPCAST_MPIRUN_ARGS");
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
   const bool several = arguments != nullptr && *arguments != '\0';
-  return {otherwise("MASTER_ADDR", several ? name.data() : "127.0.0.1"),
+  return {otherwise("MASTER_ADDR", several ? host_name() : "127.0.0.1"),
           otherwise("MASTER_PORT", "29500")};
 }
 

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <set>
 #include <string>
@@ -25,6 +27,12 @@ int usable_cores() {
     cores.insert(threads);
   }
   return std::max(1, static_cast<int>(cores.size()));
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 std::int64_t out_of_memory_kills() {

@@ -3,10 +3,8 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <ctime>
 #include <map>
@@ -25,6 +23,7 @@
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/noise.h"
+#include "launch/host_facts.h"
 #include "worker/collective_sampler.h"
 #include "worker/gpu/device_collectives.h"
 #include "worker/gpu/gpu_call.h"
@@ -43,12 +42,6 @@ constexpr double kWarmUp_s = 0.5;  // of the device
 constexpr double kShapeWarmUp_s = 5e-3;
 constexpr std::int64_t kShareOfMemory = 16;   // of the device, for one buffer of a collective
 constexpr ByteCount kBesideBytes = 64 << 20;  // of the collective beside a product
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 struct Wanted {
   Operation operation;

@@ -2,25 +2,18 @@
 #include "worker/gpu/run_gpu_job.h"
 
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "execute/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
+#include "launch/host_facts.h"
 #include "worker/run_place.h"
 
 namespace stepcast {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 std::int64_t free_bytes() {
   std::size_t free = 0, total = 0;
