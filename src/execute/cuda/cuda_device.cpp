@@ -121,34 +121,29 @@ EventHandle CudaDevice::mark() {
   return event;
 }
 
+void CudaDevice::start_traffic(DeviceCommunicator* group, const StartTraffic& start, Stream which) {
+  if (Pending request = start(stream(which))) under_way_.push_back(std::move(request));
+  if (group != nullptr) group->hold(stream(which));
+}
+
 void CudaDevice::communicate(DeviceCommunicator& group, const StartTraffic& start) {
-  Posted posted;
-  if (Pending request = start(compute())) posted.requests.push_back(std::move(request));
-  group.hold(compute());
-  if (!posted.requests.empty()) posted_.push_back(std::move(posted));
+  start_traffic(&group, start, Stream::kCompute);
 }
 
 EventHandle CudaDevice::post(Stream which, Transfer transfer) {
   drop_what_has_ended();
-  Posted posted{std::move(transfer), {}, new_event()};
-  wait_on(which, posted.transfer.waits);
-  posted.transfer.waits.clear();
-  record(posted.event->begins, which);
+  const auto event = new_event();
+  wait_on(which, transfer.waits);
+  record(event->begins, which);
   kernels_.use(stream(which));
-  for (const StartTraffic& start : posted.transfer.starts) {
-    if (Pending request = start(stream(which))) posted.requests.push_back(std::move(request));
-    if (posted.transfer.group != nullptr) posted.transfer.group->hold(stream(which));
-  }
-  if (posted.transfer.finish) posted.transfer.finish();
+  for (const StartTraffic& start : transfer.starts) start_traffic(transfer.group, start, which);
+  if (transfer.finish) transfer.finish();
   kernels_.use(compute());
-  record(posted.event->ends, which);
+  record(event->ends, which);
   // Buffers that only the transfer still holds are free once it has run, which its stream knows.
   releasing_on_ = stream(which);
-  posted.transfer.starts.clear();
-  posted.transfer.finish = nullptr;
+  transfer = {};
   releasing_on_ = compute();
-  EventHandle event = posted.event;
-  posted_.push_back(std::move(posted));
   return event;
 }
 
@@ -163,18 +158,8 @@ Clock::time_point CudaDevice::begin_step() {
   return origin_time_;
 }
 
-bool CudaDevice::has_ended(const Posted& posted) {
-  bool ended = true;
-  for (const Pending& request : posted.requests) ended = request->test() && ended;
-  if (!ended || posted.event == nullptr) return ended;
-  const cudaError_t state = cudaEventQuery(posted.event->ends);
-  if (state == cudaErrorNotReady) return false;
-  check(state, "a transfer");
-  return true;
-}
-
 void CudaDevice::drop_what_has_ended() {
-  while (!posted_.empty() && has_ended(posted_.front())) posted_.pop_front();
+  while (!under_way_.empty() && under_way_.front()->test()) under_way_.pop_front();
 }
 
 void CudaDevice::resolve(GpuEvent& event) const {
@@ -193,7 +178,7 @@ void CudaDevice::wait(const std::vector<EventHandle>& events) {
     auto& own = static_cast<GpuEvent&>(*event);
     Idle idle;
     // A peer that is gone shows in the traffic, never in the event.
-    while (!posted_.empty()) {
+    while (!under_way_.empty()) {
       const cudaError_t state = cudaEventQuery(own.ends);
       if (state == cudaSuccess) break;
       if (state != cudaErrorNotReady) check(state, "a step");
@@ -208,7 +193,7 @@ void CudaDevice::wait(const std::vector<EventHandle>& events) {
 void CudaDevice::stop() noexcept {
   // After an error traffic may wait for a rank that is gone, for ever.
   if (std::uncaught_exceptions() == 0) cudaDeviceSynchronize();
-  posted_.clear();
+  under_way_.clear();
 }
 
 std::int64_t CudaDevice::peak_used_bytes() const {

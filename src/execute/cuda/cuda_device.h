@@ -45,19 +45,12 @@ class CudaDevice final : public Device {
  private:
   struct Marks;
   struct GpuEvent;
-  // Traffic under way, which is looked at for errors.
-  struct Posted {
-    Transfer transfer;
-    std::vector<Pending> requests;
-    std::shared_ptr<GpuEvent> event;  // null: traffic alone
-  };
-
   cudaStream_t stream(Stream which) const { return streams_[static_cast<std::size_t>(which)]; }
   cudaStream_t compute() const { return stream(Stream::kCompute); }
   std::shared_ptr<GpuEvent> new_event();
   void record(cudaEvent_t event, Stream which);
   void wait_on(Stream which, const std::vector<EventHandle>& events);
-  static bool has_ended(const Posted& posted);
+  void start_traffic(DeviceCommunicator* group, const StartTraffic& start, Stream which);
   void drop_what_has_ended();
   void resolve(GpuEvent& event) const;
 
@@ -68,7 +61,7 @@ class CudaDevice final : public Device {
   std::shared_ptr<Marks> marks_;  // outlives the events that came from it
   cudaEvent_t origin_ = nullptr;  // at origin_time_
   Clock::time_point origin_time_;
-  std::deque<Posted> posted_;
+  std::deque<Pending> under_way_;  // looked at for errors: no event tells of a peer that is gone
 };
 
 }  // namespace stepcast
