@@ -114,7 +114,7 @@ void FlatState::initialise(const Scenario& scenario, const Program& program, con
 
 // Every rank holds the rounded weights whole, unless they are sharded, and its own ones exactly.
 void FlatState::set_weights(ElementRange range, const std::vector<float>& whole) {
-  Memory scratch(device_);
+  Memory scratch(device_, false);
   const Tensor exact = scratch.make_uncounted(range.size(), DataType::kFp32);
   device_.upload(exact->array().data, whole.data(), whole.size() * sizeof(float));
   if (!shards_parameters_) {

@@ -29,14 +29,13 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       parameters_(placed_parameters(scenario, program, role_)),
       options_(options),
       device_(std::move(device)),
-      memory_(*device_),
+      memory_(*device_, world == nullptr && grid.size() > 1),
       groups_(program, grid, world, rank),
       state_(scenario, role_, static_cast<int>(grid.group_size(GroupKind::kData)), point_.dp,
              memory_),
       text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)),
       totals_(
           memory_.make_uncounted(static_cast<std::int64_t>(sizeof(StepTotals)), DataType::kInt8)) {
-  memory_.alone = world == nullptr && grid.size() > 1;
   for (const Block& block : program.blocks) lives_.push_back(trace_lives(block));
   if (role_.persistent[kWorkspace] > 0) {
     placeholder_ =
@@ -263,10 +262,9 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
       const auto* kernel = std::get_if<Elementwise>(&operation.work);
       if (kernel != nullptr && kernel->elements == 0) continue;
       const auto* collective = std::get_if<Collective>(&operation.work);
-      const bool arrives = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
+      const bool gathers = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
       instance.buffers[id.index()] =
-          arrives ? memory_.make_arriving(buffer.category, buffer.elements, buffer.type,
-                                          Stream::kCompute, true)
+          gathers ? memory_.make_gathered(buffer.category, buffer.elements, buffer.type)
                   : memory_.make(buffer.category, buffer.elements, buffer.type);
     }
     const OperationCall call{scenario_, shape_,  block,  operation, place, instance,

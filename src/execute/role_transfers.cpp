@@ -180,8 +180,8 @@ Transfer RoleRunner::send(const Instruction& what) {
 }
 
 Transfer RoleRunner::receive(const Instruction& what) {
-  const Tensor tensor = memory_.make_arriving(
-      MemoryCategory::kActivations, shape_.rows * shape_.hidden, shape_.type, what.stream, true);
+  const Tensor tensor = memory_.make(MemoryCategory::kActivations, shape_.rows * shape_.hidden,
+                                     shape_.type, what.stream);
   arriving_[{is_forward(what), what.chunk, what.micro_batch}] = tensor;
   return message(tensor, what);
 }

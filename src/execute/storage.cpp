@@ -59,4 +59,14 @@ void StandIns::fill_if_new(Array array, std::int64_t elements) {
   if (is_new_) device_.kernels().noise(array, elements);
 }
 
+Tensor Memory::make(MemoryCategory category, std::int64_t elements, DataType type, Stream stream,
+                    bool from_others, bool counted) {
+  const bool stands_in = alone_ && from_others;
+  Allocator& from = stands_in ? static_cast<Allocator&>(stand_ins_) : device;
+  auto tensor = std::make_shared<Storage>(from, ledger, category, elements * size_of(type), type,
+                                          stream, counted);
+  if (stands_in) stand_ins_.fill_if_new(tensor->array(), elements);
+  return tensor;
+}
+
 }  // namespace stepcast

@@ -70,34 +70,35 @@ class StandIns final : public Allocator {
   bool is_new_ = false;
 };
 
-// What makes tensors.
-struct Memory {
-  explicit Memory(Device& on) : device(on), stand_ins(on) {}
+// What makes tensors. What another stream than the computing one writes first comes from others.
+class Memory {
+ public:
+  // `alone`: one of several ranks, what others would send is a stand-in.
+  Memory(Device& on, bool alone) : device(on), stand_ins_(on), alone_(alone) {}
 
   Tensor make(MemoryCategory category, std::int64_t elements, DataType type,
               Stream stream = Stream::kCompute) {
-    return std::make_shared<Storage>(device, ledger, category, elements * size_of(type), type,
-                                     stream, true);
+    return make(category, elements, type, stream, stream != Stream::kCompute, true);
   }
   Tensor make_uncounted(std::int64_t elements, DataType type,  // the caller keeps the ledger
                         Stream stream = Stream::kCompute) {
-    return std::make_shared<Storage>(device, ledger, MemoryCategory::kBuffers,
-                                     elements * size_of(type), type, stream, false);
+    return make(MemoryCategory::kBuffers, elements, type, stream, stream != Stream::kCompute,
+                false);
   }
-  // For what others send; a rank alone gets a stand-in.
-  Tensor make_arriving(MemoryCategory category, std::int64_t elements, DataType type, Stream stream,
-                       bool counted) {
-    Allocator& from = alone ? static_cast<Allocator&>(stand_ins) : device;
-    auto tensor = std::make_shared<Storage>(from, ledger, category, elements * size_of(type), type,
-                                            stream, counted);
-    if (alone) stand_ins.fill_if_new(tensor->array(), elements);
-    return tensor;
+  // For a gather among what is computed.
+  Tensor make_gathered(MemoryCategory category, std::int64_t elements, DataType type) {
+    return make(category, elements, type, Stream::kCompute, true, true);
   }
 
   Device& device;
   MemoryLedger ledger;
-  StandIns stand_ins;
-  bool alone = false;  // one of several ranks
+
+ private:
+  Tensor make(MemoryCategory category, std::int64_t elements, DataType type, Stream stream,
+              bool from_others, bool counted);
+
+  StandIns stand_ins_;
+  bool alone_;
 };
 
 }  // namespace stepcast

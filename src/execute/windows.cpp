@@ -23,10 +23,7 @@ bool Windows::has(ElementRange range) const { return find(range.begin) != nullpt
 void Windows::open(ElementRange range, ElementRange unit) {
   Window* window = find(range.begin);
   if (window == nullptr) {
-    Tensor data =
-        stream_ == Stream::kGather
-            ? memory_->make_arriving(MemoryCategory::kBuffers, unit.size(), type_, stream_, false)
-            : memory_->make_uncounted(unit.size(), type_, stream_);
+    Tensor data = memory_->make_uncounted(unit.size(), type_, stream_);
     windows_.push_back({unit, std::move(data), 0, {}});
     window = &windows_.back();
   }
