@@ -21,6 +21,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAUNCH_US = range(10, 121, 10)
 COLLECTIVE_US = range(20, 201, 20)
+MICRO_BATCH_US = range(0, 10001, 500)
 
 
 def arguments():
@@ -78,22 +79,29 @@ def main():
         folder = pathlib.Path(name)
         data_folder(folder, hosts, suite)
 
-        def trial(launch, collective):
-            costs.update(launch=f"{launch} us", collective=f"{collective} us")
+        def trial(launch, collective, micro_batch):
+            costs.update(launch=f"{launch} us", collective=f"{collective} us",
+                         micro_batch=f"{micro_batch} us")
             write_hosts(folder / "profiles/hosts.json", hosts)
             return misfit(options.stepcast, folder)
 
-        # One after the other, twice: the two hardly interact.
-        launch, collective = 50, 60
-        for _ in range(2):
-            launch = min(LAUNCH_US, key=lambda value: (trial(value, collective), value))
+        # One after the other: they hardly interact, but launches and what a micro-batch takes
+        # beside them need a few turns.
+        launch, collective, micro_batch = 50, 60, 0
+        for _ in range(4):
+            launch = min(LAUNCH_US,
+                         key=lambda value: (trial(value, collective, micro_batch), value))
             launch = min(range(launch - 8, launch + 9, 2),
-                         key=lambda value: (trial(value, collective), value))
-            collective = min(COLLECTIVE_US, key=lambda value: (trial(launch, value), value))
-        best = trial(launch, collective)
+                         key=lambda value: (trial(value, collective, micro_batch), value))
+            collective = min(COLLECTIVE_US,
+                             key=lambda value: (trial(launch, value, micro_batch), value))
+            micro_batch = min(MICRO_BATCH_US,
+                              key=lambda value: (trial(launch, collective, value), value))
+        best = trial(launch, collective, micro_batch)
     costs["fitted_on"] = [case["id"] for case in suite["cases"]]
     write_hosts(path, hosts)
-    print(f"{options.framework}: launch {launch} us, collective {collective} us, mean log error "
+    print(f"{options.framework}: launch {launch} us, collective {collective} us, "
+          f"micro-batch {micro_batch} us, mean log error "
           f"{best:.3f} on {len(suite['cases'])} cases of {options.suite}")
 
 

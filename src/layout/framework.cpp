@@ -44,7 +44,10 @@ FrameworkRules deepspeed_rules(const Layout& layout) {
   rules.bucket_elements = kDeepSpeedBucketElements;
   rules.gather_bucket_elements = kDeepSpeedBucketElements;
   rules.vocab_multiple = kMegatronVocabMultiple;  // Megatron-DeepSpeed pads as Megatron
-  rules.host_sync_after_p2p = false;  // pipe/p2p.py: dist.send and dist.recv, ordered on the stream
+  rules.host_sync_after_p2p =
+      true;  // runtime/utils.py: PartitionedTensor.from_meta reads a message
+  // Megatron's tensor_parallel/data.py: broadcast_data reads the sizes of each batch off the GPU.
+  rules.host_sync_at_batch = true;
   rules.scatter_gather_p2p = scatters_p2p(layout);
   return rules;
 }

@@ -38,6 +38,7 @@ RulesInput read_rules(ObjectReader& object) {
   rules.gather_bucket_elements = object.integer("gather_bucket_elements", 0);
   rules.prefetch_units = object.integer("prefetch_units", 0, 1);
   rules.host_sync_after_p2p = object.boolean("host_sync_after_p2p");
+  rules.host_sync_at_batch = object.boolean("host_sync_at_batch");
   rules.fused_gradient_accumulation = object.boolean("fused_gradient_accumulation");
   rules.scatter_gather_p2p = object.boolean("scatter_gather_p2p");
   return rules;

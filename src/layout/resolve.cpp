@@ -98,6 +98,7 @@ void override_rules(FrameworkRules& rules, const RulesInput& input) {
       input.gather_bucket_elements.value_or(rules.gather_bucket_elements);
   rules.prefetch_units = input.prefetch_units.value_or(rules.prefetch_units);
   rules.host_sync_after_p2p = input.host_sync_after_p2p.value_or(rules.host_sync_after_p2p);
+  rules.host_sync_at_batch = input.host_sync_at_batch.value_or(rules.host_sync_at_batch);
   rules.fused_gradient_accumulation =
       input.fused_gradient_accumulation.value_or(rules.fused_gradient_accumulation);
   rules.scatter_gather_p2p = input.scatter_gather_p2p.value_or(rules.scatter_gather_p2p);

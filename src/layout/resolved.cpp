@@ -30,6 +30,7 @@ json to_json(const Training& t, const FrameworkRules& rules) {
               {"gather_bucket_elements", rules.gather_bucket_elements},
               {"prefetch_units", rules.prefetch_units},
               {"host_sync_after_p2p", rules.host_sync_after_p2p},
+              {"host_sync_at_batch", rules.host_sync_at_batch},
               {"fused_gradient_accumulation", rules.fused_gradient_accumulation},
               {"scatter_gather_p2p", rules.scatter_gather_p2p}};
   if (t.trains_adapters()) out["lora_rank"] = t.lora_rank;

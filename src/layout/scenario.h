@@ -110,6 +110,7 @@ struct FrameworkRules {
   bool keeps_master_weights = true;          // a separate fp32 copy beside 16-bit parameters
   bool bf16_parameters = true;               // parameters held in 16 bit (FSDP: fp32 shards)
   bool host_sync_after_p2p = false;          // host waits for each pipeline transfer
+  bool host_sync_at_batch = false;           // host waits for the GPU where text is handed out
   bool fused_gradient_accumulation = false;  // weight gradients add into the main buffer
   bool scatter_gather_p2p = false;           // 1/tp of the activation crosses, then all-gather
 };

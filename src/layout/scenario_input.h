@@ -20,6 +20,7 @@ struct RulesInput {
   std::optional<std::int64_t> gather_bucket_elements;
   std::optional<std::int64_t> prefetch_units;
   std::optional<bool> host_sync_after_p2p;
+  std::optional<bool> host_sync_at_batch;
   std::optional<bool> fused_gradient_accumulation;
   std::optional<bool> scatter_gather_p2p;
 };

@@ -284,7 +284,8 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
     const double from_top = opening_0 + to_[static_cast<std::size_t>(facts.first_chunk)];
     const double to_top = from_[static_cast<std::size_t>(facts.last_chunk)] + closing_0;
     const double own = opening(s);
-    if (scenario_.layout.overlap.pp && ends.has_barrier) {
+    // Where batches stop the host, it is never certain to be ahead.
+    if (scenario_.layout.overlap.pp && ends.has_barrier && !scenario_.rules.host_sync_at_batch) {
       passes += slowed(facts, end, between.held, std::max(from_top, own), passes, units);
     }
     if (ends.has_barrier) {

@@ -18,6 +18,13 @@ Seconds exposed(Seconds collective, Seconds gemm, std::int64_t steps) {
   return std::max(collective / static_cast<double>(steps), collective - gemm * hidden);
 }
 
+// Where the model ends, and with it a micro-batch.
+bool is_loss(const Operation& operation) {
+  const auto* kernel = std::get_if<Elementwise>(&operation.work);
+  return kernel != nullptr && kernel->kind == ElementwiseKind::kCrossEntropy &&
+         operation.phase == Phase::kForward;
+}
+
 const Collective* overlapped_collective(const Operation& operation) {
   const auto* collective = std::get_if<Collective>(&operation.work);
   return collective != nullptr && collective->overlapped ? collective : nullptr;
@@ -103,6 +110,10 @@ RunCost BlockCosts::price(const Operation& operation) const {
   if (kernel != nullptr && kernel->elements == 0) return {};
   RunCost out = price_kernel(kernels_.price(operation), operation.phase);
   out.flops = flops_of(operation);
+  if (is_loss(operation)) {
+    out.host += Seconds(host_.micro_batch_s);
+    out.floor = out.host + out.gpu;
+  }
   return out;
 }
 

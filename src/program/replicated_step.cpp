@@ -48,6 +48,7 @@ class ReplicatedStep {
   }
   std::int64_t data_ranks() const { return layout_.dp * layout_.cp; }
   void pass(const Slot& slot, bool last);
+  void load_batch(const Slot& slot, InstructionIndex received);
   void backward(const Slot& slot, bool reduce);
   void gathering_forward(const Slot& slot);
   bool gathers_ahead() const {
@@ -158,9 +159,19 @@ void ReplicatedStep::wait_for_transfers(InstructionIndex received) {
   }
 }
 
+// Where the model begins and ends.
+void ReplicatedStep::load_batch(const Slot& slot, InstructionIndex received) {
+  if (slot.pass != Pass::kForward) return;
+  const std::int64_t chunk =
+      builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
+  if (chunk != 0 && chunk != model_chunks_ - 1) return;
+  builder_.load_batch(received != kNone ? received : builder_.last_run());
+}
+
 void ReplicatedStep::pass(const Slot& slot, bool last) {
   const InstructionIndex received = receive_for(slot);
   wait_for_transfers(received);
+  load_batch(slot, received);
   const InstructionIndex sent = pending_send_;
   const auto before = static_cast<InstructionIndex>(builder_.role().instructions.size());
   if (slot.pass == Pass::kForward && slot.micro_batch == 0 && gathers_ahead()) {

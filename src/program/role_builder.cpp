@@ -148,6 +148,10 @@ InstructionIndex RoleBuilder::host_sync(InstructionIndex first, InstructionIndex
   return add(instruction);
 }
 
+void RoleBuilder::load_batch(InstructionIndex last_issued) {
+  if (scenario_.rules.host_sync_at_batch && last_issued != kNone) host_sync(last_issued);
+}
+
 const Block& RoleBuilder::block(std::int32_t chunk, std::int32_t index) const {
   const Chunk& where = role_.chunks[static_cast<std::size_t>(chunk)];
   return program_.block(where.blocks[static_cast<std::size_t>(index)]);

@@ -144,6 +144,7 @@ void ShardedStep::hold_gradients(InstructionIndex run, ElementRange unit, BlockI
 void ShardedStep::forward(std::int32_t micro_batch) {
   const std::int32_t head = builder_.blocks(0) - 1;
   const bool ahead = looks_ahead();
+  builder_.load_batch(builder_.last_run());
   const InstructionIndex root = gather("gather_root", root_unit(), builder_.last_run());
   InstructionIndex next =
       layers_begin_ < layers_end_

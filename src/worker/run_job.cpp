@@ -31,8 +31,8 @@ std::string single_rank_text(const std::string& text) {
   scenario["layout"] = {{"micro_batch", 1}};
   for (const char* key :
        {"grad_precision", "reduce_precision", "bucket_elements", "gather_bucket_elements",
-        "prefetch_units", "host_sync_after_p2p", "fused_gradient_accumulation",
-        "scatter_gather_p2p", "no_sync", "attention"}) {
+        "prefetch_units", "host_sync_after_p2p", "host_sync_at_batch",
+        "fused_gradient_accumulation", "scatter_gather_p2p", "no_sync", "attention"}) {
     scenario["training"].erase(key);
   }
   scenario["training"]["framework"] = "native";

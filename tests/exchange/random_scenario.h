@@ -172,6 +172,7 @@ class ScenarioDraw {
     if (chance(5)) out["fused_gradient_accumulation"] = chance(2);
     if (chance(5)) out["scatter_gather_p2p"] = chance(2);
     if (chance(5)) out["host_sync_after_p2p"] = chance(2);
+    if (chance(5)) out["host_sync_at_batch"] = chance(2);
     if (chance(6)) out["software"] = "a label";
     return out;
   }

@@ -63,6 +63,7 @@ const std::set<std::string>& remarks_of(const std::string& framework) {
                                                "training.gather_bucket_elements",
                                                "training.prefetch_units",
                                                "training.host_sync_after_p2p",
+                                               "training.host_sync_at_batch",
                                                "training.scatter_gather_p2p",
                                                "training.fused_gradient_accumulation",
                                                "training.grad_precision"};

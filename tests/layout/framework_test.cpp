@@ -85,12 +85,13 @@ TEST(FrameworkOverlap, FollowsTheFlagsOfEachFramework) {
   EXPECT_FALSE(resolved(Framework::kDeepSpeed, DataType::kBf16).layout.overlap.grad_reduce);
 }
 
-// Megatron's batched transfers end in a device synchronise; the interleaved schedule's overlap.
-TEST(FrameworkPipeline, OnlyMegatronsBatchedTransfersStopTheHost) {
+// Megatron's batched transfers end in a device synchronise, the interleaved schedule's overlap;
+// DeepSpeed reads what it receives on the host.
+TEST(FrameworkPipeline, TransfersStopTheHostUnlessOverlapped) {
   LayoutInput layout;
   layout.pp = 4;
   EXPECT_TRUE(resolved(Framework::kMegatron, DataType::kBf16, layout).rules.host_sync_after_p2p);
-  EXPECT_FALSE(resolved(Framework::kDeepSpeed, DataType::kBf16, layout).rules.host_sync_after_p2p);
+  EXPECT_TRUE(resolved(Framework::kDeepSpeed, DataType::kBf16, layout).rules.host_sync_after_p2p);
   layout.schedule = ScheduleKind::kInterleaved;
   const Scenario interleaved = resolved(Framework::kMegatron, DataType::kBf16, layout);
   EXPECT_TRUE(interleaved.layout.overlap.pp);

@@ -153,11 +153,13 @@ TEST(Scenario, VocabularyIsPaddedAsTheFrameworkPads) {
 
 TEST(Scenario, KeysOverrideTheRulesOfTheFramework) {
   const Scenario s = read_good(R"({"training": {"bucket_elements": 7, "prefetch_units": 0,
-      "host_sync_after_p2p": false, "fused_gradient_accumulation": false,
+      "host_sync_after_p2p": false, "host_sync_at_batch": true,
+      "fused_gradient_accumulation": false,
       "scatter_gather_p2p": true}})");
   EXPECT_EQ(s.rules.bucket_elements, 7);
   EXPECT_EQ(s.rules.prefetch_units, 0);
   EXPECT_FALSE(s.rules.host_sync_after_p2p);
+  EXPECT_TRUE(s.rules.host_sync_at_batch);
   EXPECT_FALSE(s.rules.fused_gradient_accumulation);
   EXPECT_TRUE(s.rules.scatter_gather_p2p);
 }
