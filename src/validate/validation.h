@@ -8,6 +8,7 @@
 
 #include "predict/operation_table.h"
 #include "program/executable.h"
+#include "validate/baseline_drift.h"
 #include "validate/measured_run.h"
 #include "validate/rank_alone.h"
 #include "validate/tolerance.h"
@@ -41,7 +42,9 @@ struct Validation {
   std::optional<RankAlone> alone;             // only this rank ran: no rates, no numerics
   std::optional<NumericsLimits> numerics;     // that were kept or broken
   std::vector<Finding> broken;                // why it did not pass
+  std::optional<BaselineDrift> drift = {};    // against a baseline, when one was given
   bool passed() const { return broken.empty(); }
+  bool regressed() const { return drift && !drift->updated && !drift->broken.empty(); }
   const ComparedFigure* figure(std::string_view key) const;  // null: not compared
 };
 
