@@ -295,6 +295,20 @@ TEST(PredictOutput, ToAFullDiskOrAClosedPipeIsNoSuccess) {
   EXPECT_NE(run(predict_words({"-o", "/dev/full"})).code, 0);
 }
 
+TEST(PredictTrace, OfManyMicroBatchesSaysThatItIsLarge) {
+  const Folder folder;
+  const auto note = [&](const std::string& batch) {
+    return run(predict_words(
+                   {"--set", "training.global_batch=" + batch, "--trace", folder / "trace.json"}))
+        .error;
+  };
+  EXPECT_FALSE(has(note("64"), "MB"));
+  const std::string large = note("512");
+  EXPECT_GT(std::filesystem::file_size(folder / "trace.json"), 50'000'000u);
+  EXPECT_TRUE(has(large, "trace.json has ")) << large;
+  EXPECT_TRUE(has(large, "smaller --global-batch")) << large;
+}
+
 TEST(PredictTrace, HasNestedSlicesAndEndsInsideTheStep) {
   const Folder folder;
   const Outcome result = run(predict_words(
