@@ -196,7 +196,7 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   }
   if (const int written = output.commit(); written != kOk) return written;
   recorded.tell(validation, flags.output);
-  if (!validation.passed()) return kOutOfTolerance;
+  if (!validation.within_limits()) return kOutOfTolerance;
   return validation.regressed() ? kRegression : kOk;
 }
 

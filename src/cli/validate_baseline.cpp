@@ -90,7 +90,7 @@ void RecordedRun::judge(const Scenario& scenario, const ValidatedRun& run, Valid
     if (drift.skipped.empty()) drift = drift_from(*baseline_, validation, limits_);
   }
   drift.file = flags_.file;
-  drift.updated = flags_.update && validation.passed();
+  drift.updated = flags_.update && validation.within_limits();
   if (drift.updated) {
     output.set_file(flags_.file, validation_baseline_text(scenario, facts_of(run), validation));
   }

@@ -181,8 +181,7 @@ std::vector<std::string> alone_lines(const Validation& validation) {
 
 std::vector<std::string> verdict_lines(const Validation& validation) {
   const std::string summary = validation_summary(validation);
-  const bool good = validation.passed() && !validation.regressed();
-  std::vector<std::string> out{(good ? "passed: " : "failed: ") + summary};
+  std::vector<std::string> out{(validation.passed() ? "passed: " : "failed: ") + summary};
   const auto list = [&](const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
       out.push_back(fmt::format("  {}: {}", finding.title, finding.message));
@@ -238,7 +237,7 @@ std::string validation_table(const Scenario& scenario, const Validation& validat
   }
   out += "\n" + steps_text(validation) + "\n";
   if (!validation.alone) out += numerics_text(validation) + "\n";
-  const char* color = validation.passed() && !validation.regressed() ? "32" : "31";
+  const char* color = validation.passed() ? "32" : "31";
   for (const std::string& line : verdict_lines(validation)) {
     out += style.color ? fmt::format("\x1b[1;{}m{}\x1b[0m\n", color, line) : line + "\n";
   }

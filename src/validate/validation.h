@@ -43,8 +43,9 @@ struct Validation {
   std::optional<NumericsLimits> numerics;     // that were kept or broken
   std::vector<Finding> broken;                // why it did not pass
   std::optional<BaselineDrift> drift = {};    // against a baseline, when one was given
-  bool passed() const { return broken.empty(); }
+  bool within_limits() const { return broken.empty(); }  // tolerances and numerics
   bool regressed() const { return drift && !drift->updated && !drift->broken.empty(); }
+  bool passed() const { return within_limits() && !regressed(); }
   const ComparedFigure* figure(std::string_view key) const;  // null: not compared
 };
 

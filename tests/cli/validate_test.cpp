@@ -198,6 +198,14 @@ TEST_F(ValidateCommand, ComparesWithABaseline) {
   EXPECT_TRUE(has(slower.out, "::error title=measured%3A step time::+25.0 %25 against"))
       << slower.out;
   EXPECT_TRUE(has(slower.error, "broken: measured: step time")) << slower.error;
+  const std::string page = folder_ / "page.html";
+  const Outcome again =
+      validate({"--profile", "none", "--baseline", baseline, "--format", "json", "--html", page});
+  EXPECT_EQ(again.code, 4);
+  EXPECT_EQ(again.json()["passed"], false);
+  EXPECT_EQ(again.json()["broken"].size(), 0u);
+  EXPECT_EQ(again.json()["baseline"]["broken"].size(), 1u);
+  EXPECT_TRUE(has(read_file(page), "Failed: step time")) << page;
   EXPECT_TRUE(has(read_file(summary), "- failed: step time")) << read_file(summary);
   EXPECT_EQ(
       validate({"--profile", "none", "--baseline", baseline, "--drift", "measured:step_time=0.3"})
