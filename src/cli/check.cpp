@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -36,6 +37,7 @@ struct CheckFlags {
   int threads = 0;
   CheckView view;
   std::string html;
+  std::string markdown;
   OutputOptions output;
   std::string data;
 };
@@ -121,10 +123,16 @@ Errors nothing_selected(const CheckFlags& flags, const std::vector<Suite>& suite
            "--format csv without it lists the cases and their tags"}};
 }
 
-Result<std::vector<Suite>> load_suites(const CheckFlags& flags, const std::string& folder) {
+struct Selection {
+  std::vector<Suite> suites;       // with the cases that the flags leave
+  std::set<std::string> left_out;  // baseline keys of the others
+};
+
+Result<Selection> load_suites(const CheckFlags& flags, const std::string& folder) {
   const auto files = suite_files(flags.suites, folder);
   if (!files) return failure(files.error());
-  std::vector<Suite> suites;
+  Selection out;
+  std::vector<Suite>& suites = out.suites;
   Errors errors;
   for (const std::string& file : *files) {
     auto suite = load_suite(file);
@@ -139,13 +147,17 @@ Result<std::vector<Suite>> load_suites(const CheckFlags& flags, const std::strin
                         fmt::format("a suite named '{}' is already given", suite->name), file,
                         "name", "give each suite once"});
     }
-    std::erase_if(suite->cases, [&](const SuiteCase& one) { return !wanted(one, flags); });
+    std::erase_if(suite->cases, [&](const SuiteCase& one) {
+      if (wanted(one, flags)) return false;
+      out.left_out.insert(baseline_key(suite->name, one.id));
+      return true;
+    });
     suites.push_back(std::move(*suite));
   }
   append(errors, apply_sets(flags.sets, suites));
   if (errors.empty()) append(errors, nothing_selected(flags, suites));
   if (!errors.empty()) return failure(std::move(errors));
-  return suites;
+  return out;
 }
 
 // Keys of --set that no scenario has. Values that single cases refuse are told beside them.
@@ -177,6 +189,25 @@ Result<std::optional<std::string>> read_baseline(const CheckFlags& flags) {
         {ErrorCode::kIo, "cannot be read", flags.baseline, "--baseline", "make it with --update"});
   }
   return std::optional(*text);
+}
+
+// A new baseline of some cases would drop what the old one knows of the others.
+Errors dropped_cases(const CheckFlags& flags, const std::optional<std::string>& baseline,
+                     const std::set<std::string>& left_out) {
+  if (!flags.update || !baseline || left_out.empty()) return {};
+  const auto recorded = cases_of_baseline(*baseline, flags.baseline);
+  if (!recorded) return recorded.error();
+  std::vector<std::string> dropped;
+  for (const std::string& key : *recorded) {
+    if (left_out.contains(key)) dropped.push_back(key);
+  }
+  if (dropped.empty()) return {};
+  return {{ErrorCode::kIllegal,
+           fmt::format("would drop {} recorded case{} that --case, --tag or --without-tag leave{} "
+                       "out, as {}",
+                       dropped.size(), dropped.size() == 1 ? "" : "s",
+                       dropped.size() == 1 ? "s" : "", dropped.front()),
+           flags.baseline, "--update", "update with all of them, or name another baseline"}};
 }
 
 Result<std::vector<Tolerance>> read_tolerances(const std::vector<std::string>& texts) {
@@ -222,6 +253,8 @@ CheckOptions options_of(const CheckFlags& flags) {
 Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance>& tolerances,
                           const std::optional<std::string>& baseline, const CheckFlags& flags) {
   GateOutcome gate;
+  gate.baseline = flags.baseline;
+  gate.closed = !tolerances.empty() || baseline;
   auto broken = apply_tolerances(report.summary, tolerances);
   if (!broken) return failure(broken.error());
   gate.broken = std::move(*broken);
@@ -239,6 +272,7 @@ int run_check(const CheckFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
   output.plan("--html", flags.html);
+  output.plan("--md", flags.markdown);
   if (flags.update) output.plan("--baseline", flags.baseline);
   if (!flags.update) output.protect("--baseline", flags.baseline);
   for (const std::string& suite : flags.suites) output.protect("SUITE", suite);
@@ -250,21 +284,32 @@ int run_check(const CheckFlags& flags) {
   const auto data = find_data(flags.data);
   if (!data) append(errors, data.error());
   if (!errors.empty()) return report_errors(errors);
-  const auto suites = load_suites(flags, data->suites);
-  if (!suites) return report_errors(suites.error());
+  const auto selection = load_suites(flags, data->suites);
+  if (!selection) return report_errors(selection.error());
+  const std::vector<Suite>& suites = selection->suites;
+  errors = dropped_cases(flags, *baseline, selection->left_out);
+  if (!errors.empty()) return report_errors(errors);
 
-  if (const Errors unknown = unknown_keys(flags, *suites, data->folders); !unknown.empty()) {
+  if (const Errors unknown = unknown_keys(flags, suites, data->folders); !unknown.empty()) {
     return report_errors(unknown);
   }
-  const CheckReport report = check(*suites, data->folders, options_of(flags));
+  const CheckReport report = check(suites, data->folders, options_of(flags));
   const auto gate = judge(report, *tolerances, *baseline, flags);
   if (!gate) return report_errors(gate.error());
   output.set_main(flags.output, render(flags, report, *gate));
   if (!flags.html.empty()) output.set_file(flags.html, check_html(report, *gate));
-  if (flags.update) output.set_file(flags.baseline, baseline_text(report));
+  if (!flags.markdown.empty()) {
+    output.set_file(flags.markdown, check_markdown(report, *gate, flags.view));
+  }
+  // What breaks a limit is not recorded as what is to be kept.
+  const bool updates = flags.update && gate->broken.empty();
+  if (updates) output.set_file(flags.baseline, baseline_text(report));
   if (const int code = output.commit(); code != kOk) return code;
   for (const Finding& finding : gate->broken) {
     note(flags.output, fmt::format("broken: {}: {}", finding.title, finding.message));
+  }
+  if (flags.update) {
+    note(flags.output, updates ? "wrote " + flags.baseline : flags.baseline + " is left as it was");
   }
   return gate->broken.empty() ? kOk : kRegression;
 }
@@ -280,7 +325,7 @@ Command add_check(CLI::App& program) {
       "Examples:\n"
       "  stepcast check megatron-a100 llm-foundry --tolerance step_time.mean_abs_error=0.10\n"
       "  stepcast check all --without-tag fp8 --tolerance megatron-a100:step_time.bias=0.05\n"
-      "  stepcast check runs.json --baseline baseline.json --format junit -o check.xml\n"
+      "  stepcast check runs.json --baseline baseline.json --format github --md summary.md\n"
       "Exit code 4: a limit is not kept, or a figure is worse than in the baseline.");
   app->add_option("SUITE", flags->suites, "suite files, names of shipped suites, or all")
       ->required();
@@ -292,13 +337,15 @@ Command add_check(CLI::App& program) {
              "fail when a figure of the summary is beyond its limit");
   app->add_option("--baseline", flags->baseline, "fail when a figure is worse than in this file")
       ->type_name("FILE");
-  app->add_flag("--update", flags->update, "write the baseline anew");
+  app->add_flag("--update", flags->update,
+                "write the baseline anew, unless a --tolerance is not kept");
   repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
   repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
   repeatable("--case", flags->ids, "TEXT", "only cases whose id contains this, or another --case");
   repeatable("--set", flags->sets, "PATH=VALUE", "a scenario key of every case, as profile=none");
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
   add_html_flag(*app, flags->html);
+  add_markdown_flag(*app, flags->markdown);
   app->add_flag("--by-tag", flags->view.tags, "table, md: also a row per tag");
   app->add_flag("--summary", flags->view.summary_only, "table, md: the summary alone");
   app->add_option("--worst", flags->view.worst,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -96,6 +97,35 @@ Result<std::map<std::string, std::string>> read_variables(const ImportFlags& fla
   return out;
 }
 
+// A value for a name that the script nowhere has would be lost in silence.
+Errors unused_variables(const ImportInput& input, ImportFormat format) {
+  Errors errors;
+  if (format != ImportFormat::kMegatron) {
+    if (input.variables.empty()) return {};
+    return {{ErrorCode::kIllegal,
+             fmt::format("'{}' is for shell scripts, and {} is none",
+                         input.variables.begin()->first, input.file),
+             "", "--variable", "a key of the scenario: --set PATH=VALUE"}};
+  }
+  std::vector<std::string> names;
+  std::string word;
+  for (const char c : input.text + "\n") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+      word += c;
+    } else if (!word.empty()) {
+      names.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  for (const auto& [name, value] : input.variables) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    errors.push_back({ErrorCode::kNotFound,
+                      fmt::format("{} has no variable '{}'", input.file, name), "", "--variable",
+                      did_you_mean(name, names)});
+  }
+  return errors;
+}
+
 struct Draft {
   ImportedScenario imported;
   json document;
@@ -172,6 +202,9 @@ int run_import(const ImportFlags& flags) {
   const auto at = std::find(names.begin(), names.end(), flags.from) - names.begin();
   const ImportFormat format =
       flags.from.empty() ? detect_format(input.text) : static_cast<ImportFormat>(at);
+  if (const Errors unused = unused_variables(input, format); !unused.empty()) {
+    return report_errors(unused);
+  }
   const auto draft = read_draft(flags, format, std::move(input), data->folders);
   if (!draft) return report_errors(draft.error());
   const auto notes = check_draft(flags, format, *draft, data->folders);

@@ -73,7 +73,10 @@ std::string render(const PredictFlags& flags, const Scenario& scenario,
     if (profile) object["explain"] = explanation_object(*profile);
     return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
-  if (format == "csv") return prediction_csv(scenario, prediction);
+  if (format == "csv") {
+    if (!run) return prediction_csv(scenario, prediction);
+    return prediction_csv(scenario, prediction, run_columns(run->terms, run->forecast));
+  }
   const bool markdown = format == "md";
   std::string out =
       markdown ? prediction_markdown(scenario, prediction)
@@ -90,6 +93,19 @@ std::string render(const PredictFlags& flags, const Scenario& scenario,
     out += markdown ? "\n### Explanation\n\n```text\n" + explanation + "```\n" : "\n" + explanation;
   }
   return out;
+}
+
+// Viewers in a browser take long over more, and the file was asked for by its name alone.
+constexpr std::size_t kLargeTrace = 50'000'000;
+
+void tell_trace(const PredictFlags& flags, std::size_t bytes) {
+  note(flags.output, fmt::format("wrote {} (opens in Perfetto)", flags.trace));
+  if (bytes <= kLargeTrace) return;
+  note(flags.output,
+       fmt::format("note: {} has {:.0f} MB, most of it passes of micro-batches: a smaller "
+                   "--global-batch shows the same pipeline in less, and Perfetto also reads what "
+                   "gzip makes of the file",
+                   flags.trace, static_cast<double>(bytes) / 1e6));
 }
 
 int run_predict(const PredictFlags& flags) {
@@ -129,7 +145,12 @@ int run_predict(const PredictFlags& flags) {
   if (!run) return report_errors(run.error());
   output.set_main(flags.output, render(flags, *scenario, *prediction, *run ? &**run : nullptr,
                                        profile ? &*profile : nullptr));
-  if (!flags.trace.empty()) output.set_file(flags.trace, trace_json(*scenario, *prediction));
+  std::size_t trace_bytes = 0;
+  if (!flags.trace.empty()) {
+    std::string trace = trace_json(*scenario, *prediction);
+    trace_bytes = trace.size();
+    output.set_file(flags.trace, std::move(trace));
+  }
   if (!flags.memory_timeline.empty()) {
     output.set_file(flags.memory_timeline, flags.memory_timeline.ends_with(".json")
                                                ? memory_timeline_json(*prediction)
@@ -137,9 +158,7 @@ int run_predict(const PredictFlags& flags) {
   }
   if (!flags.html.empty()) output.set_file(flags.html, prediction_html(*scenario, *prediction));
   if (const int code = output.commit(); code != kOk) return code;
-  if (!flags.trace.empty()) {
-    note(flags.output, fmt::format("wrote {} (opens in Perfetto)", flags.trace));
-  }
+  if (!flags.trace.empty()) tell_trace(flags, trace_bytes);
   return prediction->fits ? kOk : kDoesNotFit;
 }
 

@@ -22,6 +22,22 @@ void append(Errors& errors, Errors more) {
                 std::make_move_iterator(more.end()));
 }
 
+// --cluster names other hardware for the same run: without a size of its own it takes that of the
+// cluster whose place it takes.
+void keep_size(const json& replaced, const std::string& topologies, json& scenario) {
+  if (!scenario["cluster"].is_string()) return;
+  const std::string name = scenario["cluster"].get<std::string>();
+  if (name.find('/') != std::string::npos || name.ends_with(".json")) return;
+  const json before =
+      replaced.is_string() ? named_cluster(replaced.get<std::string>(), topologies) : replaced;
+  json named = named_cluster(name, topologies);
+  if (!before.is_object() || named.contains("nodes")) return;
+  for (const char* size : {"nodes", "gpus"}) {
+    if (before.contains(size)) named[size] = before[size];
+  }
+  if (named.size() > 1) scenario["cluster"] = std::move(named);
+}
+
 // --nodes and --gpus resize whatever cluster there is, so a name becomes an object first, and the
 // size that they replace goes.
 void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies, json& scenario) {
@@ -84,8 +100,11 @@ Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, js
     }
     append(errors, apply_override(scenario, value.path, text));
   };
+  const json replaced = scenario.contains("cluster") ? scenario["cluster"] : json();
   for (const auto& value : flags.values) {
-    if (value->path == "cluster") set(*value);
+    if (value->path != "cluster" || value->option->count() == 0) continue;
+    set(*value);
+    keep_size(replaced, topologies, scenario);
   }
   prepare_cluster(flags, topologies, scenario);
   for (const auto& value : flags.values) {
@@ -108,14 +127,23 @@ Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, js
   return errors;
 }
 
-// Where a value came from the command line, its error says so.
+// Where a value came from the command line, its error says so; where one is missing, which flag
+// gives it.
 Errors name_flags(Errors errors, const ScenarioFlags& flags) {
   for (Error& error : errors) {
     if (!error.file.empty() && error.file != flags.file) continue;
+    const bool missing = error.code == ErrorCode::kMissingKey;
     for (const auto& value : flags.values) {
-      if (value->option->count() > 0 && value->path == error.path) {
+      const bool given = value->option->count() > 0;
+      if (given && value->path == error.path) {
         error.path = fmt::format("{} ({})", value->flag, error.path);
         error.file.clear();
+        break;
+      }
+      // Of a whole object the first of its flags stands for what it cannot do without.
+      if (missing && !given && (value->path + ".").starts_with(error.path + ".")) {
+        const std::string flag = fmt::format("{} {}", value->flag, value->option->get_type_name());
+        error.hint = error.hint.empty() ? "give " + flag : error.hint + ", or " + flag;
         break;
       }
     }

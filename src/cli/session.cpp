@@ -49,6 +49,11 @@ void add_html_flag(CLI::App& app, std::string& file) {
       ->type_name("FILE");
 }
 
+void add_markdown_flag(CLI::App& app, std::string& file) {
+  app.add_option("--md", file, "also write the report as Markdown, as for $GITHUB_STEP_SUMMARY")
+      ->type_name("FILE");
+}
+
 void add_data_flag(CLI::App& app, std::string& data) {
   app.add_option("--data", data, "folder with models, topologies, profiles, suites and prices")
       ->type_name("DIR");

@@ -38,6 +38,7 @@ struct Command {
 void add_output_flags(CLI::App& app, OutputOptions& output,
                       const std::vector<std::string>& formats);
 void add_html_flag(CLI::App& app, std::string& file);
+void add_markdown_flag(CLI::App& app, std::string& file);  // beside --format, for CI
 void add_data_flag(CLI::App& app, std::string& data);
 void add_threads_flag(CLI::App& app, int& threads);
 int threads_of(int asked);  // 0: as many as the machine has

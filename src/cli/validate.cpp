@@ -10,7 +10,10 @@
 #include "cli/output.h"
 #include "cli/run_job.h"
 #include "cli/scenario_flags.h"
+#include "cli/validate_baseline.h"
 #include "cli/validate_forecast.h"
+#include "report/github_command.h"
+#include "report/junit.h"
 #include "report/number_text.h"
 #include "report/validation_json.h"
 #include "report/validation_table.h"
@@ -29,7 +32,9 @@ struct ValidateFlags {
   CalibrationChoice calibration;
   std::string keep;
   std::string html;
+  std::string markdown;
   std::vector<std::string> tolerances;
+  BaselineFlags baseline;
   int steps = 10;
   int warmup = 2;
   std::uint64_t seed = 1;
@@ -85,10 +90,29 @@ Result<std::vector<Tolerance>> read_tolerances(const ValidateFlags& flags) {
   return out;
 }
 
-int refuse_too_large(const Prediction& prediction) {
-  fmt::print(stderr,
-             "error: the run needs {} GiB on its fullest rank, of {} GiB that a rank has (see "
-             "stepcast predict)\n",
+// What does not fit is forecast, by the data sheet, and not run.
+std::string render_too_large(const ValidateFlags& flags, const Scenario& scenario,
+                             const Prediction& prediction) {
+  const std::string& format = flags.output.format;
+  const std::string why =
+      fmt::format("the run needs {} GiB on its fullest rank, of {} GiB that a rank has",
+                  gib_text(prediction.peak_device), gib_text(prediction.device_memory));
+  if (format == "json") return validation_json(scenario, prediction);
+  if (format == "md") return prediction_markdown(scenario, prediction);
+  if (format == "junit") return junit_xml("stepcast validate", {junit_gate({{"memory", why}})});
+  if (format == "github") return github_command("error", "memory", why);
+  return prediction_table(scenario, prediction, {.color = wants_color(flags.output)});
+}
+
+int report_too_large(const ValidateFlags& flags, const Scenario& scenario,
+                     const Prediction& prediction, Output& output) {
+  output.set_main(flags.output, render_too_large(flags, scenario, prediction));
+  if (!flags.html.empty()) output.set_file(flags.html, prediction_html(scenario, prediction));
+  if (!flags.markdown.empty()) {
+    output.set_file(flags.markdown, prediction_markdown(scenario, prediction));
+  }
+  if (const int code = output.commit(); code != kOk) return code;
+  fmt::print(stderr, "error: the run needs {} GiB on its fullest rank, of {} GiB that a rank has\n",
              gib_text(prediction.peak_device), gib_text(prediction.device_memory));
   return kDoesNotFit;
 }
@@ -99,6 +123,7 @@ std::string render(const ValidateFlags& flags, const Scenario& scenario,
   if (format == "json") return validation_json(scenario, validation);
   if (format == "md") return validation_markdown(scenario, validation);
   if (format == "junit") return validation_junit(scenario, validation);
+  if (format == "github") return validation_github(validation);
   return validation_table(scenario, validation, {.color = wants_color(flags.output)});
 }
 
@@ -127,11 +152,11 @@ Result<ComparedRun> read_run(const ValidatedRun& run, const Scenario& scenario,
 // From here on there is a folder for the ranks' files, and Ctrl-C is noted.
 int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedScenario& stated,
                     const DataRoot& data, const std::vector<Tolerance>& tolerances,
-                    const ScratchFolder& scratch, Output& output) {
+                    const RecordedRun& recorded, const ScratchFolder& scratch, Output& output) {
   const std::string folder = flags.keep.empty() ? scratch.path().string() : flags.keep;
-  const auto memory = data_sheet_forecast(run, stated.scenario, data.folders);
+  const auto memory = data_sheet_forecast(run, stated.scenario, data.folders, !flags.html.empty());
   if (!memory) return report_errors(memory.error());
-  if (!memory->fits) return refuse_too_large(*memory);
+  if (!memory->fits) return report_too_large(flags, stated.scenario, *memory, output);
   const int prepared = prepare_profile(flags.calibration, run, stated, data, folder, flags.output);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
   if (prepared != kOk) return prepared;
@@ -154,31 +179,41 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
                                 : report_outcome(*outcome, flags.output);
   if (code != kOk) return code;
 
-  const auto compared =
+  auto compared =
       read_run(run, stated.scenario, data.folders, std::move(*expected), tolerances, folder);
   if (!compared) {
     report_errors(compared.error());
     return kInternalError;  // the ranks wrote what they should not
   }
-  const Validation& validation = compared->validation;
+  Validation& validation = compared->validation;
+  recorded.judge(stated.scenario, run, validation, output);
   output.set_main(flags.output, render(flags, stated.scenario, validation));
   if (!flags.html.empty()) {
     output.set_file(flags.html, validation_html(stated.scenario, validation, compared->slices));
   }
+  if (!flags.markdown.empty()) {
+    output.set_file(flags.markdown, validation_markdown(stated.scenario, validation));
+  }
   if (const int written = output.commit(); written != kOk) return written;
-  return validation.passed() ? kOk : kOutOfTolerance;
+  recorded.tell(validation, flags.output);
+  if (!validation.within_limits()) return kOutOfTolerance;
+  return validation.regressed() ? kRegression : kOk;
 }
 
 int run_validate(const ValidateFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
   output.plan("--html", flags.html);
+  output.plan("--md", flags.markdown);
+  plan_baseline(flags.baseline, output);
   output.protect("SCENARIO", flags.scenario.file);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
   Errors errors = output.check();
   append(errors, check_flags(flags));
   const auto tolerances = read_tolerances(flags);
   if (!tolerances) append(errors, tolerances.error());
+  const auto recorded = RecordedRun::read(flags.baseline);
+  if (!recorded) append(errors, recorded.error());
   const auto data = find_data(flags.data);
   if (!data) append(errors, data.error());
   if (!errors.empty()) return report_errors(errors);
@@ -186,6 +221,7 @@ int run_validate(const ValidateFlags& flags) {
   if (!stated) return report_errors(stated.error());
   const ValidatedRun run = run_of(flags, stated->scenario);
   errors = check_runnable(run, stated->scenario);
+  if (errors.empty()) errors = recorded->check(stated->scenario, run, flags.output);
   if (!errors.empty()) return report_errors(errors);
 
   const char* temporary = std::getenv("TMPDIR");
@@ -203,7 +239,7 @@ int run_validate(const ValidateFlags& flags) {
         {{ErrorCode::kIo, fmt::format("'{}' cannot be made: {}", flags.keep, failed.message()), "",
           "--keep", "name a folder in one that you may write to"}});
   }
-  return run_and_compare(flags, run, *stated, *data, *tolerances, *scratch, output);
+  return run_and_compare(flags, run, *stated, *data, *tolerances, *recorded, *scratch, output);
 }
 
 void add_run_flags(CLI::App& app, ValidateFlags& flags) {
@@ -229,6 +265,7 @@ void add_run_flags(CLI::App& app, ValidateFlags& flags) {
                  "bubble_fraction (difference)")
       ->type_name("FIGURE=LIMIT")
       ->allow_extra_args(false);
+  add_baseline_flags(app, flags.baseline);
   app.add_flag("--no-numerics", flags.no_numerics, "do not compare with one rank alone");
   app.add_option("--numerics-steps", flags.numerics_steps, "steps whose losses are compared")
       ->check(CLI::Range(0, 1000000))
@@ -256,11 +293,15 @@ Command add_validate(CLI::App& program) {
       "  stepcast validate scenario.json --backend cpu --pp 2 --dp 2 \\\n"
       "    --tolerance step_time=0.10 --tolerance peak_memory=0.02 --format junit -o result.xml\n"
       "  stepcast validate llama-70b.json --backend cuda --rank 0\n"
-      "Exit code 5: the numerics differ, or an error is beyond its tolerance.");
+      "  stepcast validate scenario.json --baseline run.json --format github --md summary.md\n"
+      "Exit code 5: the numerics differ, or an error is beyond its tolerance; 4: the forecast or\n"
+      "the run is further from the baseline than --drift allows; 3: it does not fit (the forecast\n"
+      "is still printed).");
   add_scenario_flags(*app, flags->scenario);
   add_run_flags(*app, *flags);
-  add_output_flags(*app, flags->output, {"table", "json", "md", "junit"});
+  add_output_flags(*app, flags->output, {"table", "json", "md", "junit", "github"});
   add_html_flag(*app, flags->html);
+  add_markdown_flag(*app, flags->markdown);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_validate(*flags); }};
 }

@@ -82,10 +82,10 @@ Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
 }
 
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,
-                                       const DataFolders& folders) {
+                                       const DataFolders& folders, bool trace) {
   Scenario unmeasured = scenario;
   unmeasured.profile = "none";
-  return forecast(run, unmeasured, folders);
+  return forecast(run, unmeasured, folders, trace);
 }
 
 int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,

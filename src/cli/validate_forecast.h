@@ -16,7 +16,7 @@ Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
 
 // Memory needs no measurement: what does not fit is neither calibrated nor run.
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,
-                                       const DataFolders& folders);
+                                       const DataFolders& folders, bool trace = false);
 
 struct CalibrationChoice {
   std::string when = "auto";  // "never", "always"

@@ -129,6 +129,28 @@ void warn_if(JsonKeys& zero, bool condition, const char* key, const char* what) 
   }
 }
 
+// What has been read and says nothing: keys of another stage, and values that are how it is done.
+void note_unused(JsonKeys& zero, std::int64_t stage) {
+  ImportedScenario& out = zero.imported();
+  const auto unused = [&](const char* key, bool without_effect) {
+    if (without_effect && zero.has(key)) out.without_effect.push_back(zero.path_of(key));
+  };
+  for (const char* key : {"overlap_comm", "reduce_bucket_size", "allgather_bucket_size"}) {
+    unused(key, stage == 0);
+  }
+  unused("stage3_prefetch_bucket_size", stage < 3);
+  for (const char* key : {"contiguous_gradients", "reduce_scatter"}) {
+    unused(key, zero.boolean(key).value_or(false));
+  }
+  unused("zero_hpz_partition_size", zero.integer("zero_hpz_partition_size").value_or(2) <= 1);
+  unused("mics_shard_size", zero.integer("mics_shard_size", -1).value_or(1) <= 0);
+  for (const char* key :
+       {"zero_quantized_weights", "zero_quantized_gradients", "zero_quantized_nontrainable_weights",
+        "round_robin_gradients", "cpu_offload"}) {
+    unused(key, !zero.boolean(key).value_or(true));
+  }
+}
+
 void read_zero(JsonKeys& root) {
   ImportedScenario& out = root.imported();
   JsonKeys zero = root.section("zero_optimization");
@@ -147,13 +169,20 @@ void read_zero(JsonKeys& root) {
     out.set_integer("training.gather_bucket_elements", *size,
                     "zero_optimization.allgather_bucket_size");
   }
-  if (const auto size = zero.integer("stage3_prefetch_bucket_size"); size == 0 && stage == 3) {
-    out.set_integer("training.prefetch_units", 0, "zero_optimization.stage3_prefetch_bucket_size");
+  if (const auto size = zero.integer("stage3_prefetch_bucket_size"); size && stage == 3) {
+    if (*size == 0) {
+      out.set_integer("training.prefetch_units", 0,
+                      "zero_optimization.stage3_prefetch_bucket_size");
+    } else {
+      warn_if(zero, true, "stage3_prefetch_bucket_size",
+              "stepcast prefetches whole layers (training.prefetch_units), one unless said");
+    }
   }
   const auto shard = zero.integer("mics_shard_size", -1).value_or(-1);
   if (shard > 0) {
     out.set_integer("layout.shard_group", shard, "zero_optimization.mics_shard_size");
   }
+  note_unused(zero, stage);
   read_offload(zero);
   warn_if(zero, !zero.boolean("contiguous_gradients").value_or(true), "contiguous_gradients",
           "without it gradients fragment memory, which is not modelled");
@@ -241,11 +270,8 @@ ImportedScenario read_deepspeed(const ImportInput& input) {
   ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
-  const json document = json::parse(input.text, nullptr, false, true);
-  if (!document.is_object()) {
-    out.fail(ErrorCode::kSyntax, "", "is not a JSON object");
-    return out;
-  }
+  const json document = parse_json_object(input.text, true, out);
+  if (!document.is_object()) return out;
   JsonKeys root(document, "", out);
   out.set_word("training.framework", "deepspeed", "");
   read_model_parallel(root);

@@ -9,6 +9,7 @@
 #include "exchange/rank_map.h"
 #include "exchange/round_trip.h"
 #include "exchange/torchtitan.h"
+#include "layout/choices.h"
 
 namespace stepcast {
 namespace {
@@ -22,7 +23,20 @@ struct Context {
   const DataFolders& folders;
 };
 
+// Adapters are the training program's where the settings leave the model to it; elsewhere they
+// would have to be said.
+Error no_adapters(const Scenario& scenario, const char* target) {
+  return {ErrorCode::kIllegal,
+          fmt::format("{} has no setting in {}", name_of(scenario.training.mode), target), "",
+          "training.mode",
+          "--framework deepspeed, which leaves adapters to your training program, --to rankmap, or "
+          "training.mode pretrain"};
+}
+
 Result<TripResult> megatron_script(const Context& at, Launcher launcher) {
+  if (at.scenario.training.trains_adapters()) {
+    return failure(no_adapters(at.scenario, "Megatron-LM"));
+  }
   if (Errors errors = check_megatron(at.scenario); !errors.empty()) return failure(errors);
   const LaunchProgram program = megatron_program(at.scenario);
   const RoundTrip trip{"Megatron-LM",
@@ -36,16 +50,11 @@ Result<TripResult> megatron_script(const Context& at, Launcher launcher) {
 
 Result<TripResult> deepspeed_settings(const Context& at) {
   if (Errors errors = check_deepspeed(at.scenario); !errors.empty()) return failure(errors);
-  std::vector<std::string> left = {"training.sequence_length",
-                                   "training.attention",
-                                   "training.compile",
-                                   "training.cuda_graphs",
-                                   "training.no_sync",
-                                   "layout.sequence_parallel",
-                                   "layout.order",
-                                   "layout.account_for_embedding",
-                                   "layout.account_for_loss",
-                                   "layout.stage_layers"};
+  std::vector<std::string> left = {
+      "training.sequence_length",     "training.attention",       "training.compile",
+      "training.cuda_graphs",         "training.no_sync",         "training.mode",
+      "training.lora_rank",           "layout.sequence_parallel", "layout.order",
+      "layout.account_for_embedding", "layout.account_for_loss",  "layout.stage_layers"};
   // The pipeline's own checkpointing is a key; elsewhere the model's code decides.
   if (at.scenario.layout.pp == 1) left.emplace_back("layout.recompute");
   const RoundTrip trip{"DeepSpeed",
@@ -57,6 +66,9 @@ Result<TripResult> deepspeed_settings(const Context& at) {
 }
 
 Result<TripResult> torchtitan_settings(const Context& at) {
+  if (at.scenario.training.trains_adapters()) {
+    return failure(no_adapters(at.scenario, "torchtitan"));
+  }
   if (Errors errors = check_torchtitan(at.scenario); !errors.empty()) return failure(errors);
   const RoundTrip trip{
       "torchtitan",

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exchange/deepspeed.h"
+#include "exchange/json_keys.h"
 #include "exchange/kubernetes.h"
 #include "exchange/megatron.h"
 #include "exchange/torchtitan.h"
@@ -19,11 +20,9 @@ ImportedScenario read_hugging_face(const ImportInput& input) {
   ImportedScenario out;
   out.file = input.file;
   out.gpus = input.gpus;
-  const json document = json::parse(input.text, nullptr, false);
+  const json document = parse_json_object(input.text, false, out);
   if (document.is_object()) {
     out.set_json("model", document.dump(-1, ' ', false, json::error_handler_t::replace), "");
-  } else {
-    out.fail(ErrorCode::kSyntax, "", "is not a JSON object");
   }
   return out;
 }
@@ -46,6 +45,12 @@ ImportFormat detect_format(const std::string& text) {
       return ImportFormat::kHuggingFace;
     }
     return document.contains("parallelism") ? ImportFormat::kTorchtitan : ImportFormat::kDeepSpeed;
+  }
+  // JSON with a mistake in it is to be told as such.
+  if (const auto begin = text.find_first_not_of(" \t\r\n");
+      begin != std::string::npos && text[begin] == '{') {
+    return text.find("\"model_type\"") != std::string::npos ? ImportFormat::kHuggingFace
+                                                            : ImportFormat::kDeepSpeed;
   }
   for (const char* table : {"\n[training]", "\n[parallelism]", "\n[model]"}) {
     if (("\n" + text).find(table) != std::string::npos) return ImportFormat::kTorchtitan;

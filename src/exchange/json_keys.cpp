@@ -21,6 +21,20 @@ const json& empty_object() {
 
 }  // namespace
 
+json parse_json_object(const std::string& text, bool comments, ImportedScenario& imported) {
+  try {
+    json document = json::parse(text, nullptr, true, comments);
+    if (document.is_object()) return document;
+    imported.fail(ErrorCode::kSyntax, "", "is not a JSON object");
+  } catch (const json::exception& error) {
+    // The library's text starts with its own error number in brackets.
+    std::string what = error.what();
+    if (const auto end = what.find("] "); end != std::string::npos) what = what.substr(end + 2);
+    imported.fail(ErrorCode::kSyntax, "", "not valid JSON: " + what);
+  }
+  return {};
+}
+
 JsonKeys::JsonKeys(const json& object, std::string path, ImportedScenario& imported)
     : object_(object.is_object() ? &object : &empty_object()),
       path_(std::move(path)),

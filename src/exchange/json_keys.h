@@ -14,6 +14,11 @@
 
 namespace stepcast {
 
+// The object that the text is; null after an error, which says line and column. DeepSpeed's files
+// may hold comments.
+nlohmann::json parse_json_object(const std::string& text, bool comments,
+                                 ImportedScenario& imported);
+
 class JsonKeys {
  public:
   // `path` is the object's own key path, "" for the root; what is no object is read as empty.

@@ -355,11 +355,8 @@ ImportedScenario read_torchtitan(const ImportInput& input) {
     out.errors = text.error();
     return out;
   }
-  const json document = json::parse(*text, nullptr, false);
-  if (!document.is_object()) {
-    out.fail(ErrorCode::kSyntax, "", "is not a JSON object");
-    return out;
-  }
+  const json document = parse_json_object(*text, false, out);
+  if (!document.is_object()) return out;
   JsonKeys root(document, "", out);
   out.set_word("training.framework", "fsdp", "");
   std::optional<std::int64_t> layers = input.layers;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "report/number_text.h"
+
 namespace stepcast {
 namespace {
 
@@ -127,8 +129,9 @@ std::string layout_text(const Scenario& scenario) {
   if (layout.ep > 1) out += fmt::format(" · ep {}", layout.ep);
   out += fmt::format(" · pp {}", layout.pp);
   if (layout.virtual_stages > 1) out += fmt::format(" · vpp {}", layout.virtual_stages);
-  out += fmt::format(" · dp {} · zero {} · {} micro-batches of {}", layout.dp, layout.zero,
-                     scenario.micro_batches(), layout.micro_batch);
+  const std::int64_t micro_batches = scenario.micro_batches();
+  out += fmt::format(" · dp {} · zero {} · {} micro-batch{} of {}", layout.dp, layout.zero,
+                     micro_batches, micro_batches == 1 ? "" : "es", layout.micro_batch);
   if (layout.pp > 1) out += fmt::format(" · {}", name_of(layout.schedule));
   if (layout.sequence_parallel) out += " · sequence parallel";
   if (layout.recompute.mode != RecomputeMode::kNone) {
@@ -140,10 +143,17 @@ std::string layout_text(const Scenario& scenario) {
 std::string headline(const Scenario& scenario) {
   const Training& training = scenario.training;
   const std::string model = scenario.model.name.empty() ? "model" : scenario.model.name;
-  return fmt::format("{} on {} GPUs of {} ({}), {} {}, {} sequences of {} tokens", model,
-                     scenario.cluster.gpus(), scenario.cluster.spec.name,
+  std::string mode;
+  if (training.trains_adapters()) {
+    mode = fmt::format(" {} rank {}", training.mode == TrainingMode::kLora ? "LoRA" : "QLoRA",
+                       training.lora_rank);
+  }
+  return fmt::format("{} on {} of {} ({}), {} {}{}, {} of {}", model,
+                     counted_text(scenario.cluster.gpus(), "GPU"), scenario.cluster.spec.name,
                      scenario.cluster.spec.accelerator.title, name_of(training.framework),
-                     name_of(training.precision), training.global_batch, training.sequence_length);
+                     name_of(training.precision), mode,
+                     counted_text(training.global_batch, "sequence"),
+                     counted_text(training.sequence_length, "token"));
 }
 
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/check_report.h"
+#include "report/github_command.h"
 #include "report/junit.h"
 #include "report/number_text.h"
 
@@ -40,41 +41,21 @@ JunitCase junit_case(const CaseResult& result) {
   return out;
 }
 
-// GitHub reads % and line ends as its own escapes.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '%') {
-      out += "%25";
-    } else if (c == '\r') {
-      out += "%0D";
-    } else if (c == '\n') {
-      out += "%0A";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string escaped_property(std::string_view text) {
-  std::string out;
-  for (const char c : escaped(text)) {
-    if (c == ':') {
-      out += "%3A";
-    } else if (c == ',') {
-      out += "%2C";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 std::map<std::string, std::vector<const CaseResult*>> by_suite(const CheckReport& report) {
   std::map<std::string, std::vector<const CaseResult*>> out;
   for (const CaseResult& result : report.cases) out[result.suite].push_back(&result);
   return out;
+}
+
+// GitHub shows ten annotations of a kind in a step: changes share one.
+std::string changes_notice(const GateOutcome& gate) {
+  if (gate.changes.empty()) return "";
+  std::string text;
+  for (const Finding& change : gate.changes) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", change.title, change.message);
+  }
+  return github_command(
+      "notice", fmt::format("{} changed against {}", gate.changes.size(), gate.baseline), text);
 }
 
 }  // namespace
@@ -92,8 +73,7 @@ std::string check_junit(const CheckReport& report, const GateOutcome& gate) {
 std::string check_github(const CheckReport& report, const GateOutcome& gate) {
   std::string out;
   for (const Finding& finding : gate.broken) {
-    out += fmt::format("::error title={}::{}\n", escaped_property(finding.title),
-                       escaped(finding.message));
+    out += github_command("error", finding.title, finding.message);
   }
   for (const auto& [name, cases] : by_suite(report)) {
     std::size_t failed = 0;
@@ -104,14 +84,16 @@ std::string check_github(const CheckReport& report, const GateOutcome& gate) {
       if (!first) first = result;
     }
     if (!first) continue;
-    out += fmt::format("::warning title={}::{} of {} cases not predicted; {}: {}\n",
-                       escaped_property(name), failed, cases.size(), escaped(first->id),
-                       escaped(first->failed));
+    out += github_command("warning", name,
+                          fmt::format("{} of {} cases not predicted; {}: {}", failed, cases.size(),
+                                      first->id, first->failed));
   }
   const ErrorStatistics& time = report.summary.all.step_time;
-  out += fmt::format("::notice title=stepcast check::{} cases, step time mean error {}, max {}\n",
-                     report.summary.all.count, escaped(percent_text(time.mean_abs)),
-                     escaped(percent_text(time.max_abs)));
+  out += changes_notice(gate);
+  out += github_command(
+      "notice", "stepcast check",
+      fmt::format("{} cases, step time mean error {}, max {}", report.summary.all.count,
+                  percent_text(time.mean_abs), percent_text(time.max_abs)));
   return out;
 }
 

@@ -16,6 +16,8 @@ namespace stepcast {
 struct GateOutcome {
   std::vector<Finding> broken;
   std::vector<Finding> changes;  // against the baseline, for the reviewer
+  std::string baseline = {};     // the file; empty: none
+  bool closed = false;           // there were limits or a baseline: the outcome is a verdict
 };
 
 // What the forms for people show; those for programs always hold everything.

@@ -136,6 +136,21 @@ struct Section {
   TextTable table;
 };
 
+// Nothing where there was no limit to keep.
+std::string verdict(const CheckReport& report, const GateOutcome& gate) {
+  if (!gate.closed) return "";
+  const auto counted = [](std::size_t count, const char* what) {
+    return counted_text(static_cast<std::int64_t>(count), what);
+  };
+  std::string out = gate.broken.empty() ? "passed: " + counted(report.cases.size(), "case")
+                                        : "failed: " + counted(gate.broken.size(), "finding");
+  if (!gate.baseline.empty()) {
+    out +=
+        fmt::format(", {} against {}", counted(gate.changes.size(), "other change"), gate.baseline);
+  }
+  return out;
+}
+
 std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate,
                               const CheckView& view) {
   std::vector<Section> out;
@@ -159,12 +174,14 @@ std::string check_table(const CheckReport& report, const GateOutcome& gate, cons
   for (const Section& section : sections(report, gate, view)) {
     out += (out.empty() ? "" : "\n") + section.title + "\n" + section.table.text();
   }
+  if (const std::string line = verdict(report, gate); !line.empty()) out += "\n" + line + "\n";
   return out;
 }
 
 std::string check_markdown(const CheckReport& report, const GateOutcome& gate,
                            const CheckView& view) {
-  std::string out;
+  std::string out = verdict(report, gate);
+  if (!out.empty()) out = "**" + out + "**\n";
   for (const Section& section : sections(report, gate, view)) {
     out += (out.empty() ? "" : "\n") + ("### " + section.title) + "\n\n" + section.table.markdown();
   }

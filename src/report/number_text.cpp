@@ -58,12 +58,29 @@ std::string dollars_text(double dollars) {
   return number_text(dollars, 3) + " dollars";
 }
 
+namespace {
+
+// What rounds to zero is not negative: "0.0", not "-0.0".
+std::string unsigned_zero(std::string number) {
+  const bool zero = number.find_first_of("123456789") == std::string::npos;
+  if (zero && number.front() == '-') number.erase(0, 1);
+  return number;
+}
+
+}  // namespace
+
 std::string percent_text(double fraction, int decimals) {
-  return std::isfinite(fraction) ? fmt::format("{:.{}f} %", fraction * 100, decimals) : "-";
+  if (!std::isfinite(fraction)) return "-";
+  return unsigned_zero(fmt::format("{:.{}f}", fraction * 100, decimals)) + " %";
 }
 
 std::string signed_percent_text(double fraction, int decimals) {
-  return std::isfinite(fraction) ? fmt::format("{:+.{}f} %", fraction * 100, decimals) : "-";
+  if (!std::isfinite(fraction)) return "-";
+  return unsigned_zero(fmt::format("{:+.{}f}", fraction * 100, decimals)) + " %";
+}
+
+std::string counted_text(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string gib_text(ByteCount bytes) {

@@ -16,10 +16,11 @@ std::string time_text(Seconds time);                          // "12.31 s", "843
 std::string duration_text(Seconds time);                      // "42.1 min", "3.1 h", "31.2 days"
 std::string dollars_text(double dollars);                     // "1.23 M dollars"
 std::string percent_text(double fraction, int decimals = 1);  // "41.7 %"
-std::string signed_percent_text(double fraction, int decimals = 1);  // "+3.2 %"
-std::string gib_text(ByteCount bytes);                               // "62.14", in GiB
-std::string rate_text(BytesPerSecond rate);                          // "450 GB/s"
-std::string parameters_text(std::int64_t count);                     // "70.6 B"
+std::string signed_percent_text(double fraction, int decimals = 1);   // "+3.2 %"
+std::string gib_text(ByteCount bytes);                                // "62.14", in GiB
+std::string rate_text(BytesPerSecond rate);                           // "450 GB/s"
+std::string counted_text(std::int64_t count, std::string_view noun);  // "1 GPU", "8 GPUs"
+std::string parameters_text(std::int64_t count);                      // "70.6 B"
 
 // Exact and short enough to read back to the same double; "" when not finite. For CSV.
 std::string exact_text(double value);

@@ -58,7 +58,8 @@ void add_scenario(CsvLine& line, const Scenario& scenario) {
 
 }  // namespace
 
-std::string prediction_csv(const Scenario& scenario, const Prediction& prediction) {
+std::string prediction_csv(const Scenario& scenario, const Prediction& prediction,
+                           const std::vector<std::pair<std::string, double>>& more) {
   CsvLine line;
   add_scenario(line, scenario);
   line.add("fits", std::string(prediction.fits ? "true" : "false"));
@@ -83,6 +84,7 @@ std::string prediction_csv(const Scenario& scenario, const Prediction& predictio
     line.add(fmt::format("provenance_{}", name_of(static_cast<Provenance>(i))),
              prediction.provenance[static_cast<std::size_t>(i)]);
   }
+  for (const auto& [title, value] : more) line.add(title, value);
   return line.text();
 }
 

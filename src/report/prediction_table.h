@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "predict/prediction.h"
 
@@ -20,7 +22,8 @@ std::string prediction_markdown(const Scenario& scenario, const Prediction& pred
 // A page of its own (docs/reports.md), of a forecast made with PredictOptions::trace.
 std::string prediction_html(const Scenario& scenario, const Prediction& prediction);
 
-// One line of figures under one line of titles; units in the titles.
-std::string prediction_csv(const Scenario& scenario, const Prediction& prediction);
+// One line of figures under one line of titles; units in the titles. `more`: further columns.
+std::string prediction_csv(const Scenario& scenario, const Prediction& prediction,
+                           const std::vector<std::pair<std::string, double>>& more = {});
 
 }  // namespace stepcast

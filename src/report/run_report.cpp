@@ -164,6 +164,15 @@ void put_checkpoints(ordered_json& out, const RunTerms& terms, const RunForecast
   if (run.daly) put(object, "daly_interval_s", run.daly->value());
 }
 
+void add_numbers(const ordered_json& object, const std::string& path,
+                 std::vector<std::pair<std::string, double>>& out) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string title = path + "_" + key;
+    if (value.is_object()) add_numbers(value, title, out);
+    if (value.is_number()) out.emplace_back(title, value.get<double>());
+  }
+}
+
 }  // namespace
 
 std::string run_text(const RunTerms& terms, const RunForecast& run, bool color) {
@@ -207,6 +216,13 @@ ordered_json run_object(const RunTerms& terms, const RunForecast& run) {
     out["assumptions"].push_back({{"key", a.key}, {"value", a.value}, {"basis", a.basis}});
   }
   out["notes"] = batch_notes(terms.tokens_per_step);
+  return out;
+}
+
+std::vector<std::pair<std::string, double>> run_columns(const RunTerms& terms,
+                                                        const RunForecast& run) {
+  std::vector<std::pair<std::string, double>> out;
+  add_numbers(run_object(terms, run), "run", out);
   return out;
 }
 

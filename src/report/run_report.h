@@ -5,6 +5,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "economics/run_forecast.h"
 
@@ -15,6 +17,10 @@ std::string run_markdown(const RunTerms& terms, const RunForecast& run);
 
 // The key `economics`. Whatever is not applicable or not finite is left out.
 nlohmann::ordered_json run_object(const RunTerms& terms, const RunForecast& run);
+
+// The numbers of that object as columns of CSV: "run_goodput", "run_checkpoint_interval_s".
+std::vector<std::pair<std::string, double>> run_columns(const RunTerms& terms,
+                                                        const RunForecast& run);
 
 // The same process drawn event by event (--explain).
 std::string simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed);

@@ -84,7 +84,44 @@ ordered_json operation_object(const ComparedOperation& operation) {
   return out;
 }
 
+const char* name_of(DriftState state) {
+  if (state == DriftState::kBroken) return "broken";
+  return state == DriftState::kBetter ? "better" : "kept";
+}
+
+ordered_json drift_object(const BaselineDrift& drift) {
+  ordered_json out;
+  out["file"] = drift.file;
+  out["updated"] = drift.updated;
+  if (!drift.skipped.empty()) out["skipped"] = drift.skipped;
+  out["figures"] = ordered_json::array();
+  for (const DriftRow& row : drift.rows) {
+    ordered_json& one = out["figures"].emplace_back();
+    one["of"] = row.predicted ? "predicted" : "measured";
+    one["key"] = row.key;
+    put(one, "recorded", row.recorded);
+    put(one, "now", row.now);
+    if (!row.limit) continue;
+    put(one, "change", row.change);
+    put(one, "limit", *row.limit);
+    one["state"] = name_of(row.state);
+  }
+  out["broken"] = ordered_json::array();
+  for (const Finding& finding : drift.broken) {
+    out["broken"].push_back({{"what", finding.title}, {"found", finding.message}});
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string validation_json(const Scenario& scenario, const Prediction& too_large) {
+  ordered_json out;
+  out["stepcast"] = 1;
+  out["predicted"] = prediction_object(scenario, too_large);
+  out["passed"] = false;
+  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
 
 std::string validation_json(const Scenario& scenario, const Validation& validation) {
   ordered_json out;
@@ -116,6 +153,7 @@ std::string validation_json(const Scenario& scenario, const Validation& validati
   for (const Finding& finding : validation.broken) {
     out["broken"].push_back({{"what", finding.title}, {"found", finding.message}});
   }
+  if (validation.drift) out["baseline"] = drift_object(*validation.drift);
   out["passed"] = validation.passed();
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

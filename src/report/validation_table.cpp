@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "report/breakdown.h"
+#include "report/github_command.h"
 #include "report/junit.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -111,6 +112,33 @@ TextTable operation_table(const Validation& validation) {
   return table;
 }
 
+TextTable drift_table(const BaselineDrift& drift) {
+  TextTable table(
+      {{"", Align::kLeft}, {"recorded"}, {"now"}, {"change"}, {"limit"}, {"", Align::kLeft}});
+  const auto value = [](const DriftRow& row, double figure) {
+    if (row.key.ends_with("_bytes")) return memory_text(figure);
+    return row.key == "bubble_fraction" ? percent_text(figure) : time_text(Seconds(figure));
+  };
+  for (const DriftRow& row : drift.rows) {
+    const bool points = row.key == "bubble_fraction";
+    std::string change, limit;
+    if (row.limit) {
+      change = points ? points_text(row.change) : signed_percent_text(row.change);
+      limit = points ? fmt::format("{:g} points", 100 * *row.limit) : percent_text(*row.limit);
+    } else {
+      change = time_text(Seconds(row.now - row.recorded));
+    }
+    table.add_row({fmt::format("{}{} {}", row.limit ? "" : "  ",
+                               row.predicted ? "forecast" : "measured", row.words),
+                   value(row, row.recorded), value(row, row.now), std::move(change),
+                   std::move(limit),
+                   row.state == DriftState::kBroken   ? "broken"
+                   : row.state == DriftState::kBetter ? "better"
+                                                      : ""});
+  }
+  return table;
+}
+
 std::string operation_title(const Validation& validation) {
   const std::size_t all = validation.operations.size();
   const std::string rank =
@@ -153,13 +181,22 @@ std::vector<std::string> alone_lines(const Validation& validation) {
 
 std::vector<std::string> verdict_lines(const Validation& validation) {
   const std::string summary = validation_summary(validation);
-  if (validation.passed()) return {"passed: " + summary};
-  std::vector<std::string> out{"failed: " + summary};
-  for (const Finding& finding : validation.broken) {
-    out.push_back(fmt::format("  {}: {}", finding.title, finding.message));
+  std::vector<std::string> out{(validation.passed() ? "passed: " : "failed: ") + summary};
+  const auto list = [&](const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      out.push_back(fmt::format("  {}: {}", finding.title, finding.message));
+    }
+  };
+  list(validation.broken);
+  if (validation.regressed()) list(validation.drift->broken);
+  if (validation.drift && !validation.drift->skipped.empty()) {
+    out.push_back(fmt::format("  not compared with {}: {}", validation.drift->file,
+                              validation.drift->skipped));
   }
   return out;
 }
+
+std::string drift_title(const BaselineDrift& drift) { return "Against " + drift.file; }
 
 std::string steps_text(const Validation& validation) {
   if (validation.alone) return fmt::format("Median of {} steps", validation.measured.periods);
@@ -194,6 +231,10 @@ std::string validation_table(const Scenario& scenario, const Validation& validat
     out += heading(operation_title(validation));
     out += operation_table(validation).text();
   }
+  if (validation.drift && !validation.drift->rows.empty()) {
+    out += heading(drift_title(*validation.drift));
+    out += drift_table(*validation.drift).text();
+  }
   out += "\n" + steps_text(validation) + "\n";
   if (!validation.alone) out += numerics_text(validation) + "\n";
   const char* color = validation.passed() ? "32" : "31";
@@ -215,6 +256,10 @@ std::string validation_markdown(const Scenario& scenario, const Validation& vali
   }
   out += "\n";
   out += figure_table(validation).markdown();
+  if (validation.drift && !validation.drift->rows.empty()) {
+    out += "\n### " + drift_title(*validation.drift) + "\n\n";
+    out += drift_table(*validation.drift).markdown();
+  }
   out += "\n### Where the step goes, on the critical rank\n\n";
   out += time_table(validation).markdown();
   if (!validation.operations.empty()) {
@@ -227,9 +272,30 @@ std::string validation_markdown(const Scenario& scenario, const Validation& vali
 std::string validation_junit(const Scenario& scenario, const Validation& validation) {
   std::string name = headline(scenario) + ", " + layout_text(scenario);
   if (validation.alone) name += fmt::format(", rank {} alone", validation.alone->rank.value);
+  std::vector<Finding> broken = validation.broken;
+  if (validation.regressed()) {
+    const std::vector<Finding>& more = validation.drift->broken;
+    broken.insert(broken.end(), more.begin(), more.end());
+  }
   const JunitCase run{"validate", name, JunitOutcome::kPassed, validation_summary(validation)};
-  return junit_xml("stepcast validate",
-                   {JunitSuite{"validate", {run}}, junit_gate(validation.broken)});
+  return junit_xml("stepcast validate", {JunitSuite{"validate", {run}}, junit_gate(broken)});
+}
+
+std::string validation_github(const Validation& validation) {
+  std::string out;
+  for (const Finding& finding : validation.broken) {
+    out += github_command("error", finding.title, finding.message);
+  }
+  if (const auto& drift = validation.drift) {
+    const char* kind = drift->updated ? "notice" : "error";
+    for (const Finding& finding : drift->broken) {
+      out += github_command(kind, finding.title, finding.message);
+    }
+    if (!drift->skipped.empty()) {
+      out += github_command("warning", "not compared with " + drift->file, drift->skipped);
+    }
+  }
+  return out + github_command("notice", "stepcast validate", validation_summary(validation));
 }
 
 }  // namespace stepcast

@@ -18,6 +18,9 @@ std::string validation_markdown(const Scenario& scenario, const Validation& vali
 // JUnit XML: the comparison as one test, and a suite "gate" with a failure per broken limit.
 std::string validation_junit(const Scenario& scenario, const Validation& validation);
 
+// GitHub workflow commands: an error per broken limit, a warning for a baseline of another machine.
+std::string validation_github(const Validation& validation);
+
 // A page of its own (docs/reports.md). The forecast was made with PredictOptions::trace; `measured`
 // are the slices of validate/measured_slices.h.
 std::string validation_html(const Scenario& scenario, const Validation& validation,

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/json.h"
+#include "validate/json_lines.h"
 
 namespace stepcast {
 namespace {
@@ -18,8 +19,9 @@ using nlohmann::ordered_json;
 constexpr std::int64_t kBaselineFormat = 1;
 // Forecasts are the same bytes on every machine; this only forgives the last digits of the text.
 constexpr double kSlack = 1e-9;
+constexpr const char* kAllCases = "all";  // the row of every case
 
-std::string key_of(const CaseResult& result) { return result.suite + "/" + result.id; }
+std::string key_of(const CaseResult& result) { return baseline_key(result.suite, result.id); }
 
 ordered_json metrics_json(const SummaryRow& row) {
   ordered_json out = ordered_json::object();
@@ -31,7 +33,7 @@ ordered_json metrics_json(const SummaryRow& row) {
 
 // Rows of the baseline: tags are views of the same cases and would only repeat them.
 std::vector<std::string> baseline_rows(const Summary& summary) {
-  std::vector<std::string> out{"all"};
+  std::vector<std::string> out{kAllCases};
   for (const auto& [name, row] : summary.suites) out.push_back(name);
   return out;
 }
@@ -52,15 +54,35 @@ struct Baseline {
   std::map<std::string, OldCase> cases;
 };
 
+// A baseline of other suites would call each of them gone: that is the wrong file.
+Errors no_suite_in_common(const Summary& summary, const Baseline& baseline,
+                          const std::string& file) {
+  std::vector<std::string> recorded, checked;
+  for (const auto& [name, unused] : baseline.rows) {
+    if (name == kAllCases) continue;
+    if (row_of(summary, name)) return {};
+    recorded.push_back(name);
+  }
+  if (recorded.empty()) return {};
+  for (const auto& [name, unused] : summary.suites) checked.push_back(name);
+  return {{ErrorCode::kIllegal,
+           fmt::format("is of other suites: {}; checked: {}", fmt::join(recorded, ", "),
+                       fmt::join(checked, ", ")),
+           file, "summary", "name the baseline of these suites, or a new file with --update"}};
+}
+
 Result<Baseline> read_baseline(const std::string& text, const std::string& file) {
   auto parsed = JsonDocument::parse(text, file);
   if (!parsed) return failure(parsed.error());
   JsonDocument& document = **parsed;
   ObjectReader reader(document.root());
-  const auto format = reader.required("stepcast_baseline");
+  if (reader.has(kValidationBaselineKey)) {
+    reader.fail(kValidationBaselineKey, ErrorCode::kFormat, "is a baseline of validate, not check");
+    return failure(document.errors());
+  }
+  const auto format = reader.required(kBaselineKey);
   if (format && (!format->raw().is_number() || format->raw() != kBaselineFormat)) {
-    reader.fail("stepcast_baseline", ErrorCode::kFormat,
-                format->dump() + " is not a format that is read",
+    reader.fail(kBaselineKey, ErrorCode::kFormat, format->dump() + " is not a format that is read",
                 fmt::format("format {}", kBaselineFormat));
     return failure(document.errors());
   }
@@ -154,15 +176,19 @@ void compare_cases(const std::vector<CaseResult>& cases, const Baseline& baselin
 
 }  // namespace
 
+std::string baseline_key(const std::string& suite, const std::string& id) {
+  return suite + "/" + id;
+}
+
 std::string baseline_text(const CheckReport& report) {
   ordered_json out;
   out["stepcast_baseline"] = kBaselineFormat;
   for (const std::string& name : baseline_rows(report.summary)) {
     out["summary"][name] = metrics_json(*row_of(report.summary, name));
   }
-  out["cases"] = ordered_json::object();
+  std::map<std::string, ordered_json> cases;  // sorted, whatever order the suites were named in
   for (const CaseResult& result : report.cases) {
-    ordered_json& entry = out["cases"][key_of(result)];
+    ordered_json& entry = cases[key_of(result)];
     if (result.predicted) {
       entry["step_time_s"] = result.predicted->step_time_s;
       entry["peak_memory_bytes"] = result.predicted->peak_memory_bytes;
@@ -170,13 +196,26 @@ std::string baseline_text(const CheckReport& report) {
       entry["failed"] = result.failed;
     }
   }
-  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  out["cases"] = cases;
+  return json_lines(out);
+}
+
+Result<std::vector<std::string>> cases_of_baseline(const std::string& text,
+                                                   const std::string& file) {
+  const auto baseline = read_baseline(text, file);
+  if (!baseline) return failure(baseline.error());
+  std::vector<std::string> out;
+  for (const auto& [key, unused] : baseline->cases) out.push_back(key);
+  return out;
 }
 
 Result<BaselineComparison> compare_with_baseline(const CheckReport& report, const std::string& text,
                                                  const std::string& file) {
   const auto baseline = read_baseline(text, file);
   if (!baseline) return failure(baseline.error());
+  if (Errors other = no_suite_in_common(report.summary, *baseline, file); !other.empty()) {
+    return failure(std::move(other));
+  }
   BaselineComparison out;
   compare_rows(report.summary, *baseline, out);
   compare_cases(report.cases, *baseline, out);

@@ -17,9 +17,22 @@ struct BaselineComparison {
   std::vector<Finding> changes;      // better figures, changed forecasts, new cases
 };
 
+// The keys that say which baseline a file is.
+inline constexpr const char* kBaselineKey = "stepcast_baseline";                       // of `check`
+inline constexpr const char* kValidationBaselineKey = "stepcast_validation_baseline";  // `validate`
+
+// How a baseline names a case: "SUITE/ID".
+std::string baseline_key(const std::string& suite, const std::string& id);
+
+// Sorted, a case per line, the same bytes for the same figures.
 std::string baseline_text(const CheckReport& report);
 
-// `text` is the content of the baseline file `file`.
+// The cases that the file names, sorted.
+Result<std::vector<std::string>> cases_of_baseline(const std::string& text,
+                                                   const std::string& file);
+
+// `text` is the content of the baseline file `file`. Errors: what is no baseline of `check`, has
+// another format, or is of other suites only.
 Result<BaselineComparison> compare_with_baseline(const CheckReport& report, const std::string& text,
                                                  const std::string& file);
 

@@ -24,10 +24,10 @@ std::optional<double> parse_number(std::string_view text) {
 }  // namespace
 
 Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::string>& known,
-                              std::string_view example) {
+                              std::string_view example, const std::string& flag) {
   const auto equals = text.rfind('=');
   if (equals == std::string_view::npos) {
-    return failure({ErrorCode::kBadValue, fmt::format("'{}' has no limit", text), "", kFlag,
+    return failure({ErrorCode::kBadValue, fmt::format("'{}' has no limit", text), "", flag,
                     fmt::format("for example {}", example)});
   }
   Tolerance out;
@@ -41,12 +41,12 @@ Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::stri
   if (std::find(known.begin(), known.end(), out.metric) == known.end()) {
     const std::string near = did_you_mean(out.metric, known);
     errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' is not a figure", out.metric), "",
-                      kFlag, near.empty() ? "one of " + one_of(known) : near});
+                      flag, near.empty() ? "one of " + one_of(known) : near});
   }
   const auto limit = parse_number(text.substr(equals + 1));
   if (!limit || *limit < -1) {
     errors.push_back({ErrorCode::kBadValue,
-                      fmt::format("'{}' is not a limit", text.substr(equals + 1)), "", kFlag,
+                      fmt::format("'{}' is not a limit", text.substr(equals + 1)), "", flag,
                       "a number such as 0.10"});
   }
   if (!errors.empty()) return failure(std::move(errors));

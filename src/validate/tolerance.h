@@ -23,9 +23,10 @@ struct Finding {
   std::string message;  // a sentence with both figures
 };
 
-// The figure is one of `figures`; `example` stands in the error of a text without a limit.
+// The figure is one of `figures`; `example` stands in the error of a text without a limit, `flag`
+// in every error.
 Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::string>& figures,
-                              std::string_view example);
+                              std::string_view example, const std::string& flag = "--tolerance");
 Result<Tolerance> parse_tolerance(std::string_view text);  // of metric_names()
 
 // One finding per limit that is not kept. Naming a row that the summary lacks is an input error.

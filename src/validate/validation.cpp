@@ -8,18 +8,10 @@
 #include <map>
 #include <utility>
 
+#include "validate/limited_figure.h"
+
 namespace stepcast {
 namespace {
-
-struct Limitable {
-  const char* figure;  // as --tolerance names it
-  const char* key;
-  const char* words;
-};
-constexpr Limitable kLimitables[] = {{"step_time", "step_time_s", "step time"},
-                                     {"peak_memory", "peak_memory_bytes", "peak memory"},
-                                     {"device_memory", "device_used_bytes", "memory of the GPU"},
-                                     {"bubble_fraction", "bubble_fraction", "bubble"}};
 
 std::optional<double> relative(double predicted, double measured) {
   if (measured == 0) return std::nullopt;
@@ -112,7 +104,7 @@ void judge_numerics(const std::optional<Numerics>& numerics, const NumericsLimit
 
 void judge_tolerance(const Validation& validation, const Tolerance& tolerance,
                      std::vector<Finding>& broken) {
-  for (const Limitable& one : kLimitables) {
+  for (const LimitedFigure& one : kLimitedFigures) {
     if (tolerance.metric != one.figure) continue;
     const ComparedFigure* figure = validation.figure(one.key);
     if (figure == nullptr || !figure->error) {
@@ -136,7 +128,7 @@ const ComparedFigure* Validation::figure(std::string_view key) const {
 
 Result<Tolerance> parse_validation_tolerance(std::string_view text) {
   std::vector<std::string> names;
-  for (const Limitable& one : kLimitables) names.emplace_back(one.figure);
+  for (const LimitedFigure& one : kLimitedFigures) names.emplace_back(one.figure);
   auto out = parse_limit(text, names, "step_time=0.05");
   if (!out) return out;
   if (out->row != "all" || out->limit < 0) {

@@ -8,6 +8,7 @@
 
 #include "predict/operation_table.h"
 #include "program/executable.h"
+#include "validate/baseline_drift.h"
 #include "validate/measured_run.h"
 #include "validate/rank_alone.h"
 #include "validate/tolerance.h"
@@ -41,7 +42,10 @@ struct Validation {
   std::optional<RankAlone> alone;             // only this rank ran: no rates, no numerics
   std::optional<NumericsLimits> numerics;     // that were kept or broken
   std::vector<Finding> broken;                // why it did not pass
-  bool passed() const { return broken.empty(); }
+  std::optional<BaselineDrift> drift = {};    // against a baseline, when one was given
+  bool within_limits() const { return broken.empty(); }  // tolerances and numerics
+  bool regressed() const { return drift && !drift->updated && !drift->broken.empty(); }
+  bool passed() const { return within_limits() && !regressed(); }
   const ComparedFigure* figure(std::string_view key) const;  // null: not compared
 };
 

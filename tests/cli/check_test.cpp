@@ -96,6 +96,52 @@ TEST_F(CheckCommand, ComparesWithABaselineAndUpdatesIt) {
   EXPECT_EQ(check({"--baseline", baseline}).code, 0);
 }
 
+TEST_F(CheckCommand, DoesNotRecordWhatBreaksALimit) {
+  const std::string baseline = folder_ / "baseline.json";
+  const Outcome broken =
+      check({"--baseline", baseline, "--update", "--tolerance", "step_time.mean_abs_error=0.01"});
+  EXPECT_EQ(broken.code, 4);
+  EXPECT_TRUE(has(broken.error, "baseline.json is left as it was")) << broken.error;
+  EXPECT_FALSE(std::filesystem::exists(baseline));
+}
+
+TEST_F(CheckCommand, DoesNotDropRecordedCasesThatAFlagLeavesOut) {
+  const std::string baseline = folder_ / "baseline.json";
+  ASSERT_EQ(check({"--baseline", baseline, "--update"}).code, 0);
+  const Outcome some = check({"--baseline", baseline, "--update", "--case", "plain"});
+  expect_refused(some);
+  EXPECT_TRUE(has(some.error, "would drop 1 recorded case")) << some.error;
+  EXPECT_TRUE(has(some.error, "made/later")) << some.error;
+  // A case that is gone from the suite may go from its baseline.
+  json suite = json::parse(suite_text(2));
+  suite["cases"].erase(1);
+  write_file(suite_, suite.dump());
+  EXPECT_EQ(check({"--baseline", baseline}).code, 4);
+  EXPECT_EQ(check({"--baseline", baseline, "--update"}).code, 0);
+  EXPECT_FALSE(has(read_file(baseline), "made/later"));
+}
+
+TEST_F(CheckCommand, WritesAnnotationsAndAMarkdownSummaryInOneRun) {
+  const std::string baseline = folder_ / "baseline.json", summary = folder_ / "summary.md";
+  ASSERT_EQ(check({"--baseline", baseline, "--update"}).code, 0);
+  write_file(suite_, suite_text(1e-3));  // much faster than the forecast: a larger error
+  const Outcome worse =
+      check({"--baseline", baseline, "--format", "github", "--md", summary, "--quiet"});
+  EXPECT_EQ(worse.code, 4);
+  EXPECT_TRUE(has(worse.out, "::error title=all%3A step_time.mean_abs_error::")) << worse.out;
+  const std::string text = read_file(summary);
+  EXPECT_TRUE(text.starts_with("**failed: ")) << text;
+  EXPECT_TRUE(has(text, "### Broken limits and regressions")) << text;
+  expect_refused(check({"--md", folder_ / "none/summary.md"}));
+}
+
+TEST_F(CheckCommand, NamesNewCasesOfABaseline) {
+  const std::string baseline = folder_ / "baseline.json";
+  ASSERT_EQ(check({"--baseline", baseline, "--update", "--case", "later"}).code, 0);
+  const Outcome both = check({"--baseline", baseline, "--format", "github"});
+  EXPECT_TRUE(has(both.out, "made/plain: is not in the baseline")) << both.out;
+}
+
 TEST_F(CheckCommand, TakesCasesByTagAndScenarioKeysByFlag) {
   EXPECT_EQ(check({"--tag", "dense", "--format", "json"}).json()["cases"].size(), 1u);
   EXPECT_EQ(check({"--without-tag", "dense", "--format", "json"}).json()["cases"].size(), 1u);

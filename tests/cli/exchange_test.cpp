@@ -115,5 +115,93 @@ TEST(ImportCommand, WhatIsOnlyNotSupportedYetIsWrittenAndSaidSo) {
   EXPECT_EQ(out.json()["layout"]["cp"], 2);
 }
 
+TEST(ExportCommand, SaysThatATargetHasNoSettingForAdapters) {
+  const Outcome megatron = run(export_words({"--to", "megatron", "--set", "training.mode=lora"}));
+  expect_refused(megatron);
+  EXPECT_TRUE(has(megatron.error, "training.mode: lora has no setting in Megatron-LM"))
+      << megatron.error;
+  const Outcome titan = run(
+      export_words({"--to", "torchrun", "--framework", "fsdp", "--set", "training.mode=qlora"}));
+  expect_refused(titan);
+  EXPECT_TRUE(has(titan.error, "training.mode: qlora has no setting in torchtitan")) << titan.error;
+}
+
+TEST(ExportCommand, LeavesAdaptersToTheTrainingProgramOfDeepSpeed) {
+  const Folder folder;
+  const Outcome out = run(
+      export_words({"--to", "deepspeed", "--framework", "deepspeed", "--set", "training.mode=lora",
+                    "--set", "training.lora_rank=32", "-o", folder / "ds.json"}));
+  ASSERT_EQ(out.code, 0) << out.error;
+  EXPECT_TRUE(has(out.error, "not expressible in DeepSpeed: training.mode=\"lora\"")) << out.error;
+  const Outcome back = run({"import", folder / "ds.json"});
+  EXPECT_EQ(back.code, 0) << back.error;
+  EXPECT_EQ(back.json()["training"]["mode"], "lora");
+  EXPECT_EQ(back.json()["training"]["lora_rank"], 32);
+}
+
+TEST(ImportCommand, RefusesAVariableThatTheScriptDoesNotHave) {
+  const Folder folder;
+  const std::string script = folder / "train.sh";
+  write_file(script,
+             "torchrun pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+             "--seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 "
+             "--global-batch-size 128 --vocab-size 51200 --bf16 "
+             "--tensor-model-parallel-size ${TP_SIZE:-1}\n");
+  const std::vector<std::string> words = {"import", script, "--cluster", "dgx-a100-80gx4"};
+  const auto with = [&](const std::string& variable) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--variable", variable});
+    return run(all);
+  };
+  EXPECT_EQ(with("TP_SIZE=2").json()["layout"]["tp"], 2);
+  const Outcome unused = with("TP_SZE=2");
+  expect_refused(unused);
+  EXPECT_TRUE(has(unused.error, "has no variable 'TP_SZE' (did you mean 'TP_SIZE'?)"))
+      << unused.error;
+  write_file(script, R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1})");
+  const Outcome no_script = with("TP_SIZE=2");
+  expect_refused(no_script);
+  EXPECT_TRUE(has(no_script.error, "is for shell scripts")) << no_script.error;
+}
+
+TEST(ImportCommand, NamesEveryKeyOfDeepSpeedThatItDrops) {
+  const Folder folder;
+  const std::string settings = folder / "ds.json";
+  write_file(settings, R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
+    "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 5e8,
+      "stage3_max_live_parameters": 1e9, "contiguous_gradients": true, "reduce_scatter": true}})");
+  const std::vector<std::string> words = {"import",     settings,    "--model",
+                                          "llama-2-7b", "--cluster", "dgx-h100x2"};
+  const Outcome out = run(words);
+  ASSERT_EQ(out.code, 0) << out.error;
+  for (const char* part :
+       {"warning: zero_optimization.stage3_prefetch_bucket_size: ",
+        "warning: zero_optimization.stage3_max_live_parameters ",
+        "zero_optimization.contiguous_gradients, zero_optimization.reduce_scatter"}) {
+    EXPECT_TRUE(has(out.error, part)) << part << "\n" << out.error;
+  }
+  write_file(settings, R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1,
+    "zero_optimization": {"stage": 0, "stage3_prefetch_bucket_size": 0,
+                          "reduce_bucket_size": 5e8}})");
+  const Outcome unsharded = run(words);
+  for (const char* key : {"stage3_prefetch_bucket_size", "reduce_bucket_size"}) {
+    EXPECT_TRUE(has(unsharded.error, key)) << unsharded.error;
+  }
+}
+
+TEST(ImportCommand, SaysWhereAFileIsNoJson) {
+  const Folder folder;
+  const std::string settings = folder / "ds.json";
+  write_file(settings, "{\"train_batch_size\": 64,\n \"bf16\": {\"enabled\": tru}}\n");
+  for (const char* format : {"", "deepspeed", "huggingface", "torchtitan"}) {
+    std::vector<std::string> words = {"import", settings, "--cluster", "dgx-h100"};
+    if (*format != '\0') words.insert(words.end(), {"--from", format});
+    const Outcome out = run(words);
+    expect_refused(out);
+    EXPECT_TRUE(has(out.error, "ds.json: not valid JSON: parse error at line 2, column "))
+        << out.error;
+  }
+}
+
 }  // namespace
 }  // namespace stepcast::testing

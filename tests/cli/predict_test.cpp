@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -104,6 +105,60 @@ TEST(PredictCommand, ResizesAndChangesAClusterThatIsOnlyNamed) {
   EXPECT_GE(forecast(slower)["step_time_s"], forecast()["step_time_s"]);
 }
 
+TEST(PredictCommand, AClusterOverAFileKeepsItsSize) {
+  const Folder folder;
+  const std::string file = folder / "scenario.json";
+  const auto resolved = [&](const std::string& cluster, const std::vector<std::string>& more) {
+    write_file(file, R"({"stepcast": 1, "model": "llama-3.1-8b", "training": {"global_batch": 64,
+                         "sequence_length": 4096}, "layout": {"tp": 8}, "cluster": )" +
+                         cluster + "}");
+    std::vector<std::string> words{"predict", file, "--format", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words).json()["resolved"]["cluster"];
+  };
+  const std::vector<std::string> other{"--cluster", "dgx-a100-80g"};
+  for (const char* cluster : {R"({"base": "dgx-h100", "nodes": 4})",
+                              R"({"base": "dgx-h100", "gpus": 32})", R"("dgx-h100x4")"}) {
+    const json kept = resolved(cluster, other);
+    EXPECT_EQ(kept["gpus"], 32) << cluster;
+    EXPECT_EQ(kept["base"], "dgx-a100-80g") << cluster;
+    EXPECT_EQ(resolved(cluster, {"--cluster", "dgx-a100-80gx2"})["gpus"], 16) << cluster;
+    EXPECT_EQ(resolved(cluster, {"--cluster", "dgx-a100-80g", "--gpus", "8"})["gpus"], 8);
+  }
+}
+
+TEST(PredictCommand, AMissingKeyNamesItsFlag) {
+  const Outcome out = run({"predict", "--model", "llama-3.1-8b", "--cluster", "dgx-h100"});
+  expect_refused(out);
+  EXPECT_TRUE(has(out.error, "--global-batch N")) << out.error;
+}
+
+TEST(PredictCommand, SaysHowAdaptersAreTrained) {
+  const std::vector<std::string> words{"predict",
+                                       "--model",
+                                       "llama-3.1-8b",
+                                       "--cluster",
+                                       "pcie-4090-8",
+                                       "--gpus",
+                                       "1",
+                                       "--seq",
+                                       "1024",
+                                       "--recompute",
+                                       "full",
+                                       "--global-batch",
+                                       "1",
+                                       "--framework",
+                                       "native",
+                                       "--set",
+                                       "training.mode=qlora",
+                                       "--set",
+                                       "training.lora_rank=8"};
+  const Outcome out = run(words);
+  EXPECT_TRUE(has(out.out, "on 1 GPU of pcie-4090-8")) << out.out;
+  EXPECT_TRUE(has(out.out, "native bf16 QLoRA rank 8, 1 sequence of 1024 tokens")) << out.out;
+  EXPECT_TRUE(has(out.out, "1 micro-batch of 1")) << out.out;
+}
+
 TEST(PredictCommand, AnotherDevicesProfileIsExtrapolatedOrRefused) {
   const json own = forecast()["provenance"];
   const json other = forecast({"--profile", "a100-sxm4-80g"})["provenance"];
@@ -171,6 +226,36 @@ TEST(PredictRun, IsASectionOfTheTableWithWhatIsAssumed) {
   EXPECT_TRUE(has(explained.out, "drawn event by event")) << explained.out;
 }
 
+TEST(PredictRun, IsColumnsOfTheCsv) {
+  const auto lines = [](const std::string& text) {
+    std::vector<std::vector<std::string>> out;
+    std::stringstream stream(text);
+    for (std::string line; std::getline(stream, line);) {
+      std::stringstream cells(line);
+      out.emplace_back();
+      for (std::string cell; std::getline(cells, cell, ',');) out.back().push_back(cell);
+    }
+    return out;
+  };
+  const std::vector<std::string> run_flags{"--tokens", "2T", "--price", "2.5"};
+  std::vector<std::string> csv = run_flags, as_json = run_flags;
+  csv.insert(csv.end(), {"--format", "csv"});
+  as_json.insert(as_json.end(), {"--format", "json"});
+  const auto table = lines(run(predict_words(csv)).out);
+  ASSERT_EQ(table.size(), 2u);
+  ASSERT_EQ(table[0].size(), table[1].size());
+  const json economics = run(predict_words(as_json)).json()["economics"];
+  for (const char* key : {"goodput", "goodput_low", "usd_per_million_tokens", "rented_gpus"}) {
+    ASSERT_TRUE(economics.contains(key)) << key;
+    const auto at = std::find(table[0].begin(), table[0].end(), std::string("run_") + key);
+    ASSERT_NE(at, table[0].end()) << key;
+    const std::string& cell = table[1][static_cast<std::size_t>(at - table[0].begin())];
+    EXPECT_DOUBLE_EQ(std::stod(cell), economics[key].get<double>()) << key;
+  }
+  // Without a run there is none.
+  EXPECT_FALSE(has(run(predict_words({"--format", "csv"})).out, "run_"));
+}
+
 TEST(PredictRun, NamesTheFlagOfABadAmount) {
   const Outcome bad = run(predict_words({"--tokens", "2X", "--deadline", "30", "--budget", "-5"}));
   expect_refused(bad);
@@ -208,6 +293,20 @@ TEST(PredictOutput, ToAFullDiskOrAClosedPipeIsNoSuccess) {
   EXPECT_NE(run(predict_words(), ">/dev/full").code, 0);
   EXPECT_NE(run(predict_words(), ">&-").code, 0);
   EXPECT_NE(run(predict_words({"-o", "/dev/full"})).code, 0);
+}
+
+TEST(PredictTrace, OfManyMicroBatchesSaysThatItIsLarge) {
+  const Folder folder;
+  const auto note = [&](const std::string& batch) {
+    return run(predict_words(
+                   {"--set", "training.global_batch=" + batch, "--trace", folder / "trace.json"}))
+        .error;
+  };
+  EXPECT_FALSE(has(note("64"), "MB"));
+  const std::string large = note("512");
+  EXPECT_GT(std::filesystem::file_size(folder / "trace.json"), 50'000'000u);
+  EXPECT_TRUE(has(large, "trace.json has ")) << large;
+  EXPECT_TRUE(has(large, "smaller --global-batch")) << large;
 }
 
 TEST(PredictTrace, HasNestedSlicesAndEndsInsideTheStep) {

@@ -171,6 +171,110 @@ TEST_F(ValidateCommand, NamesTheFileThatItCannotRead) {
   EXPECT_TRUE(has(result.error, "rank-0.json: steps[0].spans: ")) << result.error;
 }
 
+TEST_F(ValidateCommand, ComparesWithABaseline) {
+  const std::string baseline = folder_ / "run.json";
+  expect_refused(validate({"--profile", "none", "--baseline", baseline}));  // not there yet
+  const Outcome first = validate({"--profile", "none", "--baseline", baseline, "--update"});
+  ASSERT_EQ(first.code, 0) << first.error;
+  EXPECT_TRUE(has(first.error, "wrote ")) << first.error;
+  const std::string text = read_file(baseline);
+  EXPECT_EQ(json::parse(text)["stepcast_validation_baseline"], 1);
+
+  // The stand-in's steps always take as long, and so does the same forecast: nothing moved.
+  const Outcome same = validate({"--profile", "none", "--baseline", baseline, "--format", "json"});
+  ASSERT_EQ(same.code, 0) << same.error;
+  const json kept = same.json()["baseline"];
+  EXPECT_FALSE(kept.contains("skipped"));
+  EXPECT_TRUE(kept["broken"].empty());
+  EXPECT_EQ(read_file(baseline), text);
+
+  json faster = json::parse(text);
+  faster["measured"]["step_time_s"] = 0.4;
+  write_file(baseline, faster.dump());
+  const std::string summary = folder_ / "summary.md";
+  const Outcome slower = validate(
+      {"--profile", "none", "--baseline", baseline, "--format", "github", "--md", summary});
+  EXPECT_EQ(slower.code, 4);
+  EXPECT_TRUE(has(slower.out, "::error title=measured%3A step time::+25.0 %25 against"))
+      << slower.out;
+  EXPECT_TRUE(has(slower.error, "broken: measured: step time")) << slower.error;
+  const std::string page = folder_ / "page.html";
+  const Outcome again =
+      validate({"--profile", "none", "--baseline", baseline, "--format", "json", "--html", page});
+  EXPECT_EQ(again.code, 4);
+  EXPECT_EQ(again.json()["passed"], false);
+  EXPECT_EQ(again.json()["broken"].size(), 0u);
+  EXPECT_EQ(again.json()["baseline"]["broken"].size(), 1u);
+  EXPECT_TRUE(has(read_file(page), "Failed: step time")) << page;
+  EXPECT_TRUE(has(read_file(summary), "- failed: step time")) << read_file(summary);
+  EXPECT_EQ(
+      validate({"--profile", "none", "--baseline", baseline, "--drift", "measured:step_time=0.3"})
+          .code,
+      0);
+  // Beyond a tolerance is the graver verdict, and no run to record.
+  const std::string before = read_file(baseline);
+  const Outcome broken = validate(
+      {"--profile", "none", "--baseline", baseline, "--update", "--tolerance", "step_time=0"});
+  EXPECT_EQ(broken.code, 5);
+  EXPECT_TRUE(has(broken.error, "is left as it was")) << broken.error;
+  EXPECT_EQ(read_file(baseline), before);
+  EXPECT_EQ(validate({"--profile", "none", "--baseline", baseline, "--update"}).code, 0);
+  EXPECT_EQ(read_file(baseline), text);
+}
+
+TEST_F(ValidateCommand, DoesNotCompareWithAnotherMachineAndSaysSo) {
+  const std::string baseline = folder_ / "run.json";
+  ASSERT_EQ(validate({"--profile", "none", "--baseline", baseline, "--update"}).code, 0);
+  json other = json::parse(read_file(baseline));
+  other["machine"]["device"] = "A processor of another age";
+  other["measured"]["step_time_s"] = 1e-3;
+  write_file(baseline, other.dump());
+  const Outcome result =
+      validate({"--profile", "none", "--baseline", baseline, "--format", "github"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(has(result.out, "::warning title=not compared with")) << result.out;
+  EXPECT_TRUE(has(result.error, "recorded on 'A processor of another age'")) << result.error;
+}
+
+TEST_F(ValidateCommand, RefusesTheBaselineOfAnotherRunBeforeItRuns) {
+  const std::string baseline = folder_ / "run.json";
+  ASSERT_EQ(validate({"--profile", "none", "--baseline", baseline, "--update"}).code, 0);
+  fate("die");  // if it ran
+  const Outcome other =
+      validate({"--profile", "none", "--baseline", baseline, "--set", "training.global_batch=8"});
+  expect_refused(other);
+  EXPECT_TRUE(has(other.error, "training.global_batch: was 4 when it was recorded, and is 8"))
+      << other.error;
+  write_file(baseline, R"({"stepcast_baseline": 1, "summary": {}, "cases": {}})");
+  const Outcome check = validate({"--profile", "none", "--baseline", baseline, "--update"});
+  expect_refused(check);
+  EXPECT_TRUE(has(check.error, "is a baseline of check")) << check.error;
+  expect_refused(validate({"--update"}));
+  expect_refused(validate({"--drift", "step_time=0.1"}));
+  expect_refused(validate({"--baseline", baseline, "--drift", "elsewhere:step_time=0.1"}));
+}
+
+TEST_F(ValidateCommand, PrintsTheForecastOfWhatDoesNotFit) {
+  // 16 bytes for each of 2^26 * 2^16 parameters of the table: 64 TiB, more than machines have.
+  const std::vector<std::string> huge{
+      "--set", "model.vocab=67108864", "--set", "model.hidden=65536", "--set", "model.heads=512"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), huge.begin(), huge.end());
+    return validate(more);
+  };
+  const Outcome table = with({});
+  EXPECT_EQ(table.code, 3);
+  EXPECT_TRUE(has(table.out, "does not fit: ")) << table.out << table.error;
+  EXPECT_TRUE(has(table.error, "error: the run needs ")) << table.error;
+  const std::string summary = folder_ / "summary.md";
+  const Outcome result = with({"--format", "json", "--md", summary});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.json()["predicted"]["fits"], false);
+  EXPECT_EQ(result.json()["passed"], false);
+  EXPECT_TRUE(has(read_file(summary), "## custom on 2 ")) << read_file(summary);
+  EXPECT_TRUE(has(with({"--format", "github"}).out, "::error title=memory::the run needs "));
+}
+
 TEST_F(ValidateCommand, WritesWellFormedJunit) {
   const Outcome result =
       validate({"--format", "junit", "--tolerance", "step_time=0", "--profile", "none"});

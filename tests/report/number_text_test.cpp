@@ -65,5 +65,18 @@ TEST(JsonLiteral, EscapesAndReplacesWhatIsNotUtf8) {
   EXPECT_EQ(json_literal("\xff"), "\"\xEF\xBF\xBD\"");
 }
 
+TEST(NumberText, WhatRoundsToZeroIsNotNegative) {
+  EXPECT_EQ(percent_text(-0.0004), "0.0 %");
+  EXPECT_EQ(percent_text(-0.0006), "-0.1 %");
+  EXPECT_EQ(signed_percent_text(-0.0004), "0.0 %");
+  EXPECT_EQ(signed_percent_text(-0.1), "-10.0 %");
+}
+
+TEST(NumberText, CountsOneInTheSingular) {
+  EXPECT_EQ(counted_text(1, "GPU"), "1 GPU");
+  EXPECT_EQ(counted_text(0, "GPU"), "0 GPUs");
+  EXPECT_EQ(counted_text(8, "GPU"), "8 GPUs");
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -126,10 +126,34 @@ TEST(Baseline, CallsACaseThatIsNewAChange) {
   EXPECT_EQ(comparison->changes.back().title, "s/b");
 }
 
+TEST(Baseline, IsALinePerCaseInOneOrder) {
+  const CheckReport one = report_of({made_case("b", 1.1, 1), made_case("a", 1.3, 1)});
+  const CheckReport other = report_of({made_case("a", 1.3, 1), made_case("b", 1.1, 1)});
+  const std::string text = baseline_text(one);
+  EXPECT_EQ(text.substr(text.find(" \"cases\"")),
+            " \"cases\": {\n"
+            "  \"s/a\": {\"step_time_s\":1.3,\"peak_memory_bytes\":100.0},\n"
+            "  \"s/b\": {\"step_time_s\":1.1,\"peak_memory_bytes\":100.0}\n }\n}\n");
+  EXPECT_EQ(baseline_text(other), text);
+  EXPECT_EQ(*cases_of_baseline(text, "b.json"), (std::vector<std::string>{"s/a", "s/b"}));
+}
+
+TEST(Baseline, OfOtherSuitesIsRefused) {
+  CaseResult other = made_case("a", 1, 1);
+  other.suite = "t";
+  const auto comparison = compare_with_baseline(
+      report_of({made_case("a", 1, 1)}), baseline_text(report_of({std::move(other)})), "b.json");
+  ASSERT_FALSE(comparison);
+  EXPECT_EQ(to_string(comparison.error().front()),
+            "b.json: summary: is of other suites: t; checked: s (name the baseline of these "
+            "suites, or a new file with --update)");
+}
+
 TEST(Baseline, RefusesWhatIsNotOne) {
   const CheckReport report = report_of({made_case("a", 1, 1)});
   for (const char* text :
        {"", "[]", "{}", R"({"stepcast_baseline": 2, "summary": {}, "cases": {}})",
+        R"({"stepcast_validation_baseline": 1})",
         R"({"stepcast_baseline": 1, "summary": {"all": {"x": 1}}, "cases": {}})",
         R"({"stepcast_baseline": 1, "summary": {}, "cases": {"s/a": 3}})"}) {
     EXPECT_FALSE(compare_with_baseline(report, text, "b.json")) << text;
