@@ -72,12 +72,10 @@ std::string compare_csv(const CompareReport& report) {
   }
   columns.push_back({"error"});
   TextTable table(columns);
-  const std::vector<std::size_t> order = ranked(report);
+  const std::vector<std::size_t> place = places(report);
   for (std::size_t i = 0; i < report.points.size(); ++i) {
     const ComparedPoint& point = report.points[i];
-    const auto found = std::find(order.begin(), order.end(), i);
-    std::vector<std::string> cells = {
-        found == order.end() ? "" : std::to_string(found - order.begin() + 1)};
+    std::vector<std::string> cells = {place[i] == 0 ? "" : std::to_string(place[i])};
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (point.prediction) {
       const Prediction& p = *point.prediction;

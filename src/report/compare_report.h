@@ -34,6 +34,8 @@ struct CompareReport {
 
 // Of the points that have a forecast and fit, by step time; then those that do not fit.
 std::vector<std::size_t> ranked(const CompareReport& report);
+// By point: its place in that order, from 1 on; 0 without a forecast.
+std::vector<std::size_t> places(const CompareReport& report);
 
 std::string compare_table(const CompareReport& report);
 std::string compare_markdown(const CompareReport& report);

@@ -45,12 +45,11 @@ TextTable grid(const CompareReport& report) {
   }
   columns.push_back({"against the first place", Align::kLeft});
   TextTable table(columns);
-  const std::vector<std::size_t> order = ranked(report);
+  const std::vector<std::size_t> place = places(report);
+  const ComparedPoint& best = report.points[ranked(report).front()];
   for (std::size_t i = 0; i < report.points.size(); ++i) {
     const ComparedPoint& point = report.points[i];
-    const auto found = std::find(order.begin(), order.end(), i);
-    std::vector<std::string> cells = {
-        found == order.end() ? "-" : fmt::format("{}", found - order.begin() + 1)};
+    std::vector<std::string> cells = {place[i] == 0 ? "-" : fmt::format("{}", place[i])};
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (!point.prediction) {
       cells.insert(cells.end(), report.scaling ? 7 : 4, "-");
@@ -67,7 +66,6 @@ TextTable grid(const CompareReport& report) {
         cells.push_back(fmt::format("{:.2f}", speed));
         cells.push_back(percent_text(efficiency));
       }
-      const ComparedPoint& best = report.points[order.front()];
       std::string why = p.fits ? "" : "does not fit; ";
       if (&point != &best) {
         why +=
@@ -160,6 +158,13 @@ std::vector<std::size_t> ranked(const CompareReport& report) {
     return x.fits != y.fits ? x.fits : x.step_time < y.step_time;
   });
   return order;
+}
+
+std::vector<std::size_t> places(const CompareReport& report) {
+  std::vector<std::size_t> out(report.points.size(), 0);
+  std::size_t place = 0;
+  for (const std::size_t index : ranked(report)) out[index] = ++place;
+  return out;
 }
 
 std::string compare_table(const CompareReport& report) { return written(report, false); }
