@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/commands.h"
@@ -15,6 +16,8 @@
 
 namespace stepcast::cli {
 namespace {
+
+using nlohmann::json;
 
 constexpr std::size_t kMostPoints = 4096;
 
@@ -65,6 +68,22 @@ std::vector<std::string> values_at(const std::vector<Axis>& axes, std::size_t in
   return out;
 }
 
+// Keys set behind the user's own, until it goes.
+class MoreSets {
+ public:
+  MoreSets(std::vector<std::string>& sets, const std::vector<std::string>& more)
+      : sets_(sets), own_(sets.size()) {
+    sets.insert(sets.end(), more.begin(), more.end());
+  }
+  MoreSets(const MoreSets&) = delete;
+  MoreSets& operator=(const MoreSets&) = delete;
+  ~MoreSets() { sets_.resize(own_); }
+
+ private:
+  std::vector<std::string>& sets_;
+  std::size_t own_;
+};
+
 class Comparison {
  public:
   Comparison(CompareFlags& flags, const DataFolders& folders) : flags_(flags), folders_(folders) {}
@@ -87,6 +106,7 @@ class Comparison {
     });
   }
   Result<Scenario> scenario_of(const std::vector<std::string>& sets);
+  std::string stated_layout(const std::vector<std::string>& sets);
 
   CompareFlags& flags_;
   const DataFolders& folders_;
@@ -95,10 +115,8 @@ class Comparison {
 
 // The flags' own scenario with more keys set.
 Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
-  const std::size_t own = flags_.scenario.sets.size();
-  flags_.scenario.sets.insert(flags_.scenario.sets.end(), sets.begin(), sets.end());
+  const MoreSets more(flags_.scenario.sets, sets);
   auto scenario = scenario_from_flags(flags_.scenario, folders_);
-  flags_.scenario.sets.resize(own);
   if (scenario) return scenario;
   // A flag that these keys replace is not to blame.
   Errors errors = scenario.error();
@@ -109,6 +127,14 @@ Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
     }
   }
   return failure(std::move(errors));
+}
+
+// What the same flags say of the layout, legal or not.
+std::string Comparison::stated_layout(const std::vector<std::string>& sets) {
+  const MoreSets more(flags_.scenario.sets, sets);
+  const auto stated = stated_text(flags_.scenario, folders_);
+  const json scenario = stated ? json::parse(stated->text) : json();
+  return scenario.is_object() ? scenario.value("layout", json::object()).dump() : "{}";
 }
 
 Error no_whole_batch(std::int64_t batch, std::int64_t gpus_of_first, std::int64_t gpus) {
@@ -156,6 +182,7 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
       point.scenario = std::move(*scenario);
     } else {
       point.errors = scenario.error();
+      point.stated_layout = stated_layout(sets);
     }
   }
 }

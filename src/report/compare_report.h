@@ -15,7 +15,8 @@ struct ComparedPoint {
   std::vector<std::string> values;  // of the varied keys
   std::optional<Scenario> scenario;
   std::optional<Prediction> prediction;
-  Errors errors;  // why there is none
+  Errors errors;                   // why there is none
+  std::string stated_layout = {};  // then: the layout as it was asked for, as JSON text
 };
 
 // What a change of one resource does to one layout.
