@@ -25,6 +25,7 @@ struct CompareFlags {
   ScenarioFlags scenario;
   OutputOptions output;
   std::string data;
+  std::string html;
   std::vector<std::string> vary, what_if;
   double tornado = 0;  // percent
   std::string scaling;
@@ -111,6 +112,7 @@ class Comparison {
   CompareFlags& flags_;
   const DataFolders& folders_;
   CompareReport report_;
+  std::vector<ComparedPoint> unchanged_;  // by point: without what-ifs, where there are any
 };
 
 // The flags' own scenario with more keys set.
@@ -175,6 +177,8 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
         scenario = failure(no_whole_batch(batch_of_first, gpus_of_first, gpus));
       }
     }
+    ComparedPoint& unchanged = unchanged_.emplace_back();
+    if (scenario && !changes.empty()) unchanged.scenario = *scenario;
     for (const WhatIf& change : changes) {
       if (scenario) scenario = apply_what_if(*scenario, change);
     }
@@ -217,9 +221,18 @@ Errors Comparison::find_sensitivity() {
 }
 
 Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes) {
-  report_.scaling = !flags_.scaling.empty();
+  if (!flags_.scaling.empty()) {
+    report_.scaling = flags_.scaling == "weak" ? Scaling::kWeak : Scaling::kStrong;
+  }
+  report_.what_if = flags_.what_if;
   read(axes, changes);
   predict_all(report_.points);
+  predict_all(unchanged_);
+  for (std::size_t i = 0; i < unchanged_.size(); ++i) {
+    if (report_.points[i].prediction) {
+      report_.points[i].unchanged = std::move(unchanged_[i].prediction);
+    }
+  }
   const bool any = std::any_of(report_.points.begin(), report_.points.end(),
                                [](const ComparedPoint& point) { return point.prediction; });
   if (!any) return report_.points.front().errors;
@@ -235,6 +248,7 @@ std::string render(const CompareReport& report, const std::string& format) {
 int run_compare(CompareFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
+  output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
@@ -266,6 +280,7 @@ int run_compare(CompareFlags& flags) {
   Comparison comparison(flags, data->folders);
   if (errors = comparison.run(axes, changes); !errors.empty()) return report_errors(errors);
   output.set_main(flags.output, render(comparison.report(), flags.output.format));
+  if (!flags.html.empty()) output.set_file(flags.html, compare_html(comparison.report()));
   if (const int code = output.commit(); code != kOk) return code;
   const CompareReport& report = comparison.report();
   return report.points[ranked(report).front()].prediction->fits ? kOk : kDoesNotFit;
@@ -286,6 +301,7 @@ Command add_compare(CLI::App& program) {
       "Exit code 3: nothing of the grid fits in memory.");
   add_scenario_flags(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
+  add_html_flag(*app, flags->html);
   app->add_option("--vary", flags->vary, "any scenario key and its values; repeated: their grid")
       ->type_name("PATH=VALUE,...")
       ->allow_extra_args(false);

@@ -5,6 +5,7 @@
 #include "report/compare_report.h"
 #include "report/difference.h"
 #include "report/number_text.h"
+#include "report/pareto.h"
 #include "report/prediction_json.h"
 #include "report/text_table.h"
 
@@ -35,6 +36,7 @@ ordered_json plan(const CompareReport& report, const ComparedPoint& point, std::
   out["reason"] =
       place == 1 ? std::string() : difference_text(*point.scenario, *point.prediction, best);
   out["prediction"] = std::move(prediction);
+  if (point.unchanged) out["unchanged_step_time_s"] = point.unchanged->step_time.value();
   return out;
 }
 
@@ -47,6 +49,28 @@ ordered_json rejected(const CompareReport& report, const ComparedPoint& point) {
   out["value"] = to_string(error);
   if (!error.hint.empty()) out["limit"] = error.hint;
   return out;
+}
+
+// Time, memory and GPUs of what fits.
+void put_front(const CompareReport& report, const std::vector<std::size_t>& order,
+               ordered_json& out) {
+  out["pareto"] = ordered_json::array();
+  std::vector<std::vector<double>> figures;
+  for (const std::size_t index : order) {
+    const ComparedPoint& point = report.points[index];
+    const Prediction& p = *point.prediction;
+    if (!p.fits) break;  // the rest does not either
+    figures.push_back({p.step_time.value(), static_cast<double>(p.peak_device),
+                       static_cast<double>(point.scenario->cluster.gpus())});
+  }
+  for (const std::size_t at : pareto_front(figures)) {
+    const ComparedPoint& point = report.points[order[at]];
+    out["pareto"].push_back({{"step_time_s", point.prediction->step_time.value()},
+                             {"peak_device_bytes", point.prediction->peak_device},
+                             {"gpus", point.scenario->cluster.gpus()},
+                             {"varied", varied(report, point)},
+                             {"layout", ordered_json(to_json(*point.scenario))["layout"]}});
+  }
 }
 
 // Every point of the grid is either refused or forecast, so the first place is certain.
@@ -71,7 +95,7 @@ std::string compare_json(const CompareReport& report) {
     out["plans"].push_back(plan(report, report.points[order[place - 1]], place,
                                 *report.points[order.front()].prediction));
   }
-  out["pareto"] = ordered_json::array();
+  put_front(report, order, out);
   out["rejected"] = ordered_json::array();
   for (const ComparedPoint& point : report.points) {
     if (!point.prediction) out["rejected"].push_back(rejected(report, point));
@@ -99,6 +123,7 @@ std::string compare_csv(const CompareReport& report) {
   for (const TimePart& part : parts_of(TimeParts{})) {
     columns.push_back({std::string("mean_") + part.key + "_s"});
   }
+  if (!report.what_if.empty()) columns.push_back({"unchanged_step_time_s"});
   columns.push_back({"error"});
   TextTable table(columns);
   const std::vector<std::size_t> place = places(report);
@@ -118,7 +143,8 @@ std::string compare_csv(const CompareReport& report) {
       for (const TimePart& part : parts_of(mean_time(p))) {
         cells.push_back(exact_text(part.time.value()));
       }
-      cells.emplace_back();
+      if (point.unchanged) cells.push_back(exact_text(point.unchanged->step_time.value()));
+      cells.resize(columns.size());
     } else {
       cells.resize(columns.size() - 1);
       cells.push_back(to_string(point.errors.front()));

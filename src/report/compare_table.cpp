@@ -22,23 +22,22 @@ std::string heading(const std::string& text, bool markdown) {
   return markdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
 }
 
-double gpus(const ComparedPoint& point) {
-  return static_cast<double>(point.scenario->cluster.gpus());
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
 }
 
-// Throughput against that of the first point with a forecast, and per GPU.
-std::pair<double, double> scaling_of(const CompareReport& report, const ComparedPoint& point) {
-  const auto first = std::find_if(report.points.begin(), report.points.end(),
-                                  [](const ComparedPoint& one) { return one.prediction; });
-  const double speed = point.prediction->tokens_per_s / first->prediction->tokens_per_s;
-  return {speed, speed * gpus(*first) / gpus(point)};
+double gpus(const ComparedPoint& point) {
+  return static_cast<double>(point.scenario->cluster.gpus());
 }
 
 TextTable grid(const CompareReport& report) {
   std::vector<Column> columns = {{"place"}};
   for (const std::string& key : report.keys) columns.push_back({key});
   for (const char* title : {"step", "tokens/s/GPU", "MFU", "GiB"}) columns.push_back({title});
-  if (report.scaling) {
+  if (!report.what_if.empty()) columns.push_back({"without " + joined(report.what_if)});
+  if (report.scaling != Scaling::kNone) {
     columns.push_back({"GPUs"});
     columns.push_back({"speed-up"});
     columns.push_back({"efficiency"});
@@ -52,7 +51,7 @@ TextTable grid(const CompareReport& report) {
     std::vector<std::string> cells = {place[i] == 0 ? "-" : fmt::format("{}", place[i])};
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (!point.prediction) {
-      cells.insert(cells.end(), report.scaling ? 7 : 4, "-");
+      cells.resize(columns.size() - 1, "-");
       cells.push_back(to_string(point.errors.front()));
     } else {
       const Prediction& p = *point.prediction;
@@ -60,7 +59,10 @@ TextTable grid(const CompareReport& report) {
                                       percent_text(p.mfu), gib_text(p.peak_device)}) {
         cells.push_back(cell);
       }
-      if (report.scaling) {
+      if (!report.what_if.empty()) {
+        cells.push_back(point.unchanged ? time_text(point.unchanged->step_time) : "-");
+      }
+      if (report.scaling != Scaling::kNone) {
         const auto [speed, efficiency] = scaling_of(report, point);
         cells.push_back(fmt::format("{:.0f}", gpus(point)));
         cells.push_back(fmt::format("{:.2f}", speed));
@@ -165,6 +167,13 @@ std::vector<std::size_t> places(const CompareReport& report) {
   std::size_t place = 0;
   for (const std::size_t index : ranked(report)) out[index] = ++place;
   return out;
+}
+
+ScalingFigures scaling_of(const CompareReport& report, const ComparedPoint& point) {
+  const auto first = std::find_if(report.points.begin(), report.points.end(),
+                                  [](const ComparedPoint& one) { return one.prediction; });
+  const double speed = point.prediction->tokens_per_s / first->prediction->tokens_per_s;
+  return {speed, speed * gpus(*first) / gpus(point)};
 }
 
 std::string compare_table(const CompareReport& report) { return written(report, false); }

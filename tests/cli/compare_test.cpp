@@ -28,6 +28,8 @@ TEST(CompareCommand, ForecastsEachPointOfTheGrid) {
   EXPECT_EQ(out["pruned"]["by_rules_or_equal"], 2);
   EXPECT_EQ(out["legal"], 4);
   EXPECT_TRUE(out["proven"]);
+  ASSERT_FALSE(out["pareto"].empty());
+  EXPECT_EQ(out["pareto"][0]["varied"], out["plans"][0]["varied"]);
   for (const json& plan : out["plans"]) {
     EXPECT_EQ(plan["layout"]["zero"], plan["varied"]["layout.zero"]);
     EXPECT_EQ(plan["layout"]["pp"], plan["varied"]["layout.pp"]);
