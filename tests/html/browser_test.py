@@ -26,8 +26,10 @@ FORECAST = ["predict", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x2", "--
 PLAN = ["plan", "--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gx1", "--global-batch", "16",
         "--seq", "1024", "--recompute", "none", "--why-not", "tp=8", "--front", "2"]
 COMPARISON = ["compare", *FORECAST[1:7], "--seq", "4096", "--tp", "2", "--vary",
-              "cluster.nodes=1,2,4", "--vary", "layout.zero=0,1", "--scaling", "strong",
-              "--what-if", "nic=+50%", "--tornado", "20"]
+              "layout.pp=1,2", "--vary", "layout.zero=0,1", "--what-if", "nic=+50%", "--tornado",
+              "20"]
+SCALING = ["compare", *FORECAST[1:7], "--seq", "4096", "--tp", "2", "--vary",
+           "cluster.nodes=1,2,4", "--vary", "layout.zero=0,1", "--scaling", "strong"]
 CHECK = ["check", "megatron-core-h100", "--threads", "1"]
 
 
@@ -43,7 +45,7 @@ class InABrowser(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.pages = {}
         for name, words in (("forecast", FORECAST), ("check", CHECK), ("plan", PLAN),
-                            ("comparison", COMPARISON)):
+                            ("comparison", COMPARISON), ("scaling", SCALING)):
             cls.pages[name] = str(pathlib.Path(cls.folder.name) / f"{name}.html")
             subprocess.run([BIN / "stepcast", *words, "--html", cls.pages[name]], check=True,
                            stdout=subprocess.DEVNULL)
@@ -215,6 +217,14 @@ class InABrowser(unittest.TestCase):
         self.assertTrue(page.evaluate(
             "[...document.querySelectorAll('.tall')].every(e => e.scrollHeight <= e.clientHeight "
             "+ 1)"))
+
+    def test_paper_is_wide_enough(self):
+        paper = 718  # pixels, of A4 between margins of a centimetre
+        for name in ("forecast", "plan", "comparison", "scaling"):
+            page = self.open(name, width=paper)
+            page.call("Emulation.setEmulatedMedia", media="print", features=[])
+            self.assertLessEqual(
+                page.evaluate("document.documentElement.scrollWidth"), paper, name)
 
 
 if __name__ == "__main__":

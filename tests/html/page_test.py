@@ -287,10 +287,13 @@ class Report(unittest.TestCase):
                                     plan["prediction"]["step_time_s"]) for plan in out["plans"]])
 
     def test_scaling_is_a_curve_against_the_ideal(self):
-        text, out = self.make("compare", *LAYOUT, "--vary", "cluster.nodes=1,2,4", "--vary",
+        text, out = self.make("compare", *LAYOUT[:-2], "--vary", "cluster.nodes=1,2,4", "--vary",
                               "layout.zero=0,1", "--scaling", "weak")
         self.check_page(text, out)
         self.assertEqual(text.count('class="joined '), 2 * 2)  # curves, charts
+        large = sum(not plan["prediction"]["fits"] for plan in out["plans"])
+        self.assertGreater(large, 0)
+        self.assertEqual(text.count('class="point hollow '), 2 * large)
         self.assertEqual(text.count('class="whisker '), 2 * 6)
         self.assertEqual(len(re.findall(r'class="ideal" d="M[\d. ]+L[\d. ]+L', text)), 2)
 

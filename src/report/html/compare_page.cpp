@@ -57,7 +57,9 @@ std::string compare_html(const CompareReport& report) {
     page.subtitle =
         fmt::format("{} forecasts by {} · first place: {}", order.size(), keys, page.subtitle);
     page.sections.push_back(points_section(report));
-    if (order.size() > 1) page.sections.push_back(differences_section(report));
+    if (order.size() > 1 && report.scaling == Scaling::kNone) {
+      page.sections.push_back(differences_section(report));
+    }
   }
   if (!report.sensitivity.empty()) page.sections.push_back(tornado_section(report));
   for (Section& section :

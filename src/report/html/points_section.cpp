@@ -15,7 +15,7 @@
 namespace stepcast::html {
 namespace {
 
-constexpr std::size_t kMostColumns = 12;                 // points beside each other
+constexpr std::size_t kMostColumns = 8;                  // points beside each other
 constexpr std::size_t kFilterFrom = 20, kTallFrom = 40;  // rows
 
 // Which parts any of the forecasts has; and the parts of one.
@@ -82,13 +82,12 @@ std::vector<DataColumn> columns_of(const CompareReport& report) {
   std::vector<DataColumn> out{{"place", true}};
   for (const std::string& key : report.keys) out.push_back({key});
   out.push_back({"", false, false});
-  for (const char* title : {"step", "low", "high", "tokens/s/GPU", "MFU"}) {
-    out.push_back({title, true});
-  }
+  // A curve's whiskers show the intervals too.
+  std::vector<const char*> figures{"step", "low", "high", "tokens/s/GPU", "MFU", "GiB"};
   if (report.scaling != Scaling::kNone) {
-    for (const char* title : {"GPUs", "speed-up", "efficiency"}) out.push_back({title, true});
+    figures = {"step", "GPUs", "speed-up", "efficiency", "tokens/s/GPU", "MFU", "GiB"};
   }
-  out.push_back({"GiB", true});
+  for (const char* title : figures) out.push_back({title, true});
   out.push_back({"memory"});
   return out;
 }
@@ -96,24 +95,30 @@ std::vector<DataColumn> columns_of(const CompareReport& report) {
 void add_figures(const CompareReport& report, const ComparedPoint& point,
                  std::vector<DataCell>& cells) {
   const Prediction& p = *point.prediction;
-  for (const Seconds time : {p.step_time, p.step_time_low, p.step_time_high}) {
-    cells.emplace_back(time_text(time), time.value());
-  }
-  cells.emplace_back(number_text(p.tokens_per_s_per_gpu), p.tokens_per_s_per_gpu);
-  cells.emplace_back(percent_text(p.mfu), p.mfu);
+  const auto add_time = [&](Seconds time) { cells.emplace_back(time_text(time), time.value()); };
+  add_time(p.step_time);
   if (report.scaling != Scaling::kNone) {
     const ScalingFigures figures = scaling_of(report, point);
     const auto gpus = static_cast<double>(point.scenario->cluster.gpus());
     cells.emplace_back(fmt::format("{:.0f}", gpus), gpus);
     cells.emplace_back(fmt::format("{:.2f}", figures.speed_up), figures.speed_up);
     cells.emplace_back(percent_text(figures.efficiency), figures.efficiency);
+  } else {
+    add_time(p.step_time_low);
+    add_time(p.step_time_high);
   }
+  cells.emplace_back(number_text(p.tokens_per_s_per_gpu), p.tokens_per_s_per_gpu);
+  cells.emplace_back(percent_text(p.mfu), p.mfu);
   cells.emplace_back(gib_text(p.peak_device), static_cast<double>(p.peak_device));
   cells.emplace_back(name_of(verdict_of(p)));
 }
 
 Html grid(const CompareReport& report) {
-  DataTable table("points", "Every point with a forecast; bars are the step of the mean rank",
+  // Over the GPUs shares tell more than times, which shrink with what each of them has to do.
+  const bool scaling = report.scaling != Scaling::kNone;
+  DataTable table("points",
+                  fmt::format("Every point with a forecast; bars are the {} of the mean rank",
+                              scaling ? "shares of the step" : "step"),
                   columns_of(report));
   const std::vector<std::size_t> place = places(report);
   const Seconds widest = slowest(report);
@@ -122,7 +127,7 @@ Html grid(const CompareReport& report) {
     if (!point.prediction) continue;
     std::vector<DataCell> cells{{fmt::format("{}", place[i]), static_cast<double>(place[i])}};
     for (const std::string& value : point.values) cells.emplace_back(value);
-    cells.emplace_back(stacked(*point.prediction, widest));
+    cells.emplace_back(stacked(*point.prediction, scaling ? point.prediction->step_time : widest));
     add_figures(report, point, cells);
     table.add_row(cells, place[i] == 1 ? "total" : "");
   }

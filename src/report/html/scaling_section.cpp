@@ -70,14 +70,15 @@ Html chart(const CompareReport& report, const std::vector<Curve>& curves, bool p
       const Prediction& p = *point->prediction;
       const double rate = per_gpu ? p.tokens_per_s_per_gpu : p.tokens_per_s;
       counts.insert(gpus(*point));
-      series.points.push_back(
-          {gpus(*point), rate,
-           fmt::format(
-               "{}: {} {} ({} to {}), efficiency {}{}", point_text(report, *point),
-               number_text(rate), unit, number_text(rate * (p.step_time / p.step_time_high)),
-               number_text(rate * (p.step_time / p.step_time_low)),
-               percent_text(scaling_of(report, *point).efficiency), p.fits ? "" : ", does not fit"),
-           rate * (p.step_time / p.step_time_high), rate * (p.step_time / p.step_time_low)});
+      series.points.push_back({gpus(*point), rate,
+                               fmt::format("{}: {} {} ({} to {}), efficiency {}{}",
+                                           point_text(report, *point), number_text(rate), unit,
+                                           number_text(rate * (p.step_time / p.step_time_high)),
+                                           number_text(rate * (p.step_time / p.step_time_low)),
+                                           percent_text(scaling_of(report, *point).efficiency),
+                                           p.fits ? "" : ", does not fit"),
+                               rate * (p.step_time / p.step_time_high),
+                               rate * (p.step_time / p.step_time_low), "", !p.fits});
     }
     scatter.series.push_back(std::move(series));
   }
@@ -101,6 +102,10 @@ Section scaling_section(const CompareReport& report) {
                       "the forecasts."
                     : "Strong scaling: the batch stays the same. Whiskers are the intervals of the "
                       "forecasts.");
+  const bool large = std::any_of(
+      report.points.begin(), report.points.end(),
+      [](const ComparedPoint& point) { return point.prediction && !point.prediction->fits; });
+  if (large) body += note("Hollow points do not fit in memory.");
   if (curves.size() > kMostSeries) {
     body += note(fmt::format("The first {} of {} curves.", kMostSeries, curves.size()));
   }

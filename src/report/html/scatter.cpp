@@ -164,10 +164,10 @@ class Drawing {
         out += line("whisker " + color_of(index), x(point.x), y(*point.low), x(point.x),
                     y(*point.high));
       }
-      out += element(
-          "path",
-          {{"class", "point " + color_of(index)}, {"d", shape(index, x(point.x), y(point.y))}},
-          element("title", {}, point.title));
+      out += element("path",
+                     {{"class", (point.hollow ? "point hollow " : "point ") + color_of(index)},
+                      {"d", shape(index, x(point.x), y(point.y))}},
+                     element("title", {}, point.title));
     }
     return out;
   }

@@ -20,6 +20,7 @@ struct ScatterSeries {
     std::string title;  // what a pointer that rests on it shows, and the keys that step to it
     std::optional<double> low = {}, high = {};  // the interval of y, as a whisker
     std::string tag = {};                       // a word or two beside it
+    bool hollow = false;                        // an outline
   };
   std::vector<Point> points;
   bool joined = false;  // by lines, in order of the points
