@@ -18,10 +18,17 @@ import browser  # noqa: E402
 
 FORECAST = ["predict", "--model", "llama-3.1-70b", "--cluster", "dgx-h100x8", "--global-batch",
             "32", "--seq", "8192", "--tp", "8", "--pp", "4"]
+PLAN = ["plan", "--model", "llama-3.1-70b", "--cluster", "dgx-h100x8", "--global-batch", "64",
+        "--seq", "8192", "--top", "6"]
+SCALING = ["compare", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x2", "--global-batch",
+           "256", "--seq", "4096", "--vary", "cluster.nodes=1,2,4,8,16", "--vary",
+           "layout.tp=1,2,4", "--scaling", "strong"]
 CHECK = ["check", "all"]
 
 # Name, command, theme, and the last section to show.
 PICTURES = [("forecast-light", FORECAST, "light", "pipeline"),
+            ("plan-light", PLAN, "light", "replayed-section"),
+            ("scaling-dark", SCALING, "dark", "points-section"),
             ("check-dark", CHECK, "dark", "scatter")]
 
 

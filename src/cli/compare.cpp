@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/commands.h"
@@ -16,12 +17,15 @@
 namespace stepcast::cli {
 namespace {
 
+using nlohmann::json;
+
 constexpr std::size_t kMostPoints = 4096;
 
 struct CompareFlags {
   ScenarioFlags scenario;
   OutputOptions output;
   std::string data;
+  std::string html;
   std::vector<std::string> vary, what_if;
   double tornado = 0;  // percent
   std::string scaling;
@@ -65,6 +69,22 @@ std::vector<std::string> values_at(const std::vector<Axis>& axes, std::size_t in
   return out;
 }
 
+// Keys set behind the user's own, until it goes.
+class MoreSets {
+ public:
+  MoreSets(std::vector<std::string>& sets, const std::vector<std::string>& more)
+      : sets_(sets), own_(sets.size()) {
+    sets.insert(sets.end(), more.begin(), more.end());
+  }
+  MoreSets(const MoreSets&) = delete;
+  MoreSets& operator=(const MoreSets&) = delete;
+  ~MoreSets() { sets_.resize(own_); }
+
+ private:
+  std::vector<std::string>& sets_;
+  std::size_t own_;
+};
+
 class Comparison {
  public:
   Comparison(CompareFlags& flags, const DataFolders& folders) : flags_(flags), folders_(folders) {}
@@ -87,18 +107,18 @@ class Comparison {
     });
   }
   Result<Scenario> scenario_of(const std::vector<std::string>& sets);
+  std::string stated_layout(const std::vector<std::string>& sets);
 
   CompareFlags& flags_;
   const DataFolders& folders_;
   CompareReport report_;
+  std::vector<ComparedPoint> unchanged_;  // by point: without what-ifs, where there are any
 };
 
 // The flags' own scenario with more keys set.
 Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
-  const std::size_t own = flags_.scenario.sets.size();
-  flags_.scenario.sets.insert(flags_.scenario.sets.end(), sets.begin(), sets.end());
+  const MoreSets more(flags_.scenario.sets, sets);
   auto scenario = scenario_from_flags(flags_.scenario, folders_);
-  flags_.scenario.sets.resize(own);
   if (scenario) return scenario;
   // A flag that these keys replace is not to blame.
   Errors errors = scenario.error();
@@ -109,6 +129,14 @@ Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
     }
   }
   return failure(std::move(errors));
+}
+
+// What the same flags say of the layout, legal or not.
+std::string Comparison::stated_layout(const std::vector<std::string>& sets) {
+  const MoreSets more(flags_.scenario.sets, sets);
+  const auto stated = stated_text(flags_.scenario, folders_);
+  const json scenario = stated ? json::parse(stated->text) : json();
+  return scenario.is_object() ? scenario.value("layout", json::object()).dump() : "{}";
 }
 
 Error no_whole_batch(std::int64_t batch, std::int64_t gpus_of_first, std::int64_t gpus) {
@@ -149,6 +177,8 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
         scenario = failure(no_whole_batch(batch_of_first, gpus_of_first, gpus));
       }
     }
+    ComparedPoint& unchanged = unchanged_.emplace_back();
+    if (scenario && !changes.empty()) unchanged.scenario = *scenario;
     for (const WhatIf& change : changes) {
       if (scenario) scenario = apply_what_if(*scenario, change);
     }
@@ -156,6 +186,7 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
       point.scenario = std::move(*scenario);
     } else {
       point.errors = scenario.error();
+      point.stated_layout = stated_layout(sets);
     }
   }
 }
@@ -190,9 +221,18 @@ Errors Comparison::find_sensitivity() {
 }
 
 Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes) {
-  report_.scaling = !flags_.scaling.empty();
+  if (!flags_.scaling.empty()) {
+    report_.scaling = flags_.scaling == "weak" ? Scaling::kWeak : Scaling::kStrong;
+  }
+  report_.what_if = flags_.what_if;
   read(axes, changes);
   predict_all(report_.points);
+  predict_all(unchanged_);
+  for (std::size_t i = 0; i < unchanged_.size(); ++i) {
+    if (report_.points[i].prediction) {
+      report_.points[i].unchanged = std::move(unchanged_[i].prediction);
+    }
+  }
   const bool any = std::any_of(report_.points.begin(), report_.points.end(),
                                [](const ComparedPoint& point) { return point.prediction; });
   if (!any) return report_.points.front().errors;
@@ -208,6 +248,7 @@ std::string render(const CompareReport& report, const std::string& format) {
 int run_compare(CompareFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
+  output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
@@ -239,6 +280,7 @@ int run_compare(CompareFlags& flags) {
   Comparison comparison(flags, data->folders);
   if (errors = comparison.run(axes, changes); !errors.empty()) return report_errors(errors);
   output.set_main(flags.output, render(comparison.report(), flags.output.format));
+  if (!flags.html.empty()) output.set_file(flags.html, compare_html(comparison.report()));
   if (const int code = output.commit(); code != kOk) return code;
   const CompareReport& report = comparison.report();
   return report.points[ranked(report).front()].prediction->fits ? kOk : kDoesNotFit;
@@ -259,6 +301,7 @@ Command add_compare(CLI::App& program) {
       "Exit code 3: nothing of the grid fits in memory.");
   add_scenario_flags(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
+  add_html_flag(*app, flags->html);
   app->add_option("--vary", flags->vary, "any scenario key and its values; repeated: their grid")
       ->type_name("PATH=VALUE,...")
       ->allow_extra_args(false);

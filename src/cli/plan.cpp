@@ -23,6 +23,7 @@ struct PlanFlags {
   ScenarioFlags scenario;
   OutputOptions output;
   std::string data;
+  std::string html;
   std::vector<std::string> fixed, why_not;
   std::int64_t max_gpus = 0;
   double memory_margin = -1;  // negative: the scenario's
@@ -113,6 +114,22 @@ std::string render(const PlanReport& report, const std::string& format) {
   return format == "md" ? plan_markdown(report) : plan_table(report);
 }
 
+// The first place once more, with what pictures need.
+Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output) {
+  if (flags.html.empty()) return {};
+  if (report.result.found.empty()) {
+    output.set_file(flags.html, plan_html(report, nullptr));
+    return {};
+  }
+  PredictOptions options;
+  options.trace = true;
+  options.threads = threads_of(flags.threads);
+  const auto first = report.planner.predict(report.result.found.front().choice, options);
+  if (!first) return first.error();
+  output.set_file(flags.html, plan_html(report, &*first));
+  return {};
+}
+
 Errors check_limits(const PlanInput& limits, const json& scenario, const PlanFlags& flags) {
   Errors errors;
   const auto refuse = [&](const std::string& what, const char* path, const char* hint) {
@@ -141,11 +158,18 @@ Errors why_empty(const SpaceCount& space, const PlanFlags& flags) {
   return refused;
 }
 
+Errors plan_output(const PlanFlags& flags, Output& output) {
+  output.plan("-o", flags.output.file);
+  output.plan("--html", flags.html);
+  output.protect("SCENARIO", flags.scenario.file);
+  return output.check();
+}
+
 int run_plan(const PlanFlags& flags) {
   Output output;
-  output.plan("-o", flags.output.file);
-  output.protect("SCENARIO", flags.scenario.file);
-  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  if (const Errors errors = plan_output(flags, output); !errors.empty()) {
+    return report_errors(errors);
+  }
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
   const auto stated = stated_text(flags.scenario, data->folders);
@@ -187,7 +211,6 @@ int run_plan(const PlanFlags& flags) {
   progress.clear();
   if (!result) return report_errors(result.error());
   if (result->interrupted) note(flags.output, "stopped: the best found so far");
-
   if (result->bounded == 0 && !result->interrupted) {
     return report_errors(name_flags(why_empty(result->space, flags), flags.scenario));
   }
@@ -197,6 +220,7 @@ int run_plan(const PlanFlags& flags) {
     report.why_not.push_back(why_not(asked, scenario, flags, options, *result, data->folders));
   }
   progress.clear();
+  if (errors = set_page(report, flags, output); !errors.empty()) return report_errors(errors);
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   return result->found.empty() ? kDoesNotFit : kOk;
@@ -216,6 +240,7 @@ Command add_plan(CLI::App& program) {
       "Exit code 2: no layout is legal. 3: nothing fits in memory.");
   add_scenario_flags(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
+  add_html_flag(*app, flags->html);
   app->add_option("--fix", flags->fixed, "layout keys that are not searched, as tp=8,zero=1")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);

@@ -36,11 +36,12 @@ Errors Planner::price(const TrainingInput& training, const LayoutInput& layout,
   return {};
 }
 
-Result<Prediction> Planner::predict(const LayoutChoice& choice) const {
+Result<Prediction> Planner::predict(const LayoutChoice& choice,
+                                    const PredictOptions& options) const {
   Scenario scenario = space_.base();
   space_.put(choice, scenario);
-  return stepcast::predict(scenario,
-                           *pricing_[static_cast<std::size_t>(scenario.training.framework)]);
+  return stepcast::predict(
+      scenario, *pricing_[static_cast<std::size_t>(scenario.training.framework)], options);
 }
 
 }  // namespace stepcast

@@ -21,7 +21,7 @@ class Planner {
     return stepcast::search(space_, pricing_, options);
   }
   // One layout, as the search replays it.
-  Result<Prediction> predict(const LayoutChoice& choice) const;
+  Result<Prediction> predict(const LayoutChoice& choice, const PredictOptions& options = {}) const;
 
  private:
   Planner(OpenScenario open);

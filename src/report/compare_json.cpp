@@ -5,6 +5,7 @@
 #include "report/compare_report.h"
 #include "report/difference.h"
 #include "report/number_text.h"
+#include "report/pareto.h"
 #include "report/prediction_json.h"
 #include "report/text_table.h"
 
@@ -12,42 +13,94 @@ namespace stepcast {
 
 using nlohmann::ordered_json;
 
+namespace {
+
+ordered_json varied(const CompareReport& report, const ComparedPoint& point) {
+  ordered_json out = ordered_json::object();
+  for (std::size_t k = 0; k < report.keys.size(); ++k) {
+    auto value = ordered_json::parse(point.values[k], nullptr, false);
+    if (value.is_discarded()) value = point.values[k];
+    out[report.keys[k]] = std::move(value);
+  }
+  return out;
+}
+
+ordered_json plan(const CompareReport& report, const ComparedPoint& point, std::size_t place,
+                  const Prediction& best) {
+  ordered_json prediction = prediction_object(*point.scenario, *point.prediction);
+  prediction["mean_time_s"] = time_object(mean_time(*point.prediction));
+  ordered_json out{{"place", place}, {"varied", varied(report, point)}};
+  out["layout"] = prediction["resolved"]["layout"];
+  out["cluster"] = {{"base", point.scenario->cluster.spec.name},
+                    {"gpus", point.scenario->cluster.gpus()}};
+  out["reason"] =
+      place == 1 ? std::string() : difference_text(*point.scenario, *point.prediction, best);
+  out["prediction"] = std::move(prediction);
+  if (point.unchanged) out["unchanged_step_time_s"] = point.unchanged->step_time.value();
+  return out;
+}
+
+ordered_json rejected(const CompareReport& report, const ComparedPoint& point) {
+  const Error& error = point.errors.front();
+  ordered_json out{{"varied", varied(report, point)}};
+  out["layout"] = point.scenario ? ordered_json(to_json(*point.scenario))["layout"]
+                                 : ordered_json::parse(point.stated_layout);
+  out["rule"] = error.path;
+  out["value"] = to_string(error);
+  if (!error.hint.empty()) out["limit"] = error.hint;
+  return out;
+}
+
+// Time, memory and GPUs of what fits.
+void put_front(const CompareReport& report, const std::vector<std::size_t>& order,
+               ordered_json& out) {
+  out["pareto"] = ordered_json::array();
+  std::vector<std::vector<double>> figures;
+  for (const std::size_t index : order) {
+    const ComparedPoint& point = report.points[index];
+    const Prediction& p = *point.prediction;
+    if (!p.fits) break;  // the rest does not either
+    figures.push_back({p.step_time.value(), static_cast<double>(p.peak_device),
+                       static_cast<double>(point.scenario->cluster.gpus())});
+  }
+  for (const std::size_t at : pareto_front(figures)) {
+    const ComparedPoint& point = report.points[order[at]];
+    out["pareto"].push_back({{"step_time_s", point.prediction->step_time.value()},
+                             {"peak_device_bytes", point.prediction->peak_device},
+                             {"gpus", point.scenario->cluster.gpus()},
+                             {"varied", varied(report, point)},
+                             {"layout", ordered_json(to_json(*point.scenario))["layout"]}});
+  }
+}
+
+// Every point of the grid is either refused or forecast, so the first place is certain.
+void put_search(const CompareReport& report, std::size_t forecast, ordered_json& out) {
+  out["searched"] = report.points.size();
+  out["pruned"] = {{"by_rules_or_equal", report.points.size() - forecast},
+                   {"by_memory_bound", 0},
+                   {"by_time_bound", 0}};
+  out["legal"] = forecast;
+  out["replayed"] = forecast;
+  out["proven"] = true;
+}
+
+}  // namespace
+
 std::string compare_json(const CompareReport& report) {
   ordered_json out;
   out["stepcast"] = 1;
-  const auto varied = [&](const ComparedPoint& point) {
-    ordered_json object = ordered_json::object();
-    for (std::size_t k = 0; k < report.keys.size(); ++k) {
-      auto value = ordered_json::parse(point.values[k], nullptr, false);
-      if (value.is_discarded()) value = point.values[k];
-      object[report.keys[k]] = std::move(value);
-    }
-    return object;
-  };
   out["plans"] = ordered_json::array();
   const std::vector<std::size_t> order = ranked(report);
-  for (std::size_t place = 0; place < order.size(); ++place) {
-    const ComparedPoint& point = report.points[order[place]];
-    const Prediction& best = *report.points[order.front()].prediction;
-    ordered_json prediction = prediction_object(*point.scenario, *point.prediction);
-    prediction["mean_time_s"] = time_object(mean_time(*point.prediction));
-    ordered_json entry{{"place", place + 1}, {"varied", varied(point)}};
-    entry["layout"] = prediction["resolved"]["layout"];
-    entry["cluster"] = {{"base", point.scenario->cluster.spec.name},
-                        {"gpus", point.scenario->cluster.gpus()}};
-    entry["reason"] =
-        place == 0 ? std::string() : difference_text(*point.scenario, *point.prediction, best);
-    entry["prediction"] = std::move(prediction);
-    out["plans"].push_back(std::move(entry));
+  for (std::size_t place = 1; place <= order.size(); ++place) {
+    out["plans"].push_back(plan(report, report.points[order[place - 1]], place,
+                                *report.points[order.front()].prediction));
   }
-  out["pareto"] = ordered_json::array();
+  put_front(report, order, out);
   out["rejected"] = ordered_json::array();
   for (const ComparedPoint& point : report.points) {
-    if (point.prediction) continue;
-    out["rejected"].push_back({{"varied", varied(point)},
-                               {"rule", point.errors.front().path},
-                               {"value", to_string(point.errors.front())}});
+    if (!point.prediction) out["rejected"].push_back(rejected(report, point));
   }
+  put_search(report, order.size(), out);
   if (!report.sensitivity.empty()) {
     ordered_json& list = out["sensitivity"] = ordered_json::array();
     for (const Sensitivity& one : report.sensitivity) {
@@ -70,14 +123,13 @@ std::string compare_csv(const CompareReport& report) {
   for (const TimePart& part : parts_of(TimeParts{})) {
     columns.push_back({std::string("mean_") + part.key + "_s"});
   }
+  if (!report.what_if.empty()) columns.push_back({"unchanged_step_time_s"});
   columns.push_back({"error"});
   TextTable table(columns);
-  const std::vector<std::size_t> order = ranked(report);
+  const std::vector<std::size_t> place = places(report);
   for (std::size_t i = 0; i < report.points.size(); ++i) {
     const ComparedPoint& point = report.points[i];
-    const auto found = std::find(order.begin(), order.end(), i);
-    std::vector<std::string> cells = {
-        found == order.end() ? "" : std::to_string(found - order.begin() + 1)};
+    std::vector<std::string> cells = {place[i] == 0 ? "" : std::to_string(place[i])};
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (point.prediction) {
       const Prediction& p = *point.prediction;
@@ -91,7 +143,8 @@ std::string compare_csv(const CompareReport& report) {
       for (const TimePart& part : parts_of(mean_time(p))) {
         cells.push_back(exact_text(part.time.value()));
       }
-      cells.emplace_back();
+      if (point.unchanged) cells.push_back(exact_text(point.unchanged->step_time.value()));
+      cells.resize(columns.size());
     } else {
       cells.resize(columns.size() - 1);
       cells.push_back(to_string(point.errors.front()));

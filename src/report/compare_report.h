@@ -15,7 +15,9 @@ struct ComparedPoint {
   std::vector<std::string> values;  // of the varied keys
   std::optional<Scenario> scenario;
   std::optional<Prediction> prediction;
-  Errors errors;  // why there is none
+  Errors errors;                             // why there is none
+  std::string stated_layout = {};            // then: the layout as it was asked for, as JSON text
+  std::optional<Prediction> unchanged = {};  // without the report's what-ifs, if it has some
 };
 
 // What a change of one resource does to one layout.
@@ -24,20 +26,32 @@ struct Sensitivity {
   Seconds slower, faster;  // step times with the resource down and up
 };
 
+enum class Scaling { kNone, kStrong, kWeak };
+
 struct CompareReport {
   std::vector<std::string> keys;         // varied
   std::vector<ComparedPoint> points;     // in the order of the grid
-  bool scaling = false;                  // speed-up and efficiency against the first point
+  Scaling scaling = Scaling::kNone;      // speed-up and efficiency against the first point
+  std::vector<std::string> what_if;      // changes in all forecasts, "nic=+20%"
   std::vector<Sensitivity> sensitivity;  // of the best point, widest first
   double change = 0;                     // of each resource, a fraction
 };
 
 // Of the points that have a forecast and fit, by step time; then those that do not fit.
 std::vector<std::size_t> ranked(const CompareReport& report);
+// By point: its place in that order, from 1 on; 0 without a forecast.
+std::vector<std::size_t> places(const CompareReport& report);
+
+// Throughput against that of the first point with a forecast, and per GPU.
+struct ScalingFigures {
+  double speed_up = 0, efficiency = 0;
+};
+ScalingFigures scaling_of(const CompareReport& report, const ComparedPoint& point);
 
 std::string compare_table(const CompareReport& report);
 std::string compare_markdown(const CompareReport& report);
 std::string compare_csv(const CompareReport& report);
 std::string compare_json(const CompareReport& report);
+std::string compare_html(const CompareReport& report);  // a page (docs/reports.md)
 
 }  // namespace stepcast

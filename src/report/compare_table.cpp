@@ -22,38 +22,36 @@ std::string heading(const std::string& text, bool markdown) {
   return markdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
 }
 
-double gpus(const ComparedPoint& point) {
-  return static_cast<double>(point.scenario->cluster.gpus());
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
 }
 
-// Throughput against that of the first point with a forecast, and per GPU.
-std::pair<double, double> scaling_of(const CompareReport& report, const ComparedPoint& point) {
-  const auto first = std::find_if(report.points.begin(), report.points.end(),
-                                  [](const ComparedPoint& one) { return one.prediction; });
-  const double speed = point.prediction->tokens_per_s / first->prediction->tokens_per_s;
-  return {speed, speed * gpus(*first) / gpus(point)};
+double gpus(const ComparedPoint& point) {
+  return static_cast<double>(point.scenario->cluster.gpus());
 }
 
 TextTable grid(const CompareReport& report) {
   std::vector<Column> columns = {{"place"}};
   for (const std::string& key : report.keys) columns.push_back({key});
   for (const char* title : {"step", "tokens/s/GPU", "MFU", "GiB"}) columns.push_back({title});
-  if (report.scaling) {
+  if (!report.what_if.empty()) columns.push_back({"without " + joined(report.what_if)});
+  if (report.scaling != Scaling::kNone) {
     columns.push_back({"GPUs"});
     columns.push_back({"speed-up"});
     columns.push_back({"efficiency"});
   }
   columns.push_back({"against the first place", Align::kLeft});
   TextTable table(columns);
-  const std::vector<std::size_t> order = ranked(report);
+  const std::vector<std::size_t> place = places(report);
+  const ComparedPoint& best = report.points[ranked(report).front()];
   for (std::size_t i = 0; i < report.points.size(); ++i) {
     const ComparedPoint& point = report.points[i];
-    const auto found = std::find(order.begin(), order.end(), i);
-    std::vector<std::string> cells = {
-        found == order.end() ? "-" : fmt::format("{}", found - order.begin() + 1)};
+    std::vector<std::string> cells = {place[i] == 0 ? "-" : fmt::format("{}", place[i])};
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (!point.prediction) {
-      cells.insert(cells.end(), report.scaling ? 7 : 4, "-");
+      cells.resize(columns.size() - 1, "-");
       cells.push_back(to_string(point.errors.front()));
     } else {
       const Prediction& p = *point.prediction;
@@ -61,13 +59,15 @@ TextTable grid(const CompareReport& report) {
                                       percent_text(p.mfu), gib_text(p.peak_device)}) {
         cells.push_back(cell);
       }
-      if (report.scaling) {
+      if (!report.what_if.empty()) {
+        cells.push_back(point.unchanged ? time_text(point.unchanged->step_time) : "-");
+      }
+      if (report.scaling != Scaling::kNone) {
         const auto [speed, efficiency] = scaling_of(report, point);
         cells.push_back(fmt::format("{:.0f}", gpus(point)));
         cells.push_back(fmt::format("{:.2f}", speed));
         cells.push_back(percent_text(efficiency));
       }
-      const ComparedPoint& best = report.points[order.front()];
       std::string why = p.fits ? "" : "does not fit; ";
       if (&point != &best) {
         why +=
@@ -160,6 +160,20 @@ std::vector<std::size_t> ranked(const CompareReport& report) {
     return x.fits != y.fits ? x.fits : x.step_time < y.step_time;
   });
   return order;
+}
+
+std::vector<std::size_t> places(const CompareReport& report) {
+  std::vector<std::size_t> out(report.points.size(), 0);
+  std::size_t place = 0;
+  for (const std::size_t index : ranked(report)) out[index] = ++place;
+  return out;
+}
+
+ScalingFigures scaling_of(const CompareReport& report, const ComparedPoint& point) {
+  const auto first = std::find_if(report.points.begin(), report.points.end(),
+                                  [](const ComparedPoint& one) { return one.prediction; });
+  const double speed = point.prediction->tokens_per_s / first->prediction->tokens_per_s;
+  return {speed, speed * gpus(*first) / gpus(point)};
 }
 
 std::string compare_table(const CompareReport& report) { return written(report, false); }

@@ -37,6 +37,10 @@ std::string number_text(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits - 1 - magnitude);
 }
 
+std::string count_text(double count) {
+  return count < 1000 ? fmt::format("{:.0f}", count) : number_text(count, 3);
+}
+
 std::string time_text(Seconds time) {
   const double s = time.value();
   if (s == 0) return "0 s";

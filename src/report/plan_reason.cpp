@@ -35,9 +35,58 @@ std::string reason(const PlanReport& report, const FoundLayout& found) {
   return out.empty() ? "arithmetic" : out;
 }
 
+std::string verdict_text(const PlanReport& report) {
+  const SearchResult& result = report.result;
+  if (result.found.empty()) {
+    return result.proven ? fmt::format("No layout fits in {} GiB.", gib_text(result.memory_limit))
+                         : std::string("No layout that fits was found.");
+  }
+  if (result.proven) {
+    return "No layout of the space is faster: certain, as the engine sees it.";
+  }
+  if (result.bound_s <= 0) {
+    return fmt::format(
+        "The best of {} replayed layouts; the search ended before it had bounded all the others.",
+        result.replayed);
+  }
+  const double best = result.found.front().prediction.step_time.value();
+  return fmt::format(
+      "The best of {} replayed layouts; none of the others is faster than {} ({}). "
+      "--prove makes it certain.",
+      result.replayed, time_text(Seconds(result.bound_s)),
+      signed_percent_text(result.bound_s / best - 1, 2));
+}
+
+std::string answer_text(const PlanReport& report, const WhyNot& why) {
+  if (why.large) {
+    return fmt::format("nothing fits; the least is {} of {} GiB: {}",
+                       gib_text(why.large->device_bytes), gib_text(report.result.memory_limit),
+                       why.layout);
+  }
+  if (!why.best) return "nothing was replayed";
+  const Seconds step = why.best->prediction.step_time;
+  if (report.result.found.empty()) return fmt::format("{}: {}", time_text(step), why.layout);
+  const double best = report.result.found.front().prediction.step_time.value();
+  return fmt::format("{}{} ({} against the first): {}", why.proven ? "" : "at best found ",
+                     time_text(step), signed_percent_text(step.value() / best - 1, 2), why.layout);
+}
+
+std::vector<std::pair<std::string, RuleCount>> rules_by_branches(const SearchResult& result) {
+  std::vector<std::pair<std::string, RuleCount>> rules(result.space.rules.begin(),
+                                                       result.space.rules.end());
+  std::stable_sort(rules.begin(), rules.end(), [](const auto& a, const auto& b) {
+    return a.second.subtrees > b.second.subtrees;
+  });
+  return rules;
+}
+
 std::string choice_text(const Planner& planner, const LayoutChoice& choice) {
   Scenario scenario = planner.space().base();
   planner.space().put(choice, scenario);
+  return choice_text(scenario);
+}
+
+std::string choice_text(const Scenario& scenario) {
   const Layout& layout = scenario.layout;
   std::string out = layout_text(scenario);
   if (layout.recompute.layers > 0) {

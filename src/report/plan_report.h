@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/planner.h"
@@ -33,6 +34,9 @@ std::string plan_table(const PlanReport& report);
 std::string plan_markdown(const PlanReport& report);
 std::string plan_csv(const PlanReport& report);
 std::string plan_json(const PlanReport& report);
+// A page (docs/reports.md). `first`: the first place replayed with slices, samples and link use;
+// null when nothing was found.
+std::string plan_html(const PlanReport& report, const Prediction* first);
 
 // What all formats say of a found layout: why it is no faster than the best, or of the best what
 // bounds it.
@@ -42,6 +46,13 @@ std::string reason_against(const Planner& planner, const FoundLayout& found,
                            const Prediction& first);
 // "tp 8 · pp 4 · ...", with what the search varied and headlines leave out.
 std::string choice_text(const Planner& planner, const LayoutChoice& choice);
+std::string choice_text(const Scenario& scenario);
+// How certain the first place is.
+std::string verdict_text(const PlanReport& report);
+// What is said of a --why-not that rules do not refuse.
+std::string answer_text(const PlanReport& report, const WhyNot& why);
+// Those that cut most branches first.
+std::vector<std::pair<std::string, RuleCount>> rules_by_branches(const SearchResult& result);
 
 // Layouts that a forecast does not tell apart from one that stands before them stand behind it.
 struct PlanRow {

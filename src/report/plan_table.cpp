@@ -14,10 +14,6 @@ enum class Form { kText, kMarkdown };
 constexpr std::size_t kRules = 6;
 constexpr std::size_t kTooLarge = 3;
 
-std::string count_text(double count) {
-  return count < 1000 ? fmt::format("{:.0f}", count) : number_text(count, 3);
-}
-
 std::string heading(const std::string& text, Form form) {
   return form == Form::kMarkdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
 }
@@ -27,28 +23,6 @@ std::string shown(const TextTable& table, Form form) {
 
 std::string bullet(const std::string& text, Form form) {
   return fmt::format("{}{}\n", form == Form::kMarkdown ? "- " : "  ", text);
-}
-
-std::string verdict(const PlanReport& report) {
-  const SearchResult& result = report.result;
-  if (result.found.empty()) {
-    return result.proven ? fmt::format("No layout fits in {} GiB.", gib_text(result.memory_limit))
-                         : std::string("No layout that fits was found.");
-  }
-  if (result.proven) {
-    return "No layout of the space is faster: certain, as the engine sees it.";
-  }
-  if (result.bound_s <= 0) {
-    return fmt::format(
-        "The best of {} replayed layouts; the search ended before it had bounded all the others.",
-        result.replayed);
-  }
-  const double best = result.found.front().prediction.step_time.value();
-  return fmt::format(
-      "The best of {} replayed layouts; none of the others is faster than {} ({}). "
-      "--prove makes it certain.",
-      result.replayed, time_text(Seconds(result.bound_s)),
-      signed_percent_text(result.bound_s / best - 1, 2));
 }
 
 std::string ranking(const PlanReport& report, Form form) {
@@ -103,10 +77,7 @@ std::string search_lines(const PlanReport& report, Form form) {
 
 std::string rejections(const PlanReport& report, Form form) {
   const SearchResult& r = report.result;
-  std::vector<std::pair<std::string, RuleCount>> rules(r.space.rules.begin(), r.space.rules.end());
-  std::stable_sort(rules.begin(), rules.end(), [](const auto& a, const auto& b) {
-    return a.second.subtrees > b.second.subtrees;
-  });
+  std::vector<std::pair<std::string, RuleCount>> rules = rules_by_branches(r);
   if (rules.size() > kRules) rules.resize(kRules);
   std::string out;
   for (const auto& [key, rule] : rules) {
@@ -133,30 +104,15 @@ std::string answer(const PlanReport& report, const WhyNot& why, Form form) {
     }
     return out;
   }
-  if (why.large) {
-    return bullet(fmt::format("{}: nothing fits; the least is {} of {} GiB: {}", why.asked,
-                              gib_text(why.large->device_bytes),
-                              gib_text(report.result.memory_limit), why.layout),
-                  form);
-  }
-  if (!why.best) return bullet(fmt::format("{}: nothing was replayed", why.asked), form);
-  const Prediction& p = why.best->prediction;
-  if (report.result.found.empty()) {
-    return bullet(fmt::format("{}: {}: {}", why.asked, time_text(p.step_time), why.layout), form);
-  }
-  const double best = report.result.found.front().prediction.step_time.value();
-  const double slower = p.step_time.value() / best - 1;
-  return bullet(fmt::format("{}: {}{} ({} against the first): {}", why.asked,
-                            why.proven ? "" : "at best found ", time_text(p.step_time),
-                            signed_percent_text(slower, 2), why.layout),
-                form) +
-         bullet("  " + why.reason, form);
+  const std::string first_line =
+      bullet(fmt::format("{}: {}", why.asked, answer_text(report, why)), form);
+  return why.reason.empty() ? first_line : first_line + bullet("  " + why.reason, form);
 }
 
 std::string written(const PlanReport& report, Form form) {
   std::string out = form == Form::kMarkdown ? "## Plan\n\n" : "";
   out += headline(report.planner.space().base()) + "\n";
-  out += (form == Form::kMarkdown ? "\n" : "") + verdict(report) + "\n";
+  out += (form == Form::kMarkdown ? "\n" : "") + verdict_text(report) + "\n";
   if (!report.result.found.empty()) {
     out += heading("Layouts", form) + ranking(report, form);
   }

@@ -21,6 +21,15 @@ TEST(CompareCommand, ForecastsEachPointOfTheGrid) {
   ASSERT_EQ(out["rejected"].size(), 2u);  // pp 3
   EXPECT_EQ(out["rejected"][0]["varied"]["layout.pp"], 3);
   EXPECT_EQ(out["rejected"][0]["rule"], "layout.pp");
+  EXPECT_EQ(out["rejected"][0]["layout"]["pp"], 3);
+  EXPECT_EQ(out["rejected"][0]["layout"]["zero"], 0);
+  EXPECT_TRUE(has(out["rejected"][0]["limit"], "use ")) << out["rejected"][0];
+  EXPECT_EQ(out["searched"], 6);
+  EXPECT_EQ(out["pruned"]["by_rules_or_equal"], 2);
+  EXPECT_EQ(out["legal"], 4);
+  EXPECT_TRUE(out["proven"]);
+  ASSERT_FALSE(out["pareto"].empty());
+  EXPECT_EQ(out["pareto"][0]["varied"], out["plans"][0]["varied"]);
   for (const json& plan : out["plans"]) {
     EXPECT_EQ(plan["layout"]["zero"], plan["varied"]["layout.zero"]);
     EXPECT_EQ(plan["layout"]["pp"], plan["varied"]["layout.pp"]);

@@ -23,6 +23,13 @@ TAB, ENTER = ("Tab", 9), ("Enter", 13)
 FORECAST = ["predict", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x2", "--global-batch",
             "64", "--seq", "4096", "--tp", "2", "--pp", "4", "--schedule", "interleaved", "--vpp",
             "2"]
+PLAN = ["plan", "--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gx1", "--global-batch", "16",
+        "--seq", "1024", "--recompute", "none", "--why-not", "tp=8", "--front", "2"]
+COMPARISON = ["compare", *FORECAST[1:7], "--seq", "4096", "--tp", "2", "--vary",
+              "layout.pp=1,2", "--vary", "layout.zero=0,1", "--what-if", "nic=+50%", "--tornado",
+              "20"]
+SCALING = ["compare", *FORECAST[1:7], "--seq", "4096", "--tp", "2", "--vary",
+           "cluster.nodes=1,2,4", "--vary", "layout.zero=0,1", "--scaling", "strong"]
 CHECK = ["check", "megatron-core-h100", "--threads", "1"]
 
 
@@ -37,7 +44,8 @@ class InABrowser(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.pages = {}
-        for name, words in (("forecast", FORECAST), ("check", CHECK)):
+        for name, words in (("forecast", FORECAST), ("check", CHECK), ("plan", PLAN),
+                            ("comparison", COMPARISON), ("scaling", SCALING)):
             cls.pages[name] = str(pathlib.Path(cls.folder.name) / f"{name}.html")
             subprocess.run([BIN / "stepcast", *words, "--html", cls.pages[name]], check=True,
                            stdout=subprocess.DEVNULL)
@@ -81,6 +89,50 @@ class InABrowser(unittest.TestCase):
             values = [float(value) for value in page.evaluate(column("path-steps", 2))]
             self.assertGreater(len(values), 2)
             self.assertEqual(values, sorted(values, key=lambda v: sign * v))
+
+    def test_places_sort_by_keyboard(self):
+        page = self.open("plan")
+        page.evaluate("document.querySelectorAll('#places th .sort')[4].focus()")
+        self.assertEqual(page.evaluate("document.activeElement.textContent"), "GiB")
+        page.press(*ENTER, text="\r")
+        values = [float(value) for value in page.evaluate(column("places", 4))]
+        self.assertGreater(len(values), 5)
+        self.assertEqual(values, sorted(values, reverse=True))
+
+    def test_arrow_keys_go_from_point_to_point_and_say_the_layout(self):
+        page = self.open("plan")
+        chart = "[...document.querySelectorAll('.points')].find(c => c.checkVisibility())"
+        said = f"({chart}).querySelector('.said').textContent"
+        place = f"({chart}).querySelector('.chosen').getBBox().x"
+        page.evaluate(f"({chart}).querySelector('.scroll').focus()")
+        count = page.evaluate(f"({chart}).querySelectorAll('.point').length")
+        page.press("Home", 36)
+        heard, before = [], 0
+        for _ in range(count):
+            heard.append(page.evaluate(said))
+            self.assertGreaterEqual(page.evaluate(place), before)  # from left to right
+            before = page.evaluate(place)
+            page.press("ArrowRight", 39)
+        self.assertEqual(page.evaluate(f"({chart}).querySelectorAll('.chosen').length"), 1)
+        titles = page.evaluate(f"[...({chart}).querySelectorAll('.point title')]"
+                               ".map(t => t.textContent)")
+        self.assertEqual(sorted(heard), sorted(titles))
+        self.assertTrue(all("tp" in title and "GiB" in title for title in titles))
+
+    def test_a_chart_takes_other_colours_by_keyboard_without_other_points(self):
+        page = self.open("plan")
+        shown = ("[...document.querySelectorAll('#replayed-views > .view')]"
+                 ".map(v => v.checkVisibility())")
+        count = len(page.evaluate(shown))
+        self.assertGreater(count, 1)
+        self.assertEqual(page.evaluate(shown), [True] + [False] * (count - 1))
+        titles = ("[...document.querySelectorAll('#replayed-views > .view')]"
+                  ".find(v => v.checkVisibility()).querySelectorAll('.point').length")
+        before = page.evaluate(titles)
+        page.evaluate("document.querySelector('#replayed-views input').focus()")
+        page.press("ArrowRight", 39)
+        self.assertEqual(page.evaluate(shown)[:2], [False, True])
+        self.assertEqual(page.evaluate(titles), before)
 
     def test_words_sort_as_words(self):
         page = self.open("check")
@@ -127,7 +179,7 @@ class InABrowser(unittest.TestCase):
 
     def test_no_page_scrolls_sideways(self):
         for name in self.pages:
-            for width in (1280, 1024, 400):
+            for width in (1600, 1280, 1024, 400):
                 page = self.open(name, width=width)
                 page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
                 self.assertLessEqual(
@@ -165,6 +217,14 @@ class InABrowser(unittest.TestCase):
         self.assertTrue(page.evaluate(
             "[...document.querySelectorAll('.tall')].every(e => e.scrollHeight <= e.clientHeight "
             "+ 1)"))
+
+    def test_paper_is_wide_enough(self):
+        paper = 718  # pixels, of A4 between margins of a centimetre
+        for name in ("forecast", "plan", "comparison", "scaling"):
+            page = self.open(name, width=paper)
+            page.call("Emulation.setEmulatedMedia", media="print", features=[])
+            self.assertLessEqual(
+                page.evaluate("document.documentElement.scrollWidth"), paper, name)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ BIN = None
 
 LAYOUT = ["--model", "llama-3.1-8b", "--cluster", "dgx-h100x2", "--global-batch", "64", "--seq",
           "4096", "--tp", "2", "--pp", "4"]
+SPACE = ["--model", "gpt3-1.3b", "--cluster", "dgx-a100-80gx1", "--global-batch", "16", "--seq",
+         "1024", "--recompute", "none"]
 SUITE = ["megatron-core-h100", "--threads", "1"]
 HOSTILE = "</script><script>alert(1)</script>\"'&<img src=http://x/ onerror=alert(2)>"
 
@@ -198,9 +200,131 @@ class Report(unittest.TestCase):
         self.assertIn("1 limit is broken", text)
         self.assertLess(text.index('id="broken-section"'), text.index('id="scatter"'))
 
+    def check_page(self, text, out):
+        reader = self.check_self_contained(text)
+        self.check_policy(reader)
+        data = [content for own, content in reader.raw["script"] if "type" in own]
+        self.assertEqual(json.loads(data[0]), out)
+        return reader
+
+    def test_a_plan_says_what_its_json_says(self):
+        text, out = self.make("plan", *SPACE, "--prove", "--why-not", "tp=8", "--why-not", "pp=3")
+        reader = self.check_page(text, out)
+        rows = reader.tables["places"][1:]
+        self.assertEqual(len(rows), len(out["plans"]))
+        for row, plan in zip(rows, out["plans"]):
+            prediction = plan["prediction"]
+            self.assertEqual([cell[1] for cell in row[:6]],
+                             [plan["place"], prediction["step_time_s"],
+                              prediction["tokens_per_s_per_gpu"], prediction["mfu"],
+                              prediction["peak_device_bytes"], plan["equal_layouts"]])
+            self.assertEqual(row[7][0], plan["reason"])
+        funnel = [row[2][1] for row in reader.tables["funnel"][1:]]
+        self.assertEqual(funnel[:2], [out["searched"], out["legal"]])
+        self.assertEqual(funnel[2], out["legal"] - out["pruned"]["by_memory_bound"])
+        self.assertEqual(funnel[3], out["replayed"])
+        self.assertEqual(funnel, sorted(funnel, reverse=True))
+        self.assertEqual(len(reader.tables["replayed"]) - 1, funnel[4])
+        self.assertEqual([row[0][0] for row in reader.tables["why-not"][1:]], ["tp=8", "pp=3"])
+        waterfall = [row[2][1] for row in reader.tables["waterfall"][1:]]
+        self.assertEqual(waterfall[-1], out["plans"][0]["prediction"]["step_time_s"])
+        self.assertRegex(text, r"<title>(forward|backward) of micro-batch \d+")
+        self.assertIn("certain, as the engine sees it", text)
+
+    def test_the_front_of_a_plan_is_what_nothing_dominates(self):
+        text, out = self.make("plan", *SPACE, "--front", 3)
+        reader = self.check_page(text, out)
+        rows = [(row[1][1], row[2][1], row[3][0]) for row in reader.tables["replayed"][1:]]
+
+        def beaten(row):
+            return any(other[:2] != row[:2] and other[0] <= row[0] and other[1] <= row[1]
+                       for other in rows)
+        front = {row[:2] for row in rows if row[2] == "front"}
+        self.assertEqual(front, {row[:2] for row in rows if not beaten(row)})
+        self.assertGreater(len(front), 2)
+        drawn = re.search(r'<path class="front" d="(M[^"]*)"', text)[1]
+        self.assertEqual(drawn.count("V"), len(front) - 1)
+        for point in out["pareto"]:
+            self.assertIn((point["step_time_s"], point["peak_device_bytes"]), front)
+        points = len(re.findall('class="point ', text))
+        views = text.count('class="view"')
+        self.assertEqual(points, max(views, 1) * len(rows))  # all of them in each view
+
+    def test_a_plan_of_which_nothing_fits_is_reported_too(self):
+        text, out = self.make("plan", "--model", "llama-3.1-405b", "--cluster", "dgx-h100x1",
+                              "--global-batch", 8, "--seq", 8192, code=3)
+        self.check_page(text, out)
+        self.assertIn("No layout fits in", text)
+
+    def test_a_comparison_says_what_its_json_says(self):
+        text, out = self.make("compare", *LAYOUT, "--vary", "layout.zero=0,1", "--vary",
+                              "layout.pp=2,3,4", "--what-if", "nic=+50%")
+        reader = self.check_page(text, out)
+        rows = reader.tables["points"][1:]
+        self.assertEqual(len(rows), 4)
+        by_place = {row[0][1]: row for row in rows}
+        for plan in out["plans"]:
+            row, prediction = by_place[plan["place"]], plan["prediction"]
+            self.assertEqual([row[1][0], row[2][0]], [str(v) for v in plan["varied"].values()])
+            self.assertEqual([row[4][1], row[5][1], row[6][1]],
+                             [prediction["step_time_s"], prediction["step_time_low_s"],
+                              prediction["step_time_high_s"]])
+        self.assertEqual([row[-1][0] for row in reader.tables["refused"][1:]],
+                         [entry["value"] for entry in out["rejected"]])
+        parts = reader.tables["mean-parts"]
+        for column, plan in enumerate(out["plans"], 1):
+            mean = plan["prediction"]["mean_time_s"]
+            self.assertEqual(parts[1][column][1], mean["compute"])
+            self.assertAlmostEqual(sum(row[column][1] for row in parts[1:]),
+                                   plan["prediction"]["step_time_s"], places=6)
+        # What the parts differ by adds up to what the steps differ by.
+        for row, said in zip(reader.tables["difference-parts"][1:],
+                             reader.tables["differences"][1:], strict=True):
+            self.assertAlmostEqual(sum(cell[1] for cell in row[2:]), row[1][1], places=6)
+            self.assertEqual(said[2][1], row[1][1])
+        changed = [(row[2][1], row[3][1]) for row in reader.tables["what-if"][1:]]
+        self.assertEqual(changed, [(plan["unchanged_step_time_s"],
+                                    plan["prediction"]["step_time_s"]) for plan in out["plans"]])
+
+    def test_scaling_is_a_curve_against_the_ideal(self):
+        text, out = self.make("compare", *LAYOUT[:-2], "--vary", "cluster.nodes=1,2,4", "--vary",
+                              "layout.zero=0,1", "--scaling", "weak")
+        self.check_page(text, out)
+        self.assertEqual(text.count('class="joined '), 2 * 2)  # curves, charts
+        large = sum(not plan["prediction"]["fits"] for plan in out["plans"])
+        self.assertGreater(large, 0)
+        self.assertEqual(text.count('class="point hollow '), 2 * large)
+        self.assertEqual(text.count('class="whisker '), 2 * 6)
+        self.assertEqual(len(re.findall(r'class="ideal" d="M[\d. ]+L[\d. ]+L', text)), 2)
+
+    def test_a_tornado_says_what_its_json_says(self):
+        text, out = self.make("compare", *LAYOUT, "--tornado", 20)
+        reader = self.check_page(text, out)
+        step = out["plans"][0]["prediction"]["step_time_s"]
+        for row, one in zip(reader.tables["tornado"][1:], out["sensitivity"], strict=True):
+            self.assertEqual(row[0][0], one["resource"])
+            self.assertAlmostEqual(row[1][1], one["slower_step_time_s"] / step - 1)
+            self.assertAlmostEqual(row[3][1], one["faster_step_time_s"] / step - 1)
+
+    def test_hostile_values_of_a_comparison_and_of_a_plan_stay_text(self):
+        model = {"layers": 2, "hidden": 256, "heads": 4, "vocab": 2048, "max_positions": 256,
+                 "mlp": "gelu", "norm": "layernorm", "position": "learned", "name": HOSTILE}
+        scenario = pathlib.Path(self.folder.name) / "scenario.json"
+        scenario.write_text(json.dumps({
+            "stepcast": 1, "model": model, "cluster": "dgx-h100x1",
+            "training": {"global_batch": 8, "sequence_length": 256}}))
+        for words in (["plan", scenario, "--top", 2],
+                      ["compare", scenario, "--vary", f"model.name=plain,{HOSTILE}"]):
+            text, out = self.make(*words)
+            reader = self.check_page(text, out)
+            self.assertEqual(len(reader.raw["script"]), 2)
+            self.assertFalse([tag for tag, _, _ in reader.attributes if tag == "img"])
+
     def test_nothing_is_written_when_the_input_is_wrong(self):
-        run("predict", *LAYOUT, "--tp", 3, "--html", self.file, code=2)
-        self.assertFalse(self.file.exists())
+        for words in (["predict", *LAYOUT, "--tp", 3], ["plan", *SPACE, "--tp", 3],
+                      ["compare", *LAYOUT, "--vary", "layout.tp=3"]):
+            run(*words, "--html", self.file, code=2)
+            self.assertFalse(self.file.exists())
 
 
 if __name__ == "__main__":

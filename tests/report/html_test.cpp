@@ -7,10 +7,12 @@
 
 #include "report/html/markup.h"
 #include "report/html/memory_chart.h"
+#include "report/html/page.h"
 #include "report/html/pipeline_picture.h"
 #include "report/html/scatter.h"
 #include "report/html/time_axis.h"
 #include "report/html/value_axis.h"
+#include "report/html/views.h"
 #include "report/made_prediction.h"
 #include "report/prediction_table.h"
 
@@ -81,6 +83,15 @@ TEST(ValueAxis, LogarithmicPlacesAreEvenInRatios) {
   EXPECT_NEAR(axis.place(100), 0.5, 1e-12);
   EXPECT_NEAR(axis.place(1000) - axis.place(100), axis.place(100) - axis.place(10), 1e-12);
   EXPECT_EQ(axis.ticks().size(), 5u);  // 1, 10, ..., 10000
+}
+
+TEST(ValueAxis, ANarrowLogarithmicAxisHasTicksToo) {
+  const ValueAxis axis(ValueAxis::Scale::kLogarithmic, {6.4, 6.8});  // none at 1, 2 or 5
+  EXPECT_GE(axis.ticks().size(), 3u);
+  for (const double tick : axis.ticks()) {
+    EXPECT_GE(axis.place(tick), 0);
+    EXPECT_LE(axis.place(tick), 1);
+  }
 }
 
 TEST(ValueAxis, ALinearAxisOfPositiveValuesBeginsAtZero) {
@@ -181,15 +192,57 @@ TEST(Scatter, JoinsItsFrontBySteps) {
   scatter.x = {"time", ValueAxis::Scale::kLinear, number};
   scatter.y = {"memory", ValueAxis::Scale::kLinear, number};
   scatter.series = {{"legal", {{1, 4, "a"}, {2, 2, "<b>"}, {4, 1, "c"}, {4, 4, "d"}}}};
-  scatter.front = {{1, 4, ""}, {2, 2, ""}, {4, 1, ""}};
+  scatter.front = {"front", {{1, 4, ""}, {2, 2, ""}, {4, 1, ""}}};
   const std::string markup = scatter_chart(scatter).markup();
   EXPECT_EQ(count_of(markup, "<title>"), 4u);
   EXPECT_EQ(count_of(markup, "&lt;b&gt;"), 1u);
-  const std::size_t front = markup.find("class=\"front\"");
+  // The last is the chart's; the one before is the legend's.
+  const std::size_t front = markup.rfind("class=\"front\"");
   ASSERT_NE(front, markup.npos);
   const std::string path = markup.substr(front, markup.find("/>", front) - front);
   EXPECT_EQ(count_of(path, "H"), 2u);
   EXPECT_EQ(count_of(path, "V"), 2u);
+}
+
+TEST(Scatter, KeepsWhiskersIdealAndLimitInsideItsAxes) {
+  Scatter scatter;
+  const auto number = [](double value) { return std::to_string(static_cast<int>(value)); };
+  scatter.x = {"GPUs", ValueAxis::Scale::kLogarithmic, number, {1, 8}};
+  scatter.y = {"speed", ValueAxis::Scale::kLinear, number};
+  scatter.series = {{"", {{1, 10, "a", 5, 30}, {8, 60, "b"}}, true}};
+  scatter.ideal = {"ideal", {{1, 10, ""}, {8, 80, ""}}};
+  scatter.limit = 16;
+  scatter.limit_label = "most";
+  const auto tree = parsed(scatter_chart(scatter).markup());
+  const auto drawing = tree.get_child("figure.div.svg");
+  for (const auto& [name, mark] : drawing) {
+    for (const char* axis : {"y1", "y2"}) {
+      const auto y = mark.get_optional<double>(std::string("<xmlattr>.") + axis);
+      EXPECT_TRUE(!y || (*y >= 0 && *y <= 470)) << y.value_or(0);
+    }
+  }
+  const std::string markup = scatter_chart(scatter).markup();
+  EXPECT_EQ(count_of(markup, "class=\"whisker "), 1u);
+  EXPECT_EQ(count_of(markup, "class=\"joined "), 1u);
+  EXPECT_EQ(count_of(markup, ">most<"), 1u);
+}
+
+TEST(Views, ShowTheFirstAndNeedNoButtonsForOne) {
+  const Html one = views("id", "By", {{"a", paragraph("alone")}});
+  EXPECT_EQ(one.markup(), paragraph("alone").markup());
+  const auto tree = parsed(views("id", "By", {{"a", text("x")}, {"<b>", text("y")}}).markup());
+  const auto group = tree.get_child("div");
+  EXPECT_EQ(group.count("div"), 2u);
+  const auto buttons = group.get_child("fieldset");
+  ASSERT_EQ(buttons.count("label"), 2u);
+  EXPECT_EQ(buttons.get<std::string>("legend"), "By");
+  std::vector<bool> checked;
+  for (const auto& [name, label] : buttons) {
+    if (name == "label")
+      checked.push_back(label.count("input") > 0 &&
+                        label.get_child("input").get_child("<xmlattr>").count("checked") > 0);
+  }
+  EXPECT_EQ(checked, (std::vector<bool>{true, false}));
 }
 
 TEST(PredictionPage, IsWellFormedWithHostileNames) {

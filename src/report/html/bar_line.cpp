@@ -21,10 +21,13 @@ Html bar_line(const BarLine& line) {
                       {"height", "12"}},
                      title);
   }
-  if (line.limit) {
-    const std::string x = percent_of_width(*line.limit);
-    marks += element("line", {{"class", "limit"}, {"x1", x}, {"x2", x}, {"y1", "0"}, {"y2", "16"}});
-  }
+  const auto upright = [&](const char* css_class, double share) {
+    const std::string x = percent_of_width(share);
+    marks +=
+        element("line", {{"class", css_class}, {"x1", x}, {"x2", x}, {"y1", "0"}, {"y2", "16"}});
+  };
+  if (line.axis) upright("axis", *line.axis);
+  if (line.limit) upright("limit", *line.limit);
   return element("svg", {{"class", "line"}, {"role", "img"}, {"aria-label", line.label}}, marks);
 }
 

@@ -22,6 +22,7 @@ struct BarLine {
   std::vector<BarPart> parts;
   std::optional<double> limit = {};  // a dashed line
   std::string label;                 // says to a screen reader what the bars show
+  std::optional<double> axis = {};   // a line that bars start from, to either side
 };
 
 Html bar_line(const BarLine& line);

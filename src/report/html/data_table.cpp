@@ -19,6 +19,7 @@ void DataTable::add_row(const std::vector<DataCell>& cells, const std::string& c
   for (std::size_t i = 0; i < cells.size(); ++i) {
     std::vector<Attribute> attributes;
     if (columns_[i].numeric) attributes.push_back({"class", "number"});
+    if (columns_[i].prose) attributes.push_back({"class", "prose"});
     if (cells[i].value && std::isfinite(*cells[i].value)) {
       attributes.push_back({"data-value", exact_text(*cells[i].value)});
     }

@@ -15,6 +15,7 @@ struct DataColumn {
   std::string title;
   bool numeric = false;
   bool sortable = true;  // false: of pictures
+  bool prose = false;    // long text, wide enough for some words on any screen
 };
 
 struct DataCell {

@@ -48,4 +48,6 @@ const char* css_class_of(Phase phase) {
   return "residual";
 }
 
+std::string time_class_of(std::string_view key) { return "time-" + std::string(key); }
+
 }  // namespace stepcast::html

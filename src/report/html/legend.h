@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operation/operation.h"
@@ -19,5 +20,7 @@ Html legend(const std::vector<LegendEntry>& entries);
 
 const char* css_class_of(MemoryCategory category);
 const char* css_class_of(Phase phase);
+// Of a part of the step by its key ("exposed_tp"): each has a colour of its own.
+std::string time_class_of(std::string_view key);
 
 }  // namespace stepcast::html

@@ -129,6 +129,31 @@ for (const bar of document.querySelectorAll(".zoom")) {
   show(1);
 }
 
+// -- points of a chart --------------------------------------------------------------------------
+// The one under the pointer, or the next along the x axis by arrow keys, is said below the chart.
+for (const chart of document.querySelectorAll(".points")) {
+  const said = chart.querySelector(".said");
+  const points = [...chart.querySelectorAll(".point")];
+  let inOrder = null;  // needs a chart that shows
+  let chosen = null;
+  const choose = (point) => {
+    chosen?.classList.remove("chosen");
+    chosen = point;
+    chosen.classList.add("chosen");
+    said.textContent = point.querySelector("title").textContent;
+  };
+  for (const point of points) point.addEventListener("pointerenter", () => choose(point));
+  chart.querySelector(".scroll").addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
+    if (step === undefined || points.length === 0) return;
+    event.preventDefault();
+    inOrder ??= points.map((point) => ({ point, box: point.getBBox() }))
+      .sort((a, b) => a.box.x - b.box.x || a.box.y - b.box.y).map((entry) => entry.point);
+    const at = chosen ? inOrder.indexOf(chosen) : step < 0 ? inOrder.length : -1;
+    choose(inOrder[Math.min(Math.max(at + step, 0), inOrder.length - 1)]);
+  });
+}
+
 // -- print --------------------------------------------------------------------------------------
 addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll("details:not([open])")) {

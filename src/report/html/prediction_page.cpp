@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "report/breakdown.h"
 #include "report/html/prediction_sections.h"
@@ -26,6 +27,28 @@ Mood mood_of(const Prediction& prediction) {
   return Mood::kBad;
 }
 
+std::string verdict_sentence(const Prediction& prediction) {
+  std::string out =
+      memory_words(prediction) + fmt::format("; a step takes {}", time_text(prediction.step_time));
+  if (!prediction.alone) out += fmt::format(", an MFU of {}", percent_text(prediction.mfu));
+  std::string losses;
+  for (const TimePart& loss : largest_losses(prediction.waterfall, prediction.step_time, 3)) {
+    losses += fmt::format("{}{} ({})", losses.empty() ? "" : ", ", loss.label,
+                          percent_text(loss.time / prediction.step_time));
+  }
+  return out + (losses.empty() ? "." : "; most is lost to " + losses + ".");
+}
+
+}  // namespace
+
+namespace html {
+
+Section of_first_place(Section section) {
+  section.title[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(section.title[0])));
+  section.title = "First place: " + section.title;
+  return section;
+}
+
 std::string memory_words(const Prediction& prediction) {
   const std::string of =
       fmt::format("{} of {} GiB on the fullest GPU", gib_text(prediction.peak_device),
@@ -41,19 +64,7 @@ std::string memory_words(const Prediction& prediction) {
   return of;
 }
 
-std::string verdict_sentence(const Prediction& prediction) {
-  std::string out =
-      memory_words(prediction) + fmt::format("; a step takes {}", time_text(prediction.step_time));
-  if (!prediction.alone) out += fmt::format(", an MFU of {}", percent_text(prediction.mfu));
-  std::string losses;
-  for (const TimePart& loss : largest_losses(prediction.waterfall, prediction.step_time, 3)) {
-    losses += fmt::format("{}{} ({})", losses.empty() ? "" : ", ", loss.label,
-                          percent_text(loss.time / prediction.step_time));
-  }
-  return out + (losses.empty() ? "." : "; most is lost to " + losses + ".");
-}
-
-std::vector<KeyFigure> figures_of(const Scenario& scenario, const Prediction& prediction) {
+std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Prediction& prediction) {
   std::vector<KeyFigure> out;
   out.push_back({"Step time", time_text(prediction.step_time),
                  fmt::format("{} to {}", time_text(prediction.step_time_low),
@@ -73,7 +84,7 @@ std::vector<KeyFigure> figures_of(const Scenario& scenario, const Prediction& pr
   return out;
 }
 
-}  // namespace
+}  // namespace html
 
 std::string prediction_html(const Scenario& scenario, const Prediction& prediction) {
   Page page;
@@ -81,7 +92,7 @@ std::string prediction_html(const Scenario& scenario, const Prediction& predicti
   page.subtitle = layout_text(scenario);
   page.mood = mood_of(prediction);
   page.verdict = verdict_sentence(prediction);
-  page.figures = figures_of(scenario, prediction);
+  page.figures = prediction_figures(scenario, prediction);
   page.sections = {time_section(prediction),   pipeline_section(prediction),
                    memory_section(prediction), link_section(scenario, prediction),
                    path_section(prediction),   certainty_section(prediction),

@@ -15,4 +15,12 @@ Section certainty_section(const Prediction& prediction);  // interval and proven
 Section path_section(const Prediction& prediction);
 Section scenario_section(const Scenario& scenario);
 
+// The same section on a page about many, where it is about the first place.
+Section of_first_place(Section section);
+
+// What stands beside the verdict.
+std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Prediction& prediction);
+// "It fits, with 45.2 of 79.15 GiB on the fullest GPU"
+std::string memory_words(const Prediction& prediction);
+
 }  // namespace stepcast::html

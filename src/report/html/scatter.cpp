@@ -48,30 +48,27 @@ class Drawing {
         y_(scatter.y.scale, values(scatter, false)) {}
 
   Html draw() const {
-    Html out = band() + axes() + front();
-    for (std::size_t s = 0; s < scatter_.series.size(); ++s) {
-      for (const ScatterSeries::Point& point : scatter_.series[s].points) {
-        out += element("path",
-                       {{"class", color_of(s)},
-                        {"fill-opacity", "0.75"},
-                        {"d", shape(s, x(point.x), y(point.y))}},
-                       element("title", {}, point.title));
-      }
-      out += text("\n");
-    }
-    return out;
+    Html out = band() + axes() + lines();
+    for (std::size_t s = 0; s < scatter_.series.size(); ++s) out += series(s) + text("\n");
+    return out + tags();
   }
 
  private:
   // On a chart with a diagonal both axes show the same.
   static std::vector<double> values(const Scatter& scatter, bool horizontal) {
     std::vector<double> out;
-    for (const ScatterSeries& series : scatter.series) {
-      for (const ScatterSeries::Point& point : series.points) {
-        if (horizontal || scatter.diagonal) out.push_back(point.x);
-        if (!horizontal || scatter.diagonal) out.push_back(point.y);
+    const auto add = [&](const ScatterSeries::Point& point) {
+      if (horizontal || scatter.diagonal) out.push_back(point.x);
+      if (horizontal && !scatter.diagonal) return;
+      for (const double y : {point.y, point.low.value_or(point.y), point.high.value_or(point.y)}) {
+        out.push_back(y);
       }
+    };
+    for (const ScatterSeries& series : scatter.series) {
+      std::for_each(series.points.begin(), series.points.end(), add);
     }
+    std::for_each(scatter.ideal.points.begin(), scatter.ideal.points.end(), add);
+    if (horizontal && scatter.limit) out.push_back(*scatter.limit);
     return out;
   }
 
@@ -79,7 +76,7 @@ class Drawing {
   double y(double value) const {
     return kHeight - kBottom - y_.place(value) * (kHeight - kTop - kBottom);
   }
-  static Html line(const char* css, double x1, double y1, double x2, double y2) {
+  static Html line(const std::string& css, double x1, double y1, double x2, double y2) {
     return element("line", {{"class", css},
                             {"x1", coordinate(x1)},
                             {"y1", coordinate(y1)},
@@ -93,11 +90,11 @@ class Drawing {
   Html axes() const {
     const double bottom = kHeight - kBottom;
     Html out;
-    for (const double tick : x_.ticks()) {
+    for (const double tick : scatter_.x.ticks.empty() ? x_.ticks() : scatter_.x.ticks) {
       out += line("grid", x(tick), kTop, x(tick), bottom);
       out += label("soft middle", x(tick), bottom + 16, scatter_.x.text(tick));
     }
-    for (const double tick : y_.ticks()) {
+    for (const double tick : scatter_.y.ticks.empty() ? y_.ticks() : scatter_.y.ticks) {
       out += line("grid", kLeft, y(tick), kWidth - kRight, y(tick));
       out += label("soft end", kLeft - 6, y(tick) + 4, scatter_.y.text(tick));
     }
@@ -127,29 +124,95 @@ class Drawing {
            line("axis", x(*low), y(*low), x(*high), y(*high));
   }
 
-  Html front() const {
-    if (scatter_.front.empty()) return {};
+  std::string place(const ScatterSeries::Point& point) const {
+    return fmt::format("{} {}", coordinate(x(point.x)), coordinate(y(point.y)));
+  }
+  std::string straight(const std::vector<ScatterSeries::Point>& points) const {
     std::string path;
-    for (const ScatterSeries::Point& point : scatter_.front) {
-      path += path.empty() ? fmt::format("M{} {}", coordinate(x(point.x)), coordinate(y(point.y)))
-                           : fmt::format("H{}V{}", coordinate(x(point.x)), coordinate(y(point.y)));
+    for (const ScatterSeries::Point& point : points) {
+      path += (path.empty() ? "M" : "L") + place(point);
     }
-    return element("path", {{"class", "front"}, {"d", path}});
+    return path;
+  }
+
+  Html lines() const {
+    Html out;
+    if (scatter_.limit) {
+      out += line("limit", x(*scatter_.limit), kTop, x(*scatter_.limit), kHeight - kBottom);
+    }
+    if (!scatter_.ideal.points.empty()) {
+      out += element("path", {{"class", "ideal"}, {"d", straight(scatter_.ideal.points)}});
+    }
+    std::string steps;
+    for (const ScatterSeries::Point& point : scatter_.front.points) {
+      steps += steps.empty()
+                   ? "M" + place(point)
+                   : fmt::format("H{}V{}", coordinate(x(point.x)), coordinate(y(point.y)));
+    }
+    if (!steps.empty()) out += element("path", {{"class", "front"}, {"d", steps}});
+    return out;
+  }
+
+  Html series(std::size_t index) const {
+    const ScatterSeries& own = scatter_.series[index];
+    Html out;
+    if (own.joined) {
+      out += element("path", {{"class", "joined " + color_of(index)}, {"d", straight(own.points)}});
+    }
+    for (const ScatterSeries::Point& point : own.points) {
+      if (point.low && point.high) {
+        out += line("whisker " + color_of(index), x(point.x), y(*point.low), x(point.x),
+                    y(*point.high));
+      }
+      out += element("path",
+                     {{"class", (point.hollow ? "point hollow " : "point ") + color_of(index)},
+                      {"d", shape(index, x(point.x), y(point.y))}},
+                     element("title", {}, point.title));
+    }
+    return out;
+  }
+
+  // Above everything, on the side where there is room.
+  Html tags() const {
+    Html out;
+    for (const ScatterSeries& own : scatter_.series) {
+      for (const ScatterSeries::Point& point : own.points) {
+        if (point.tag.empty()) continue;
+        const bool left = x(point.x) > 0.75 * kWidth;
+        out += label(left ? "tag end" : "tag", x(point.x) + (left ? -8 : 8), y(point.y) + 4,
+                     point.tag);
+      }
+    }
+    return out;
   }
 
   const Scatter& scatter_;
   ValueAxis x_, y_;
 };
 
+Html entry(const Html& mark, const std::string& label) {
+  return element(
+      "li", {},
+      element("svg", {{"viewBox", "0 0 14 14"}, {"aria-hidden", "true"}}, mark) + text(label));
+}
+
 Html legend_of(const Scatter& scatter) {
-  if (scatter.series.size() < 2) return {};
   Html items;
-  for (std::size_t s = 0; s < scatter.series.size(); ++s) {
-    const Html mark = element("svg", {{"viewBox", "0 0 14 14"}, {"aria-hidden", "true"}},
-                              element("path", {{"class", color_of(s)}, {"d", shape(s, 7, 7)}}));
-    items += element("li", {}, mark + text(scatter.series[s].label));
+  for (std::size_t s = 0; s < scatter.series.size() && scatter.series.size() > 1; ++s) {
+    items += entry(element("path", {{"class", color_of(s)}, {"d", shape(s, 7, 7)}}),
+                   scatter.series[s].label);
   }
-  return element("ul", {{"class", "legend"}}, items);
+  if (!scatter.front.points.empty()) {
+    items +=
+        entry(element("path", {{"class", "front"}, {"d", "M1 1V7H13V13"}}), scatter.front.label);
+  }
+  if (!scatter.ideal.points.empty()) {
+    items += entry(element("path", {{"class", "ideal"}, {"d", "M1 13L13 1"}}), scatter.ideal.label);
+  }
+  if (scatter.limit) {
+    items += entry(element("path", {{"class", "limit"}, {"d", "M7 0V14"}}), scatter.limit_label);
+  }
+  return items.empty() ? items : element("ul", {{"class", "legend"}}, items);
 }
 
 }  // namespace
@@ -161,13 +224,17 @@ Html scatter_chart(const Scatter& scatter) {
                                 {"role", "img"},
                                 {"aria-label", scatter.label}},
                                Drawing(scatter).draw());
-  return element("figure", {},
-                 legend_of(scatter) + element("div",
-                                              {{"class", "scroll"},
-                                               {"tabindex", "0"},
-                                               {"role", "region"},
-                                               {"aria-label", scatter.label}},
-                                              drawing));
+  const Html said = element("figcaption", {{"class", "said needs-script"}, {"role", "status"}},
+                            "Arrow keys go from point to point.");
+  return element("figure", {{"class", "points"}},
+                 legend_of(scatter) +
+                     element("div",
+                             {{"class", "scroll"},
+                              {"tabindex", "0"},
+                              {"role", "region"},
+                              {"aria-label", scatter.label}},
+                             drawing) +
+                     said);
 }
 
 }  // namespace stepcast::html

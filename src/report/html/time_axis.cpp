@@ -69,7 +69,7 @@ std::vector<double> round_ticks(double begin, double end, int count) {
   }
   std::vector<double> out;
   for (double k = std::ceil(begin / step - 1e-9); k * step <= end + 1e-9 * step; ++k) {
-    out.push_back(k * step);
+    out.push_back(k * step + 0.0);  // no -0
   }
   if (out.size() < 2) return {begin, end};
   return out;

@@ -12,6 +12,7 @@ namespace {
 constexpr double kRoom = 0.04;  // beyond the outermost values
 constexpr int kTicks = 6;
 constexpr double kFewDecades = 3;  // up to so many, ticks at 1, 2 and 5
+constexpr std::size_t kFewTicks = 3;
 
 }  // namespace
 
@@ -53,6 +54,8 @@ std::vector<double> ValueAxis::ticks() const {
       if (at >= begin_ && at <= end_) out.push_back(std::pow(10, decade) * factor);
     }
   }
+  // Within an octave or so the scale is nearly linear, and its round numbers are those.
+  if (out.size() < kFewTicks) return round_ticks(std::pow(10, begin_), std::pow(10, end_), kTicks);
   return out;
 }
 

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sections of a page about a comparison.
+#pragma once
+
+#include "report/compare_report.h"
+#include "report/html/page.h"
+
+namespace stepcast::html {
+
+// "zero 1 · micro_batch 2": the varied keys by their last part. Empty where nothing is varied.
+std::string point_text(const CompareReport& report, const ComparedPoint& point);
+// "+3.21 %", and "0 %" of what would show as such.
+std::string change_text(double share);
+
+Section points_section(const CompareReport& report);       // every point of the grid in a row
+Section differences_section(const CompareReport& report);  // against the first place, by part
+Section scaling_section(const CompareReport& report);      // over the GPUs
+Section tornado_section(const CompareReport& report);      // by resource
+Section what_if_section(const CompareReport& report);      // without and with the change
+
+}  // namespace stepcast::html

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "report/breakdown.h"
+#include "report/html/data_table.h"
+#include "report/html/plan_sections.h"
+#include "report/html/prediction_sections.h"
+#include "report/number_text.h"
+
+namespace stepcast {
+namespace {
+
+using namespace html;
+
+Section place_section(const PlanReport& report) {
+  DataTable table("places", "The fastest layouts that fit",
+                  {{"place", true},
+                   {"step", true},
+                   {"tokens/s/GPU", true},
+                   {"MFU", true},
+                   {"GiB", true},
+                   {"equal", true},
+                   {"layout", false, true, true},
+                   {"why", false, true, true}});
+  Scenario scenario = report.planner.space().base();
+  std::size_t place = 0;
+  for (const PlanRow& row : plan_rows(report)) {
+    const Prediction& p = row.found->prediction;
+    report.planner.space().put(row.found->choice, scenario);
+    ++place;
+    table.add_row(
+        {{fmt::format("{}", place), static_cast<double>(place)},
+         {time_text(p.step_time), p.step_time.value()},
+         {number_text(p.tokens_per_s_per_gpu), p.tokens_per_s_per_gpu},
+         {percent_text(p.mfu), p.mfu},
+         {gib_text(p.peak_device), static_cast<double>(p.peak_device)},
+         {row.equals > 0 ? fmt::format("+{}", row.equals) : "", static_cast<double>(row.equals)},
+         choice_text(scenario),
+         reason(report, *row.found)});
+  }
+  return {"place-section", "Places",
+          table.html() +
+              note("Why: of the first place its largest losses; of the others the parts of the "
+                   "mean rank's step that differ from the first, as shares of its step. Equal: "
+                   "layouts with the same forecast.")};
+}
+
+Section why_not_section(const PlanReport& report) {
+  DataTable table("why-not", "What was asked about",
+                  {{"layouts with"}, {"answer", false, true, true}, {"why", false, true, true}});
+  for (const WhyNot& why : report.why_not) {
+    for (const Error& error : why.rules) {
+      table.add_row({why.asked, "refused", to_string(error)});
+    }
+    if (why.rules.empty()) table.add_row({why.asked, answer_text(report, why), why.reason});
+  }
+  return {"why-not-section", "Why not", table.html()};
+}
+
+void add_first_place(const Scenario& scenario, const Prediction& first, Page& page) {
+  for (Section& section :
+       std::vector<Section>{time_section(first), pipeline_section(first), memory_section(first),
+                            link_section(scenario, first), path_section(first),
+                            certainty_section(first), scenario_section(scenario)}) {
+    page.sections.push_back(of_first_place(std::move(section)));
+  }
+}
+
+}  // namespace
+
+std::string plan_html(const PlanReport& report, const Prediction* first) {
+  const SearchResult& result = report.result;
+  Scenario scenario = report.planner.space().base();
+  if (!result.found.empty()) {
+    report.planner.space().put(result.found.front().choice, scenario);
+  }
+  Page page;
+  page.title = headline(scenario);
+  page.mood = result.found.empty() ? Mood::kBad : result.proven ? Mood::kGood : Mood::kWarning;
+  page.verdict = verdict_text(report);
+  if (!result.found.empty()) {
+    const Prediction& best = result.found.front().prediction;
+    page.figures = prediction_figures(scenario, best);
+    page.subtitle = "First place: " + choice_text(scenario);
+    page.verdict = fmt::format("The first place takes {} a step. {}. {}", time_text(best.step_time),
+                               memory_words(best), page.verdict);
+    page.sections = {place_section(report), replayed_section(report)};
+  }
+  if (!report.why_not.empty()) page.sections.push_back(why_not_section(report));
+  page.sections.push_back(funnel_section(report));
+  page.sections.push_back(rejected_section(report));
+  if (first != nullptr) add_first_place(scenario, *first, page);
+  page.data = plan_json(report);
+  return page_text(page);
+}
+
+}  // namespace stepcast
