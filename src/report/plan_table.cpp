@@ -58,7 +58,7 @@ std::string ranking(const PlanReport& report, Form form) {
                    {"MFU"},
                    {"GiB"},
                    {"layout", Align::kLeft},
-                   {"why", Align::kLeft}});
+                   {"why", Align::kLeft, true}});
   std::size_t place = 0;
   for (const PlanRow& row : plan_rows(report)) {
     const Prediction& p = row.found->prediction;
