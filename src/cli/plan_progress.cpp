@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "report/number_text.h"
@@ -19,10 +20,15 @@ constexpr const char* kErase = "\r\033[K";
 PlanProgress::PlanProgress(const OutputOptions& output, double time_limit_s)
     : visible_(!output.quiet && isatty(STDERR_FILENO) == 1), time_limit_s_(time_limit_s) {}
 
+void PlanProgress::begin(const std::string& search) {
+  search_ = search + "  ";
+  if (shown_at_s_ > 0) shown_at_s_ = 0;  // its clock starts anew
+}
+
 void PlanProgress::show(const SearchProgress& state) {
   if (!visible_ || state.elapsed_s - shown_at_s_ < kInterval) return;
   shown_at_s_ = state.elapsed_s;
-  std::string line = fmt::format("{:.0f} s", state.elapsed_s);
+  std::string line = search_ + fmt::format("{:.0f} s", state.elapsed_s);
   if (state.replayed == 0) {
     line += fmt::format("  {} layouts bounded, {}/s", number_text(double(state.bounded), 3),
                         number_text(double(state.bounded) / state.elapsed_s, 3));
@@ -32,7 +38,8 @@ void PlanProgress::show(const SearchProgress& state) {
   if (state.best_s > 0) line += fmt::format("  best {}", time_text(Seconds(state.best_s)));
   if (state.bound_s > 0) line += fmt::format("  bound {}", time_text(Seconds(state.bound_s)));
   if (time_limit_s_ > 0) {
-    line += fmt::format("  {:.0f} s left", std::max(0.0, time_limit_s_ - state.elapsed_s));
+    const std::chrono::duration<double> since_start = std::chrono::steady_clock::now() - start_;
+    line += fmt::format("  {:.0f} s left", std::max(0.0, time_limit_s_ - since_start.count()));
   } else if (state.replayed > 0) {
     const double rate = static_cast<double>(state.replayed) / state.elapsed_s;
     line += fmt::format("  at most {:.0f} s left", static_cast<double>(state.open) / rate);

@@ -47,25 +47,18 @@ Result<Profile> profile_of(const Scenario& scenario, const DataFolders& folders)
   return data_sheet_profile(device);
 }
 
-struct Run {
-  RunTerms terms;
-  RunForecast forecast;
-};
-
 // Of a scenario that says something about its run.
-Result<std::optional<Run>> forecast_run_of(const Scenario& scenario, const Prediction& prediction,
-                                           const std::string& prices_folder) {
+Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
+                                             const std::string& prices_folder) {
   if (!scenario.run) return std::nullopt;
   const auto prices = load_prices(prices_folder);
   if (!prices) return failure(prices.error());
-  Run run{run_terms(scenario, *prices), {}};
-  run.forecast = forecast_run(
-      run.terms, {prediction.step_time, prediction.step_time_low, prediction.step_time_high});
-  return run;
+  return run_outlook(scenario, *prices,
+                     {prediction.step_time, prediction.step_time_low, prediction.step_time_high});
 }
 
 std::string render(const PredictFlags& flags, const Scenario& scenario,
-                   const Prediction& prediction, const Run* run, const Profile* profile) {
+                   const Prediction& prediction, const RunOutlook* run, const Profile* profile) {
   const std::string& format = flags.output.format;
   if (format == "json") {
     auto object = prediction_object(scenario, prediction);
@@ -141,7 +134,7 @@ int run_predict(const PredictFlags& flags) {
     if (!loaded) return report_errors(loaded.error());
     profile = std::move(*loaded);
   }
-  const auto run = forecast_run_of(*scenario, *prediction, data->prices);
+  const auto run = outlook_of(*scenario, *prediction, data->prices);
   if (!run) return report_errors(run.error());
   output.set_main(flags.output, render(flags, *scenario, *prediction, *run ? &**run : nullptr,
                                        profile ? &*profile : nullptr));

@@ -105,4 +105,10 @@ RunForecast forecast_run(const RunTerms& terms, const StepTime& step) {
   return out;
 }
 
+RunOutlook run_outlook(const Scenario& scenario, const PriceList& prices, const StepTime& step) {
+  RunOutlook out{run_terms(scenario, prices), {}};
+  out.forecast = forecast_run(out.terms, step);
+  return out;
+}
+
 }  // namespace stepcast

@@ -47,4 +47,11 @@ struct RunForecast {
 // length is not given); that of wall time the interval of the step too. Rates are taken as given.
 RunForecast forecast_run(const RunTerms& terms, const StepTime& step);
 
+// What a run is up against, and what comes of it.
+struct RunOutlook {
+  RunTerms terms;
+  RunForecast forecast;
+};
+RunOutlook run_outlook(const Scenario& scenario, const PriceList& prices, const StepTime& step);
+
 }  // namespace stepcast

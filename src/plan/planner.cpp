@@ -36,6 +36,12 @@ Errors Planner::price(const TrainingInput& training, const LayoutInput& layout,
   return {};
 }
 
+std::vector<const Scenario*> Planner::frameworks() const {
+  std::vector<const Scenario*> out;
+  for (const auto& scenario : priced_) out.push_back(scenario.get());
+  return out;
+}
+
 Result<Prediction> Planner::predict(const LayoutChoice& choice,
                                     const PredictOptions& options) const {
   Scenario scenario = space_.base();

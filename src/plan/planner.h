@@ -20,6 +20,8 @@ class Planner {
   Result<SearchResult> search(const SearchOptions& options) const {
     return stepcast::search(space_, pricing_, options);
   }
+  // A scenario of each framework that layouts of the space may resolve to, its layout any.
+  std::vector<const Scenario*> frameworks() const;
   // One layout, as the search replays it.
   Result<Prediction> predict(const LayoutChoice& choice, const PredictOptions& options = {}) const;
 

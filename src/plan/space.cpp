@@ -50,6 +50,16 @@ void SpaceCount::add(const SpaceCount& more) {
   }
 }
 
+Errors refusals(const SpaceCount& count) {
+  Errors out;
+  for (const auto& [key, rule] : count.rules) out.push_back(rule.example);
+  if (out.empty()) {
+    out.push_back({ErrorCode::kBadValue, "the stated keys leave no layout to search", "", "layout",
+                   "state fewer of them"});
+  }
+  return out;
+}
+
 Space::Space(OpenScenario open) : open_(std::move(open)) {
   for (const LayoutDimension& dimension : layout_dimensions()) {
     if (!dimension.stated(open_.layout)) dimensions_.push_back(&dimension);

@@ -36,6 +36,9 @@ struct SpaceCount {
   void add(const SpaceCount& more);
 };
 
+// Of a space without a layout: the rules that have refused all of it.
+Errors refusals(const SpaceCount& count);
+
 class Space {
  public:
   // Of a scenario read with open_paths().

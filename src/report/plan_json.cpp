@@ -5,8 +5,10 @@
 
 #include "report/breakdown.h"
 #include "report/number_text.h"
+#include "report/plan_entry.h"
 #include "report/plan_report.h"
 #include "report/prediction_json.h"
+#include "report/run_columns.h"
 #include "report/text_table.h"
 
 namespace stepcast {
@@ -16,30 +18,21 @@ using nlohmann::ordered_json;
 
 class PlanWriter {
  public:
-  explicit PlanWriter(const PlanReport& report)
-      : report_(report), scenario_(report.planner.space().base()) {}
+  explicit PlanWriter(const PlanReport& report) : report_(report) {}
 
   ordered_json object();
 
  private:
-  const Scenario& scenario_of(const LayoutChoice& choice) {
-    report_.planner.space().put(choice, scenario_);
-    return scenario_;
+  ordered_json layout(const LayoutChoice& choice) const {
+    return layout_object(report_.planner, choice);
   }
-  ordered_json layout(const LayoutChoice& choice) {
-    ordered_json out = ordered_json(to_json(scenario_of(choice)))["layout"];
-    out["framework"] = name_of(scenario_.training.framework);
-    return out;
+  std::optional<RunOutlook> run(const FoundLayout& found) const {
+    if (report_.prices == nullptr) return std::nullopt;
+    return outlook_of(report_.planner, *report_.prices, found);
   }
-  ordered_json cluster() const {
-    return {{"base", scenario_.cluster.spec.name}, {"gpus", scenario_.cluster.gpus()}};
-  }
-  ordered_json plan(const FoundLayout& found) {
-    ordered_json out;
-    out["layout"] = layout(found.choice);
-    out["cluster"] = cluster();
-    out["prediction"] = prediction_object(scenario_of(found.choice), found.prediction);
-    put(out, "bound_s", found.bound_s);
+  ordered_json plan(const FoundLayout& found) const {
+    const auto of_run = run(found);
+    ordered_json out = plan_entry(report_.planner, found, of_run ? &*of_run : nullptr);
     out["reason"] = reason(report_, found);
     return out;
   }
@@ -52,7 +45,6 @@ class PlanWriter {
   ordered_json why_not(const WhyNot& why);
 
   const PlanReport& report_;
-  Scenario scenario_;
 };
 
 ordered_json PlanWriter::why_not(const WhyNot& why) {
@@ -78,6 +70,7 @@ ordered_json PlanWriter::object() {
   const SearchResult& result = report_.result;
   ordered_json out;
   out["stepcast"] = 1;
+  if (report_.prices != nullptr) out["objective"] = name_of(report_.objective);
   out["plans"] = ordered_json::array();
   std::size_t place = 0;
   for (const PlanRow& row : plan_rows(report_)) {
@@ -85,14 +78,11 @@ ordered_json PlanWriter::object() {
     entry.update(plan(*row.found));
     out["plans"].push_back(std::move(entry));
   }
-  // Time, memory and GPUs; what a plan costs in money belongs here too once it has a price.
   out["pareto"] = ordered_json::array();
   for (const std::size_t index : result.front) {
-    const FoundLayout& found = result.found[index];
-    out["pareto"].push_back({{"step_time_s", found.prediction.step_time.value()},
-                             {"peak_device_bytes", found.prediction.peak_device},
-                             {"gpus", scenario_.cluster.gpus()},
-                             {"layout", layout(found.choice)}});
+    const auto of_run = run(result.found[index]);
+    out["pareto"].push_back(
+        pareto_entry(report_.planner, result.found[index], of_run ? &*of_run : nullptr));
   }
   out["rejected"] = ordered_json::array();
   for (const RejectedLayout& large : result.too_large) out["rejected"].push_back(rejected(large));
@@ -124,39 +114,33 @@ std::string plan_json(const PlanReport& report) {
 }
 
 std::string plan_csv(const PlanReport& report) {
-  std::vector<Column> columns = {{"place"}, {"gpus"}, {"framework"}};
-  for (const LayoutDimension& dimension : layout_dimensions()) {
-    columns.push_back({std::string(dimension.path).substr(std::string("layout.").size())});
-  }
+  std::vector<Column> columns = {{"place"}, {"gpus"}};
+  for (Column& column : layout_csv_columns()) columns.push_back(std::move(column));
   for (const char* title :
-       {"dp", "step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
+       {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu",
         "peak_device_bytes", "bound_s", "equal_layouts", "reason"}) {
     columns.push_back({title});
   }
+  const bool money = report.prices != nullptr;
+  if (money) {
+    for (Column& column : run_csv_columns()) columns.push_back(std::move(column));
+  }
   TextTable table(columns);
-  Scenario scenario = report.planner.space().base();
   std::size_t place = 0;
   for (const PlanRow& row : plan_rows(report)) {
     const Prediction& p = row.found->prediction;
-    report.planner.space().put(row.found->choice, scenario);
-    const auto resolved = to_json(scenario);
-    std::vector<std::string> cells = {fmt::format("{}", ++place),
-                                      fmt::format("{}", scenario.cluster.gpus()),
-                                      name_of(scenario.training.framework)};
-    for (const LayoutDimension& dimension : layout_dimensions()) {
-      std::string path = std::string("/") + dimension.path;
-      std::replace(path.begin(), path.end(), '.', '/');
-      const auto& value = resolved.at(nlohmann::json::json_pointer(path));
-      cells.push_back(value.is_string() ? value.get<std::string>() : value.dump());
-    }
-    for (std::string& cell : std::vector<std::string>{
-             fmt::format("{}", scenario.layout.dp), exact_text(p.step_time.value()),
-             exact_text(p.step_time_low.value()), exact_text(p.step_time_high.value()),
-             exact_text(p.tokens_per_s_per_gpu), exact_text(p.mfu),
-             fmt::format("{}", p.peak_device), exact_text(row.found->bound_s),
-             fmt::format("{}", row.equals), reason(report, *row.found)}) {
-      cells.push_back(std::move(cell));
-    }
+    std::vector<std::string> cells = {
+        fmt::format("{}", ++place),
+        fmt::format("{}", report.planner.space().base().cluster.gpus())};
+    const auto add = [&](std::vector<std::string> more) {
+      for (std::string& cell : more) cells.push_back(std::move(cell));
+    };
+    add(layout_csv_cells(report.planner, row.found->choice));
+    add({exact_text(p.step_time.value()), exact_text(p.step_time_low.value()),
+         exact_text(p.step_time_high.value()), exact_text(p.tokens_per_s_per_gpu),
+         exact_text(p.mfu), fmt::format("{}", p.peak_device), exact_text(row.found->bound_s),
+         fmt::format("{}", row.equals), reason(report, *row.found)});
+    if (money) add(run_csv_cells(outlook_of(report.planner, *report.prices, *row.found)));
     table.add_row(std::move(cells));
   }
   return table.csv();

@@ -20,17 +20,21 @@ std::string reason_against(const Planner& planner, const FoundLayout& found,
 std::string reason(const PlanReport& report, const FoundLayout& found) {
   const FoundLayout& best = report.result.found.front();
   if (found.choice != best.choice) return reason_against(report.planner, found, best.prediction);
-  Scenario scenario = report.planner.space().base();
-  report.planner.space().put(found.choice, scenario);
+  return binding_text(report.planner, found, report.result);
+}
+
+std::string binding_text(const Planner& planner, const FoundLayout& found,
+                         const SearchResult& result) {
+  Scenario scenario = planner.space().base();
+  planner.space().put(found.choice, scenario);
   const auto losses = largest_losses(found.prediction.waterfall, found.prediction.step_time, 3);
   std::string out;
   for (const TimePart& loss : losses) {
     out += fmt::format("{}{} {}", out.empty() ? "bound by " : ", ", part_text(scenario, loss),
                        percent_text(loss.time / found.prediction.step_time, 1));
   }
-  const bool memory_binds =
-      !report.result.too_large.empty() &&
-      report.result.too_large.front().bound_s < found.prediction.step_time.value();
+  const bool memory_binds = !result.too_large.empty() &&
+                            result.too_large.front().bound_s < found.prediction.step_time.value();
   if (memory_binds) out += "; memory forbids what might be faster";
   return out.empty() ? "arithmetic" : out;
 }
@@ -42,7 +46,10 @@ std::string verdict_text(const PlanReport& report) {
                          : std::string("No layout that fits was found.");
   }
   if (result.proven) {
-    return "No layout of the space is faster: certain, as the engine sees it.";
+    const char* better = report.objective == Objective::kStepTime ? "faster"
+                         : report.objective == Objective::kCost   ? "cheaper"
+                                                                  : "done sooner";
+    return fmt::format("No layout of the space is {}: certain, as the engine sees it.", better);
   }
   if (result.bound_s <= 0) {
     return fmt::format(

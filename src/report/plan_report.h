@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "offers/layout_ranking.h"
 #include "plan/planner.h"
 
 namespace stepcast {
@@ -28,6 +29,8 @@ struct PlanReport {
   const SearchResult& result;
   std::vector<WhyNot> why_not;
   std::size_t top = 10;  // rows
+  Objective objective = Objective::kStepTime;
+  const PriceList* prices = nullptr;  // given: also what the run takes and costs
 };
 
 std::string plan_table(const PlanReport& report);
@@ -41,7 +44,10 @@ std::string plan_html(const PlanReport& report, const Prediction* first);
 // What all formats say of a found layout: why it is no faster than the best, or of the best what
 // bounds it.
 std::string reason(const PlanReport& report, const FoundLayout& found);
-// The same of a layout of any planner, against the first place of another.
+// What bounds it: its largest losses, and whether memory forbids what might be faster.
+std::string binding_text(const Planner& planner, const FoundLayout& found,
+                         const SearchResult& result);
+// Why it is no faster: of a layout of any planner, against the first place of another.
 std::string reason_against(const Planner& planner, const FoundLayout& found,
                            const Prediction& first);
 // "tp 8 · pp 4 · ...", with what the search varied and headlines leave out.

@@ -2,47 +2,55 @@
 #include <fmt/format.h>
 
 #include "report/breakdown.h"
+#include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/plan_report.h"
+#include "report/run_columns.h"
 #include "report/text_table.h"
 
 namespace stepcast {
 namespace {
 
-enum class Form { kText, kMarkdown };
-
 constexpr std::size_t kRules = 6;
 constexpr std::size_t kTooLarge = 3;
 
-std::string heading(const std::string& text, Form form) {
-  return form == Form::kMarkdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
-}
-std::string shown(const TextTable& table, Form form) {
-  return form == Form::kMarkdown ? table.markdown() : table.text();
-}
-
-std::string bullet(const std::string& text, Form form) {
-  return fmt::format("{}{}\n", form == Form::kMarkdown ? "- " : "  ", text);
-}
-
 std::string ranking(const PlanReport& report, Form form) {
-  TextTable table({{"place"},
-                   {"step"},
-                   {"tokens/s/GPU"},
-                   {"MFU"},
-                   {"GiB"},
-                   {"layout", Align::kLeft},
-                   {"why", Align::kLeft}});
+  const bool money = report.prices != nullptr;
+  const bool length =
+      money && report.planner.space().base().run && report.planner.space().base().run->tokens;
+  std::vector<Column> columns = {{"place"}, {"step"}, {"tokens/s/GPU"}, {"MFU"}, {"GiB"}};
+  if (money) {
+    for (Column& column : run_columns(length)) columns.push_back(std::move(column));
+  }
+  // Beside so many columns a layout would leave the terminal.
+  columns.push_back({"layout", Align::kLeft, money});
+  columns.push_back({"why", Align::kLeft, true});
+  TextTable table(std::move(columns));
   std::size_t place = 0;
   for (const PlanRow& row : plan_rows(report)) {
     const Prediction& p = row.found->prediction;
     std::string layout = choice_text(report.planner, row.found->choice);
     if (row.equals > 0) layout += fmt::format(" (and {} equal)", row.equals);
-    table.add_row({fmt::format("{}", ++place), time_text(p.step_time),
-                   number_text(p.tokens_per_s_per_gpu), percent_text(p.mfu),
-                   gib_text(p.peak_device), layout, reason(report, *row.found)});
+    std::vector<std::string> cells = {fmt::format("{}", ++place), time_text(p.step_time),
+                                      number_text(p.tokens_per_s_per_gpu), percent_text(p.mfu),
+                                      gib_text(p.peak_device)};
+    if (money) {
+      const RunOutlook run = outlook_of(report.planner, *report.prices, *row.found);
+      for (std::string& cell : run_cells(run, length)) cells.push_back(std::move(cell));
+    }
+    cells.push_back(std::move(layout));
+    cells.push_back(reason(report, *row.found));
+    table.add_row(std::move(cells));
   }
   return shown(table, form);
+}
+
+std::string run_lines(const PlanReport& report, Form form) {
+  const RunOutlook run = outlook_of(report.planner, *report.prices, report.result.found.front());
+  std::string out = bullet(price_text(run.terms), form);
+  if (!run.forecast.length) return out;
+  for (const std::string& limit : limit_texts(run)) out += bullet("the first place " + limit, form);
+  return out;
 }
 
 std::string front(const PlanReport& report, Form form) {
@@ -115,6 +123,7 @@ std::string written(const PlanReport& report, Form form) {
   out += (form == Form::kMarkdown ? "\n" : "") + verdict_text(report) + "\n";
   if (!report.result.found.empty()) {
     out += heading("Layouts", form) + ranking(report, form);
+    if (report.prices != nullptr) out += heading("The run", form) + run_lines(report, form);
   }
   if (report.result.front.size() > 1) {
     out += heading("Less memory", form) + front(report, form);

@@ -8,6 +8,8 @@
 namespace stepcast {
 namespace {
 
+const std::string kGap = "  ";
+
 std::string markdown_cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -51,27 +53,35 @@ void TextTable::add_row(std::vector<std::string> cells) {
 }
 
 std::string TextTable::text() const {
-  std::vector<std::size_t> widths;
+  std::vector<std::size_t> beside, below;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    widths.push_back(display_width(columns_[c].title));
+    (columns_[c].below ? below : beside).push_back(c);
+  }
+  std::vector<std::size_t> widths(columns_.size());
+  for (const std::size_t c : beside) {
+    widths[c] = display_width(columns_[c].title);
     for (const auto& row : rows_) widths[c] = std::max(widths[c], display_width(row[c]));
   }
-  std::string titles, rule, out;
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    const std::string gap = c > 0 ? "  " : "";
-    titles += gap + padded(columns_[c].title, widths[c], columns_[c].align);
-    rule += gap;
-    for (std::size_t i = 0; i < widths[c]; ++i) rule += "─";
-  }
-  strip_trailing_spaces(titles);
-  out = titles + "\n" + rule + "\n";
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      line += (c > 0 ? "  " : "") + padded(row[c], widths[c], columns_[c].align);
+  const auto line = [&](const auto& cell) {
+    std::string out;
+    for (const std::size_t c : beside) {
+      out += (c != beside.front() ? kGap : "") + padded(cell(c), widths[c], columns_[c].align);
     }
-    strip_trailing_spaces(line);
-    out += line + "\n";
+    strip_trailing_spaces(out);
+    return out + "\n";
+  };
+  std::string out = line([&](std::size_t c) { return columns_[c].title; });
+  out += line([&](std::size_t c) {
+    std::string rule;
+    for (std::size_t i = 0; i < widths[c]; ++i) rule += "─";
+    return rule;
+  });
+  const std::string indent(beside.empty() ? 0 : widths[beside.front()] + kGap.size(), ' ');
+  for (const auto& row : rows_) {
+    out += line([&](std::size_t c) { return row[c]; });
+    for (const std::size_t c : below) {
+      if (!row[c].empty()) out += indent + row[c] + "\n";
+    }
   }
   return out;
 }

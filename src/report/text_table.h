@@ -13,6 +13,8 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title;
   Align align = Align::kRight;
+  // For long cells: in text() on a line of its own under the row, without a title.
+  bool below = false;
 };
 
 class TextTable {

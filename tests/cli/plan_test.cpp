@@ -150,15 +150,90 @@ TEST(PlanCommand, EndsWithThreeWhenNothingFits) {
   EXPECT_TRUE(has(result.out, "No layout fits in")) << result.out;
 }
 
+TEST(PlanCommand, RefusesAKeyThatIsFixedTwice) {
+  for (const std::vector<std::string>& twice :
+       {std::vector<std::string>{"--fix", "tp=2", "--fix", "tp=4"},
+        {"--fix", "tp=2,layout.tp=4"},
+        {"--tp", "2", "--fix", "tp=4"},
+        {"--set", "layout.tp=2", "--fix", "tp=4"}}) {
+    const Outcome result = run(plan_words(twice));
+    expect_refused(result);
+    EXPECT_TRUE(has(result.error, "layout.tp has two values, 2 and 4")) << result.error;
+  }
+  expect_refused(run(plan_words({"--memory-margin", "0.1", "--memory-margin", "0.2"})));
+  EXPECT_EQ(run(plan_words({"--tp", "2", "--fix", "tp=2", "--replays", "1"})).code, 0);
+}
+
+// The figures of a place are those of `predict` with its layout.
+TEST(PlanCommand, SaysWhatTheRunOfEachPlaceTakes) {
+  const std::vector<std::string> run_flags{"--tokens", "1B",   "--deadline", "9d",
+                                           "--budget", "500k", "--price",    "2.5"};
+  std::vector<std::string> words = plan_words({"--format", "json", "--top", "2"});
+  words.insert(words.end(), run_flags.begin(), run_flags.end());
+  const Outcome result = run(words);
+  ASSERT_EQ(result.code, 0) << result.error;
+  const json out = result.json();
+  EXPECT_EQ(out["objective"], "step_time");
+  ASSERT_EQ(out["plans"].size(), 2u);
+  for (const json& plan : out["plans"]) {
+    json layout = plan["layout"];
+    const std::string framework = layout["framework"];
+    layout.erase("framework");
+    std::vector<std::string> one{"predict",
+                                 "--model",
+                                 "gpt3-1.3b",
+                                 "--cluster",
+                                 "dgx-a100-80gx1",
+                                 "--seq",
+                                 "1024",
+                                 "--global-batch",
+                                 "16",
+                                 "--framework",
+                                 framework,
+                                 "--set",
+                                 "layout=" + layout.dump(),
+                                 "--format",
+                                 "json"};
+    one.insert(one.end(), run_flags.begin(), run_flags.end());
+    EXPECT_EQ(run(one).json()["economics"], plan["economics"]);
+  }
+  const Outcome table = run(plan_words({"--tokens", "1B", "--deadline", "9d", "--top", "2"}));
+  EXPECT_TRUE(has(table.out, "meets the deadline of 9.00 days")) << table.out;
+}
+
+TEST(PlanCommand, RanksByCostWhereThereIsAPrice) {
+  const Outcome result = run(plan_words({"--objective", "cost", "--prove", "--format", "json"}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  const json out = result.json();
+  EXPECT_EQ(out["objective"], "cost");
+  EXPECT_TRUE(out["proven"]);
+  double before = 0;
+  for (const json& plan : out["plans"]) {
+    const double cost = plan["economics"]["usd_per_million_tokens"];
+    EXPECT_GE(cost, before);
+    before = cost;
+  }
+  const Outcome none = run({"plan", "--model", "gpt3-1.3b", "--cluster", "gh200-alpsx1", "--seq",
+                            "1024", "--global-batch", "16", "--objective", "cost"});
+  expect_refused(none);
+  EXPECT_TRUE(has(none.error, "gh200-alps")) << none.error;
+  EXPECT_TRUE(has(none.error, "--price")) << none.error;
+}
+
+TEST(PlanCommand, RefusesALimitOfNoTokens) {
+  const Outcome result = run(plan_words({"--deadline", "30d"}));
+  expect_refused(result);
+  EXPECT_TRUE(has(result.error, "--tokens")) << result.error;
+}
+
 TEST(PlanCommand, RefusesWhatItCannotRead) {
   expect_refused(run(plan_words({"--fix", "tp"})));
   expect_refused(run(plan_words({"--fix", "tpp=2"})));
   expect_refused(run(plan_words({"--why-not", "8"})));
   expect_refused(run(plan_words({"--memory-margin", "2"})));
-  expect_refused(run(plan_words({"--set", "plan.objective=cost"})));
-  const Outcome clusters = run(plan_words({"--set", R"(plan.clusters=["dgx-h100x2"])"}));
-  expect_refused(clusters);
-  EXPECT_TRUE(has(clusters.error, "plan.clusters")) << clusters.error;
+  const Outcome objective = run(plan_words({"--set", "plan.objective=beauty"}));
+  expect_refused(objective);
+  EXPECT_TRUE(has(objective.error, "plan.objective")) << objective.error;
   const Outcome near = run(plan_words({"--fix", "tpp=2"}));
   EXPECT_TRUE(has(near.error, "layout.tpp")) << near.error;
 }

@@ -26,6 +26,22 @@ TEST(TextTable, EndsNoLineInSpaces) {
   EXPECT_EQ(table.text(), "a  b\n─  ─\nx\n");
 }
 
+TEST(TextTable, PutsLongCellsBelowTheirRow) {
+  TextTable table({{"place"}, {"why", Align::kLeft, true}, {"time"}});
+  table.add_row({"1", "because", "2 s"});
+  table.add_row({"2", "", "30 s"});
+  EXPECT_EQ(table.text(),
+            "place  time\n"
+            "─────  ────\n"
+            "    1   2 s\n"
+            "       because\n"
+            "    2  30 s\n");
+  EXPECT_EQ(table.markdown(),
+            "| place | why | time |\n| ---: | --- | ---: |\n"
+            "| 1 | because | 2 s |\n| 2 |  | 30 s |\n");
+  EXPECT_EQ(table.csv(), "place,why,time\n1,because,2 s\n2,,30 s\n");
+}
+
 TEST(TextTable, EscapesBarsInMarkdown) {
   EXPECT_EQ(table_of({{"a|b", "1"}}).markdown(),
             "| name | value |\n| --- | ---: |\n| a\\|b | 1 |\n");

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/key_values.h"
+#include "cluster/cluster.h"
+#include "layout/override.h"
+
+namespace stepcast::cli {
+namespace {
+
+using nlohmann::json;
+
+// "tp" is "layout.tp"; whole paths stay.
+std::string layout_path(const std::string& key) {
+  if (key.starts_with("layout.")) return key;
+  return key == "vpp" ? "layout.virtual_stages" : "layout." + key;
+}
+
+Error two_values(const std::string& path, const std::string& one, const std::string& other) {
+  return {ErrorCode::kIllegal, fmt::format("{} has two values, {} and {}", path, one, other), "",
+          "--fix", "one of them"};
+}
+
+// --tp 8 and --set layout.tp=8 fix a key as well.
+std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags) {
+  std::map<std::string, std::string> out;
+  for (const auto& value : flags.values) {
+    if (value->option->count() > 0) out.emplace(value->path, value->value);
+  }
+  for (const std::string& text : flags.sets) {
+    if (const auto split = split_set(text)) out.insert_or_assign(split->first, split->second);
+  }
+  return out;
+}
+
+Errors check_limits(const std::optional<RunSettings>& run, const PlanFlags& flags) {
+  Errors errors;
+  if (!run || run->tokens) return errors;
+  for (const auto& [key, stated] : {std::pair("deadline", run->deadline.has_value()),
+                                    std::pair("budget", run->budget.has_value())}) {
+    if (!stated) continue;
+    errors.push_back({ErrorCode::kMissingKey, fmt::format("a {} needs the tokens of the run", key),
+                      flags.scenario.file, fmt::format("run.{}", key),
+                      "--tokens 2T, or run.tokens"});
+  }
+  return errors;
+}
+
+}  // namespace
+
+Errors lay_over(const std::string& text, const char* flag, json& scenario) {
+  Errors errors;
+  for (const std::string& one : split_values(text)) {
+    const auto split = split_set(one);
+    if (!split) {
+      errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' has no value", one), "", flag,
+                        "keys and values, as in tp=4,pp=8"});
+      continue;
+    }
+    for (Error& error : apply_override(scenario, layout_path(split->first), split->second)) {
+      errors.push_back(std::move(error));
+    }
+  }
+  return errors;
+}
+
+Errors lay_fixed_over(const PlanFlags& flags, json& scenario) {
+  Errors errors;
+  std::map<std::string, std::string> stated = stated_by_flags(flags.scenario);
+  for (const std::string& text : flags.fixed) {
+    for (const std::string& one : split_values(text)) {
+      const auto split = split_set(one);
+      if (!split) continue;  // lay_over says so
+      const std::string path = layout_path(split->first);
+      const auto [known, fresh] = stated.emplace(path, split->second);
+      if (!fresh && known->second != split->second) {
+        errors.push_back(two_values(path, known->second, split->second));
+      }
+    }
+    for (Error& error : lay_over(text, "--fix", scenario)) errors.push_back(std::move(error));
+  }
+  return errors;
+}
+
+SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits) {
+  SearchOptions out = flags.search;
+  out.threads = threads_of(flags.threads);
+  out.memory_margin =
+      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(0);
+  return out;
+}
+
+Objective objective_of(const PlanFlags& flags, const PlanInput& limits) {
+  const std::string stated = limits.objective.value_or(name_of(Objective::kStepTime));
+  return stepcast::objective_of(flags.objective.empty() ? stated : flags.objective);
+}
+
+Errors check_money(const std::vector<const Scenario*>& scenarios, Objective objective,
+                   const PriceList& prices, const PlanFlags& flags) {
+  std::vector<std::string> unpriced;
+  bool priced = false;
+  for (const Scenario* scenario : scenarios) {
+    if (Errors errors = check_limits(scenario->run, flags); !errors.empty()) return errors;
+    const std::string& name = scenario->cluster.spec.name;
+    if (run_terms(*scenario, prices).dollars_per_gpu_hour) {
+      priced = true;
+    } else if (std::find(unpriced.begin(), unpriced.end(), name) == unpriced.end()) {
+      unpriced.push_back(name);
+    }
+  }
+  if (objective != Objective::kCost || priced) return {};
+  return {
+      {ErrorCode::kMissingKey,
+       fmt::format("the objective cost needs a price, and none is listed for {}", one_of(unpriced)),
+       flags.scenario.file, "run.price_per_gpu_hour", "--price DOLLARS"}};
+}
+
+void add_plan_flags(CLI::App& app, PlanFlags& flags) {
+  add_scenario_flags(app, flags.scenario);
+  add_run_flags(app, flags.scenario);
+  app.get_option("--gpus")
+      ->description("GPUs of the cluster; 64,128 or 64..4096: one search for each number")
+      ->type_name("N,...");
+  add_output_flags(app, flags.output, {"table", "json", "csv", "md"});
+  add_html_flag(app, flags.html);
+  app.add_option("--clusters", flags.clusters, "the best layout on each of these, in --gpus each")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--objective", flags.objective, "what places are ranked by")
+      ->check(CLI::IsMember(objective_names()));
+  app.add_option("--fix", flags.fixed, "layout keys that are not searched, as tp=8,zero=1")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--why-not", flags.why_not, "why these are not the first place, as tp=4,pp=8")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--max-gpus", flags.max_gpus,
+                 "of a larger cluster use exactly N GPUs; numbers of --gpus above it are left out")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, kMaxGpus));
+  app.add_option("--memory-margin", flags.memory_margin, "fraction of memory to leave free")
+      ->type_name("FRACTION")
+      ->check(CLI::Range(0.0, 1.0));
+  flags.top = app.add_option("--top", flags.search.top, "places to fill")
+                  ->type_name("N")
+                  ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
+                  ->capture_default_str();
+  app.add_flag("--prove", flags.search.prove, "go on until all places are certain");
+  app.add_option("--replays", flags.search.replays, "without --prove: layouts to replay at most")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--time-limit", flags.search.time_limit_s, "stop after so many seconds")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--front", flags.search.front, "points of the front of time and memory, at most")
+      ->type_name("N")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  add_threads_flag(app, flags.threads);
+  add_data_flag(app, flags.data);
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `plan` is asked: flags, and what they say together with the scenario.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/scenario_flags.h"
+#include "cli/session.h"
+#include "layout/scenario_input.h"
+#include "offers/objective.h"
+#include "plan/search.h"
+
+namespace stepcast::cli {
+
+struct PlanFlags {
+  ScenarioFlags scenario;
+  OutputOptions output;
+  std::string data;
+  std::string html;
+  std::vector<std::string> fixed, why_not;
+  std::vector<std::string> clusters;
+  std::string objective;  // empty: the scenario's
+  std::int64_t max_gpus = 0;
+  double memory_margin = -1;  // negative: the scenario's
+  SearchOptions search;
+  CLI::Option* top = nullptr;
+  int threads = 0;
+};
+
+void add_plan_flags(CLI::App& app, PlanFlags& flags);
+
+// "tp=4,pp=8" laid over a scenario.
+Errors lay_over(const std::string& text, const char* flag, nlohmann::json& scenario);
+
+// All --fix laid over a scenario. Errors: what cannot be read, and a key with two values.
+Errors lay_fixed_over(const PlanFlags& flags, nlohmann::json& scenario);
+
+// The flags' where they are given, else the scenario's.
+SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits);
+Objective objective_of(const PlanFlags& flags, const PlanInput& limits);
+
+// Money that cannot be reckoned: a deadline or a budget of no tokens, the objective cost where none
+// of the scenarios has a price.
+Errors check_money(const std::vector<const Scenario*>& scenarios, Objective objective,
+                   const PriceList& prices, const PlanFlags& flags);
+
+}  // namespace stepcast::cli

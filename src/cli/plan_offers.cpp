@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_offers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/plan_progress.h"
+#include "launch/signal_watch.h"
+#include "offers/gpu_counts.h"
+#include "offers/offer_requests.h"
+#include "offers/offer_search.h"
+#include "report/offers_report.h"
+
+namespace stepcast::cli {
+namespace {
+
+using nlohmann::json;
+
+json stated_clusters(const json& scenario) {
+  if (!scenario.is_object()) return json::array();
+  const auto plan = scenario.find("plan");
+  if (plan == scenario.end() || !plan->is_object()) return json::array();
+  const auto clusters = plan->find("clusters");
+  return clusters != plan->end() && clusters->is_array() ? *clusters : json::array();
+}
+
+// What is said of one cluster, beside a list of several.
+Errors check_flags(const PlanFlags& flags, bool several) {
+  Errors errors;
+  const auto refuse = [&](const std::string& flag, const std::string& what, const char* hint) {
+    errors.push_back({ErrorCode::kIllegal, what, "", flag, hint});
+  };
+  for (const auto& value : flags.scenario.values) {
+    if (value->option->count() == 0) continue;
+    if (several && value->flag == "--cluster") {
+      refuse("--cluster", "is one cluster, and several are given", "all of them in --clusters");
+    }
+    if (value->flag == "--nodes") {
+      refuse("--nodes", "is the size of one cluster, and several sizes are searched",
+             "--gpus 64,128, or names like dgx-h100x8 in --clusters");
+    }
+  }
+  for (const std::string& set : flags.scenario.sets) {
+    if (several && (set.starts_with("cluster.") || set.starts_with("cluster="))) {
+      refuse("--set", fmt::format("{} changes one cluster, and several are given", set),
+             "objects in plan.clusters, each with its own keys");
+    }
+  }
+  if (!flags.why_not.empty()) {
+    refuse("--why-not", "asks about the layouts of one cluster, and several offers are searched",
+           "one --cluster of one size");
+  }
+  return errors;
+}
+
+PlanInput limits_of(const json& scenario) {
+  const auto found = scenario.find("plan");
+  if (found == scenario.end()) return {};
+  // What is wrong with it, the scenario's reader says.
+  const auto document = JsonDocument::from(*found, "");
+  return read_plan(document->root());
+}
+
+OfferQuestion question_of(const PlanFlags& flags, std::vector<std::int64_t> counts,
+                          const json& scenario, const PlanInput& limits) {
+  OfferQuestion out;
+  out.counts = std::move(counts);
+  out.max_gpus = flags.max_gpus > 0 ? flags.max_gpus : limits.max_gpus;
+  if (!flags.clusters.empty()) {
+    out.clusters.assign(flags.clusters.begin(), flags.clusters.end());
+    out.source = "--clusters";
+  } else {
+    for (const json& cluster : stated_clusters(scenario)) out.clusters.push_back(cluster);
+    if (!out.clusters.empty()) out.source = "plan.clusters";
+  }
+  return out;
+}
+
+std::vector<const Scenario*> scenarios_of(const std::vector<Offer>& offers) {
+  std::vector<const Scenario*> out;
+  for (const Offer& offer : offers) {
+    if (offer.planner) out.push_back(&offer.planner->space().base());
+  }
+  return out;
+}
+
+std::string render(const OffersReport& report, const std::string& format) {
+  if (format == "json") return offers_json(report);
+  if (format == "csv") return offers_csv(report);
+  return format == "md" ? offers_markdown(report) : offers_table(report);
+}
+
+}  // namespace
+
+Result<std::vector<std::int64_t>> take_gpu_counts(PlanFlags& flags) {
+  auto& values = flags.scenario.values;
+  const auto gpus = std::find_if(values.begin(), values.end(), [](const auto& value) {
+    return value->flag == "--gpus" && value->option->count() > 0;
+  });
+  if (gpus == values.end()) return std::vector<std::int64_t>{};
+  const std::string text = (*gpus)->value;
+  const bool several = text.find(',') != std::string::npos || text.find("..") != std::string::npos;
+  if (!several && flags.clusters.empty()) return std::vector<std::int64_t>{};
+  values.erase(gpus);
+  return parse_gpu_counts(text);
+}
+
+bool asks_for_offers(const std::vector<std::int64_t>& counts, const PlanFlags& flags,
+                     const json& scenario) {
+  return !counts.empty() || !flags.clusters.empty() || !stated_clusters(scenario).empty();
+}
+
+int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& scenario,
+                const DataRoot& data, Output& output) {
+  const PlanInput limits = limits_of(scenario);
+  const OfferQuestion question = question_of(flags, std::move(counts), scenario, limits);
+  if (Errors wrong = check_flags(flags, !question.clusters.empty()); !wrong.empty()) {
+    return report_errors(wrong);
+  }
+  const auto requests = offer_requests(scenario, question, data.folders.topologies);
+  if (!requests) return report_errors(requests.error());
+  auto offers = make_offers(scenario, flags.scenario.file, *requests, data.folders);
+  if (!offers) return report_errors(name_flags(offers.error(), flags.scenario));
+  const auto prices = load_prices(data.prices);
+  if (!prices) return report_errors(prices.error());
+  const Objective objective = objective_of(flags, limits);
+  Errors errors = check_money(scenarios_of(*offers), objective, *prices, flags);
+  if (!errors.empty()) return report_errors(errors);
+
+  OfferSearch search{objective, search_options(flags, limits), {}};
+  search.layouts.top = 1;
+  const SignalWatch signals;
+  search.layouts.stop = [&] { return signals.count() > 0; };
+  PlanProgress progress(flags.output, search.layouts.time_limit_s);
+  search.layouts.progress = [&](const SearchProgress& state) { progress.show(state); };
+  search.begins = [&](std::size_t index, const Offer& offer) {
+    progress.begin(fmt::format("{}/{} {}, {} GPUs", index + 1, offers->size(), offer.request.label,
+                               offer.gpus()));
+  };
+  errors = search_offers(search, *prices, *offers);
+  progress.clear();
+  if (!errors.empty()) return report_errors(name_flags(errors, flags.scenario));
+  if (signals.count() > 0) note(flags.output, "stopped: the best found so far");
+
+  const std::size_t all = offers->size();
+  const bool stated = flags.top->count() > 0;
+  const OffersReport report{*offers,
+                            rank_offers(*offers, objective),
+                            objective,
+                            pareto_points(*offers),
+                            stated ? static_cast<std::size_t>(flags.search.top) : all,
+                            flags.search.front > 0};
+  output.set_main(flags.output, render(report, flags.output.format));
+  if (const int code = output.commit(); code != kOk) return code;
+  return report.ranking.order.empty() ? kDoesNotFit : kOk;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outcome of `plan` across clusters and sizes, in every format (docs/plan.md).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "offers/offer_ranking.h"
+#include "offers/pareto_front.h"
+
+namespace stepcast {
+
+struct OffersReport {
+  const std::vector<Offer>& offers;
+  OfferRanking ranking;
+  Objective objective;
+  std::vector<ParetoPoint> pareto;
+  std::size_t top;           // places to print
+  bool shows_front = false;  // tables have it too
+};
+
+std::string offers_table(const OffersReport& report);
+std::string offers_markdown(const OffersReport& report);
+std::string offers_csv(const OffersReport& report);
+std::string offers_json(const OffersReport& report);
+
+// Of a place, against the first: "1.9x faster, 1.2x dearer; misses the deadline of 30.0 days".
+std::string offer_reason(const OffersReport& report, const Offer& offer);
+// Why an offer has no place.
+std::string no_place_reason(const Offer& offer);
+// "128", or "12 of 16" where whole nodes are rented for fewer.
+std::string gpus_text(const Offer& offer);
+
+// The named answers, as "cheapest within the deadline", with the offer; absent ones left out.
+struct NamedAnswer {
+  const char* key;   // "cheapest_within_deadline"
+  std::string text;  // "the cheapest within the deadline of 30.0 days"
+  std::size_t offer;
+};
+std::vector<NamedAnswer> named_answers(const OffersReport& report);
+// Its place, from 1.
+std::size_t place_of(const OffersReport& report, std::size_t offer);
+
+struct OfferTotals {
+  double combinations = 0, bounded = 0, cut_by_memory = 0, cut_by_time = 0;
+  std::int64_t replayed = 0;
+  bool proven = true;  // the layout of every offer is certain
+};
+OfferTotals totals_of(const OffersReport& report);
+
+}  // namespace stepcast

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/number_text.h"
+#include "report/offers_report.h"
+#include "report/plan_report.h"
+#include "report/run_columns.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kSame = 0.001;
+
+// How `value` compares with `first`, where less is better: "1.9x faster", "4.1 % slower".
+struct Comparison {
+  std::string text;
+  int sign = 0;  // 1: better
+};
+
+Comparison compare(double value, double first, const char* better, const char* worse,
+                   const char* same) {
+  const double ratio = std::max(value / first, first / value);
+  if (ratio - 1 < kSame) return {same, 0};
+  const bool is_better = value < first;
+  const char* word = is_better ? better : worse;
+  // A rate that is so much higher, a price that is so much higher: of the larger of the two.
+  if (ratio >= 1.1) return {fmt::format("{:.3g}x {}", ratio, word), is_better ? 1 : -1};
+  return {fmt::format("{} {}", percent_text(ratio - 1), word), is_better ? 1 : -1};
+}
+
+std::string joined(const Comparison& one, const Comparison& other) {
+  if (one.text.empty() || other.text.empty()) return one.text + other.text;
+  const char* between = one.sign * other.sign < 0 ? " but " : ", ";
+  return one.text + between + other.text;
+}
+
+double wall(const OfferLayout& layout) {
+  return wall_s_per_step(layout.found.prediction.step_time, layout.run.forecast);
+}
+
+std::string against(const OfferLayout& layout, const OfferLayout& first) {
+  Comparison speed, money;
+  if (std::isfinite(wall(layout)) && std::isfinite(wall(first))) {
+    speed = compare(wall(layout), wall(first), "faster", "slower", "as fast");
+  }
+  const double cost = cost_of(layout.run.forecast), of_first = cost_of(first.run.forecast);
+  if (std::isfinite(cost) && std::isfinite(of_first)) {
+    money = compare(cost, of_first, "cheaper", "dearer", "as dear");
+  }
+  return joined(speed, money);
+}
+
+}  // namespace
+
+std::string offer_reason(const OffersReport& report, const Offer& offer) {
+  const OfferLayout& first = *report.offers[report.ranking.order.front()].best;
+  std::string out;
+  if (&first != &*offer.best) out = against(*offer.best, first);
+  const RunTerms& terms = offer.best->run.terms;
+  const bool money_matters = report.objective == Objective::kCost || terms.budget;
+  if (!terms.dollars_per_gpu_hour && money_matters) {
+    out += out.empty() ? "no price" : ", no price";
+  }
+  if (!meets_limits(*offer.best)) {
+    std::string missed;
+    for (const std::string& text : limit_texts(offer.best->run)) {
+      if (text.starts_with("misses")) {
+        // The limits themselves stand above the table.
+        missed += (missed.empty() ? "misses the " : " and the ") +
+                  std::string(text.find("deadline") != std::string::npos ? "deadline" : "budget");
+      }
+    }
+    if (missed.empty()) missed = "never ends";
+    out += (out.empty() ? "" : "; ") + missed;
+  }
+  return out;
+}
+
+std::string no_place_reason(const Offer& offer) {
+  switch (offer.state) {
+    case OfferState::kRanked:
+      return "";
+    case OfferState::kNothingFits: {
+      const ByteCount limit = offer.result->memory_limit;
+      if (!offer.result->smallest) return fmt::format("nothing fits in {} GiB", gib_text(limit));
+      const RejectedLayout& least = *offer.result->smallest;
+      return fmt::format("nothing fits: the least is {} of {} GiB, by {}",
+                         gib_text(least.device_bytes), gib_text(limit),
+                         choice_text(*offer.planner, least.choice));
+    }
+    case OfferState::kNotFound:
+      return "the search ended before it had found a layout that fits";
+    case OfferState::kRefused: {
+      std::string out;
+      for (const Error& error : offer.refused) {
+        Error bare = error;
+        bare.file.clear();
+        out += (out.empty() ? "" : "; ") + to_string(bare);
+      }
+      return "refused: " + out;
+    }
+    case OfferState::kNotSearched:
+      return "not searched: the time was over";
+  }
+  return "";
+}
+
+std::string gpus_text(const Offer& offer) {
+  if (!offer.best) return fmt::format("{}", offer.gpus());
+  const RunTerms& terms = offer.best->run.terms;
+  if (terms.rented_gpus == terms.gpus) return fmt::format("{}", terms.gpus);
+  return fmt::format("{} of {}", terms.gpus, terms.rented_gpus);
+}
+
+std::size_t place_of(const OffersReport& report, std::size_t offer) {
+  const auto& order = report.ranking.order;
+  return static_cast<std::size_t>(std::find(order.begin(), order.end(), offer) - order.begin()) + 1;
+}
+
+std::vector<NamedAnswer> named_answers(const OffersReport& report) {
+  std::vector<NamedAnswer> out;
+  const auto add = [&](const char* key, const std::string& text, std::optional<std::size_t> offer) {
+    if (offer) out.push_back({key, text, *offer});
+  };
+  const OfferRanking& ranking = report.ranking;
+  add("cheapest", "the cheapest", ranking.cheapest);
+  add("fastest", "the fastest", ranking.fastest);
+  if (ranking.order.empty()) return out;
+  const RunTerms& terms = report.offers[ranking.order.front()].best->run.terms;
+  if (terms.deadline) {
+    add("cheapest_within_deadline",
+        fmt::format("the cheapest within {}", duration_text(*terms.deadline)),
+        ranking.cheapest_within_deadline);
+  }
+  if (terms.budget) {
+    add("fastest_within_budget", fmt::format("the fastest within {}", dollars_text(*terms.budget)),
+        ranking.fastest_within_budget);
+  }
+  return out;
+}
+
+OfferTotals totals_of(const OffersReport& report) {
+  OfferTotals out;
+  for (const Offer& offer : report.offers) {
+    if (offer.state == OfferState::kNotSearched) out.proven = false;
+    if (!offer.result) continue;
+    const SearchResult& result = *offer.result;
+    out.combinations += result.combinations;
+    out.bounded += static_cast<double>(result.bounded);
+    out.cut_by_memory += static_cast<double>(result.cut_by_memory);
+    out.cut_by_time += static_cast<double>(result.cut_by_time);
+    out.replayed += result.replayed;
+    if (!result.proven && offer.state != OfferState::kRefused) out.proven = false;
+  }
+  return out;
+}
+
+}  // namespace stepcast

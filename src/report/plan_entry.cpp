@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/plan_entry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/prediction_json.h"
+#include "report/run_report.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json layout_of(const Scenario& scenario) {
+  ordered_json out = ordered_json(to_json(scenario))["layout"];
+  out["framework"] = name_of(scenario.training.framework);
+  return out;
+}
+
+}  // namespace
+
+ordered_json layout_object(const Planner& planner, const LayoutChoice& choice) {
+  Scenario scenario = planner.space().base();
+  planner.space().put(choice, scenario);
+  return layout_of(scenario);
+}
+
+ordered_json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
+  Scenario scenario = planner.space().base();
+  planner.space().put(found.choice, scenario);
+  ordered_json out;
+  out["layout"] = layout_of(scenario);
+  out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
+  out["prediction"] = prediction_object(scenario, found.prediction);
+  if (run != nullptr) out["economics"] = run_object(run->terms, run->forecast);
+  put(out, "bound_s", found.bound_s);
+  return out;
+}
+
+ordered_json pareto_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
+  const Cluster& cluster = planner.space().base().cluster;
+  ordered_json out{{"step_time_s", found.prediction.step_time.value()},
+                   {"peak_device_bytes", found.prediction.peak_device},
+                   {"gpus", cluster.gpus()},
+                   {"cluster", cluster.spec.name}};
+  if (run != nullptr) {
+    const RunForecast& forecast = run->forecast;
+    if (forecast.length && forecast.length->dollars) {
+      put(out, "dollars", forecast.length->dollars->value);
+    } else if (forecast.dollars_per_million_tokens) {
+      put(out, "dollars_per_million_tokens", *forecast.dollars_per_million_tokens);
+    }
+  }
+  out["layout"] = layout_object(planner, found.choice);
+  return out;
+}
+
+std::vector<Column> layout_csv_columns() {
+  std::vector<Column> out = {{"framework"}};
+  for (const LayoutDimension& dimension : layout_dimensions()) {
+    out.push_back({std::string(dimension.path).substr(std::string("layout.").size())});
+  }
+  out.push_back({"dp"});
+  return out;
+}
+
+std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutChoice& choice) {
+  Scenario scenario = planner.space().base();
+  planner.space().put(choice, scenario);
+  const auto resolved = to_json(scenario);
+  std::vector<std::string> out = {name_of(scenario.training.framework)};
+  for (const LayoutDimension& dimension : layout_dimensions()) {
+    std::string path = std::string("/") + dimension.path;
+    std::replace(path.begin(), path.end(), '.', '/');
+    const auto& value = resolved.at(nlohmann::json::json_pointer(path));
+    out.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  out.push_back(fmt::format("{}", scenario.layout.dp));
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A found layout as JSON and CSV: what places of one cluster and of several have in common.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "economics/run_forecast.h"
+#include "plan/planner.h"
+#include "report/text_table.h"
+
+namespace stepcast {
+
+// The resolved `layout`, and `framework`.
+nlohmann::ordered_json layout_object(const Planner& planner, const LayoutChoice& choice);
+
+// `layout`, `cluster`, `prediction`, `economics` with a run, `bound_s`.
+nlohmann::ordered_json plan_entry(const Planner& planner, const FoundLayout& found,
+                                  const RunOutlook* run);
+
+// A point of the front of time, memory, GPUs and, with a run, money.
+nlohmann::ordered_json pareto_entry(const Planner& planner, const FoundLayout& found,
+                                    const RunOutlook* run);
+
+// "framework", one for each dimension of the search, "dp".
+std::vector<Column> layout_csv_columns();
+std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutChoice& choice);
+
+}  // namespace stepcast
