@@ -27,9 +27,13 @@ std::vector<Stage> stages_of(const PlanReport& report) {
   out.push_back(
       {"may fit", bounded - static_cast<double>(r.cut_by_memory),
        fmt::format("need more than {} GiB by the bound on memory", gib_text(r.memory_limit))});
-  out.push_back({"replayed by the engine", static_cast<double>(r.replayed),
-                 r.proven ? "no faster than the last place by the bound on time"
-                          : "left aside: nothing certain is known of them"});
+  std::string aside = "left aside when the search ended";
+  if (r.proven) {
+    aside = "no faster than the last place by the bound on time";
+  } else if (r.bound_s > 0) {
+    aside += ": none is faster than " + time_text(Seconds(r.bound_s));
+  }
+  out.push_back({"replayed by the engine", static_cast<double>(r.replayed), aside});
   out.push_back({"fit", static_cast<double>(r.found.size()),
                  fmt::format("need more than {} GiB by replay", gib_text(r.memory_limit))});
   return out;
