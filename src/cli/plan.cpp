@@ -111,7 +111,7 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   }
   const Scenario& base = (*planner)->space().base();
   const Objective objective = objective_of(flags, limits);
-  const auto prices = load_prices(data.prices);
+  const auto prices = prices_for({&base}, data.prices, flags);
   if (!prices) return report_errors(prices.error());
   errors = check_money({&base}, objective, *prices, flags);
   if (!errors.empty()) return report_errors(errors);
@@ -131,7 +131,8 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
 
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
   report.objective = objective;
-  if (base.run || objective != Objective::kStepTime) report.prices = &*prices;
+  const bool money = base.run || objective != Objective::kStepTime || !flags.prices.empty();
+  if (money) report.prices = &*prices;
   for (const std::string& asked : flags.why_not) {
     report.why_not.push_back(why_not(asked, scenario, flags, options, *result, data.folders));
   }
@@ -158,6 +159,7 @@ int run_plan(PlanFlags& flags) {
   if (!data) return report_errors(data.error());
   const auto counts = take_gpu_counts(flags);
   if (!counts) return report_errors(counts.error());
+  if (const Errors bad = take_prices(flags); !bad.empty()) return report_errors(bad);
   const auto stated = stated_text(flags.scenario, data->folders);
   if (!stated) return report_errors(stated.error());
   Errors errors = stated->errors;

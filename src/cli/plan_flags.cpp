@@ -9,6 +9,7 @@
 
 #include "cli/key_values.h"
 #include "cluster/cluster.h"
+#include "core/unit_text.h"
 #include "layout/override.h"
 
 namespace stepcast::cli {
@@ -101,6 +102,58 @@ Objective objective_of(const PlanFlags& flags, const PlanInput& limits) {
   return stepcast::objective_of(flags.objective.empty() ? stated : flags.objective);
 }
 
+Errors take_prices(PlanFlags& flags) {
+  auto& values = flags.scenario.values;
+  const auto price = std::find_if(values.begin(), values.end(), [](const auto& value) {
+    return value->flag == "--price" && value->option->count() > 0 &&
+           value->value.find('=') != std::string::npos;
+  });
+  if (price == values.end()) return {};
+  Errors errors;
+  for (const std::string& one : split_values((*price)->value)) {
+    const std::size_t equals = one.find('=');
+    const auto dollars = parse_count(equals == std::string::npos ? one : one.substr(equals + 1));
+    if (equals == 0 || equals == std::string::npos || !dollars || *dollars < 0) {
+      errors.push_back({ErrorCode::kBadValue,
+                        fmt::format("'{}' is not the price of a cluster", one), "", "--price",
+                        "2.5, or dgx-h100=2.5,dgx-a100-80g=1.4"});
+      continue;
+    }
+    flags.prices.push_back({.cluster = one.substr(0, equals),
+                            .dollars_per_gpu_hour = *dollars,
+                            .provider = "--price"});
+  }
+  values.erase(price);
+  return errors;
+}
+
+Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
+                             const std::string& prices_folder, const PlanFlags& flags) {
+  auto prices = load_prices(prices_folder);
+  if (!prices) return prices;
+  std::vector<std::string> names;
+  for (const Scenario* scenario : scenarios) {
+    if (!flags.prices.empty() && scenario->run && scenario->run->price_per_gpu_hour) {
+      return failure({ErrorCode::kIllegal,
+                      "is stated for every cluster, and --price for single ones",
+                      flags.scenario.file, "run.price_per_gpu_hour", "one of the two"});
+    }
+    const std::string& name = scenario->cluster.spec.name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  for (const Price& price : flags.prices) {
+    if (std::find(names.begin(), names.end(), price.cluster) == names.end()) {
+      const std::string near = did_you_mean(price.cluster, names);
+      return failure({ErrorCode::kNotFound,
+                      fmt::format("'{}' is not one of the clusters", price.cluster), "", "--price",
+                      near.empty() ? one_of(names) : near});
+    }
+    std::erase_if(*prices, [&](const Price& other) { return other.cluster == price.cluster; });
+    prices->push_back(price);
+  }
+  return prices;
+}
+
 Errors check_money(const std::vector<const Scenario*>& scenarios, Objective objective,
                    const PriceList& prices, const PlanFlags& flags) {
   std::vector<std::string> unpriced;
@@ -127,6 +180,9 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   app.get_option("--gpus")
       ->description("GPUs of the cluster; 64,128 or 64..4096: one search for each number")
       ->type_name("N,...");
+  app.get_option("--price")
+      ->description("of a GPU-hour, in place of the listed one; or of single clusters")
+      ->type_name("DOLLARS|NAME=DOLLARS,...");
   add_output_flags(app, flags.output, {"table", "json", "csv", "md"});
   add_html_flag(app, flags.html);
   app.add_option("--clusters", flags.clusters, "the best layout on each of these, in --gpus each")

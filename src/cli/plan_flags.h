@@ -21,7 +21,8 @@ struct PlanFlags {
   std::string html;
   std::vector<std::string> fixed, why_not;
   std::vector<std::string> clusters;
-  std::string objective;  // empty: the scenario's
+  std::vector<Price> prices;  // of single clusters: --price NAME=DOLLARS
+  std::string objective;      // empty: the scenario's
   std::int64_t max_gpus = 0;
   double memory_margin = -1;  // negative: the scenario's
   SearchOptions search;
@@ -40,6 +41,14 @@ Errors lay_fixed_over(const PlanFlags& flags, nlohmann::json& scenario);
 // The flags' where they are given, else the scenario's.
 SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits);
 Objective objective_of(const PlanFlags& flags, const PlanInput& limits);
+
+// Takes --price out of the flags when it names clusters.
+Errors take_prices(PlanFlags& flags);
+
+// The published prices with the flags' laid over. Errors: also a price of a cluster that no
+// scenario has.
+Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
+                             const std::string& prices_folder, const PlanFlags& flags);
 
 // Money that cannot be reckoned: a deadline or a budget of no tokens, the objective cost where none
 // of the scenarios has a price.

@@ -17,7 +17,7 @@ struct Price {
   double dollars_per_gpu_hour = 0;
   std::string provider = {};
   std::string as_of = {};  // "2026-05", "2026-05-07"
-  std::string source = {};
+  std::string source = {};  // empty: the user says so
 };
 
 using PriceList = std::vector<Price>;

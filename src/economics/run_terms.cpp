@@ -59,7 +59,9 @@ void TermsBuilder::price() {
   if (!price) return;
   out_.dollars_per_gpu_hour = price->dollars_per_gpu_hour;
   assume("run.price_per_gpu_hour", fmt::format("{:.2f} dollars", price->dollars_per_gpu_hour),
-         fmt::format("{}, {} ({})", price->provider, price->as_of, price->source));
+         price->source.empty()
+             ? price->provider
+             : fmt::format("{}, {} ({})", price->provider, price->as_of, price->source));
 }
 
 void TermsBuilder::checkpoint() {

@@ -66,10 +66,10 @@ std::string verdict(const OffersReport& report) {
   if (certain == ranked) {
     return "The layout of every place is the best of its offer: certain, as the engine sees it.\n";
   }
-  return fmt::format(
-      "The layouts of {} places are certain to be the best of their offers; * marks the best "
-      "found, which --prove makes certain.\n",
-      certain == 0 ? "no" : fmt::format("{} of {}", certain, ranked));
+  const std::string found = "; * marks the best found, which --prove makes certain.\n";
+  if (certain == 0) return "No layout is certain to be the best of its offer" + found;
+  return fmt::format("The layouts of {} of {} places are certain to be the best of their offers{}",
+                     certain, ranked, found);
 }
 
 std::string ranking(const OffersReport& report, Form form) {

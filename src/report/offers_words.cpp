@@ -103,7 +103,7 @@ std::string no_place_reason(const Offer& offer) {
       return "refused: " + out;
     }
     case OfferState::kNotSearched:
-      return "not searched: the time was over";
+      return "not searched: the search was ended before";
   }
   return "";
 }

@@ -111,6 +111,19 @@ TEST(PlanOffers, TableSaysPricesAnswersAndWhatIsRented) {
   }
 }
 
+TEST(PlanOffers, PricesOfSingleClustersReplaceTheListedOnes) {
+  const json out =
+      run(two_clusters({"--price", "gh200-alps=0.5", "--objective", "cost", "--format", "json"}))
+          .json();
+  for (const json& plan : out["plans"]) {
+    const bool cheap = plan["cluster"]["base"] == "gh200-alps";
+    EXPECT_EQ(plan["economics"]["usd_per_gpu_hour"], cheap ? 0.5 : 2.95);
+    EXPECT_EQ(plan["place"].get<int>() <= 2, cheap);
+  }
+  const json all = run(two_clusters({"--price", "2", "--format", "json"})).json();
+  for (const json& plan : all["plans"]) EXPECT_EQ(plan["economics"]["usd_per_gpu_hour"], 2.0);
+}
+
 TEST(PlanOffers, SizesOfOneClusterMakeOffersToo) {
   const json out = run(offer_words({"--cluster", "dgx-h100x4", "--gpus", "2,4,8", "--max-gpus", "4",
                                     "--top", "1", "--format", "json"}))
@@ -184,6 +197,11 @@ TEST(PlanOffers, RefusesWhatItCannotAnswer) {
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--budget", "1M"}, "--tokens");
   refused({"--clusters", "dgx-h100,dgx-h200", "--gpus", "8", "--fix", "tp=3"}, "layout.tp");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--objective", "beauty"}, "--objective");
+  refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h10=2"}, "did you mean");
+  refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=much"}, "--price");
+  refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=2", "--set",
+           "run.price_per_gpu_hour=3"},
+          "run.price_per_gpu_hour");
 }
 
 }  // namespace
