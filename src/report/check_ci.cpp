@@ -92,7 +92,8 @@ std::string check_github(const CheckReport& report, const GateOutcome& gate) {
   out += changes_notice(gate);
   out += github_command(
       "notice", "stepcast check",
-      fmt::format("{} cases, step time mean error {}, max {}", report.summary.all.count,
+      fmt::format("{}, step time mean error {}, max {}",
+                  counted_text(static_cast<std::int64_t>(report.summary.all.count), "case"),
                   percent_text(time.mean_abs), percent_text(time.max_abs)));
   return out;
 }

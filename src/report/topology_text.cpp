@@ -30,8 +30,8 @@ std::string sources_text(const ClusterSpec& spec) {
 
 std::string topology_table(const Cluster& cluster) {
   const ClusterSpec& spec = cluster.spec;
-  std::string out = fmt::format("{}: {} GPUs ({}) in {} nodes\n\n", spec.name, spec.gpus,
-                                spec.accelerator.title, spec.nodes);
+  std::string out = fmt::format("{}: {} ({}) in {}\n\n", spec.name, counted_text(spec.gpus, "GPU"),
+                                spec.accelerator.title, counted_text(spec.nodes, "node"));
   std::map<VertexKind, std::size_t> vertices;
   for (const Vertex& vertex : cluster.topology.vertices()) ++vertices[vertex.kind];
   TextTable kinds({{"vertex", Align::kLeft}, {"count"}});
