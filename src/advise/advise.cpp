@@ -71,13 +71,19 @@ double speed_against(const RungResult& one, const RungResult& other) {
   return other.layout->prediction.step_time / one.layout->prediction.step_time;
 }
 
-const RungResult* fastest_above(const Advice& advice) {
-  const RungResult* best = nullptr;
+const RungResult* best_above(const Advice& advice) {
+  std::vector<const RungResult*> above;
   for (std::size_t i = *advice.advised + 1; i < advice.rungs.size(); ++i) {
-    const RungResult& result = advice.rungs[i];
-    if (result.meets() && (!best || speed_against(result, *best) > 1)) best = &result;
+    if (advice.rungs[i].meets()) above.push_back(&advice.rungs[i]);
   }
-  return best;
+  const auto slower = [](const RungResult* a, const RungResult* b) {
+    return speed_against(*a, *b) < 1;
+  };
+  const auto fastest = std::ranges::max_element(above, slower);
+  if (fastest == above.end()) return nullptr;
+  return *std::ranges::find_if(above, [&](const RungResult* one) {
+    return speed_against(**fastest, *one) <= kNoticeableSpeed;
+  });
 }
 
 }  // namespace stepcast

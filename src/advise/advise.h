@@ -23,8 +23,13 @@ struct Advice {
 // Errors: of a forecast, or, where every rung is refused, why.
 Result<Advice> advise(const AdviceInput& input);
 
-// Of the rungs above the advice that meet the demands, the fastest; nullptr: none.
-const RungResult* fastest_above(const Advice& advice);
+// How many times as fast a rung has to be to be called faster: less is within what rungs differ by
+// for reasons that no forecast sees.
+inline constexpr double kNoticeableSpeed = 1.02;
+
+// Of the rungs above the advice that meet the demands, the lowest that is as good as the fastest;
+// nullptr: none.
+const RungResult* best_above(const Advice& advice);
 
 // How many times as fast as `other` it trains.
 double speed_against(const RungResult& one, const RungResult& other);

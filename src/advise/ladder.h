@@ -13,12 +13,12 @@
 namespace stepcast {
 
 struct Rung {
-  const char* id;                    // "zero-1"
-  const char* title;                 // "ZeRO-1"
-  const char* holds;                 // where states and layers are: "every GPU holds a whole copy"
-  bool one_gpu;                      // of the cluster; else all
-  std::vector<TrainingMode> modes;   // of scenarios that climb it
-  std::optional<TrainingMode> mode;  // that it is about, whatever the scenario's
+  const char* id;                      // "zero-1"
+  const char* title;                   // "ZeRO-1"
+  const char* holds;                   // why it needs its memory: "every GPU holds a whole copy"
+  bool one_gpu;                        // of the cluster; else all
+  std::vector<TrainingMode> modes;     // of scenarios that climb it
+  std::optional<TrainingMode> mode;    // that it is about, whatever the scenario's
   std::optional<Framework> framework;  // where the scenario states none; else the layout decides
   std::vector<ValueRange> (*part)(const ClusterSpec&);
 };

@@ -36,6 +36,28 @@ Errors main_objection(const SpaceCount& space) {
   return {most->second.example};
 }
 
+// Of the layouts that differ from `start` in one or more of the keys that are only on or off, one
+// that needs little: bounds on memory are looser where transfers do not overlap.
+Result<LayoutForecast> most_frugal(const Planner& planner, const LayoutChoice& start) {
+  auto first = planner.predict(start);
+  if (!first) return failure(first.error());
+  LayoutForecast best{start, std::move(*first)};
+  const Space& space = planner.space();
+  Scenario scratch = space.base();
+  for (std::size_t level = 0; level < space.dimensions().size(); ++level) {
+    if (space.dimensions()[level]->values(scratch) != LayoutDimension::Values{0, 1}) continue;
+    LayoutChoice other = best.choice;
+    other.values[level] = 1 - other.values[level];
+    if (!space.objections(other, scratch).empty()) continue;
+    auto prediction = planner.predict(other);
+    if (!prediction) return failure(prediction.error());
+    if (prediction->peak_device < best.prediction.peak_device) {
+      best = {other, std::move(*prediction)};
+    }
+  }
+  return best;
+}
+
 Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
   const Planner& planner = *out.planner;
   out.memory_limit = found.memory_limit;
@@ -50,11 +72,11 @@ Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
     out.run = forecast_run(*out.terms, {p.step_time, p.step_time_low, p.step_time_high});
     out.shortfalls = shortfalls_of(input.demands, p, *out.run);
   } else if (found.smallest) {
-    auto prediction = planner.predict(found.smallest->choice);
-    if (!prediction) return prediction.error();
-    out.shortfalls = {{Constraint::kMemory, static_cast<double>(prediction->peak_device),
+    auto frugal = most_frugal(planner, found.smallest->choice);
+    if (!frugal) return frugal.error();
+    out.shortfalls = {{Constraint::kMemory, static_cast<double>(frugal->prediction.peak_device),
                        static_cast<double>(found.memory_limit)}};
-    out.layout = {found.smallest->choice, std::move(*prediction)};
+    out.layout = std::move(*frugal);
   } else {
     out.objections = main_objection(found.space);
     return {};

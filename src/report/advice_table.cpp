@@ -23,12 +23,12 @@ std::string title(const Scenario& base) {
       base.cluster.spec.accelerator.title, training.global_batch, training.sequence_length);
 }
 
-std::string verdict_words(const RungResult& result) {
+std::string verdict_words(const RungResult& result, const Demands& demands) {
   switch (result.verdict) {
     case RungVerdict::kAdvised:
       return "ADVISED";
     case RungVerdict::kAbove:
-      return "meets them";
+      return demands.of_speed() || demands.budget ? "meets all" : "fits";
     case RungVerdict::kSpare:
       return "leaves GPUs idle";
     case RungVerdict::kRefused:
@@ -63,7 +63,7 @@ TextTable table_of(const AdviceReport& report) {
   columns.push_back({"against advice"});
   TextTable table(columns);
   for (const RungResult& result : advice.rungs) {
-    std::vector<std::string> row{result.rung->title, verdict_words(result),
+    std::vector<std::string> row{result.rung->title, verdict_words(result, advice.demands),
                                  fmt::format("{}", result.gpus)};
     const Prediction* p = result.layout ? &result.layout->prediction : nullptr;
     row.push_back(p ? gib_text(p->peak_device) : "");

@@ -15,14 +15,13 @@ namespace stepcast {
 namespace {
 
 constexpr double kWorthClimbing = 1.10;  // times as fast
-constexpr double kNoticeable = 1.02;
 
 std::string gpus_text(std::int64_t gpus) {
   return fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
 }
 
 std::string in_gib(ByteCount bytes) {
-  return number_text(static_cast<double>(bytes) / 1073741824.0, 3);
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / 1073741824.0);
 }
 
 // Of parameters, gradients and optimizer; 0 where the fullest rank does not hold all layers, and
@@ -46,7 +45,8 @@ std::string parts_text(const RungResult& result) {
       classes, {}, [](const RankClass& one) { return device_bytes(one); });
   std::string out;
   const auto add = [&](const char* name, ByteCount bytes) {
-    if (bytes > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, in_gib(bytes));
+    const std::string size = in_gib(bytes);
+    if (size != "0.0") out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, size);
   };
   for (int part = 0; part < kMemoryCategories; ++part) {
     const auto category = static_cast<MemoryCategory>(part);
@@ -61,8 +61,9 @@ std::string parts_text(const RungResult& result) {
 }
 
 std::string memory_text(const RungResult& result) {
-  return fmt::format("needs {} of {} GiB: {}", gib_text(result.layout->prediction.peak_device),
-                     gib_text(result.memory_limit), parts_text(result));
+  return fmt::format("needs {} of {} GiB, as {}: {}; that is with {}",
+                     in_gib(result.layout->prediction.peak_device), in_gib(result.memory_limit),
+                     result.rung->holds, parts_text(result), layout_words(result));
 }
 
 std::string speed_text(const RungResult& result) {
@@ -101,17 +102,17 @@ std::string run_words(const Demands& demands, const RungResult& result) {
 // What the rungs above would gain.
 std::string climb_text(const AdviceReport& report) {
   const RungResult& here = advised(report);
-  const RungResult* above = fastest_above(report.advice);
+  const RungResult* above = best_above(report.advice);
   const double gain = above ? speed_against(*above, here) : 0;
-  if (gain <= kNoticeable) return "";
+  if (gain <= kNoticeableSpeed) return "";
   if (above->gpus > here.gpus) {
     return fmt::format("The other {} are not needed; {} over {} would be {}.",
                        gpus_text(above->gpus - here.gpus), above->rung->title,
                        gpus_text(above->gpus), faster_text(gain));
   }
   return fmt::format("Higher up {} is {}: {}.", above->rung->title, faster_text(gain),
-                     gain > kWorthClimbing ? "worth the climb where the software has it"
-                                           : "little to gain for what it takes");
+                     gain > kWorthClimbing ? "worth the climb if your training code has it"
+                                           : "little for what it takes");
 }
 
 std::string first_text(const AdviceReport& report) {
@@ -176,28 +177,45 @@ std::string nothing_text(const AdviceReport& report) {
 }  // namespace
 
 std::string layout_words(const RungResult& result) {
-  return fmt::format("{} · {}", choice_text(*result.planner, result.layout->choice),
-                     name_of(result.scenario().training.framework));
+  const Scenario scenario = result.scenario();
+  const char* framework = name_of(scenario.training.framework);
+  if (result.gpus > 1) {
+    return fmt::format("{} · {}", choice_text(*result.planner, result.layout->choice), framework);
+  }
+  // Nothing is spread over one GPU: what is left of a layout is how it saves memory.
+  const Layout& layout = scenario.layout;
+  const Recompute& recompute = layout.recompute;
+  std::string out = fmt::format("{} micro-batch{} of {}", scenario.micro_batches(),
+                                scenario.micro_batches() == 1 ? "" : "es", layout.micro_batch);
+  if (recompute.mode != RecomputeMode::kNone) {
+    out += fmt::format(" · {} recompute", name_of(recompute.mode));
+    if (recompute.layers > 0) out += fmt::format(" of {} layers", recompute.layers);
+  }
+  return fmt::format("{} · {}{}", out, framework,
+                     scenario.rules.bf16_parameters || scenario.training.trains_adapters()
+                         ? ""
+                         : " (weights in fp32)");
 }
 
 std::string shortfall_text(const Shortfall& shortfall) {
-  const auto text = [&](double value) -> std::string {
-    if (!std::isfinite(value)) return "never ends";
-    switch (shortfall.constraint) {
-      case Constraint::kMemory:
-        return gib_text(static_cast<ByteCount>(value)) + " GiB";
-      case Constraint::kThroughput:
-        return number_text(value) + " tokens/s";
-      case Constraint::kDeadline:
-        return duration_text(Seconds(value));
-      case Constraint::kBudget:
-        return dollars_text(value);
-    }
-    return "";
-  };
-  return fmt::format("{}, {} {}", text(shortfall.value),
-                     shortfall.constraint == Constraint::kThroughput ? "at least" : "at most",
-                     text(shortfall.limit));
+  const double value = shortfall.value, limit = shortfall.limit;
+  const bool ends = std::isfinite(value);
+  switch (shortfall.constraint) {
+    case Constraint::kMemory:
+      return fmt::format("needs {} of {} GiB", in_gib(static_cast<ByteCount>(value)),
+                         in_gib(static_cast<ByteCount>(limit)));
+    case Constraint::kThroughput:
+      return fmt::format("{} tokens/s where {} are demanded", number_text(value),
+                         number_text(limit));
+    case Constraint::kDeadline:
+      return fmt::format("{} where at most {} are allowed",
+                         ends ? duration_text(Seconds(value)) : "a run that never ends",
+                         duration_text(Seconds(limit)));
+    case Constraint::kBudget:
+      return fmt::format("{} where at most {} are allowed",
+                         ends ? dollars_text(value) : "a run that never ends", dollars_text(limit));
+  }
+  return "";
 }
 
 std::string demands_text(const AdviceReport& report) {
@@ -237,14 +255,13 @@ std::string rung_text(const AdviceReport& report, const RungResult& result) {
     error.file.clear();
     return "refused: " + to_string(error);
   }
-  const std::string layout = layout_words(result);
   if (!result.fits) {
-    return fmt::format("{} even with {}; {}", memory_text(result), layout, result.rung->holds);
+    return memory_text(result);
   }
   std::string out = speed_text(result);
   switch (result.verdict) {
     case RungVerdict::kFails:
-      out = "fits, but ";
+      out = fmt::format("fits ({} GiB), but ", in_gib(result.layout->prediction.peak_device));
       for (std::size_t i = 0; i < result.shortfalls.size(); ++i) {
         out += (i > 0 ? "; " : "") + shortfall_text(result.shortfalls[i]);
       }
@@ -264,7 +281,7 @@ std::string rung_text(const AdviceReport& report, const RungResult& result) {
     case RungVerdict::kRefused:
       break;
   }
-  return out + ": " + layout;
+  return out + ": " + layout_words(result);
 }
 
 std::string no_way_out_text(const AdviceReport& report) {
@@ -281,9 +298,13 @@ std::string no_way_out_text(const AdviceReport& report) {
 
 std::string way_out_text(const RungResult& way, const Scenario& base) {
   const bool tunes = way.rung->mode && *way.rung->mode != base.training.mode;
-  const std::string lead = tunes ? fmt::format("if this is fine-tuning, {} (training.mode {})",
-                                               way.rung->title, name_of(*way.rung->mode))
-                                 : fmt::format("{} on {}", way.rung->title, gpus_text(way.gpus));
+  const std::int64_t node = base.cluster.spec.gpus_per_node;
+  const std::string part_of_node =
+      way.gpus < node ? fmt::format(" (a node has {})", node) : std::string();
+  const std::string lead =
+      tunes ? fmt::format("if this is fine-tuning, {} (training.mode {})", way.rung->title,
+                          name_of(*way.rung->mode))
+            : fmt::format("{} on {}{}", way.rung->title, gpus_text(way.gpus), part_of_node);
   if (!way.fits) return lead + " " + memory_text(way);
   if (!way.meets()) return lead + " fits, but " + shortfall_text(way.shortfalls.front());
   return fmt::format("{} {}: {}: {}", lead, tunes ? "fits" : "meets the demands", speed_text(way),
