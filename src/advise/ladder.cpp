@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "core/assert.h"
 
@@ -39,87 +40,53 @@ Ranges three_dimensions(const ClusterSpec& cluster) {
   return {{"layout.tp", 2, domain(cluster)}, {"layout.pp", 2, kAnyMore}};
 }
 
+using enum TrainingMode;
+
+std::vector<Rung> rungs_of_one_gpu() {
+  const auto rung = [](const char* id, const char* title, const char* holds,
+                       std::vector<TrainingMode> modes, std::optional<TrainingMode> mode,
+                       auto part) {
+    return Rung{id, title, holds, true, std::move(modes), mode, {}, part};
+  };
+  return {
+      rung("lora", "LoRA on one GPU", "one GPU holds the frozen base in 16 bits", {kLora}, kLora,
+           everything),
+      rung("qlora", "QLoRA on one GPU", "one GPU holds the frozen base, in 4 bits", {kLora, kQlora},
+           kQlora, everything),
+      rung("one-gpu", "one GPU", "one GPU holds every state and all that backward needs",
+           {kPretrain}, {}, without_recomputation),
+      rung("one-gpu-recompute", "one GPU, recomputation",
+           "one GPU holds every state, whatever is recomputed", {kPretrain}, {},
+           with_recomputation),
+  };
+}
+
+std::vector<Rung> rungs_of_all_gpus() {
+  const auto rung = [](const char* id, const char* title, const char* holds, auto part,
+                       std::optional<Framework> framework = {}) {
+    return Rung{id, title, holds, false, {kPretrain, kLora, kQlora}, {}, framework, part};
+  };
+  return {
+      rung("ddp", "DDP", "every GPU holds a whole copy of all states", replicas<0>),
+      rung("zero-1", "ZeRO-1", "optimizer states are sharded, parameters and gradients are not",
+           replicas<1>),
+      rung("zero-2", "ZeRO-2", "optimizer states and gradients are sharded, parameters are not",
+           replicas<2>, Framework::kDeepSpeed),
+      rung("fsdp", "FSDP (ZeRO-3)", "states are sharded, activations are not", replicas<3>),
+      rung("tp", "TP in the node", "layers are cut over one node at most", tensor_parallel),
+      rung("pp", "PP", "each GPU holds whole layers", pipeline),
+      rung("3d", "TP x PP x DP", "each GPU holds its cut of its stage's layers", three_dimensions),
+  };
+}
+
 }  // namespace
 
 const std::vector<Rung>& ladder() {
-  using enum TrainingMode;
-  static const std::vector<TrainingMode> any = {kPretrain, kLora, kQlora};
-  static const std::vector<Rung> all = {
-      {"lora",
-       "LoRA on one GPU",
-       "one GPU holds the frozen base in 16 bits",
-       true,
-       {kLora},
-       kLora,
-       {},
-       everything},
-      {"qlora",
-       "QLoRA on one GPU",
-       "one GPU holds the frozen base, in 4 bits",
-       true,
-       {kLora, kQlora},
-       kQlora,
-       {},
-       everything},
-      {"one-gpu",
-       "one GPU",
-       "one GPU holds every state and all that backward needs",
-       true,
-       {kPretrain},
-       {},
-       {},
-       without_recomputation},
-      {"one-gpu-recompute",
-       "one GPU, recomputation",
-       "one GPU holds every state, whatever is recomputed",
-       true,
-       {kPretrain},
-       {},
-       {},
-       with_recomputation},
-      {"ddp", "DDP", "every GPU holds a whole copy of all states", false, any, {}, {}, replicas<0>},
-      {"zero-1",
-       "ZeRO-1",
-       "optimizer states are sharded, parameters and gradients are not",
-       false,
-       any,
-       {},
-       {},
-       replicas<1>},
-      {"zero-2",
-       "ZeRO-2",
-       "optimizer states and gradients are sharded, parameters are not",
-       false,
-       any,
-       {},
-       Framework::kDeepSpeed,
-       replicas<2>},
-      {"fsdp",
-       "FSDP (ZeRO-3)",
-       "states are sharded, activations are not",
-       false,
-       any,
-       {},
-       {},
-       replicas<3>},
-      {"tp",
-       "TP in the node",
-       "layers are cut over one node at most",
-       false,
-       any,
-       {},
-       {},
-       tensor_parallel},
-      {"pp", "PP", "each GPU holds whole layers", false, any, {}, {}, pipeline},
-      {"3d",
-       "TP x PP x DP",
-       "each GPU holds its cut of its stage's layers",
-       false,
-       any,
-       {},
-       {},
-       three_dimensions},
-  };
+  static const std::vector<Rung> all = [] {
+    std::vector<Rung> rungs = rungs_of_one_gpu();
+    for (const Rung& rung : rungs_of_all_gpus()) rungs.push_back(rung);
+    return rungs;
+  }();
   return all;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The usual order in which ways to parallelise are tried, simplest first. A rung is a part of the
-// space of layouts; a new rung is an entry of ladder().
+// space of layouts; a new rung is an entry of its table.
 #pragma once
 
 #include <optional>

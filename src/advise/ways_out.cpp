@@ -7,7 +7,7 @@
 namespace stepcast {
 namespace {
 
-constexpr int kDoublings = 6;
+constexpr int kDoublings = 3;
 
 // Of every parameter, sharded over all GPUs: no framework states less (docs/memory.md).
 double least_state_bytes(TrainingMode mode) {

@@ -141,6 +141,15 @@ Errors why_empty(const SpaceCount& space, const PlanFlags& flags) {
   return refused;
 }
 
+SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits) {
+  SearchOptions options = flags.search;
+  options.threads = threads_of(flags.threads);
+  const double usual_margin = flags.advise ? kAdvisedMemoryMargin : 0;
+  options.memory_margin =
+      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(usual_margin);
+  return options;
+}
+
 int run_plan(const PlanFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
@@ -175,20 +184,13 @@ int run_plan(const PlanFlags& flags) {
     return report_errors(unknown);
   }
 
-  SearchOptions options = flags.search;
-  options.threads = threads_of(flags.threads);
-  const double usual_margin = flags.advise ? kAdvisedMemoryMargin : 0;
-  options.memory_margin =
-      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(usual_margin);
+  SearchOptions options = search_options(flags, limits);
   const SignalWatch signals;
   options.stop = [&] { return signals.count() > 0; };
   PlanProgress progress(flags.output, options.time_limit_s);
   options.progress = [&](const SearchProgress& state) { progress.show(state); };
-  if (flags.advise) {
-    return run_advise(
-        {scenario, flags.scenario, flags.output, *data}, **planner, options,
-        [&] { progress.clear(); }, output);
-  }
+  const AdviseRequest advice{scenario, flags.scenario, flags.output, *data};
+  if (flags.advise) return run_advise(advice, **planner, options, progress, output);
   const auto result = (*planner)->search(options);
   progress.clear();
   if (!result) return report_errors(result.error());

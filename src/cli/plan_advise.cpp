@@ -37,7 +37,7 @@ void add_advise_flags(CLI::App& app, ScenarioFlags& flags, bool& advise) {
 }
 
 int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptions options,
-               const std::function<void()>& done, Output& output) {
+               PlanProgress& progress, Output& output) {
   if (request.output.format == "csv") {
     return report_errors({{ErrorCode::kBadValue, "an advice is no table of rows", "",
                            "--format csv", "table, json or md"}});
@@ -53,7 +53,7 @@ int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptio
   limit_time(options);
   const auto advice = advise({request.scenario, base, request.flags.file, request.data.folders,
                               *prices, demands, options});
-  done();
+  progress.clear();
   if (!advice) return report_errors(name_flags(advice.error(), request.flags));
   if (advice->interrupted) note(request.output, "stopped: what the rungs climbed so far say");
   output.set_main(request.output, render({base, *advice}, request.output.format));

@@ -2,10 +2,10 @@
 // `plan --advise`: the simplest way to parallelise that meets the demands.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/output.h"
+#include "cli/plan_progress.h"
 #include "cli/scenario_flags.h"
 #include "plan/planner.h"
 
@@ -21,9 +21,8 @@ struct AdviseRequest {
   const DataRoot& data;
 };
 
-// `planner` is of the request's scenario; `done` is called before anything is printed. Returns the
-// exit code.
+// `planner` is of the request's scenario. Returns the exit code.
 int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptions options,
-               const std::function<void()>& done, Output& output);
+               PlanProgress& progress, Output& output);
 
 }  // namespace stepcast::cli
