@@ -66,8 +66,7 @@ TEST(AdviseCommand, ThirtyBillionOn32A100) {
 
 // 13 B parameters of 16 to 18 bytes.
 TEST(AdviseCommand, ThirteenBillionOnOneH100) {
-  const Outcome result =
-      run(advise_words("llama-2-13b", "dgx-h100", "128", {"--gpus", "1", "--seq", "4096"}));
+  const Outcome result = run(advise_words("llama-2-13b", "dgx-h100", "128", {"--gpus", "1"}));
   EXPECT_EQ(result.code, 3) << result.error;
   expect_has(result.out, {"Advice: none", "No rung fits on 1 GPU: the least needs 2.",
                           "times the memory", "bytes a parameter", "What would change that",
@@ -78,7 +77,7 @@ TEST(AdviseCommand, ThirteenBillionOnOneH100) {
 
 TEST(AdviseCommand, ThirteenBillionOnEightH100) {
   const Outcome result =
-      run(advise_words("llama-2-13b", "dgx-h100x1", "128", {"--seq", "4096", "--format", "json"}));
+      run(advise_words("llama-2-13b", "dgx-h100x1", "128", {"--format", "json"}));
   ASSERT_EQ(result.code, 0) << result.error;
   const json out = result.json();
   EXPECT_EQ(out["advice"]["rung"], "zero-2");
