@@ -13,13 +13,13 @@ namespace {
 
 using nlohmann::json;
 
-json scenario_of(const AdviceInput& input, const Rung& rung, std::int64_t gpus) {
+json scenario_of(const AdviceInput& input, const Rung& rung, std::int64_t gpus, TrainingMode mode) {
   json out = input.scenario;
   if (gpus != input.base.cluster.gpus()) {
     set_gpus(out["cluster"], gpus, input.folders.topologies);
   }
   json& training = out["training"];
-  if (rung.mode) training["mode"] = name_of(*rung.mode);
+  if (mode != input.base.training.mode) training["mode"] = name_of(mode);
   if (rung.framework && !training.contains("framework")) {
     training["framework"] = name_of(*rung.framework);
   }
@@ -109,13 +109,15 @@ Scenario RungResult::scenario() const {
   return out;
 }
 
-Result<RungResult> search_rung(const AdviceInput& input, const Rung& rung, std::int64_t gpus) {
+Result<RungResult> search_rung(const AdviceInput& input, const Rung& rung, std::int64_t gpus,
+                               std::optional<TrainingMode> mode) {
   RungResult out;
   out.rung = &rung;
   out.gpus = gpus;
+  out.mode = mode.value_or(rung.mode.value_or(input.base.training.mode));
   ClusterSpec cluster = input.base.cluster.spec;
   cluster.gpus = gpus;
-  const auto document = JsonDocument::from(scenario_of(input, rung, gpus), input.file);
+  const auto document = JsonDocument::from(scenario_of(input, rung, gpus, out.mode), input.file);
   auto planner = Planner::make(*document, input.folders, rung.part(cluster));
   if (!planner) {
     out.objections = planner.error();

@@ -28,6 +28,7 @@ struct LayoutForecast {
 
 struct RungResult {
   const Rung* rung = nullptr;
+  TrainingMode mode = TrainingMode::kPretrain;
   std::int64_t gpus = 0;
   RungVerdict verdict = RungVerdict::kRefused;
   Errors objections;  // of kRefused
@@ -56,7 +57,9 @@ struct AdviceInput {
 };
 
 // With so many GPUs of the scenario's cluster. Errors: of a forecast; what keeps the rung from
-// being climbed is in the result. `verdict` is kAbove for a rung that meets the demands.
-Result<RungResult> search_rung(const AdviceInput& input, const Rung& rung, std::int64_t gpus);
+// being climbed is in the result. `verdict` is kAbove for a rung that meets the demands. `mode`: in
+// place of the rung's or the scenario's.
+Result<RungResult> search_rung(const AdviceInput& input, const Rung& rung, std::int64_t gpus,
+                               std::optional<TrainingMode> mode = {});
 
 }  // namespace stepcast

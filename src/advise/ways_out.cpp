@@ -61,6 +61,28 @@ double least_growth(const AdviceInput& input, const std::vector<RungResult>& run
   return std::max(1.0, parameters * least_state_bytes(base.training.mode) / memory);
 }
 
+Result<std::optional<RungResult>> first_that_meets(const AdviceInput& input, std::int64_t gpus,
+                                                   TrainingMode mode) {
+  for (const Rung& rung : ladder()) {
+    if (rung.one_gpu) continue;
+    if (input.search.stop && input.search.stop()) break;
+    auto result = search_rung(input, rung, gpus, mode);
+    if (!result) return failure(result.error());
+    if (result->meets()) return std::optional(std::move(*result));
+  }
+  return std::nullopt;
+}
+
+// Adapters on one GPU, or, where those do not do, on the first rung of all GPUs that does.
+Result<RungResult> tune(const AdviceInput& input, const Rung& rung) {
+  auto alone = search_rung(input, rung, 1);
+  const std::int64_t all = input.base.cluster.gpus();
+  if (!alone || alone->meets() || all == 1) return alone;
+  auto found = first_that_meets(input, all, *rung.mode);
+  if (!found) return failure(found.error());
+  return *found ? std::move(**found) : std::move(*alone);
+}
+
 }  // namespace
 
 Result<std::vector<RungResult>> ways_out(const AdviceInput& input,
@@ -69,7 +91,7 @@ Result<std::vector<RungResult>> ways_out(const AdviceInput& input,
   const bool fits = std::ranges::any_of(rungs, &RungResult::fits);
   if (!fits && input.base.training.mode == TrainingMode::kPretrain) {
     for (const char* id : {"lora", "qlora"}) {
-      auto result = search_rung(input, rung_named(id), 1);
+      auto result = tune(input, rung_named(id));
       if (!result) return failure(result.error());
       if (result->layout) out.push_back(std::move(*result));
     }
@@ -81,15 +103,11 @@ Result<std::vector<RungResult>> ways_out(const AdviceInput& input,
   for (int doubling = start; doubling < start + kDoublings; ++doubling) {
     const std::int64_t gpus = input.base.cluster.gpus() << std::min(doubling, 40);
     if (gpus > kMaxGpus) break;
-    for (const Rung& rung : ladder()) {
-      if (rung.one_gpu) continue;
-      if (input.search.stop && input.search.stop()) return out;
-      auto result = search_rung(input, rung, gpus);
-      if (!result) return failure(result.error());
-      if (!result->meets()) continue;
-      out.push_back(std::move(*result));
-      return out;
-    }
+    auto found = first_that_meets(input, gpus, input.base.training.mode);
+    if (!found) return failure(found.error());
+    if (!*found) continue;
+    out.push_back(std::move(**found));
+    break;
   }
   return out;
 }

@@ -47,7 +47,7 @@ ordered_json rung_object(const AdviceReport& report, const RungResult& result) {
   ordered_json out;
   out["rung"] = result.rung->id;
   out["gpus"] = result.gpus;
-  if (result.rung->mode) out["mode"] = name_of(*result.rung->mode);
+  out["mode"] = name_of(result.mode);
   out["verdict"] = name_of(result.verdict);
   if (result.verdict == RungVerdict::kRefused) {
     out["constraint"] = "rule";
@@ -103,7 +103,7 @@ std::string advice_json(const AdviceReport& report) {
       ordered_json object;
       object["rung"] = way.rung->id;
       object["gpus"] = way.gpus;
-      object["mode"] = name_of(way.scenario().training.mode);
+      object["mode"] = name_of(way.mode);
       object["meets"] = way.meets();
       if (!way.shortfalls.empty()) put_shortfall(object, way.shortfalls.front());
       put_forecast(object, way);

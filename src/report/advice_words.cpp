@@ -133,13 +133,13 @@ std::string first_text(const AdviceReport& report) {
 
 // A rung may be about another mode than the scenario's.
 std::string mode_text(const AdviceReport& report) {
-  const Rung& rung = *advised(report).rung;
-  if (!rung.mode || *rung.mode == report.base.training.mode) return "";
+  const TrainingMode mode = advised(report).mode;
+  if (mode == report.base.training.mode) return "";
   return fmt::format(
       "It takes training.mode {}: the base is held in 4 bits, which Dettmers et al. (2023) found "
       "to "
       "cost no quality against 16-bit LoRA.",
-      name_of(*rung.mode));
+      name_of(mode));
 }
 
 // The least that any rung needs, or the best that any reaches.
@@ -297,14 +297,14 @@ std::string no_way_out_text(const AdviceReport& report) {
 }
 
 std::string way_out_text(const RungResult& way, const Scenario& base) {
-  const bool tunes = way.rung->mode && *way.rung->mode != base.training.mode;
+  const bool tunes = way.mode != base.training.mode;
   const std::int64_t node = base.cluster.spec.gpus_per_node;
   const std::string part_of_node =
       way.gpus < node ? fmt::format(" (a node has {})", node) : std::string();
-  const std::string lead =
-      tunes ? fmt::format("if this is fine-tuning, {} (training.mode {})", way.rung->title,
-                          name_of(*way.rung->mode))
-            : fmt::format("{} on {}{}", way.rung->title, gpus_text(way.gpus), part_of_node);
+  std::string lead = way.rung->title;
+  if (!way.rung->one_gpu) lead += fmt::format(" on {}{}", gpus_text(way.gpus), part_of_node);
+  if (tunes)
+    lead = fmt::format("if this is fine-tuning, {} (training.mode {})", lead, name_of(way.mode));
   if (!way.fits) return lead + " " + memory_text(way);
   if (!way.meets()) return lead + " fits, but " + shortfall_text(way.shortfalls.front());
   return fmt::format("{} {}: {}: {}", lead, tunes ? "fits" : "meets the demands", speed_text(way),

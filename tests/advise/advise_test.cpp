@@ -130,6 +130,19 @@ TEST(Advice, LoraThatDoesNotFitGoesOnToQlora) {
   EXPECT_EQ(rung_of(advice, "qlora").scenario().training.mode, TrainingMode::kQlora);
 }
 
+// 70 B parameters: 16 bytes of each are more than eight GPUs have, 2 more than one has, 1/2 is not.
+TEST(Advice, AdaptersThatAreTooLargeForOneGpuAreSpread) {
+  const Advice advice = expect_advice(scenario("llama-2-70b", kNode, R"("global_batch":64)"));
+  EXPECT_EQ(advised(advice), "none");
+  ASSERT_GE(advice.ways_out.size(), 2u);
+  EXPECT_EQ(advice.ways_out[0].mode, TrainingMode::kLora);
+  EXPECT_EQ(advice.ways_out[0].gpus, 8);
+  EXPECT_TRUE(advice.ways_out[0].meets());
+  EXPECT_EQ(advice.ways_out[1].mode, TrainingMode::kQlora);
+  EXPECT_EQ(advice.ways_out[1].gpus, 1);
+  EXPECT_TRUE(advice.ways_out[1].meets());
+}
+
 TEST(Advice, AStatedKeyRefusesTheRungsThatContradictIt) {
   const Advice advice = expect_advice(small_model(R"(,"layout":{"tp":2,"pp":1})"));
   EXPECT_EQ(advised(advice), "tp");
