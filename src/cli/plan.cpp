@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/plan_advise.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_offers.h"
 #include "cli/plan_progress.h"
@@ -23,10 +24,7 @@ using nlohmann::json;
 void limit_gpus(std::int64_t most, const Planner& planner, const DataFolders& folders,
                 json& scenario) {
   if (planner.space().base().cluster.gpus() <= most) return;
-  json& cluster = scenario["cluster"];
-  if (cluster.is_string()) cluster = named_cluster(cluster.get<std::string>(), folders.topologies);
-  cluster.erase("nodes");
-  cluster["gpus"] = most;
+  set_gpus(scenario["cluster"], most, folders.topologies);
 }
 
 Result<std::unique_ptr<Planner>> make_planner(const json& scenario, const PlanFlags& flags,
@@ -121,6 +119,10 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   options.stop = [&] { return signals.count() > 0; };
   PlanProgress progress(flags.output, options.time_limit_s);
   options.progress = [&](const SearchProgress& state) { progress.show(state); };
+  if (flags.advise) {
+    return run_advise({scenario, flags.scenario, flags.output, data, *prices}, **planner, options,
+                      progress, output);
+  }
   const auto result = search_by(objective, **planner, *prices, options);
   progress.clear();
   if (!result) return report_errors(result.error());
@@ -170,6 +172,10 @@ int run_plan(PlanFlags& flags) {
     for (Error& error : lay_over(text, "--why-not", scratch)) errors.push_back(std::move(error));
   }
   if (asks_for_offers(*counts, flags, scenario)) {
+    if (flags.advise) {
+      errors.push_back({ErrorCode::kBadValue, "an advice is of one cluster and one number of GPUs",
+                        flags.scenario.file, "--advise", "state one, or leave --advise out"});
+    }
     if (!errors.empty()) return report_errors(errors);
     return plan_offers(flags, *counts, scenario, *data, output);
   }
@@ -190,6 +196,7 @@ Command add_plan(CLI::App& program) {
       "  stepcast plan --model llama-3.1-70b --global-batch 512 --clusters dgx-h100,dgx-a100-80g "
       "\\\n"
       "    --gpus 64..512 --tokens 2T --deadline 90d --objective cost\n"
+      "  stepcast plan scenario.json --advise --tokens 2T --deadline 60d\n"
       "Exit code 2: no layout is legal. 3: nothing fits in memory.");
   add_plan_flags(*app, *flags);
   return {app, [flags] { return run_plan(*flags); }};

@@ -7,7 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "advise/demands.h"
 #include "cli/key_values.h"
+#include "cli/plan_advise.h"
 #include "cluster/cluster.h"
 #include "core/unit_text.h"
 #include "layout/override.h"
@@ -92,8 +94,9 @@ Errors lay_fixed_over(const PlanFlags& flags, json& scenario) {
 SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits) {
   SearchOptions out = flags.search;
   out.threads = threads_of(flags.threads);
+  const double usual_margin = flags.advise ? kAdvisedMemoryMargin : 0;
   out.memory_margin =
-      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(0);
+      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(usual_margin);
   return out;
 }
 
@@ -220,6 +223,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->type_name("N")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
+  add_advise_flags(app, flags.scenario, flags.advise);
   add_threads_flag(app, flags.threads);
   add_data_flag(app, flags.data);
 }

@@ -28,6 +28,7 @@ struct PlanFlags {
   SearchOptions search;
   CLI::Option* top = nullptr;
   int threads = 0;
+  bool advise = false;
 };
 
 void add_plan_flags(CLI::App& app, PlanFlags& flags);

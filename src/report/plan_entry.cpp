@@ -10,29 +10,20 @@
 #include "report/run_report.h"
 
 namespace stepcast {
-namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json layout_of(const Scenario& scenario) {
-  ordered_json out = ordered_json(to_json(scenario))["layout"];
-  out["framework"] = name_of(scenario.training.framework);
-  return out;
-}
-
-}  // namespace
 
 ordered_json layout_object(const Planner& planner, const LayoutChoice& choice) {
   Scenario scenario = planner.space().base();
   planner.space().put(choice, scenario);
-  return layout_of(scenario);
+  return layout_object(scenario);
 }
 
 ordered_json plan_entry(const Planner& planner, const FoundLayout& found, const RunOutlook* run) {
   Scenario scenario = planner.space().base();
   planner.space().put(found.choice, scenario);
   ordered_json out;
-  out["layout"] = layout_of(scenario);
+  out["layout"] = layout_object(scenario);
   out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
   out["prediction"] = prediction_object(scenario, found.prediction);
   if (run != nullptr) out["economics"] = run_object(run->terms, run->forecast);
