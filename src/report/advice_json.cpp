@@ -32,7 +32,7 @@ void put_shortfall(ordered_json& out, const Shortfall& shortfall) {
 void put_forecast(ordered_json& out, const RungResult& result) {
   const Prediction& p = result.layout->prediction;
   out["layout"] = layout_object(result.scenario());
-  put(out, "peak_device_bytes", static_cast<double>(p.peak_device));
+  out["peak_device_bytes"] = p.peak_device;
   if (!result.fits) return;
   put(out, "step_time_s", p.step_time.value());
   put(out, "tokens_per_s", p.tokens_per_s);

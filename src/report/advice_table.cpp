@@ -85,29 +85,34 @@ TextTable table_of(const AdviceReport& report) {
   return table;
 }
 
+// "Advice: FSDP (ZeRO-3) over 64 GPUs".
+std::string headed(const Advice& advice) {
+  if (advice.interrupted && !advice.advised) {
+    return "Advice: stopped before a rung met the demands";
+  }
+  if (!advice.advised) return "Advice: none";
+  const RungResult& here = advice.rungs[*advice.advised];
+  return fmt::format("Advice: {}{}", here.rung->title,
+                     here.rung->one_gpu ? "" : fmt::format(" over {} GPUs", here.gpus));
+}
+
 std::string answer(const AdviceReport& report, Form form) {
   const Advice& advice = report.advice;
   const bool markdown = form == Form::kMarkdown;
-  const auto strong = [&](const std::string& text) { return markdown ? "**" + text + "**" : text; };
-  if (!advice.advised) {
-    const char* what = advice.interrupted ? "stopped before a rung met the demands" : "none";
-    return strong(fmt::format("Advice: {}", what)) + "\n" +
-           (advice.interrupted ? "" : bullet(because_text(report), form));
+  std::string out = markdown ? "**" + headed(advice) + "**\n\n" : headed(advice) + "\n";
+  if (advice.advised) {
+    const RungResult& here = advice.rungs[*advice.advised];
+    const Prediction& p = here.layout->prediction;
+    out += bullet(layout_words(here), form);
+    out +=
+        bullet(fmt::format("{} a step ({} to {}, central 90 %), {} tokens/s, MFU {}, {} of {} GiB",
+                           time_text(p.step_time), time_text(p.step_time_low),
+                           time_text(p.step_time_high), number_text(p.tokens_per_s),
+                           percent_text(p.mfu), gib_text(p.peak_device), gib_text(p.device_memory)),
+               form);
+  } else if (advice.interrupted) {
+    return out;
   }
-  const RungResult& here = advice.rungs[*advice.advised];
-  const Prediction& p = here.layout->prediction;
-  std::string out =
-      strong(fmt::format("Advice: {}{}", here.rung->title,
-                         here.rung->one_gpu ? "" : fmt::format(" over {} GPUs", here.gpus))) +
-      "\n";
-  if (markdown) out += "\n";
-  out += bullet(layout_words(here), form);
-  out +=
-      bullet(fmt::format("{} a step ({} to {}, central 90 %), {} tokens/s, MFU {}, {} of {} GiB",
-                         time_text(p.step_time), time_text(p.step_time_low),
-                         time_text(p.step_time_high), number_text(p.tokens_per_s),
-                         percent_text(p.mfu), gib_text(p.peak_device), gib_text(p.device_memory)),
-             form);
   return out + bullet(because_text(report), form);
 }
 

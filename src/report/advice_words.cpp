@@ -112,7 +112,7 @@ std::string climb_text(const AdviceReport& report) {
   }
   return fmt::format("Higher up {} is {}: {}.", above->rung->title, faster_text(gain),
                      gain > kWorthClimbing ? "worth the climb if your training code has it"
-                                           : "little for what it takes");
+                                           : "a small gain");
 }
 
 std::string first_text(const AdviceReport& report) {

@@ -132,7 +132,7 @@ TEST(Advice, LoraThatDoesNotFitGoesOnToQlora) {
 
 // 70 B parameters: 16 bytes of each are more than eight GPUs have, 2 more than one has, 1/2 is not.
 TEST(Advice, AdaptersThatAreTooLargeForOneGpuAreSpread) {
-  const Advice advice = expect_advice(scenario("llama-2-70b", kNode, R"("global_batch":64)"));
+  const Advice advice = expect_advice(scenario("llama-2-70b", kNode, R"("global_batch":16)"));
   EXPECT_EQ(advised(advice), "none");
   ASSERT_GE(advice.ways_out.size(), 2u);
   EXPECT_EQ(advice.ways_out[0].mode, TrainingMode::kLora);
@@ -141,6 +141,15 @@ TEST(Advice, AdaptersThatAreTooLargeForOneGpuAreSpread) {
   EXPECT_EQ(advice.ways_out[1].mode, TrainingMode::kQlora);
   EXPECT_EQ(advice.ways_out[1].gpus, 1);
   EXPECT_TRUE(advice.ways_out[1].meets());
+}
+
+// A batch that all GPUs cannot share leaves them no rung.
+TEST(Advice, OneGpuIsTheAnswerWhereNoRungUsesAll) {
+  const Advice advice = expect_advice(
+      scenario("gpt3-1.3b", kNode, R"("global_batch":3)", R"(,"layout":{"tp":1,"pp":1})"));
+  EXPECT_EQ(advised(advice), "one-gpu");
+  EXPECT_EQ(rung_of(advice, "one-gpu-recompute").verdict, RungVerdict::kSpare);
+  EXPECT_EQ(rung_of(advice, "ddp").verdict, RungVerdict::kRefused);
 }
 
 TEST(Advice, AStatedKeyRefusesTheRungsThatContradictIt) {
