@@ -24,6 +24,7 @@ struct LayoutDimension {
   Values (*distinct)(const Scenario& prefix);
   bool varies;  // `values` differs from prefix to prefix
   void (*set)(LayoutInput&, std::optional<std::int64_t>);
+  std::int64_t (*of)(const Layout&);  // what a resolved layout has
   std::string (*text)(std::int64_t);  // as --fix reads it
 };
 

@@ -38,6 +38,10 @@ template <std::optional<std::int64_t> LayoutInput::*member>
 bool states(const LayoutInput& layout) {
   return (layout.*member).has_value();
 }
+template <auto Layout::*member>
+std::int64_t has(const Layout& layout) {
+  return static_cast<std::int64_t>(layout.*member);
+}
 template <std::optional<bool> OverlapInput::*member>
 void set_overlap(LayoutInput& layout, Value value) {
   layout.overlap.*member = value ? std::optional(*value != 0) : std::nullopt;
@@ -45,6 +49,10 @@ void set_overlap(LayoutInput& layout, Value value) {
 template <std::optional<bool> OverlapInput::*member>
 bool states_overlap(const LayoutInput& layout) {
   return (layout.overlap.*member).has_value();
+}
+template <bool Overlap::*member>
+std::int64_t has_overlap(const Layout& layout) {
+  return layout.overlap.*member ? 1 : 0;
 }
 
 Values tensor_ranks(const Scenario& s) { return divisors(s.cluster.gpus(), s.model.heads); }
@@ -102,6 +110,10 @@ void set_recompute(LayoutInput& layout, Value value) {
   out.layers = std::max<std::int64_t>(0, *value - (kModes - 1));
   if (out.mode == RecomputeMode::kSelective) out.modules = {"core_attention"};
 }
+std::int64_t recompute_of(const Layout& layout) {
+  const auto mode = static_cast<std::int64_t>(layout.recompute.mode);
+  return layout.recompute.mode == RecomputeMode::kFull ? mode + layout.recompute.layers : mode;
+}
 std::string recompute_text(std::int64_t value) {
   if (value < kModes) return name_of(static_cast<RecomputeMode>(value));
   return fmt::format(R"({{"mode":"full","layers":{}}})", value - (kModes - 1));
@@ -142,7 +154,14 @@ void set_order(LayoutInput& layout, Value value) {
   layout.order.reset();
   if (value) layout.order = kOrders[static_cast<std::size_t>(*value)];
 }
-std::string order_text(std::int64_t value) { return kOrders[static_cast<std::size_t>(value)]; }
+// One that is no value of the search comes behind all that are.
+std::int64_t order_of(const Layout& layout) {
+  return std::ranges::find(kOrders, layout.order) - kOrders.begin();
+}
+std::string order_text(std::int64_t value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < kOrders.size() ? kOrders[index] : "another order";
+}
 
 bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }
 
@@ -161,21 +180,23 @@ Values distinct_zero(const Scenario& s) {
 const std::vector<LayoutDimension>& layout_dimensions() {
   static const std::vector<LayoutDimension> all = {
       {"layout.tp", states<&LayoutInput::tp>, tensor_ranks, tensor_ranks, true,
-       set_count<&LayoutInput::tp>, plain},
+       set_count<&LayoutInput::tp>, has<&Layout::tp>, plain},
       {"layout.pp", states<&LayoutInput::pp>, stages, stages, true, set_count<&LayoutInput::pp>,
-       plain},
+       has<&Layout::pp>, plain},
       {"layout.micro_batch", states<&LayoutInput::micro_batch>, micro_batches, micro_batches, true,
-       set_count<&LayoutInput::micro_batch>, plain},
+       set_count<&LayoutInput::micro_batch>, has<&Layout::micro_batch>, plain},
       {"layout.schedule", [](const LayoutInput& l) { return l.schedule.has_value(); }, schedules,
        distinct_schedules, true,
        [](LayoutInput& l, Value v) {
          l.schedule = v ? std::optional(static_cast<ScheduleKind>(*v)) : std::nullopt;
        },
+       has<&Layout::schedule>,
        [](std::int64_t v) { return std::string(name_of(static_cast<ScheduleKind>(v))); }},
       {"layout.virtual_stages", states<&LayoutInput::virtual_stages>, virtual_stages,
-       virtual_stages, true, set_count<&LayoutInput::virtual_stages>, plain},
+       virtual_stages, true, set_count<&LayoutInput::virtual_stages>, has<&Layout::virtual_stages>,
+       plain},
       {"layout.recompute", [](const LayoutInput& l) { return l.recompute.has_value(); },
-       recomputations, recomputations, true, set_recompute, recompute_text},
+       recomputations, recomputations, true, set_recompute, recompute_of, recompute_text},
       {"layout.sequence_parallel",
        [](const LayoutInput& l) { return l.sequence_parallel.has_value(); }, both,
        [](const Scenario& s) {
@@ -185,32 +206,32 @@ const std::vector<LayoutDimension>& layout_dimensions() {
        [](LayoutInput& l, Value v) {
          l.sequence_parallel = v ? std::optional(*v != 0) : std::nullopt;
        },
-       truth},
+       has<&Layout::sequence_parallel>, truth},
       {"layout.zero", [](const LayoutInput& l) { return l.zero.has_value(); }, zero_stages,
        distinct_zero, false,
        [](LayoutInput& l, Value v) {
          l.zero = v ? std::optional(static_cast<int>(*v)) : std::nullopt;
        },
-       plain},
+       has<&Layout::zero>, plain},
       {"layout.order", [](const LayoutInput& l) { return l.order.has_value(); }, orders,
-       distinct_orders, false, set_order, order_text},
+       distinct_orders, false, set_order, order_of, order_text},
       {"layout.overlap.grad_reduce", states_overlap<&OverlapInput::grad_reduce>, both,
        [](const Scenario& s) { return either(has_replicas(s), s.layout.overlap.grad_reduce); },
-       false, set_overlap<&OverlapInput::grad_reduce>, truth},
+       false, set_overlap<&OverlapInput::grad_reduce>, has_overlap<&Overlap::grad_reduce>, truth},
       {"layout.overlap.param_gather", states_overlap<&OverlapInput::param_gather>, both,
        [](const Scenario& s) {
          return either(has_replicas(s) && s.layout.zero >= 1, s.layout.overlap.param_gather);
        },
-       false, set_overlap<&OverlapInput::param_gather>, truth},
+       false, set_overlap<&OverlapInput::param_gather>, has_overlap<&Overlap::param_gather>, truth},
       {"layout.overlap.tp", states_overlap<&OverlapInput::tp>, both,
        [](const Scenario& s) { return either(s.layout.tp > 1, s.layout.overlap.tp); }, false,
-       set_overlap<&OverlapInput::tp>, truth},
+       set_overlap<&OverlapInput::tp>, has_overlap<&Overlap::tp>, truth},
       {"layout.overlap.pp", states_overlap<&OverlapInput::pp>, both,
        [](const Scenario& s) {
          const bool offered = offers_pipeline_overlap(s.training.framework, s.layout.schedule);
          return either(s.layout.pp > 1 && offered, s.layout.overlap.pp);
        },
-       false, set_overlap<&OverlapInput::pp>, truth},
+       false, set_overlap<&OverlapInput::pp>, has_overlap<&Overlap::pp>, truth},
   };
   return all;
 }

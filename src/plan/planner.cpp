@@ -5,14 +5,16 @@
 
 namespace stepcast {
 
-Planner::Planner(OpenScenario open) : limits_(open.plan), space_(std::move(open)) {}
+Planner::Planner(OpenScenario open, const std::vector<ValueRange>& ranges)
+    : limits_(open.plan), space_(std::move(open), ranges) {}
 
-Result<std::unique_ptr<Planner>> Planner::make(JsonDocument& document, const DataFolders& folders) {
+Result<std::unique_ptr<Planner>> Planner::make(JsonDocument& document, const DataFolders& folders,
+                                               const std::vector<ValueRange>& ranges) {
   auto open = read_open_scenario(document, folders, open_paths);
   if (!open) return failure(open.error());
   const TrainingInput training = open->training;
   const LayoutInput layout = open->layout;
-  std::unique_ptr<Planner> planner(new Planner(std::move(*open)));
+  std::unique_ptr<Planner> planner(new Planner(std::move(*open), ranges));
   if (Errors errors = planner->price(training, layout, folders); !errors.empty()) {
     return failure(std::move(errors));
   }

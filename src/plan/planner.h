@@ -11,8 +11,9 @@ namespace stepcast {
 
 class Planner {
  public:
-  // All errors of the document, and those of profiles and curves.
-  static Result<std::unique_ptr<Planner>> make(JsonDocument& document, const DataFolders& folders);
+  // All errors of the document, and those of profiles and curves. `ranges`: a part of its space.
+  static Result<std::unique_ptr<Planner>> make(JsonDocument& document, const DataFolders& folders,
+                                               const std::vector<ValueRange>& ranges = {});
 
   const Space& space() const { return space_; }
   const PlanInput& limits() const { return limits_; }  // as the scenario states them
@@ -24,7 +25,7 @@ class Planner {
   Result<Prediction> predict(const LayoutChoice& choice) const;
 
  private:
-  Planner(OpenScenario open);
+  Planner(OpenScenario open, const std::vector<ValueRange>& ranges);
   Errors price(const TrainingInput& training, const LayoutInput& layout,
                const DataFolders& folders);
 

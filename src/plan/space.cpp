@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/space.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "core/assert.h"
 #include "layout/legality.h"
@@ -50,7 +53,7 @@ void SpaceCount::add(const SpaceCount& more) {
   }
 }
 
-Space::Space(OpenScenario open) : open_(std::move(open)) {
+Space::Space(OpenScenario open, const std::vector<ValueRange>& ranges) : open_(std::move(open)) {
   for (const LayoutDimension& dimension : layout_dimensions()) {
     if (!dimension.stated(open_.layout)) dimensions_.push_back(&dimension);
   }
@@ -62,6 +65,27 @@ Space::Space(OpenScenario open) : open_(std::move(open)) {
     }
     open_behind_.push_back(with_consequences(std::move(paths), open_.layout, open_.training));
   }
+  least_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::min());
+  most_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::max());
+  for (const ValueRange& range : ranges) restrict_to(range);
+}
+
+void Space::restrict_to(const ValueRange& range) {
+  const auto level = std::ranges::find(dimensions_, range.path, &LayoutDimension::path);
+  if (level != dimensions_.end()) {
+    const auto index = static_cast<std::size_t>(level - dimensions_.begin());
+    least_[index] = std::max(least_[index], range.least);
+    most_[index] = std::min(most_[index], range.most);
+    return;
+  }
+  const auto& all = layout_dimensions();
+  const auto stated = std::ranges::find(all, range.path, &LayoutDimension::path);
+  STEPCAST_ASSERT(stated != all.end(), "a range is of a dimension");
+  const std::int64_t value = stated->of(open_.scenario.layout);
+  if (range.least <= value && value <= range.most) return;
+  contradictions_.push_back({ErrorCode::kIllegal,
+                             fmt::format("is stated as {}", stated->text(value)), "", range.path,
+                             "left out, it is searched"});
 }
 
 Errors Space::check(const Scenario& scenario, const LayoutInput& layout, std::size_t depth) const {
@@ -91,6 +115,7 @@ void Space::descend(Walk& walk, std::size_t level) const {
   const LayoutDimension& dimension = *dimensions_[level];
   resolve(open_.training, walk.layout, walk.scenario);
   for (const std::int64_t value : dimension.distinct(walk.scenario)) {
+    if (!admits(level, value)) continue;
     dimension.set(walk.layout, value);
     resolve(open_.training, walk.layout, walk.scenario);
     const Errors errors = check(walk.scenario, walk.layout, level + 1);
@@ -122,6 +147,8 @@ LayoutInput Space::input_of(const LayoutChoice& choice) const {
 
 std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
   std::vector<LayoutChoice> out;
+  for (const Error& error : contradictions_) count.rules[error.path] = {1, error};
+  if (!contradictions_.empty()) return out;
   const Visit visit = [&](const LayoutChoice& choice) { out.push_back(choice); };
   Scenario scenario = open_.scenario;
   Walk walk{scenario, open_.layout, {}, std::min(kBranchLevels, dimensions_.size()), visit, {}};
@@ -148,6 +175,7 @@ Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
 }
 
 double Space::combinations() const {
+  if (!contradictions_.empty()) return 0;
   Scenario scenario = open_.scenario;
   LayoutInput layout = open_.layout;
   return count(scenario, layout, 0);
@@ -157,7 +185,8 @@ double Space::count(Scenario& scenario, LayoutInput& layout, std::size_t level) 
   if (level == dimensions_.size()) return 1;
   const LayoutDimension& dimension = *dimensions_[level];
   resolve(open_.training, layout, scenario);
-  const LayoutDimension::Values values = dimension.values(scenario);
+  LayoutDimension::Values values = dimension.values(scenario);
+  std::erase_if(values, [&](std::int64_t value) { return !admits(level, value); });
   const bool rest_varies =
       std::any_of(dimensions_.begin() + static_cast<std::ptrdiff_t>(level) + 1, dimensions_.end(),
                   [](const LayoutDimension* other) { return other->varies; });

@@ -36,10 +36,17 @@ struct SpaceCount {
   void add(const SpaceCount& more);
 };
 
+// A part of a space: a dimension takes only values from `least` to `most`.
+struct ValueRange {
+  std::string path;  // "layout.tp"
+  std::int64_t least, most;
+};
+
 class Space {
  public:
-  // Of a scenario read with open_paths().
-  explicit Space(OpenScenario open);
+  // Of a scenario read with open_paths(). A key that the scenario states outside its range leaves
+  // no layout; the rule names it.
+  explicit Space(OpenScenario open, const std::vector<ValueRange>& ranges = {});
 
   const Scenario& base() const { return open_.scenario; }
   const std::vector<const LayoutDimension*>& dimensions() const { return dimensions_; }
@@ -70,10 +77,16 @@ class Space {
   Errors check(const Scenario& scenario, const LayoutInput& layout, std::size_t depth) const;
   void descend(Walk& walk, std::size_t level) const;
   double count(Scenario& scenario, LayoutInput& layout, std::size_t level) const;
+  void restrict_to(const ValueRange& range);
+  bool admits(std::size_t level, std::int64_t value) const {
+    return least_[level] <= value && value <= most_[level];
+  }
 
   OpenScenario open_;
   std::vector<const LayoutDimension*> dimensions_;     // the open ones
   std::vector<std::vector<std::string>> open_behind_;  // by depth: paths that rules may not read
+  std::vector<std::int64_t> least_, most_;             // by level
+  Errors contradictions_;                              // between ranges and what is stated
 };
 
 // Keys that a search may vary, and what follows from them: for read_open_scenario().

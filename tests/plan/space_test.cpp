@@ -172,5 +172,41 @@ TEST(Space, ARuleThatCutsIsCountedByItsKey) {
   EXPECT_NE(zero->second.example.message.find("zero 2 with framework megatron"), std::string::npos);
 }
 
+// Ranges cut the tree, not the list of its leaves.
+TEST(Space, ARangeKeepsThePartOfTheSpaceThatLiesInIt) {
+  const auto whole = planner_of(kSmall);
+  auto document = JsonDocument::parse(kSmall, "test");
+  const auto part =
+      Planner::make(**document, source_folders(), {{"layout.tp", 2, 4}, {"layout.zero", 1, 1}});
+  ASSERT_TRUE(whole && part);
+  Scenario scenario = whole->space().base();
+  std::vector<LayoutChoice> expected;
+  for (const LayoutChoice& choice : all_layouts(whole->space())) {
+    whole->space().put(choice, scenario);
+    const Layout& layout = scenario.layout;
+    if (layout.tp >= 2 && layout.tp <= 4 && layout.zero == 1) expected.push_back(choice);
+  }
+  ASSERT_FALSE(expected.empty());
+  EXPECT_EQ(all_layouts((*part)->space()), expected);
+  EXPECT_LT((*part)->space().combinations(), whole->space().combinations());
+}
+
+TEST(Space, AStatedKeyOutsideItsRangeLeavesNothingAndIsNamed) {
+  const std::string text = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+      "training":{"global_batch":16,"sequence_length":1024},"layout":{"tp":2,"recompute":"full"}})";
+  const auto planner = [&](std::vector<ValueRange> ranges) {
+    auto document = JsonDocument::parse(text, "test");
+    return std::move(*Planner::make(**document, source_folders(), ranges));
+  };
+  SpaceCount count;
+  const auto outside = planner({{"layout.tp", 1, 1}});
+  EXPECT_TRUE(outside->space().branches(count).empty());
+  EXPECT_EQ(outside->space().combinations(), 0);
+  ASSERT_EQ(count.rules.size(), 1u);
+  EXPECT_NE(count.rules["layout.tp"].example.message.find("stated as 2"), std::string::npos);
+  EXPECT_FALSE(
+      all_layouts(planner({{"layout.tp", 2, 8}, {"layout.recompute", 1, 99}})->space()).empty());
+}
+
 }  // namespace
 }  // namespace stepcast
