@@ -4,9 +4,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "advise/demands.h"
 #include "cli/commands.h"
 #include "cli/key_values.h"
 #include "cli/output.h"
+#include "cli/plan_advise.h"
 #include "cli/plan_progress.h"
 #include "cli/scenario_flags.h"
 #include "cluster/named_cluster.h"
@@ -28,6 +30,7 @@ struct PlanFlags {
   double memory_margin = -1;  // negative: the scenario's
   SearchOptions search;
   int threads = 0;
+  bool advise = false;
 };
 
 // "tp" is "layout.tp"; whole paths stay.
@@ -57,10 +60,7 @@ Errors lay_over(const std::string& text, const char* flag, json& scenario) {
 void limit_gpus(std::int64_t most, const Planner& planner, const DataFolders& folders,
                 json& scenario) {
   if (planner.space().base().cluster.gpus() <= most) return;
-  json& cluster = scenario["cluster"];
-  if (cluster.is_string()) cluster = named_cluster(cluster.get<std::string>(), folders.topologies);
-  cluster.erase("nodes");
-  cluster["gpus"] = most;
+  set_gpus(scenario["cluster"], most, folders.topologies);
 }
 
 Result<std::unique_ptr<Planner>> make_planner(const json& scenario, const PlanFlags& flags,
@@ -141,6 +141,15 @@ Errors why_empty(const SpaceCount& space, const PlanFlags& flags) {
   return refused;
 }
 
+SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits) {
+  SearchOptions options = flags.search;
+  options.threads = threads_of(flags.threads);
+  const double usual_margin = flags.advise ? kAdvisedMemoryMargin : 0;
+  options.memory_margin =
+      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(usual_margin);
+  return options;
+}
+
 int run_plan(const PlanFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
@@ -175,14 +184,13 @@ int run_plan(const PlanFlags& flags) {
     return report_errors(unknown);
   }
 
-  SearchOptions options = flags.search;
-  options.threads = threads_of(flags.threads);
-  options.memory_margin =
-      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(0);
+  SearchOptions options = search_options(flags, limits);
   const SignalWatch signals;
   options.stop = [&] { return signals.count() > 0; };
   PlanProgress progress(flags.output, options.time_limit_s);
   options.progress = [&](const SearchProgress& state) { progress.show(state); };
+  const AdviseRequest advice{scenario, flags.scenario, flags.output, *data};
+  if (flags.advise) return run_advise(advice, **planner, options, progress, output);
   const auto result = (*planner)->search(options);
   progress.clear();
   if (!result) return report_errors(result.error());
@@ -213,6 +221,7 @@ Command add_plan(CLI::App& program) {
       "Examples:\n"
       "  stepcast plan --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512\n"
       "  stepcast plan scenario.json --fix tp=8 --prove --why-not tp=4,pp=8\n"
+      "  stepcast plan scenario.json --advise --tokens 2T --deadline 60d\n"
       "Exit code 2: no layout is legal. 3: nothing fits in memory.");
   add_scenario_flags(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
@@ -245,6 +254,8 @@ Command add_plan(CLI::App& program) {
       ->type_name("N")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
+  add_run_flags(*app, flags->scenario);
+  add_advise_flags(*app, flags->scenario, flags->advise);
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_plan(*flags); }};

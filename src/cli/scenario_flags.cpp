@@ -185,6 +185,12 @@ void add_run_flags(CLI::App& app, ScenarioFlags& flags) {
         "of a GPU-hour, in place of the listed one");
 }
 
+void add_demand_flags(CLI::App& app, ScenarioFlags& flags) {
+  add_value(app, flags, "--min-tokens-per-s", "plan.min_tokens_per_s", "N",
+            "with --advise: tokens/s of all GPUs that are enough, as 20k")
+      .count = true;
+}
+
 Result<std::pair<std::string, std::string>> split_set(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos) {

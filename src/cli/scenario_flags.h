@@ -36,6 +36,9 @@ void add_scenario_values(CLI::App& app, ScenarioFlags& flags);
 // Keys of `run`, for commands that forecast a whole run.
 void add_run_flags(CLI::App& app, ScenarioFlags& flags);
 
+// Keys of `plan` that only an advice answers to.
+void add_demand_flags(CLI::App& app, ScenarioFlags& flags);
+
 // "path=value" from the command line, split at the first '='.
 Result<std::pair<std::string, std::string>> split_set(const std::string& text);
 

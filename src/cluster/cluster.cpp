@@ -126,6 +126,14 @@ nlohmann::json named_cluster(const std::string& text, const std::string& topolog
   return {{"base", text.substr(0, x)}, {"nodes", nodes}};
 }
 
+void set_gpus(nlohmann::json& cluster, std::int64_t gpus, const std::string& topologies_folder) {
+  if (cluster.is_string()) {
+    cluster = named_cluster(cluster.get<std::string>(), topologies_folder);
+  }
+  cluster.erase("nodes");
+  cluster["gpus"] = gpus;
+}
+
 Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder) {
   if (!value.is_object() && !value.is_text()) {
     value.fail(ErrorCode::kWrongType, value.dump() + " is not a cluster",

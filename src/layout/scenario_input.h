@@ -74,9 +74,10 @@ LayoutInput read_layout(const JsonValue& value);
 
 // The object `plan`: limits of a search.
 struct PlanInput {
-  std::optional<std::string> objective;  // step_time, cost or goodput
-  std::optional<std::int64_t> max_gpus;  // of the cluster
-  std::optional<double> memory_margin;   // of the device's memory, to be left free
+  std::optional<std::string> objective;    // step_time, cost or goodput
+  std::optional<std::int64_t> max_gpus;    // of the cluster
+  std::optional<double> memory_margin;     // of the device's memory, to be left free
+  std::optional<double> min_tokens_per_s;  // of all GPUs: what an advice must reach
 };
 PlanInput read_plan(const JsonValue& value);
 

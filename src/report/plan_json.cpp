@@ -27,9 +27,7 @@ class PlanWriter {
     return scenario_;
   }
   ordered_json layout(const LayoutChoice& choice) {
-    ordered_json out = ordered_json(to_json(scenario_of(choice)))["layout"];
-    out["framework"] = name_of(scenario_.training.framework);
-    return out;
+    return layout_object(scenario_of(choice));
   }
   ordered_json cluster() const {
     return {{"base", scenario_.cluster.spec.name}, {"gpus", scenario_.cluster.gpus()}};

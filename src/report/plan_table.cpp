@@ -4,29 +4,16 @@
 #include "report/breakdown.h"
 #include "report/number_text.h"
 #include "report/plan_report.h"
-#include "report/text_table.h"
+#include "report/text_form.h"
 
 namespace stepcast {
 namespace {
-
-enum class Form { kText, kMarkdown };
 
 constexpr std::size_t kRules = 6;
 constexpr std::size_t kTooLarge = 3;
 
 std::string count_text(double count) {
   return count < 1000 ? fmt::format("{:.0f}", count) : number_text(count, 3);
-}
-
-std::string heading(const std::string& text, Form form) {
-  return form == Form::kMarkdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
-}
-std::string shown(const TextTable& table, Form form) {
-  return form == Form::kMarkdown ? table.markdown() : table.text();
-}
-
-std::string bullet(const std::string& text, Form form) {
-  return fmt::format("{}{}\n", form == Form::kMarkdown ? "- " : "  ", text);
 }
 
 std::string verdict(const PlanReport& report) {

@@ -15,6 +15,12 @@ void put(ordered_json& object, const char* key, double value) {
   if (std::isfinite(value)) object[key] = value;
 }
 
+ordered_json layout_object(const Scenario& scenario) {
+  ordered_json out = ordered_json(to_json(scenario))["layout"];
+  out["framework"] = name_of(scenario.training.framework);
+  return out;
+}
+
 ordered_json time_object(const TimeParts& parts) {
   ordered_json out;
   put(out, "compute", parts.compute.value());

@@ -13,6 +13,8 @@ namespace stepcast {
 nlohmann::ordered_json prediction_object(const Scenario& scenario, const Prediction& prediction);
 std::string prediction_json(const Scenario& scenario, const Prediction& prediction);
 
+// The layout with every default, and its framework.
+nlohmann::ordered_json layout_object(const Scenario& scenario);
 nlohmann::ordered_json time_object(const TimeParts& parts);  // its `time_s`
 
 // Sets `object[key]` unless the value is not finite, which JSON cannot say.

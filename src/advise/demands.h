@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an advice has to meet: memory always, speed and money where the user asks for them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "economics/run_forecast.h"
+#include "predict/prediction.h"
+
+namespace stepcast {
+
+// Runs that were forecast above 95 % of device memory are the ones that go out of it.
+inline constexpr double kAdvisedMemoryMargin = 0.05;
+
+struct Demands {
+  double memory_margin = kAdvisedMemoryMargin;  // of the device's memory, left free
+  std::optional<double> tokens_per_s;           // of all GPUs while they train
+  std::optional<double> tokens;                 // of the run
+  std::optional<Seconds> deadline;
+  std::optional<double> budget;  // dollars
+
+  // One GPU of many is an answer only to somebody who says what is fast enough.
+  bool of_speed() const { return tokens_per_s || deadline; }
+};
+
+// Of a scenario's `run`; the other two are limits of the search.
+Demands demands_of(const Scenario& scenario, double memory_margin,
+                   std::optional<double> tokens_per_s);
+
+// Demands that no forecast could answer: a deadline without tokens, a budget without a price.
+Errors check_demands(const Demands& demands, const Scenario& scenario, const PriceList& prices);
+
+enum class Constraint { kMemory, kThroughput, kDeadline, kBudget };
+const char* name_of(Constraint constraint);  // "memory"
+
+// A demand that is not met. Bytes of one GPU, tokens/s, seconds or dollars; `value` is infinite
+// for a run that never ends.
+struct Shortfall {
+  Constraint constraint;
+  double value, limit;
+};
+
+// Of a layout that fits. The middle of a run's interval decides, as in RunLength.
+std::vector<Shortfall> shortfalls_of(const Demands& demands, const Prediction& prediction,
+                                     const RunForecast& run);
+
+}  // namespace stepcast

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_advise.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "report/advice_report.h"
+
+namespace stepcast::cli {
+namespace {
+
+std::string render(const AdviceReport& report, const std::string& format) {
+  if (format == "json") return advice_json(report);
+  return format == "md" ? advice_markdown(report) : advice_table(report);
+}
+
+// A limit of the whole walk, not of each rung.
+void limit_time(SearchOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  if (options.time_limit_s <= 0) return;
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>(options.time_limit_s));
+  options.time_limit_s = 0;
+  options.stop = [end, asked = options.stop] { return asked() || Clock::now() > end; };
+}
+
+}  // namespace
+
+void add_advise_flags(CLI::App& app, ScenarioFlags& flags, bool& advise) {
+  CLI::Option* flag = app.add_flag(
+      "--advise", advise, "the simplest way that meets the demands, and why no simpler one does");
+  for (const char* other : {"--why-not", "--front", "--top"}) {
+    flag->excludes(app.get_option(other));
+  }
+  add_demand_flags(app, flags);
+  app.get_option("--min-tokens-per-s")->needs(flag);
+}
+
+int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptions options,
+               PlanProgress& progress, Output& output) {
+  if (request.output.format == "csv") {
+    return report_errors({{ErrorCode::kBadValue, "an advice is no table of rows", "",
+                           "--format csv", "table, json or md"}});
+  }
+  const Scenario& base = planner.space().base();
+  const auto prices = load_prices(request.data.prices);
+  if (!prices) return report_errors(prices.error());
+  const Demands demands =
+      demands_of(base, options.memory_margin, planner.limits().min_tokens_per_s);
+  if (Errors errors = check_demands(demands, base, *prices); !errors.empty()) {
+    return report_errors(errors);
+  }
+  limit_time(options);
+  const auto advice = advise({request.scenario, base, request.flags.file, request.data.folders,
+                              *prices, demands, options});
+  progress.clear();
+  if (!advice) return report_errors(name_flags(advice.error(), request.flags));
+  if (advice->interrupted) note(request.output, "stopped: what the rungs climbed so far say");
+  output.set_main(request.output, render({base, *advice}, request.output.format));
+  if (const int code = output.commit(); code != kOk) return code;
+  return advice->advised ? kOk : kDoesNotFit;
+}
+
+}  // namespace stepcast::cli

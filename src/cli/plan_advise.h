@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// `plan --advise`: the simplest way to parallelise that meets the demands.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/output.h"
+#include "cli/plan_progress.h"
+#include "cli/scenario_flags.h"
+#include "plan/planner.h"
+
+namespace stepcast::cli {
+
+// --advise and --min-tokens-per-s; call after all flags that do not go with it.
+void add_advise_flags(CLI::App& app, ScenarioFlags& flags, bool& advise);
+
+struct AdviseRequest {
+  const nlohmann::json& scenario;  // with all flags laid over it
+  const ScenarioFlags& flags;
+  const OutputOptions& output;
+  const DataRoot& data;
+};
+
+// `planner` is of the request's scenario. Returns the exit code.
+int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptions options,
+               PlanProgress& progress, Output& output);
+
+}  // namespace stepcast::cli

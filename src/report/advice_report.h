@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outcome of `plan --advise` in every format (docs/advise.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "advise/advise.h"
+
+namespace stepcast {
+
+struct AdviceReport {
+  const Scenario& base;  // model, cluster and training as they are stated
+  const Advice& advice;
+};
+
+std::string advice_table(const AdviceReport& report);
+std::string advice_markdown(const AdviceReport& report);
+std::string advice_json(const AdviceReport& report);
+
+// What all formats say.
+std::string demands_text(const AdviceReport& report);
+// Why the advised rung is the answer; without one, that none is.
+std::string because_text(const AdviceReport& report);
+// Without an advice and a way out.
+std::string no_way_out_text(const AdviceReport& report);
+// "FSDP (ZeRO-3) on 4 GPUs, 5,100 tokens/s ...": of a way out, or what it lacks.
+std::string way_out_text(const RungResult& way, const Scenario& base);
+// Why a rung is where it is, in figures: "needs 1238 of 75.19 GiB: parameters 131.4, ...".
+std::string rung_text(const AdviceReport& report, const RungResult& result);
+// "tp 8 · pp 2 · ... · megatron".
+std::string layout_words(const RungResult& result);
+// "59.4 days of at most 30.0 days".
+std::string shortfall_text(const Shortfall& shortfall);
+
+}  // namespace stepcast
