@@ -23,11 +23,11 @@ void append(Errors& errors, Errors more) {
 }
 
 // --cluster names other hardware for the same run: without a size of its own it takes that of the
-// cluster whose place it takes.
+// cluster whose place it takes. This machine has its own.
 void keep_size(const json& replaced, const std::string& topologies, json& scenario) {
   if (!scenario["cluster"].is_string()) return;
   const std::string name = scenario["cluster"].get<std::string>();
-  if (name.find('/') != std::string::npos || name.ends_with(".json")) return;
+  if (name.find('/') != std::string::npos || name.ends_with(".json") || name == "local") return;
   const json before =
       replaced.is_string() ? named_cluster(replaced.get<std::string>(), topologies) : replaced;
   json named = named_cluster(name, topologies);
