@@ -212,7 +212,8 @@ TEST_F(ValidateGpu, RefusesTypesThatItsExecutorHasNot) {
 TEST_F(ValidateGpu, ALayoutThatDoesNotFitIsNotRun) {
   const Outcome outcome = validate({"--model", "llama-3.1-70b", "--gpus", "1"});
   EXPECT_EQ(outcome.code, 3) << outcome.error;
-  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(has(outcome.out, "does not fit: 1130")) << outcome.out;
+  EXPECT_FALSE(has(outcome.out, "measured")) << outcome.out;
 }
 
 TEST_F(ValidateGpu, CalibratesWhatTheProfileLacks) {
