@@ -6,10 +6,15 @@
 namespace stepcast {
 namespace {
 
-// "layout" is around "layout.tp" and "layout.stage_layers[2]", not around "layouts".
+// "layout" is around "layout.tp" and "layout.stage_layers[2]", not around "layouts". Searches ask
+// this millions of times, of paths that begin alike: where they end is looked at first.
 bool is_around(std::string_view outer, std::string_view inner) {
-  if (outer.empty() || outer == inner) return true;
-  return inner.starts_with(outer) && (inner[outer.size()] == '.' || inner[outer.size()] == '[');
+  if (outer.empty()) return true;
+  if (inner.size() < outer.size() || inner[outer.size() - 1] != outer.back()) return false;
+  if (inner.size() > outer.size() && inner[outer.size()] != '.' && inner[outer.size()] != '[') {
+    return false;
+  }
+  return inner.starts_with(outer);
 }
 
 }  // namespace
