@@ -20,6 +20,9 @@ FORECAST = ["predict", "--model", "llama-3.1-70b", "--cluster", "dgx-h100x8", "-
             "32", "--seq", "8192", "--tp", "8", "--pp", "4"]
 PLAN = ["plan", "--model", "llama-3.1-70b", "--cluster", "dgx-h100x8", "--global-batch", "64",
         "--seq", "8192", "--top", "6"]
+OFFERS = ["plan", "--model", "llama-3.1-8b", "--global-batch", "256", "--clusters",
+          "dgx-h100,dgx-a100-80g", "--gpus", "16..64", "--tokens", "200B", "--deadline", "14d",
+          "--objective", "cost"]
 SCALING = ["compare", "--model", "llama-3.1-8b", "--cluster", "dgx-h100x2", "--global-batch",
            "256", "--seq", "4096", "--vary", "cluster.nodes=1,2,4,8,16", "--vary",
            "layout.tp=1,2,4", "--scaling", "strong"]
@@ -28,6 +31,7 @@ CHECK = ["check", "all"]
 # Name, command, theme, and the last section to show.
 PICTURES = [("forecast-light", FORECAST, "light", "pipeline"),
             ("plan-light", PLAN, "light", "replayed-section"),
+            ("offers-light", OFFERS, "light", "offers-chart"),
             ("scaling-dark", SCALING, "dark", "points-section"),
             ("check-dark", CHECK, "dark", "scatter")]
 

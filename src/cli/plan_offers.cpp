@@ -152,6 +152,7 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
                             pareto_points(*offers),
                             stated ? static_cast<std::size_t>(flags.search.top) : all,
                             flags.search.front > 0};
+  if (!flags.html.empty()) output.set_file(flags.html, offers_html(report));
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   return report.ranking.order.empty() ? kDoesNotFit : kOk;

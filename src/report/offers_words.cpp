@@ -53,10 +53,99 @@ std::string against(const OfferLayout& layout, const OfferLayout& first) {
   return joined(speed, money);
 }
 
+std::string objective_text(Objective objective) {
+  switch (objective) {
+    case Objective::kStepTime:
+      return "step time";
+    case Objective::kCost:
+      return "cost";
+    case Objective::kGoodput:
+      return "tokens per second of wall time";
+  }
+  return "";
+}
+
 }  // namespace
 
+const Offer& first_of(const OffersReport& report) {
+  return report.offers[report.ranking.order.front()];
+}
+
+bool has_length(const OffersReport& report) {
+  return first_of(report).best->run.terms.tokens.has_value();
+}
+
+std::string offers_headline(const OffersReport& report) {
+  const auto searched = std::find_if(report.offers.begin(), report.offers.end(),
+                                     [](const Offer& offer) { return offer.planner != nullptr; });
+  const Scenario& base = searched->planner->space().base();
+  std::string out = fmt::format(
+      "{} {}, {} sequences of {} tokens", base.model.name.empty() ? "model" : base.model.name,
+      name_of(base.training.precision), base.training.global_batch, base.training.sequence_length);
+  if (base.run && base.run->tokens) {
+    out += fmt::format(", {} tokens in all",
+                       parameters_text(static_cast<std::int64_t>(*base.run->tokens)));
+  }
+  out += fmt::format(": {} by {}",
+                     report.offers.size() == 1 ? std::string("one offer")
+                                               : fmt::format("{} offers", report.offers.size()),
+                     objective_text(report.objective));
+  if (base.run && base.run->deadline) {
+    out += fmt::format(", deadline {}", duration_text(*base.run->deadline));
+  }
+  if (base.run && base.run->budget) {
+    out += fmt::format(", budget {}", dollars_text(*base.run->budget));
+  }
+  return out;
+}
+
+std::string offers_verdict(const OffersReport& report) {
+  if (report.ranking.order.empty()) return "No layout fits on any of them.";
+  const auto ranked = report.ranking.order.size();
+  std::size_t certain = 0;
+  for (const std::size_t i : report.ranking.order) certain += report.offers[i].result->proven;
+  if (certain == ranked) {
+    return "The layout of every place is the best of its offer: certain, as the engine sees it.";
+  }
+  const std::string found = "; * marks the best found, which --prove makes certain.";
+  if (certain == 0) return "No layout is certain to be the best of its offer" + found;
+  return fmt::format("The layouts of {} of {} places are certain to be the best of their offers{}",
+                     certain, ranked, found);
+}
+
+std::vector<std::string> answer_lines(const OffersReport& report) {
+  std::vector<std::string> out;
+  for (const NamedAnswer& answer : named_answers(report)) {
+    const Offer& offer = report.offers[answer.offer];
+    const RunForecast& run = offer.best->run.forecast;
+    std::string line = fmt::format("{}: {} GPUs of {} (place {})", answer.text, gpus_text(offer),
+                                   offer.request.label, place_of(report, answer.offer));
+    if (run.length) {
+      line += fmt::format(": {}", duration_text(Seconds(run.length->wall_s.value)));
+      if (run.length->dollars) {
+        line += fmt::format(", {}", dollars_text(run.length->dollars->value));
+      }
+    }
+    out.push_back(line);
+  }
+  const RunTerms& terms = first_of(report).best->run.terms;
+  const OfferRanking& ranking = report.ranking;
+  if (terms.deadline && !ranking.cheapest_within_deadline) {
+    const bool any = std::any_of(ranking.order.begin(), ranking.order.end(), [&](std::size_t i) {
+      const auto& length = report.offers[i].best->run.forecast.length;
+      return length && length->meets_deadline.value_or(false);
+    });
+    out.push_back(fmt::format("no offer {}meets the deadline of {}", any ? "with a price " : "",
+                              duration_text(*terms.deadline)));
+  }
+  if (terms.budget && ranking.cheapest && !ranking.fastest_within_budget) {
+    out.push_back(fmt::format("no offer stays within {}", dollars_text(*terms.budget)));
+  }
+  return out;
+}
+
 std::string offer_reason(const OffersReport& report, const Offer& offer) {
-  const OfferLayout& first = *report.offers[report.ranking.order.front()].best;
+  const OfferLayout& first = *first_of(report).best;
   std::string out;
   if (&first != &*offer.best) out = against(*offer.best, first);
   const RunTerms& terms = offer.best->run.terms;

@@ -30,6 +30,8 @@ COMPARISON = ["compare", *FORECAST[1:7], "--seq", "4096", "--tp", "2", "--vary",
               "20"]
 SCALING = ["compare", *FORECAST[1:7], "--seq", "4096", "--tp", "2", "--vary",
            "cluster.nodes=1,2,4", "--vary", "layout.zero=0,1", "--scaling", "strong"]
+OFFERS = ["plan", *PLAN[1:3], *PLAN[5:9], "--clusters", "dgx-h100,dgx-a100-80g", "--gpus", "4,8",
+          "--tokens", "10B", "--deadline", "3d", "--objective", "cost"]
 CHECK = ["check", "megatron-core-h100", "--threads", "1"]
 
 
@@ -45,7 +47,7 @@ class InABrowser(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.pages = {}
         for name, words in (("forecast", FORECAST), ("check", CHECK), ("plan", PLAN),
-                            ("comparison", COMPARISON), ("scaling", SCALING)):
+                            ("offers", OFFERS), ("comparison", COMPARISON), ("scaling", SCALING)):
             cls.pages[name] = str(pathlib.Path(cls.folder.name) / f"{name}.html")
             subprocess.run([BIN / "stepcast", *words, "--html", cls.pages[name]], check=True,
                            stdout=subprocess.DEVNULL)

@@ -297,6 +297,24 @@ class Report(unittest.TestCase):
         self.assertEqual(text.count('class="whisker '), 2 * 6)
         self.assertEqual(len(re.findall(r'class="ideal" d="M[\d. ]+L[\d. ]+L', text)), 2)
 
+    def test_offers_say_what_their_json_says(self):
+        text, out = self.make("plan", *SPACE[:2], *SPACE[4:], "--clusters",
+                              "dgx-h100,dgx-a100-80g,gh200-alps", "--gpus", "4,8", "--tokens", "10B",
+                              "--deadline", "3d", "--objective", "cost")
+        reader = self.check_page(text, out)
+        titles = [text for text, _ in reader.tables["offers"][0]]
+        at = {title: titles.index(title) for title in ("place", "cluster", "GPUs", "step", "cost")}
+        rows = reader.tables["offers"][1:]
+        self.assertEqual(len(rows), 6)
+        for row, place in zip(rows, out["plans"], strict=True):
+            self.assertEqual(row[at["place"]][1], place["place"])
+            self.assertEqual(row[at["cluster"]][0], place["cluster"]["base"])
+            self.assertEqual(row[at["GPUs"]][1], place["cluster"]["gpus"])
+            self.assertAlmostEqual(row[at["step"]][1], place["prediction"]["step_time_s"])
+            dollars = place["economics"].get("cost_usd")
+            self.assertEqual(dollars is None, place["cluster"]["base"] == "gh200-alps")
+            self.assertEqual(row[at["cost"]][1], dollars)
+
     def test_a_tornado_says_what_its_json_says(self):
         text, out = self.make("compare", *LAYOUT, "--tornado", 20)
         reader = self.check_page(text, out)
