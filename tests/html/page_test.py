@@ -299,8 +299,8 @@ class Report(unittest.TestCase):
 
     def test_offers_say_what_their_json_says(self):
         text, out = self.make("plan", *SPACE[:2], *SPACE[4:], "--clusters",
-                              "dgx-h100,dgx-a100-80g,gh200-alps", "--gpus", "4,8", "--tokens", "10B",
-                              "--deadline", "3d", "--objective", "cost")
+                              "dgx-h100,dgx-a100-80g,gh200-alps", "--gpus", "4,8", "--tokens",
+                              "10B", "--deadline", "3d", "--objective", "cost")
         reader = self.check_page(text, out)
         titles = [text for text, _ in reader.tables["offers"][0]]
         at = {title: titles.index(title) for title in ("place", "cluster", "GPUs", "step", "cost")}
