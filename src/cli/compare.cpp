@@ -274,7 +274,8 @@ int run_compare(CompareFlags& flags) {
   }
   if (axes.empty() && flags.tornado <= 0 && errors.empty()) {
     errors.push_back({ErrorCode::kMissingKey, "nothing to compare", "", "--vary",
-                      "path=value,value, as in layout.zero=0,1; or --tornado"});
+                      "path=value,value, as in layout.zero=0,1; or --tornado; predict is of one "
+                      "scenario, also with --what-if"});
   }
   if (!errors.empty()) return report_errors(errors);
   Comparison comparison(flags, data->folders);

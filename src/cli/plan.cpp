@@ -35,12 +35,42 @@ Result<std::unique_ptr<Planner>> make_planner(const json& scenario, const PlanFl
   return planner;
 }
 
-WhyNot why_not(const std::string& asked, json scenario, const PlanFlags& flags,
-               const SearchOptions& options, const SearchResult& all, const DataFolders& folders) {
+// One --why-not: the planner of the layouts that it asks about, or the rules against all of them.
+struct Question {
+  std::string asked;
+  Result<std::unique_ptr<Planner>> planner;
+};
+
+std::vector<Question> questions_of(const PlanFlags& flags, const json& scenario,
+                                   const DataFolders& folders) {
+  std::vector<Question> out;
+  for (const std::string& asked : flags.why_not) {
+    json stated = scenario;
+    lay_over(asked, "--why-not", stated);
+    out.push_back({asked, make_planner(stated, flags, folders)});
+  }
+  return out;
+}
+
+// A layout that no rule allows is an answer; a key or value that does not exist is a slip.
+Errors slips_of(const std::vector<Question>& questions) {
+  Errors errors;
+  for (const Question& question : questions) {
+    if (question.planner) continue;
+    for (Error error : question.planner.error()) {
+      if (error.code == ErrorCode::kIllegal || error.code == ErrorCode::kNotSupported) continue;
+      error.path = fmt::format("--why-not ({})", error.path);
+      error.file.clear();
+      errors.push_back(std::move(error));
+    }
+  }
+  return errors;
+}
+
+WhyNot why_not(const Question& question, const SearchOptions& options, const SearchResult& all) {
   WhyNot out;
-  out.asked = asked;
-  lay_over(asked, "--why-not", scenario);
-  const auto planner = make_planner(scenario, flags, folders);
+  out.asked = question.asked;
+  const auto& planner = question.planner;
   if (!planner) {
     out.rules = planner.error();
     for (Error& error : out.rules) error.file.clear();
@@ -114,6 +144,9 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   errors = check_money({&base}, objective, *prices, flags);
   if (!errors.empty()) return report_errors(errors);
 
+  const auto questions = questions_of(flags, scenario, data.folders);
+  if (errors = slips_of(questions); !errors.empty()) return report_errors(errors);
+
   SearchOptions options = search_options(flags, limits);
   const SignalWatch signals;
   options.stop = [&] { return signals.count() > 0; };
@@ -126,7 +159,10 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   const auto result = search_by(objective, **planner, *prices, options);
   progress.clear();
   if (!result) return report_errors(result.error());
-  if (result->interrupted) note(flags.output, "stopped: the best found so far");
+  if (result->interrupted) {
+    note(flags.output, result->found.empty() ? "stopped: nothing that fits was found so far"
+                                             : "stopped: the best found so far");
+  }
   if (result->bounded == 0 && !result->interrupted) {
     return report_errors(name_flags(refusals(result->space), flags.scenario));
   }
@@ -135,8 +171,8 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   report.objective = objective;
   const bool money = base.run || objective != Objective::kStepTime || !flags.prices.empty();
   if (money) report.prices = &*prices;
-  for (const std::string& asked : flags.why_not) {
-    report.why_not.push_back(why_not(asked, scenario, flags, options, *result, data.folders));
+  for (const Question& question : questions) {
+    report.why_not.push_back(why_not(question, options, *result));
   }
   progress.clear();
   if (errors = set_page(report, flags, output); !errors.empty()) return report_errors(errors);
@@ -197,6 +233,8 @@ Command add_plan(CLI::App& program) {
       "\\\n"
       "    --gpus 64..512 --tokens 2T --deadline 90d --objective cost\n"
       "  stepcast plan scenario.json --advise --tokens 2T --deadline 60d\n"
+      "  stepcast plan --model llama-2-7b --cluster pcie-4090-8 --gpus 1 --global-batch 16 \\\n"
+      "    --advise --set training.mode=lora\n"
       "Exit code 2: no layout is legal. 3: nothing fits in memory.");
   add_plan_flags(*app, *flags);
   return {app, [flags] { return run_plan(*flags); }};

@@ -133,8 +133,14 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags) {
   for (Error& error : errors) {
     if (!error.file.empty() && error.file != flags.file) continue;
     const bool missing = error.code == ErrorCode::kMissingKey;
+    const bool unknown = error.code == ErrorCode::kUnknownKey;
     for (const auto& value : flags.values) {
       const bool given = value->option->count() > 0;
+      // "tp" where the key is layout.tp.
+      if (unknown && value->path.ends_with("." + error.path)) {
+        error.hint = fmt::format("did you mean '{}'?", value->path);
+        break;
+      }
       if (given && value->path == error.path) {
         error.path = fmt::format("{} ({})", value->flag, error.path);
         error.file.clear();

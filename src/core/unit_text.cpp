@@ -62,7 +62,7 @@ Result<BytesPerSecond> parse_rate(std::string_view text) {
   return parse(text, kRateUnits, "450 GB/s").map([](double v) { return BytesPerSecond(v); });
 }
 Result<Seconds> parse_seconds(std::string_view text) {
-  return parse(text, kTimeUnits, "12 us").map([](double v) { return Seconds(v); });
+  return parse(text, kTimeUnits, "12 us\" or \"30d").map([](double v) { return Seconds(v); });
 }
 Result<double> parse_count(std::string_view text) { return parse(text, kCountUnits, "2T", 1); }
 Result<FlopsPerSecond> parse_flops_rate(std::string_view text) {

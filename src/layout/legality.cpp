@@ -72,8 +72,8 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   std::string message =
       fmt::format("{} is not a multiple of micro_batch*dp = {}*{}", batch, l.micro_batch, l.dp);
   if (interleaved && batch % capped_product({l.micro_batch, l.dp}) == 0) {
-    message = fmt::format("{} gives {} micro-batches, not a multiple of pp = {} (interleaved)",
-                          batch, s.micro_batches(), l.pp);
+    message = fmt::format("{} gives {} micro-batch{}, not a multiple of pp = {} (interleaved)",
+                          batch, s.micro_batches(), s.micro_batches() == 1 ? "" : "es", l.pp);
   }
   std::string hint = use(nearest_multiples(unit, batch));
   const std::int64_t replicas = capped_product({l.dp, group});

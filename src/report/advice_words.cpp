@@ -110,9 +110,9 @@ std::string climb_text(const AdviceReport& report) {
                        gpus_text(above->gpus - here.gpus), above->rung->title,
                        gpus_text(above->gpus), faster_text(gain));
   }
-  return fmt::format("Higher up {} is {}: {}.", above->rung->title, faster_text(gain),
-                     gain > kWorthClimbing ? "worth the climb if your training code has it"
-                                           : "a small gain");
+  return fmt::format(
+      "Higher up {} is {}: {}.", above->rung->title, faster_text(gain),
+      gain > kWorthClimbing ? "worth the climb if your training code has it" : "a small gain");
 }
 
 std::string first_text(const AdviceReport& report) {
@@ -189,7 +189,7 @@ std::string layout_words(const RungResult& result) {
                                 scenario.micro_batches() == 1 ? "" : "es", layout.micro_batch);
   if (recompute.mode != RecomputeMode::kNone) {
     out += fmt::format(" · {} recompute", name_of(recompute.mode));
-    if (recompute.layers > 0) out += fmt::format(" of {} layers", recompute.layers);
+    if (recompute.layers > 0) out += " of " + counted_text(recompute.layers, "layer");
   }
   return fmt::format("{} · {}{}", out, framework,
                      scenario.rules.bf16_parameters || scenario.training.trains_adapters()

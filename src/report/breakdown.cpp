@@ -136,6 +136,12 @@ std::string layout_text(const Scenario& scenario) {
   if (layout.sequence_parallel) out += " · sequence parallel";
   if (layout.recompute.mode != RecomputeMode::kNone) {
     out += fmt::format(" · {} recompute", name_of(layout.recompute.mode));
+    if (layout.recompute.layers > 0) {
+      out += fmt::format(" of {} per chunk", counted_text(layout.recompute.layers, "layer"));
+    }
+    if (layout.recompute.every > 1) {
+      out += fmt::format(" of 1 in {} layers", layout.recompute.every);
+    }
   }
   return out;
 }

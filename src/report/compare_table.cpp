@@ -68,8 +68,9 @@ TextTable grid(const CompareReport& report) {
         cells.push_back(fmt::format("{:.2f}", speed));
         cells.push_back(percent_text(efficiency));
       }
-      std::string why = p.fits ? "" : "does not fit; ";
+      std::string why = p.fits ? "" : "does not fit";
       if (&point != &best) {
+        if (!why.empty()) why += "; ";
         why +=
             fmt::format("{}: {}", signed_percent_text(p.step_time / best.prediction->step_time - 1),
                         difference_text(*point.scenario, p, *best.prediction));

@@ -42,8 +42,11 @@ std::string binding_text(const Planner& planner, const FoundLayout& found,
 std::string verdict_text(const PlanReport& report) {
   const SearchResult& result = report.result;
   if (result.found.empty()) {
-    return result.proven ? fmt::format("No layout fits in {} GiB.", gib_text(result.memory_limit))
-                         : std::string("No layout that fits was found.");
+    if (result.proven)
+      return fmt::format("No layout fits in {} GiB.", gib_text(result.memory_limit));
+    return result.interrupted
+               ? "No layout that fits was found; the search ended before it had looked at all."
+               : "No layout that fits was found.";
   }
   if (result.proven) {
     const char* better = report.objective == Objective::kStepTime ? "faster"
@@ -73,7 +76,11 @@ std::string answer_text(const PlanReport& report, const WhyNot& why) {
   if (!why.best) return "nothing was replayed";
   const Seconds step = why.best->prediction.step_time;
   if (report.result.found.empty()) return fmt::format("{}: {}", time_text(step), why.layout);
-  const double best = report.result.found.front().prediction.step_time.value();
+  const FoundLayout& first = report.result.found.front();
+  if (why.layout == choice_text(report.planner, first.choice)) {
+    return fmt::format("these include the first place: {}: {}", time_text(step), why.layout);
+  }
+  const double best = first.prediction.step_time.value();
   return fmt::format("{}{} ({} against the first): {}", why.proven ? "" : "at best found ",
                      time_text(step), signed_percent_text(step.value() / best - 1, 2), why.layout);
 }
@@ -96,9 +103,6 @@ std::string choice_text(const Planner& planner, const LayoutChoice& choice) {
 std::string choice_text(const Scenario& scenario) {
   const Layout& layout = scenario.layout;
   std::string out = layout_text(scenario);
-  if (layout.recompute.layers > 0) {
-    out += fmt::format(" of {} layers per chunk", layout.recompute.layers);
-  }
   std::string overlaps;
   for (const auto& [name, on] :
        {std::pair("grad", layout.overlap.grad_reduce),

@@ -112,6 +112,20 @@ TEST(CompareCommand, WhatIfChangesTheResourceInEveryForecast) {
   EXPECT_GT(step({"--what-if", "nic=-50%"}), plain);
 }
 
+TEST(CompareCommand, NamesTheWholePathOfAShortKey) {
+  const Outcome tp = run(compare_words({"--vary", "tp=1,2"}));
+  expect_refused(tp);
+  EXPECT_TRUE(has(tp.error, "did you mean 'layout.tp'?")) << tp.error;
+}
+
+TEST(CompareCommand, EndsTheReasonOfAFirstPlaceThatDoesNotFit) {
+  const Outcome result = run({"compare", "--model", "llama-2-13b", "--cluster", "dgx-a100-40gx1",
+                              "--global-batch", "8", "--vary", "layout.zero=0,1"});
+  EXPECT_EQ(result.code, 3) << result.error;
+  EXPECT_TRUE(has(result.out, "does not fit\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "does not fit; ")) << result.out;
+}
+
 TEST(CompareCommand, RefusesWhatItCannotRead) {
   expect_refused(run(compare_words()));
   expect_refused(run(compare_words({"--vary", "layout.zero"})));

@@ -84,6 +84,25 @@ TEST(PlanCommand, SaysWhyNot) {
   EXPECT_TRUE(has(result.out, "against the first")) << result.out;
 }
 
+TEST(PlanCommand, SaysThatWhatIsAskedAboutIsTheFirstPlace) {
+  const json layout =
+      run(plan_words({"--format", "json", "--top", "1"})).json()["plans"][0]["layout"];
+  const Outcome result =
+      run(plan_words({"--why-not", "tp=" + layout["tp"].dump() + ",pp=" + layout["pp"].dump()}));
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(has(result.out, "these include the first place: ")) << result.out;
+  EXPECT_FALSE(has(result.out, "against the first")) << result.out;
+}
+
+TEST(PlanCommand, RefusesToAskAboutWhatDoesNotExist) {
+  const Outcome key = run(plan_words({"--why-not", "foo=3"}));
+  expect_refused(key);
+  EXPECT_TRUE(has(key.error, "--why-not (layout.foo): is not a known key")) << key.error;
+  const Outcome value = run(plan_words({"--why-not", "recompute=fulll"}));
+  expect_refused(value);
+  EXPECT_TRUE(has(value.error, "did you mean 'full'?")) << value.error;
+}
+
 // Its keys are open in the search and stated in the question: choices of two spaces.
 TEST(PlanCommand, SaysWhyNotOfMoreKeysThanTheSearchStates) {
   for (const char* format : {"table", "json"}) {
@@ -230,6 +249,9 @@ TEST(PlanCommand, RefusesWhatItCannotRead) {
   expect_refused(run(plan_words({"--fix", "tp"})));
   expect_refused(run(plan_words({"--fix", "tpp=2"})));
   expect_refused(run(plan_words({"--why-not", "8"})));
+  const Outcome deadline = run(plan_words({"--tokens", "2T", "--deadline", "30"}));
+  expect_refused(deadline);
+  EXPECT_TRUE(has(deadline.error, "\"30d\"")) << deadline.error;
   expect_refused(run(plan_words({"--memory-margin", "2"})));
   const Outcome objective = run(plan_words({"--set", "plan.objective=beauty"}));
   expect_refused(objective);

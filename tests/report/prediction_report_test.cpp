@@ -125,5 +125,20 @@ TEST(PredictionMarkdown, HasTheTables) {
   EXPECT_NE(text.find("| compute | 6.000 | 60.0 % |"), std::string::npos) << text;
 }
 
+TEST(LayoutText, SaysHowMuchIsRecomputed) {
+  Scenario scenario = made_scenario();
+  const auto recompute = [&] {
+    const std::string text = layout_text(scenario);
+    return text.substr(text.rfind(" · "));
+  };
+  scenario.layout.recompute.mode = RecomputeMode::kFull;
+  EXPECT_EQ(recompute(), " · full recompute");
+  scenario.layout.recompute.layers = 1;
+  EXPECT_EQ(recompute(), " · full recompute of 1 layer per chunk");
+  scenario.layout.recompute.layers = 0;
+  scenario.layout.recompute.every = 2;
+  EXPECT_EQ(recompute(), " · full recompute of 1 in 2 layers");
+}
+
 }  // namespace
 }  // namespace stepcast
