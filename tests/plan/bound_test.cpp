@@ -100,7 +100,19 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
       R"({"stepcast":1,"model":"gpt3-6.7b","cluster":"dgx-h100x2",
           "training":{"framework":"native","global_batch":64,"sequence_length":256},
           "layout":{"tp":4,"pp":2,"micro_batch":1,"zero":1,"schedule":"1f1b",
-            "overlap":{"pp":true}}})"};
+            "overlap":{"pp":true}}})",
+      // The host waits for the GPU at each batch, on a pipeline and in a program of its own.
+      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+          "training":{"framework":"deepspeed","global_batch":32,"sequence_length":1024},
+          "layout":{"pp":4,"micro_batch":1}})",
+      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+          "training":{"framework":"deepspeed","global_batch":32,"sequence_length":1024},
+          "layout":{"tp":1,"pp":1,"zero":3}})",
+      // And beside transfers that overlap, whose channels slow what the host has issued in time.
+      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+          "training":{"host_sync_at_batch":true,"global_batch":32,"sequence_length":2048},
+          "layout":{"tp":1,"pp":4,"virtual_stages":2,"schedule":"interleaved","micro_batch":1,
+            "recompute":"none","overlap":{"pp":true}}})"};
   SeededRandom random(2024, 99);
   for (const char* text : texts) expect_admissible(text, random);
 }
