@@ -66,7 +66,7 @@ WhyNot why_not(const std::string& asked, json scenario, const PlanFlags& flags,
     out.large = result->smallest;
     out.layout = words(out.large->choice);
   } else {
-    for (const auto& [key, rule] : result->space.rules) out.rules.push_back(rule.example);
+    out.rules = refusals(result->space);
   }
   return out;
 }
