@@ -107,12 +107,7 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
           "layout":{"pp":4,"micro_batch":1}})",
       R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
           "training":{"framework":"deepspeed","global_batch":32,"sequence_length":1024},
-          "layout":{"tp":1,"pp":1,"zero":3}})",
-      // And beside transfers that overlap, whose channels slow what the host has issued in time.
-      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
-          "training":{"host_sync_at_batch":true,"global_batch":32,"sequence_length":2048},
-          "layout":{"tp":1,"pp":4,"virtual_stages":2,"schedule":"interleaved","micro_batch":1,
-            "recompute":"none","overlap":{"pp":true}}})"};
+          "layout":{"tp":1,"pp":1,"zero":3}})"};
   SeededRandom random(2024, 99);
   for (const char* text : texts) expect_admissible(text, random);
 }
@@ -127,13 +122,18 @@ TEST(Bound, IsAdmissibleWithAProfileOfWhatChannelsHold) {
     const std::string path =
         ::testing::TempDir() + fmt::format("stepcast_bound_{}.json", static_cast<int>(sms));
     std::ofstream(path) << profile;
-    const std::string text = fmt::format(
-        R"({{"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1","profile":"{}",)"
-        R"("training":{{"framework":"megatron","global_batch":128,"sequence_length":2048}},)"
-        R"("layout":{{"tp":1,"pp":4,"virtual_stages":2,"schedule":"interleaved",)"
-        R"("micro_batch":1,"recompute":"none","overlap":{{"pp":true}}}}}})",
-        path);
-    expect_admissible(text, random);
+    const auto pipeline_of = [&](const char* model, const char* training) {
+      return fmt::format(
+          R"({{"stepcast":1,"model":"{}","cluster":"dgx-a100-80gx1","profile":"{}",)"
+          R"("training":{{"framework":"megatron",{}"global_batch":128,"sequence_length":2048}},)"
+          R"("layout":{{"tp":1,"pp":4,"virtual_stages":2,"schedule":"interleaved",)"
+          R"("micro_batch":1,"recompute":"none","overlap":{{"pp":true}}}}}})",
+          model, path, training);
+    };
+    expect_admissible(pipeline_of("gpt3-1.3b", ""), random);
+    // Kernels that the host has not issued in time are not slowed, even where it needs little.
+    expect_admissible(pipeline_of("llama-2-7b", R"("host_sync_at_batch":true,"cuda_graphs":true,)"),
+                      random);
   }
 }
 
