@@ -64,6 +64,8 @@ Result<Advice> advise(const AdviceInput& input) {
   auto ways = ways_out(input, advice.rungs);
   if (!ways) return failure(ways.error());
   advice.ways_out = std::move(*ways);
+  // Cut short, they say nothing of what was not tried.
+  advice.interrupted = input.search.stop && input.search.stop();
   return advice;
 }
 

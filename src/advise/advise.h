@@ -15,7 +15,7 @@ struct Advice {
   std::vector<RungResult> rungs;       // from the lowest up
   std::optional<std::size_t> advised;  // of `rungs`
   std::vector<RungResult> ways_out;    // without an advice: what would change things
-  bool interrupted = false;            // before the ladder's end
+  bool interrupted = false;            // before all was tried
 };
 
 // All rungs that use several GPUs use all of them. One GPU of many is advised only where a deadline

@@ -96,7 +96,7 @@ WhyNot why_not(const Question& question, const SearchOptions& options, const Sea
     out.large = result->smallest;
     out.layout = words(out.large->choice);
   } else {
-    for (const auto& [key, rule] : result->space.rules) out.rules.push_back(rule.example);
+    out.rules = refusals(result->space);
   }
   return out;
 }

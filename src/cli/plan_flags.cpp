@@ -122,9 +122,14 @@ Errors take_prices(PlanFlags& flags) {
                         "2.5, or dgx-h100=2.5,dgx-a100-80g=1.4"});
       continue;
     }
-    flags.prices.push_back({.cluster = one.substr(0, equals),
-                            .dollars_per_gpu_hour = *dollars,
-                            .provider = "--price"});
+    const std::string name = one.substr(0, equals);
+    if (std::ranges::find(flags.prices, name, &Price::cluster) != flags.prices.end()) {
+      errors.push_back(
+          {ErrorCode::kIllegal, name + " has two prices", "", "--price", "one of them"});
+      continue;
+    }
+    flags.prices.push_back(
+        {.cluster = name, .dollars_per_gpu_hour = *dollars, .provider = "--price"});
   }
   values.erase(price);
   return errors;

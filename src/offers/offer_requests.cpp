@@ -62,10 +62,7 @@ std::int64_t Requests::gpus_of(const json& cluster) const {
 }
 
 void Requests::add(json cluster, std::optional<std::int64_t> gpus) {
-  if (gpus) {
-    cluster.erase("nodes");
-    cluster["gpus"] = *gpus;
-  }
+  if (gpus) set_gpus(cluster, *gpus, topologies_);
   OfferRequest request{cluster.dump(), label_of(cluster), question_.source, gpus.value_or(0)};
   const bool again = std::any_of(out_.begin(), out_.end(), [&](const OfferRequest& other) {
     return other.cluster == request.cluster;

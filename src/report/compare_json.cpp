@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "core/pareto_front.h"
 #include "report/breakdown.h"
 #include "report/compare_report.h"
 #include "report/difference.h"
 #include "report/number_text.h"
-#include "report/pareto.h"
 #include "report/prediction_json.h"
 #include "report/text_table.h"
 

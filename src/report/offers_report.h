@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "offers/offer_ranking.h"
-#include "offers/pareto_front.h"
+#include "offers/pareto_points.h"
 
 namespace stepcast {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "advise/advise.h"
 
+#include <limits>
+#include <utility>
+
 #include "advise/advising.h"
 
 namespace stepcast {
@@ -177,12 +180,53 @@ TEST(Advice, ThoseAboveAreSpokenForByTheSimplestOfTheBest) {
   for (const RungResult& result : advice.rungs) {
     if (!result.meets() || result.gpus == 1) continue;
     EXPECT_LE(speed_against(result, *best), kNoticeableSpeed) << result.rung->id;
-    if (&result<best&& & result> & advice.rungs[*advice.advised]) {
+    const bool between = &result > &advice.rungs[*advice.advised] && &result < best;
+    if (between) {
       EXPECT_GT(speed_against(*best, result), 1) << result.rung->id;
     }
   }
   advice.rungs.resize(*advice.advised + 1);
   EXPECT_EQ(best_above(advice), nullptr);
+}
+
+void expect_same(const std::vector<RungResult>& some, const std::vector<RungResult>& others) {
+  ASSERT_EQ(some.size(), others.size());
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    const RungResult &one = some[i], &other = others[i];
+    EXPECT_EQ(one.rung, other.rung);
+    EXPECT_EQ(one.verdict, other.verdict) << one.rung->id;
+    ASSERT_EQ(one.layout.has_value(), other.layout.has_value()) << one.rung->id;
+    if (!one.layout) continue;
+    EXPECT_EQ(one.layout->choice, other.layout->choice) << one.rung->id;
+    EXPECT_EQ(one.layout->prediction.step_time, other.layout->prediction.step_time);
+    EXPECT_EQ(one.layout->prediction.peak_device, other.layout->prediction.peak_device);
+  }
+}
+
+TEST(Advice, IsTheSameForAnyNumberOfThreads) {
+  for (const std::string& text :
+       {small_model(), scenario("llama-2-13b", kH100, R"("global_batch":64)")}) {
+    const Advice one = expect_advice(text, {}, 0, on_threads(1));
+    const Advice other = expect_advice(text, {}, 0, on_threads(5));
+    EXPECT_EQ(one.advised, other.advised);
+    expect_same(one.rungs, other.rungs);
+    expect_same(one.ways_out, other.ways_out);
+  }
+}
+
+// The last that is asked whether to stop is the search for ways out.
+TEST(Advice, SaysWhenItWasStoppedWhereItSearchedForWaysOut) {
+  const std::string text = scenario("llama-2-13b", kH100, R"("global_batch":64)");
+  int asked = 0, last = std::numeric_limits<int>::max();
+  SearchOptions search = on_threads(1);
+  search.stop = [&] { return ++asked >= last; };
+  const Advice whole = expect_advice(text, {}, 0, search);
+  EXPECT_FALSE(whole.interrupted);
+  ASSERT_FALSE(whole.ways_out.empty());
+  last = std::exchange(asked, 0) - 1;
+  const Advice stopped = expect_advice(text, {}, 0, search);
+  expect_same(stopped.rungs, whole.rungs);
+  EXPECT_TRUE(stopped.interrupted);
 }
 
 TEST(Demands, WithoutTokensADeadlineIsNoDemand) {

@@ -13,8 +13,14 @@
 
 namespace stepcast {
 
+inline SearchOptions on_threads(int threads) {
+  SearchOptions out;
+  out.threads = threads;
+  return out;
+}
+
 inline Result<Advice> advice_for(const std::string& text, std::optional<double> tokens_per_s = {},
-                                 double margin = 0) {
+                                 double margin = 0, const SearchOptions& search = on_threads(2)) {
   static const DataFolders folders = source_folders();
   const PriceList prices{{.cluster = "dgx-h100", .dollars_per_gpu_hour = 3}};
   const nlohmann::json scenario = nlohmann::json::parse(text);
@@ -22,15 +28,13 @@ inline Result<Advice> advice_for(const std::string& text, std::optional<double> 
   const auto planner = Planner::make(*document, folders);
   if (!planner) return failure(planner.error());
   const Scenario& base = (*planner)->space().base();
-  SearchOptions search;
-  search.threads = 2;
   return advise(
       {scenario, base, "test", folders, prices, demands_of(base, margin, tokens_per_s), search});
 }
 
 inline Advice expect_advice(const std::string& text, std::optional<double> tokens_per_s = {},
-                            double margin = 0) {
-  auto advice = advice_for(text, tokens_per_s, margin);
+                            double margin = 0, const SearchOptions& search = on_threads(2)) {
+  auto advice = advice_for(text, tokens_per_s, margin, search);
   if (!advice) {
     ADD_FAILURE() << text << "\n" << to_string(advice.error());
     return {};

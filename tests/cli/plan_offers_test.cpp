@@ -199,6 +199,8 @@ TEST(PlanOffers, RefusesWhatItCannotAnswer) {
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--objective", "beauty"}, "--objective");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h10=2"}, "did you mean");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=much"}, "--price");
+  refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=2,dgx-h100=3"},
+          "dgx-h100 has two prices");
   refused({"--clusters", "dgx-h100", "--gpus", "8", "--price", "dgx-h100=2", "--set",
            "run.price_per_gpu_hour=3"},
           "run.price_per_gpu_hour");

@@ -39,28 +39,31 @@ TEST(PlanCommand, RanksWhatItReplayed) {
   EXPECT_LE(out["replayed"].get<int>(), out["legal"].get<int>());
 }
 
+// The forecast of one of its layouts.
+std::vector<std::string> predict_words(json layout) {
+  const std::string framework = layout["framework"];
+  layout.erase("framework");
+  return {"predict",
+          "--model",
+          "gpt3-1.3b",
+          "--cluster",
+          "dgx-a100-80gx1",
+          "--seq",
+          "1024",
+          "--global-batch",
+          "16",
+          "--framework",
+          framework,
+          "--set",
+          "layout=" + layout.dump(),
+          "--format",
+          "json"};
+}
+
 // What it promises is what `predict` says of that layout.
 TEST(PlanCommand, FirstPlaceIsThePredictionOfItsLayout) {
   const json plan = run(plan_words({"--format", "json", "--top", "1"})).json()["plans"][0];
-  json layout = plan["layout"];
-  const std::string framework = layout["framework"];
-  layout.erase("framework");
-  std::vector<std::string> words{"predict",
-                                 "--model",
-                                 "gpt3-1.3b",
-                                 "--cluster",
-                                 "dgx-a100-80gx1",
-                                 "--seq",
-                                 "1024",
-                                 "--global-batch",
-                                 "16",
-                                 "--framework",
-                                 framework,
-                                 "--set",
-                                 "layout=" + layout.dump(),
-                                 "--format",
-                                 "json"};
-  const Outcome result = run(words);
+  const Outcome result = run(predict_words(plan["layout"]));
   ASSERT_EQ(result.code, 0) << result.error;
   EXPECT_EQ(result.json()["step_time_s"], plan["prediction"]["step_time_s"]);
   EXPECT_EQ(result.json()["peak_device_bytes"], plan["prediction"]["peak_device_bytes"]);

@@ -100,7 +100,14 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
       R"({"stepcast":1,"model":"gpt3-6.7b","cluster":"dgx-h100x2",
           "training":{"framework":"native","global_batch":64,"sequence_length":256},
           "layout":{"tp":4,"pp":2,"micro_batch":1,"zero":1,"schedule":"1f1b",
-            "overlap":{"pp":true}}})"};
+            "overlap":{"pp":true}}})",
+      // The host waits for the GPU at each batch, on a pipeline and in a program of its own.
+      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+          "training":{"framework":"deepspeed","global_batch":32,"sequence_length":1024},
+          "layout":{"pp":4,"micro_batch":1}})",
+      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+          "training":{"framework":"deepspeed","global_batch":32,"sequence_length":1024},
+          "layout":{"tp":1,"pp":1,"zero":3}})"};
   SeededRandom random(2024, 99);
   for (const char* text : texts) expect_admissible(text, random);
 }
@@ -115,13 +122,18 @@ TEST(Bound, IsAdmissibleWithAProfileOfWhatChannelsHold) {
     const std::string path =
         ::testing::TempDir() + fmt::format("stepcast_bound_{}.json", static_cast<int>(sms));
     std::ofstream(path) << profile;
-    const std::string text = fmt::format(
-        R"({{"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1","profile":"{}",)"
-        R"("training":{{"framework":"megatron","global_batch":128,"sequence_length":2048}},)"
-        R"("layout":{{"tp":1,"pp":4,"virtual_stages":2,"schedule":"interleaved",)"
-        R"("micro_batch":1,"recompute":"none","overlap":{{"pp":true}}}}}})",
-        path);
-    expect_admissible(text, random);
+    const auto pipeline_of = [&](const char* model, const char* training) {
+      return fmt::format(
+          R"({{"stepcast":1,"model":"{}","cluster":"dgx-a100-80gx1","profile":"{}",)"
+          R"("training":{{"framework":"megatron",{}"global_batch":128,"sequence_length":2048}},)"
+          R"("layout":{{"tp":1,"pp":4,"virtual_stages":2,"schedule":"interleaved",)"
+          R"("micro_batch":1,"recompute":"none","overlap":{{"pp":true}}}}}})",
+          model, path, training);
+    };
+    expect_admissible(pipeline_of("gpt3-1.3b", ""), random);
+    // Kernels that the host has not issued in time are not slowed, even where it needs little.
+    expect_admissible(pipeline_of("llama-2-7b", R"("host_sync_at_batch":true,"cuda_graphs":true,)"),
+                      random);
   }
 }
 

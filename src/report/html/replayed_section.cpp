@@ -5,13 +5,13 @@
 #include <cmath>
 #include <map>
 
+#include "core/pareto_front.h"
 #include "report/html/data_table.h"
 #include "report/html/plan_sections.h"
 #include "report/html/scatter.h"
 #include "report/html/time_axis.h"
 #include "report/html/views.h"
 #include "report/number_text.h"
-#include "report/pareto.h"
 
 namespace stepcast::html {
 namespace {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "offers/pareto_front.h"
+#include "offers/pareto_points.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 
 #include "core/seeded_random.h"
 
@@ -21,7 +23,17 @@ std::vector<ParetoFigures> random_figures(SeededRandom& random, std::size_t coun
   return out;
 }
 
-TEST(ParetoFront, HoldsWhatNothingDominatesAndNothingElse) {
+// At least as good in all regards and better in one.
+bool dominates(const ParetoFigures& one, const ParetoFigures& other) {
+  if (one.dollars.has_value() != other.dollars.has_value()) return false;
+  const auto values = [](const ParetoFigures& f) {
+    return std::array{f.step_s, f.device_bytes, f.gpus, f.dollars.value_or(0)};
+  };
+  const auto a = values(one), b = values(other);
+  return a != b && std::ranges::equal(a, b, std::less_equal<>());
+}
+
+TEST(ParetoPoints, HoldWhatNothingDominatesAndNothingElse) {
   SeededRandom random(12);
   for (int round = 0; round < 200; ++round) {
     const auto figures = random_figures(random, 1 + static_cast<std::size_t>(round % 40));
@@ -43,18 +55,21 @@ TEST(ParetoFront, HoldsWhatNothingDominatesAndNothingElse) {
   }
 }
 
-TEST(ParetoFront, BetterInOneRegardIsEnough) {
+TEST(ParetoPoints, BetterInOneRegardIsEnough) {
   const ParetoFigures base{10, 10, 10, 10};
-  EXPECT_FALSE(dominates(base, base));
-  EXPECT_TRUE(dominates({9, 10, 10, 10}, base));
-  EXPECT_TRUE(dominates({10, 10, 10, 9}, base));
-  EXPECT_FALSE(dominates({9, 11, 10, 10}, base));
+  using Indices = std::vector<std::size_t>;
+  EXPECT_EQ(pareto_front({base, base}), Indices{0});
+  for (const ParetoFigures& better : {ParetoFigures{9, 10, 10, 10}, ParetoFigures{10, 9, 10, 10},
+                                      ParetoFigures{10, 10, 9, 10}, ParetoFigures{10, 10, 10, 9}}) {
+    EXPECT_EQ(pareto_front({base, better}), Indices{1});
+  }
+  EXPECT_EQ(pareto_front({base, {9, 11, 10, 10}}), (Indices{1, 0}));
 }
 
-TEST(ParetoFront, NoPriceIsNeitherCheapNorDear) {
-  EXPECT_FALSE(dominates({1, 1, 1, {}}, {2, 2, 2, 5}));
-  EXPECT_FALSE(dominates({1, 1, 1, 1}, {2, 2, 2, {}}));
-  EXPECT_TRUE(dominates({1, 1, 1, {}}, {2, 2, 2, {}}));
+TEST(ParetoPoints, NoPriceIsNeitherCheapNorDear) {
+  EXPECT_EQ(pareto_front({{1, 1, 1, {}}, {2, 2, 2, 5}}).size(), 2u);
+  EXPECT_EQ(pareto_front({{1, 1, 1, 1}, {2, 2, 2, {}}}).size(), 2u);
+  EXPECT_EQ(pareto_front({{1, 1, 1, {}}, {2, 2, 2, {}}}).size(), 1u);
 }
 
 }  // namespace

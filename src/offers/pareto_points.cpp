@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "offers/pareto_front.h"
+#include "offers/pareto_points.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "core/pareto_front.h"
 
 namespace stepcast {
 namespace {
@@ -15,32 +18,23 @@ ParetoFigures figures_of(const Offer& offer, const OfferLayout& layout) {
           std::isfinite(dollars) ? std::optional(dollars) : std::nullopt};
 }
 
-bool equal(const ParetoFigures& one, const ParetoFigures& other) {
-  return one.step_s == other.step_s && one.device_bytes == other.device_bytes &&
-         one.gpus == other.gpus && one.dollars == other.dollars;
-}
-
 }  // namespace
-
-bool dominates(const ParetoFigures& one, const ParetoFigures& other) {
-  if (one.dollars.has_value() != other.dollars.has_value()) return false;
-  const bool no_worse = one.step_s <= other.step_s && one.device_bytes <= other.device_bytes &&
-                        one.gpus <= other.gpus &&
-                        one.dollars.value_or(0) <= other.dollars.value_or(0);
-  return no_worse && !equal(one, other);
-}
 
 std::vector<std::size_t> pareto_front(const std::vector<ParetoFigures>& figures) {
   std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    bool stays = true;
-    for (std::size_t j = 0; j < figures.size() && stays; ++j) {
-      stays = !dominates(figures[j], figures[i]) && !(j < i && equal(figures[j], figures[i]));
+  for (const bool priced : {true, false}) {
+    std::vector<std::size_t> alike;
+    std::vector<std::vector<double>> points;
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      const ParetoFigures& one = figures[i];
+      if (one.dollars.has_value() != priced) continue;
+      alike.push_back(i);
+      points.push_back({one.step_s, one.device_bytes, one.gpus, one.dollars.value_or(0)});
     }
-    if (stays) out.push_back(i);
+    for (const std::size_t i : pareto_front(points)) out.push_back(alike[i]);
   }
-  std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) {
-    return figures[a].step_s < figures[b].step_s;
+  std::sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(figures[a].step_s, a) < std::pair(figures[b].step_s, b);
   });
   return out;
 }

@@ -17,11 +17,8 @@ struct ParetoFigures {
   std::optional<double> dollars;  // of the run or of a million tokens; absent: no price
 };
 
-// At least as good in all regards and better in one. A figure with a price and one without do not
-// compare.
-bool dominates(const ParetoFigures& one, const ParetoFigures& other);
-
-// Indices of those that nothing dominates, by step time; of equal ones the first.
+// Indices of those on the Pareto front, by step time; of equal ones the first. What has a price and
+// what has none do not compare.
 std::vector<std::size_t> pareto_front(const std::vector<ParetoFigures>& figures);
 
 struct ParetoPoint {

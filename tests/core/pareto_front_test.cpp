@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/pareto.h"
+#include "core/pareto_front.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// What is best in one regard or another.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 namespace stepcast {
