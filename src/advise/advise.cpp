@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "advise/ways_out.h"
+#include "core/new_errors.h"
 
 namespace stepcast {
 namespace {
@@ -32,7 +33,7 @@ Errors why_all_refused(const Advice& advice) {
   Errors errors;
   for (const RungResult& result : advice.rungs) {
     if (result.verdict != RungVerdict::kRefused) return {};
-    errors.insert(errors.end(), result.objections.begin(), result.objections.end());
+    add_new(result.objections, errors);
   }
   return errors;
 }

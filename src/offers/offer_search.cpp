@@ -7,6 +7,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "core/new_errors.h"
+
 namespace stepcast {
 namespace {
 
@@ -17,15 +19,6 @@ bool of_the_offer(const Errors& errors) {
   return std::all_of(errors.begin(), errors.end(), [](const Error& error) {
     return error.code == ErrorCode::kIllegal || error.code == ErrorCode::kNotSupported;
   });
-}
-
-void add_new(const Errors& more, Errors& errors) {
-  for (const Error& error : more) {
-    const bool known = std::any_of(errors.begin(), errors.end(), [&](const Error& other) {
-      return to_string(other) == to_string(error);
-    });
-    if (!known) errors.push_back(error);
-  }
 }
 
 // Errors about the cluster name the list that it stands in.

@@ -40,9 +40,9 @@ ordered_json pareto_entry(const Planner& planner, const FoundLayout& found, cons
   if (run != nullptr) {
     const RunForecast& forecast = run->forecast;
     if (forecast.length && forecast.length->dollars) {
-      put(out, "dollars", forecast.length->dollars->value);
+      put(out, "cost_usd", forecast.length->dollars->value);
     } else if (forecast.dollars_per_million_tokens) {
-      put(out, "dollars_per_million_tokens", *forecast.dollars_per_million_tokens);
+      put(out, "usd_per_million_tokens", *forecast.dollars_per_million_tokens);
     }
   }
   out["layout"] = layout_object(planner, found.choice);

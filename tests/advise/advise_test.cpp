@@ -2,6 +2,7 @@
 #include "advise/advise.h"
 
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "advise/advising.h"
@@ -170,6 +171,8 @@ TEST(Advice, WhatNoRungAllowsIsAnError) {
   const auto advice = advice_for(small_model(R"(,"layout":{"pp":5})"));
   ASSERT_FALSE(advice);
   EXPECT_NE(to_string(advice.error()).find("layout.pp"), std::string::npos);
+  std::set<std::string> texts;  // many rungs have the same objection
+  for (const Error& error : advice.error()) EXPECT_TRUE(texts.insert(to_string(error)).second);
 }
 
 // Of rungs as good as the fastest, the lowest.

@@ -66,7 +66,7 @@ TEST(PlanOffers, RanksClustersAndSizes) {
   EXPECT_FALSE(out["answers"].contains("cheapest_within_deadline"));
   ASSERT_FALSE(out["pareto"].empty());
   for (const json& point : out["pareto"]) {
-    EXPECT_EQ(point.contains("dollars"), point["cluster"] == "dgx-h100");
+    EXPECT_EQ(point.contains("cost_usd"), point["cluster"] == "dgx-h100");
     EXPECT_TRUE(point.contains("gpus") && point.contains("step_time_s"));
   }
 }
