@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan_advise.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -57,7 +58,9 @@ int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptio
   if (advice->interrupted) note(request.output, "stopped: what the rungs climbed so far say");
   output.set_main(request.output, render({base, *advice}, request.output.format));
   if (const int code = output.commit(); code != kOk) return code;
-  return advice->advised ? kOk : kDoesNotFit;
+  // A demand of speed or money that is missed is an answer; that nothing fits is another code.
+  const bool any_fits = std::ranges::any_of(advice->rungs, &RungResult::fits);
+  return any_fits ? kOk : kDoesNotFit;
 }
 
 }  // namespace stepcast::cli

@@ -123,7 +123,7 @@ TEST(AdviseCommand, OneGpuIsEnoughForWhoeverSaysSo) {
 TEST(AdviseCommand, SaysByHowMuchADemandIsMissed) {
   const Outcome result =
       run(advise_words("gpt3-1.3b", "dgx-h100x1", "64", {"--min-tokens-per-s", "100M"}));
-  EXPECT_EQ(result.code, 3) << result.error;
+  EXPECT_EQ(result.code, 0) << result.error;
   expect_has(result.out, {"too slow", "No rung meets every demand. The fastest that fits, ",
                           "tokens/s where 100,000,000 are demanded", "What would change that"});
 }
