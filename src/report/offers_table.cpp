@@ -96,12 +96,17 @@ std::string ranking(const OffersReport& report, Form form) {
   return shown(table, form);
 }
 
+std::string gpus_noun(const Offer& offer) {
+  const std::string count = gpus_text(offer);
+  return count + (count == "1" ? " GPU" : " GPUs");
+}
+
 std::string answers(const OffersReport& report, Form form) {
   std::string out;
   for (const NamedAnswer& answer : named_answers(report)) {
     const Offer& offer = report.offers[answer.offer];
     const RunForecast& run = offer.best->run.forecast;
-    std::string line = fmt::format("{}: {} GPUs of {} (place {})", answer.text, gpus_text(offer),
+    std::string line = fmt::format("{}: {} of {} (place {})", answer.text, gpus_noun(offer),
                                    offer.request.label, place_of(report, answer.offer));
     if (run.length) {
       line += fmt::format(": {}", duration_text(Seconds(run.length->wall_s.value)));
@@ -139,9 +144,9 @@ std::string without_place(const OffersReport& report, Form form) {
   std::string out;
   for (const std::size_t i : report.ranking.others) {
     const Offer& offer = report.offers[i];
-    out += bullet(fmt::format("{}, {} GPUs: {}", offer.request.label, gpus_text(offer),
-                              no_place_reason(offer)),
-                  form);
+    out += bullet(
+        fmt::format("{}, {}: {}", offer.request.label, gpus_noun(offer), no_place_reason(offer)),
+        form);
   }
   return out;
 }
