@@ -33,8 +33,10 @@ Errors leftovers(const CLI::App& app) {
   for (const std::string& word : app.remaining()) {
     if (word.starts_with("-") && word.size() > 1) {
       const std::string flag = word.substr(0, word.find('='));
-      errors.push_back({ErrorCode::kUnknownKey, "is not a known flag", "", flag,
-                        did_you_mean(flag, flag_names(app))});
+      const std::string near = did_you_mean(flag, flag_names(app));
+      errors.push_back(
+          {ErrorCode::kUnknownKey, "is not a known flag", "", flag,
+           near.empty() ? fmt::format("see stepcast {} --help", app.get_name()) : near});
     } else if (errors.empty()) {
       errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' is one word too many", word), "",
                         app.get_name(), fmt::format("see stepcast {} --help", app.get_name())});

@@ -132,8 +132,8 @@ void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
     const std::int64_t needed = (*gpus + spec.gpus_per_node - 1) / spec.gpus_per_node;
     if (nodes && *nodes != needed) {
       reader.fail("gpus", ErrorCode::kIllegal,
-                  fmt::format("{} GPUs are {} nodes of {}, and nodes says {}", *gpus, needed,
-                              spec.gpus_per_node, *nodes),
+                  fmt::format("{} GPUs are {} node{} of {}, and nodes says {}", *gpus, needed,
+                              needed == 1 ? "" : "s", spec.gpus_per_node, *nodes),
                   "give one of the two");
     }
     spec.nodes = needed;

@@ -52,8 +52,10 @@ std::string to_string(const Errors& errors) {
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string wanted = lower(word);
-  // Near means: at most a third of the letters differ, or one contains the other.
-  std::size_t best_distance = wanted.size() / 3 + 2;
+  // Near means: at most a third of the letters differ, or one contains the other. The dashes of
+  // a flag are no letters.
+  const std::size_t dashes = std::min(wanted.find_first_not_of('-'), wanted.size());
+  std::size_t best_distance = (wanted.size() - dashes) / 3 + 2;
   std::string best;
   for (const std::string& candidate : candidates) {
     const std::string name = lower(candidate);

@@ -29,19 +29,20 @@ void check_degrees(const Scenario& s, const LayoutInput& input, Findings& findin
   if (!findings.trusts({"cluster", "layout.tp", "layout.cp", "layout.pp", "layout.dp"})) return;
   const Layout& l = s.layout;
   const std::int64_t gpus = s.cluster.gpus();
+  const std::string counted_gpus = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
   const std::int64_t model_parallel = l.tp * l.cp * l.pp;
   if (model_parallel > gpus || gpus % model_parallel != 0) {
     findings.illegal(
         path_of_worst_degree(l, gpus),
-        fmt::format("tp*cp*pp = {}*{}*{} = {} does not divide the {} GPUs of the cluster", l.tp,
-                    l.cp, l.pp, model_parallel, gpus),
+        fmt::format("tp*cp*pp = {}*{}*{} = {} does not divide the {} of the cluster", l.tp, l.cp,
+                    l.pp, model_parallel, counted_gpus),
         fmt::format("for the product {}", use(nearest_divisors(gpus, model_parallel))));
     findings.distrust("layout.dp");
   } else if (model_parallel * l.dp != gpus) {
     findings.illegal(
         "layout.dp",
-        fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {} is not the {} GPUs of the cluster", l.tp, l.cp,
-                    l.pp, l.dp, capped_product({model_parallel, l.dp}), gpus),
+        fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {} is not the {} of the cluster", l.tp, l.cp, l.pp,
+                    l.dp, capped_product({model_parallel, l.dp}), counted_gpus),
         fmt::format("use {}, or leave dp out", gpus / model_parallel));
   } else if (!input.dp && l.dp > (1 << 20)) {
     findings.illegal("layout.dp", fmt::format("{} replicas are too many", l.dp), "at most 1048576");

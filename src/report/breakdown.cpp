@@ -132,7 +132,10 @@ std::string layout_text(const Scenario& scenario) {
   const std::int64_t micro_batches = scenario.micro_batches();
   out += fmt::format(" · dp {} · zero {} · {} micro-batch{} of {}", layout.dp, layout.zero,
                      micro_batches, micro_batches == 1 ? "" : "es", layout.micro_batch);
-  if (layout.pp > 1) out += fmt::format(" · {}", name_of(layout.schedule));
+  // On one stage it still decides how many micro-batches are alive at once.
+  if (layout.pp > 1 || layout.schedule != Layout{}.schedule) {
+    out += fmt::format(" · {}", name_of(layout.schedule));
+  }
   if (layout.sequence_parallel) out += " · sequence parallel";
   if (layout.recompute.mode != RecomputeMode::kNone) {
     out += fmt::format(" · {} recompute", name_of(layout.recompute.mode));

@@ -40,6 +40,7 @@ std::string offer_reason(const OffersReport& report, const Offer& offer);
 std::string no_place_reason(const Offer& offer);
 // "128", or "12 of 16" where whole nodes are rented for fewer.
 std::string gpus_text(const Offer& offer);
+std::string gpus_noun(const Offer& offer);  // "128 GPUs"
 
 // The named answers, as "cheapest within the deadline", with the offer; absent ones left out.
 struct NamedAnswer {

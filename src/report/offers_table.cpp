@@ -54,9 +54,9 @@ std::string without_place(const OffersReport& report, Form form) {
   std::string out;
   for (const std::size_t i : report.ranking.others) {
     const Offer& offer = report.offers[i];
-    out += bullet(fmt::format("{}, {} GPUs: {}", offer.request.label, gpus_text(offer),
-                              no_place_reason(offer)),
-                  form);
+    out += bullet(
+        fmt::format("{}, {}: {}", offer.request.label, gpus_noun(offer), no_place_reason(offer)),
+        form);
   }
   return out;
 }

@@ -118,7 +118,7 @@ std::vector<std::string> answer_lines(const OffersReport& report) {
   for (const NamedAnswer& answer : named_answers(report)) {
     const Offer& offer = report.offers[answer.offer];
     const RunForecast& run = offer.best->run.forecast;
-    std::string line = fmt::format("{}: {} GPUs of {} (place {})", answer.text, gpus_text(offer),
+    std::string line = fmt::format("{}: {} of {} (place {})", answer.text, gpus_noun(offer),
                                    offer.request.label, place_of(report, answer.offer));
     if (run.length) {
       line += fmt::format(": {}", duration_text(Seconds(run.length->wall_s.value)));
@@ -135,8 +135,14 @@ std::vector<std::string> answer_lines(const OffersReport& report) {
       const auto& length = report.offers[i].best->run.forecast.length;
       return length && length->meets_deadline.value_or(false);
     });
-    out.push_back(fmt::format("no offer {}meets the deadline of {}", any ? "with a price " : "",
-                              duration_text(*terms.deadline)));
+    std::string line = fmt::format("no offer {}meets the deadline of {}",
+                                   any ? "with a price " : "", duration_text(*terms.deadline));
+    if (!any && ranking.fastest) {
+      const auto& length = report.offers[*ranking.fastest].best->run.forecast.length;
+      if (length)
+        line += fmt::format(": the fastest takes {}", duration_text(Seconds(length->wall_s.value)));
+    }
+    out.push_back(line);
   }
   if (terms.budget && ranking.cheapest && !ranking.fastest_within_budget) {
     out.push_back(fmt::format("no offer stays within {}", dollars_text(*terms.budget)));
@@ -202,6 +208,11 @@ std::string gpus_text(const Offer& offer) {
   const RunTerms& terms = offer.best->run.terms;
   if (terms.rented_gpus == terms.gpus) return fmt::format("{}", terms.gpus);
   return fmt::format("{} of {}", terms.gpus, terms.rented_gpus);
+}
+
+std::string gpus_noun(const Offer& offer) {
+  const std::string count = gpus_text(offer);
+  return count + (count == "1" ? " GPU" : " GPUs");
 }
 
 std::size_t place_of(const OffersReport& report, std::size_t offer) {

@@ -34,6 +34,10 @@ TEST(Usage, NamesTheNearestCommandAndFlag) {
   const Outcome flag = run(predict_words({"--micro-bach", "1"}));
   expect_refused(flag);
   EXPECT_TRUE(says(flag, "did you mean '--micro-batch'?")) << flag.error;
+  // Shares its dashes and one letter with --zero.
+  const Outcome far = run(predict_words({"--lora"}));
+  expect_refused(far);
+  EXPECT_TRUE(says(far, "--lora: is not a known flag (see stepcast predict --help)")) << far.error;
 }
 
 TEST(Usage, RefusesAMissingCommandAndAMissingTopic) {

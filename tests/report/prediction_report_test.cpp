@@ -140,5 +140,14 @@ TEST(LayoutText, SaysHowMuchIsRecomputed) {
   EXPECT_EQ(recompute(), " · full recompute of 1 in 2 layers");
 }
 
+// GPipe on one stage keeps the activations of all micro-batches: not the layout that 1F1B is there.
+TEST(LayoutText, TellsSchedulesOfOneStageApart) {
+  Scenario scenario = made_scenario();
+  scenario.layout.pp = 1;
+  EXPECT_EQ(layout_text(scenario).find("1f1b"), std::string::npos);
+  scenario.layout.schedule = ScheduleKind::kGpipe;
+  EXPECT_NE(layout_text(scenario).find(" · gpipe"), std::string::npos) << layout_text(scenario);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -27,7 +27,7 @@ std::string title_of(const OffersReport& report, std::size_t index) {
   const Offer& offer = report.offers[index];
   const bool length = has_length(report);
   std::string out =
-      fmt::format("place {}: {} GPUs of {}, {} a step", place_of(report, index), gpus_text(offer),
+      fmt::format("place {}: {} of {}, {} a step", place_of(report, index), gpus_noun(offer),
                   offer.request.label, time_text(forecast(offer).step_time));
   const std::vector<Column> columns = run_columns(length);
   const std::vector<std::string> cells = run_cells(offer.best->run, length);
@@ -177,9 +177,8 @@ Section without_place_section(const OffersReport& report) {
 
 std::vector<KeyFigure> figures_of(const OffersReport& report) {
   const Offer& first = first_of(report);
-  std::vector<KeyFigure> out = {
-      {"First place", fmt::format("{} GPUs", gpus_text(first)), first.request.label},
-      {"Step", time_text(forecast(first).step_time), ""}};
+  std::vector<KeyFigure> out = {{"First place", gpus_noun(first), first.request.label},
+                                {"Step", time_text(forecast(first).step_time), ""}};
   const std::vector<Column> columns = run_columns(has_length(report));
   const std::vector<std::string> cells = run_cells(first.best->run, has_length(report));
   for (std::size_t i = 0; i < cells.size(); ++i) {
