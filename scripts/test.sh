@@ -3,8 +3,8 @@
 # Everything that must hold before a change goes in, on a fresh Debian 12 machine or an old one:
 #
 #   1. release: g++, no warnings, every test
-#   2. asan:    clang++, no warnings, address and undefined-behaviour sanitizers, every unit test but
-#               the largest searches, which take minutes there
+#   2. asan:    clang++, no warnings, address and undefined-behaviour sanitizers, every unit test
+#               but the largest searches, which take minutes there
 #
 # STEPCAST_TEST=quick stops after the first.
 set -euo pipefail
