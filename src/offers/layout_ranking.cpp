@@ -24,6 +24,8 @@ double least_value(Objective objective, const Planner& planner, const PriceList&
   return least;
 }
 
+constexpr std::int64_t kUsuallyEnough = 8;  // places
+
 // Step time of the last of so many places.
 Seconds last_place(const SearchResult& result, std::int64_t top) {
   std::int64_t places = 0;
@@ -85,6 +87,11 @@ Result<SearchResult> search_by(Objective objective, const Planner& planner, cons
   const std::int64_t top = options.top;
   const double time_limit = options.time_limit_s;
   double spent = 0;
+  // Places by step time are mostly enough for one by another objective; to search again costs all
+  // bounds once more.
+  if (objective != Objective::kStepTime && planner.frameworks().size() > 1) {
+    options.top = std::max(top, kUsuallyEnough);
+  }
   while (true) {
     auto result = planner.search(options);
     if (!result || objective == Objective::kStepTime) return result;
