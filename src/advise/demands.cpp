@@ -23,9 +23,7 @@ Errors check_demands(const Demands& demands, const Scenario& scenario, const Pri
                       "", "run.tokens", "as --tokens 2T"});
   }
   const ClusterSpec& cluster = scenario.cluster.spec;
-  const bool priced =
-      find_price(prices, cluster) || (scenario.run && scenario.run->price_per_gpu_hour);
-  if (demands.budget && !priced) {
+  if (demands.budget && !run_terms(scenario, prices).dollars_per_gpu_hour) {
     errors.push_back({ErrorCode::kMissingKey,
                       fmt::format("is missing: no price of {} or {} is listed", cluster.name,
                                   cluster.accelerator.name),

@@ -68,9 +68,9 @@ Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
     out.fits = true;
     out.layout = {best.choice, std::move(best.prediction)};
     const Prediction& p = out.layout->prediction;
-    out.terms = run_terms(out.scenario(), input.prices);
-    out.run = forecast_run(*out.terms, {p.step_time, p.step_time_low, p.step_time_high});
-    out.shortfalls = shortfalls_of(input.demands, p, *out.run);
+    const StepTime step{p.step_time, p.step_time_low, p.step_time_high};
+    out.run = run_outlook(out.scenario(), input.prices, step);
+    out.shortfalls = shortfalls_of(input.demands, p, out.run->forecast);
   } else if (found.smallest) {
     auto frugal = most_frugal(planner, found.smallest->choice);
     if (!frugal) return frugal.error();

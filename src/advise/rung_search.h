@@ -37,9 +37,8 @@ struct RungResult {
   std::optional<LayoutForecast> layout;  // the fastest that fits; if none does, a most frugal one
   std::vector<Shortfall> shortfalls;     // of kFails
   ByteCount memory_limit = 0;
-  std::optional<RunTerms> terms;  // of a layout that fits
-  std::optional<RunForecast> run;
-  bool proven = false;  // that no layout of the rung is faster
+  std::optional<RunOutlook> run;  // of a layout that fits
+  bool proven = false;            // that no layout of the rung is faster
   bool interrupted = false;
 
   bool meets() const { return fits && shortfalls.empty(); }

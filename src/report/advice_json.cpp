@@ -37,7 +37,7 @@ void put_forecast(ordered_json& out, const RungResult& result) {
   put(out, "step_time_s", p.step_time.value());
   put(out, "tokens_per_s", p.tokens_per_s);
   put(out, "mfu", p.mfu);
-  if (const auto& length = result.run->length) {
+  if (const auto& length = result.run->forecast.length) {
     put(out, "wall_time_s", length->wall_s.value);
     if (length->dollars) put(out, "cost_usd", length->dollars->value);
   }
@@ -82,7 +82,8 @@ ordered_json advice_object(const AdviceReport& report) {
   out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
   out["because"] = because_text(report);
   out["prediction"] = prediction_object(scenario, here.layout->prediction);
-  if (report.base.run) out["prediction"]["economics"] = run_object(*here.terms, *here.run);
+  if (report.base.run)
+    out["prediction"]["economics"] = run_object(here.run->terms, here.run->forecast);
   return out;
 }
 

@@ -3,8 +3,8 @@
 
 #include "layout/choices.h"
 #include "report/advice_report.h"
-#include "report/number_text.h"
 #include "report/document_form.h"
+#include "report/number_text.h"
 
 namespace stepcast {
 namespace {
@@ -72,7 +72,8 @@ TextTable table_of(const AdviceReport& report) {
     row.push_back(fits ? number_text(p->tokens_per_s) : "");
     row.push_back(fits ? percent_text(p->mfu) : "");
     if (run) {
-      const RunLength* length = fits && result.run->length ? &*result.run->length : nullptr;
+      const RunLength* length =
+          fits && result.run->forecast.length ? &*result.run->forecast.length : nullptr;
       row.push_back(length ? duration_text(Seconds(length->wall_s.value)) : "");
       row.push_back(length && length->dollars ? number_text(length->dollars->value, 3) : "");
     }

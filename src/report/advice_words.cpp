@@ -84,8 +84,8 @@ const RungResult& advised(const AdviceReport& report) {
 
 // What the run takes where the user has said how long it is.
 std::string run_words(const Demands& demands, const RungResult& result) {
-  if (!result.run || !result.run->length) return "";
-  const RunLength& length = *result.run->length;
+  if (!result.run || !result.run->forecast.length) return "";
+  const RunLength& length = *result.run->forecast.length;
   std::string out = duration_text(Seconds(length.wall_s.value));
   if (demands.deadline) {
     out += fmt::format(" of {} (chance {})", duration_text(*demands.deadline),

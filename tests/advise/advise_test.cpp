@@ -59,7 +59,7 @@ TEST(Advice, DeadlineAndBudgetAreHeldAgainstTheWholeRun) {
     return expect_advice(small_model(R"(,"run":{"tokens":2.6e10)" + run + "}"));
   };
   const Advice free = of("");
-  const RunLength ddp = *rung_of(free, "ddp").run->length;
+  const RunLength ddp = *rung_of(free, "ddp").run->forecast.length;
   const Advice late = of(R"(,"deadline":")" + std::to_string(ddp.wall_s.value * 0.4) + R"( s")");
   EXPECT_EQ(advised(late), "none");
   for (const RungResult& result : late.rungs) {
