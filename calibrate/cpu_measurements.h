@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/machine_facts.h"
-#include "calibrate/protocol.h"
+#include "calibrate/protocol/machine_facts.h"
+#include "calibrate/protocol/protocol.h"
 #include "cluster/this_machine.h"
 #include "core/quantity.h"
 #include "core/result.h"

@@ -8,11 +8,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "calibrate/fit_core_attention.h"
-#include "calibrate/fit_gemm.h"
-#include "calibrate/fit_memory_bound.h"
-#include "calibrate/measurement_json.h"
+#include "calibrate/fit/fit_core_attention.h"
+#include "calibrate/fit/fit_gemm.h"
+#include "calibrate/fit/fit_memory_bound.h"
 #include "calibrate/profile_json.h"
+#include "calibrate/protocol/measurement_json.h"
 #include "cluster/local_cluster.h"
 #include "core/atomic_file.h"
 #include "core/statistics.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "calibrate/cpu_measurements.h"
-#include "calibrate/fit_error.h"
+#include "calibrate/fit/fit_error.h"
 #include "core/result.h"
 
 namespace stepcast {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a calibration has measured on a GPU, as the input of its profile
-// (calibrate/imported_profile.h).
+// (calibrate/import/imported_profile.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "calibrate/cpu_measurements.h"
-#include "calibrate/imported.h"
+#include "calibrate/import/imported.h"
 
 namespace stepcast {
 

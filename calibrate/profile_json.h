@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "calibrate/fit_error.h"
+#include "calibrate/fit/fit_error.h"
 #include "cost/profile.h"
 
 namespace stepcast {

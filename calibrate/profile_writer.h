@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "calibrate/shipped.h"
+#include "calibrate/fit/shipped.h"
 
 namespace stepcast {
 

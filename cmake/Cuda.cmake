@@ -4,7 +4,8 @@
 #   STEPCAST_CUDA           AUTO (where nvcc is found; not with STEPCAST_SANITIZE), ON, OFF
 #   stepcast_kernels_cuda   src/kernels/cuda; needs no driver to build, link or start
 #   stepcast_execute_cuda   src/execute/cuda: programs on a GPU
-#   stepcast-gpu            src/worker/gpu: measures a GPU
+#   stepcast_measure_cuda   calibrate/measure/gpu: times kernels and collectives on a GPU
+#   stepcast-gpu            src/worker/gpu: the program that runs and measures there
 set(STEPCAST_CUDA AUTO CACHE STRING "Build the CUDA kernels: AUTO, ON or OFF")
 set_property(CACHE STEPCAST_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(NOT STEPCAST_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -67,14 +68,18 @@ add_library(stepcast_execute_cuda STATIC ${sources})
 target_link_libraries(stepcast_execute_cuda PUBLIC stepcast_execute stepcast_kernels_cuda
   CUDA::cudart_static PRIVATE stepcast_flags)
 
-# The program that measures a GPU. Only it needs cuBLASLt's library to start.
-stepcast_program(worker/gpu stepcast-gpu DEPENDS launch calibrate)
-target_sources(stepcast-gpu PRIVATE src/worker/job.cpp src/worker/collective_sampler.cpp
-  src/worker/operation_times.cpp src/worker/run_job.cpp)
-target_link_libraries(stepcast-gpu PRIVATE stepcast_execute_cuda CUDA::cudart_static ${CMAKE_DL_LIBS})
-target_link_options(stepcast-gpu PRIVATE LINKER:--as-needed)  # its ranks need no MPI
+file(GLOB sources CONFIGURE_DEPENDS calibrate/measure/gpu/*.cpp)
+add_library(stepcast_measure_cuda STATIC ${sources})
+target_link_libraries(stepcast_measure_cuda PUBLIC stepcast_measure stepcast_execute_cuda
+  PRIVATE stepcast_flags ${CMAKE_DL_LIBS})
 if(TARGET stepcast_nccl)
-  target_link_libraries(stepcast-gpu PRIVATE stepcast_nccl)
-  target_compile_definitions(stepcast-gpu PRIVATE STEPCAST_HAS_NCCL)
+  target_link_libraries(stepcast_measure_cuda PRIVATE stepcast_nccl)
+  target_compile_definitions(stepcast_measure_cuda PRIVATE STEPCAST_HAS_NCCL)
 endif()
+
+# The program that runs on a GPU. Only it needs cuBLASLt's library to start.
+stepcast_program(worker/gpu stepcast-gpu DEPENDS measure)
+target_sources(stepcast-gpu PRIVATE src/worker/operation_times.cpp src/worker/run_job.cpp)
+target_link_libraries(stepcast-gpu PRIVATE stepcast_measure_cuda)
+target_link_options(stepcast-gpu PRIVATE LINKER:--as-needed)  # its ranks need no MPI
 install(TARGETS stepcast-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

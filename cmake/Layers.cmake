@@ -1,14 +1,19 @@
 # One CMake target per folder. A layer may include its own headers and those of the layers it names.
 #
-#   stepcast_layer(NAME DEPENDS other... [PARTS subfolder...] [LIBRARIES target...])
-#                                              library stepcast::NAME from src/NAME or ./NAME
+#   stepcast_layer(NAME [FOLDER folder] DEPENDS other... [PARTS subfolder...] [LIBRARIES target...])
+#                                              library stepcast::NAME from src/NAME or ./NAME; a room
+#                                              inside another folder names its FOLDER
 #   stepcast_program(FOLDER NAME DEPENDS ...)  executable NAME
 
 function(stepcast_layer name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;PARTS;LIBRARIES" ${ARGN})
-  set(folder src/${name})
+  cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS;PARTS;LIBRARIES" ${ARGN})
+  set(place ${name})
+  if(ARG_FOLDER)
+    set(place ${ARG_FOLDER})
+  endif()
+  set(folder src/${place})
   if(NOT IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
-    set(folder ${name})
+    set(folder ${place})
   endif()
   set(patterns ${folder}/*.cpp)
   foreach(part IN LISTS ARG_PARTS)
@@ -28,7 +33,8 @@ function(stepcast_layer name)
     set(kind INTERFACE)
     add_library(stepcast_${name} INTERFACE)
   endif()
-  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name} FOLDER_PATH ${folder})
+  set_target_properties(stepcast_${name} PROPERTIES EXPORT_NAME ${name} FOLDER_PATH ${folder}
+    PLACE ${place} PARTS "${ARG_PARTS}")
   add_library(stepcast::${name} ALIAS stepcast_${name})
   target_include_directories(stepcast_${name} ${kind}
     $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/src>

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <map>
 
+#include "calibrate/fit/published.h"
+#include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
-#include "calibrate/published.h"
-#include "calibrate/shipped.h"
 
 namespace stepcast {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "cli/calibrate_gpu.h"
 #include "cli/calibrate_import.h"
-#include "cli/calibrate_job.h"
 #include "cli/commands.h"
+#include "cli/launch_calibration.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
 #include "launch/signal_watch.h"

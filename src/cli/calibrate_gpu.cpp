@@ -10,8 +10,8 @@
 #include "calibrate/device_name.h"
 #include "calibrate/measured_on_gpu.h"
 #include "cli/gpu_profile.h"
+#include "cli/launch_run.h"
 #include "cli/rank_results.h"
-#include "cli/run_job.h"
 
 namespace stepcast::cli {
 namespace {

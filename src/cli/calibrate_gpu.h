@@ -3,7 +3,7 @@
 // and shapes around them, and a profile is made of it.
 #pragma once
 
-#include "cli/calibrate_job.h"
+#include "cli/launch_calibration.h"
 
 namespace stepcast::cli {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "calibrate/imported.h"
+#include "calibrate/import/imported.h"
 #include "cli/gpu_profile.h"
 #include "cluster/cluster.h"
 

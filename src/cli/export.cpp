@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/export.h"
+#include "recipes/export.h"
 
 #include <fmt/format.h>
 

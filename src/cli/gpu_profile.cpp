@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "calibrate/bus_bandwidth.h"
-#include "calibrate/imported_profile.h"
+#include "calibrate/import/bus_bandwidth.h"
+#include "calibrate/import/imported_profile.h"
 #include "calibrate/profile_writer.h"
 #include "core/atomic_file.h"
 #include "cost/collective_model.h"

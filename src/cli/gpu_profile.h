@@ -2,7 +2,7 @@
 // Writes the profile of a GPU, whoever measured it.
 #pragma once
 
-#include "calibrate/imported.h"
+#include "calibrate/import/imported.h"
 #include "cli/session.h"
 
 namespace stepcast::cli {

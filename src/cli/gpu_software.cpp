@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/run_job.h"
+#include "cli/launch_run.h"
 
 namespace stepcast::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exchange/import.h"
+#include "recipes/import.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "cli/scenario_flags.h"
 #include "cluster/named_cluster.h"
 #include "core/text_file.h"
-#include "model/import.h"
+#include "model/import_model.h"
 
 namespace stepcast::cli {
 namespace {

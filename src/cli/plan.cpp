@@ -12,7 +12,7 @@
 #include "cli/plan_progress.h"
 #include "cluster/named_cluster.h"
 #include "launch/signal_watch.h"
-#include "offers/layout_ranking.h"
+#include "plan/offers/layout_ranking.h"
 #include "report/plan_report.h"
 
 namespace stepcast::cli {

@@ -7,12 +7,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "advise/demands.h"
 #include "cli/key_values.h"
 #include "cli/plan_advise.h"
 #include "cluster/cluster.h"
 #include "core/unit_text.h"
 #include "layout/override.h"
+#include "plan/advise/demands.h"
 
 namespace stepcast::cli {
 namespace {

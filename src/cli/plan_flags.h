@@ -9,7 +9,7 @@
 #include "cli/scenario_flags.h"
 #include "cli/session.h"
 #include "layout/scenario_input.h"
-#include "offers/objective.h"
+#include "plan/offers/objective.h"
 #include "plan/search.h"
 
 namespace stepcast::cli {

@@ -8,9 +8,9 @@
 
 #include "cli/plan_progress.h"
 #include "launch/signal_watch.h"
-#include "offers/gpu_counts.h"
-#include "offers/offer_requests.h"
-#include "offers/offer_search.h"
+#include "plan/offers/gpu_counts.h"
+#include "plan/offers/offer_requests.h"
+#include "plan/offers/offer_search.h"
 #include "report/offers_report.h"
 
 namespace stepcast::cli {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "calibrate/measurement_json.h"
+#include "calibrate/protocol/measurement_json.h"
 #include "cost/mpi_curve.h"
 #include "operation/signature.h"
 

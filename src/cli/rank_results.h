@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "calibrate/cpu_measurements.h"
-#include "calibrate/operation_json.h"
+#include "calibrate/protocol/operation_json.h"
 #include "core/json.h"
 
 namespace stepcast::cli {

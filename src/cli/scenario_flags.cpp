@@ -10,7 +10,7 @@
 #include "cluster/named_cluster.h"
 #include "core/unit_text.h"
 #include "layout/override.h"
-#include "model/import.h"
+#include "model/import_model.h"
 
 namespace stepcast::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cluster/cluster.h"
-#include "model/import.h"
+#include "model/import_model.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/launch_run.h"
 #include "cli/output.h"
-#include "cli/run_job.h"
 #include "cli/scenario_flags.h"
 #include "cli/validate_baseline.h"
 #include "cli/validate_forecast.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/calibrate_gpu.h"
-#include "cli/calibrate_job.h"
+#include "cli/launch_calibration.h"
 #include "layout/rank_grid.h"
 #include "predict/operation_table.h"
 

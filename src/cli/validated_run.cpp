@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "calibrate/device_name.h"
-#include "cli/calibrate_job.h"
-#include "cli/run_job.h"
+#include "cli/launch_calibration.h"
+#include "cli/launch_run.h"
 
 namespace stepcast::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/process_group.h"
+#include "comm/rank_group.h"
 #include "comm/transport.h"
 
 namespace stepcast {

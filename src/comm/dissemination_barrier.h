@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "comm/bulk_transfer.h"
-#include "comm/operation.h"
+#include "comm/collective_operation.h"
 
 namespace stepcast {
 

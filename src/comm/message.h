@@ -7,7 +7,7 @@
 #include <span>
 
 #include "comm/bulk_transfer.h"
-#include "comm/operation.h"
+#include "comm/collective_operation.h"
 
 namespace stepcast {
 

@@ -9,8 +9,8 @@
 
 #include "comm/group_communicator.h"
 #include "comm/mpi_transport.h"
-#include "comm/process_group.h"
-#include "comm/progress.h"
+#include "comm/progress_driver.h"
+#include "comm/rank_group.h"
 
 namespace stepcast {
 

@@ -3,10 +3,10 @@
 
 #include <utility>
 
+#include "comm/collective_operation.h"
 #include "comm/idle.h"
-#include "comm/operation.h"
-#include "comm/process_group.h"
-#include "comm/progress.h"
+#include "comm/progress_driver.h"
+#include "comm/rank_group.h"
 
 namespace stepcast {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "comm/process_group.h"
+#include "comm/rank_group.h"
 #include "comm/reduce.h"
 #include "comm/segments.h"
 

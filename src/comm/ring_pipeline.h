@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/operation.h"
+#include "comm/collective_operation.h"
 #include "comm/ring_plan.h"
 #include "comm/transport.h"
 

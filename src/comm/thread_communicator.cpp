@@ -2,8 +2,8 @@
 #include "comm/thread_communicator.h"
 
 #include "comm/group_communicator.h"
-#include "comm/process_group.h"
-#include "comm/progress.h"
+#include "comm/progress_driver.h"
+#include "comm/rank_group.h"
 #include "comm/thread_transport.h"
 
 namespace stepcast {

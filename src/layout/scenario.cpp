@@ -7,7 +7,7 @@
 
 #include "layout/legality.h"
 #include "layout/scenario_input.h"
-#include "model/import.h"
+#include "model/import_model.h"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/import.h"
+#include "model/import_model.h"
 
 #include <fmt/format.h>
 

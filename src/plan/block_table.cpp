@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "program/decoder_layer.h"
-#include "program/embedding.h"
-#include "program/head.h"
+#include "program/embedding_block.h"
+#include "program/head_block.h"
 
 namespace stepcast {
 namespace {

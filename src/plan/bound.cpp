@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "memory/device_memory.h"
+#include "memory/device_footprint.h"
 #include "predict/transfer_shapes.h"
 #include "program/role_builder.h"
 #include "schedule/schedule.h"

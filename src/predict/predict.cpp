@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "memory/device_memory.h"
+#include "memory/device_footprint.h"
 #include "predict/critical_path.h"
 #include "predict/interval.h"
 #include "predict/link_use.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
+#include "predict/record_trace.h"
 #include "predict/simulation.h"
 #include "predict/timeline.h"
-#include "predict/trace.h"
 
 namespace stepcast {
 namespace {

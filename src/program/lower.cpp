@@ -4,8 +4,8 @@
 
 #include "memory/states.h"
 #include "program/decoder_layer.h"
-#include "program/embedding.h"
-#include "program/head.h"
+#include "program/embedding_block.h"
+#include "program/head_block.h"
 #include "program/optimizer.h"
 #include "program/step.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "advise/advise.h"
+#include "plan/advise/advise.h"
 
 namespace stepcast {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "offers/offer_ranking.h"
-#include "offers/pareto_points.h"
+#include "plan/offers/offer_ranking.h"
+#include "plan/offers/pareto_points.h"
 
 namespace stepcast {
 

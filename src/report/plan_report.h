@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "offers/layout_ranking.h"
+#include "plan/offers/layout_ranking.h"
 #include "plan/planner.h"
 
 namespace stepcast {

@@ -6,10 +6,10 @@
 
 #include <new>
 
+#include "calibrate/measure/rank_context.h"
 #include "comm/host_group.h"
 #include "comm/mpi_communicator.h"
 #include "execute/host_device.h"
-#include "worker/rank_context.h"
 #include "worker/run_place.h"
 
 namespace stepcast {

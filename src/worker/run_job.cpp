@@ -10,9 +10,9 @@
 #include <numeric>
 #include <optional>
 
+#include "calibrate/measure/heartbeats.h"
 #include "execute/whole_model.h"
 #include "program/executable.h"
-#include "worker/heartbeats.h"
 #include "worker/operation_times.h"
 
 namespace stepcast {

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
+#include "calibrate/measure/job.h"
 #include "execute/device.h"
-#include "worker/job.h"
 
 namespace stepcast {
 

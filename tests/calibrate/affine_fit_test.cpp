@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/affine_fit.h"
+#include "calibrate/fit/affine_fit.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "calibrate/needed_grid.h"
+#include "calibrate/protocol/needed_grid.h"
 #include "cluster/local_cluster.h"
 #include "core/seeded_random.h"
 #include "core/statistics.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/disturbance.h"
+#include "calibrate/protocol/disturbance.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

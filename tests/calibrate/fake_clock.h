@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "calibrate/disturbance.h"
+#include "calibrate/protocol/disturbance.h"
 
 namespace stepcast::testing {
 

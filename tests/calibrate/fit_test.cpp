@@ -7,12 +7,12 @@
 #include <random>
 #include <sstream>
 
-#include "calibrate/fit_attention.h"
-#include "calibrate/fit_gemm.h"
-#include "calibrate/least_squares.h"
+#include "calibrate/fit/fit_attention.h"
+#include "calibrate/fit/fit_gemm.h"
+#include "calibrate/fit/least_squares.h"
+#include "calibrate/fit/published.h"
+#include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
-#include "calibrate/published.h"
-#include "calibrate/shipped.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 

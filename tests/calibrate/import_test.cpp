@@ -8,7 +8,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "calibrate/imported_profile.h"
+#include "calibrate/import/imported_profile.h"
 #include "calibrate/profile_writer.h"
 #include "core/temporary_folder.h"
 #include "cost/collective_cost.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/journal.h"
+#include "calibrate/protocol/journal.h"
 
 #include <gtest/gtest.h>
 

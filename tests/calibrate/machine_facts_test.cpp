@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/machine_facts.h"
+#include "calibrate/protocol/machine_facts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/median_interval.h"
+#include "calibrate/protocol/median_interval.h"
 
 #include <gtest/gtest.h>
 

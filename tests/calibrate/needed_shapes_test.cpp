@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/needed_shapes.h"
+#include "calibrate/protocol/needed_shapes.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "calibrate/needed_grid.h"
+#include "calibrate/protocol/needed_grid.h"
 #include "operation/signature.h"
 #include "scenario_from.h"
 

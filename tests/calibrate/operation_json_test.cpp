@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/operation_json.h"
+#include "calibrate/protocol/operation_json.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/progress.h"
+#include "calibrate/protocol/progress.h"
 
 #include <gtest/gtest.h>
 

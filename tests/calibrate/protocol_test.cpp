@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/protocol.h"
+#include "calibrate/protocol/protocol.h"
 
 #include <gtest/gtest.h>
 

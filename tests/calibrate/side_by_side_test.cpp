@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/side_by_side.h"
+#include "calibrate/protocol/side_by_side.h"
 
 #include <gtest/gtest.h>
 

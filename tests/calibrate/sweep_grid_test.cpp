@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/sweep_grid.h"
+#include "calibrate/protocol/sweep_grid.h"
 
 #include <gtest/gtest.h>
 

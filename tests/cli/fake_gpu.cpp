@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "calibrate/measurement_json.h"
-#include "calibrate/needed_shapes.h"
-#include "calibrate/operation_json.h"
+#include "calibrate/protocol/measurement_json.h"
+#include "calibrate/protocol/needed_shapes.h"
+#include "calibrate/protocol/operation_json.h"
 #include "core/atomic_file.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"

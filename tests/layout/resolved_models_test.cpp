@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/import.h"
+#include "model/import_model.h"
 #include "scenario_from.h"
 
 namespace stepcast {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "model/import.h"
+#include "model/import_model.h"
 
 namespace stepcast {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/import.h"
+#include "model/import_model.h"
 
 namespace stepcast {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "model/import.h"
+#include "model/import_model.h"
 
 namespace stepcast {
 namespace {

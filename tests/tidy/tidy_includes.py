@@ -31,7 +31,7 @@ def check_directions(tree):
         for number, ours, target in includes(file):
             if not ours:
                 continue
-            other = target.split("/")[0] if "/" in target else ""  # of src/layer/part/ too
+            other = tree.included_layer(target)  # of src/layer/part/ too
             if other not in layers:
                 yield f'{name}:{number}: "{target}" is in no layer; ours are "layer/file.h"'
             elif other not in layers[layer]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of the repository, and the layers that CMakeLists.txt declares."""
 
+import functools
 import pathlib
 import re
 
@@ -35,30 +36,50 @@ class Tree:
 
     def layers(self):
         """Layer -> layers that it may include, itself and what they depend on included."""
-        text = (self.root / "CMakeLists.txt").read_text()
-        text = re.sub(r"#.*", "", text)
-        direct = {}
-        for name, depends in re.findall(r"stepcast_layer\(\s*(\S+)\s+DEPENDS([^)]*)\)", text):
-            direct[name] = re.split(r"\b(?:PARTS|LIBRARIES)\b", depends)[0].split()
-        for folder, depends in re.findall(
-                r"stepcast_program\(\s*(\S+)\s+\S+\s+DEPENDS([^)]*)\)", text):
-            direct[folder] = depends.split()
-
-        def closure(name):
-            reached = {name}
-            for dependency in direct[name]:
-                reached |= closure(dependency)
-            return reached
-
-        return {name: closure(name) for name in direct}
+        return {name: self._closure(name) for name in self._declared()}
 
     def layer_of(self, file):
-        """The layer a source file of the library or the programs belongs to, or None."""
+        """The layer a source file of the library or the programs belongs to, or None.
+
+        Of a folder that CMakeLists.txt does not declare, the folder's name.
+        """
         parts = file.relative_to(self.root).parts
         if parts[0] == "src" and len(parts) > 2:
-            return parts[1]
-        if parts[:2] == ("calibrate", "tools"):
-            return "calibrate/tools"
-        if parts[0] in ("sim", "calibrate") and len(parts) == 2:
-            return parts[0]
+            return self._layer_at(parts[1:-1]) or parts[1]
+        if parts[0] in ("sim", "calibrate"):
+            return self._layer_at(parts[:-1])
         return None
+
+    def included_layer(self, target):
+        """The layer that owns the header that an include names, or None."""
+        return self._layer_at(target.split("/")[:-1])
+
+    def _layer_at(self, folders):
+        """The innermost room that these folders lie in."""
+        rooms = {room: name for name, (room, _) in self._declared().items()}
+        for length in range(len(folders), 0, -1):
+            found = rooms.get("/".join(folders[:length]))
+            if found:
+                return found
+        return None
+
+    def _closure(self, name):
+        reached = {name}
+        for dependency in self._declared()[name][1]:
+            reached |= self._closure(dependency)
+        return reached
+
+    @functools.cache
+    def _declared(self):
+        """Layer or program -> its folder and the layers that it names."""
+        text = (self.root / "CMakeLists.txt").read_text()
+        text = re.sub(r"#.*", "", text)
+        declared = {}
+        for name, folder, depends in re.findall(
+                r"stepcast_layer\(\s*(\S+)\s+(?:FOLDER\s+(\S+)\s+)?DEPENDS([^)]*)\)", text):
+            depends = re.split(r"\b(?:PARTS|LIBRARIES)\b", depends)[0].split()
+            declared[name] = (folder or name, depends)
+        for folder, depends in re.findall(
+                r"stepcast_program\(\s*(\S+)\s+\S+\s+DEPENDS([^)]*)\)", text):
+            declared[folder] = (folder, depends.split())
+        return declared

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/quantity.h"
-#include "model/import.h"
+#include "model/import_model.h"
 #include "predict/prediction.h"
 #include "worked_figures/worked_scenarios.h"
 

@@ -7,9 +7,9 @@
 #include <new>
 #include <optional>
 
+#include "calibrate/measure/gpu/calibrate_gpu_job.h"
+#include "calibrate/measure/gpu/gpu_ranks.h"
 #include "kernels/cuda/cuda_error.h"
-#include "worker/gpu/calibrate_gpu_job.h"
-#include "worker/gpu/gpu_ranks.h"
 #include "worker/gpu/list_gpus.h"
 #include "worker/gpu/run_gpu_job.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "calibrate/measure/job.h"
 #include "comm/device_communicator.h"
 #include "launch/rank_report.h"
-#include "worker/job.h"
 
 namespace stepcast {
 

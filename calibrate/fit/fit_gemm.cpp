@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/fit_gemm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "calibrate/fit/least_squares.h"
+#include "core/statistics.h"
+#include "cost/gemm_cost.h"
+#include "cost/kernel_cost.h"
+
+namespace stepcast {
+namespace {
+
+constexpr int kFolds = 5;
+constexpr double kLeastFraction = 1e-5, kMostFraction = 10;  // that a profile may hold
+
+// One free parameter of the form.
+struct Free {
+  double& (*of)(GemmFit&);
+  double low, high;
+  double prior;
+};
+
+// Weak priors keep directions in place that a table does not determine.
+const std::vector<Free>& free_shape() {
+  static const std::vector<Free> parameters = {
+      {[](GemmFit& f) -> double& { return f.efficiency; }, 0.1, 1.2, 0},
+      {[](GemmFit& f) -> double& { return f.k_half; }, 1, 1000, 0.1},
+      {[](GemmFit& f) -> double& { return f.tile_half; }, 0.5, 200, 0.1},
+      {[](GemmFit& f) -> double& { return f.wave_weight; }, 0.02, 1, 0.1},
+      {[](GemmFit& f) -> double& { return f.overhead_s; }, 1e-6, 1e-5, 0.3},
+      {[](GemmFit& f) -> double& { return f.role_factor[1]; }, 0.7, 1.5, 0.1},
+      {[](GemmFit& f) -> double& { return f.role_factor[2]; }, 1, 1.5, 0.1},
+      {[](GemmFit& f) -> double& { return f.sustained_factor; }, 1, 1.6, 0.1},
+      {[](GemmFit& f) -> double& { return f.sustained_s; }, 2e-5, 2e-2, 0.1},
+      {[](GemmFit& f) -> double& { return f.accumulate_exposed; }, 0.05, 1, 0.1}};
+  return parameters;
+}
+
+const std::vector<Free>& free_scale() {
+  static const std::vector<Free> parameters = {
+      {[](GemmFit& f) -> double& { return f.efficiency; }, 0.1, 1.2, 0},
+      {[](GemmFit& f) -> double& { return f.k_half; }, 1, 1000, 0.3},
+      {[](GemmFit& f) -> double& { return f.tile_half; }, 0.5, 200, 0.3},
+      {[](GemmFit& f) -> double& { return f.overhead_s; }, 5e-7, 1e-5, 0.3}};
+  return parameters;
+}
+
+// One core does one tile after the other, and its caches serve operands faster than its memory.
+const std::vector<Free>& free_on_core() {
+  static const std::vector<Free> parameters = {
+      {[](GemmFit& f) -> double& { return f.efficiency; }, 0.001, 1.5, 0},
+      {[](GemmFit& f) -> double& { return f.k_half; }, 0.5, 2000, 0.05},
+      {[](GemmFit& f) -> double& { return f.overhead_s; }, 1e-8, 1e-3, 0.02},
+      {[](GemmFit& f) -> double& { return f.memory_fraction; }, 0.05, 10, 0.05},
+      {[](GemmFit& f) -> double& { return f.role_factor[1]; }, 0.3, 3, 0.05},
+      {[](GemmFit& f) -> double& { return f.role_factor[2]; }, 0.3, 3, 0.05},
+      {[](GemmFit& f) -> double& { return f.accumulate_exposed; }, 0.01, 1, 0.1}};
+  return parameters;
+}
+
+Gemm gemm_of(const GemmSample& sample, DataType precision) {
+  return {sample.role,
+          sample.batch,
+          sample.m,
+          sample.n,
+          sample.k,
+          precision,
+          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
+          sample.accumulate};
+}
+
+double log_measured(const GemmSample& sample, const Accelerator& accelerator, DataType precision) {
+  return std::log(flops_of(gemm_of(sample, precision)) /
+                  (matrix_peak(accelerator, precision).value() * sample.efficiency));
+}
+
+GemmFit fit_form(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                 const GemmFit& start, const std::vector<Free>& free, DataType precision) {
+  GemmFit form = start;
+  std::vector<FitParameter> parameters;
+  for (const Free& parameter : free) {
+    parameters.push_back({parameter.of(form), parameter.low, parameter.high, parameter.prior});
+  }
+  const auto with = [&](const std::vector<double>& values) {
+    GemmFit out = start;
+    for (std::size_t i = 0; i < free.size(); ++i) free[i].of(out) = values[i];
+    return out;
+  };
+  const auto values = fit_least_squares(parameters, [&](const std::vector<double>& trial) {
+    return gemm_log_ratios(with(trial), accelerator, samples, precision);
+  });
+  return with(values);
+}
+
+// Of as many times the time as the median sample takes.
+GemmFit scaled(const GemmFit& family, const Accelerator& accelerator,
+               const std::vector<GemmSample>& samples, DataType precision) {
+  const double factor = std::exp(-median(gemm_log_ratios(family, accelerator, samples, precision)));
+  GemmFit out = family;
+  out.efficiency = std::clamp(family.efficiency / factor, kLeastFraction, kMostFraction);
+  out.memory_fraction = std::clamp(family.memory_fraction / factor, kLeastFraction, kMostFraction);
+  out.overhead_s *= factor;
+  out.sustained_s *= factor;
+  return out;
+}
+
+// Samples of one fold, and all others.
+struct Split {
+  std::vector<GemmSample> training, held_out;
+};
+Split split(const std::vector<GemmSample>& samples, int fold) {
+  Split out;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    // Neighbouring rows of a table are roles of one layer: stride 7 spreads each over the folds.
+    const bool held = static_cast<int>((i * 7 + i / kFolds) % kFolds) == fold;
+    (held ? out.held_out : out.training).push_back(samples[i]);
+  }
+  return out;
+}
+
+void add_log_ratios(const KernelCosts& costs, const std::vector<GemmSample>& samples,
+                    DataType precision, std::vector<double>& out) {
+  for (const GemmSample& sample : samples) {
+    const double predicted = costs.price(gemm_of(sample, precision)).time.value();
+    out.push_back(std::log(predicted) - log_measured(sample, costs.accelerator(), precision));
+  }
+}
+
+FitError held_out_error(const Accelerator& accelerator, const std::vector<Split>& splits,
+                        const std::vector<GemmFit>& forms, const Neighbourhood& neighbourhood,
+                        DataType precision) {
+  std::vector<double> ratios;
+  for (std::size_t fold = 0; fold < splits.size(); ++fold) {
+    Profile profile;
+    if (precision == DataType::kFp32) {
+      profile.gemm_fp32 = GemmCurve{forms[fold], splits[fold].training, neighbourhood};
+    } else {
+      profile.gemm = forms[fold];
+      profile.gemm_samples = splits[fold].training;
+      profile.neighbourhood = neighbourhood;
+    }
+    add_log_ratios(KernelCosts(accelerator, std::move(profile), true), splits[fold].held_out,
+                   precision, ratios);
+  }
+  return fit_error(ratios);
+}
+
+FittedSurface fit_surface(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                          const GemmFit& start, const std::vector<Free>& free, DataType precision) {
+  FittedSurface out;
+  out.fit = fit_form(accelerator, samples, start, free, precision);
+  out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
+  std::vector<Split> splits;
+  std::vector<GemmFit> forms;
+  for (int fold = 0; fold < kFolds; ++fold) {
+    splits.push_back(split(samples, fold));
+    forms.push_back(fit_form(accelerator, splits.back().training, out.fit, free, precision));
+  }
+  out.held_out.median = 1e9;
+  for (const double reach : {0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0}) {
+    for (const double shrinkage : {0.05, 0.1, 0.2, 0.5, 1.0}) {
+      const FitError error =
+          held_out_error(accelerator, splits, forms, {reach, shrinkage}, precision);
+      if (error.median >= out.held_out.median) continue;
+      out.held_out = error;
+      out.neighbourhood = {reach, shrinkage};
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
+                                    const std::vector<GemmSample>& samples, DataType precision) {
+  std::vector<double> out;
+  out.reserve(samples.size());
+  for (const GemmSample& sample : samples) {
+    out.push_back(std::log(gemm_form_time(fit, accelerator, gemm_of(sample, precision)).value()) -
+                  log_measured(sample, accelerator, precision));
+  }
+  return out;
+}
+
+FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                       const GemmFit& start) {
+  return fit_surface(accelerator, samples, start, free_shape(), DataType::kBf16);
+}
+
+FittedSurface fit_gemm_on_core(const Accelerator& accelerator,
+                               const std::vector<GemmSample>& samples, const GemmFit& start) {
+  return fit_surface(accelerator, samples, start, free_on_core(), DataType::kFp32);
+}
+
+FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                         const GemmFit& family, DataType precision) {
+  FittedSurface out;
+  out.fit = scaled(family, accelerator, samples, precision);
+  out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < samples.size() && samples.size() > 1; ++i) {
+    std::vector<GemmSample> others = samples;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const GemmFit fit = scaled(family, accelerator, others, precision);
+    ratios.push_back(gemm_log_ratios(fit, accelerator, {samples[i]}, precision).front());
+  }
+  out.held_out = fit_error(ratios);
+  return out;
+}
+
+FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
+                                 const std::vector<GemmSample>& samples, const GemmFit& family,
+                                 DataType precision) {
+  FittedSurface out;
+  out.fit = fit_form(accelerator, samples, family, free_scale(), precision);
+  out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < samples.size(); ++i) {  // few points: leave one out
+    std::vector<GemmSample> others = samples;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const GemmFit fit = fit_form(accelerator, others, family, free_scale(), precision);
+    ratios.push_back(gemm_log_ratios(fit, accelerator, {samples[i]}, precision).front());
+  }
+  out.held_out = fit_error(ratios);
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits the GEMM surface of one device to measured products.
+#pragma once
+
+#include <vector>
+
+#include "calibrate/fit/fit_error.h"
+#include "cluster/accelerator.h"
+#include "cost/profile.h"
+
+namespace stepcast {
+
+struct FittedSurface {
+  GemmFit fit;
+  Neighbourhood neighbourhood;
+  FitError form;      // of the form alone, on the samples it was fitted to
+  FitError held_out;  // of form and samples, on fifths of the samples kept from both
+};
+
+// All of the form's shape is free; `start` gives what is fixed (memory_fraction, tiles, alignment).
+// The neighbourhood is the one with the smallest held-out error.
+FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                       const GemmFit& start);
+
+// Of a processor's core, in fp32: what launches and waves over SMs need is fixed, the memory's
+// share is free. Eight samples or more.
+FittedSurface fit_gemm_on_core(const Accelerator& accelerator,
+                               const std::vector<GemmSample>& samples, const GemmFit& start);
+
+// Of fewer samples, one at least: the family's form, all of its times scaled alike to the median.
+FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                         const GemmFit& family, DataType precision);
+
+// For a few scattered points: the shape is pulled towards `family`, and no sample bends the result.
+FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
+                                 const std::vector<GemmSample>& samples, const GemmFit& family,
+                                 DataType precision);
+
+// log(predicted/measured) of the form.
+std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
+                                    const std::vector<GemmSample>& samples, DataType precision);
+
+}  // namespace stepcast

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/fit_memory_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "calibrate/fit/least_squares.h"
+#include "core/assert.h"
+#include "core/statistics.h"
+#include "cost/memory_bound_cost.h"
+#include "operation/signature.h"
+
+namespace stepcast {
+namespace {
+
+// What a profile may hold (cost/profile_curves.cpp).
+constexpr double kLeast = 1e-5, kMostFraction = 10, kMostFactor = 100;
+
+constexpr std::array<ElementwiseKind, 6> kStreaming = {
+    ElementwiseKind::kDropoutAdd, ElementwiseKind::kRotary,     ElementwiseKind::kTranspose,
+    ElementwiseKind::kCast,       ElementwiseKind::kAccumulate, ElementwiseKind::kFill};
+
+std::size_t kind_of(const TimedElementwise& point) {
+  return static_cast<std::size_t>(point.kernel.kind);
+}
+
+double seconds_per_byte(const TimedElementwise& point) {
+  return point.seconds / traffic_of(point.kernel, true).value();
+}
+
+// Seconds per byte by kind, 0 where there is no point, and the overhead of each kernel.
+struct Rates {
+  double overhead_s;
+  std::array<double, kElementwiseKinds> by_kind{};
+
+  double time(const TimedElementwise& point) const {
+    return overhead_s + by_kind[kind_of(point)] * traffic_of(point.kernel, true).value();
+  }
+};
+
+Rates start_of(const std::vector<TimedElementwise>& points, double overhead_s) {
+  std::array<std::vector<double>, kElementwiseKinds> rates;
+  double shortest = points.front().seconds;
+  for (const TimedElementwise& point : points) {
+    rates[kind_of(point)].push_back(seconds_per_byte(point));
+    shortest = std::min(shortest, point.seconds);
+  }
+  Rates out{std::min(overhead_s, shortest / 2), {}};
+  for (std::size_t kind = 0; kind < rates.size(); ++kind) out.by_kind[kind] = median(rates[kind]);
+  return out;
+}
+
+Rates fit_rates(const std::vector<TimedElementwise>& points, const Rates& start) {
+  std::vector<FitParameter> parameters = {{start.overhead_s, 1e-9, 1e-3, 0.02}};
+  std::vector<std::size_t> kinds;
+  for (std::size_t kind = 0; kind < start.by_kind.size(); ++kind) {
+    const double rate = start.by_kind[kind];
+    if (rate == 0) continue;
+    kinds.push_back(kind);
+    // A single point says nothing of the overhead: its kind's rate stays near what it shows.
+    parameters.push_back({rate, rate / 1e3, rate * 1e3, 0.01});
+  }
+  const auto with = [&](const std::vector<double>& values) {
+    Rates out{values[0], {}};
+    for (std::size_t i = 0; i < kinds.size(); ++i) out.by_kind[kinds[i]] = values[i + 1];
+    return out;
+  };
+  return with(fit_least_squares(parameters, [&](const std::vector<double>& trial) {
+    const Rates rates = with(trial);
+    std::vector<double> out;
+    out.reserve(points.size());
+    for (const TimedElementwise& point : points) {
+      out.push_back(std::log(rates.time(point) / point.seconds));
+    }
+    return out;
+  }));
+}
+
+double reference(const Rates& rates) {
+  std::vector<double> streaming, all;
+  for (std::size_t kind = 0; kind < rates.by_kind.size(); ++kind) {
+    const double rate = rates.by_kind[kind];
+    if (rate == 0) continue;
+    all.push_back(rate);
+    const auto* end = kStreaming.end();
+    if (std::find(kStreaming.begin(), end, static_cast<ElementwiseKind>(kind)) != end) {
+      streaming.push_back(rate);
+    }
+  }
+  return median(streaming.empty() ? all : streaming);
+}
+
+MemoryFit form_of(const Rates& rates, const Accelerator& accelerator) {
+  MemoryFit out;
+  const double bandwidth = accelerator.memory_bandwidth.value();
+  out.fraction = std::clamp(1 / (reference(rates) * bandwidth), kLeast, kMostFraction);
+  out.overhead_s = rates.overhead_s;
+  for (std::size_t kind = 0; kind < rates.by_kind.size(); ++kind) {
+    if (rates.by_kind[kind] == 0) continue;
+    out.kind_factor[kind] =
+        std::clamp(rates.by_kind[kind] * bandwidth * out.fraction, kLeast, kMostFactor);
+  }
+  return out;
+}
+
+double log_ratio(const MemoryFit& fit, const Accelerator& accelerator,
+                 const TimedElementwise& point) {
+  return std::log(memory_bound_time(fit, accelerator, point.kernel, true).value() / point.seconds);
+}
+
+}  // namespace
+
+MemoryCurve fit_memory_bound(const Accelerator& accelerator,
+                             const std::vector<TimedElementwise>& points, const MemoryFit& start) {
+  STEPCAST_ASSERT(!points.empty(), "something was measured");
+  MemoryCurve out;
+  const Rates rates = fit_rates(points, start_of(points, start.overhead_s));
+  out.fit = form_of(rates, accelerator);
+  std::vector<double> ratios, held_out;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    ratios.push_back(log_ratio(out.fit, accelerator, points[i]));
+    std::vector<TimedElementwise> others = points;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const bool has_another = std::any_of(others.begin(), others.end(), [&](const auto& other) {
+      return kind_of(other) == kind_of(points[i]);
+    });
+    if (!has_another) continue;
+    const Rates without = fit_rates(others, start_of(others, start.overhead_s));
+    held_out.push_back(log_ratio(form_of(without, accelerator), accelerator, points[i]));
+  }
+  out.form = fit_error(ratios);
+  out.held_out = fit_error(held_out);
+  out.held_out_points = static_cast<std::int64_t>(held_out.size());
+  return out;
+}
+
+}  // namespace stepcast

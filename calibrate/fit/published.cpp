@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/published.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cluster/data_folder.h"
+#include "core/json.h"
+#include "cost/profile_curves.h"
+
+namespace stepcast {
+namespace {
+
+// Rows of a table by column name.
+class Rows {
+ public:
+  explicit Rows(ObjectReader& reader) : columns_(read_texts(reader, "columns")) {
+    if (const auto rows = reader.required("rows")) {
+      for (const JsonValue& row : rows->items()) rows_.push_back(row.items());
+    }
+  }
+  std::size_t size() const { return rows_.size(); }
+  std::int64_t count(std::size_t row, const char* column) const {
+    const JsonValue* cell = at(row, column);
+    return cell == nullptr ? 1 : cell->integer().value_or(1);
+  }
+  double number(std::size_t row, const char* column) const {
+    const JsonValue* cell = at(row, column);
+    return cell == nullptr ? 1 : cell->number().value_or(1);
+  }
+  std::size_t choice(std::size_t row, const char* column,
+                     const std::vector<std::string>& names) const {
+    const JsonValue* cell = at(row, column);
+    if (cell == nullptr) return 0;
+    const auto found = std::find(names.begin(), names.end(), cell->text().value_or(""));
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+    cell->fail(ErrorCode::kBadValue, cell->dump() + " is not accepted here", one_of(names));
+    return 0;
+  }
+
+ private:
+  const JsonValue* at(std::size_t row, const char* column) const {
+    const auto found = std::find(columns_.begin(), columns_.end(), column);
+    const auto index = static_cast<std::size_t>(found - columns_.begin());
+    return index < rows_[row].size() ? &rows_[row][index] : nullptr;
+  }
+  std::vector<std::string> columns_;
+  std::vector<std::vector<JsonValue>> rows_;
+};
+
+void read_gemms(ObjectReader& reader, Published& out) {
+  GemmTable table;
+  table.source = reader.required_text("source");
+  table.device = reader.required_text("device");
+  table.scattered = reader.boolean("scattered").value_or(false);
+  table.precision = reader.choice("precision", {"bf16", "fp8"}).value_or(0) == 1 ? DataType::kFp8
+                                                                                 : DataType::kBf16;
+  const Rows rows(reader);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    table.samples.push_back({static_cast<GemmRole>(rows.choice(i, "role", gemm_role_names())),
+                             rows.count(i, "batch"), rows.count(i, "m"), rows.count(i, "n"),
+                             rows.count(i, "k"), rows.number(i, "median"),
+                             rows.count(i, "output_bytes"), rows.number(i, "accumulate") > 0});
+  }
+  out.gemm.push_back(std::move(table));
+}
+
+void read_attentions(ObjectReader& reader, Published& out) {
+  AttentionTable table;
+  table.source = reader.required_text("source");
+  table.device = reader.required_text("device");
+  table.kernel = reader.required_text("kernel");
+  table.tflops = reader.text("unit").value_or("") == "TFLOP/s";
+  const Rows rows(reader);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto pass =
+        static_cast<AttentionPass>(rows.choice(i, "pass", {"forward", "backward", "both"}));
+    table.points.push_back(
+        {pass,
+         {pass == AttentionPass::kBackward, rows.count(i, "batch"), rows.count(i, "heads"),
+          rows.count(i, "kv_heads"), rows.count(i, "sequence"), rows.count(i, "head_dim"),
+          rows.number(i, "causal") > 0, rows.number(i, "median")}});
+  }
+  out.attention.push_back(std::move(table));
+}
+
+std::optional<double> read_rate(ObjectReader& reader, const char* key) {
+  const auto rate = reader.flops_rate(key);
+  return rate ? std::optional<double>(rate->value()) : std::nullopt;
+}
+
+DeviceRules read_device(const JsonValue& value) {
+  ObjectReader reader(value);
+  DeviceRules out;
+  out.device = reader.required_text("device");
+  out.gemm_from = reader.text("gemm_from").value_or("");
+  out.max_matmul = read_rate(reader, "max_matmul");
+  out.max_matmul_fp8 = read_rate(reader, "max_matmul_fp8");
+  out.max_matmul_source = reader.text("max_matmul_source").value_or("");
+  out.power_limited = reader.boolean("power_limited").value_or(false);
+  out.stream_fraction = reader.number("stream_fraction", 0.01, 1).value_or(0.8);
+  out.stream_source = reader.required_text("stream_source");
+  out.interval_s = reader.seconds("interval").value_or(Seconds(1.3e-6)).value();
+  out.interval_source = reader.required_text("interval_source");
+  out.notes = reader.text("notes").value_or("");
+  if (const auto list = reader.required("attention")) {
+    for (const JsonValue& item : list->items()) {
+      ObjectReader choice(item);
+      out.attention.push_back({choice.required_text("kernel"), choice.required_text("from"),
+                               read_texts(choice, "frameworks")});
+      choice.finish();
+    }
+  }
+  reader.finish();
+  return out;
+}
+
+void read_power_law(const JsonValue& value, PowerLaw& out) {
+  ObjectReader reader(value);
+  out.slow_device = reader.required_text("slow_device");
+  out.fast_device = reader.required_text("fast_device");
+  out.slow = read_rate(reader, "slow").value_or(1);
+  out.fast = read_rate(reader, "fast").value_or(1);
+  out.source = reader.required_text("source");
+  reader.finish();
+}
+
+void read_devices(ObjectReader& reader, Published& out) {
+  if (const auto law = reader.required("power_law")) read_power_law(*law, out.power_law);
+  if (const auto list = reader.required("kind_factor")) {
+    for (const JsonValue& item : list->items()) {
+      ObjectReader factor(item);
+      out.kind_factors.push_back({factor.choice("kind", elementwise_kind_names()).value_or(0),
+                                  read_texts(factor, "architectures"),
+                                  factor.number("factor", 0.01, 100).value_or(1),
+                                  factor.required_text("source")});
+      factor.finish();
+    }
+  }
+  if (const auto list = reader.required("devices")) {
+    for (const JsonValue& item : list->items()) out.devices.push_back(read_device(item));
+  }
+}
+
+}  // namespace
+
+void read_published_file(JsonDocument& document, Published& out) {
+  ObjectReader reader(document.root());
+  reader.ignore("stepcast_published");
+  for (const char* told : {"notes", "unit"}) reader.ignore(told);
+  const std::string kind = reader.text("kind").value_or("");
+  if (kind != "gemm" && kind != "attention" && kind != "devices") return;  // another fitter's
+  if (kind == "gemm") read_gemms(reader, out);
+  if (kind == "attention") read_attentions(reader, out);
+  if (kind == "devices") read_devices(reader, out);
+  reader.finish();
+}
+
+Result<Published> read_published(const std::string& folder) {
+  Published out;
+  Errors errors;
+  const std::vector<std::string> names = DataFolder(folder, "published").names();
+  if (names.empty()) {
+    return failure(
+        {ErrorCode::kNotFound, "there are no published tables in " + folder, "", "", ""});
+  }
+  for (const std::string& name : names) {
+    auto document = JsonDocument::load(folder + "/" + name + ".json");
+    const Errors* found = nullptr;
+    if (document) {
+      read_published_file(**document, out);
+      found = &(*document)->errors();
+    } else {
+      found = &document.error();
+    }
+    errors.insert(errors.end(), found->begin(), found->end());
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+}  // namespace stepcast

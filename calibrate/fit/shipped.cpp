@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/shipped.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "calibrate/fit/fit_softmax.h"
+#include "core/assert.h"
+#include "cost/gemm_cost.h"
+#include "cost/kernel_cost.h"
+#include "cost/profile_curves.h"
+#include "layout/choices.h"
+
+namespace stepcast {
+namespace {
+
+// GPUs of one model differ by 5 % and more (stas00/ml-engineering@744d01e1 compute/accelerator).
+constexpr double kDeviceSpread = 0.03;
+// A curve carried to another device of the family: max achievable matmul against training shapes
+// agrees between A100 and H100 within this.
+constexpr double kCarried = 0.06;
+
+struct AttentionKey {
+  std::string device, kernel;
+  bool operator<(const AttentionKey& other) const {
+    return std::tie(device, kernel) < std::tie(other.device, other.kernel);
+  }
+};
+
+struct FittedAttention {
+  AttentionCurve curve;
+  std::vector<AttentionMeasurement> points;
+  std::vector<std::string> sources;
+  std::set<std::string> sample_devices;  // of the points that become samples
+};
+
+struct FittedGemm {
+  const GemmTable* table = nullptr;
+  FittedSurface curve;
+};
+
+class Shipping {
+ public:
+  Shipping(const Published& published, const std::map<std::string, Accelerator>& accelerators)
+      : published_(published), accelerators_(accelerators) {}
+
+  Errors check() const;
+  void fit();
+  ShippedProfile ship(const DeviceRules& rules) const;
+
+ private:
+  const Accelerator& accelerator(const std::string& name) const { return accelerators_.at(name); }
+  const DeviceRules* rules_of(const std::string& device) const;
+  const GemmTable* gemm_table(const std::string& device, DataType precision) const;
+  double scale(const std::string& to, const std::string& from, DataType precision) const;
+  double rate_scale(const std::string& to, const std::string& from) const;
+  void fit_gemms();
+  void fit_attentions();
+  void fit_attention_family(const std::string& device, const std::string& kernel,
+                            const AttentionFit& family);
+  void ship_gemm(const DeviceRules& rules, ShippedProfile& out) const;
+  void ship_fp8(const DeviceRules& rules, ShippedProfile& out) const;
+  void ship_attention(const DeviceRules& rules, ShippedProfile& out) const;
+  void ship_memory(const DeviceRules& rules, ShippedProfile& out) const;
+
+  const Published& published_;
+  const std::map<std::string, Accelerator>& accelerators_;
+  std::map<std::string, FittedGemm> gemms_;  // by device, 16-bit operands
+  FittedGemm fp8_;
+  std::map<AttentionKey, FittedAttention> attentions_;
+  std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
+};
+
+// A start of the order of what every tensor-core library shows; the tables move it.
+GemmFit first_guess(const DeviceRules* rules) {
+  GemmFit guess;
+  guess.efficiency = 0.7;
+  guess.k_half = 60;
+  guess.tile_half = 20;
+  guess.wave_weight = 0.5;
+  guess.overhead_s = 3e-6;
+  guess.sustained_factor = 1.1;
+  guess.accumulate_exposed = 0.5;
+  // A vocabulary of 50257 instead of 50304 slows GPT-2's step by 25 % (Karpathy, quoted in
+  // stas00/ml-engineering@744d01e1 training/performance): the head, a third of it, takes twice as
+  // long with rows aligned to 2 bytes instead of 16, 2 = 1.26^3.
+  guess.misaligned_factor = 1.26;
+  if (rules != nullptr) guess.memory_fraction = rules->stream_fraction;
+  return guess;
+}
+
+AttentionFit first_attention() {
+  AttentionFit guess;
+  guess.forward_efficiency = 0.7;
+  guess.backward_efficiency = 0.6;
+  guess.causal_efficiency = 0.93;
+  guess.causal_half_length = 200;
+  guess.length_half = guess.backward_length_half = 80;
+  guess.blocks_half = guess.backward_blocks_half = 1;
+  guess.head_dim_factor = {0.9, 1, 0.95};
+  guess.overhead_s = 3e-6;
+  return guess;
+}
+
+Errors Shipping::check() const {
+  Errors errors;
+  const auto need = [&](const std::string& device) {
+    if (accelerators_.count(device) != 0) return;
+    errors.push_back(
+        {ErrorCode::kNotFound, fmt::format("there is no accelerator '{}'", device), "", "", ""});
+  };
+  for (const GemmTable& table : published_.gemm) need(table.device);
+  for (const AttentionTable& table : published_.attention) need(table.device);
+  for (const DeviceRules& rules : published_.devices) {
+    need(rules.device);
+    if (!rules.gemm_from.empty() && gemm_table(rules.gemm_from, DataType::kBf16) == nullptr) {
+      errors.push_back({ErrorCode::kNotFound,
+                        fmt::format("there is no GEMM table of '{}'", rules.gemm_from), "", "",
+                        ""});
+    }
+  }
+  need(published_.power_law.slow_device);
+  need(published_.power_law.fast_device);
+  return errors;
+}
+
+const DeviceRules* Shipping::rules_of(const std::string& device) const {
+  const auto found = std::find_if(published_.devices.begin(), published_.devices.end(),
+                                  [&](const DeviceRules& rules) { return rules.device == device; });
+  return found == published_.devices.end() ? nullptr : &*found;
+}
+
+const GemmTable* Shipping::gemm_table(const std::string& device, DataType precision) const {
+  for (const GemmTable& table : published_.gemm) {
+    if (table.device == device && table.precision == precision) return &table;
+  }
+  return nullptr;
+}
+
+// Rate on `to` over rate on `from` of a power-limited product: N SMs at clock f draw N f^g, so the
+// rate N f at power P is N^(1-e) P^e with e = 1/g, fitted to the two devices of the law.
+double Shipping::rate_scale(const std::string& to, const std::string& from) const {
+  const PowerLaw& law = published_.power_law;
+  const Accelerator& slow = accelerator(law.slow_device);
+  const Accelerator& fast = accelerator(law.fast_device);
+  const auto log_sms = [](const Accelerator& a, const Accelerator& b) {
+    return std::log(static_cast<double>(a.sm_count) / static_cast<double>(b.sm_count));
+  };
+  const auto log_power = [](const Accelerator& a, const Accelerator& b) {
+    return std::log(a.power_w / b.power_w);
+  };
+  const double exponent = (std::log(law.slow / law.fast) - log_sms(slow, fast)) /
+                          (log_power(slow, fast) - log_sms(slow, fast));
+  const Accelerator& a = accelerator(to);
+  const Accelerator& b = accelerator(from);
+  return std::exp((1 - exponent) * log_sms(a, b) + exponent * log_power(a, b));
+}
+
+// Fraction of the peak on `to` over that on `from`.
+double Shipping::scale(const std::string& to, const std::string& from, DataType precision) const {
+  if (to == from) return 1;
+  const double peak_to = matrix_peak(accelerator(to), precision).value();
+  const double peak_from = matrix_peak(accelerator(from), precision).value();
+  const DeviceRules* a = rules_of(to);
+  const DeviceRules* b = rules_of(from);
+  if (a == nullptr || b == nullptr) return 1;
+  if (a->power_limited) return rate_scale(to, from) * peak_from / peak_to;
+  const auto& max_a = precision == DataType::kFp8 ? a->max_matmul_fp8 : a->max_matmul;
+  const auto& max_b = precision == DataType::kFp8 ? b->max_matmul_fp8 : b->max_matmul;
+  if (!max_a || !max_b) return 1;
+  return (*max_a / peak_to) / (*max_b / peak_from);
+}
+
+void Shipping::fit_gemms() {
+  const GemmFit* family = nullptr;
+  for (const GemmTable& table : published_.gemm) {
+    if (table.scattered || table.precision == DataType::kFp8) continue;
+    FittedGemm fitted{&table, fit_gemm(accelerator(table.device), table.samples,
+                                       first_guess(rules_of(table.device)))};
+    const auto placed = gemms_.emplace(table.device, std::move(fitted)).first;
+    if (family == nullptr) family = &placed->second.curve.fit;
+  }
+  STEPCAST_ASSERT(family != nullptr, "one table fixes the shape of the family");
+  for (const GemmTable& table : published_.gemm) {
+    if (!table.scattered || table.precision == DataType::kFp8) continue;
+    GemmFit start = *family;
+    start.memory_fraction = first_guess(rules_of(table.device)).memory_fraction;
+    gemms_[table.device] = {&table, fit_gemm_scattered(accelerator(table.device), table.samples,
+                                                       start, table.precision)};
+  }
+  for (const GemmTable& table : published_.gemm) {
+    if (table.precision != DataType::kFp8) continue;
+    GemmFit start = *family;
+    start.memory_fraction = first_guess(rules_of(table.device)).memory_fraction;
+    fp8_ = {&table,
+            fit_gemm_scattered(accelerator(table.device), table.samples, start, DataType::kFp8)};
+  }
+}
+
+void Shipping::fit_attention_family(const std::string& device, const std::string& kernel,
+                                    const AttentionFit& family) {
+  FittedAttention out;
+  for (const AttentionTable& table : published_.attention) {
+    const bool same_chip =
+        accelerator(table.device).architecture == accelerator(device).architecture;
+    if (table.kernel != kernel || !same_chip) continue;
+    const auto points = attention_measurements(table, accelerator(device),
+                                               scale(device, table.device, DataType::kBf16));
+    out.points.insert(out.points.end(), points.begin(), points.end());
+    out.sources.push_back(table.source);
+    for (const AttentionMeasurement& point : points) {
+      if (point.pass != AttentionPass::kBoth) out.sample_devices.insert(table.device);
+    }
+  }
+  if (out.points.empty()) return;
+  out.curve = fit_attention(accelerator(device), out.points, family);
+  attentions_[{device, kernel}] = std::move(out);
+}
+
+void Shipping::fit_attentions() {
+  // Occupancy was measured on the A100 and B200 only; the H100's kernels take it from the A100's.
+  fit_attention_family("a100-sxm4-80g", "fa2", first_attention());
+  fit_attention_family("a100-sxm4-80g", "fa1", attentions_[{"a100-sxm4-80g", "fa2"}].curve.fit);
+  const AttentionFit& ampere = attentions_[{"a100-sxm4-80g", "fa2"}].curve.fit;
+  for (const char* kernel : {"fa1", "fa2", "fa3", "cudnn"}) {
+    fit_attention_family("h100-sxm5-80g", kernel, ampere);
+  }
+  fit_attention_family("b200-sxm6-180g", "cudnn",
+                       attentions_[{"h100-sxm5-80g", "cudnn"}].curve.fit);
+}
+
+void Shipping::fit() {
+  fit_gemms();
+  fit_attentions();
+  for (const AttentionTable& table : published_.attention) {
+    if (table.kernel != "unfused") continue;
+    const Accelerator& device = accelerator(table.device);
+    const DeviceRules* rules = rules_of(table.device);
+    if (rules == nullptr) continue;
+    ShippedProfile bare;
+    ship_gemm(*rules, bare);
+    bare.profile.memory.fraction = rules->stream_fraction;
+    bare.profile.memory.overhead_s = rules->interval_s;
+    const KernelCosts costs(device, bare.profile, true);
+    softmax_[device.architecture] = {
+        fit_softmax_factor(costs, attention_measurements(table, device, 1)), table.source};
+  }
+}
+
+void Shipping::ship_gemm(const DeviceRules& rules, ShippedProfile& out) const {
+  Profile& profile = out.profile;
+  CurveNote note{"gemm bf16", {}, {}, Provenance::kDataSheet, {}};
+  const auto found = gemms_.find(rules.gemm_from);
+  if (found != gemms_.end()) {
+    const FittedGemm& fitted = found->second;
+    const bool own = rules.device == rules.gemm_from;
+    const double factor = scale(rules.device, rules.gemm_from, DataType::kBf16);
+    profile.gemm = fitted.curve.fit;
+    profile.gemm.efficiency *= factor;
+    profile.neighbourhood = fitted.curve.neighbourhood;
+    if (!fitted.table->scattered) profile.gemm_samples = fitted.table->samples;
+    for (GemmSample& sample : profile.gemm_samples) sample.efficiency *= factor;
+    profile.gemm_samples_provenance = own ? Provenance::kMeasured : Provenance::kInterpolated;
+    note.form = fitted.curve.form;
+    note.held_out = fitted.curve.held_out;
+    note.provenance = own ? Provenance::kInterpolated : Provenance::kExtrapolated;
+    note.fitted_on = {fitted.table->source};
+    if (!own && rules.power_limited) note.fitted_on.push_back(published_.power_law.source);
+    if (!own && !rules.power_limited) note.fitted_on.push_back(rules.max_matmul_source);
+    profile.sigma[static_cast<std::size_t>(Curve::kGemm)] =
+        std::hypot(std::max(kDeviceSpread, note.held_out.median), own ? 0 : kCarried);
+  }
+  profile.gemm.memory_fraction = rules.stream_fraction;
+  profile.provenance = note.provenance;
+  out.notes.push_back(std::move(note));
+}
+
+void Shipping::ship_fp8(const DeviceRules& rules, ShippedProfile& out) const {
+  if (fp8_.table == nullptr || !accelerator(rules.device).peak(DataType::kFp8)) return;
+  const bool own = rules.device == fp8_.table->device;
+  GemmFit& fit = out.profile.gemm_fp8;
+  fit = fp8_.curve.fit;
+  fit.efficiency *= scale(rules.device, fp8_.table->device, DataType::kFp8);
+  fit.memory_fraction = rules.stream_fraction;
+  out.notes.push_back({"gemm fp8",
+                       fp8_.curve.form,
+                       fp8_.curve.held_out,
+                       own ? Provenance::kInterpolated : Provenance::kExtrapolated,
+                       {fp8_.table->source}});
+}
+
+void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) const {
+  Profile& profile = out.profile;
+  for (const AttentionChoice& choice : rules.attention) {
+    const auto found = attentions_.find({choice.from, choice.kernel});
+    if (found == attentions_.end()) continue;
+    const FittedAttention& fitted = found->second;
+    const bool own = rules.device == choice.from;
+    const double factor = scale(rules.device, choice.from, DataType::kBf16);
+    AttentionVariant variant;
+    variant.name = choice.kernel;
+    variant.fit = fitted.curve.fit;
+    variant.fit.forward_efficiency *= factor;
+    variant.fit.backward_efficiency *= factor;
+    variant.provenance = own ? Provenance::kInterpolated : Provenance::kExtrapolated;
+    const bool measured_here = fitted.sample_devices == std::set<std::string>{rules.device};
+    variant.samples_provenance = measured_here ? Provenance::kMeasured : Provenance::kInterpolated;
+    for (const AttentionMeasurement& point : fitted.points) {
+      if (point.pass == AttentionPass::kBoth) continue;
+      variant.samples.push_back(point.sample);
+      variant.samples.back().efficiency *= factor;
+    }
+    if (profile.attention_variants.empty()) {
+      profile.attention = variant.fit;
+      profile.sigma[static_cast<std::size_t>(Curve::kAttention)] =
+          std::hypot(std::max(kDeviceSpread, fitted.curve.held_out.median), own ? 0 : kCarried);
+    }
+    out.notes.push_back({"attention " + choice.kernel, fitted.curve.form, fitted.curve.held_out,
+                         variant.provenance, fitted.sources});
+    profile.attention_variants.push_back(std::move(variant));
+  }
+}
+
+void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const {
+  MemoryFit& fit = out.profile.memory;
+  CurveNote note{"memory_bound",
+                 {},
+                 {},
+                 Provenance::kInterpolated,
+                 {rules.stream_source, rules.interval_source}};
+  out.profile.memory_provenance = note.provenance;
+  fit.fraction = rules.stream_fraction;
+  fit.overhead_s = rules.interval_s;
+  const GpuArchitecture architecture = accelerator(rules.device).architecture;
+  for (const KindFactor& factor : published_.kind_factors) {
+    if (std::find(factor.architectures.begin(), factor.architectures.end(),
+                  name_of(architecture)) == factor.architectures.end()) {
+      continue;
+    }
+    fit.kind_factor[factor.kind] = factor.factor;
+    note.fitted_on.push_back(factor.source);
+  }
+  const auto softmax = softmax_.find(architecture);
+  if (softmax != softmax_.end()) {
+    fit.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)] = softmax->second.first;
+    note.fitted_on.push_back(softmax->second.second + " (softmax)");
+  }
+  out.notes.push_back(std::move(note));
+}
+
+ShippedProfile Shipping::ship(const DeviceRules& rules) const {
+  const Accelerator& device = accelerator(rules.device);
+  ShippedProfile out;
+  out.profile = data_sheet_profile(device);
+  out.profile.name = out.profile.device = rules.device;
+  out.title = device.title;
+  out.remark = rules.notes;
+  ship_gemm(rules, out);
+  ship_fp8(rules, out);
+  ship_attention(rules, out);
+  ship_memory(rules, out);
+  for (const AttentionChoice& choice : rules.attention) {
+    for (const std::string& framework : choice.frameworks) {
+      for (std::size_t i = 0; i < framework_names().size(); ++i) {
+        if (framework == framework_names()[i]) out.profile.attention_kernel[i] = choice.kernel;
+      }
+    }
+  }
+  std::vector<std::string>& sources = out.profile.fitted_on;
+  for (const CurveNote& note : out.notes) {
+    for (const std::string& source : note.fitted_on) {
+      if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
+        sources.push_back(source);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<ShippedProfile>> ship_profiles(
+    const Published& published, const std::map<std::string, Accelerator>& accelerators) {
+  Shipping shipping(published, accelerators);
+  Errors errors = shipping.check();
+  if (!errors.empty()) return failure(std::move(errors));
+  shipping.fit();
+  std::vector<ShippedProfile> out;
+  for (const DeviceRules& rules : published.devices) out.push_back(shipping.ship(rules));
+  return out;
+}
+
+}  // namespace stepcast

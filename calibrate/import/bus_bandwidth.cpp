@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/import/bus_bandwidth.h"
+
+namespace stepcast {
+
+double bus_factor(Exchange exchange, std::int64_t ranks) {
+  const auto n = static_cast<double>(ranks);
+  if (exchange == Exchange::kAllReduce) return 2 * (n - 1) / n;
+  const bool whole = exchange == Exchange::kBroadcast || exchange == Exchange::kSendReceive;
+  return whole ? 1 : (n - 1) / n;
+}
+
+}  // namespace stepcast

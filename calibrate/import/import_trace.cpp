@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of PyTorch's profiler (Kineto) with record_shapes=True. A kernel belongs to the innermost
+// operator that was running on the host's thread when it was launched; the shapes are the
+// operator's. All kernels of one operator are its time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "calibrate/device_name.h"
+#include "calibrate/import/imported.h"
+#include "calibrate/import/trace_events.h"
+#include "cost/attention_cost.h"
+#include "cost/gemm_cost.h"
+
+namespace stepcast {
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+// Element sizes as the profiler names the types: "c10::BFloat16", "float", and of messages "Float".
+std::int64_t element_size(std::string_view type) {
+  const auto is = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), type) != names.end();
+  };
+  if (is({"c10::BFloat16", "BFloat16", "c10::Half", "Half"})) return 2;
+  if (is({"float", "Float", "int", "Int"})) return 4;
+  if (is({"double", "Double", "long", "long int", "Long"})) return 8;
+  if (is({"bool", "Bool", "unsigned char", "Byte", "signed char", "Char"})) return 1;
+  const bool fp8 = type.find("Float8") != std::string_view::npos;
+  return fp8 ? 1 : 0;
+}
+
+double elements(const Dims& dims) {
+  double out = dims.empty() ? 0 : 1;
+  for (const std::int64_t size : dims) out *= static_cast<double>(size);
+  return out;
+}
+
+struct GemmOp {
+  const char* name;
+  std::size_t left;  // place of the left operand among the inputs
+  bool batched;
+};
+constexpr GemmOp kGemms[] = {{"aten::mm", 0, false},
+                             {"aten::addmm", 1, false},
+                             {"aten::bmm", 0, true},
+                             {"aten::baddbmm", 1, true},
+                             {"aten::_scaled_mm", 0, false}};
+
+struct AttentionOp {
+  const char* name;
+  const char* kernel;
+  bool backward;
+  std::size_t query;   // place of the query; key and value follow
+  std::size_t causal;  // place of the flag
+  bool heads_first;    // [batch, heads, sequence, dimension], else heads behind the sequence
+};
+constexpr AttentionOp kAttentions[] = {
+    {"aten::_scaled_dot_product_flash_attention", "fa2", false, 0, 4, true},
+    {"aten::_scaled_dot_product_flash_attention_backward", "fa2", true, 1, 11, true},
+    {"aten::_scaled_dot_product_cudnn_attention", "cudnn", false, 0, 6, true},
+    {"aten::_scaled_dot_product_cudnn_attention_backward", "cudnn", true, 1, 14, true},
+    {"flash_attn::_flash_attn_forward", "fa2", false, 0, 5, false},
+    {"flash_attn::_flash_attn_backward", "fa2", true, 1, 11, false}};
+
+struct ElementwiseOp {
+  const char* name;
+  ElementwiseKind kind;
+  bool backward;
+  bool reads_first;  // its first input is not only overwritten
+};
+constexpr ElementwiseOp kElementwise[] = {
+    {"aten::native_layer_norm", ElementwiseKind::kNorm, false, true},
+    {"aten::native_layer_norm_backward", ElementwiseKind::kNorm, true, true},
+    {"aten::gelu", ElementwiseKind::kActivation, false, true},
+    {"aten::gelu_backward", ElementwiseKind::kActivation, true, true},
+    {"aten::silu", ElementwiseKind::kActivation, false, true},
+    {"aten::silu_backward", ElementwiseKind::kActivation, true, true},
+    {"aten::add", ElementwiseKind::kDropoutAdd, false, true},
+    {"aten::add_", ElementwiseKind::kAccumulate, false, true},
+    {"aten::_softmax", ElementwiseKind::kSoftmax, false, true},
+    {"aten::_softmax_backward_data", ElementwiseKind::kSoftmax, true, true},
+    {"aten::copy_", ElementwiseKind::kCast, false, false},
+    {"aten::fill_", ElementwiseKind::kFill, false, false},
+    {"aten::zero_", ElementwiseKind::kFill, false, false}};
+
+template <class T, std::size_t N>
+const T* find(const T (&table)[N], const std::string& name) {
+  const auto found = std::find_if(std::begin(table), std::end(table),
+                                  [&](const T& op) { return name == op.name; });
+  return found == std::end(table) ? nullptr : found;
+}
+
+bool is_known(const std::string& name) {
+  return find(kGemms, name) != nullptr || find(kAttentions, name) != nullptr ||
+         find(kElementwise, name) != nullptr;
+}
+
+// m x n x k, `batch` times.
+struct Shape {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+
+std::optional<Shape> shape_of(const GemmOp& op, const TraceOperator& run) {
+  const std::vector<Dims>& dims = run.dims;
+  const std::size_t rank = op.batched ? 3 : 2;
+  if (dims.size() < op.left + 2) return std::nullopt;
+  const Dims& a = dims[op.left];
+  const Dims& b = dims[op.left + 1];
+  if (a.size() != rank || b.size() != rank || a[rank - 1] != b[rank - 2]) return std::nullopt;
+  const Shape out{op.batched ? a[0] : 1, a[rank - 2], b[rank - 1], a[rank - 1]};
+  if (std::min({out.batch, out.m, out.n, out.k}) < 1) return std::nullopt;
+  return out;
+}
+
+class TraceReader {
+ public:
+  TraceReader(const TraceEvents& events, const ClusterSpec& cluster, Imported& out)
+      : events_(events), cluster_(cluster), device_(cluster.accelerator), out_(out) {}
+
+  void read() {
+    add_kernel_times();
+    for (std::size_t i = 0; i < seconds_.size(); ++i) {
+      const TraceOperator& run = events_.operators[i];
+      const GemmOp* gemm = find(kGemms, run.name);
+      if (gemm != nullptr && backward_node(i) < 0) remember_forward(*gemm, run);
+    }
+    for (std::size_t i = 0; i < seconds_.size(); ++i) {
+      if (seconds_[i] > 0) read_operator(i);
+    }
+    for (auto& [key, collective] : collectives_) {
+      out_.collectives.push_back(std::move(collective));
+    }
+  }
+
+ private:
+  void leave_out(const std::string& why) { ++out_.left_out[why]; }
+
+  void add_kernel_times() {
+    seconds_.assign(events_.operators.size(), 0);
+    for (const TraceKernel& kernel : events_.kernels) {
+      if (kernel.name.find("nccl") != std::string::npos) {
+        read_collective(kernel);
+        continue;
+      }
+      std::int64_t run = events_.operator_of(kernel);
+      while (run >= 0 && !is_known(events_.operators[static_cast<std::size_t>(run)].name)) {
+        run = events_.operators[static_cast<std::size_t>(run)].parent;
+      }
+      if (run < 0) {
+        leave_out("kernels outside products, attention and elementwise operators");
+      } else {
+        seconds_[static_cast<std::size_t>(run)] += kernel.seconds;
+      }
+    }
+  }
+
+  // The node of autograd that an operator runs in, or -1 in a forward pass.
+  std::int64_t backward_node(std::size_t index) const {
+    std::int64_t run = events_.operators[index].parent;
+    for (; run >= 0; run = events_.operators[static_cast<std::size_t>(run)].parent) {
+      const std::string& name = events_.operators[static_cast<std::size_t>(run)].name;
+      if (name.find("Backward") != std::string::npos && !name.starts_with("aten::")) return run;
+    }
+    return -1;
+  }
+
+  void remember_forward(const GemmOp& op, const TraceOperator& run) {
+    const auto shape = shape_of(op, run);
+    if (shape && run.sequence >= 0) forward_.emplace(run.sequence, *shape);
+  }
+
+  void read_operator(std::size_t index) {
+    const TraceOperator& run = events_.operators[index];
+    if (const GemmOp* op = find(kGemms, run.name)) read_gemm(*op, index);
+    if (const AttentionOp* op = find(kAttentions, run.name)) read_attention(*op, index);
+    if (const ElementwiseOp* op = find(kElementwise, run.name)) read_elementwise(*op, index);
+  }
+
+  void read_gemm(const GemmOp& op, std::size_t index) {
+    const TraceOperator& run = events_.operators[index];
+    auto shape = shape_of(op, run);
+    const std::vector<std::string>& types = run.types;
+    if (!shape || types.size() <= op.left) {
+      leave_out("products without shapes: profile with record_shapes=True");
+      return;
+    }
+    const std::int64_t width = element_size(types[op.left]);
+    const bool fp8 = width == 1 && device_.peak(DataType::kFp8).has_value();
+    if (width != 2 && !fp8) {
+      leave_out("products of other than 16-bit and fp8 operands");
+      return;
+    }
+    GemmRole role = GemmRole::kForward;
+    if (const std::int64_t node = backward_node(index); node >= 0) {
+      const auto gradient = gradient_role(node, *shape);
+      if (!gradient) {
+        leave_out("products of a backward pass whose forward pass is not in the trace");
+        return;
+      }
+      role = *gradient;
+    }
+    const DataType type = fp8 ? DataType::kFp8 : DataType::kBf16;
+    const Gemm gemm{role, shape->batch, shape->m, shape->n, shape->k, type, DataType::kBf16, false};
+    const double efficiency =
+        flops_of(gemm) / (matrix_peak(device_, type).value() * seconds_[index]);
+    (fp8 ? out_.gemms_fp8 : out_.gemms)
+        .push_back({role, gemm.batch, gemm.m, gemm.n, gemm.k, efficiency});
+  }
+
+  // Which gradient a product is follows from the forward product's shape. A weight gradient may be
+  // computed transposed: it is filed as outputs x inputs.
+  std::optional<GemmRole> gradient_role(std::int64_t node, Shape& shape) {
+    const auto found = forward_.find(events_.operators[static_cast<std::size_t>(node)].sequence);
+    if (found == forward_.end()) return std::nullopt;
+    const Shape& forward = found->second;  // m tokens, n outputs, k inputs
+    const bool input = shape.m == forward.m && shape.n == forward.k && shape.k == forward.n;
+    const bool weight = shape.k == forward.m && ((shape.m == forward.n && shape.n == forward.k) ||
+                                                 (shape.m == forward.k && shape.n == forward.n));
+    // Where all is square, autograd takes the input's gradient first.
+    if (input && (!weight || inputs_done_.insert(node).second)) return GemmRole::kInputGradient;
+    if (!weight) return std::nullopt;
+    shape.m = forward.n;
+    shape.n = forward.k;
+    return GemmRole::kWeightGradient;
+  }
+
+  void read_attention(const AttentionOp& op, std::size_t index) {
+    const TraceOperator& run = events_.operators[index];
+    const std::vector<Dims>& dims = run.dims;
+    const std::vector<std::string>& types = run.types;
+    const std::vector<std::string>& concrete = run.concrete;
+    if (dims.size() < op.query + 3 || types.size() <= op.query || concrete.size() <= op.causal) {
+      leave_out("attention without shapes: profile with record_shapes=True");
+      return;
+    }
+    const Dims& query = dims[op.query];
+    const Dims& key = dims[op.query + 1];
+    if (query.size() != 4 || key.size() != 4 || element_size(types[op.query]) != 2) {
+      leave_out("attention of other than 16-bit operands");
+      return;
+    }
+    const std::size_t heads = op.heads_first ? 1 : 2, sequence = op.heads_first ? 2 : 1;
+    if (query[sequence] != key[sequence] || dims[op.query + 2] != key) {
+      leave_out("attention whose queries and keys, or keys and values, differ in shape");
+      return;
+    }
+    const bool causal = concrete[op.causal] == "True";
+    const Attention attention{op.backward, query[0],        query[heads],
+                              key[heads],  query[sequence], query[sequence],
+                              query[3],    causal,          DataType::kBf16};
+    const double efficiency =
+        flops_of(attention) / (matrix_peak(device_, DataType::kBf16).value() * seconds_[index]);
+    out_.attention[op.kernel].push_back(
+        {op.backward ? AttentionPass::kBackward : AttentionPass::kForward,
+         {op.backward, attention.batch, attention.heads, attention.kv_heads, attention.query_length,
+          attention.head_dim, causal, efficiency},
+         seconds_[index]});
+  }
+
+  void read_elementwise(const ElementwiseOp& op, std::size_t index) {
+    const TraceOperator& run = events_.operators[index];
+    const std::vector<Dims>& dims = run.dims;
+    const std::vector<std::string>& types = run.types;
+    if (dims.empty() || dims.size() != types.size() || elements(dims.front()) == 0) {
+      leave_out("elementwise operators without shapes: profile with record_shapes=True");
+      return;
+    }
+    double bytes = 0, largest = 0;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      largest = std::max(largest, elements(dims[i]));
+      if (i > 0 || op.reads_first) {
+        bytes += elements(dims[i]) * static_cast<double>(element_size(types[i]));
+      }
+    }
+    bytes += largest * static_cast<double>(element_size(types.front()));  // the result
+    if (bytes <= 0) {
+      leave_out("elementwise operators of types that are not known");
+      return;
+    }
+    const Elementwise kernel{op.kind, op.backward, static_cast<std::int64_t>(largest), 0, bytes};
+    out_.elementwise.push_back({kernel, seconds_[index]});
+  }
+
+  void read_collective(const TraceKernel& kernel) {
+    const std::array<std::pair<const char*, Exchange>, 8> names = {
+        {{"allreduce", Exchange::kAllReduce},
+         {"_allgather_base", Exchange::kAllGather},
+         {"allgather", Exchange::kAllGather},
+         {"_reduce_scatter_base", Exchange::kReduceScatter},
+         {"reduce_scatter", Exchange::kReduceScatter},
+         {"all_to_all", Exchange::kAllToAll},
+         {"broadcast", Exchange::kBroadcast},
+         {"_broadcast_oop", Exchange::kBroadcast}}};
+    const auto found = std::find_if(names.begin(), names.end(), [&](const auto& known) {
+      return kernel.collective == known.first;
+    });
+    const std::int64_t ranks = kernel.group_size;
+    const std::int64_t width = element_size(kernel.type);
+    if (found == names.end() || ranks < 2 || width == 0) {
+      leave_out("kernels of NCCL without group, size or kind (PyTorch 2.2 and later records them)");
+      return;
+    }
+    // As nccl-tests count: the larger of both sides.
+    const std::int64_t bytes = std::max(kernel.elements_in, kernel.elements_out) * width;
+    if (bytes < 1) return;
+    const std::int64_t nodes = nodes_of(kernel.ranks, ranks);
+    if (ranks % nodes != 0) {
+      leave_out("kernels of NCCL in groups with unequally many members on each node");
+      return;
+    }
+    ImportedCollective& out = collectives_[{found->second, ranks, nodes}];
+    out.exchange = found->second;
+    out.ranks = ranks;
+    out.nodes = nodes;
+    out.with_waits = true;
+    out.samples.push_back({Bytes(static_cast<double>(bytes)), Seconds(kernel.seconds)});
+  }
+
+  // From the members' ranks, which count node by node; without them as densely as they fit.
+  std::int64_t nodes_of(const std::vector<std::int64_t>& members, std::int64_t ranks) const {
+    std::set<std::int64_t> nodes;
+    if (std::ssize(members) == ranks) {
+      for (const std::int64_t rank : members) nodes.insert(rank / cluster_.gpus_per_node);
+    }
+    const std::int64_t dense = (ranks + cluster_.gpus_per_node - 1) / cluster_.gpus_per_node;
+    return nodes.empty() ? dense : std::ssize(nodes);
+  }
+
+  const TraceEvents& events_;
+  const ClusterSpec& cluster_;
+  const Accelerator& device_;
+  Imported& out_;
+  std::vector<double> seconds_;            // of the kernels of each operator
+  std::map<std::int64_t, Shape> forward_;  // by sequence number
+  std::set<std::int64_t> inputs_done_;     // nodes of autograd whose input gradient was seen
+  std::map<std::tuple<Exchange, std::int64_t, std::int64_t>, ImportedCollective> collectives_;
+};
+
+}  // namespace
+
+Result<void> import_trace(const std::string& text, const std::string& file,
+                          const ClusterSpec& cluster, Imported& out) {
+  const auto events = read_trace_events(text, file);
+  if (!events) return failure(events.error());
+  if (!events->device.empty() && !names_device(events->device, cluster.accelerator)) {
+    return failure({ErrorCode::kIllegal,
+                    fmt::format("was recorded on '{}', and the cluster '{}' has {}", events->device,
+                                cluster.name, cluster.accelerator.title),
+                    file, "deviceProperties[0].name",
+                    "name the cluster that was measured: --cluster"});
+  }
+  if (events->kernels.empty()) {
+    return failure({ErrorCode::kMissingKey, "holds no kernels", file, "traceEvents",
+                    "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"});
+  }
+  const auto count = [&] {
+    std::size_t points =
+        out.gemms.size() + out.gemms_fp8.size() + out.elementwise.size() + out.collectives.size();
+    for (const auto& [kernel, measured] : out.attention) points += measured.size();
+    return points;
+  };
+  const std::size_t before = count();
+  TraceReader(*events, cluster, out).read();
+  if (count() == before) {
+    return failure({ErrorCode::kMissingKey, "none of its kernels can be told apart by shape", file,
+                    "traceEvents", "profile with record_shapes=True"});
+  }
+  if (events->device.empty()) {
+    out.remarks.push_back(fmt::format("{} names no device: it counts as recorded on {}", file,
+                                      cluster.accelerator.title));
+  }
+  out.sources.push_back("PyTorch trace, " + std::filesystem::path(file).filename().string());
+  return {};
+}
+
+}  // namespace stepcast

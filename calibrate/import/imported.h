@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What others measured on a device, read from their files: the input of a profile
+// (calibrate/import/imported_profile.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibrate/fit/fit_attention.h"
+#include "calibrate/fit/fit_memory_bound.h"
+#include "cluster/cluster.h"
+#include "core/result.h"
+#include "cost/collective_fit.h"
+#include "cost/profile.h"
+
+namespace stepcast {
+
+// Samples of one collective in one group of GPUs; a size may appear more than once.
+struct ImportedCollective {
+  Exchange exchange = Exchange::kAllReduce;
+  std::int64_t ranks = 0;
+  std::int64_t nodes = 1;
+  Launch launch = Launch::kOwn;
+  bool with_waits = false;  // for members that came late: only the fastest sample tells the time
+  std::vector<CollectiveSample> samples;
+};
+
+// What is measured in place rather than read: the framework whose kernels they are, and its host.
+struct OwnRun {
+  Framework framework = Framework::kNative;
+  HostFit host;
+  std::optional<double> sms_per_channel;       // none: no collective was measured beside kernels
+  std::map<std::string, std::string> machine;  // facts, by the profile's key
+};
+
+struct Imported {
+  std::vector<GemmSample> gemms;  // 16-bit operands, fraction of the device's dense peak
+  std::vector<GemmSample> gemms_fp8;
+  std::map<std::string, std::vector<AttentionMeasurement>> attention;  // by kernel
+  std::vector<TimedElementwise> elementwise;
+  std::vector<ImportedCollective> collectives;
+  std::optional<OwnRun> own_run;                 // none: of an unknown program
+  std::vector<std::string> sources;              // as the files state them, else the files' names
+  std::map<std::string, std::int64_t> left_out;  // rows or kernels, by reason
+  std::vector<std::string> remarks;              // what the reader should know of what was taken
+
+  bool empty() const {
+    return gemms.empty() && gemms_fp8.empty() && attention.empty() && elementwise.empty() &&
+           collectives.empty();
+  }
+};
+
+// Reads nccl-tests tables, PyTorch traces and tables of kernels and collectives, told apart by what
+// is in them (docs/formats/imports.md), for the devices of `cluster`. Nothing is taken from a file
+// with an error; all errors of all files are listed.
+Result<Imported> import_files(const std::vector<std::string>& files, const ClusterSpec& cluster);
+
+// What the test of nccl-tests measures; none where no program has that operation.
+std::optional<Exchange> exchange_of_nccl_test(std::string_view test);
+
+// The readers of one text each; `file` is for errors.
+Result<void> import_nccl_tests(const std::string& text, const std::string& file,
+                               const ClusterSpec& cluster, Imported& out);
+Result<void> import_trace(const std::string& text, const std::string& file,
+                          const ClusterSpec& cluster, Imported& out);
+Result<void> import_tables(const std::string& text, const std::string& file,
+                           const ClusterSpec& cluster, Imported& out);
+
+}  // namespace stepcast

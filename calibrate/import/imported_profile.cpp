@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/import/imported_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "core/statistics.h"
+#include "cost/profile_curves.h"
+#include "layout/choices.h"
+
+namespace stepcast {
+namespace {
+
+// Below this a form with all of its shape free says more of the samples' noise than of the device.
+constexpr std::size_t kFewestForShape = 40;
+// Two samples of one size that differ by more: something disturbed the slower one.
+constexpr double kDisturbed = 1.25;
+
+std::vector<GemmSample> medians(const std::vector<GemmSample>& samples) {
+  const auto key = [](const GemmSample& s) {
+    return std::tuple(s.role, s.batch, s.m, s.n, s.k, s.output_bytes, s.accumulate);
+  };
+  std::map<decltype(key(samples.front())), std::vector<double>> by_shape;
+  for (const GemmSample& sample : samples) by_shape[key(sample)].push_back(sample.efficiency);
+  std::vector<GemmSample> out;
+  for (const auto& [shape, efficiencies] : by_shape) {
+    const auto& [role, batch, m, n, k, output_bytes, accumulate] = shape;
+    out.push_back({role, batch, m, n, k, median(efficiencies), output_bytes, accumulate});
+  }
+  return out;
+}
+
+std::vector<AttentionMeasurement> medians(const std::vector<AttentionMeasurement>& points) {
+  const auto key = [](const AttentionMeasurement& p) {
+    const AttentionSample& s = p.sample;
+    return std::tuple(p.pass, s.batch, s.heads, s.kv_heads, s.sequence, s.head_dim, s.causal);
+  };
+  std::map<decltype(key(points.front())), std::vector<AttentionMeasurement>> by_shape;
+  for (const AttentionMeasurement& point : points) by_shape[key(point)].push_back(point);
+  std::vector<AttentionMeasurement> out;
+  for (auto& [shape, same] : by_shape) {
+    std::sort(same.begin(), same.end(),
+              [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+    out.push_back(same[(same.size() - 1) / 2]);
+  }
+  return out;
+}
+
+std::vector<TimedElementwise> medians(const std::vector<TimedElementwise>& points) {
+  std::map<std::tuple<ElementwiseKind, bool, double>, std::vector<TimedElementwise>> by_work;
+  for (const TimedElementwise& point : points) {
+    by_work[{point.kernel.kind, point.kernel.backward, point.kernel.bytes}].push_back(point);
+  }
+  std::vector<TimedElementwise> out;
+  for (auto& [work, same] : by_work) {
+    std::vector<double> seconds;
+    for (const TimedElementwise& point : same) seconds.push_back(point.seconds);
+    out.push_back({same.front().kernel, median(seconds)});
+  }
+  return out;
+}
+
+// One sample per size. Of runs that waited for others the fastest; of others the median, without
+// those that were disturbed.
+std::vector<CollectiveSample> one_per_size(const ImportedCollective& measured) {
+  std::map<double, std::vector<double>> by_size;
+  for (const CollectiveSample& sample : measured.samples) {
+    by_size[sample.size.value()].push_back(sample.time.value());
+  }
+  std::vector<CollectiveSample> out;
+  for (auto& [size, times] : by_size) {
+    const double fastest = *std::min_element(times.begin(), times.end());
+    std::erase_if(times, [&](double time) { return time > fastest * kDisturbed; });
+    out.push_back({Bytes(size), Seconds(measured.with_waits ? fastest : median(times))});
+  }
+  return out;
+}
+
+class ImportedProfiler {
+ public:
+  ImportedProfiler(const Imported& imported, const ClusterSpec& cluster, Profile base,
+                   const std::string& name)
+      : in_(imported), cluster_(cluster), device_(cluster.accelerator) {
+    const std::string from = base.file.empty() ? "the data sheet" : base.name;
+    out_.profile = std::move(base);
+    out_.profile.name = name;
+    out_.profile.device = device_.name;
+    out_.title = device_.title;
+    out_.remark = fmt::format("{}; what was not measured is that of {}",
+                              in_.own_run ? "calibrated" : "imported", from);
+    if (in_.own_run) {
+      const auto framework = static_cast<std::size_t>(in_.own_run->framework);
+      out_.profile.host[framework] = in_.own_run->host;
+      out_.profile.own_host[framework] = true;
+      out_.machine = in_.own_run->machine;
+      if (in_.own_run->sms_per_channel)
+        out_.profile.sms_per_channel = *in_.own_run->sms_per_channel;
+    }
+    keep_notes();
+  }
+
+  Result<ShippedProfile> make() {
+    add_gemms();
+    add_fp8();
+    for (const auto& [kernel, points] : in_.attention) add_attention(kernel, medians(points));
+    add_memory_bound();
+    add_collectives();
+    if (!errors_.empty()) return failure(std::move(errors_));
+    std::vector<std::string>& sources = out_.profile.fitted_on;
+    for (const std::string& source : in_.sources) {
+      if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
+        sources.push_back(source);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Profile& profile() { return out_.profile; }
+  double& sigma(Curve curve) { return profile().sigma[static_cast<std::size_t>(curve)]; }
+
+  void keep_notes() {
+    note("gemm bf16", profile().provenance);
+    note("gemm fp8", profile().provenance);
+    for (const AttentionVariant& variant : profile().attention_variants) {
+      note("attention " + variant.name, variant.provenance);
+    }
+    note("memory_bound", profile().memory_provenance);
+  }
+  CurveNote& note(const std::string& operation, Provenance provenance) {
+    const auto found = std::find_if(out_.notes.begin(), out_.notes.end(),
+                                    [&](const CurveNote& n) { return n.operation == operation; });
+    CurveNote& out = found == out_.notes.end() ? out_.notes.emplace_back() : *found;
+    out = {operation, {}, {}, provenance, {}};
+    return out;
+  }
+  void note_fit(const std::string& operation, const FitError& form, const FitError& held_out,
+                Provenance provenance = Provenance::kInterpolated) {
+    CurveNote& told = note(operation, provenance);
+    told.form = form;
+    told.held_out = held_out;
+    told.fitted_on = in_.sources;
+  }
+
+  void add_gemms() {
+    if (in_.gemms.empty()) return;
+    const std::vector<GemmSample> samples = medians(in_.gemms);
+    const bool shape = samples.size() >= kFewestForShape;
+    const FittedSurface surface =
+        shape ? fit_gemm(device_, samples, profile().gemm)
+              : scale_gemm(device_, samples, profile().gemm, DataType::kBf16);
+    profile().gemm = surface.fit;
+    profile().gemm_samples = samples;
+    profile().gemm_samples_provenance = Provenance::kMeasured;
+    if (shape) profile().neighbourhood = surface.neighbourhood;
+    profile().provenance = shape ? Provenance::kInterpolated : Provenance::kExtrapolated;
+    note_fit("gemm bf16", surface.form, surface.held_out, profile().provenance);
+    if (samples.size() > 1) sigma(Curve::kGemm) = log_error_of(surface.held_out);
+  }
+
+  void add_fp8() {
+    if (in_.gemms_fp8.empty()) return;
+    const FittedSurface surface =
+        fit_gemm_scattered(device_, medians(in_.gemms_fp8), profile().gemm_fp8, DataType::kFp8);
+    profile().gemm_fp8 = surface.fit;
+    note_fit("gemm fp8", surface.form, surface.held_out);
+  }
+
+  void add_attention(const std::string& kernel, const std::vector<AttentionMeasurement>& points) {
+    auto& variants = profile().attention_variants;
+    auto variant = std::find_if(variants.begin(), variants.end(),
+                                [&](const AttentionVariant& v) { return v.name == kernel; });
+    const bool fresh = variant == variants.end();
+    if (fresh) {
+      AttentionVariant added;
+      added.name = kernel;
+      added.fit = profile().attention;
+      variant = variants.insert(variants.end(), std::move(added));
+    }
+    const AttentionCurve curve = fit_attention(device_, points, variant->fit);
+    variant->fit = curve.fit;
+    variant->provenance = Provenance::kInterpolated;
+    variant->samples_provenance = Provenance::kMeasured;
+    variant->samples.clear();
+    for (const AttentionMeasurement& point : points) {
+      if (point.pass != AttentionPass::kBoth) variant->samples.push_back(point.sample);
+    }
+    note_fit("attention " + kernel, curve.form, curve.held_out);
+    if (in_.own_run) {
+      profile().attention_kernel[static_cast<std::size_t>(in_.own_run->framework)] = kernel;
+    } else if (fresh && in_.attention.size() == 1) {
+      // A kernel that the base knows nothing of, alone in what was imported, is what was run.
+      profile().attention_kernel.fill(kernel);
+    }
+    const auto& used = profile().attention_kernel;
+    const bool in_use = std::find(used.begin(), used.end(), kernel) != used.end();
+    if (in_use && points.size() > 1) sigma(Curve::kAttention) = log_error_of(curve.held_out);
+    profile().attention = variants.front().fit;
+  }
+
+  void add_memory_bound() {
+    if (in_.elementwise.empty()) return;
+    const MemoryCurve curve = fit_memory_bound(device_, medians(in_.elementwise), profile().memory);
+    profile().memory = curve.fit;
+    profile().memory_provenance = Provenance::kInterpolated;
+    note_fit("memory_bound", curve.form, curve.held_out);
+    if (curve.held_out_points > 0) sigma(Curve::kMemoryBound) = log_error_of(curve.held_out);
+  }
+
+  void add_collectives() {
+    // Runs of one group belong to one curve; those that did not wait tell more than those that did.
+    std::map<std::tuple<Exchange, std::int64_t, std::int64_t>, ImportedCollective> groups;
+    for (const ImportedCollective& measured : in_.collectives) {
+      const auto [known, fresh] =
+          groups.try_emplace({measured.exchange, measured.ranks, measured.nodes}, measured);
+      if (fresh || (measured.with_waits && !known->second.with_waits)) continue;
+      if (known->second.with_waits && !measured.with_waits) {
+        known->second = measured;
+        continue;
+      }
+      auto& all = known->second.samples;
+      all.insert(all.end(), measured.samples.begin(), measured.samples.end());
+    }
+    for (const auto& [key, measured] : groups) add_collective(measured);
+  }
+
+  void add_collective(const ImportedCollective& measured) {
+    MeasuredGroup stated;
+    stated.id = fmt::format("{}x{}-{}", device_.name, measured.ranks,
+                            exchange_names()[static_cast<std::size_t>(measured.exchange)]);
+    stated.cluster = cluster_;
+    stated.exchange = measured.exchange;
+    stated.group.ranks = measured.ranks;
+    stated.group.domains =
+        (measured.nodes + cluster_.nvlink_domain_nodes - 1) / cluster_.nvlink_domain_nodes;
+    // As the profile's reader will see it.
+    const auto document = JsonDocument::from(nlohmann::json(to_json(stated)), "--cluster");
+    ObjectReader reader(document->root());
+    CollectiveTable table;
+    table.group = read_measured_group(reader);
+    if (!document->ok()) {
+      errors_.insert(errors_.end(), document->errors().begin(), document->errors().end());
+      return;
+    }
+    table.samples = one_per_size(measured);
+    remove_host(table.group, measured.launch, table.samples);
+    table.held_out = held_out(table);
+    profile().nccl.emplace_back(table.group, table.samples);
+    out_.collectives.push_back(std::move(table));
+  }
+
+  static FitError held_out(const CollectiveTable& table) {
+    const CollectiveModel model(table.group.cluster, table.group.group);
+    std::vector<double> ratios;
+    for (std::size_t i = 1; i + 1 < table.samples.size(); ++i) {
+      std::vector<CollectiveSample> others = table.samples;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      const CollectiveCurves curves({CollectiveCurve(table.group, others)});
+      const CurvePrice price = curves.price(table.group.cluster, model, table.group.exchange,
+                                            table.samples[i].size, DataType::kFp32);
+      ratios.push_back(std::log(price.time / table.samples[i].time));
+    }
+    return fit_error(ratios);
+  }
+
+  const Imported& in_;
+  const ClusterSpec& cluster_;
+  const Accelerator& device_;
+  ShippedProfile out_;
+  Errors errors_;
+};
+
+}  // namespace
+
+Result<ShippedProfile> make_imported_profile(const Imported& imported, const ClusterSpec& cluster,
+                                             Profile base, const std::string& name) {
+  return ImportedProfiler(imported, cluster, std::move(base), name).make();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/measure/gpu/calibrate_gpu_job.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "calibrate/device_name.h"
+#include "calibrate/measure/collective_sampler.h"
+#include "calibrate/measure/gpu/device_collectives.h"
+#include "calibrate/measure/gpu/gpu_call.h"
+#include "calibrate/measure/gpu/gpu_timer.h"
+#include "calibrate/measure/gpu/overlap_sampler.h"
+#include "calibrate/measure/gpu/this_gpu.h"
+#include "calibrate/protocol/journal.h"
+#include "calibrate/protocol/machine_facts.h"
+#include "calibrate/protocol/measurement_json.h"
+#include "calibrate/protocol/needed_grid.h"
+#include "calibrate/protocol/needed_shapes.h"
+#include "calibrate/protocol/operation_json.h"
+#include "core/atomic_file.h"
+#include "kernels/cuda/attention_choice.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/noise.h"
+#include "launch/host_facts.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kPoint_s = 0.2;   // of a shape's samples
+constexpr double kWarmUp_s = 0.5;  // of the device
+constexpr double kShapeWarmUp_s = 5e-3;
+constexpr std::int64_t kShareOfMemory = 16;   // of the device, for one buffer of a collective
+constexpr ByteCount kBesideBytes = 64 << 20;  // of the collective beside a product
+
+struct Wanted {
+  Operation operation;
+  const Scenario* scenario;
+};
+
+class CalibrateGpuJob {
+ public:
+  CalibrateGpuJob(const Job& job, GpuRanks& ranks, RankReporter& report)
+      : job_(job),
+        ranks_(ranks),
+        report_(report),
+        gpu_(this_gpu()),
+        scenarios_(read_scenarios()),
+        nvml_(gpu_.pci_bus_id),
+        timer_(nvml_),
+        journal_(open_journal()) {
+    protocol_.budget_s = kPoint_s;
+    protocol_.target_half_width = job.target_half_width;
+    protocol_.warm_up_s = kShapeWarmUp_s;
+    protocol_.rejection.waiting = false;  // the host waits for the device on purpose
+  }
+
+  void run() {
+    warm_up();
+    // Together, while all are here; kernels are measured on the first GPU.
+    if (ranks_.world() != nullptr) measure_collectives();
+    ranks_.part();
+    if (ranks_.rank() != 0) return;
+    measure_copies();
+    begin_ = Clock::now();
+    for (const Wanted& wanted : list()) {
+      report_.progress("kernels", done_++, all_, wanted.operation.name);
+      measure(wanted);
+    }
+    for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
+    write("gpu.json", machine());
+    write("rank-0.json", {{"rank", 0},
+                          {"operations", std::move(operations_)},
+                          {"collectives", std::move(collectives_)}});
+  }
+
+ private:
+  // Before anything is measured: a profile is of the device that its scenarios name.
+  std::vector<Scenario> read_scenarios() const {
+    std::vector<Scenario> out;
+    for (const std::string& text : job_.scenarios) {
+      out.push_back(read_job_scenario(job_, text));
+      const Accelerator& device = out.back().cluster.spec.accelerator;
+      if (names_device(gpu_.name, device)) continue;
+      throw JobFailure(RankFailure::kInput,
+                       fmt::format("this machine's GPU is '{}', and the cluster has {}", gpu_.name,
+                                   device.title));
+    }
+    return out;
+  }
+
+  Journal open_journal() const {
+    const std::string folder = job_.journal.empty() ? job_.results : job_.journal;
+    ordered_json conditions = to_json(gpu_);
+    conditions["attention"] = job_.attention;
+    auto journal =
+        Journal::open(fmt::format("{}/rank-{}.jsonl", folder, ranks_.rank()), conditions);
+    if (!journal) throw JobFailure(RankFailure::kInput, to_string(journal.error()));
+    return std::move(*journal);
+  }
+
+  GpuContext context(const Scenario& scenario) {
+    return {&products_, &attention_, gpu_.cache_bytes, &scenario};
+  }
+
+  // It needs the whole device.
+  GpuCall large_product() {
+    constexpr std::int64_t kSize = 4096;
+    const Gemm product{GemmRole::kForward, 1,    kSize, kSize, kSize, DataType::kBf16,
+                       DataType::kBf16,    false};
+    return gemm_call(product, context(scenarios_.front()));
+  }
+
+  void warm_up() { timer_.warm_up(large_product(), kWarmUp_s); }
+
+  void measure_collectives() {
+    DeviceCommunicator& world = *ranks_.world();
+    DeviceCollectiveOptions options;
+    options.largest = std::min(options.largest, gpu_.memory_bytes / kShareOfMemory);
+    options.registered = job_.registered_buffers;
+    options.identity = gpu_.name;
+    options.is_throttled = [this] { return nvml_.is_throttled(); };
+    options.fill = [](void* data, std::int64_t bytes) {
+      cuda::fill_with_noise(static_cast<cuda::Bf16*>(data), bytes / 2, 1, nullptr);
+      cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    };
+    DeviceCollectives backend(world, nodes_of(world, host_name()), std::move(options));
+    CollectiveSampler sampler(
+        job_, report_, journal_, backend,
+        {job_.budget_s,
+         [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }});
+    sampler.measure(collectives_);
+    measure_beside_collective(backend);
+    if (sampler.left_out() > 0) {
+      left_out_["sizes of collectives are left out: the budget is spent"] += sampler.left_out();
+    }
+  }
+
+  // An all-reduce of the largest group that lies within one node, where a device's SMs and memory
+  // are what the two share, and not a network.
+  void measure_beside_collective(DeviceCollectives& backend) {
+    report_.progress("overlap", 0, 1, "all_reduce");
+    const auto meeting = backend.meet(backend.all_reduce_within_a_node());
+    const std::string key = backend.key_of(kBesideBytes) + " beside a product";
+    const JournalPoint* known = journal_.find(key);
+    if (!backend.on_any_rank(known == nullptr)) {
+      beside_["all_reduce"] = ordered_json::parse(known->extra);
+      return;
+    }
+    ordered_json measured = ordered_json::object();
+    if (meeting.takes_part) {
+      OverlapSampler sampler(large_product());
+      measured = sampler.collective(backend, meeting.placement.size(), kBesideBytes);
+    }
+    append(journal_, {key, {}, measured.dump()});
+    beside_["all_reduce"] = std::move(measured);
+    backend.on_any_rank(false);  // who takes no part waits for the others
+  }
+
+  // Beside copies, and these alone.
+  void measure_copies() {
+    report_.progress("overlap", 0, 1, "copies");
+    const std::string key = "copies beside a product";
+    if (journal_.find(key) == nullptr) {
+      try {
+        append(journal_, {key, {}, OverlapSampler(large_product()).copies().dump()});
+      } catch (const cuda::OutOfDeviceMemory&) {
+        ++left_out_["kinds of copies: the GPU's memory is too small for them"];
+        return;
+      }
+    }
+    beside_.update(ordered_json::parse(journal_.find(key)->extra));
+  }
+
+  // What scenarios need first, then what lies around it.
+  std::vector<Wanted> list() {
+    std::vector<Wanted> out;
+    std::set<std::string> known;
+    const auto add = [&](const NeededMeasurements& kernels, const Scenario& scenario) {
+      for (const NeededKernel& kernel : kernels.kernels) {
+        if (!known.insert(key_of(kernel.operation, scenario)).second) continue;
+        out.push_back({kernel.operation, &scenario});
+      }
+    };
+    std::vector<NeededMeasurements> all;
+    for (const Scenario& scenario : scenarios_) {
+      all.push_back(needed(scenario, lower(scenario), RankGrid(scenario.layout)));
+      add(all.back(), scenario);
+    }
+    needed_ = static_cast<std::int64_t>(out.size());
+    for (std::size_t i = 0; job_.grid && i < all.size(); ++i) add(grid(all[i]), scenarios_[i]);
+    all_ = static_cast<std::int64_t>(out.size());
+    return out;
+  }
+
+  bool is_over() const {
+    const double spent = std::chrono::duration<double>(Clock::now() - begin_).count();
+    return done_ > needed_ && spent > job_.budget_s;
+  }
+
+  void measure(const Wanted& wanted) {
+    const std::string key = key_of(wanted.operation, *wanted.scenario);
+    if (journal_.find(key) == nullptr) {
+      if (is_over()) {
+        ++left_out_["shapes around the needed ones are left out: the budget is spent"];
+        return;
+      }
+      if (!sample(wanted, key)) return;
+    }
+    const JournalPoint& point = *journal_.find(key);
+    operations_.push_back({{"operation", ordered_json::parse(point.extra)},
+                           {"measurement", measurement_json(point.measurement)}});
+  }
+
+  // Into the journal, unless there is nothing to tell. A shape that fails is left out, unless it
+  // has broken the device.
+  bool sample(const Wanted& wanted, const std::string& key) {
+    Operation operation = wanted.operation;
+    try {
+      const GpuCall call = gpu_call(operation, context(*wanted.scenario));
+      if (!call.run) {
+        ++left_out_[fmt::format("shapes of {} have no kernel here", operation.name)];
+        return false;
+      }
+      const auto measured = timer_.measure(call, protocol_);
+      if (!measured) {
+        report_.warning(fmt::format("{}: {}", key, to_string(measured.error())));
+        return false;
+      }
+      // What this kernel moves, which is not what every framework's does.
+      if (auto* kernel = std::get_if<Elementwise>(&operation.work)) kernel->bytes = call.bytes;
+      append(journal_, {key, *measured, operation_json(operation).dump()});
+      return true;
+    } catch (const cuda::OutOfDeviceMemory&) {
+      ++left_out_[fmt::format("shapes of {} do not fit into the GPU's memory", operation.name)];
+    } catch (const cuda::CudaError& error) {
+      timer_.check_device();
+      ++left_out_[fmt::format("shapes of {} fail: {}", operation.name, error.what())];
+    }
+    return false;
+  }
+
+  ordered_json machine() {
+    ordered_json facts = to_json(gpu_);
+    for (const auto& [key, fact] : nvml_.facts()) facts[key] = fact;
+    facts["attention"] = attention_.told();
+    facts["date"] = utc_date(std::time(nullptr));
+    return {
+        {"device", gpu_.name},
+        {"host", {{"launch_s", timer_.launch_s()}, {"graph_launch_s", timer_.graph_launch_s()}}},
+        {"beside", std::move(beside_)},
+        {"machine", std::move(facts)}};
+  }
+
+  void write(const char* name, const ordered_json& content) const {
+    const std::string file = job_.results + "/" + name;
+    if (const auto written = write_file_atomically(file, content.dump() + "\n"); !written) {
+      throw JobFailure(RankFailure::kInput, to_string(written.error()));
+    }
+  }
+
+  const Job& job_;
+  GpuRanks& ranks_;
+  RankReporter& report_;
+  Clock::time_point begin_ = Clock::now();
+  ThisGpu gpu_;
+  std::vector<Scenario> scenarios_;
+  Nvml nvml_;
+  GpuTimer timer_;
+  cuda::MatrixProducts products_{{.tf32 = false}};  // as the executor's
+  cuda::AttentionKernels attention_{cuda::attention_settings(job_.attention)};
+  Journal journal_;
+  MeasurementProtocol protocol_;
+  std::int64_t done_ = 0, needed_ = 0, all_ = 0;
+  std::map<std::string, std::int64_t> left_out_;
+  ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
+  ordered_json beside_ =
+      ordered_json::object();  // what products and transfers take from each other
+};
+
+}  // namespace
+
+void calibrate_gpu_job(const Job& job, GpuRanks& ranks, RankReporter& report) {
+  CalibrateGpuJob(job, ranks, report).run();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/measure/gpu/gpu_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/statistics.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/elementwise.h"
+
+namespace stepcast {
+
+using cuda::check;
+
+namespace {
+
+constexpr double kSample_s = 2e-3;  // events tell half a microsecond
+constexpr std::int64_t kMostCalls = 1024;
+
+// Ends the recording in any case: a stream that goes on recording can do nothing else.
+cudaGraph_t recorded(cudaStream_t stream, const std::function<void(cuda::Stream)>& call,
+                     std::int64_t calls) {
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
+  try {
+    for (std::int64_t i = 0; i < calls; ++i) call(stream);
+  } catch (...) {
+    cudaStreamEndCapture(stream, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  return graph;
+}
+
+}  // namespace
+
+// Calls recorded on a stream, launched as one.
+class GpuTimer::Graph {
+ public:
+  Graph(cudaStream_t stream, const std::function<void(cuda::Stream)>& call, std::int64_t calls)
+      : stream_(stream) {
+    cudaGraph_t graph = recorded(stream, call, calls);
+    const int made = cudaGraphInstantiate(&launchable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(made, "cudaGraphInstantiate");
+  }
+  ~Graph() { cudaGraphExecDestroy(launchable_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch() { check(cudaGraphLaunch(launchable_, stream_), "cudaGraphLaunch"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t launchable_ = nullptr;
+};
+
+GpuTimer::GpuTimer(const Nvml& nvml) : nvml_(nvml) {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  check(cudaEventCreate(&start_), "cudaEventCreate");
+  check(cudaEventCreate(&end_), "cudaEventCreate");
+}
+
+GpuTimer::~GpuTimer() {
+  cudaEventDestroy(end_);
+  cudaEventDestroy(start_);
+  cudaStreamDestroy(stream_);
+}
+
+double GpuTimer::between_events(const std::function<void()>& work) {
+  check(cudaEventRecord(start_, stream_), "cudaEventRecord");
+  work();
+  check(cudaEventRecord(end_, stream_), "cudaEventRecord");
+  check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, start_, end_), "cudaEventElapsedTime");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+void GpuTimer::check_device() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+void GpuTimer::warm_up(const GpuCall& call, double seconds) {
+  check_device();
+  for (double spent = 0; spent < seconds;) {
+    spent += between_events([&] { call.run(stream_); });
+  }
+}
+
+Result<Measurement> GpuTimer::measure(const GpuCall& call, const MeasurementProtocol& protocol) {
+  // Data was made on the default stream. The first call loads kernels and chooses algorithms.
+  check_device();
+  call.run(stream_);
+  const double once = between_events([&] { call.run(stream_); });
+  const std::int64_t calls =
+      std::clamp(static_cast<std::int64_t>(std::ceil(kSample_s / std::max(once, 1e-9))),
+                 std::int64_t{1}, kMostCalls);
+  Graph graph(stream_, call.run, calls);
+  Sampler sampler(protocol);
+  while (!sampler.enough()) {
+    Sample sample;
+    sample.seconds = between_events([&] { graph.launch(); });
+    sample.calls = calls;
+    sample.disturbance.throttle_events = nvml_.is_throttled() ? 1 : 0;
+    sampler.add(sample);
+  }
+  const Measurement out = sampler.result();
+  if (out.n == 0) {
+    return failure({ErrorCode::kIo, "every sample was disturbed: the driver holds the clocks down",
+                    "", "", "cool the GPU, or wait"});
+  }
+  return out;
+}
+
+double GpuTimer::launch_s() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kBatches = 21, kLaunches = 200;  // fewer than the queue holds
+  const cuda::DeviceArray<float> one(std::vector<float>{0});
+  std::vector<double> times;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < kLaunches; ++i) cuda::fill<float>(one.data(), 0, 1, stream_);
+    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / kLaunches);
+  }
+  return median(times);
+}
+
+double GpuTimer::graph_launch_s() {
+  constexpr int kSamples = 21, kKernels = 1000;
+  const cuda::DeviceArray<float> one(std::vector<float>{0});
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  Graph graph(
+      stream_, [&](cuda::Stream s) { cuda::fill<float>(one.data(), 0, 1, s); }, kKernels);
+  std::vector<double> times;
+  for (int i = 0; i < kSamples; ++i) {
+    times.push_back(between_events([&] { graph.launch(); }) / kKernels);
+  }
+  return median(times);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long kernels take on the device. Calls are recorded into a CUDA graph once and launched
+// together, so that short kernels follow each other without waiting for the host.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "calibrate/measure/gpu/gpu_call.h"
+#include "calibrate/measure/gpu/nvml.h"
+#include "calibrate/protocol/protocol.h"
+
+namespace stepcast {
+
+class GpuTimer {
+ public:
+  explicit GpuTimer(const Nvml& nvml);
+  ~GpuTimer();
+  GpuTimer(const GpuTimer&) = delete;
+  GpuTimer& operator=(const GpuTimer&) = delete;
+
+  // Calls for so long, so that an idle GPU's clocks have risen.
+  void warm_up(const GpuCall& call, double seconds);
+  // As the protocol wants. An error when every sample was disturbed; throws CudaError.
+  Result<Measurement> measure(const GpuCall& call, const MeasurementProtocol& protocol);
+
+  void check_device();  // throws CudaError where it can run nothing any more
+
+  // Of the host, for one kernel: queued by itself, and inside a graph of many.
+  double launch_s();
+  double graph_launch_s();
+
+ private:
+  class Graph;
+  double between_events(const std::function<void()>& work);
+
+  const Nvml& nvml_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr, end_ = nullptr;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/measure/gpu/nvml.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+
+namespace stepcast {
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kSmClock = 1, kMemoryClock = 2;
+constexpr int kOnTheChip = 0;  // of its thermometers
+// Bits of nvmlClocksThrottleReasons.
+constexpr unsigned long long kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20,
+                             kHardwareThermal = 0x40, kPowerBrake = 0x80;
+constexpr unsigned long long kProtective =
+    kHardwareSlowdown | kSoftwareThermal | kHardwareThermal | kPowerBrake;
+
+}  // namespace
+
+template <typename Function>
+Function Nvml::find(const char* name) const {
+  return reinterpret_cast<Function>(::dlsym(library_, name));
+}
+
+Nvml::Nvml(const std::string& pci_bus_id) : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW)) {
+  if (library_ == nullptr) return;
+  const auto init = find<int (*)()>("nvmlInit_v2");
+  const auto by_bus = find<int (*)(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
+  if (init == nullptr || by_bus == nullptr || init() != kSuccess) return;
+  if (by_bus(pci_bus_id.c_str(), &device_) != kSuccess) device_ = nullptr;
+}
+
+Nvml::~Nvml() {
+  if (library_ == nullptr) return;
+  if (const auto shutdown = find<int (*)()>("nvmlShutdown"); shutdown != nullptr) shutdown();
+  ::dlclose(library_);
+}
+
+bool Nvml::is_throttled() const {
+  if (device_ == nullptr) return false;
+  const auto reasons =
+      find<int (*)(void*, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons");
+  unsigned long long bits = 0;
+  return reasons != nullptr && reasons(device_, &bits) == kSuccess && (bits & kProtective) != 0;
+}
+
+// Empty where it tells nothing. `of`: which clock or thermometer.
+std::string Nvml::reading(const char* function, int of, bool has_of, double unit,
+                          const char* suffix) const {
+  unsigned value = 0;
+  int result = -1;
+  if (has_of) {
+    const auto read = find<int (*)(void*, int, unsigned*)>(function);
+    if (read != nullptr) result = read(device_, of, &value);
+  } else {
+    const auto read = find<int (*)(void*, unsigned*)>(function);
+    if (read != nullptr) result = read(device_, &value);
+  }
+  return result == kSuccess ? fmt::format("{:g} {}", value * unit, suffix) : "";
+}
+
+std::map<std::string, std::string> Nvml::facts() const {
+  std::map<std::string, std::string> out;
+  if (device_ == nullptr) return out;
+  out["sm_clock"] = reading("nvmlDeviceGetClockInfo", kSmClock, true, 1, "MHz");
+  out["sm_clock_max"] = reading("nvmlDeviceGetMaxClockInfo", kSmClock, true, 1, "MHz");
+  out["memory_clock"] = reading("nvmlDeviceGetClockInfo", kMemoryClock, true, 1, "MHz");
+  out["power"] = reading("nvmlDeviceGetPowerUsage", 0, false, 1e-3, "W");
+  out["power_cap"] = reading("nvmlDeviceGetEnforcedPowerLimit", 0, false, 1e-3, "W");
+  out["temperature"] = reading("nvmlDeviceGetTemperature", kOnTheChip, true, 1, "C");
+  std::array<char, 96> version{};
+  const auto driver = find<int (*)(char*, unsigned)>("nvmlSystemGetDriverVersion");
+  if (driver != nullptr && driver(version.data(), version.size()) == kSuccess) {
+    out["driver"] = version.data();
+  }
+  std::erase_if(out, [](const auto& fact) { return fact.second.empty(); });
+  return out;
+}
+
+}  // namespace stepcast

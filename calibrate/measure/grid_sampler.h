@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures kernels of shapes that no scenario needs, for interpolation: products and attention,
+// each alone on data that the cache has not seen since the call before.
+#pragma once
+
+#include "calibrate/protocol/protocol.h"
+#include "core/result.h"
+#include "operation/operation.h"
+
+namespace stepcast {
+
+bool can_sample_alone(const Operation& operation);
+Result<Measurement> sample_alone(const Operation& operation, const MeasurementProtocol& protocol);
+
+}  // namespace stepcast

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/measure/rank_context.h"
+
+namespace stepcast {
+
+bool on_any_rank(const RankContext& rank, bool here) {
+  float flag = here ? 1.0F : 0.0F;
+  rank.world.all_reduce({&flag, 1}, Reduction::kMaximum);
+  return flag > 0;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job works with on one rank of several, and what it is asked to do there.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "calibrate/measure/job.h"
+#include "comm/communicator.h"
+
+namespace stepcast {
+
+struct RankContext {
+  const Job& job;
+  Communicator& world;
+  RankReporter& report;
+  std::string host;
+};
+
+// True where it is on any rank; called by all of them.
+bool on_any_rank(const RankContext& rank, bool here);
+
+void calibrate_job(const RankContext& rank);
+
+}  // namespace stepcast

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/protocol/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "calibrate/protocol/measurement_json.h"
+#include "core/assert.h"
+#include "core/atomic_file.h"
+#include "core/json.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kFormat = 1;
+const char* const kMark = "stepcast_journal";
+const char* const kStartAgain = "measure there, or remove the file to start again on this machine";
+
+std::string line_of(const ordered_json& object) {
+  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string header_line(const ordered_json& machine) {
+  return line_of({{kMark, kFormat}, {"machine", machine}});
+}
+
+bool read_all(int file, std::string& out) {
+  char block[65536];
+  while (true) {
+    const ssize_t got = ::read(file, block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0;
+    out.append(block, static_cast<std::size_t>(got));
+  }
+}
+
+// Lines without their ends; what follows the last end is cut off.
+std::vector<std::string> whole_lines(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) return out;
+    out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+// A run that ended while it made the file leaves the beginning of a header.
+bool is_torn_header(const std::string& text) {
+  const std::string start = fmt::format("{{\"{}\":", kMark);
+  const std::size_t both = std::min(text.size(), start.size());
+  return text.find('\n') == std::string::npos && text.compare(0, both, start, 0, both) == 0;
+}
+
+Result<void> check_machine(const std::string& file, const ordered_json& written,
+                           const ordered_json& here) {
+  ordered_json all = here;
+  all.update(written);
+  for (const auto& [key, unused] : all.items()) {
+    const ordered_json there = written.value(key, ordered_json());
+    const ordered_json ours = here.value(key, ordered_json());
+    if (there == ours) continue;
+    return failure({ErrorCode::kIllegal,
+                    fmt::format("the points are of another machine: {} there, {} here",
+                                there.dump(), ours.dump()),
+                    file, "machine." + key, kStartAgain});
+  }
+  return {};
+}
+
+Result<void> check_header(const std::string& file, const std::string& line,
+                          const ordered_json& machine) {
+  const ordered_json header = ordered_json::parse(line, nullptr, false);
+  if (!header.is_object() || !header.contains(kMark)) {
+    return failure(
+        {ErrorCode::kFormat, "is not a journal of measurements", file, kMark, "name another file"});
+  }
+  if (header[kMark] != kFormat) {
+    return failure(
+        {ErrorCode::kFormat, fmt::format("format {} is not supported", header[kMark].dump()), file,
+         kMark,
+         fmt::format("this version reads format {}: remove the file to start again", kFormat)});
+  }
+  const auto written = header.find("machine");
+  if (written == header.end() || !written->is_object()) {
+    return failure({ErrorCode::kMissingKey, "does not say which machine its points are of", file,
+                    "machine", kStartAgain});
+  }
+  return check_machine(file, *written, machine);
+}
+
+Result<JournalPoint> read_point(const std::string& file, std::size_t number,
+                                const std::string& line) {
+  auto document = JsonDocument::parse(line, fmt::format("{}, line {}", file, number));
+  if (!document) return failure(document.error());
+  ObjectReader reader((*document)->root());
+  JournalPoint out;
+  out.key = reader.required_text("key");
+  if (const auto value = reader.required("measurement")) {
+    out.measurement = read_measurement(*value);
+  }
+  reader.required("extra");
+  reader.finish();
+  if (!(*document)->ok()) return failure((*document)->errors());
+  out.extra = ordered_json::parse(line)["extra"].dump();  // keeps the order of its keys
+  return out;
+}
+
+bool is_json(const std::string& line) { return nlohmann::json::accept(line); }
+
+tl::unexpected<Errors> io_failure(const std::string& file, const char* what, int reason,
+                                  std::string hint) {
+  return failure({ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(reason)), file, "",
+                  std::move(hint)});
+}
+
+}  // namespace
+
+Journal::Journal(Journal&& other) noexcept
+    : name_(std::move(other.name_)),
+      file_(std::exchange(other.file_, -1)),
+      size_bytes_(other.size_bytes_),
+      points_(std::move(other.points_)) {}
+
+Journal::~Journal() {
+  if (file_ >= 0) ::close(file_);  // gives the lock back
+}
+
+Result<Journal> Journal::open(const std::string& file, const ordered_json& machine) {
+  STEPCAST_ASSERT(machine.is_object(), "facts of a machine by name");
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    return io_failure(file, "cannot be opened", errno, "name a file that you may write to");
+  }
+  Journal out(file, descriptor);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return failure({ErrorCode::kIo, "another run is writing it", file, "",
+                    "wait for that run, or name another file"});
+  }
+  std::string text;
+  if (!is_special_file(file) && !read_all(descriptor, text)) {
+    return io_failure(file, "cannot be read", errno, "check the disk");
+  }
+  if (auto read = out.read(text, machine); !read) return failure(read.error());
+  return out;
+}
+
+Result<void> Journal::read(const std::string& text, const ordered_json& machine) {
+  if (is_torn_header(text)) {  // an empty file, too
+    if (!text.empty() && ::ftruncate(file_, 0) != 0) {
+      return io_failure(name_, "cannot be shortened", errno, "remove the file");
+    }
+    return write_line(header_line(machine));
+  }
+  std::vector<std::string> lines = whole_lines(text);
+  if (auto header = check_header(name_, lines.empty() ? text : lines.front(), machine); !header) {
+    return header;
+  }
+  // Blocks of a torn line that never reached the disk read as zeros.
+  if (lines.size() > 1 && !is_json(lines.back())) lines.pop_back();
+  for (const std::string& line : lines) {
+    size_bytes_ += static_cast<std::int64_t>(line.size()) + 1;
+  }
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    auto point = read_point(name_, i + 1, lines[i]);
+    if (!point) {
+      for (Error& error : point.error()) {
+        if (error.hint.empty()) error.hint = "remove this line to measure its point again";
+      }
+      return failure(point.error());
+    }
+    points_[point->key] = std::move(*point);
+  }
+  if (size_bytes_ < static_cast<std::int64_t>(text.size()) &&
+      ::ftruncate(file_, size_bytes_) != 0) {
+    return io_failure(name_, "cannot be shortened", errno, "remove its last line");
+  }
+  return {};
+}
+
+const JournalPoint* Journal::find(const std::string& key) const {
+  const auto found = points_.find(key);
+  return found == points_.end() ? nullptr : &found->second;
+}
+
+Result<void> Journal::append(const JournalPoint& point) {
+  ordered_json extra = ordered_json::parse(point.extra, nullptr, false);
+  STEPCAST_ASSERT(!extra.is_discarded(), "extra is JSON");
+  JournalPoint kept = point;
+  kept.extra = extra.dump();
+  auto written = write_line(line_of({{"key", point.key},
+                                     {"measurement", measurement_json(point.measurement)},
+                                     {"extra", std::move(extra)}}));
+  if (written) points_[point.key] = std::move(kept);
+  return written;
+}
+
+Result<void> Journal::write_line(const std::string& line) {
+  if (write_all(file_, line) && ::fdatasync(file_) == 0) {
+    size_bytes_ += static_cast<std::int64_t>(line.size());
+    return {};
+  }
+  const int reason = errno;
+  // Half a line would spoil the next one. Where this fails too, the next run drops it.
+  [[maybe_unused]] const int shortened = ::ftruncate(file_, size_bytes_);
+  return io_failure(
+      name_, "cannot be written", reason,
+      fmt::format("make room and run again: its {} finished points are kept", points_.size()));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/protocol/needed_shapes.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "operation/signature.h"
+
+namespace stepcast {
+namespace {
+
+bool is_kernel(const Operation& operation) {
+  if (std::holds_alternative<Collective>(operation.work)) return false;
+  // A kernel over nothing is not run.
+  const auto* kernel = std::get_if<Elementwise>(&operation.work);
+  return kernel == nullptr || kernel->elements > 0;
+}
+
+// Collects what the roles of one program need.
+class Collector {
+ public:
+  Collector(const Scenario& scenario, const Program& program, const RankGrid& grid)
+      : scenario_(scenario), program_(program), grid_(grid) {}
+
+  NeededMeasurements collect() {
+    for (const Role& role : program_.roles) visit(role);
+    out_.collectives.assign(collectives_.begin(), collectives_.end());
+    out_.sends.assign(sends_.begin(), sends_.end());
+    return std::move(out_);
+  }
+
+ private:
+  void visit(const Role& role) {
+    for (const Instruction& instruction : role.instructions) {
+      switch (instruction.kind) {
+        case InstructionKind::kRun:
+          visit_run(role, instruction);
+          break;
+        case InstructionKind::kCollective:
+          add({instruction.collective,
+               instruction.group,
+               instruction.bytes / instruction.pieces,
+               instruction.type,
+               instruction.stream == Stream::kCompute,
+               {},
+               1},
+              role.stage);
+          break;
+        case InstructionKind::kSend:
+          add_send(role, instruction);
+          break;
+        case InstructionKind::kReceive:
+        case InstructionKind::kHostSync:
+          break;
+      }
+    }
+  }
+
+  void visit_run(const Role& role, const Instruction& run) {
+    if (run.chunk < 0) return visit_block(BlockId(run.block_begin), true, role.stage);
+    const auto& blocks = role.chunks[static_cast<std::size_t>(run.chunk)].blocks;
+    for (std::int32_t i = run.block_begin; i < run.block_end; ++i) {
+      visit_block(blocks[static_cast<std::size_t>(i)], run.pass == Pass::kForward, role.stage);
+    }
+  }
+
+  void visit_block(BlockId id, bool forward, std::int32_t stage) {
+    if (!visited_.insert({id, forward, stage}).second) return;
+    const Block& block = program_.block(id);
+    for (const Operation& operation : forward ? block.forward : block.backward) {
+      if (const auto* collective = std::get_if<Collective>(&operation.work)) {
+        add({collective->kind, collective->group, collective->bytes, collective->type, true, {}, 1},
+            stage);
+      } else if (is_kernel(operation) && signatures_.insert(signature(operation)).second) {
+        out_.kernels.push_back({operation, id});
+      }
+    }
+  }
+
+  // Wherever the groups of the stage's ranks lie.
+  void add(NeededCollective collective, std::int32_t stage) {
+    if (collective.bytes == 0 || grid_.group_size(collective.group) < 2) return;
+    collective.concurrent = grid_.group_count(collective.group);
+    std::set<std::int32_t> seen;
+    for (std::int32_t r = 0; r < grid_.size(); ++r) {
+      if (grid_.point(RankId(r)).pp != stage) continue;
+      const std::int32_t group = grid_.group_of(collective.group, RankId(r));
+      if (group < 0 || !seen.insert(group).second) continue;
+      collective.placement.clear();
+      for (const RankId member : grid_.members(collective.group, RankId(r))) {
+        collective.placement.push_back(node_of(member));
+      }
+      collectives_.insert(collective);
+    }
+  }
+
+  void add_send(const Role& role, const Instruction& send) {
+    NeededSend out{send.bytes / send.pieces, send.type, 0, 0,
+                   grid_.size() / static_cast<std::int64_t>(program_.roles.size())};
+    for (std::int32_t r = 0; r < grid_.size(); ++r) {
+      GridPoint point = grid_.point(RankId(r));
+      if (point.pp != role.stage) continue;
+      point.pp = send.peer;
+      out.from = node_of(RankId(r));
+      out.to = node_of(grid_.rank(point));
+      sends_.insert(out);
+    }
+  }
+
+  int node_of(RankId rank) const {
+    return static_cast<int>(scenario_.cluster.node_of(DeviceId(rank.value)));
+  }
+
+  struct Visit {
+    BlockId block;
+    bool forward;
+    std::int32_t stage;
+    auto operator<=>(const Visit&) const = default;
+  };
+
+  const Scenario& scenario_;
+  const Program& program_;
+  const RankGrid& grid_;
+  std::set<Visit> visited_;
+  std::set<std::string> signatures_;
+  std::set<NeededCollective> collectives_;
+  std::set<NeededSend> sends_;
+  NeededMeasurements out_;
+};
+
+template <class Value>
+void merge(std::vector<Value>& into, const std::vector<Value>& more) {
+  into.insert(into.end(), more.begin(), more.end());
+  std::sort(into.begin(), into.end());
+  into.erase(std::unique(into.begin(), into.end()), into.end());
+}
+
+}  // namespace
+
+void NeededMeasurements::add(const NeededMeasurements& more) {
+  std::set<std::string> seen;
+  for (const NeededKernel& kernel : kernels) seen.insert(signature(kernel.operation));
+  for (const NeededKernel& kernel : more.kernels) {
+    if (!seen.insert(signature(kernel.operation)).second) continue;
+    const Operation& operation = kernel.operation;
+    kernels.push_back({{operation.name, operation.phase, operation.work, {}, {}}, BlockId()});
+  }
+  merge(collectives, more.collectives);
+  merge(sends, more.sends);
+}
+
+NeededMeasurements needed(const Scenario& scenario, const Program& program, const RankGrid& grid) {
+  return Collector(scenario, program, grid).collect();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/launch_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "calibrate/protocol/progress.h"
+#include "core/atomic_file.h"
+#include "core/json.h"
+#include "launch/host_facts.h"
+#include "launch/mpi_launch.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t kLastLines = 10;
+constexpr long long kFirstOddStep = 0xfffffff0;  // of Slurm: "batch", "interactive", "extern"
+
+// Resolved, but for the cluster: a lab's is a file, which no resolved form names.
+json job_scenario(const RunJob& job) {
+  json out = to_json(job.scenario);
+  const json stated = json::parse(job.stated);
+  if (const auto cluster = stated.find("cluster"); cluster != stated.end()) {
+    out["cluster"] = *cluster;
+  }
+  return out;
+}
+
+// Processes that run it.
+int ranks_of(const RunJob& job) {
+  return job.alone ? 1 : static_cast<int>(job.scenario.cluster.gpus());
+}
+
+std::string job_text(const RunJob& job, const DataFolders& folders) {
+  const bool compares = job.numerics_steps > 0 && !job.alone;
+  json out{{"stepcast_job", 1},
+           {"task", "run"},
+           {"backend", job.backend == Backend::kCuda ? "cuda" : "cpu"},
+           {"scenario", job_scenario(job)},
+           {"data", job_folders(folders)},
+           {"results", fs::absolute(job.folder).string()},
+           {"seed", job.seed},
+           {"warmup", job.warmup},
+           {"steps", job.steps},
+           {"numerics_steps", job.numerics_steps},
+           {"check_numerics", compares},
+           {"attention", attention_wanted()}};
+  if (job.alone) out["rank"] = job.alone->value;
+  if (job.backend == Backend::kCuda) out["gpus"] = ranks_of(job);
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+// One line that is written over, with the time that the phase has left; on terminals alone.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const OutputOptions& output)
+      : shown_(!output.quiet && isatty(STDERR_FILENO) == 1) {}
+  ~ProgressLine() {
+    if (written_) fmt::print(stderr, "\r\x1b[K");
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const RankReport& report) {
+    if (!shown_ || report.event != RankEvent::kProgress || report.rank != 0) return;
+    if (!progress_ || report.phase != phase_ || report.done < progress_->done()) {
+      progress_.emplace(report.phase, report.total);
+      phase_ = report.phase;
+      last_ = std::chrono::steady_clock::now();
+    }
+    advance_to(report.done);
+    fmt::print(stderr, "\r\x1b[K{}", progress_->line(report.text));
+    std::fflush(stderr);
+    written_ = true;
+  }
+
+ private:
+  // The time since the last report is that of the points that it finished.
+  void advance_to(std::int64_t done) {
+    const std::int64_t finished = done - progress_->done();
+    if (finished <= 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    for (std::int64_t i = 0; i < finished; ++i) {
+      progress_->finish(seconds / static_cast<double>(finished));
+    }
+    last_ = now;
+  }
+
+  bool shown_;
+  bool written_ = false;
+  std::string phase_;
+  std::optional<Progress> progress_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+std::vector<std::string> environment() {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
+  return out;
+}
+
+RankLaunch launch_of(int ranks, double time_limit_s) {
+  RankLaunch out;
+  out.program.program = rank_program().string();
+  out.program.ranks = ranks;
+  // Each host of a lab believes that the machine's cores are its own.
+  const char* lab = std::getenv("STEPCAST_LAB");
+  out.program.bind = lab == nullptr || *lab == '\0';
+  out.program.inherited = environment();
+  out.limits.total = std::chrono::milliseconds(static_cast<std::int64_t>(time_limit_s * 1e3));
+  return out;
+}
+
+// `variable` of the environment names another one.
+fs::path program_beside(const char* name, const char* variable) {
+  const char* named = std::getenv(variable);
+  if (named != nullptr && *named != '\0') return named;
+  std::error_code none;
+  return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
+}
+
+// What stepcast-gpu says of its job or of the machine.
+Error gpu_error(const LaunchOutcome& outcome) {
+  return {ErrorCode::kNotSupported, outcome.message, "", "--backend cuda",
+          "stepcast doctor tells what is here"};
+}
+
+// Where ranks meet before they can communicate: as the user says, else this machine.
+std::vector<std::string> meeting_place() {
+  const auto otherwise = [](const char* name, const std::string& value) {
+    const char* set = std::getenv(name);
+    return fmt::format("{}={}", name, set != nullptr && *set != '\0' ? set : value);
+  };
+  // With hosts to start on, others must find this one, which is the first.
+  const char* arguments = std::getenv("STEPCAST_MPIRUN_ARGS");
+  const bool several = arguments != nullptr && *arguments != '\0';
+  return {otherwise("MASTER_ADDR", several ? host_name() : "127.0.0.1"),
+          otherwise("MASTER_PORT", "29500")};
+}
+
+Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const std::string& file,
+                             const OutputOptions& output) {
+  const std::string absolute = fs::absolute(file).string();
+  if (auto written = write_file_atomically(absolute, text); !written) {
+    return failure(written.error());
+  }
+  ranks.program.arguments = {absolute};
+  ProgressLine line(output);
+  return launch_ranks(ranks, [&](const RankReport& report) { line.show(report); });
+}
+
+}  // namespace
+
+std::string attention_wanted() {
+  const char* name = std::getenv("STEPCAST_ATTENTION");
+  return name == nullptr || *name == '\0' ? "fastest" : name;
+}
+
+json job_folders(const DataFolders& folders) {
+  const auto absolute = [](const std::string& path) { return fs::absolute(path).string(); };
+  return {{"models", absolute(folders.models)},
+          {"topologies", absolute(folders.topologies)},
+          {"profiles", absolute(folders.profiles)}};
+}
+
+fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
+fs::path gpu_program() { return program_beside("stepcast-gpu", "STEPCAST_GPU_PROGRAM"); }
+
+Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
+                                 double time_limit_s, const OutputOptions& output) {
+  return launch(launch_of(ranks, time_limit_s), text, file, output);
+}
+
+std::optional<int> rank_of_launcher(int ranks) {
+  const auto number = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? std::atoll(value) : -1;
+  };
+  if (ranks < 2) return std::nullopt;
+  if (number("WORLD_SIZE") == ranks && number("RANK") >= 0) return static_cast<int>(number("RANK"));
+  // Batch scripts have the variables of their job too, but are in no step with tasks.
+  const long long step = number("SLURM_STEP_ID");
+  const bool in_step = step >= 0 && step < kFirstOddStep;
+  if (in_step && number("SLURM_NTASKS") == ranks && number("SLURM_PROCID") >= 0) {
+    return static_cast<int>(number("SLURM_PROCID"));
+  }
+  return std::nullopt;
+}
+
+Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
+                                     const OutputOptions& output, double time_limit_s) {
+  const bool alone = ranks == 1 || rank_of_launcher(ranks).has_value();
+  RankLaunch gpu = launch_of(alone ? 1 : ranks, time_limit_s);
+  gpu.program.program = gpu_program().string();
+  gpu.program.alone = alone;
+  gpu.program.bind = false;  // its host threads also move data
+  if (!alone) gpu.program.added = meeting_place();
+  return launch(std::move(gpu), text, file, output);
+}
+
+Errors check_gpu_program(const char* what) {
+  if (fs::exists(gpu_program())) return {};
+  return {{ErrorCode::kNotSupported, fmt::format("cannot be {}: this build has no CUDA", what),
+           gpu_program().string(), "--backend", "build stepcast where the CUDA toolkit is"}};
+}
+
+Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std::string& folder,
+                                           const OutputOptions& output) {
+  const json job{{"stepcast_job", 1},
+                 {"task", "devices"},
+                 {"data", job_folders(folders)},
+                 {"results", fs::absolute(folder).string()}};
+  const auto outcome = launch_gpu_job(job.dump(2) + "\n",
+                                      (fs::path(folder) / "devices-job.json").string(), 1, output);
+  if (!outcome) return failure(outcome.error());
+  if (outcome->end == LaunchEnd::kInput) return failure(gpu_error(*outcome));
+  if (!outcome->ok()) {
+    return failure(
+        {ErrorCode::kIo, "looking for GPUs: " + outcome->message, gpu_program().string(), "", ""});
+  }
+  const auto document = JsonDocument::load((fs::path(folder) / "devices.json").string());
+  if (!document) return failure(document.error());
+  ObjectReader reader((*document)->root());
+  std::vector<std::string> out;
+  if (const auto devices = reader.required("devices")) {
+    for (const JsonValue& device : devices->items()) out.push_back(device.text().value_or(""));
+  }
+  reader.finish();
+  if (!(*document)->ok()) return failure((*document)->errors());
+  return out;
+}
+
+int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
+  if (outcome.end == LaunchEnd::kInput) return report_errors({gpu_error(outcome)});
+  return report_outcome(outcome, output);
+}
+
+Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
+                              const OutputOptions& output) {
+  const int ranks = ranks_of(job);
+  const std::string file = (fs::path(job.folder) / "job.json").string();
+  const std::string text = job_text(job, folders);
+  return job.backend == Backend::kCuda ? launch_gpu_job(text, file, ranks, output, job.time_limit_s)
+                                       : launch_job(text, file, ranks, job.time_limit_s, output);
+}
+
+int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
+  for (const std::string& warning : outcome.warnings) note(output, "warning: " + warning);
+  if (outcome.ok()) return kOk;
+  fmt::print(stderr, "error: the run: {}\n", outcome.message);
+  if (outcome.end == LaunchEnd::kInterrupted) return 128 + outcome.signal;
+  if (outcome.end == LaunchEnd::kNumerics) return kOutOfTolerance;
+  const std::size_t lines = outcome.last_lines.size();
+  for (std::size_t i = lines - std::min(lines, kLastLines); i < lines; ++i) {
+    fmt::print(stderr, "  {}\n", outcome.last_lines[i]);
+  }
+  return kInternalError;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/advise/advise.h"
+
+#include <algorithm>
+
+#include "core/new_errors.h"
+#include "plan/advise/ways_out.h"
+
+namespace stepcast {
+namespace {
+
+bool climbs(const Rung& rung, const Scenario& base) {
+  const bool of_mode = std::ranges::find(rung.modes, base.training.mode) != rung.modes.end();
+  return of_mode && (rung.one_gpu || base.cluster.gpus() > 1);
+}
+
+// Whether a rung that meets the demands leaves GPUs idle that nobody said are not needed.
+bool spares_gpus(const RungResult& result, const AdviceInput& input) {
+  return result.gpus < input.base.cluster.gpus() && !input.demands.of_speed();
+}
+
+void choose(Advice& advice) {
+  for (const RungVerdict verdict : {RungVerdict::kAbove, RungVerdict::kSpare}) {
+    const auto first = std::ranges::find(advice.rungs, verdict, &RungResult::verdict);
+    if (first == advice.rungs.end()) continue;
+    first->verdict = RungVerdict::kAdvised;
+    advice.advised = static_cast<std::size_t>(first - advice.rungs.begin());
+    return;
+  }
+}
+
+Errors why_all_refused(const Advice& advice) {
+  Errors errors;
+  for (const RungResult& result : advice.rungs) {
+    if (result.verdict != RungVerdict::kRefused) return {};
+    add_new(result.objections, errors);
+  }
+  return errors;
+}
+
+}  // namespace
+
+Result<Advice> advise(const AdviceInput& input) {
+  Advice advice;
+  advice.demands = input.demands;
+  const std::int64_t all = input.base.cluster.gpus();
+  for (const Rung& rung : ladder()) {
+    if (!climbs(rung, input.base)) continue;
+    if (input.search.stop && input.search.stop()) {
+      advice.interrupted = true;
+      break;
+    }
+    auto result = search_rung(input, rung, rung.one_gpu ? 1 : all);
+    if (!result) return failure(result.error());
+    if (result->interrupted) {
+      advice.interrupted = true;
+      if (!result->fits) break;  // the search was not over
+    }
+    if (result->meets() && spares_gpus(*result, input)) result->verdict = RungVerdict::kSpare;
+    advice.rungs.push_back(std::move(*result));
+  }
+  choose(advice);
+  if (advice.advised || advice.interrupted) return advice;
+  if (Errors errors = why_all_refused(advice); !errors.empty()) return failure(std::move(errors));
+  auto ways = ways_out(input, advice.rungs);
+  if (!ways) return failure(ways.error());
+  advice.ways_out = std::move(*ways);
+  // Cut short, they say nothing of what was not tried.
+  advice.interrupted = input.search.stop && input.search.stop();
+  return advice;
+}
+
+double speed_against(const RungResult& one, const RungResult& other) {
+  return other.layout->prediction.step_time / one.layout->prediction.step_time;
+}
+
+const RungResult* best_above(const Advice& advice) {
+  std::vector<const RungResult*> above;
+  for (std::size_t i = *advice.advised + 1; i < advice.rungs.size(); ++i) {
+    if (advice.rungs[i].meets()) above.push_back(&advice.rungs[i]);
+  }
+  const auto slower = [](const RungResult* a, const RungResult* b) {
+    return speed_against(*a, *b) < 1;
+  };
+  const auto fastest = std::ranges::max_element(above, slower);
+  if (fastest == above.end()) return nullptr;
+  return *std::ranges::find_if(above, [&](const RungResult* one) {
+    return speed_against(**fastest, *one) <= kNoticeableSpeed;
+  });
+}
+
+}  // namespace stepcast

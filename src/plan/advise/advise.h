@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ladder walked: the first rung that meets the demands, what broke on those below it, what
+// those above it would gain (docs/advise.md).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/advise/rung_search.h"
+
+namespace stepcast {
+
+struct Advice {
+  Demands demands;
+  std::vector<RungResult> rungs;       // from the lowest up
+  std::optional<std::size_t> advised;  // of `rungs`
+  std::vector<RungResult> ways_out;    // without an advice: what would change things
+  bool interrupted = false;            // before all was tried
+};
+
+// All rungs that use several GPUs use all of them. One GPU of many is advised only where a deadline
+// or a throughput is demanded and met, or where nothing else meets the demands.
+// Errors: of a forecast, or, where every rung is refused, why.
+Result<Advice> advise(const AdviceInput& input);
+
+// How many times as fast a rung has to be to be called faster: less is within what rungs differ by
+// for reasons that no forecast sees.
+inline constexpr double kNoticeableSpeed = 1.02;
+
+// Of the rungs above the advice that meet the demands, the lowest that is as good as the fastest;
+// nullptr: none.
+const RungResult* best_above(const Advice& advice);
+
+// How many times as fast as `other` it trains.
+double speed_against(const RungResult& one, const RungResult& other);
+
+}  // namespace stepcast

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/advise/rung_search.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cluster/named_cluster.h"
+#include "layout/choices.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+json scenario_of(const AdviceInput& input, const Rung& rung, std::int64_t gpus, TrainingMode mode) {
+  json out = input.scenario;
+  if (gpus != input.base.cluster.gpus()) {
+    set_gpus(out["cluster"], gpus, input.folders.topologies);
+  }
+  json& training = out["training"];
+  if (mode != input.base.training.mode) training["mode"] = name_of(mode);
+  if (rung.framework && !training.contains("framework")) {
+    training["framework"] = name_of(*rung.framework);
+  }
+  return out;
+}
+
+// The rule that leaves the least.
+Errors main_objection(const SpaceCount& space) {
+  const auto most = std::ranges::max_element(
+      space.rules, {}, [](const auto& entry) { return entry.second.subtrees; });
+  if (most == space.rules.end()) {
+    return {{ErrorCode::kIllegal, "the stated keys leave no layout", "", "layout", ""}};
+  }
+  return {most->second.example};
+}
+
+// Of the layouts that differ from `start` in one or more of the keys that are only on or off, one
+// that needs little: bounds on memory are looser where transfers do not overlap.
+Result<LayoutForecast> most_frugal(const Planner& planner, const LayoutChoice& start) {
+  auto first = planner.predict(start);
+  if (!first) return failure(first.error());
+  LayoutForecast best{start, std::move(*first)};
+  const Space& space = planner.space();
+  Scenario scratch = space.base();
+  for (std::size_t level = 0; level < space.dimensions().size(); ++level) {
+    if (space.dimensions()[level]->values(scratch) != LayoutDimension::Values{0, 1}) continue;
+    LayoutChoice other = best.choice;
+    other.values[level] = 1 - other.values[level];
+    if (!space.objections(other, scratch).empty()) continue;
+    auto prediction = planner.predict(other);
+    if (!prediction) return failure(prediction.error());
+    if (prediction->peak_device < best.prediction.peak_device) {
+      best = {other, std::move(*prediction)};
+    }
+  }
+  return best;
+}
+
+Errors take(SearchResult found, const AdviceInput& input, RungResult& out) {
+  const Planner& planner = *out.planner;
+  out.memory_limit = found.memory_limit;
+  out.proven = found.proven;
+  out.interrupted = found.interrupted;
+  if (!found.found.empty()) {
+    FoundLayout& best = found.found.front();
+    out.fits = true;
+    out.layout = {best.choice, std::move(best.prediction)};
+    const Prediction& p = out.layout->prediction;
+    const StepTime step{p.step_time, p.step_time_low, p.step_time_high};
+    out.run = run_outlook(out.scenario(), input.prices, step);
+    out.shortfalls = shortfalls_of(input.demands, p, out.run->forecast);
+  } else if (found.smallest) {
+    auto frugal = most_frugal(planner, found.smallest->choice);
+    if (!frugal) return frugal.error();
+    out.shortfalls = {{Constraint::kMemory, static_cast<double>(frugal->prediction.peak_device),
+                       static_cast<double>(found.memory_limit)}};
+    out.layout = std::move(*frugal);
+  } else {
+    out.objections = main_objection(found.space);
+    return {};
+  }
+  out.verdict = out.meets() ? RungVerdict::kAbove : RungVerdict::kFails;
+  return {};
+}
+
+}  // namespace
+
+const char* name_of(RungVerdict verdict) {
+  switch (verdict) {
+    case RungVerdict::kAdvised:
+      return "advised";
+    case RungVerdict::kAbove:
+      return "above";
+    case RungVerdict::kSpare:
+      return "spare";
+    case RungVerdict::kFails:
+      return "fails";
+    case RungVerdict::kRefused:
+      return "refused";
+  }
+  return "";
+}
+
+Scenario RungResult::scenario() const {
+  Scenario out = planner->space().base();
+  planner->space().put(layout->choice, out);
+  return out;
+}
+
+Result<RungResult> search_rung(const AdviceInput& input, const Rung& rung, std::int64_t gpus,
+                               std::optional<TrainingMode> mode) {
+  RungResult out;
+  out.rung = &rung;
+  out.gpus = gpus;
+  out.mode = mode.value_or(rung.mode.value_or(input.base.training.mode));
+  ClusterSpec cluster = input.base.cluster.spec;
+  cluster.gpus = gpus;
+  const auto document = JsonDocument::from(scenario_of(input, rung, gpus, out.mode), input.file);
+  auto planner = Planner::make(*document, input.folders, rung.part(cluster));
+  if (!planner) {
+    out.objections = planner.error();
+    return out;
+  }
+  out.planner = std::move(*planner);
+  SearchOptions options = input.search;
+  options.top = 1;
+  options.front = 0;
+  options.memory_margin = input.demands.memory_margin;
+  auto found = out.planner->search(options);
+  if (!found) return failure(found.error());
+  if (Errors errors = take(std::move(*found), input, out); !errors.empty()) {
+    return failure(std::move(errors));
+  }
+  return out;
+}
+
+}  // namespace stepcast

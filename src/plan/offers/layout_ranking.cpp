@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/offers/layout_ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace stepcast {
+namespace {
+
+struct Ranked {
+  double value;
+  std::size_t at;  // in SearchResult::found
+};
+
+// What no layout of at least this step time is better than.
+double least_value(Objective objective, const Planner& planner, const PriceList& prices,
+                   Seconds step) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Scenario* scenario : planner.frameworks()) {
+    const RunOutlook run = run_outlook(*scenario, prices, {step, step, step});
+    least = std::min(least, objective_value(objective, step, run.forecast));
+  }
+  return least;
+}
+
+constexpr std::int64_t kUsuallyEnough = 8;  // places
+
+// Step time of the last of so many places.
+Seconds last_place(const SearchResult& result, std::int64_t top) {
+  std::int64_t places = 0;
+  for (std::size_t i = 0; i < result.found.size(); ++i) {
+    const Prediction& prediction = result.found[i].prediction;
+    if (i > 0 && share_place(result.found[i - 1].prediction, prediction)) continue;
+    if (++places == top) return prediction.step_time;
+  }
+  return Seconds(std::numeric_limits<double>::infinity());
+}
+
+void reorder(const std::vector<Ranked>& order, SearchResult& result) {
+  std::vector<FoundLayout> found;
+  std::vector<std::size_t> place(order.size());
+  for (const Ranked& ranked : order) {
+    place[ranked.at] = found.size();
+    found.push_back(std::move(result.found[ranked.at]));
+  }
+  result.found = std::move(found);
+  for (std::size_t& index : result.front) index = place[index];
+}
+
+// Orders `found`; whether the first `top` places are certain to be those of the objective, when
+// the first `searched` are certain to be those of the step time.
+bool rank(Objective objective, const Planner& planner, const PriceList& prices, std::int64_t top,
+          std::int64_t searched, SearchResult& result) {
+  std::vector<Ranked> order;
+  for (const FoundLayout& found : result.found) {
+    const RunOutlook run = outlook_of(planner, prices, found);
+    order.push_back(
+        {objective_value(objective, found.prediction.step_time, run.forecast), order.size()});
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.value < b.value; });
+  const Seconds beyond = last_place(result, searched);
+  reorder(order, result);
+  if (!std::isfinite(beyond.value())) return true;  // all layouts that fit are here
+  const double least = least_value(objective, planner, prices, beyond);
+  std::int64_t places = 0;
+  for (std::size_t i = 0; i < order.size() && places < top; ++i) {
+    if (order[i].value > least) return false;
+    const bool shares =
+        i > 0 && share_place(result.found[i - 1].prediction, result.found[i].prediction);
+    places += shares ? 0 : 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+RunOutlook outlook_of(const Planner& planner, const PriceList& prices, const FoundLayout& found) {
+  Scenario scenario = planner.space().base();
+  planner.space().put(found.choice, scenario);
+  return run_outlook(scenario, prices, step_time_of(found.prediction));
+}
+
+Result<SearchResult> search_by(Objective objective, const Planner& planner, const PriceList& prices,
+                               SearchOptions options) {
+  const std::int64_t top = options.top;
+  const double time_limit = options.time_limit_s;
+  double spent = 0;
+  // Places by step time are mostly enough for one by another objective; to search again costs all
+  // bounds once more.
+  if (objective != Objective::kStepTime && planner.frameworks().size() > 1) {
+    options.top = std::max(top, kUsuallyEnough);
+  }
+  while (true) {
+    auto result = planner.search(options);
+    if (!result || objective == Objective::kStepTime) return result;
+    spent += result->elapsed_s;
+    result->elapsed_s = spent;
+    const bool certain = rank(objective, planner, prices, top, options.top, *result);
+    if (certain || !result->proven) return result;
+    const bool late = time_limit > 0 && time_limit <= spent;
+    if (late || (options.stop && options.stop())) {
+      result->proven = false;
+      result->interrupted = true;
+      return result;
+    }
+    if (time_limit > 0) options.time_limit_s = time_limit - spent;
+    options.top *= 2;
+  }
+}
+
+}  // namespace stepcast

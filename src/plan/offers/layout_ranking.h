@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A search of layouts by any objective. The search itself is by step time; the others grow with it
+// for each framework, and differ between frameworks by the size of a checkpoint only.
+#pragma once
+
+#include "plan/offers/objective.h"
+#include "plan/planner.h"
+
+namespace stepcast {
+
+RunOutlook outlook_of(const Planner& planner, const PriceList& prices, const FoundLayout& found);
+
+// As Planner::search, with `found` ordered by the objective and `proven` of that order: when places
+// by step time do not make places by the objective certain, more of them are searched.
+Result<SearchResult> search_by(Objective objective, const Planner& planner, const PriceList& prices,
+                               SearchOptions options);
+
+}  // namespace stepcast

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One cluster of one size, and the best layout of the model on it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/offers/layout_ranking.h"
+
+namespace stepcast {
+
+// What is to be searched.
+struct OfferRequest {
+  std::string cluster;    // JSON: the object `cluster` of the scenario, its size included
+  std::string label;      // "dgx-h100", with the keys that it overrides
+  std::string source;     // what names it: "--clusters", "plan.clusters"; for errors
+  std::int64_t gpus = 0;  // as asked; 0: as many as the cluster has
+};
+
+struct OfferLayout {
+  FoundLayout found;
+  RunOutlook run;
+};
+
+// Whether a layout of it was found, and if not, why.
+enum class OfferState {
+  kRanked,
+  kNothingFits,
+  kNotFound,     // the search ended before it had found one
+  kRefused,      // no layout is legal, or none is modelled
+  kNotSearched,  // the time was over
+};
+
+struct Offer {
+  OfferRequest request;
+  OfferState state = OfferState::kNotSearched;
+  std::unique_ptr<Planner> planner;    // absent when the scenario itself is refused
+  Errors refused;                      // kRefused: the rules
+  std::optional<SearchResult> result;  // its `found` is taken out
+  std::optional<OfferLayout> best;     // kRanked
+  std::vector<OfferLayout> front;      // of time and memory: what the search was asked for
+
+  std::int64_t gpus() const {
+    return planner ? planner->space().base().cluster.gpus() : request.gpus;
+  }
+};
+
+}  // namespace stepcast

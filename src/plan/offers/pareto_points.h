@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is best in one regard or another: the layouts to which none is better in time, memory, GPUs
+// and money at once.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/offers/offer.h"
+
+namespace stepcast {
+
+struct ParetoFigures {
+  double step_s = 0;
+  double device_bytes = 0;
+  double gpus = 0;
+  std::optional<double> dollars;  // of the run or of a million tokens; absent: no price
+};
+
+// Indices of those on the Pareto front, by step time; of equal ones the first. What has a price and
+// what has none do not compare.
+std::vector<std::size_t> pareto_front(const std::vector<ParetoFigures>& figures);
+
+struct ParetoPoint {
+  std::size_t offer;  // index
+  const OfferLayout* layout;
+};
+// Of the best layouts of all offers and their fronts of time and memory.
+std::vector<ParetoPoint> pareto_points(const std::vector<Offer>& offers);
+
+}  // namespace stepcast

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/record_trace.h"
+
+#include <algorithm>
+
+#include "predict/memory_replay.h"
+
+namespace stepcast {
+namespace {
+
+Seconds after(sim::Time time, sim::Time origin) {
+  return Seconds(static_cast<double>(time.ps - origin.ps) * 1e-12);
+}
+
+// Operators of a run, drawn back to back and stretched to the time that the run took.
+void record_run(const SimulationInput& input, std::int32_t c, const Instruction& what,
+                Seconds start, Seconds duration, Prediction& prediction) {
+  const RunCost& cost = input.costs.run(c, what);
+  if (cost.gpu.value() <= 0) return;
+  const double stretch = duration / cost.gpu;
+  Seconds at = start;
+  for (const PricedOperation& priced : input.costs.operations(c, what)) {
+    const Seconds time = priced.cost.gpu * stretch;
+    if (time.value() <= 0) continue;
+    const auto* collective = std::get_if<Collective>(&priced.operation->work);
+    prediction.slices.push_back({c, Stream::kCompute, priced.operation->name, at, time,
+                                 priced.operation->phase, what.micro_batch, what.chunk,
+                                 collective != nullptr, collective ? collective->bytes : 0});
+    at += time;
+  }
+}
+
+// In order of time: host order and the order of several streams differ.
+void record_memory(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
+                   std::int32_t c, Prediction& prediction) {
+  const auto& tasks = simulation.tasks.back()[static_cast<std::size_t>(c)];
+  const auto first = static_cast<std::ptrdiff_t>(prediction.memory_samples.size());
+  replay_memory(input.program, input.costs.role(c), [&](const MemoryMoment& moment) {
+    const InstructionTasks& own = tasks[static_cast<std::size_t>(moment.instruction)];
+    if (!own.device.valid()) return;
+    const sim::Time begin = simulation.replay.tasks[own.device_begin.index()].start;
+    const sim::Time end = simulation.replay.tasks[own.device.index()].end;
+    prediction.memory_samples.push_back(
+        {c, after(begin, origin) + sim::seconds(end - begin) * moment.fraction, moment.parts});
+  });
+  std::stable_sort(prediction.memory_samples.begin() + first, prediction.memory_samples.end(),
+                   [](const MemorySample& a, const MemorySample& b) { return a.at < b.at; });
+}
+
+}  // namespace
+
+void record_trace(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
+                  Prediction& prediction) {
+  const auto& step = simulation.tasks.back();
+  for (std::int32_t c = 0; c < static_cast<std::int32_t>(step.size()); ++c) {
+    const Role& role = input.costs.role(c);
+    const auto& tasks = step[static_cast<std::size_t>(c)];
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      if (!tasks[i].device.valid()) continue;
+      const Instruction& what = role.instructions[i];
+      const sim::Interval& first = simulation.replay.tasks[tasks[i].device_begin.index()];
+      const sim::Interval& last = simulation.replay.tasks[tasks[i].device.index()];
+      const Seconds start = after(first.start, origin);
+      const Seconds duration = sim::seconds(last.end - first.start);
+      prediction.slices.push_back({c, what.stream, what.name, start, duration, what.phase,
+                                   what.micro_batch, what.chunk, what.kind != InstructionKind::kRun,
+                                   what.bytes});
+      if (what.kind == InstructionKind::kRun) {
+        record_run(input, c, what, start, duration, prediction);
+      }
+    }
+    record_memory(input, simulation, origin, c, prediction);
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/head_block.h"
+
+#include "program/block_builder.h"
+#include "program/liveness.h"
+
+namespace stepcast {
+namespace {
+
+struct HeadBuffers {
+  BufferId normed, probabilities;
+  BufferId statistics;  // largest logit, sum of exponentials and target logit of every token
+};
+
+struct HeadWeights {
+  std::vector<ParameterId> norm;
+  ParameterId table, bias;
+};
+
+HeadWeights declare(const Scenario& scenario, bool own_table, BlockBuilder& builder) {
+  const Shape& shape = builder.shape();
+  HeadWeights out;
+  out.table = builder.parameter(
+      {"table", shape.vocab, shape.hidden, Cut::kRows, Initial::kNormal, {}, !own_table});
+  if (scenario.model.final_norm) {
+    out.norm = builder.norm_parameters(
+        "final_norm", scenario.model.norm_bias ? "final_norm_bias" : nullptr, shape.hidden);
+  }
+  if (scenario.model.head_bias) out.bias = builder.vector("head_bias", shape.vocab, Cut::kRows);
+  return out;
+}
+
+// Megatron and Megatron-DeepSpeed run the loss as separate fp32 kernels: cast, maximum, subtract,
+// exponential, sum, divide (core/tensor_parallel/cross_entropy.py). PyTorch's cross_entropy is a
+// cast, a log-softmax and a gather; backward a zeroed gradient and the log-softmax's own.
+struct LossTraffic {
+  double forward, backward;  // bytes per logit
+  std::int64_t forward_launches, backward_launches;
+};
+LossTraffic loss_traffic(const Scenario& scenario) {
+  const bool megatron = scenario.training.framework == Framework::kMegatron ||
+                        scenario.training.framework == Framework::kDeepSpeed;
+  if (megatron) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
+  return {4 + 4, 4 + 12, 2, 2};
+}
+
+HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder) {
+  const Shape& shape = builder.shape();
+  Block& block = builder.block();
+  const std::int64_t logits_elements = shape.tokens * shape.vocab;
+  const double e = static_cast<double>(shape.element);
+  const LossTraffic loss = loss_traffic(scenario);
+  HeadBuffers out;
+  builder.into(block.forward, Phase::kForward);
+  out.normed = scenario.model.final_norm
+                   ? builder.norm("final_norm", weights.norm, block.input, shape.rows, shape.hidden)
+                   : block.input;
+  const BufferId x = builder.enter_region("head_input", out.normed);
+  const BufferId logits = builder.activation("logits", logits_elements);
+  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x},
+               {logits});
+  builder.uses({weights.table, weights.bias});
+  out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
+  builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4, {logits},
+                      {out.probabilities});
+  out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
+  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements, shape.vocab,
+                      loss.forward, {logits, out.probabilities},
+                      {out.probabilities, out.statistics}, false, loss.forward_launches);
+  if (shape.tp > 1) {
+    // Maximum, target logit and sum of exponentials of every token.
+    for (const char* name : {"loss_maximum", "loss_target", "loss_sum"}) {
+      builder.collective(name, CollectiveKind::kAllReduce, GroupKind::kTensor, shape.tokens,
+                         DataType::kFp32, {out.statistics}, {out.statistics});
+    }
+  }
+  return out;
+}
+
+void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
+              const HeadBuffers& saved) {
+  const Shape& shape = builder.shape();
+  Block& block = builder.block();
+  const std::int64_t logits_elements = shape.tokens * shape.vocab;
+  const double e = static_cast<double>(shape.element);
+  const LossTraffic loss = loss_traffic(scenario);
+  builder.into(block.backward, Phase::kBackward);
+  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements, shape.vocab,
+                      loss.backward, {saved.probabilities, saved.statistics}, {saved.probabilities},
+                      true, loss.backward_launches);
+  const BufferId gradient = builder.activation("logits_gradient", logits_elements);
+  builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4,
+                      {saved.probabilities}, {gradient}, true);
+  const bool trained = builder.trains(weights.table);
+  const BufferId x = trained ? builder.enter_region("head_input", saved.normed) : BufferId{};
+  const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
+  builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
+               {gradient}, {partial});
+  builder.uses({weights.table});
+  const BufferId reduced = builder.enter_backward("head_input_gradient", partial);
+  if (trained) {
+    builder.weight_gradient("logits_wgrad", weights.table, shape.vocab, shape.hidden, {gradient, x},
+                            true);
+  }
+  if (scenario.model.head_bias) {
+    builder.bias_gradient(weights.bias, shape.tokens, shape.vocab, {gradient});
+  }
+  if (!scenario.model.final_norm) {
+    block.input_gradient = reduced;
+    return;
+  }
+  block.input_gradient = builder.norm_backward("final_norm", weights.norm, block.input, reduced,
+                                               BufferId{}, shape.rows, shape.hidden);
+}
+
+}  // namespace
+
+Block lower_head(const Scenario& scenario, bool own_table) {
+  const Shape shape(scenario);
+  Block block;
+  block.name = "head";
+  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  block.input = builder.activation("head_input", shape.rows * shape.hidden);
+  const HeadWeights weights = declare(scenario, own_table, builder);
+  const HeadBuffers saved = forward(scenario, weights, builder);
+  backward(scenario, weights, builder, saved);
+  trace_memory(block);
+  return block;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "recipes/deepspeed.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+void add_offload(const Scenario& s, ordered_json& zero) {
+  const Offload& offload = s.layout.offload;
+  if (offload.optimizer > 0) {
+    ordered_json to = {{"device", "cpu"}, {"pin_memory", true}};
+    if (offload.optimizer < 1) to["ratio"] = offload.optimizer;
+    zero["offload_optimizer"] = to;
+  }
+  if (offload.parameters == 1 && s.layout.zero == 3) {
+    zero["offload_param"] = {{"device", "cpu"}, {"pin_memory", true}};
+  }
+}
+
+ordered_json zero_object(const Scenario& s) {
+  const Layout& l = s.layout;
+  ordered_json zero = {{"stage", l.zero}};
+  if (l.zero == 0) return zero;
+  zero["overlap_comm"] = l.overlap.grad_reduce;
+  zero["contiguous_gradients"] = true;
+  if (s.rules.bucket_elements > 0) zero["reduce_bucket_size"] = s.rules.bucket_elements;
+  if (s.rules.gather_bucket_elements > 0) {
+    zero["allgather_bucket_size"] = s.rules.gather_bucket_elements;
+  }
+  if (l.zero == 3 && s.rules.prefetch_units == 0) zero["stage3_prefetch_bucket_size"] = 0;
+  if (l.zero == 3 && l.shard_group > 0) zero["mics_shard_size"] = l.shard_group;
+  add_offload(s, zero);
+  return zero;
+}
+
+ordered_json remark_object(const std::vector<Setting>& remarks) {
+  ordered_json out = ordered_json::object();
+  for (const Setting& remark : remarks) out[remark.path] = ordered_json::parse(remark.value);
+  return out;
+}
+
+}  // namespace
+
+std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remarks) {
+  const Training& t = s.training;
+  const Layout& l = s.layout;
+  ordered_json out = {{"train_batch_size", t.global_batch},
+                      {"train_micro_batch_size_per_gpu", l.micro_batch},
+                      {"gradient_accumulation_steps", s.micro_batches()},
+                      {"gradient_clipping", t.grad_clip == GradClip::kNone ? 0.0 : 1.0},
+                      {"bf16", {{"enabled", t.precision == DataType::kBf16}}},
+                      {"fp16", {{"enabled", t.precision == DataType::kFp16}}},
+                      {"communication_data_type", name_of(t.reduce_precision)},
+                      {"data_types", {{"grad_accum_dtype", name_of(t.grad_precision)}}},
+                      {"optimizer", {{"type", "AdamW"}, {"params", {{"lr", 1e-4}}}}},
+                      {"zero_optimization", zero_object(s)}};
+  if (l.tp > 1) out["tensor_parallel"] = {{"autotp_size", l.tp}};
+  if (l.pp > 1) {
+    const bool full = l.recompute.mode == RecomputeMode::kFull && l.recompute.every == 1 &&
+                      l.recompute.layers == 0;
+    out["pipeline"] = {{"stages", l.pp}, {"activation_checkpoint_interval", full ? 1 : 0}};
+  }
+  if (!remarks.empty()) out["stepcast"] = remark_object(remarks);
+  return out.dump(2, ' ', true) + "\n";
+}
+
+}  // namespace stepcast

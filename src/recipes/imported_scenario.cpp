@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/imported_scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kMark = "# stepcast: ";
+constexpr std::int64_t kMaxDegree = 1 << 20;
+
+}  // namespace
+
+void ImportedScenario::set_json(std::string path, std::string value, std::string origin) {
+  settings.push_back({std::move(path), std::move(value), std::move(origin)});
+}
+
+void ImportedScenario::set_integer(std::string path, std::int64_t value, std::string origin) {
+  set_json(std::move(path), fmt::format("{}", value), std::move(origin));
+}
+
+void ImportedScenario::set_flag(std::string path, bool value, std::string origin) {
+  set_json(std::move(path), value ? "true" : "false", std::move(origin));
+}
+
+void ImportedScenario::set_number(std::string path, double value, std::string origin) {
+  set_json(std::move(path), json(value).dump(), std::move(origin));
+}
+
+void ImportedScenario::set_word(std::string path, std::string_view value, std::string origin) {
+  set_json(std::move(path), json(std::string(value)).dump(), std::move(origin));
+}
+
+const Setting* ImportedScenario::find(std::string_view path) const {
+  const auto found = std::find_if(settings.rbegin(), settings.rend(),
+                                  [&](const Setting& setting) { return setting.path == path; });
+  return found == settings.rend() ? nullptr : &*found;
+}
+
+std::optional<std::int64_t> ImportedScenario::integer(std::string_view path) const {
+  const Setting* setting = find(path);
+  if (!setting) return std::nullopt;
+  const json value = json::parse(setting->value, nullptr, false);
+  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+}
+
+std::int64_t ImportedScenario::degree(std::string_view path) const {
+  return std::clamp<std::int64_t>(integer(path).value_or(1), 1, kMaxDegree);
+}
+
+void ImportedScenario::fail(ErrorCode code, std::string key, std::string message,
+                            std::string hint) {
+  errors.push_back({code, std::move(message), file, std::move(key), std::move(hint)});
+}
+
+std::string in_comment(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    std::size_t taken = 1;
+    // NEL, and the separators of lines and paragraphs.
+    for (const std::string_view end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+      if (text.starts_with(end)) taken = end.size();
+    }
+    const auto first = static_cast<unsigned char>(text.front());
+    const bool blank = taken > 1 || first < 0x20 || first == 0x7F;
+    out += blank ? ' ' : text.front();
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
+std::string remark_lines(const std::vector<Setting>& remarks) {
+  std::string out;
+  for (const Setting& remark : remarks) {
+    out += fmt::format("{}{}={}\n", kMark, remark.path, remark.value);
+  }
+  return out;
+}
+
+std::vector<Setting> settings_in_remarks(std::string_view text) {
+  std::vector<Setting> out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t equals = line.find('=');
+    if (!line.starts_with(kMark) || equals == std::string_view::npos) continue;
+    out.push_back({std::string(line.substr(kMark.size(), equals - kMark.size())),
+                   std::string(line.substr(equals + 1)), ""});
+  }
+  return out;
+}
+
+}  // namespace stepcast

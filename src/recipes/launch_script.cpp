@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources of what is set: docs.nvidia.com NCCL user guide, env.html (NCCL_CROSS_NIC 0: a ring or
+// tree stays on its rail, for rail-optimised fabrics; NCCL_NVLS_ENABLE; NCCL_IB_HCA;
+// NCCL_SOCKET_IFNAME), aws-ofi-nccl's README (FI_PROVIDER), docs.pytorch.org elastic/run.html
+// (--node-rank is kept by the static rendezvous alone; c10d numbers nodes as they arrive),
+// slurm.schedmd.com sbatch.html (--switches, --ntasks-per-node, --gpus-per-node, --exclusive).
+#include "recipes/launch_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+constexpr int kPort = 29500;  // torchrun's own default
+
+std::string slurm_header(const ClusterSpec& cluster, const World& world) {
+  const std::int64_t leaves = cluster.nodes_per_leaf_group;
+  std::string out = fmt::format(
+      "#SBATCH --job-name=stepcast\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n"
+      "#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n",
+      world.nodes, world.gpus_per_node);
+  if (world.nodes > 1 && leaves > 0) {
+    out += fmt::format("#SBATCH --switches={}\n", (world.nodes + leaves - 1) / leaves);
+  }
+  return out + "# Also name your #SBATCH --account, --partition and --time.\n";
+}
+
+std::string network_environment(const ClusterSpec& cluster, const World& world) {
+  if (world.nodes == 1) return "";
+  std::string out =
+      "# NCCL. The names of network devices are your machines' own (ip link, ibv_devices).\n";
+  out += "# export NCCL_SOCKET_IFNAME=eth0\n";
+  if (cluster.network == "infiniband" || cluster.network == "roce") {
+    out += "# export NCCL_IB_HCA=mlx5\n";
+    if (cluster.network == "roce") out += "# export NCCL_IB_GID_INDEX=3\n";
+  }
+  if (cluster.network == "efa") out += "export FI_PROVIDER=efa\n";
+  if (cluster.rail_optimised && cluster.nics_per_node > 1) {
+    out += "export NCCL_CROSS_NIC=0  # each NIC has its own rail\n";
+  }
+  if (cluster.nvls) out += "export NCCL_NVLS_ENABLE=1\n";
+  return out + "\n";
+}
+
+std::string rendezvous(Launcher launcher) {
+  if (launcher == Launcher::kSlurm) {
+    return fmt::format(
+        "# Nodes in the order of the allocation: with Slurm's topology plugin neighbours stand\n"
+        "# together, as the rank map supposes.\n"
+        "MASTER_ADDR=\"$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\"\n"
+        "MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n",
+        kPort);
+  }
+  std::string out = fmt::format(
+      "MASTER_ADDR=\"${{MASTER_ADDR:-localhost}}\"  # the node of rank 0\n"
+      "MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n",
+      kPort);
+  out += "NODE_RANK=\"${NODE_RANK:-0}\"  # 0 to NNODES - 1, neighbours next to each other\n";
+  return out;
+}
+
+// Torchrun's own arguments. Under Slurm the node's rank is known only where a task runs.
+std::string launch_arguments(Launcher launcher) {
+  std::string out =
+      "LAUNCH_ARGS=(\n  --nnodes=\"$NNODES\"\n  --nproc-per-node=\"$GPUS_PER_NODE\"\n"
+      "  --master-addr=\"$MASTER_ADDR\"\n  --master-port=\"$MASTER_PORT\"\n";
+  if (launcher != Launcher::kSlurm) out += "  --node-rank=\"$NODE_RANK\"\n";
+  return out + ")\n";
+}
+
+std::string start(Launcher launcher, const LaunchProgram& program) {
+  std::string out = launcher == Launcher::kSlurm
+                        ? "srun --kill-on-bad-exit=1 bash -c "
+                          "'exec torchrun --node-rank=\"$SLURM_NODEID\" \"$@\"' torchrun \\\n  "
+                        : "exec torchrun ";
+  out += "\"${LAUNCH_ARGS[@]}\" \\\n  " + program.words;
+  for (const ArgumentBlock& block : program.blocks) {
+    out += fmt::format(" \\\n  \"${{{}[@]}}\"", block.name);
+  }
+  return out + " \\\n  \"$@\"\n";
+}
+
+}  // namespace
+
+Result<World> world_of(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster.spec;
+  if (cluster.accelerator.is_cpu()) {
+    return failure({ErrorCode::kIllegal, "has no GPU that a launcher could count", "", "cluster",
+                    "a cluster of GPUs"});
+  }
+  const std::int64_t gpus = cluster.gpus;
+  std::int64_t nodes = 0;
+  for (std::int64_t rank = 0; rank < gpus; ++rank) {
+    nodes =
+        std::max(nodes, scenario.cluster.node_of(DeviceId(static_cast<std::int32_t>(rank))) + 1);
+  }
+  const std::int64_t each = gpus / std::max<std::int64_t>(nodes, 1);
+  for (std::int64_t rank = 0; rank < gpus; ++rank) {
+    const std::int64_t node = scenario.cluster.node_of(DeviceId(static_cast<std::int32_t>(rank)));
+    if (node * each <= rank && rank < (node + 1) * each) continue;
+    return failure({ErrorCode::kIllegal,
+                    fmt::format("{} GPUs on {} nodes are not the same number on each", gpus, nodes),
+                    "", "cluster.gpus", "launchers start equally many ranks on every node"});
+  }
+  return World{nodes, each};
+}
+
+Result<std::string> launch_script(const Scenario& scenario, const LaunchProgram& program,
+                                  Launcher launcher, const std::vector<Setting>& remarks) {
+  const auto world = world_of(scenario);
+  if (!world) return failure(world.error());
+  const ClusterSpec& cluster = scenario.cluster.spec;
+  std::string out = "#!/usr/bin/env bash\n";
+  if (launcher == Launcher::kSlurm) out += slurm_header(cluster, *world);
+  out += fmt::format("# {} on {} GPUs of {}: written by stepcast export.\n",
+                     in_comment(scenario.model.name), cluster.gpus, in_comment(cluster.name));
+  if (launcher == Launcher::kTorchrun) {
+    out += "# Start it on every node, with NODE_RANK and MASTER_ADDR set.\n";
+  }
+  out += remark_lines(remarks) + "set -euo pipefail\n\n";
+  out += fmt::format("NNODES={}\nGPUS_PER_NODE={}\n", world->nodes, world->gpus_per_node);
+  out += rendezvous(launcher) + "\n";
+  out += network_environment(cluster, *world);
+  for (const std::string& line : program.variables) out += line + "\n";
+  if (!program.variables.empty()) out += "\n";
+  out += launch_arguments(launcher);
+  for (const ArgumentBlock& block : program.blocks) {
+    out += fmt::format("{}=(\n  {}\n)\n", block.name, fmt::join(block.lines, "\n  "));
+  }
+  return out + "\n" + start(launcher, program);
+}
+
+}  // namespace stepcast

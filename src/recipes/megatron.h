@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Megatron-LM's command line, both ways. Flags and their rules: NVIDIA/Megatron-LM,
+// megatron/training/arguments.py and megatron/core/transformer/transformer_config.py (2025).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout/scenario.h"
+#include "recipes/imported_scenario.h"
+#include "recipes/launch_script.h"
+
+namespace stepcast {
+
+// The arguments of pretrain_gpt.py that realise the scenario, on mock data.
+LaunchProgram megatron_program(const Scenario& scenario);
+
+// A shell script with the flags (arrays, variables, continuations), or the flags alone.
+ImportedScenario read_megatron(const ImportInput& input);
+
+// What Megatron's own checks would refuse.
+Errors check_megatron(const Scenario& scenario);
+
+// A flag whose value is a key's: the same in both directions.
+struct MegatronCount {
+  const char* flag;
+  const char* path;
+  std::int64_t (*of)(const Scenario&);
+};
+const std::vector<MegatronCount>& megatron_counts();
+
+// Megatron's names of recomputed modules and stepcast's.
+struct MegatronModule {
+  const char* megatron;
+  const char* stepcast;
+};
+const std::vector<MegatronModule>& megatron_modules();
+
+// Flags that change no cost: data, logs, checkpoints, learning rates, numerics.
+bool is_megatron_flag_without_cost(std::string_view flag);
+
+}  // namespace stepcast

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/megatron_read.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "layout/nearest.h"
+#include "recipes/megatron.h"
+#include "recipes/shell_script.h"
+
+namespace stepcast {
+namespace {
+
+std::optional<std::int64_t> count_of(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value > 0 && value < (1 << 20) ? std::optional(value) : std::nullopt;
+}
+
+struct CommandLine {
+  std::vector<std::string> launcher;
+  std::vector<std::string> program;
+};
+
+std::int64_t known_flags(const std::vector<std::string>& words) {
+  return std::count_if(words.begin(), words.end(), [](const std::string& word) {
+    const std::string flag = word.substr(0, word.find('='));
+    const auto& counts = megatron_counts();
+    return std::any_of(counts.begin(), counts.end(),
+                       [&](const MegatronCount& count) { return flag == count.flag; });
+  });
+}
+
+// The program's arguments stand behind its file; without a file all are the program's.
+CommandLine split(const std::vector<std::string>& words) {
+  const auto file = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& word) { return word.ends_with(".py"); });
+  if (file == words.end()) return {{}, words};
+  return {{words.begin(), file}, {file + 1, words.end()}};
+}
+
+// MODEL_ARGS of Megatron's own test recipes: flags as keys.
+std::vector<std::string> words_of_yaml(const YAML::Node& flags) {
+  std::vector<std::string> words;
+  for (const auto& entry : flags) {
+    if (!entry.second.IsScalar() && !entry.second.IsSequence()) continue;
+    const auto value = entry.second.IsScalar() ? entry.second.as<std::string>() : "";
+    if (value == "false" || value == "False") continue;
+    words.push_back(entry.first.as<std::string>());
+    if (value == "true" || value == "True") continue;
+    if (entry.second.IsScalar()) words.push_back(value);
+    for (const auto& item : entry.second) words.push_back(item.as<std::string>());
+  }
+  return words;
+}
+
+std::optional<CommandLine> find_in_yaml(const std::string& text) {
+  if (text.find("MODEL_ARGS:") == std::string::npos) return std::nullopt;
+  try {
+    const YAML::Node root = YAML::Load(text);
+    const YAML::Node flags = root["MODEL_ARGS"];
+    if (flags && flags.IsMap()) return CommandLine{{}, words_of_yaml(flags)};
+  } catch (const YAML::Exception&) {
+    // Not YAML: a shell script may use the name too.
+  }
+  return std::nullopt;
+}
+
+CommandLine find_in_script(const ImportInput& input, ImportedScenario& out) {
+  const ShellScript script = read_shell(input.text, input.variables);
+  if (script.too_large) {
+    out.fail(ErrorCode::kBadValue, "",
+             fmt::format("its variables expand to more than {} MiB", kMostExpanded >> 20),
+             "a launch script, whose variables do not repeat each other");
+    return {};
+  }
+  const std::vector<std::string>* best = nullptr;
+  int candidates = 0;
+  for (const auto& words : script.commands) {
+    const std::int64_t flags = known_flags(words);
+    if (flags == 0) continue;
+    ++candidates;
+    if (!best || flags >= known_flags(*best)) best = &words;
+  }
+  if (!best) {
+    out.fail(ErrorCode::kFormat, "", "holds no command with Megatron's flags",
+             "a command with --num-layers, --tensor-model-parallel-size and others");
+    return {};
+  }
+  if (script.branches) {
+    out.warnings.push_back(
+        "if, case and loops of the script are not followed: the last assignment counts");
+  }
+  if (candidates > 1) {
+    out.warnings.push_back(fmt::format(
+        "{} commands have Megatron's flags: the last with most of them is read", candidates));
+  }
+  return split(*best);
+}
+
+std::optional<std::int64_t> launcher_count(const std::vector<std::string>& words,
+                                           std::initializer_list<std::string_view> names) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    for (const std::string_view name : names) {
+      if (words[i] == name && i + 1 < words.size()) return count_of(words[i + 1]);
+      if (words[i].size() > name.size() && words[i].starts_with(name) &&
+          words[i][name.size()] == '=') {
+        return count_of(std::string_view(words[i]).substr(name.size() + 1));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// The options of "#SBATCH" lines, as words.
+std::vector<std::string> batch_options(const std::string& text) {
+  constexpr std::string_view kMark = "#SBATCH ";
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    if (!line.starts_with(kMark)) continue;
+    const ShellScript options = read_shell(line.substr(kMark.size()), {});
+    if (options.too_large) continue;
+    for (const auto& words : options.commands) out.insert(out.end(), words.begin(), words.end());
+  }
+  return out;
+}
+
+std::optional<std::int64_t> world_of_file(const ImportInput& input, const CommandLine& line) {
+  const auto batch = batch_options(input.text);
+  auto nodes = launcher_count(line.launcher, {"--nnodes"});
+  if (!nodes) nodes = launcher_count(batch, {"--nodes", "-N"});
+  auto each = launcher_count(line.launcher, {"--nproc-per-node", "--nproc_per_node"});
+  if (!each) each = launcher_count(batch, {"--gpus-per-node", "--ntasks-per-node"});
+  if (!nodes || !each) return std::nullopt;
+  return capped_product({*nodes, *each});
+}
+
+void list_leftovers(const FlagList& flags, ImportedScenario& out) {
+  for (const std::string& flag : flags.unasked()) {
+    if (is_megatron_flag_without_cost(flag)) {
+      out.without_effect.push_back(flag);
+    } else {
+      out.warnings.push_back(flag + " is not in a scenario, and may change the cost of a step");
+    }
+  }
+}
+
+}  // namespace
+
+ImportedScenario read_megatron(const ImportInput& input) {
+  ImportedScenario out;
+  out.file = input.file;
+  out.gpus = input.gpus;
+  const auto yaml = find_in_yaml(input.text);
+  const CommandLine line = yaml ? *yaml : find_in_script(input, out);
+  if (!out.errors.empty()) return out;
+  if (const auto world = world_of_file(input, line)) out.gpus = world;
+  FlagList flags(line.program, out);
+  for (const char* required : {"--num-layers", "--hidden-size", "--num-attention-heads",
+                               "--seq-length", "--micro-batch-size"}) {
+    if (!flags.has(required)) {
+      out.fail(ErrorCode::kMissingKey, required, "is required by Megatron and missing");
+    }
+  }
+  for (const MegatronCount& count : megatron_counts()) {
+    if (const auto value = flags.integer(count.flag)) {
+      out.set_integer(count.path, *value, count.flag);
+    }
+  }
+  read_megatron_model(flags);
+  read_megatron_layout(flags);
+  read_megatron_training(flags);
+  list_leftovers(flags, out);
+  for (const Setting& remark : settings_in_remarks(input.text)) out.settings.push_back(remark);
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "layout/nearest.h"
+#include "recipes/megatron_read.h"
+
+namespace stepcast {
+namespace {
+
+// Without --global-batch-size Megatron takes one micro-batch of every replica.
+void read_batch(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  if (flags.has("--global-batch-size")) return;
+  const auto micro = out.integer("layout.micro_batch");
+  const std::int64_t model_parallel =
+      out.degree("layout.tp") * out.degree("layout.pp") * out.degree("layout.cp");
+  if (!out.gpus || *out.gpus % model_parallel != 0) {
+    out.fail(ErrorCode::kMissingKey, "--global-batch-size",
+             "is missing, and the number of GPUs is not known",
+             "--global-batch N, or --cluster NAMExNODES");
+    return;
+  }
+  out.set_integer("training.global_batch",
+                  capped_product({micro.value_or(1), *out.gpus / model_parallel}),
+                  "--micro-batch-size");
+}
+
+void read_precision(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const bool bf16 = flags.given("--bf16");
+  const bool fp16 = flags.given("--fp16");
+  if (bf16 && fp16) {
+    out.fail(ErrorCode::kIllegal, "--fp16", "does not go with --bf16", "one of them");
+    return;
+  }
+  const char* half = bf16 ? "bf16" : "fp16";
+  out.set_word("training.precision", bf16 || fp16 ? half : "fp32", bf16 ? "--bf16" : "--fp16");
+  const bool in_fp32 = flags.given("--accumulate-allreduce-grads-in-fp32");
+  const bool in_bf16 = flags.given("--grad-reduce-in-bf16");
+  const auto main = flags.choice("--main-grads-dtype", {"fp32", "bf16"});
+  if (bf16 && (in_bf16 || main == "bf16")) {
+    out.set_word("training.grad_precision", "bf16",
+                 in_bf16 ? "--grad-reduce-in-bf16" : "--main-grads-dtype");
+  } else if (fp16 && !in_fp32) {
+    out.set_word("training.grad_precision", "fp16", "--fp16");
+  }
+  const auto fp8 = flags.choice("--fp8-format", {"e4m3", "hybrid"});
+  const auto recipe =
+      flags.choice("--fp8-recipe", {"tensorwise", "delayed", "mxfp8", "blockwise", "custom"});
+  if (!fp8) return;
+  out.set_word("training.precision", "fp8", "--fp8-format");
+  if (recipe != "custom") {
+    out.set_word("training.fp8_recipe",
+                 recipe == "tensorwise" ? "current" : recipe.value_or("delayed"), "--fp8-recipe");
+  }
+}
+
+void read_attention_kernel(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const auto backend =
+      flags.choice("--attention-backend", {"auto", "flash", "fused", "unfused", "local"});
+  const bool flash = flags.given("--use-flash-attn");
+  // cuDNN's fused kernel keeps no score matrix either; auto picks one of the two.
+  const bool unfused = backend == "unfused" || (backend == "local" && !flash);
+  out.set_word("training.attention", unfused ? "unfused" : "flash", "--attention-backend");
+}
+
+void read_fusions(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const bool gelu = flags.given("--no-bias-gelu-fusion");
+  const bool swiglu = flags.given("--no-bias-swiglu-fusion");
+  const bool gated = out.find("model.mlp")->value == "\"swiglu\"";
+  const bool activation = gated ? swiglu : gelu;
+  const bool dropout = flags.given("--no-bias-dropout-fusion");
+  const bool rotary = flags.given("--no-rope-fusion");
+  flags.given("--no-masked-softmax-fusion");  // of the unfused kernel, which is no chain
+  flags.given("--cross-entropy-loss-fusion");
+  flags.given("--cross-entropy-fusion-impl");
+  if (activation && dropout) {
+    out.set_flag("training.compile", false, "--no-bias-dropout-fusion");
+  } else if (activation || dropout || rotary) {
+    out.warnings.push_back(
+        "--no-bias-*-fusion of some operations: stepcast takes all elementwise chains as fused, or "
+        "none (--set training.compile=false)");
+  }
+  if (flags.given("--no-gradient-accumulation-fusion")) {
+    out.set_flag("training.fused_gradient_accumulation", false,
+                 "--no-gradient-accumulation-fusion");
+  }
+}
+
+void read_optimizer(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const auto optimizer = flags.text("--optimizer");
+  if (optimizer && *optimizer != "adam") {
+    out.fail(ErrorCode::kNotSupported, "--optimizer", *optimizer + " is not supported yet", "adam");
+  }
+  const auto clip = flags.number("--clip-grad");
+  out.set_word("training.grad_clip", clip.value_or(1) > 0 ? "global" : "none", "--clip-grad");
+  for (const char* flag : {"--main-params-dtype", "--exp-avg-dtype", "--exp-avg-sq-dtype"}) {
+    const auto type = flags.text(flag);
+    if (type && *type != "fp32") {
+      out.warnings.push_back(fmt::format("{} {}: stepcast keeps this state in fp32", flag, *type));
+    }
+  }
+}
+
+}  // namespace
+
+void read_megatron_training(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  if (!out.find("training.framework")) out.set_word("training.framework", "megatron", "");
+  read_batch(flags);
+  read_precision(flags);
+  read_attention_kernel(flags);
+  read_fusions(flags);
+  read_optimizer(flags);
+  const auto graphs = flags.choice("--cuda-graph-impl", {"none", "local", "transformer_engine"});
+  const bool deprecated =
+      flags.given("--enable-cuda-graph") || flags.given("--external-cuda-graph");
+  if (deprecated || graphs.value_or("none") != "none") {
+    out.set_flag("training.cuda_graphs", true, "--cuda-graph-impl");
+  }
+  flags.given("--cuda-graph-scope");
+  flags.given("--te-rng-tracker");
+}
+
+}  // namespace stepcast

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layout/framework.h"
+#include "recipes/megatron.h"
+#include "recipes/megatron_text.h"
+#include "recipes/shell_script.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+namespace {
+
+class Block {
+ public:
+  explicit Block(std::string name) : block_{std::move(name), {}} {}
+  void flag(const char* name) { block_.lines.emplace_back(name); }
+  template <class Value>
+  void value(const char* name, const Value& value) {
+    block_.lines.push_back(fmt::format("{} {}", name, shell_quoted(fmt::format("{}", value))));
+  }
+  void flag_if(bool given, const char* name) {
+    if (given) flag(name);
+  }
+  ArgumentBlock take() { return std::move(block_); }
+
+ private:
+  ArgumentBlock block_;
+};
+
+void add_counts(const Scenario& s, Block& block, std::string_view part) {
+  for (const MegatronCount& count : megatron_counts()) {
+    if (std::string_view(count.path).starts_with(part)) block.value(count.flag, count.of(s));
+  }
+}
+
+const char* position_name(Position position) {
+  return position == Position::kLearned ? "learned_absolute"
+         : position == Position::kRope  ? "rope"
+                                        : "none";
+}
+
+void add_experts(const Model& m, Block& block) {
+  const Moe& moe = *m.moe;
+  block.value("--num-experts", moe.experts);
+  block.value("--moe-router-topk", moe.top_k);
+  block.value("--moe-ffn-hidden-size", moe.ffn);
+  if (moe.shared_ffn > 0) block.value("--moe-shared-expert-intermediate-size", moe.shared_ffn);
+  block.flag_if(moe.shared_gate, "--moe-shared-expert-gate");
+  std::vector<bool> pattern;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) pattern.push_back(m.is_moe_layer(layer));
+  block.value("--moe-layer-freq", layer_pattern(pattern));
+  block.flag_if(moe.router_bias, "--moe-router-enable-expert-bias");
+  if (moe.router_bias) block.value("--moe-router-score-function", "sigmoid");
+  if (moe.capacity_factor > 0) block.value("--moe-expert-capacity-factor", moe.capacity_factor);
+  constexpr const char* kDispatchers[] = {"alltoall", "allgather", "flex"};
+  block.value("--moe-token-dispatcher-type", kDispatchers[static_cast<int>(moe.dispatcher)]);
+  block.flag("--moe-grouped-gemm");
+}
+
+void add_latent_attention(const Mla& mla, Block& block) {
+  block.flag("--multi-latent-attention");
+  if (mla.q_lora_rank > 0) block.value("--q-lora-rank", mla.q_lora_rank);
+  block.value("--kv-lora-rank", mla.kv_lora_rank);
+  block.value("--qk-head-dim", mla.qk_nope_head_dim);
+  block.value("--qk-pos-emb-head-dim", mla.qk_rope_head_dim);
+  block.value("--v-head-dim", mla.v_head_dim);
+}
+
+ArgumentBlock model_block(const Scenario& s) {
+  const Model& m = s.model;
+  Block block("MODEL_ARGS");
+  add_counts(s, block, "model.");
+  if (m.kv_heads != m.heads) {
+    block.flag("--group-query-attention");
+    block.value("--num-query-groups", m.kv_heads);
+  }
+  block.value("--kv-channels", m.head_dim);
+  block.value("--ffn-hidden-size", m.ffn);
+  block.flag_if(m.mlp == Mlp::kSwiglu, "--swiglu");
+  block.value("--normalization", m.norm == Norm::kRmsNorm ? "RMSNorm" : "LayerNorm");
+  block.value("--position-embedding-type", position_name(m.position));
+  block.flag_if(!m.tied_embeddings, "--untie-embeddings-and-output-weights");
+  block.flag_if(!m.mlp_bias, "--disable-bias-linear");
+  block.flag_if(m.qkv_bias && !m.mlp_bias, "--add-qkv-bias");
+  block.flag_if(m.query_key_norm, "--qk-layernorm");
+  if (m.dropout >= 0) {
+    block.value("--attention-dropout", m.dropout);
+    block.value("--hidden-dropout", m.dropout);
+  }
+  if (m.vocab_multiple > 0) block.value("--make-vocab-size-divisible-by", m.vocab_multiple);
+  if (m.mtp_layers > 0) block.value("--mtp-num-layers", m.mtp_layers);
+  if (m.moe) add_experts(m, block);
+  if (m.mla) add_latent_attention(*m.mla, block);
+  return block.take();
+}
+
+// Chunks of equal length need no list: Megatron deals as stepcast does.
+void add_pipeline(const Scenario& s, Block& block) {
+  const Layout& l = s.layout;
+  const std::int64_t chunks = l.pp * l.virtual_stages;
+  const std::int64_t places =
+      s.model.layers + (l.account_for_embedding ? 1 : 0) + (l.account_for_loss ? 1 : 0);
+  if (chunks == 1) return;
+  if (l.stage_layers.empty() && places % chunks == 0) {
+    block.flag_if(l.account_for_embedding, "--account-for-embedding-in-pipeline-split");
+    block.flag_if(l.account_for_loss, "--account-for-loss-in-pipeline-split");
+    if (l.virtual_stages > 1) {
+      block.value("--num-layers-per-virtual-pipeline-stage", places / chunks);
+    }
+  } else {
+    block.value("--pipeline-model-parallel-layout",
+                layout_text(deal_layers(s.model.layers, l), s.model.mtp_layers));
+  }
+  const bool interleaved = l.schedule == ScheduleKind::kInterleaved;
+  block.flag_if(interleaved && !l.overlap.pp, "--no-overlap-p2p-communication");
+}
+
+void add_data_parallel(const Scenario& s, Block& block) {
+  const Layout& l = s.layout;
+  const FrameworkRules usual = rules_of(s.training, l);
+  block.flag_if(l.zero == 1, "--use-distributed-optimizer");
+  if (l.shard_group > 0 && l.dp * l.cp % l.shard_group == 0) {
+    block.value("--num-distributed-optimizer-instances", l.dp * l.cp / l.shard_group);
+  }
+  block.flag_if(l.overlap.grad_reduce, "--overlap-grad-reduce");
+  block.flag_if(l.overlap.param_gather, "--overlap-param-gather");
+  const bool other = s.rules.bucket_elements != usual.bucket_elements;
+  if (l.overlap.grad_reduce && other && s.rules.bucket_elements > 0) {
+    block.value("--ddp-bucket-size", s.rules.bucket_elements);
+  }
+}
+
+ArgumentBlock parallel_block(const Scenario& s) {
+  const Layout& l = s.layout;
+  Block block("PARALLEL_ARGS");
+  for (const char* part : {"layout.tp", "layout.pp", "layout.cp"}) add_counts(s, block, part);
+  if (s.model.moe) {
+    block.value("--expert-model-parallel-size", l.ep);
+    block.value("--expert-tensor-parallel-size", l.etp);
+  }
+  block.flag_if(l.sequence_parallel, "--sequence-parallel");
+  block.flag_if(l.order == "tp-cp-ep-pp-dp", "--use-tp-pp-dp-mapping");
+  add_pipeline(s, block);
+  add_data_parallel(s, block);
+  block.flag_if(l.overlap.tp, "--tp-comm-overlap");
+  block.flag_if(l.tp > 1 && l.pp > 1 && !l.sequence_parallel && !s.rules.scatter_gather_p2p,
+                "--no-scatter-gather-tensors-in-pipeline");
+  if (l.offload.optimizer > 0) {
+    block.flag("--use-precision-aware-optimizer");
+    block.flag("--optimizer-cpu-offload");
+    block.value("--optimizer-offload-fraction", l.offload.optimizer);
+  }
+  return block.take();
+}
+
+void add_recompute(const Recompute& recompute, Block& block) {
+  if (recompute.mode == RecomputeMode::kNone || recompute.every > 1) return;
+  if (recompute.mode == RecomputeMode::kFull) {
+    block.value("--recompute-granularity", "full");
+    block.value("--recompute-method", recompute.layers > 0 ? "block" : "uniform");
+    block.value("--recompute-num-layers", std::max<std::int64_t>(recompute.layers, 1));
+    return;
+  }
+  std::string modules;
+  for (const std::string& module : recompute.modules) {
+    const auto& known = megatron_modules();
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const auto& m) { return module == m.stepcast; });
+    if (found == known.end()) return;
+    modules += std::string(" ") + found->megatron;
+  }
+  if (recompute.layers > 0) return;
+  block.value("--recompute-granularity", "selective");
+  block.flag(("--recompute-modules" + modules).c_str());
+}
+
+void add_precision(const Training& t, Block& block) {
+  block.flag_if(t.precision == DataType::kBf16, "--bf16");
+  block.flag_if(t.precision == DataType::kFp16, "--fp16");
+  if (t.precision == DataType::kFp32) return;
+  if (t.grad_precision == DataType::kFp32) {
+    block.flag("--accumulate-allreduce-grads-in-fp32");
+  } else if (t.precision == DataType::kBf16) {
+    block.flag("--grad-reduce-in-bf16");
+  }
+}
+
+ArgumentBlock training_block(const Scenario& s) {
+  const Training& t = s.training;
+  Block block("TRAINING_ARGS");
+  add_counts(s, block, "layout.micro_batch");
+  add_counts(s, block, "training.");
+  add_precision(t, block);
+  block.value("--attention-backend", t.attention == AttentionKernel::kFlash ? "flash" : "unfused");
+  add_recompute(s.layout.recompute, block);
+  block.value("--clip-grad", t.grad_clip == GradClip::kNone ? "0.0" : "1.0");
+  block.flag_if(!s.rules.fused_gradient_accumulation, "--no-gradient-accumulation-fusion");
+  if (!t.compile) {
+    for (const char* fusion : {"--no-bias-gelu-fusion", "--no-bias-swiglu-fusion",
+                               "--no-bias-dropout-fusion", "--no-rope-fusion"}) {
+      block.flag(fusion);
+    }
+  }
+  if (t.cuda_graphs) block.value("--cuda-graph-impl", "local");
+  block.value("--optimizer", "adam");
+  block.value("--lr", "1.0e-4");
+  block.flag("--train-iters \"$TRAIN_ITERS\"");
+  return block.take();
+}
+
+// NullTokenizer adds an end-of-document token of its own to the size it is given.
+ArgumentBlock data_block(const Model& model) {
+  Block block("DATA_ARGS");
+  block.flag("--mock-data");
+  block.value("--tokenizer-type", "NullTokenizer");
+  block.value("--vocab-size", model.vocab - 1);
+  return block.take();
+}
+
+}  // namespace
+
+LaunchProgram megatron_program(const Scenario& scenario) {
+  LaunchProgram program;
+  // One hardware queue keeps the order in which kernels and transfers were issued.
+  program.variables = {"export CUDA_DEVICE_MAX_CONNECTIONS=1",
+                       "MEGATRON_PATH=\"${MEGATRON_PATH:-.}\"  # a checkout of NVIDIA/Megatron-LM",
+                       "TRAIN_ITERS=\"${TRAIN_ITERS:-20}\""};
+  program.words = "\"$MEGATRON_PATH/pretrain_gpt.py\"";
+  program.blocks = {model_block(scenario), parallel_block(scenario), training_block(scenario),
+                    data_block(scenario.model)};
+  return program;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/round_trip.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "recipes/import.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+using Leaves = std::map<std::string, json>;
+
+constexpr int kMostRounds = 8;  // a remark can change the defaults of other keys
+
+void add_leaves(const json& value, const std::string& path, Leaves& out) {
+  // One way to recompute is one value.
+  if (!value.is_object() || path == "layout.recompute") {
+    out[path] = value;
+    return;
+  }
+  for (const auto& [key, inner] : value.items()) {
+    add_leaves(inner, path.empty() ? key : path + "." + key, out);
+  }
+}
+
+// The keys of a resolved scenario; cluster and run are remarks as a whole.
+Leaves leaves_of(json resolved) {
+  for (const char* part : {"stepcast", "cluster", "run"}) resolved.erase(part);
+  Leaves out;
+  add_leaves(resolved, "", out);
+  return out;
+}
+
+Result<json> resolve_document(json document, const DataFolders& folders) {
+  const auto held = JsonDocument::from(std::move(document), "");
+  const auto scenario = read_legal_scenario(*held, folders);
+  if (!scenario) return failure(scenario.error());
+  return to_json(*scenario);
+}
+
+bool decides_the_run(const std::string& path) {
+  static const std::vector<std::string> keys = {"layout.tp",
+                                                "layout.cp",
+                                                "layout.ep",
+                                                "layout.etp",
+                                                "layout.pp",
+                                                "layout.dp",
+                                                "layout.micro_batch",
+                                                "layout.schedule",
+                                                "layout.zero",
+                                                "layout.recompute",
+                                                "layout.virtual_stages",
+                                                "layout.shard_group",
+                                                "training.global_batch",
+                                                "training.sequence_length",
+                                                "training.precision",
+                                                "training.mode",
+                                                "training.lora_rank"};
+  // Who routes how evenly, and how many experts share a width, is not what is computed.
+  static const std::vector<std::string> harmless = {"model.name",
+                                                    "model.moe.imbalance",
+                                                    "model.moe.shared_experts",
+                                                    "model.moe.dense_layers",
+                                                    "model.moe.layer_every",
+                                                    "model.moe.layer_list"};
+  if (std::find(harmless.begin(), harmless.end(), path) != harmless.end()) return false;
+  return path.starts_with("model.") || std::find(keys.begin(), keys.end(), path) != keys.end();
+}
+
+bool is_usual(const json& value) {
+  return value == false || value == json{{"mode", "none"}} || value == "tp-cp-ep-dp-pp" ||
+         value == "pretrain";
+}
+
+Setting remark(const std::string& path, const json& value) {
+  return {path, value.dump(-1, ' ', true, json::error_handler_t::replace), ""};
+}
+
+class Trip {
+ public:
+  Trip(const RoundTrip& trip, const Scenario& scenario, const DataFolders& folders)
+      : trip_(trip), folders_(folders), wanted_(leaves_of(to_json(scenario))) {
+    input_.gpus = scenario.cluster.gpus();
+    input_.layers = scenario.model.layers;
+    input_.models_folder = folders.models;
+    input_.file = trip.target;
+  }
+
+  // What no file of the kind says, before anything is compared.
+  Result<void> begin(const json& stated, const json& resolved) {
+    const auto plain = read();
+    if (!plain) return failure(plain.error());
+    remarks_.push_back(remark("cluster", stated.at("cluster")));
+    if (!plain->contains("model")) {
+      const json& model = stated.at("model");
+      remarks_.push_back(remark("model", model.is_string() ? model : resolved.at("model")));
+      whole_model_ = true;
+    }
+    for (const char* part : {"run", "plan"}) {
+      if (stated.contains(part)) remarks_.push_back(remark(part, stated.at(part)));
+    }
+    for (const std::string& path : trip_.left_to_program) {
+      const auto found = wanted_.find(path);
+      if (found != wanted_.end() && !is_usual(found->second)) {
+        remarks_.push_back(remark(path, found->second));
+      }
+    }
+    return {};
+  }
+
+  // One comparison; how many remarks it added.
+  Result<std::size_t> compare() {
+    auto document = read();
+    if (!document) return failure(document.error());
+    const auto resolved = resolve_document(std::move(*document), folders_);
+    if (!resolved) return failure(resolved.error());
+    const Leaves found = leaves_of(*resolved);
+    std::size_t added = 0;
+    const auto add = [&](const std::string& path, const json& value) {
+      std::erase_if(remarks_, [&](const Setting& old) { return old.path == path; });
+      remarks_.push_back(remark(path, value));
+      ++added;
+    };
+    for (const auto& [path, value] : wanted_) {
+      const auto there = found.find(path);
+      if (there == found.end() || there->second != value) add(path, value);
+    }
+    for (const auto& [path, value] : found) {
+      if (wanted_.count(path) == 0) add(path, json());
+    }
+    return added;
+  }
+
+  Errors refusals() const {
+    Errors errors;
+    for (const Setting& setting : remarks_) {
+      const auto& left = trip_.left_to_program;
+      const bool elsewhere = std::find(left.begin(), left.end(), setting.path) != left.end();
+      if (elsewhere || (whole_model_ && setting.path.starts_with("model"))) continue;
+      if (!decides_the_run(setting.path)) continue;
+      errors.push_back({ErrorCode::kIllegal,
+                        fmt::format("{} cannot be said in {}", setting.value, trip_.target), "",
+                        setting.path, "choose a value that it has a word for"});
+    }
+    return errors;
+  }
+
+  Result<TripResult> finish() {
+    const auto text = trip_.write(remarks_);
+    if (!text) return failure(text.error());
+    return TripResult{*text, remarks_};
+  }
+
+ private:
+  Result<json> read() {
+    const auto text = trip_.write(remarks_);
+    if (!text) return failure(text.error());
+    input_.text = *text;
+    const ImportedScenario imported = trip_.read(input_);
+    if (!imported.errors.empty()) return failure(imported.errors);
+    return scenario_document(imported);
+  }
+
+  const RoundTrip& trip_;
+  const DataFolders& folders_;
+  Leaves wanted_;
+  ImportInput input_;
+  std::vector<Setting> remarks_;
+  bool whole_model_ = false;
+};
+
+}  // namespace
+
+Result<TripResult> write_and_read_back(const RoundTrip& trip, const Scenario& scenario,
+                                       const std::string& stated, const DataFolders& folders) {
+  Trip way(trip, scenario, folders);
+  if (const auto begun = way.begin(json::parse(stated), to_json(scenario)); !begun) {
+    return failure(begun.error());
+  }
+  for (int round = 0; round < kMostRounds; ++round) {
+    const auto added = way.compare();
+    if (!added) return failure(added.error());
+    if (const Errors errors = way.refusals(); !errors.empty()) return failure(errors);
+    if (*added == 0) return way.finish();
+  }
+  return failure({ErrorCode::kIllegal, "what was written does not read back as the scenario",
+                  trip.target, "", "this is an error of stepcast"});
+}
+
+}  // namespace stepcast

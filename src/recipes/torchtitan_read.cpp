@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "layout/nearest.h"
+#include "model/import_model.h"
+#include "recipes/json_keys.h"
+#include "recipes/torchtitan.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+void read_model(JsonKeys& root, const ImportInput& input, std::optional<std::int64_t>& layers) {
+  ImportedScenario& out = root.imported();
+  JsonKeys model = root.section("model");
+  const auto name = model.text("name");
+  const auto flavor = model.text("flavor");
+  const json* converters = model.raw("converters");
+  for (const json& converter : converters && converters->is_array() ? *converters : json()) {
+    const std::string what = converter.is_string() ? converter.get<std::string>() : "";
+    if (what.find("float8") != std::string::npos || what.find("mx") != std::string::npos) {
+      out.set_word("training.precision", "fp8", "model.converters");
+    } else {
+      out.warnings.push_back(fmt::format("model.converters: {} is not modelled", what));
+    }
+  }
+  model.without_effect({"tokenizer_path", "hf_assets_path", "print_after_conversion"});
+  model.may_change_cost();
+  if (!name && !flavor) return;
+  for (const TorchtitanModel& entry : torchtitan_models()) {
+    if (name != entry.name || flavor != entry.flavor) continue;
+    out.set_word("model", entry.stepcast, "model.flavor");
+    if (const auto found = find_model(entry.stepcast, input.models_folder); found && !layers) {
+      layers = found->layers;
+    }
+    return;
+  }
+  out.warnings.push_back(
+      fmt::format("model {} {} is in torchtitan's code, not in the file: --model NAME|PATH",
+                  name.value_or(""), flavor.value_or("")));
+}
+
+void read_degrees(JsonKeys& keys) {
+  ImportedScenario& out = keys.imported();
+  const auto set = [&](const char* key, const char* path) {
+    const auto value = keys.integer(key, 1);
+    if (value) out.set_integer(path, *value, keys.path_of(key));
+    return value.value_or(1);
+  };
+  const std::int64_t tp = set("tensor_parallel_degree", "layout.tp");
+  const std::int64_t pp = set("pipeline_parallel_degree", "layout.pp");
+  const std::int64_t cp = set("context_parallel_degree", "layout.cp");
+  const auto ep = keys.integer("expert_parallel_degree", 1);
+  const auto etp = keys.integer("expert_tensor_parallel_degree", 1);
+  if (ep.value_or(1) > 1) out.set_integer("layout.ep", *ep, "parallelism.expert_parallel_degree");
+  if (ep.value_or(1) > 1 && etp) {
+    out.set_integer("layout.etp", *etp, "parallelism.expert_tensor_parallel_degree");
+  }
+  const std::int64_t copies = keys.integer("data_parallel_replicate_degree", 1).value_or(1);
+  std::int64_t shards = keys.integer("data_parallel_shard_degree", -1).value_or(-1);
+  if (shards <= 0) {
+    const std::int64_t others = capped_product({tp, pp, cp, copies});
+    if (!out.gpus) {
+      if (copies > 1) {
+        out.fail(ErrorCode::kMissingKey, "parallelism.data_parallel_shard_degree",
+                 "takes all other GPUs, and their number is not known", "--cluster NAMExNODES");
+      }
+      return;
+    }
+    if (*out.gpus % others != 0) return;  // the layout's own check names the degrees
+    shards = *out.gpus / others;
+  }
+  out.set_integer("layout.dp", capped_product({copies, shards}),
+                  "parallelism.data_parallel_shard_degree");
+  if (copies > 1) {
+    out.set_integer("layout.shard_group", capped_product({shards, cp}),
+                    "parallelism.data_parallel_replicate_degree");
+  }
+}
+
+struct Chunks {
+  std::vector<std::int64_t> layers;  // empty: dealt by count
+  std::int64_t count = 0;            // 0: not said
+};
+
+Chunks chunks_of_modules(JsonKeys& keys, const char* key) {
+  Chunks chunks;
+  const json* parts = keys.raw(key);
+  if (!parts || !parts->is_array()) return chunks;
+  for (const json& modules : *parts) {
+    std::int64_t layers = 0;
+    for (const json& module : modules) {
+      const bool layer = module.is_string() && module.get<std::string>().starts_with("layers.");
+      layers += layer ? 1 : 0;
+    }
+    chunks.layers.push_back(layers);
+  }
+  chunks.count = static_cast<std::int64_t>(chunks.layers.size());
+  return chunks;
+}
+
+// ["layers.8", "layers.16"]: a stage begins at each of them.
+Chunks chunks_of_split_points(JsonKeys& keys, std::optional<std::int64_t> layers) {
+  Chunks chunks;
+  const char* key = "pipeline_parallel_split_points";
+  const json* points = keys.raw(key);
+  if (!points || !points->is_array() || points->empty()) return chunks;
+  std::int64_t before = 0;
+  for (const json& point : *points) {
+    const std::string name = point.is_string() ? point.get<std::string>() : "";
+    std::int64_t layer = -1;
+    if (name.starts_with("layers.")) {
+      std::from_chars(name.data() + 7, name.data() + name.size(), layer);
+    }
+    if (layer < before) {
+      keys.imported().fail(ErrorCode::kBadValue, keys.path_of(key),
+                           fmt::format("{} is no later layer", point.dump()),
+                           "layers.N, ascending");
+      return {};
+    }
+    chunks.layers.push_back(layer - before);
+    before = layer;
+  }
+  if (!layers) {
+    keys.imported().fail(ErrorCode::kMissingKey, keys.path_of(key), "needs the layers of the model",
+                         "--model NAME|PATH");
+    return {};
+  }
+  chunks.layers.push_back(*layers - before);
+  chunks.count = static_cast<std::int64_t>(chunks.layers.size());
+  return chunks;
+}
+
+// generate_llm_fqn_per_model_part: embedding and head weigh as many layers as the file says.
+Chunks chunks_by_length(JsonKeys& keys, std::optional<std::int64_t> layers, std::int64_t weights) {
+  const char* key = "pipeline_parallel_layers_per_stage";
+  const auto length = keys.integer(key, 1);
+  if (!length) return {};
+  if (!layers) {
+    keys.imported().fail(ErrorCode::kMissingKey, keys.path_of(key), "needs the layers of the model",
+                         "--model NAME|PATH");
+    return {};
+  }
+  return {{}, (*layers + weights + *length - 1) / *length};
+}
+
+void set_chunks(JsonKeys& keys, const Chunks& chunks, std::int64_t pp, bool embedding, bool loss,
+                bool several) {
+  ImportedScenario& out = keys.imported();
+  const std::int64_t count = chunks.count > 0 ? chunks.count : pp * (several ? 2 : 1);
+  if (count % pp != 0) {
+    out.fail(ErrorCode::kIllegal, "parallelism.pipeline_parallel_degree",
+             fmt::format("{} chunks do not divide over {} stages", count, pp),
+             "as many chunks on every stage");
+    return;
+  }
+  const std::int64_t stages = count / pp;
+  if (stages > 1) {
+    out.set_integer("layout.virtual_stages", stages, "parallelism.pipeline_parallel_schedule");
+  }
+  Layout dealt;
+  dealt.pp = pp;
+  dealt.virtual_stages = stages;
+  dealt.account_for_embedding = embedding;
+  dealt.account_for_loss = loss;
+  std::int64_t sum = 0;
+  for (const std::int64_t layers : chunks.layers) sum += layers;
+  const bool listed = !chunks.layers.empty();
+  const bool enough = sum + (embedding ? 1 : 0) + (loss ? 1 : 0) >= count;
+  if (listed && !(enough && deal_layers(sum, dealt) == chunks.layers)) {
+    out.set_json("layout.stage_layers", fmt::format("[{}]", fmt::join(chunks.layers, ",")),
+                 "parallelism.module_fqns_per_model_part");
+    return;
+  }
+  out.set_flag("layout.account_for_embedding", embedding,
+               "parallelism.pipeline_parallel_first_stage_less_layers");
+  out.set_flag("layout.account_for_loss", loss,
+               "parallelism.pipeline_parallel_last_stage_less_layers");
+}
+
+void read_pipeline(JsonKeys& keys, std::optional<std::int64_t> layers) {
+  ImportedScenario& out = keys.imported();
+  const std::int64_t pp = out.degree("layout.pp");
+  std::vector<std::string> names = {"PipelineScheduleSingle", "PipelineScheduleMulti",
+                                    "_PipelineScheduleRuntime", "InterleavedZeroBubble",
+                                    "LoopedBFS"};
+  for (const auto& entry : torchtitan_schedules()) names.emplace_back(entry.torchtitan);
+  const auto name = keys.choice("pipeline_parallel_schedule", names).value_or("1F1B");
+  const auto file = keys.text("pipeline_parallel_schedule_csv");
+  const auto embedding = keys.integer("pipeline_parallel_first_stage_less_layers");
+  const auto loss = keys.integer("pipeline_parallel_last_stage_less_layers");
+  Chunks chunks = chunks_of_modules(keys, "module_fqns_per_model_part");
+  const Chunks renamed = chunks_of_modules(keys, "pipeline_parallel_module_fqns_per_model_part");
+  const Chunks points = chunks_of_split_points(keys, layers);
+  const Chunks length = chunks_by_length(keys, layers, embedding.value_or(1) + loss.value_or(1));
+  const auto micro = keys.integer("pipeline_parallel_microbatch_size", 1);
+  if (pp == 1) return;
+  for (const Chunks& other : {renamed, points, length}) {
+    if (chunks.count == 0) chunks = other;
+  }
+  out.set_integer("layout.micro_batch", micro.value_or(1),
+                  "parallelism.pipeline_parallel_microbatch_size");
+  const auto& known = torchtitan_schedules();
+  const auto schedule = std::find_if(known.begin(), known.end(),
+                                     [&](const auto& entry) { return name == entry.torchtitan; });
+  const char* origin = "parallelism.pipeline_parallel_schedule";
+  if (file && !file->empty()) {
+    out.set_word("layout.schedule", "file:" + *file, "parallelism.pipeline_parallel_schedule_csv");
+  } else if (schedule != known.end()) {
+    out.set_word("layout.schedule", name_of(schedule->schedule), origin);
+  } else {
+    out.fail(ErrorCode::kNotSupported, origin, name + " is not supported yet",
+             "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble or DualPipeV");
+  }
+  const bool several = schedule != known.end() && schedule->several_chunks;
+  set_chunks(keys, chunks, pp, embedding.value_or(1) > 0, loss.value_or(1) > 0, several);
+}
+
+void read_batch(JsonKeys& training) {
+  ImportedScenario& out = training.imported();
+  auto local = training.integer("local_batch_size", 1);
+  if (!local) local = training.integer("batch_size", 1);  // the older name
+  const std::int64_t stated = training.integer("global_batch_size", -1).value_or(-1);
+  const auto dp = out.integer("layout.dp");
+  const std::int64_t each = local.value_or(8);
+  if (stated > 0) {
+    out.set_integer("training.global_batch", stated, "training.global_batch_size");
+  } else if (dp) {
+    out.set_integer("training.global_batch", capped_product({each, *dp}),
+                    "training.local_batch_size");
+  } else {
+    out.fail(ErrorCode::kMissingKey, "training.global_batch_size",
+             "follows from the number of GPUs, which is not known", "--cluster NAMExNODES");
+  }
+  const auto micro = out.integer("layout.micro_batch");
+  if (!micro) {
+    out.set_integer("layout.micro_batch", each, "training.local_batch_size");
+  } else if (each % *micro != 0) {
+    out.fail(ErrorCode::kIllegal, "training.local_batch_size",
+             fmt::format("{} is not a multiple of the pipeline's micro-batch {}", each, *micro));
+  } else if (stated > 0 && dp && stated > capped_product({each, *dp})) {
+    out.warnings.push_back(fmt::format(
+        "training.local_batch_size {} fills and drains the pipeline {} times a step; stepcast "
+        "does so once",
+        each, stated / capped_product({each, *dp})));
+  }
+}
+
+void read_training(JsonKeys& root) {
+  ImportedScenario& out = root.imported();
+  JsonKeys training = root.section("training");
+  read_batch(training);
+  out.set_integer("training.sequence_length", training.integer("seq_len", 1).value_or(2048),
+                  "training.seq_len");
+  const auto type = training.choice("mixed_precision_param", {"bfloat16", "float32"});
+  if (!out.find("training.precision")) {
+    out.set_word("training.precision", type == "float32" ? "fp32" : "bf16",
+                 "training.mixed_precision_param");
+  }
+  const auto reduce = training.choice("mixed_precision_reduce", {"float32", "bfloat16"});
+  if (reduce == "bfloat16" && type != "float32") {
+    out.set_word("training.reduce_precision", "bf16", "training.mixed_precision_reduce");
+  }
+  if (training.boolean("enable_cpu_offload").value_or(false)) {
+    out.set_number("layout.offload.parameters", 1, "training.enable_cpu_offload");
+    out.set_number("layout.offload.optimizer", 1, "training.enable_cpu_offload");
+  }
+  const bool older = training.boolean("compile").value_or(false);
+  JsonKeys compile = root.section("compile");
+  out.set_flag("training.compile", compile.boolean("enable").value_or(older), "compile.enable");
+  compile.without_effect({"components", "backend"});
+  compile.may_change_cost();
+  training.number("max_norm");
+  training.without_effect({"steps", "dataset", "dataset_path", "gc_freq", "gc_debug", "seed",
+                           "deterministic", "tensor_parallel_loss", "warmup_steps",
+                           "data_parallel_degree", "dtype"});
+  training.may_change_cost();
+}
+
+void read_checkpointing(JsonKeys& root) {
+  ImportedScenario& out = root.imported();
+  JsonKeys section = root.section("activation_checkpoint");
+  const auto mode = section.choice("mode", {"none", "full", "selective", "memory_budget"});
+  const auto option = section.text("selective_ac_option");
+  const char* origin = "activation_checkpoint.mode";
+  section.without_effect({"per_op_sac_force_recompute_mm_shapes_by_fqns", "early_stop",
+                          "preserve_rng_state", "determinism_check", "debug",
+                          "visualize_memory_budget_pareto", "memory_budget"});
+  section.may_change_cost();
+  if (!mode) out.warnings.push_back("activation_checkpoint.mode: the default, selective");
+  const std::string way = option.value_or("2");
+  if (mode == "none") {
+    out.set_word("layout.recompute", "none", origin);
+  } else if (mode == "full") {
+    out.set_word("layout.recompute", "full", origin);
+  } else if (mode == "memory_budget") {
+    out.fail(ErrorCode::kNotSupported, origin, "memory_budget is not supported yet",
+             "none, full or selective");
+  } else if (way == "op") {
+    out.set_json("layout.recompute", R"({"mode":"selective","modules":["torchtitan_op"]})",
+                 "activation_checkpoint.selective_ac_option");
+  } else {
+    std::int64_t every = 0;
+    std::from_chars(way.data(), way.data() + way.size(), every);
+    if (every < 1) {
+      out.fail(ErrorCode::kBadValue, "activation_checkpoint.selective_ac_option",
+               fmt::format("'{}' is not accepted", way), "op, or a count of layers");
+      return;
+    }
+    out.set_json("layout.recompute", fmt::format(R"({{"mode":"full","every":{}}})", every),
+                 "activation_checkpoint.selective_ac_option");
+  }
+}
+
+void read_parallelism(JsonKeys& root, std::optional<std::int64_t> layers) {
+  ImportedScenario& out = root.imported();
+  JsonKeys keys = root.section("parallelism");
+  read_degrees(keys);
+  read_pipeline(keys, layers);
+  const auto policy = keys.choice("fsdp_reshard_after_forward", {"default", "always", "never"});
+  const bool piped = out.integer("layout.pp").value_or(1) > 1;
+  const bool keeps = policy == "never" || (policy.value_or("default") == "default" && piped);
+  out.set_integer("layout.zero", keeps ? 2 : 3, "parallelism.fsdp_reshard_after_forward");
+  if (const auto sequence = keys.boolean("enable_sequence_parallel")) {
+    out.set_flag("layout.sequence_parallel", *sequence, "parallelism.enable_sequence_parallel");
+  }
+  bool overlap = keys.boolean("enable_async_tensor_parallel").value_or(false);
+  JsonKeys experimental = root.section("experimental");
+  overlap = experimental.boolean("enable_async_tensor_parallel").value_or(overlap);
+  experimental.without_effect({"custom_import", "custom_args_module", "custom_model_path"});
+  experimental.may_change_cost();
+  out.set_flag("layout.overlap.tp", overlap, "parallelism.enable_async_tensor_parallel");
+  keys.without_effect(
+      {"enable_compiled_autograd", "context_parallel_rotate_method", "disable_loss_parallel"});
+  keys.may_change_cost();
+}
+
+}  // namespace
+
+ImportedScenario read_torchtitan(const ImportInput& input) {
+  ImportedScenario out;
+  out.file = input.file;
+  out.gpus = input.gpus;
+  const bool is_json = input.text.find_first_not_of(" \t\r\n") != std::string::npos &&
+                       input.text[input.text.find_first_not_of(" \t\r\n")] == '{';
+  const auto text =
+      is_json ? Result<std::string>(input.text) : toml_to_json(input.text, input.file);
+  if (!text) {
+    out.errors = text.error();
+    return out;
+  }
+  const json document = parse_json_object(*text, false, out);
+  if (!document.is_object()) return out;
+  JsonKeys root(document, "", out);
+  out.set_word("training.framework", "fsdp", "");
+  std::optional<std::int64_t> layers = input.layers;
+  read_model(root, input, layers);
+  read_parallelism(root, layers);
+  read_training(root);
+  read_checkpointing(root);
+  JsonKeys optimizer = root.section("optimizer");
+  const auto name = optimizer.text("name");
+  if (name && *name != "Adam" && *name != "AdamW") {
+    out.fail(ErrorCode::kNotSupported, "optimizer.name", *name + " is not supported yet", "AdamW");
+  }
+  optimizer.without_effect(
+      {"lr", "beta1", "beta2", "eps", "weight_decay", "implementation", "fused"});
+  optimizer.may_change_cost();
+  root.without_effect({"job", "profiling", "metrics", "lr_scheduler", "checkpoint", "comm",
+                       "memory_estimation", "validation", "debug"});
+  root.may_change_cost();
+  for (const Setting& remark : settings_in_remarks(input.text)) out.settings.push_back(remark);
+  return out;
+}
+
+Errors check_torchtitan(const Scenario& s) {
+  Errors errors;
+  const Layout& l = s.layout;
+  const auto add = [&](const char* path, std::string message, const char* hint) {
+    errors.push_back(
+        {ErrorCode::kIllegal, "torchtitan refuses " + std::move(message), "", path, hint});
+  };
+  if (l.overlap.tp && !s.training.compile) {
+    add("layout.overlap.tp", "asynchronous tensor parallelism without compile",
+        "training.compile true");
+  }
+  if (l.shard_group > 0 && l.shard_group % l.cp != 0) {
+    add("layout.shard_group", fmt::format("a shard group of {} with cp = {}", l.shard_group, l.cp),
+        "a multiple of cp");
+  }
+  if (s.training.precision == DataType::kFp16) {
+    add("training.precision", "fp16", "bf16 or fp32");
+  }
+  return errors;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "recipes/torchtitan.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const toml::node& node) {
+  if (const auto* table = node.as_table()) {
+    json out = json::object();
+    for (const auto& [key, value] : *table) out[std::string(key.str())] = to_json(value);
+    return out;
+  }
+  if (const auto* array = node.as_array()) {
+    json out = json::array();
+    for (const toml::node& item : *array) out.push_back(to_json(item));
+    return out;
+  }
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* whole = node.as_integer()) return whole->get();
+  if (const auto* number = node.as_floating_point()) return number->get();
+  if (const auto* flag = node.as_boolean()) return flag->get();
+  std::ostringstream text;  // dates and times
+  node.visit([&](const auto& value) { text << value; });
+  return text.str();
+}
+
+toml::table to_table(const json& object);
+
+toml::array to_array(const json& list) {
+  toml::array out;
+  for (const json& item : list) {
+    if (item.is_array()) {
+      out.push_back(to_array(item));
+    } else if (item.is_string()) {
+      out.push_back(item.get<std::string>());
+    } else {
+      out.push_back(item.get<std::int64_t>());
+    }
+  }
+  return out;
+}
+
+toml::table to_table(const json& object) {
+  toml::table out;
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object()) {
+      out.insert(key, to_table(value));
+    } else if (value.is_array()) {
+      out.insert(key, to_array(value));
+    } else if (value.is_boolean()) {
+      out.insert(key, value.get<bool>());
+    } else if (value.is_number_integer()) {
+      out.insert(key, value.get<std::int64_t>());
+    } else if (value.is_number()) {
+      out.insert(key, value.get<double>());
+    } else {
+      out.insert(key, value.get<std::string>());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> toml_to_json(const std::string& text, const std::string& file) {
+  try {
+    return to_json(toml::parse(text)).dump(-1, ' ', false, json::error_handler_t::replace);
+  } catch (const toml::parse_error& error) {
+    return failure({ErrorCode::kSyntax, fmt::format("is not TOML: {}", error.description()), file,
+                    fmt::format("line {}", error.source().begin.line), ""});
+  }
+}
+
+std::string json_to_toml(const std::string& text) {
+  std::ostringstream out;
+  out << toml::toml_formatter(
+      to_table(json::parse(text)),
+      toml::toml_formatter::default_flags & ~toml::format_flags::allow_literal_strings);
+  return out.str() + "\n";
+}
+
+}  // namespace stepcast

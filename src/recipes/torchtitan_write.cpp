@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "model/import_model.h"
+#include "model/import_native.h"
+#include "recipes/torchtitan.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+// Modules of each chunk, by the names in torchtitan's decoders.
+json chunk_modules(const Scenario& s) {
+  json out = json::array();
+  std::int64_t layer = 0;
+  const auto dealt = deal_layers(s.model.layers, s.layout);
+  for (std::size_t chunk = 0; chunk < dealt.size(); ++chunk) {
+    json modules = json::array();
+    if (chunk == 0) modules.push_back("tok_embeddings");
+    for (std::int64_t i = 0; i < dealt[chunk]; ++i) {
+      modules.push_back(fmt::format("layers.{}", layer++));
+    }
+    if (chunk + 1 == dealt.size()) {
+      modules.push_back("norm");
+      modules.push_back("output");
+    }
+    out.push_back(modules);
+  }
+  return out;
+}
+
+json parallelism(const Scenario& s) {
+  const Layout& l = s.layout;
+  const std::int64_t group = l.shard_group > 0 ? l.shard_group : l.dp * l.cp;
+  const std::int64_t copies = l.dp * l.cp / group;
+  json out = {{"data_parallel_replicate_degree", copies},
+              {"data_parallel_shard_degree", l.dp / copies},
+              {"fsdp_reshard_after_forward", l.zero == 3 ? "always" : "never"},
+              {"tensor_parallel_degree", l.tp},
+              {"enable_async_tensor_parallel", l.overlap.tp},
+              {"pipeline_parallel_degree", l.pp},
+              {"context_parallel_degree", l.cp}};
+  if (s.model.moe) {
+    out["expert_parallel_degree"] = l.ep;
+    out["expert_tensor_parallel_degree"] = l.etp;
+  }
+  if (l.pp == 1) return out;
+  const auto& known = torchtitan_schedules();
+  const auto schedule = std::find_if(
+      known.begin(), known.end(), [&](const auto& entry) { return entry.schedule == l.schedule; });
+  if (schedule != known.end()) out["pipeline_parallel_schedule"] = schedule->torchtitan;
+  if (l.schedule == ScheduleKind::kFile) {
+    out["pipeline_parallel_schedule"] =
+        l.virtual_stages > 1 ? "PipelineScheduleMulti" : "PipelineScheduleSingle";
+    out["pipeline_parallel_schedule_csv"] = l.schedule_file;
+  }
+  out["pipeline_parallel_microbatch_size"] = l.micro_batch;
+  out["module_fqns_per_model_part"] = chunk_modules(s);
+  out["pipeline_parallel_first_stage_less_layers"] = l.account_for_embedding ? 1 : 0;
+  out["pipeline_parallel_last_stage_less_layers"] = l.account_for_loss ? 1 : 0;
+  return out;
+}
+
+json activation_checkpoint(const Recompute& recompute) {
+  const bool full = recompute.mode == RecomputeMode::kFull && recompute.layers == 0;
+  if (full && recompute.every == 1) return {{"mode", "full"}};
+  if (full) {
+    return {{"mode", "selective"}, {"selective_ac_option", fmt::format("{}", recompute.every)}};
+  }
+  const bool by_operation = recompute.mode == RecomputeMode::kSelective &&
+                            recompute.modules == std::vector<std::string>{"torchtitan_op"} &&
+                            recompute.layers == 0 && recompute.every == 1;
+  if (by_operation) return {{"mode", "selective"}, {"selective_ac_option", "op"}};
+  return {{"mode", "none"}};
+}
+
+json training(const Scenario& s) {
+  const Training& t = s.training;
+  const Layout& l = s.layout;
+  const bool offload = l.offload.parameters == 1 && l.offload.optimizer == 1;
+  return {{"local_batch_size", l.pp > 1 ? t.global_batch / l.dp : l.micro_batch},
+          {"global_batch_size", t.global_batch},
+          {"seq_len", t.sequence_length},
+          {"max_norm", 1.0},
+          {"mixed_precision_param", t.precision == DataType::kFp32 ? "float32" : "bfloat16"},
+          {"mixed_precision_reduce", "float32"},
+          {"enable_cpu_offload", offload},
+          {"steps", 20},
+          {"dataset", "c4_test"}};
+}
+
+const TorchtitanModel* registered(const Model& model, const std::string& models_folder) {
+  for (const TorchtitanModel& entry : torchtitan_models()) {
+    if (entry.stepcast != model.name) continue;
+    const auto shipped = find_model(entry.stepcast, models_folder);
+    if (shipped && to_native_json(*shipped) == to_native_json(model)) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string write_torchtitan(const Scenario& s, const std::vector<Setting>& remarks,
+                             const std::string& models_folder) {
+  json out = {
+      {"job", {{"description", fmt::format("{} by stepcast export", in_comment(s.model.name))}}},
+      {"optimizer", {{"name", "AdamW"}, {"lr", 1e-4}}},
+      {"training", training(s)},
+      {"parallelism", parallelism(s)},
+      {"activation_checkpoint", activation_checkpoint(s.layout.recompute)},
+      {"compile", {{"enable", s.training.compile}}}};
+  const TorchtitanModel* model = registered(s.model, models_folder);
+  if (model) out["model"] = {{"name", model->name}, {"flavor", model->flavor}};
+  std::string comments = remark_lines(remarks);
+  if (!model) {
+    comments += fmt::format("# [model] name and flavor: register {} in torchtitan first.\n",
+                            in_comment(s.model.name));
+  }
+  return comments + json_to_toml(out.dump());
+}
+
+const std::vector<TorchtitanModel>& torchtitan_models() {
+  static const std::vector<TorchtitanModel> models = {
+      {"llama3", "8B", "llama-3.1-8b"},
+      {"llama3", "70B", "llama-3.1-70b"},
+      {"llama3", "405B", "llama-3.1-405b"},
+  };
+  return models;
+}
+
+const std::vector<TorchtitanSchedule>& torchtitan_schedules() {
+  static const std::vector<TorchtitanSchedule> schedules = {
+      {"1F1B", ScheduleKind::k1F1B, false},
+      {"GPipe", ScheduleKind::kGpipe, false},
+      {"Interleaved1F1B", ScheduleKind::kInterleaved, true},
+      {"ZBVZeroBubble", ScheduleKind::kZbV, true},
+      {"DualPipeV", ScheduleKind::kDualPipe, true},
+  };
+  return schedules;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is exported is what the target's own program accepts: flags and keys of its sources
+// (tests/data/recipes), shells and parsers that are on this machine.
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/text_file.h"
+#include "random_scenario.h"
+#include "recipes/deepspeed.h"
+#include "recipes/export.h"
+#include "recipes/megatron.h"
+#include "recipes/shell_script.h"
+#include "recipes/torchtitan.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+using testing::source_folders;
+
+constexpr int kDraws = 60;
+
+json accepted(const char* name) {
+  const auto text = read_text_file(std::string(STEPCAST_SOURCE_DIR "/tests/data/recipes/") + name);
+  return json::parse(text.value_or("{}"));
+}
+
+// Seeded scenarios of a framework that this target can launch.
+std::vector<Exported> exports(const char* framework, ExportTarget target,
+                              const ExportOptions& options = {}) {
+  testing::ScenarioDraw draw(7);
+  std::vector<Exported> out;
+  for (int i = 0; i < kDraws; ++i) {
+    const auto drawn = draw.draw(framework);
+    auto exported = export_scenario(drawn.scenario, drawn.text, target, options, source_folders());
+    if (exported) out.push_back(std::move(*exported));
+  }
+  return out;
+}
+
+void expect_accepted(const std::string& flag, const std::vector<std::string>& values,
+                     const json& flags) {
+  ASSERT_TRUE(flags.contains(flag)) << flag;
+  const int count = flags[flag]["values"];
+  EXPECT_TRUE(count < 0 || static_cast<int>(values.size()) == count) << flag;
+  if (!flags[flag].contains("choices")) return;
+  for (const std::string& value : values) {
+    const json& choices = flags[flag]["choices"];
+    EXPECT_NE(std::find(choices.begin(), choices.end(), value), choices.end()) << flag << value;
+  }
+}
+
+TEST(Accepted, MegatronKnowsEveryFlagWithAsManyValues) {
+  const json flags = accepted("megatron_flags.json");
+  std::set<std::string> seen;
+  for (const Exported& exported : exports("megatron", ExportTarget::kMegatron)) {
+    const auto script = read_shell(exported.files[0].text, {});
+    const auto& words = script.commands.back();
+    auto at = std::find_if(words.begin(), words.end(),
+                           [](const std::string& word) { return word.ends_with(".py"); });
+    ASSERT_NE(at, words.end());
+    for (++at; at != words.end();) {
+      const std::string flag = *at++;
+      std::vector<std::string> values;
+      while (at != words.end() && !at->starts_with("--")) values.push_back(*at++);
+      expect_accepted(flag, values, flags);
+      seen.insert(flag);
+    }
+  }
+  EXPECT_GE(seen.size(), 50u);
+}
+
+void expect_keys(const json& object, const json& known, const std::string& where) {
+  for (const auto& [key, value] : object.items()) {
+    EXPECT_NE(std::find(known.begin(), known.end(), key), known.end()) << where << "." << key;
+  }
+}
+
+TEST(Accepted, TorchtitanHasEveryField) {
+  const json known = accepted("torchtitan_keys.json");
+  for (const Exported& exported : exports("fsdp", ExportTarget::kTorchtitan)) {
+    const auto text = toml_to_json(exported.files[0].text, "exported");
+    ASSERT_TRUE(text) << to_string(text.error());
+    const json settings = json::parse(*text);
+    for (const auto& [section, table] : settings.items()) {
+      ASSERT_TRUE(known.contains(section)) << section;
+      expect_keys(table, known[section], section);
+    }
+  }
+}
+
+TEST(Accepted, DeepSpeedHasEveryKeyAndItsBatchRuleHolds) {
+  const json known = accepted("deepspeed_keys.json");
+  for (const Exported& exported : exports("deepspeed", ExportTarget::kDeepSpeed)) {
+    json settings = json::parse(exported.files[0].text);
+    settings.erase("stepcast");
+    expect_keys(settings, known[""], "");
+    for (const auto& [section, table] : settings.items()) {
+      if (table.is_object()) expect_keys(table, known[section], section);
+    }
+    const std::int64_t each = settings["train_micro_batch_size_per_gpu"].get<std::int64_t>() *
+                              settings["gradient_accumulation_steps"].get<std::int64_t>();
+    EXPECT_EQ(settings["train_batch_size"].get<std::int64_t>() % each, 0);
+  }
+}
+
+bool has_program(const std::string& probe) {
+  return std::system((probe + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+// Runs `command FILE` on each script; what it says is the failure.
+void expect_program_accepts(const std::string& command, const std::vector<Exported>& all,
+                            const char* name) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("stepcast-accepted-" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  for (const Exported& exported : all) {
+    const auto file = folder / name;
+    std::ofstream(file) << exported.files[0].text;
+    EXPECT_EQ(std::system((command + " " + file.string() + " >&2").c_str()), 0)
+        << exported.files[0].text;
+    if (::testing::Test::HasFailure()) break;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Accepted, BashReadsTheScripts) {
+  for (const auto target : {ExportTarget::kTorchrun, ExportTarget::kSlurm}) {
+    for (const char* framework : {"megatron", "deepspeed", "fsdp"}) {
+      auto all = exports(framework, target);
+      all.resize(std::min<std::size_t>(all.size(), 4));
+      expect_program_accepts("bash -n", all, "script.sh");
+    }
+  }
+}
+
+TEST(Accepted, ShellcheckFindsNothing) {
+  if (!has_program("shellcheck --version")) GTEST_SKIP() << "shellcheck is not installed";
+  for (const auto target : {ExportTarget::kTorchrun, ExportTarget::kSlurm}) {
+    auto all = exports("megatron", target);
+    all.resize(std::min<std::size_t>(all.size(), 2));
+    // SC2016: the node's rank is expanded where the task runs.
+    expect_program_accepts("shellcheck --exclude=SC2016", all, "script.sh");
+  }
+}
+
+TEST(Accepted, PythonReadsTheToml) {
+  if (!has_program("python3 -c 'import tomllib'")) GTEST_SKIP() << "python3 has no tomllib";
+  auto all = exports("fsdp", ExportTarget::kTorchtitan);
+  all.resize(std::min<std::size_t>(all.size(), 4));
+  expect_program_accepts("python3 -c 'import sys,tomllib; tomllib.load(open(sys.argv[1],\"rb\"))'",
+                         all, "torchtitan.toml");
+}
+
+TEST(Accepted, DeepSpeedsOwnConfigReadsTheJson) {
+  if (!has_program("python3 -c 'import deepspeed'")) GTEST_SKIP() << "deepspeed is not installed";
+  auto all = exports("deepspeed", ExportTarget::kDeepSpeed);
+  all.resize(std::min<std::size_t>(all.size(), 4));
+  expect_program_accepts(
+      "python3 -c 'import json,sys; from deepspeed.runtime.zero.config import get_zero_config; "
+      "get_zero_config(json.load(open(sys.argv[1])))'",
+      all, "ds_config.json");
+}
+
+TEST(Accepted, TorchtitansOwnConfigReadsTheToml) {
+  if (!has_program("python3 -c 'import torchtitan.config'")) {
+    GTEST_SKIP() << "torchtitan is not installed";
+  }
+  auto all = exports("fsdp", ExportTarget::kTorchtitan);
+  all.resize(std::min<std::size_t>(all.size(), 4));
+  expect_program_accepts(
+      "python3 -c 'import sys; from torchtitan.config import ConfigManager; "
+      "ConfigManager().parse_args([\"--job.config_file\", sys.argv[1]])'",
+      all, "torchtitan.toml");
+}
+
+// Required fields of the two kinds, and that every pod asks for its node's GPUs.
+TEST(Accepted, ManifestsAreTwoDocumentsWithAPodPerNode) {
+  for (const PodJob kind : {PodJob::kJobSet, PodJob::kPyTorchJob}) {
+    for (const Exported& exported : exports("megatron", ExportTarget::kKubernetes, {kind})) {
+      const auto documents = YAML::LoadAll(exported.files[0].text);
+      ASSERT_EQ(documents.size(), 2u);
+      EXPECT_EQ(documents[0]["kind"].as<std::string>(), "ConfigMap");
+      const YAML::Node spec = documents[1]["spec"];
+      if (kind == PodJob::kJobSet) {
+        const YAML::Node job = spec["replicatedJobs"][0]["template"]["spec"];
+        EXPECT_EQ(job["parallelism"].as<int>(), job["completions"].as<int>());
+        EXPECT_EQ(job["completionMode"].as<std::string>(), "Indexed");
+        const YAML::Node container = job["template"]["spec"]["containers"][0];
+        EXPECT_EQ(container["resources"]["limits"]["nvidia.com/gpu"].as<int>(), 8);
+      } else {
+        const YAML::Node replicas = spec["pytorchReplicaSpecs"];
+        EXPECT_EQ(spec["nprocPerNode"].as<std::string>(), "8");
+        EXPECT_EQ(replicas["Master"]["replicas"].as<int>(), 1);
+        EXPECT_EQ(replicas["Master"]["template"]["spec"]["containers"][0]["name"].as<std::string>(),
+                  "pytorch");
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepcast

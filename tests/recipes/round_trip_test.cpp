@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Export and import: what is written reads back as the scenario it was, every key of it, and the
+// remarks hold only what the format has no word for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/text_file.h"
+#include "random_scenario.h"
+#include "recipes/export.h"
+#include "recipes/import.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+using testing::source_folders;
+
+// A refusal is the framework's own rule, or names the value that it has no word for.
+bool says_why(const Error& error) {
+  return error.message.find("refuses") != std::string::npos ||
+         error.message.find("cannot be said in") != std::string::npos;
+}
+
+ImportFormat format_of(const Exported& exported) {
+  return exported.framework == "Megatron-LM" ? ImportFormat::kMegatron
+         : exported.framework == "DeepSpeed" ? ImportFormat::kDeepSpeed
+                                             : ImportFormat::kTorchtitan;
+}
+
+// What a user has who gets the file alone.
+void expect_reads_back(const Scenario& scenario, const Exported& exported, const std::string& text,
+                       const std::string& stated) {
+  ImportInput input;
+  input.text = text_to_import(text);
+  input.file = "exported";
+  input.models_folder = source_folders().models;
+  input.gpus = scenario.cluster.gpus();
+  input.layers = scenario.model.layers;
+  EXPECT_EQ(static_cast<int>(detect_format(input.text)), static_cast<int>(format_of(exported)));
+  const ImportedScenario imported = import_text(format_of(exported), input);
+  ASSERT_TRUE(imported.errors.empty()) << to_string(imported.errors) << stated;
+  const auto document = JsonDocument::from(scenario_document(imported), "back.json");
+  const auto back = read_legal_scenario(*document, source_folders());
+  ASSERT_TRUE(back.has_value()) << to_string(back.error()) << stated << "\n" << text;
+  EXPECT_EQ(to_json(*back), to_json(scenario)) << stated << "\n" << text;
+}
+
+// Keys that a format may leave to a remark; anything else it says or refuses.
+const std::set<std::string>& remarks_of(const std::string& framework) {
+  static const std::set<std::string> common = {"cluster",
+                                               "profile",
+                                               "run",
+                                               "training.no_sync",
+                                               "training.software",
+                                               "layout.order",
+                                               "layout.overlap.pp",
+                                               "training.reduce_precision",
+                                               "training.bucket_elements",
+                                               "training.gather_bucket_elements",
+                                               "training.prefetch_units",
+                                               "training.host_sync_after_p2p",
+                                               "training.host_sync_at_batch",
+                                               "training.scatter_gather_p2p",
+                                               "training.fused_gradient_accumulation",
+                                               "training.grad_precision"};
+  static const auto with = [](std::initializer_list<const char*> more) {
+    std::set<std::string> out = common;
+    out.insert(more.begin(), more.end());
+    return out;
+  };
+  static const std::set<std::string> megatron =
+      with({"model.name", "model.moe.imbalance", "model.moe.shared_experts",
+            "model.moe.dense_layers", "model.moe.layer_every", "model.moe.layer_list",
+            "layout.stage_layers", "layout.account_for_embedding", "layout.account_for_loss"});
+  static const std::set<std::string> deepspeed =
+      with({"model", "training.sequence_length", "training.attention", "training.compile",
+            "training.cuda_graphs", "layout.sequence_parallel", "layout.recompute",
+            "layout.overlap.grad_reduce", "layout.overlap.param_gather", "layout.overlap.tp",
+            "layout.stage_layers", "layout.account_for_embedding", "layout.account_for_loss"});
+  static const std::set<std::string> torchtitan =
+      with({"model", "training.attention", "training.cuda_graphs", "training.grad_clip",
+            "layout.sequence_parallel", "layout.overlap.grad_reduce", "layout.overlap.param_gather",
+            "layout.stage_layers", "layout.account_for_embedding", "layout.account_for_loss",
+            "layout.offload.optimizer", "layout.offload.parameters"});
+  return framework == "megatron" ? megatron : framework == "deepspeed" ? deepspeed : torchtitan;
+}
+
+void expect_known_remarks(const Exported& exported, const std::string& framework,
+                          const std::string& stated) {
+  for (const Setting& remark : exported.remarks) {
+    EXPECT_EQ(remarks_of(framework).count(remark.path), 1u)
+        << framework << " " << remark.path << "=" << remark.value << "\n"
+        << stated;
+  }
+}
+
+class RandomRoundTrip : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RandomRoundTrip, ReadsBackAsTheScenarioItWas) {
+  const std::string framework = GetParam();
+  const ExportTarget target = framework == "megatron"    ? ExportTarget::kMegatron
+                              : framework == "deepspeed" ? ExportTarget::kDeepSpeed
+                                                         : ExportTarget::kTorchtitan;
+  testing::ScenarioDraw draw(20251122);
+  int written = 0;
+  std::set<std::string> refused;
+  for (int i = 0; i < 150; ++i) {
+    const auto drawn = draw.draw(framework);
+    const auto exported = export_scenario(drawn.scenario, drawn.text, target, {}, source_folders());
+    if (!exported) {
+      for (const Error& error : exported.error()) {
+        refused.insert(error.path);
+        EXPECT_EQ(error.code, ErrorCode::kIllegal) << to_string(error) << drawn.text;
+        EXPECT_TRUE(says_why(error)) << to_string(error) << drawn.text;
+      }
+      continue;
+    }
+    ++written;
+    ASSERT_EQ(exported->files.size(), 1u);
+    expect_known_remarks(*exported, framework, drawn.text);
+    expect_reads_back(drawn.scenario, *exported, exported->files.front().text, drawn.text);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(written, 50) << json(refused);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frameworks, RandomRoundTrip,
+                         ::testing::Values("megatron", "deepspeed", "fsdp"),
+                         [](const auto& framework) { return std::string(framework.param); });
+
+// Every case of the shipped suites that a launcher can start, in all three ways of starting it.
+TEST(RoundTrip, ShippedSuitesReadBackFromScriptsBatchFilesAndManifests) {
+  int written = 0;
+  std::set<std::string> seen;
+  for (const auto& file : std::filesystem::directory_iterator(STEPCAST_SOURCE_DIR "/suites")) {
+    const auto text = read_text_file(file.path().string());
+    ASSERT_TRUE(text);
+    const json suite = json::parse(*text);
+    for (const json& item : suite["cases"]) {
+      const std::string stated = item["scenario"].dump();
+      const auto document = JsonDocument::from(item["scenario"], "suite.json");
+      const auto scenario = read_scenario(*document, source_folders());
+      if (!scenario || scenario->training.framework == Framework::kNative) continue;
+      // One of each framework and size is enough of a suite whose cases differ in little.
+      const std::string kind = item["scenario"]["training"].value("framework", "") +
+                               file.path().filename().string() +
+                               std::to_string(scenario->cluster.gpus());
+      if (!seen.insert(kind).second) continue;
+      for (const auto target :
+           {ExportTarget::kTorchrun, ExportTarget::kSlurm, ExportTarget::kKubernetes}) {
+        const auto exported = export_scenario(*scenario, stated, target, {}, source_folders());
+        if (!exported) {
+          for (const Error& error : exported.error()) {
+            EXPECT_TRUE(says_why(error)) << to_string(error);
+          }
+          continue;
+        }
+        ++written;
+        expect_reads_back(*scenario, *exported, exported->files.back().text, stated);
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GE(written, 30);
+}
+
+TEST(RoundTrip, ANamedModelOfTorchtitansStaysItsFlavor) {
+  const std::string stated =
+      R"({"stepcast": 1, "model": "llama-3.1-70b", "cluster": "dgx-h100x8",
+          "training": {"global_batch": 512, "framework": "fsdp"}, "layout": {"tp": 8}})";
+  const Scenario scenario = testing::scenario_from(stated);
+  const auto exported =
+      export_scenario(scenario, stated, ExportTarget::kTorchtitan, {}, source_folders());
+  ASSERT_TRUE(exported) << to_string(exported.error());
+  EXPECT_NE(exported->files[0].text.find("flavor = \"70B\""), std::string::npos);
+  ASSERT_EQ(exported->remarks.size(), 1u);
+  EXPECT_EQ(exported->remarks[0].path, "cluster");
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recipes/shell_script.h"
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words last_command(const std::string& text, const std::map<std::string, std::string>& known = {}) {
+  const ShellScript script = read_shell(text, known);
+  return script.commands.empty() ? Words{} : script.commands.back();
+}
+
+TEST(ShellScript, QuotesContinuationsAndCommentsAsAShellReadsThem) {
+  EXPECT_EQ(last_command("run --a 'b c' \"d e\" f\\ g \\\n  --h # --not this\n"),
+            (Words{"run", "--a", "b c", "d e", "f g", "--h"}));
+  EXPECT_EQ(last_command("run a'b'\"c\"d ''"), (Words{"run", "abcd", ""}));
+}
+
+TEST(ShellScript, VariablesAreExpandedAndSplitUnlessQuoted) {
+  EXPECT_EQ(last_command("TP=8\nARGS=\"--tp $TP --x\"\nrun $ARGS \"$ARGS\""),
+            (Words{"run", "--tp", "8", "--x", "--tp 8 --x"}));
+  EXPECT_EQ(last_command("A=1\nA+=2\nexport B=${A}3\nrun $B '$B'"), (Words{"run", "123", "$B"}));
+}
+
+TEST(ShellScript, ArraysOverSeveralLines) {
+  EXPECT_EQ(last_command("N=4\nARGS=(\n  --layers $N # of them\n  --text \"a b\"\n)\n"
+                         "ARGS+=(--more)\nrun ${ARGS[@]} \"${ARGS[@]}\""),
+            (Words{"run", "--layers", "4", "--text", "a", "b", "--more", "--layers", "4", "--text",
+                   "a b", "--more"}));
+  EXPECT_EQ(last_command("run x \"$@\""), (Words{"run", "x"}));  // started without arguments
+  EXPECT_EQ(last_command("A=()\nrun \"${A[@]}\" x"), (Words{"run", "x"}));
+}
+
+TEST(ShellScript, DefaultsHoldWhereTheVariableIsUnset) {
+  EXPECT_EQ(last_command("run ${N:-8} ${M:-x}", {{"M", "3"}}), (Words{"run", "8", "3"}));
+  EXPECT_EQ(last_command("N=\"${N:-$((2*4))}\"\nrun $N"), (Words{"run", "8"}));
+}
+
+TEST(ShellScript, ArithmeticOfWholeNumbers) {
+  EXPECT_EQ(last_command("G=8\nN=4\nW=$(($G*$N))\nrun $W $((W/2+1)) $(( (G+N)*2 )) $((7%4))"),
+            (Words{"run", "32", "17", "24", "3"}));
+}
+
+TEST(ShellScript, WhatIsNotKnownStaysVisible) {
+  EXPECT_EQ(last_command("run $1 ${MISSING} $(hostname) $((MISSING+1))"),
+            (Words{"run", "${1}", "${MISSING}", "$(hostname)", "$((MISSING+1))"}));
+}
+
+TEST(ShellScript, RedirectionsHereDocumentsAndPipesAreNoWords) {
+  EXPECT_EQ(last_command("cat <<EOF > out.txt\nrun --never\nEOF\nrun --a 2>&1 >log\n"),
+            (Words{"run", "--a"}));
+  EXPECT_EQ(last_command("run --a 1 2>&1 | tee log").front(), "tee");
+}
+
+TEST(ShellScript, ACommandInOneWordIsReadToo) {
+  const ShellScript script = read_shell("srun bash -c \"run --a 1 --b\"", {});
+  EXPECT_EQ(script.commands.back(), (Words{"run", "--a", "1", "--b"}));
+}
+
+TEST(ShellScript, BranchesAreReadAndSaidSo) {
+  const ShellScript script = read_shell("if [ $X = 1 ]; then\n  A=1\nelse\n  A=2\nfi\nrun $A", {});
+  EXPECT_TRUE(script.branches);
+  EXPECT_EQ(script.commands.back(), (Words{"run", "2"}));
+}
+
+TEST(ShellScript, EndsOnAnyText) {
+  for (const char* text : {"'", "\"", "$(", "$((", "${", "A=(", "a\\", "`", "<<", "((((", "$",
+                           "${A:-${B:-${C", "\"${A[@]", "A=('", "cat <<E\n"}) {
+    read_shell(text, {});
+  }
+}
+
+// Each line doubles what A holds: 2^38 characters, were nothing in the way.
+TEST(ShellScript, VariablesThatHoldEachOtherEndAtALimit) {
+  for (const char* twice : {"A=$A$A\n", "A=\"${A}${A}\"\n", "A+=$A\n", "A=${B:-$A$A}\n",
+                            "A=(\"${A[@]}\" \"${A[@]}\")\n"}) {
+    std::string text = "A=xxxxxxxx\n";
+    for (int line = 0; line < 35; ++line) text += twice;
+    const ShellScript script = read_shell(text + "run --a $A\n", {});
+    EXPECT_TRUE(script.too_large) << twice;
+  }
+  EXPECT_FALSE(read_shell("A=8\nA=$A$A\nrun $A", {}).too_large);
+}
+
+TEST(ShellScript, QuotedWordsReadBack) {
+  for (const std::string word : {"plain", "two words", "it's", "$HOME", "", "a\"b", "([0]*3+[1]*2)",
+                                 "E|t*2,L", "a\\b", "#x", "`ls`"}) {
+    EXPECT_EQ(last_command("run " + shell_quoted(word)), (Words{"run", word})) << word;
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
