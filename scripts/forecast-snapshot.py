@@ -49,7 +49,7 @@ llama-3.1-70b dgx-h100x8 --global-batch 512 --seq 8192 --tp 8 --pp 4 --vpp 5 --s
 llama-3.1-70b dgx-h100x8 --global-batch 128 --seq 8192 --zero 3 --recompute full
 llama-3.1-70b dgx-h100x8 --global-batch 64 --seq 8192 --tp 16 --pp 4
 llama-3.1-70b dgx-b200x4 --global-batch 128 --seq 8192 --tp 4 --pp 4
-llama-3.1-70b gb200-nvl72x1 --global-batch 144 --seq 8192 --tp 4 --pp 2
+llama-3.1-70b gb200-nvl72x18 --global-batch 144 --seq 8192 --tp 4 --pp 2
 llama-3.1-70b dgx-h200x4 --global-batch 128 --seq 8192 --tp 4 --pp 4 --set layout.overlap.param_gather=true --set layout.overlap.grad_reduce=true
 llama-3.1-405b dgx-h100x64 --global-batch 256 --seq 8192 --tp 8 --pp 16
 llama-3.1-405b dgx-h100x2048 --global-batch 2048 --seq 8192 --tp 8 --pp 16
@@ -57,7 +57,7 @@ llama-2-7b dgx-a100-80gx1 --global-batch 64 --seq 4096 --recompute selective
 llama-2-13b dgx-a100-40gx4 --global-batch 128 --seq 4096 --tp 2 --pp 4 --micro-batch 2
 llama-2-13b aws-p4dx4 --global-batch 128 --seq 4096 --zero 3
 gpt2-xl dgx-a100-80gx1 --global-batch 64 --seq 1024
-gpt2-xl dgx-a100-80gx2 --global-batch 64 --seq 1024 --tp 2 --pp 2 --set training.attention=unfused
+gpt2-xl dgx-a100-80gx2 --global-batch 64 --seq 1024 --pp 2 --set training.attention=unfused
 gemma-2-9b dgx-h100x1 --global-batch 32 --seq 4096 --tp 2
 qwen2.5-7b gh200-alpsx4 --global-batch 64 --seq 4096 --tp 4
 falcon-7b dgx-h100x1 --global-batch 64 --seq 2048 --pp 2 --unfolded
