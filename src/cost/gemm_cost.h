@@ -12,7 +12,6 @@ namespace stepcast {
 // Dense matrix peak for operands of `type`; without one, that of the next wider type that has one.
 FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type);
 
-double flops_of(const Gemm& gemm);
 Bytes traffic_of(const Gemm& gemm);  // operands once, result once, twice when it accumulates
 
 // Time of the form alone, on a device with `accelerator`'s SMs, peak and memory bandwidth.

@@ -126,7 +126,7 @@ void RoleRunner::run(std::int32_t index) {
   open_windows(what);
   if (what.chunk < 0) {
     const Block& block = program_.block(BlockId(what.block_begin));
-    const bool casts = block.name == "cast_gradients";
+    const bool casts = block.kind == BlockKind::kCastGradients;
     run_unplaced(block, casts ? wide_gradients_for(index) : nullptr);
   } else {
     run_chunk(what);
@@ -175,8 +175,8 @@ void RoleRunner::close_windows(const Instruction& what) {
 void RoleRunner::prepare_micro_batches() {
   micro_batches_.clear();
   const auto reads_text = [&](const Chunk& chunk) {
-    return program_.block(chunk.blocks.front()).name == "embedding" ||
-           program_.block(chunk.blocks.back()).name == "head";
+    return program_.block(chunk.blocks.front()).kind == BlockKind::kEmbedding ||
+           program_.block(chunk.blocks.back()).kind == BlockKind::kHead;
   };
   if (std::none_of(role_.chunks.begin(), role_.chunks.end(), reads_text)) return;
   for (std::int32_t m = 0; m < scenario_.micro_batches(); ++m) micro_batches_[m] = load(m);
@@ -232,7 +232,7 @@ void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
   const BufferId in = forward ? block.input : block.output_gradient;
   if (in.valid()) {
     Tensor& slot = instance.buffers[in.index()];
-    if (forward && block.name == "embedding") {
+    if (forward && block.kind == BlockKind::kEmbedding) {
       const Buffer& tokens = block.buffers[in.index()];  // counted; kernels read the micro-batch
       slot = memory_.make(tokens.category, tokens.elements, tokens.type);
     } else {
@@ -258,9 +258,7 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
     const Operation& operation = operations[i];
     for (const BufferId id : lives[i].births) {
       const Buffer& buffer = block.buffers[id.index()];
-      // An operation without work renames its input.
-      const auto* kernel = std::get_if<Elementwise>(&operation.work);
-      if (kernel != nullptr && kernel->elements == 0) continue;
+      if (std::holds_alternative<Alias>(operation.work)) continue;  // it gets its input's tensor
       const auto* collective = std::get_if<Collective>(&operation.work);
       const bool gathers = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
       instance.buffers[id.index()] =
