@@ -7,13 +7,17 @@
 namespace stepcast {
 namespace {
 
+struct Span {
+  Seconds start, end;
+};
+
 // Takes the operations of a pass in the order of issue and says when each runs.
 class Streams {
  public:
   // `host_bound`: no operation starts before the host, which begins with the pass, has issued it.
   explicit Streams(bool host_bound) : host_bound_(host_bound) {}
 
-  BlockSpan run(const PricedOperation& priced) {
+  Span run(const PricedOperation& priced) {
     const Operation& operation = *priced.operation;
     Seconds& free = free_[static_cast<std::size_t>(operation.stream)];
     host_ += priced.cost.host;
@@ -40,7 +44,7 @@ class Accounts {
  public:
   explicit Accounts(std::span<const PricedOperation> operations) : operations_(operations) {}
 
-  void add(std::size_t i, const BlockSpan& span) {
+  void add(std::size_t i, const Span& span) {
     spans_.push_back(span);
     const PricedOperation& own = operations_[i];
     if (own.operation->stream != BlockStream::kCompute) {
@@ -62,7 +66,7 @@ class Accounts {
  private:
   void wait_until(Seconds time) {
     if (!(busy_until_ < time)) return;
-    const auto awaited = std::find_if(spans_.begin(), spans_.end(), [&](const BlockSpan& span) {
+    const auto awaited = std::find_if(spans_.begin(), spans_.end(), [&](const Span& span) {
       return span.end == time && span.start < time;
     });
     const auto i = static_cast<std::size_t>(awaited - spans_.begin());
@@ -73,7 +77,7 @@ class Accounts {
   }
 
   std::span<const PricedOperation> operations_;
-  std::vector<BlockSpan> spans_;
+  std::vector<Span> spans_;
   RunCost sum_;
   Seconds busy_until_;
 };
@@ -85,13 +89,6 @@ bool on_one_stream(std::span<const PricedOperation> operations) {
 }
 
 }  // namespace
-
-std::vector<BlockSpan> block_spans(std::span<const PricedOperation> operations) {
-  Streams streams(false);
-  std::vector<BlockSpan> out;
-  for (const PricedOperation& priced : operations) out.push_back(streams.run(priced));
-  return out;
-}
 
 RunCost replay_block(std::span<const PricedOperation> operations) {
   if (on_one_stream(operations)) {

@@ -18,12 +18,6 @@ struct PricedOperation {
   RunCost cost;
 };
 
-// When each operation of a pass runs where the host is far ahead, from the start of the pass.
-struct BlockSpan {
-  Seconds start, end;
-};
-std::vector<BlockSpan> block_spans(std::span<const PricedOperation> operations);
-
 // The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the
 // operation is priced as, time in which that stream waits counts as what it waits for.
 RunCost replay_block(std::span<const PricedOperation> operations);

@@ -86,17 +86,6 @@ TEST(BlockReplay, ThePassEndsWithItsLastStream) {
   EXPECT_EQ(cost.tensor_parallel.value(), 5);
 }
 
-TEST(BlockReplay, SpansShowWhatRanBesideWhat) {
-  Sketch sketch;
-  sketch.kernel(4, 0);
-  sketch.beside(6, 0, {0, -1, -1});
-  sketch.kernel(1, 0);
-  const std::vector<BlockSpan> spans = block_spans(sketch.priced());
-  EXPECT_EQ(spans[1].start.value(), 4);
-  EXPECT_EQ(spans[1].end.value(), 10);
-  EXPECT_EQ(spans[2].start.value(), 4);
-}
-
 // The end of a pass whose streams are free at `free` and whose host starts at `host`, in the plain
 // way: event by event.
 double end_of(const std::vector<PricedOperation>& operations, double free, double host) {
