@@ -49,14 +49,14 @@ class Library {
   std::string why_;
 };
 
-// Of functions that write a number and return 0.
+// Calls a function that writes a number and returns 0.
 std::optional<int> number_of(const Library& library, const char* function) {
   const auto ask = library.find<int (*)(int*)>(function);
   int out = 0;
   if (ask == nullptr || ask(&out) != 0) return std::nullopt;
   return out;
 }
-// Of functions that return it.
+// Calls a function that returns the version.
 std::optional<std::size_t> version_of(const Library& library, const char* function) {
   const auto ask = library.find<std::size_t (*)()>(function);
   return ask == nullptr ? std::nullopt : std::optional(ask());

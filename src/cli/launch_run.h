@@ -50,7 +50,8 @@ Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string&
 // has started so many.
 std::optional<int> rank_of_launcher(int ranks);
 
-// Of --backend cuda in a build without stepcast-gpu: that `what` ("measured") is not possible here.
+// An error when this build has no stepcast-gpu, which --backend cuda needs. `what` says what is
+// then impossible ("measured").
 Errors check_gpu_program(const char* what);
 
 // Names of the GPUs that a launch on this machine can use, which stepcast-gpu tells; `folder` takes

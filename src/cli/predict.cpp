@@ -47,7 +47,7 @@ Result<Profile> profile_of(const Scenario& scenario, const DataFolders& folders)
   return data_sheet_profile(device);
 }
 
-// Of a scenario that says something about its run.
+// The forecast of the whole run, if the scenario says something about it.
 Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
                                              const std::string& prices_folder) {
   if (!scenario.run) return std::nullopt;

@@ -146,7 +146,8 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags) {
         error.file.clear();
         break;
       }
-      // Of a whole object the first of its flags stands for what it cannot do without.
+      // When a whole object such as `training` is missing, name the first flag that sets one of its
+      // keys: that key is required.
       if (missing && !given && (value->path + ".").starts_with(error.path + ".")) {
         const std::string flag = fmt::format("{} {}", value->flag, value->option->get_type_name());
         error.hint = error.hint.empty() ? "give " + flag : error.hint + ", or " + flag;

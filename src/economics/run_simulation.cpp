@@ -28,7 +28,8 @@ class SlowTimes {
         random_(seed, kStragglers),
         arrival_(draw_exponential(random_, rate_)) {}
 
-  // Of [from, to); calls go forward in time.
+  // The time within [from, to) that spans cover. Each call must begin where or after the last one
+  // ended.
   double within(double from, double to) {
     for (; arrival_ < to; arrival_ += draw_exponential(random_, rate_)) {
       const double end = arrival_ + duration_;
