@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What is best in one regard or another.
+// SPDX-License-Identifier: Apache-2.0 The Pareto front of a set of points.
 #pragma once
 
 #include <cstddef>

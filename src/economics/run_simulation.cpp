@@ -12,14 +12,14 @@
 namespace stepcast {
 namespace {
 
-// Streams of one seed.
+// The numbers of the random streams of one seed.
 constexpr std::uint64_t kInterruptions = 0, kStragglers = 1;
 
 double draw_exponential(SeededRandom& random, double rate) {
   return rate > 0 ? -std::log1p(-random.uniform()) / rate : std::numeric_limits<double>::infinity();
 }
 
-// When at least one node is slow.
+// The spans of time in which at least one node is slow.
 class SlowTimes {
  public:
   SlowTimes(const Hazards& hazards, std::uint64_t seed)

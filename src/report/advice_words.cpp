@@ -131,7 +131,7 @@ std::string first_text(const AdviceReport& report) {
   return out + (run.empty() ? "." : ": " + run + ".");
 }
 
-// A rung may be about another mode than the scenario's.
+// Names the mode when the rung's is not the scenario's.
 std::string mode_text(const AdviceReport& report) {
   const TrainingMode mode = advised(report).mode;
   if (mode == report.base.training.mode) return "";
