@@ -51,17 +51,17 @@ class Collector {
   }
 
   void visit_run(const Role& role, const Instruction& run) {
-    if (run.chunk < 0) return visit_block(BlockId(run.block_begin), true, role.stage);
+    if (run.chunk < 0) return visit_block(BlockId(run.block_begin), Pass::kForward, role.stage);
     const auto& blocks = role.chunks[static_cast<std::size_t>(run.chunk)].blocks;
     for (std::int32_t i = run.block_begin; i < run.block_end; ++i) {
-      visit_block(blocks[static_cast<std::size_t>(i)], run.pass == Pass::kForward, role.stage);
+      visit_block(blocks[static_cast<std::size_t>(i)], run.pass, role.stage);
     }
   }
 
-  void visit_block(BlockId id, bool forward, std::int32_t stage) {
-    if (!visited_.insert({id, forward, stage}).second) return;
+  void visit_block(BlockId id, Pass pass, std::int32_t stage) {
+    if (!visited_.insert({id, pass, stage}).second) return;
     const Block& block = program_.block(id);
-    for (const Operation& operation : forward ? block.forward : block.backward) {
+    for (const Operation& operation : block.pass(pass).operations) {
       if (const auto* collective = std::get_if<Collective>(&operation.work)) {
         add({collective->kind, collective->group, collective->bytes, collective->type, true, {}, 1},
             stage);
@@ -107,7 +107,7 @@ class Collector {
 
   struct Visit {
     BlockId block;
-    bool forward;
+    Pass pass;
     std::int32_t stage;
     auto operator<=>(const Visit&) const = default;
   };

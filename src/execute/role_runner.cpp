@@ -202,8 +202,9 @@ MicroBatch RoleRunner::load(std::int32_t micro_batch) {
 
 void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {
   BlockInstance instance;
-  run_operations(block, {0, 0}, instance, block.forward,
-                 std::vector<OperationLives>(block.forward.size()), nullptr, wide);
+  const std::vector<Operation>& operations = block.pass(Pass::kForward).operations;
+  run_operations(block, {0, 0}, instance, operations,
+                 std::vector<OperationLives>(operations.size()), nullptr, wide);
 }
 
 void RoleRunner::run_chunk(const Instruction& what) {
@@ -219,6 +220,7 @@ void RoleRunner::run_chunk(const Instruction& what) {
 void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
   const bool forward = is_forward(what);
   const auto chunk = static_cast<std::size_t>(what.chunk), at = static_cast<std::size_t>(index);
+  const bool weights = what.pass == Pass::kWeightGradient;  // it hands nothing on
   const Chunk& own = role_.chunks[chunk];
   const Block& block = program_.block(own.blocks[at]);
   const BlockLives& lives = lives_[own.blocks[at].index()];
@@ -229,7 +231,7 @@ void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
   const auto found = micro_batches_.find(what.micro_batch);
   const MicroBatch* batch = found == micro_batches_.end() ? nullptr : &found->second;
 
-  const BufferId in = forward ? block.input : block.output_gradient;
+  const BufferId in = weights ? BufferId{} : forward ? block.input : block.output_gradient;
   if (in.valid()) {
     Tensor& slot = instance.buffers[in.index()];
     if (forward && block.kind == BlockKind::kEmbedding) {
@@ -242,11 +244,13 @@ void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
     }
   }
   const BlockPlace place{role_.offsets[chunk][at], role_.offsets.front().front()};
-  run_operations(block, place, instance, forward ? block.forward : block.backward,
-                 forward ? lives.forward : lives.backward, batch, nullptr);
-  const BufferId out = forward ? block.output : block.input_gradient;
+  run_operations(block, place, instance, block.pass(what.pass).operations, lives.pass(what.pass),
+                 batch, nullptr);
+  const BufferId out = weights ? BufferId{} : forward ? block.output : block.input_gradient;
   if (out.valid()) leaving_[key] = std::move(instance.buffers[out.index()]);
-  if (!forward) instances_.erase({what.chunk, index, what.micro_batch});
+  if (what.pass == last_pass_of(block.form)) {
+    instances_.erase({what.chunk, index, what.micro_batch});
+  }
 }
 
 void RoleRunner::run_operations(const Block& block, const BlockPlace& place,

@@ -30,8 +30,13 @@ void PassCost::append(const PassCost& next, double times) {
 }
 
 BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) const {
-  return {cost_of(costs.price(block.forward)), cost_of(costs.price(block.backward)),
-          memory_of(block.forward_memory), memory_of(block.backward_memory)};
+  BlockFacts out;
+  for (const Pass pass : passes_of(block.form)) {
+    const BlockPass& own = block.pass(pass);
+    out.passes[static_cast<std::size_t>(pass)] = {cost_of(costs.price(own.operations)),
+                                                  memory_of(own.memory)};
+  }
+  return out;
 }
 
 BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {

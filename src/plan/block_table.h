@@ -8,6 +8,7 @@
 #include "plan/group_prices.h"
 #include "plan/layout_code.h"
 #include "predict/block_cost.h"
+#include "program/program.h"
 
 namespace stepcast {
 
@@ -24,9 +25,14 @@ struct PassMemory {
   ByteCount peak = 0;
 };
 
+struct PassFacts {
+  PassCost cost;
+  PassMemory memory;
+};
+
 struct BlockFacts {
-  PassCost forward, backward;
-  PassMemory forward_memory, backward_memory;
+  std::array<PassFacts, kPasses> passes;  // by Pass
+  const PassFacts& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
 
 // Of one layout: layers without and with its recomputation.

@@ -92,7 +92,8 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
     // Without a barrier everything behind the last pass counts as before it.
     const bool after = i > barrier;
     if (i->kind == InstructionKind::kRun && i->chunk < 0) {
-      const PassCost cost = cost_of(costs.price(program.block(BlockId(i->block_begin)).forward));
+      const PassCost cost = cost_of(
+          costs.price(program.block(BlockId(i->block_begin)).pass(Pass::kForward).operations));
       (i < first_pass  ? stage.zero
        : i < last_pass ? stage.between[u]
        : after         ? stage.update

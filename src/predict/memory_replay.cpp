@@ -43,7 +43,7 @@ class MemoryWalk {
     for (std::int32_t b = 0; b < count; ++b) {
       const std::int32_t at = forward ? what.block_begin + b : what.block_end - 1 - b;
       const Block& block = program_.block(blocks[static_cast<std::size_t>(at)]);
-      const MemoryTrace& trace = forward ? block.forward_memory : block.backward_memory;
+      const MemoryTrace& trace = block.pass(what.pass).memory;
       MemoryParts inside = now_;
       add(inside, trace.at_peak);
       note(inside, index, static_cast<double>(b) / count);

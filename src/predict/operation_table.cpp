@@ -44,8 +44,8 @@ class TableBuilder {
   std::vector<OperationPrice> table_;
 };
 
-// Runs of the same blocks in the same direction are the same operations.
-using RunKey = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
+// Runs of the same blocks of the same pass are the same operations.
+using RunKey = std::tuple<Pass, std::int32_t, std::int32_t, std::int32_t>;
 
 }  // namespace
 
@@ -66,8 +66,8 @@ Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
   std::vector<RunKey> order;
   for (const Instruction& what : costs.role(own).instructions) {
     if (what.kind != InstructionKind::kRun) continue;
-    const RunKey key{what.chunk < 0 || what.pass == Pass::kForward, what.chunk, what.block_begin,
-                     what.block_end};
+    const Pass pass = what.chunk < 0 ? Pass::kForward : what.pass;
+    const RunKey key{pass, what.chunk, what.block_begin, what.block_end};
     const auto [found, fresh] = runs.try_emplace(key, &what, 0.0);
     found->second.second += 1;
     if (fresh) order.push_back(key);

@@ -2,6 +2,7 @@
 #include "predict/run_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -11,7 +12,8 @@
 namespace stepcast {
 namespace {
 
-bool is_forward(const Instruction& run) { return run.chunk < 0 || run.pass == Pass::kForward; }
+// Blocks outside the chunks have but one pass.
+Pass pass_of(const Instruction& run) { return run.chunk < 0 ? Pass::kForward : run.pass; }
 
 // Blocks of an instruction in the order in which they run.
 std::vector<BlockId> blocks_of(const Role& role, const Instruction& instruction) {
@@ -24,19 +26,19 @@ std::vector<BlockId> blocks_of(const Role& role, const Instruction& instruction)
 }
 
 // What tells two runs of one role apart, up to the micro-batch.
-using RunKey = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
+using RunKey = std::tuple<Pass, std::int32_t, std::int32_t, std::int32_t>;
 RunKey key_of(const Instruction& run) {
-  return {is_forward(run), run.chunk, run.block_begin, run.block_end};
+  return {pass_of(run), run.chunk, run.block_begin, run.block_end};
 }
 
-// Prices of all blocks, forward and backward.
+// Prices of all blocks, by pass.
 struct BlockPrices {
-  std::vector<RunCost> forward, backward;
+  std::array<std::vector<RunCost>, kPasses> passes;
 
   RunCost run(const Role& role, const Instruction& instruction) const {
     RunCost sum;
     for (const BlockId id : blocks_of(role, instruction)) {
-      sum.append((is_forward(instruction) ? forward : backward)[id.index()]);
+      sum.append(passes[static_cast<std::size_t>(pass_of(instruction))][id.index()]);
     }
     return sum;
   }
@@ -73,8 +75,9 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       placements_.push_back(std::move(group));
       BlockPrices& priced = prices.emplace_back();
       for (const Block& block : program.blocks) {
-        priced.forward.push_back(block_costs_->price(block.forward));
-        priced.backward.push_back(block_costs_->price(block.backward));
+        for (std::size_t p = 0; p < priced.passes.size(); ++p) {
+          priced.passes[p].push_back(block_costs_->price(block.passes[p].operations));
+        }
       }
     }
     const BlockPrices& own = prices[static_cast<std::size_t>(found->second)];
@@ -132,7 +135,7 @@ std::vector<PricedOperation> RunCosts::operations(std::int32_t rank_class,
   block_costs_->use_tensor_group(placement.devices, placement.slowdown);
   for (const BlockId id : blocks_of(*entry.role, instruction)) {
     const Block& block = program_.block(id);
-    const auto& operations = is_forward(instruction) ? block.forward : block.backward;
+    const auto& operations = block.pass(pass_of(instruction)).operations;
     for (const PricedOperation& priced : block_costs_->price_each(operations)) {
       out.push_back(priced);
     }

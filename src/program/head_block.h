@@ -8,6 +8,7 @@
 namespace stepcast {
 
 // `own_table`: the head has a table of its own (untied, or tied across pipeline stages).
-Block lower_head(const Scenario& scenario, bool own_table);
+Block lower_head(const Scenario& scenario, bool own_table,
+                 BackwardForm form = BackwardForm::kWhole);
 
 }  // namespace stepcast

@@ -12,9 +12,19 @@
 namespace stepcast {
 namespace {
 
+BackwardForm form_of(const std::vector<StageOrder>& orders) {
+  for (const StageOrder& order : orders) {
+    for (const Slot& slot : order) {
+      if (slot.pass == Pass::kWeightGradient) return BackwardForm::kSplit;
+    }
+  }
+  return BackwardForm::kWhole;
+}
+
 class Lowering {
  public:
-  explicit Lowering(const Scenario& scenario) : scenario_(scenario) {}
+  Lowering(const Scenario& scenario, const std::vector<StageOrder>& orders)
+      : scenario_(scenario), orders_(orders), form_(form_of(orders)) {}
   Program run();
 
  private:
@@ -30,6 +40,8 @@ class Lowering {
   ByteCount placeholder_gradients() const;
 
   const Scenario& scenario_;
+  const std::vector<StageOrder>& orders_;
+  BackwardForm form_;
   Program program_;
   std::map<RecomputeMode, BlockId> layers_;
 };
@@ -37,7 +49,7 @@ class Lowering {
 BlockId Lowering::layer(RecomputeMode mode) {
   const auto found = layers_.find(mode);
   if (found != layers_.end()) return found->second;
-  return layers_[mode] = add(lower_decoder_layer(scenario_, mode));
+  return layers_[mode] = add(lower_decoder_layer(scenario_, mode, form_));
 }
 
 RecomputeMode Lowering::mode_of(std::int64_t layer, std::int64_t index_in_chunk) const {
@@ -52,8 +64,8 @@ void Lowering::lay_out_chunks() {
   const std::int64_t model_chunks = layout.pp * layout.virtual_stages;
   const std::vector<std::int64_t> dealt = deal_layers(scenario_.model.layers, layout);
   const bool own_table = !scenario_.model.tied_embeddings || layout.pp > 1;
-  const BlockId embedding = add(lower_embedding(scenario_));
-  const BlockId head = add(lower_head(scenario_, own_table));
+  const BlockId embedding = add(lower_embedding(scenario_, form_));
+  const BlockId head = add(lower_head(scenario_, own_table, form_));
 
   std::int64_t first_layer = 0;
   std::vector<Chunk> in_model_order;
@@ -130,7 +142,6 @@ void Lowering::finish_role(Role& role) {
 
 Program Lowering::run() {
   lay_out_chunks();
-  const std::vector<StageOrder> orders = make_schedule(scenario_.layout, scenario_.micro_batches());
   for (Role& role : program_.roles) {
     finish_role(role);
     StepBlocks blocks{add(lower_zero_gradients(scenario_, role.parameters)),
@@ -149,7 +160,7 @@ Program Lowering::run() {
       if (root > 0) blocks.cast_root = add(lower_gradient_cast(scenario_, root));
     }
     RoleBuilder builder(scenario_, program_, role);
-    const StageOrder& order = orders[static_cast<std::size_t>(role.stage)];
+    const StageOrder& order = orders_[static_cast<std::size_t>(role.stage)];
     role.instructions.reserve(order.size() * 4 + 16);
     if (sharded) {
       arrange_sharded_step(builder, order, blocks);
@@ -162,6 +173,12 @@ Program Lowering::run() {
 
 }  // namespace
 
-Program lower(const Scenario& scenario) { return Lowering(scenario).run(); }
+Program lower(const Scenario& scenario, const std::vector<StageOrder>& orders) {
+  return Lowering(scenario, orders).run();
+}
+
+Program lower(const Scenario& scenario) {
+  return lower(scenario, make_schedule(scenario.layout, scenario.micro_batches()));
+}
 
 }  // namespace stepcast

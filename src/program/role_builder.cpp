@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/role_builder.h"
 
+#include <array>
+
 #include "core/assert.h"
 
 namespace stepcast {
@@ -67,12 +69,16 @@ InstructionIndex RoleBuilder::run(Pass pass, std::int32_t chunk, std::int32_t mi
                                   std::int32_t begin, std::int32_t end) {
   Instruction instruction{InstructionKind::kRun, Stream::kCompute};
   instruction.pass = pass;
-  instruction.phase = pass == Pass::kForward ? Phase::kForward : Phase::kBackward;
+  instruction.phase = pass == Pass::kForward          ? Phase::kForward
+                      : pass == Pass::kWeightGradient ? Phase::kWeightGradient
+                                                      : Phase::kBackward;
   instruction.chunk = chunk;
   instruction.micro_batch = micro_batch;
   instruction.block_begin = begin;
   instruction.block_end = end;
-  instruction.name = pass == Pass::kForward ? "forward" : "backward";
+  static constexpr std::array<const char*, kPasses> kNames{"forward", "backward", "input_gradient",
+                                                           "weight_gradient"};
+  instruction.name = kNames[static_cast<std::size_t>(pass)];
   const bool first = role_.chunks[static_cast<std::size_t>(chunk)].model_chunk == 0 && begin == 0;
   if (first && pass == Pass::kForward) {  // the tokens; everything else is received
     instruction.birth[static_cast<std::size_t>(MemoryCategory::kActivations)] =

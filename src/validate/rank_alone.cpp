@@ -48,11 +48,12 @@ class Collector {
   }
 
   void run(const Instruction& what) {
-    if (what.chunk < 0) return operations(program_.block(BlockId(what.block_begin)).forward);
+    if (what.chunk < 0)
+      return operations(program_.block(BlockId(what.block_begin)).pass(Pass::kForward).operations);
     const Chunk& chunk = role_.chunks[static_cast<std::size_t>(what.chunk)];
     for (std::int32_t i = what.block_begin; i < what.block_end; ++i) {
       const Block& block = program_.block(chunk.blocks[static_cast<std::size_t>(i)]);
-      operations(what.pass == Pass::kForward ? block.forward : block.backward);
+      operations(block.pass(what.pass).operations);
     }
   }
 

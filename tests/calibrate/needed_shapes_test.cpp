@@ -94,8 +94,10 @@ TEST(NeededShapes, ComeWithTheBlockThatHasThem) {
     const auto is_it = [&](const Operation& other) {
       return signature(other) == signature(kernel.operation);
     };
-    EXPECT_TRUE(std::any_of(block.forward.begin(), block.forward.end(), is_it) ||
-                std::any_of(block.backward.begin(), block.backward.end(), is_it))
+    EXPECT_TRUE(std::any_of(block.pass(Pass::kForward).operations.begin(),
+                            block.pass(Pass::kForward).operations.end(), is_it) ||
+                std::any_of(block.pass(Pass::kBackward).operations.begin(),
+                            block.pass(Pass::kBackward).operations.end(), is_it))
         << kernel.operation.name;
   }
 }

@@ -50,8 +50,8 @@ inline Ranks on_host() {
           [] { return std::make_unique<HostDevice>(); }};
 }
 
-inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host()) {
-  const Program program = lower(scenario);
+inline Training train(const Scenario& scenario, const Program& program, int steps,
+                      const Ranks& ranks = on_host()) {
   const RankGrid grid(scenario.layout);
   Training out;
   out.loss.assign(static_cast<std::size_t>(steps), 0);
@@ -73,6 +73,10 @@ inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = 
     out.model.take(runner);
   });
   return out;
+}
+
+inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host()) {
+  return train(scenario, lower(scenario), steps, ranks);
 }
 
 }  // namespace stepcast::testing

@@ -48,8 +48,8 @@ TEST(Program, FullRecomputeRunsEachLayersForwardTwice) {
   for (const BlockId id : program.roles[0].chunks[0].blocks) {
     const Block& block = program.block(id);
     if (block.kind != BlockKind::kLayer) continue;
-    EXPECT_DOUBLE_EQ(flops(block.backward, Phase::kRecompute),
-                     flops(block.forward, Phase::kForward));
+    EXPECT_DOUBLE_EQ(flops(block.pass(Pass::kBackward).operations, Phase::kRecompute),
+                     flops(block.pass(Pass::kForward).operations, Phase::kForward));
   }
 }
 
