@@ -26,14 +26,15 @@ class CollectiveOperation {
   // use that lane; before the first drive().
   void take_lane(std::int64_t lane, std::shared_ptr<CollectiveOperation> before);
 
-  // Does what can be done now; nothing if another thread is at it. Never throws: see check().
+  // Does what can be done now, or nothing if another thread is driving it. Never throws: see
+  // check().
   void drive() noexcept;
   bool ended() const { return state_.load(std::memory_order_acquire) != State::kRunning; }
   void check() const;  // throws what it failed with, if it has
   // Grows with each message that has begun or ended.
   std::int64_t moves() const { return moves_.load(std::memory_order_relaxed); }
 
-  // End it as failed, withdraw its messages, and its group is of no use any more.
+  // Ends it as failed, withdraws its messages, and makes its group unusable.
   void time_out(std::chrono::milliseconds limit);
   void abandon();
 

@@ -49,7 +49,8 @@ std::span<float> RingPipeline::place_of(const Incoming& incoming, std::size_t in
 }
 
 bool RingPipeline::advance() {
-  // One receive per call: other operations of the process shall not wait for all of this one.
+  // Handles one receive per call, so that other operations of the process need not wait for all of
+  // this one.
   finish_sends();
   post_receives();
   finish_receive();
@@ -80,7 +81,7 @@ void RingPipeline::finish_receive() {
 }
 
 void RingPipeline::post_sends() {
-  // Receives are passed on in order, and those that are not are the last ones.
+  // Receives are passed on in order; those that are not passed on come last.
   const std::size_t ready = std::min(sends_.size(), sends_at_start_ + received_);
   while (sends_posted_ < std::min(ready, sent_ + kWindow)) {
     const Slice& segment = sends_[sends_posted_];

@@ -54,7 +54,8 @@ struct Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group() {
-    // Work that is still queued belongs to requests that nobody waited for: others may never come.
+    // Work that is still queued belongs to requests that nobody waited for. Other ranks may never
+    // come to it.
     if (comm != nullptr && !aborted) {
       if (cudaStreamQuery(stream) == cudaSuccess && is_finalized()) {
         nccl().comm_destroy(comm);
@@ -89,7 +90,7 @@ struct Group {
     if (asked != ncclSuccess) fail(text_of(asked, comm));
     if (state != ncclSuccess && state != ncclInProgress) fail(text_of(state, comm));
   }
-  // Until the call that returned `code` is over.
+  // Waits until the call that returned `code` is over.
   void settle(ncclResult_t code, const char* call) {
     const auto deadline = Clock::now() + limit;
     Idle idle;
@@ -345,7 +346,7 @@ ShareBytes share_by(TcpStore& store, const std::string& key, int rank) {
 
 ShareBytes share_by(Communicator& group) {
   return [&group](const StoreValue& of_rank_0) {
-    // As floats that nobody computes with: a broadcast moves their bits.
+    // The bytes travel as floats, with which nobody computes: a broadcast only moves their bits.
     STEPCAST_ASSERT(of_rank_0.size() % sizeof(float) == 0, "whole floats");
     std::vector<float> bits(of_rank_0.size() / sizeof(float));
     std::memcpy(bits.data(), of_rank_0.data(), of_rank_0.size());

@@ -88,7 +88,7 @@ inline Fp16 rounded<Fp16>(float x) {
   }
   return {static_cast<std::uint16_t>(sign | bits)};
 }
-// Beyond the largest number: the largest number.
+// Larger numbers become the largest number of the format.
 template <>
 inline Fp8 rounded<Fp8>(float x) {
   const int sign = std::signbit(x) ? 0x80 : 0;
