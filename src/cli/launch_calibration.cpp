@@ -53,7 +53,7 @@ json job_of(const CalibrationRequest& request, const std::vector<json>& scenario
 
 Error failed_launch(const LaunchOutcome& outcome) {
   return {ErrorCode::kIo, "the calibration: " + outcome.message, "", "--backend",
-          "run it again: what is finished is not measured twice"};
+          "run it again; finished points are not measured twice"};
 }
 
 }  // namespace

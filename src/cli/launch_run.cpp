@@ -133,7 +133,7 @@ fs::path program_beside(const char* name, const char* variable) {
 // What stepcast-gpu says of its job or of the machine.
 Error gpu_error(const LaunchOutcome& outcome) {
   return {ErrorCode::kNotSupported, outcome.message, "", "--backend cuda",
-          "stepcast doctor tells what is here"};
+          "stepcast doctor says what this machine has"};
 }
 
 // Where ranks meet before they can communicate: as the user says, else this machine.
