@@ -70,8 +70,8 @@ Errors check_flags(const ValidateFlags& flags) {
   if (!flags.keep.empty() && fs::exists(flags.keep, none) &&
       (!fs::is_directory(flags.keep, none) || !fs::is_empty(flags.keep, none))) {
     errors.push_back({ErrorCode::kIllegal,
-                      fmt::format("'{}' is there and is no empty folder", flags.keep), "", "--keep",
-                      "name a new folder"});
+                      fmt::format("'{}' exists and is not an empty folder", flags.keep), "",
+                      "--keep", "name a new folder"});
   }
   return errors;
 }
