@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The user's hold on an operation: drives it and everything
-// else that the process has under way, and throws when it stands still too long.
+// SPDX-License-Identifier: Apache-2.0
+// The user's hold on an operation: drives it and everything else that the process has under way,
+// and throws when it stands still too long.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 How slices and messages are cut into pieces of a size that
-// suits transports and caches.
+// SPDX-License-Identifier: Apache-2.0
+// How slices and messages are cut into pieces of a size that suits transports and caches.
 #pragma once
 
 #include <cstdint>

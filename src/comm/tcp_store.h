@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A store of few and small values, such as NCCL's unique ids,
-// that the ranks of a job need before they can communicate. Rank 0 keeps them, and the others ask
-// it over TCP.
+// SPDX-License-Identifier: Apache-2.0
+// A store of few and small values, such as NCCL's unique ids, that the ranks of a job need before
+// they can communicate. Rank 0 keeps them, and the others ask it over TCP.
 //
 // Use it on trusted networks only, like the stores of other launchers: whoever reaches the port may
 // read and write.

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Numbers to measure with. Zeros would make kernels look
-// faster, because they switch fewer transistors.
+// SPDX-License-Identifier: Apache-2.0
+// Numbers to measure with. Zeros would make kernels look faster, because they switch fewer
+// transistors.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Walks the ladder: finds the first rung that meets the
-// demands, says which demand each rung below misses, and what the rungs above would gain
-// (docs/advise.md).
+// SPDX-License-Identifier: Apache-2.0
+// Walks the ladder: finds the first rung that meets the demands, says which demand each rung below
+// misses, and what the rungs above would gain (docs/advise.md).
 #pragma once
 
 #include <optional>

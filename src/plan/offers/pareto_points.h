@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The Pareto front: the layouts to which no other is at least
-// as good in time, memory, GPUs and money and better in one of them.
+// SPDX-License-Identifier: Apache-2.0
+// The Pareto front: the layouts to which no other is at least as good in time, memory, GPUs and
+// money and better in one of them.
 #pragma once
 
 #include <optional>
