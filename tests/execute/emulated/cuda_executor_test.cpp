@@ -224,7 +224,8 @@ TEST(OnOneGpu, GatedModelsTrainAsOnTheCpu) {
   EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
 }
 
-// Where others' numbers would arrive there are numbers, not what memory held: NaNs would spread.
+// Where numbers of other ranks would arrive there are stand-ins. What the memory held before would
+// be NaNs, which spread.
 TEST(OnOneGpu, OneRankOfALargerLayoutRunsAlone) {
   GptCase c = changed("", [](GptCase& of) {
                 of.precision = "bf16";
