@@ -22,8 +22,8 @@ class CollectiveOperation {
   CollectiveOperation(const CollectiveOperation&) = delete;
   CollectiveOperation& operator=(const CollectiveOperation&) = delete;
 
-  // Its lane among the group's collectives, and the operation that must have ended before it may
-  // use that lane; before the first drive().
+  // Sets its lane among the group's collectives, and the operation that must have ended before it
+  // may use that lane. To be called before the first drive().
   void take_lane(std::int64_t lane, std::shared_ptr<CollectiveOperation> before);
 
   // Does what can be done now, or nothing if another thread is driving it. Never throws: see

@@ -35,7 +35,8 @@ class Request {
   virtual ~Request() = default;
   virtual bool test() = 0;  // true once it has ended
   virtual void wait() = 0;  // sleeps between polls: a waiting rank leaves the core to others
-  // Grows with each message of it that has begun or ended: who polls may sleep while it does not.
+  // Grows with each of its messages that has begun or ended. Whoever polls may sleep while it does
+  // not grow.
   virtual std::int64_t moves() const = 0;
 };
 

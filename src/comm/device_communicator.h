@@ -47,8 +47,8 @@ class DeviceCommunicator {
   // has no such thing.
   virtual std::shared_ptr<void> register_memory(void* data, std::int64_t bytes) = 0;
 
-  // Memory of the library's own, registered the best way that it has: where it offers windows that
-  // lie alike on all ranks, one of them. Called by all ranks with the same size.
+  // Memory from the library, registered in the best way that it has: in a window that lies alike on
+  // all ranks, where it offers those. All ranks call this with the same size.
   virtual std::shared_ptr<void> allocate(std::int64_t bytes) = 0;
 
   // What operations run on: for events around them.

@@ -34,7 +34,7 @@ class RankGroup {
  public:
   // All processes of the transport's world.
   RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name);
-  // processes: of the members, by rank.
+  // `processes` are those of the members, by rank.
   RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name, std::vector<int> processes);
 
   int rank() const { return rank_; }

@@ -22,7 +22,7 @@ RingPipeline::RingPipeline(std::shared_ptr<RankGroup> group, const char* name,
   for (const RingPlan::Receive& receive : plan.receives) {
     const std::vector<Slice> segments = segments_of(receive.slice);
     for (std::size_t i = 0; i < segments.size(); ++i) {
-      // Slices that are sent and received again are cut alike both times.
+      // A slice that is sent and later received again is cut the same way both times.
       const std::size_t after =
           receive.overwrites ? first_of_send[static_cast<std::size_t>(*receive.overwrites)] + i + 1
                              : 0;

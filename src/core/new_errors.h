@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of several attempts at one thing, each told once.
+// Collects the errors of several attempts, and reports each only once.
 #pragma once
 
 #include "core/error.h"

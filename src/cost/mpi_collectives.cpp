@@ -26,7 +26,8 @@ std::vector<std::int64_t> nodes_of(const Cluster& cluster, std::span<const Devic
   return out;
 }
 
-// Nodes numbered as they first appear: groups that lie alike on other nodes have the same.
+// Numbers the nodes in the order of their first appearance, so that groups which lie alike on other
+// nodes have equal patterns.
 std::vector<std::int64_t> pattern_of(const std::vector<std::int64_t>& nodes) {
   std::map<std::int64_t, std::int64_t> seen;
   std::vector<std::int64_t> out;

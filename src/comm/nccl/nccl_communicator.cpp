@@ -82,7 +82,7 @@ struct Group {
     aborted = true;
     throw CommunicationError(fmt::format("NCCL, rank {} of {}: {}", rank, size, why));
   }
-  // What the library found since: a peer that died, a cable.
+  // What the library has found since: a peer that died, a cable that failed.
   void look_for_errors() {
     if (aborted) throw CommunicationError("NCCL: the group was ended by an earlier error");
     ncclResult_t state = ncclSuccess;
@@ -168,7 +168,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     return std::make_unique<NcclCommunicator>(std::move(part));
   }
 
-  // ncclCommRegister is of one rank alone; windows are made by all of them.
+  // One rank alone calls ncclCommRegister; all of them make a window together.
   std::shared_ptr<void> register_memory(void* data, std::int64_t bytes) override {
     void* handle = nullptr;
     group_->settle(
@@ -189,7 +189,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     std::shared_ptr<void> handle = register_window(data, bytes);
     if (handle == nullptr) handle = register_memory(data, bytes);
     return {data, [memory, handle](void*) mutable {
-              handle.reset();  // before what it is of
+              handle.reset();  // before the memory that it registers
               memory.reset();
             }};
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention by the faster of two: our own kernels (attention.h) or cuDNN's. Where both can run a
-// shape, the first call times both on the call's own arrays, which both fill alike. That call waits
-// for the stream.
+// shape, the first call times both on the call's own arrays, which both fill with the same values.
+// That call waits for the stream.
 #pragma once
 
 #include <map>
