@@ -62,7 +62,7 @@ class Workload {
 
   // Room for a workload whose size is known beforehand.
   void reserve(std::size_t tasks, std::size_t members, std::size_t dependencies);
-  // Gives a task other times. A seeded replay changes nothing else.
+  // Other times for a task of the same shape: a seeded replay changes these alone.
   void retime(TaskId task, Duration latency, double work);
   // Prepares the tables that every replay needs, once for many replays; adding anything undoes it.
   void seal();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the errors of several attempts, and reports each only once.
+// Errors of several attempts at one thing, each told once.
 #pragma once
 
 #include "core/error.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that is looked for when it is first needed, so that a program which may use it
-// also starts on machines without it.
+// A shared library that is looked for when it is first needed: programs that may use it start on
+// machines without it, and say so only when they would.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ class SharedLibrary {
     if (to == nullptr) miss(name);
   }
 
-  // Why it cannot be called: it is not there, or lacks a needed function. Empty where it can.
+  // Why it cannot be called: it is not there, or lacks a needed function. Nothing where it can.
   const std::optional<std::string>& why_not() const { return why_not_; }
 
  private:

@@ -30,7 +30,7 @@ std::int64_t shard_ranks(const Scenario& scenario);
 // `elements`: trained parameters of this rank before ZeRO. Shards are rounded up to whole elements.
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements);
 
-// The bytes of weights that are not trained; they are sharded where parameters are.
+// Of what is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
 
 // Elements that the optimizer of this rank updates.

@@ -34,7 +34,7 @@ TEST(AffineFit, FindsAnExactLine) {
 
 TEST(AffineFit, ShortMessagesCountAsMuchAsLongOnes) {
   // 2 % of noise. Absolute weights would leave the latency to the longest message: 2 % of 20 ms is
-  // 20 times the latency itself. With relative weights its error is that of the three short times.
+  // 20 times the latency itself. By relative ones its error is that of the three short times.
   std::mt19937_64 random(2);
   std::normal_distribution<double> noise(0, 0.02);
   auto points = on_line(20e-6, 5e9, kSizes);

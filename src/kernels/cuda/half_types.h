@@ -88,7 +88,7 @@ inline Fp16 rounded<Fp16>(float x) {
   }
   return {static_cast<std::uint16_t>(sign | bits)};
 }
-// Larger numbers become the largest number of the format.
+// Beyond the largest number: the largest number.
 template <>
 inline Fp8 rounded<Fp8>(float x) {
   const int sign = std::signbit(x) ? 0x80 : 0;

@@ -101,7 +101,7 @@ TEST_F(GemmOnDevice, Tf32RoundsTheOperands) {
   expect_same_as_cpu<float, float>(products, {128, 64, 256, false, true, false, false}, 0x1p-11);
 }
 
-// The result is exact: the CPU multiplies the numbers that fp8 holds, times the scales.
+// Exact: what the CPU multiplies are the numbers that fp8 holds, times the scales.
 TEST_F(GemmOnDevice, Fp8MultipliesWhatWasQuantized) {
   constexpr std::int64_t kM = 64, kN = 48, kK = 128;
   const auto a = numbers_as<Bf16>(kM * kK, 1), b = numbers_as<Bf16>(kN * kK, 2);
