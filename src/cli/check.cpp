@@ -356,8 +356,7 @@ Command add_check(CLI::App& program) {
          "in table and md: list the N largest errors of each suite, not the ten largest of all")
       ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
-  app->add_option("--seed", flags->seed, "as for predict; a check draws nothing at random")
-      ->capture_default_str();
+  app->add_option("--seed", flags->seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_check(*flags); }};

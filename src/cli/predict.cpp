@@ -190,9 +190,7 @@ Command add_predict(CLI::App& program) {
                   "change the speed of a resource, for example nic=+20%")
       ->type_name("NAME=CHANGE")
       ->allow_extra_args(false);
-  app->add_option("--seed", flags->options.seed,
-                  "seed of the failures that --explain draws for a whole run")
-      ->capture_default_str();
+  app->add_option("--seed", flags->options.seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_predict(*flags); }};

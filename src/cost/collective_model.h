@@ -32,9 +32,8 @@ class CollectiveModel {
   // The algorithm for endless messages, and the payload per second that the graph allows.
   NcclEstimate asymptote(Exchange exchange) const;
 
-  // The bytes that a GPU hands on at once, by which curves of different groups are compared. For a
-  // ring these are the bytes of one step per channel, for an all-to-all everything that leaves the
-  // GPU, and otherwise the message per channel.
+  // What a GPU hands on at once, by which curves of different groups are compared: the bytes of one
+  // ring step per channel, all that leaves it in an all-to-all, else the message per channel.
   Bytes step(Exchange exchange, Algorithm asymptotic, Bytes size) const;
 
   const NcclGraph& graph() const { return graph_; }

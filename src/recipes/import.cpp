@@ -46,7 +46,7 @@ ImportFormat detect_format(const std::string& text) {
     }
     return document.contains("parallelism") ? ImportFormat::kTorchtitan : ImportFormat::kDeepSpeed;
   }
-  // Text that begins like JSON but has a mistake should be reported as JSON with a mistake.
+  // JSON with a mistake in it is to be told as such.
   if (const auto begin = text.find_first_not_of(" \t\r\n");
       begin != std::string::npos && text[begin] == '{') {
     return text.find("\"model_type\"") != std::string::npos ? ImportFormat::kHuggingFace
@@ -98,7 +98,7 @@ std::string text_to_import(const std::string& text) {
 json scenario_document(const ImportedScenario& imported) {
   json out = {{"stepcast", 1}};
   for (const Setting& setting : imported.settings) {
-    // A model that is only named cannot hold a key inside it.
+    // A key inside a model that is only named says more than the name can hold.
     const std::string part = setting.path.substr(0, setting.path.find('.'));
     if (part != setting.path && out.contains(part) && !out[part].is_object()) out.erase(part);
     apply_override(out, setting.path, setting.value);

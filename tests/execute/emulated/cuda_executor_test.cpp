@@ -129,8 +129,8 @@ INSTANTIATE_TEST_SUITE_P(
 // Weights, gradients and activations of 16 bits, sums in fp32: losses stay near those in fp32.
 class InBf16 : public ::testing::TestWithParam<Case> {};
 
-// A bf16 number has a relative error of at most 2^-9. A loss is a mean over all tokens of logits
-// that have passed some ten roundings, whose errors have either sign.
+// A bf16 number is off by 2^-9 of itself at most; a loss is a mean over all tokens of logits that
+// have passed some ten roundings, whose errors are of either sign.
 constexpr double kLossTolerance = 10 * 0x1p-9;
 
 void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {
@@ -224,8 +224,7 @@ TEST(OnOneGpu, GatedModelsTrainAsOnTheCpu) {
   EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
 }
 
-// Where numbers of other ranks would arrive there are stand-ins. What the memory held before would
-// be NaNs, which spread.
+// Where others' numbers would arrive there are numbers, not what memory held: NaNs would spread.
 TEST(OnOneGpu, OneRankOfALargerLayoutRunsAlone) {
   GptCase c = changed("", [](GptCase& of) {
                 of.precision = "bf16";
