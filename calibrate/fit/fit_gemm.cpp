@@ -60,20 +60,21 @@ const std::vector<Free>& free_on_core() {
   return parameters;
 }
 
-Gemm gemm_of(const GemmSample& sample, DataType precision) {
-  return {sample.role,
-          sample.batch,
-          sample.m,
-          sample.n,
-          sample.k,
-          precision,
-          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
-          sample.accumulate};
-}
-
 double log_measured(const GemmSample& sample, const Accelerator& accelerator, DataType precision) {
   return std::log(flops_of(gemm_of(sample, precision)) /
                   (matrix_peak(accelerator, precision).value() * sample.efficiency));
+}
+
+// log(predicted/measured) of the form.
+std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
+                                    const std::vector<GemmSample>& samples, DataType precision) {
+  std::vector<double> out;
+  out.reserve(samples.size());
+  for (const GemmSample& sample : samples) {
+    out.push_back(std::log(gemm_form_time(fit, accelerator, gemm_of(sample, precision)).value()) -
+                  log_measured(sample, accelerator, precision));
+  }
+  return out;
 }
 
 GemmFit fit_form(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
@@ -172,17 +173,6 @@ FittedSurface fit_surface(const Accelerator& accelerator, const std::vector<Gemm
 }
 
 }  // namespace
-
-std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
-                                    const std::vector<GemmSample>& samples, DataType precision) {
-  std::vector<double> out;
-  out.reserve(samples.size());
-  for (const GemmSample& sample : samples) {
-    out.push_back(std::log(gemm_form_time(fit, accelerator, gemm_of(sample, precision)).value()) -
-                  log_measured(sample, accelerator, precision));
-  }
-  return out;
-}
 
 FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                        const GemmFit& start) {
