@@ -21,19 +21,19 @@ constexpr std::string_view kCuda = STEPCAST_BUILT_WITH_CUDA;
 constexpr std::string_view kNccl = STEPCAST_BUILT_WITH_NCCL;
 constexpr const char* kFolder = STEPCAST_CUDA_FOLDER;  // where the toolkit's libraries were
 
-// Where the loader looks, then where the toolkit was when this was built.
+// Looks where the loader does, then where the toolkit was when this was built.
 SharedLibrary library_of(const std::string& file) {
   return {file, file, "", *kFolder == 0 ? "" : (fs::path(kFolder) / file).string()};
 }
 
-// A file that is there and cannot be loaded is another thing than none.
+// Tells a file that cannot be loaded from one that is missing.
 std::string found(const SharedLibrary& library) {
   const std::string& error = library.loader_error();
   if (error.empty()) return "found";
   return error.find("No such file") == std::string::npos ? "cannot be loaded: " + error : "missing";
 }
 
-// What a function says that writes a number and returns 0.
+// Calls a function that writes a number and returns 0.
 std::optional<int> number_of(const SharedLibrary& library, const char* function) {
   int (*ask)(int*) = nullptr;
   library.look_for(ask, function);
@@ -41,7 +41,7 @@ std::optional<int> number_of(const SharedLibrary& library, const char* function)
   if (ask == nullptr || ask(&out) != 0) return std::nullopt;
   return out;
 }
-// What a function says that returns a number.
+// Calls a function that returns the version.
 std::optional<std::size_t> version_of(const SharedLibrary& library, const char* function) {
   std::size_t (*ask)() = nullptr;
   library.look_for(ask, function);

@@ -126,7 +126,7 @@ Block lower_head(const Scenario& scenario) {
   const HeadWeights weights = declare(scenario, builder);
   const HeadBuffers saved = forward(scenario, weights, builder);
   backward(scenario, weights, builder, saved);
-  trace_memory(block);
+  finish_block(block);
   return block;
 }
 

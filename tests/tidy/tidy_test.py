@@ -139,7 +139,7 @@ class Rules(unittest.TestCase):
                      '"scenario": {"x": 1}, "measured": {"mfu": 1}}]}', "no source")
 
     def test_notebooks(self):
-        name = "docs/notebooks/a.ipynb"
+        name = "notebooks/a.ipynb"
         self.accepts("notebooks", name, notebook("x" * 100))
         self.offends("notebooks", name, notebook("x" * 101), "101 columns")
         self.offends("notebooks", name, notebook("x "), "blanks")
