@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "calibrate/fit/fit_attention.h"
+#include "calibrate/fit/fit_collectives.h"
 #include "calibrate/fit/fit_memory_bound.h"
 #include "cluster/cluster.h"
 #include "core/result.h"
-#include "cost/collective_fit.h"
 #include "cost/profile.h"
 
 namespace stepcast {

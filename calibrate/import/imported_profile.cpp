@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/gathered_errors.h"
 #include "core/statistics.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
@@ -244,7 +245,7 @@ class ImportedProfiler {
     CollectiveTable table;
     table.group = read_measured_group(reader);
     if (!document->ok()) {
-      errors_.insert(errors_.end(), document->errors().begin(), document->errors().end());
+      append(errors_, document->errors());
       return;
     }
     table.samples = one_per_size(measured);

@@ -50,8 +50,7 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
   return {sizes.begin(), sizes.end()};
 }
 
-}  // namespace
-
+// What `program` needs and sends, with sizes between for interpolation.
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
   std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
@@ -75,6 +74,8 @@ std::vector<CommunicationCurve> communication_curves(const Program& program,
   }
   return out;
 }
+
+}  // namespace
 
 HostCollectives::HostCollectives(const RankContext& rank, const Scenario& scenario,
                                  const Program& program, const NeededMeasurements& needed)

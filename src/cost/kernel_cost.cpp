@@ -35,17 +35,6 @@ SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64
           causal ? 4.0 : 0.0,     0.0};
 }
 
-Gemm gemm_of(const GemmSample& sample, DataType type) {
-  return {sample.role,
-          sample.batch,
-          sample.m,
-          sample.n,
-          sample.k,
-          type,
-          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
-          sample.accumulate};
-}
-
 using GemmSurfaces = std::array<SampleSurface, 3>;
 
 GemmSurfaces empty_surfaces(const Neighbourhood& around) {

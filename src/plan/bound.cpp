@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/recomputed_layers.h"
 #include "memory/device_footprint.h"
 #include "predict/transfer_shapes.h"
 #include "program/role_builder.h"

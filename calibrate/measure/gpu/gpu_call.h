@@ -30,7 +30,7 @@ struct GpuCall {
   double bytes = 0;                       // of a memory-bound kernel: to and from memory
 };
 
-// Without a kernel are unfused attention's softmax and transposes, dropout, and products in fp8.
+// There is no kernel here for unfused attention's softmax and transposes, for dropout and for fp8.
 // Throws CudaError, of memory too.
 GpuCall gpu_call(const Operation& operation, const GpuContext& context);
 

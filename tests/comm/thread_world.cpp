@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/thread_transport.h"
+#include "comm/thread_world.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -12,7 +12,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "comm/communicator.h"
+#include "comm/group_communicator.h"
+#include "comm/progress_driver.h"
+#include "comm/rank_group.h"
+#include "comm/transport.h"
 #include "core/assert.h"
 
 namespace stepcast {
@@ -163,14 +166,16 @@ class ThreadTransport final : public Transport {
 
 }  // namespace
 
-std::vector<std::shared_ptr<Transport>> thread_transports(int processes) {
-  STEPCAST_ASSERT(processes > 0, "a world has ranks");
-  const auto hub = std::make_shared<ThreadHub>(processes);
-  std::vector<std::shared_ptr<Transport>> transports;
-  for (int process = 0; process < processes; ++process) {
-    transports.push_back(std::make_shared<ThreadTransport>(hub, process));
+std::vector<std::unique_ptr<Communicator>> thread_world(int ranks) {
+  STEPCAST_ASSERT(ranks > 0, "a world has ranks");
+  const auto hub = std::make_shared<ThreadHub>(ranks);
+  std::vector<std::unique_ptr<Communicator>> world;
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto progress = std::make_shared<ProgressDriver>(std::make_shared<ThreadTransport>(hub, rank));
+    world.push_back(std::make_unique<GroupCommunicator>(
+        std::make_shared<RankGroup>(std::move(progress), "world")));
   }
-  return transports;
+  return world;
 }
 
 }  // namespace stepcast

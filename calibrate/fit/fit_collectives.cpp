@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/collective_fit.h"
+#include "calibrate/fit/fit_collectives.h"
 
 #include <fmt/format.h>
 

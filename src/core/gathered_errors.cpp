@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/new_errors.h"
+#include "core/gathered_errors.h"
 
 #include <algorithm>
 
 namespace stepcast {
+
+void append(Errors& errors, const Errors& more) {
+  errors.insert(errors.end(), more.begin(), more.end());
+}
 
 void add_new(const Errors& more, Errors& errors) {
   for (const Error& error : more) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published nccl-tests tables -> the shipped curves of kernel times
+// From published nccl-tests tables to the shipped curves of kernel times
 // (calibrate/published/collectives.json -> calibrate/profiles/collectives.json). Takes the host's
 // launches out and leaves out what the host, not the GPUs, decided (docs/collectives.md,
 // "Sources").
