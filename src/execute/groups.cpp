@@ -27,9 +27,8 @@ Groups::Groups(const Program& program, const RankGrid& grid, DeviceCommunicator*
   std::set<std::pair<GroupKind, Stream>> used{{GroupKind::kTensor, Stream::kCompute}};
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
-      if (instruction.kind == InstructionKind::kCollective) {
-        used.insert({instruction.group, instruction.stream});
-      }
+      const auto* call = instruction.as<CollectiveCall>();
+      if (call != nullptr) used.insert({call->group, instruction.stream});
     }
   }
   for (const auto& key : used) {
@@ -46,8 +45,9 @@ void Groups::make_links(const Program& program, const RankGrid& grid, DeviceComm
   std::set<std::pair<std::int32_t, bool>> used;
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
-      if (instruction.kind != InstructionKind::kSend) continue;
-      used.insert({upper_stage(role.stage, instruction.peer, instruction.stream),
+      const auto* send = instruction.as<Send>();
+      if (send == nullptr) continue;
+      used.insert({upper_stage(role.stage, send->peer, instruction.stream),
                    moves_activations(instruction.stream)});
     }
   }

@@ -169,6 +169,7 @@ void SymmetryFinder::add_vertices() {
     pair_base_.push_back(static_cast<std::int32_t>(colour_.size()));
     for (const CollectivePrice& price : pairs.prices) {
       std::uint64_t colour = mix(kPairColour, static_cast<std::uint64_t>(pairs.from_stage));
+      if (pairs.copy) colour = mix(colour, 1 + static_cast<std::uint64_t>(*pairs.copy));
       colour_.push_back(mix(mix(colour, static_cast<std::uint64_t>(pairs.to_stage)), price));
     }
   }

@@ -77,9 +77,6 @@ class ShardedStep {
             gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(builder_.blocks(0) - 1)};
   }
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
-  std::int32_t copies() const {
-    return deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp * scenario_.layout.cp) : 0;
-  }
   // Of the gradients of `count` parameters until they are reduced, the cast copy included.
   ByteCount gradient_bytes(std::int64_t count, BlockId cast) const {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
@@ -104,11 +101,10 @@ class ShardedStep {
 
 InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
   const InstructionIndex index =
-      builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, unit.range,
-                          scenario_.training.precision, pieces_);
+      builder_.collective(name, Stream::kGather, Purpose::kParameters, CollectiveKind::kAllGather,
+                          unit.range, scenario_.training.precision, pieces_);
   Instruction& instruction = builder_.at(index);
-  instruction.bytes = unit.bytes;
-  instruction.copies = copies();
+  instruction.as<CollectiveCall>()->bytes = unit.bytes;  // with the frozen ones
   instruction.wait_for(limiter);
   instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = unit.bytes;
   return index;
@@ -122,10 +118,10 @@ void ShardedStep::reduce(const char* name, ElementRange elements, InstructionInd
                          BlockId cast) {
   if (elements.size() == 0) return;
   const DataType type = scenario_.training.reduce_precision;
-  if (cast.valid()) after = builder_.run_block(cast, Phase::kBackward);
-  const InstructionIndex index = builder_.collective(
-      name, Stream::kReduce, CollectiveKind::kReduceScatter, elements, type, pieces_);
-  builder_.at(index).copies = copies();
+  if (cast.valid()) after = builder_.run_block(cast, StepWork::kCastGradients);
+  const InstructionIndex index =
+      builder_.collective(name, Stream::kReduce, Purpose::kGradients,
+                          CollectiveKind::kReduceScatter, elements, type, pieces_);
   builder_.at(index).wait_for(after);
 }
 
@@ -223,7 +219,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
 void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order, const StepBlocks& blocks) {
   const Scenario& scenario = builder.scenario();
   ShardedStep step(builder, blocks, !scenario.training.no_sync);
-  builder.run_block(blocks.zero_gradients, Phase::kOptimizer);
+  builder.run_block(blocks.zero_gradients, StepWork::kZeroGradients);
   const auto last = static_cast<std::int32_t>(scenario.micro_batches() - 1);
   for (const Slot& slot : order) {
     if (slot.pass == Pass::kForward) {
