@@ -55,7 +55,8 @@ class MeasuredTimelines::Meetings {
   }
 
  private:
-  // Members of a group issue its collectives of one stream in one order.
+  // All members of a group issue its collectives on one stream in the same order, so these are
+  // numbered.
   using Key = std::pair<GroupKind, Stream>;
   double start_of(RankId rank, std::size_t step, std::size_t instruction) const {
     return files_[rank.index()].steps[step].spans[instruction].start;
