@@ -80,7 +80,7 @@ class Offloading {
   std::map<Key, InstructionIndex> copied_;
 };
 
-// Of a program with one chunk on one stage.
+// `program` has one chunk on one stage.
 inline Program offloaded(Program program) {
   Role& role = program.roles.front();
   role.instructions = Offloading(program, role).instructions();

@@ -75,7 +75,9 @@ class Collector {
   }
 
   void add_send(const Role& role, const Send& send) {
-    NeededSend out{send.bytes, send.type, 0, 0,
+    NeededSend out{{CollectiveKind::kSendReceive, send.bytes, send.type},
+                   0,
+                   0,
                    grid_.size() / static_cast<std::int64_t>(program_.roles.size())};
     for (std::int32_t r = 0; r < grid_.size(); ++r) {
       GridPoint point = grid_.point(RankId(r));

@@ -33,8 +33,7 @@ struct NeededCollective {
 };
 
 struct NeededSend {
-  ByteCount bytes = 0;
-  DataType type = DataType::kFp32;
+  Message message;
   int from = 0, to = 0;         // nodes
   std::int64_t concurrent = 1;  // pairs of one stage and the next
   auto operator<=>(const NeededSend&) const = default;

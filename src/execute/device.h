@@ -20,7 +20,7 @@ namespace stepcast {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one instruction: when it started and ended; known once the host has waited for it.
+// When one instruction started and ended, known once the host has waited for it.
 struct Event {
   virtual ~Event() = default;
   bool ended = false;

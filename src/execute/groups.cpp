@@ -12,7 +12,7 @@ bool moves_activations(Stream stream) {
   return stream == Stream::kSendForward || stream == Stream::kReceiveForward;
 }
 
-// Of the two stages that a transfer on `stream` joins, the one that activations leave.
+// A transfer on `stream` joins two stages: this is the one that activations leave.
 std::int32_t upper_stage(std::int32_t own, std::int32_t peer, Stream stream) {
   const bool leave = stream == Stream::kSendForward || stream == Stream::kReceiveBackward;
   return leave ? own : peer;

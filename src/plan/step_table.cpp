@@ -6,6 +6,7 @@
 #include "core/assert.h"
 #include "predict/traffic.h"
 #include "program/block_builder.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -91,7 +92,8 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
     // Without a barrier everything behind the last pass counts as before it.
     const bool after = i > barrier;
     if (const auto* run = i->as<RunBlock>()) {
-      const PassCost cost = cost_of(costs.price(program.block(run->block).forward));
+      const auto& operations = operations_of(program.block(run->block), Pass::kForward);
+      const PassCost cost = cost_of(costs.price(operations));
       (i < first_pass  ? stage.zero
        : i < last_pass ? stage.between[u]
        : after         ? stage.update

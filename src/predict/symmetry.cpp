@@ -125,8 +125,8 @@ void SymmetryFinder::find_binding_links() {
   }
 }
 
-// Of links in a row, with the same loads of the same activities (a NIC's PCIe link and its port),
-// the narrowest one implies the others.
+// Links in a row carry the same loads of the same activities (a NIC's PCIe link and its port): the
+// narrowest one implies the others.
 void SymmetryFinder::drop_implied_links(const std::vector<bool>& binds) {
   const std::vector<Link>& all = scenario_.cluster.topology.links();
   std::vector<std::uint64_t> users(all.size(), 0);

@@ -51,7 +51,7 @@ class TransferShapes {
     return call != nullptr &&
            (call->bytes == 0 || is_alone_[static_cast<std::size_t>(call->group)]);
   }
-  // Of a collective, send, receive or copy of a rank class. Valid until the next call.
+  // `what` is a collective, send, receive or copy of the rank class. Valid until the next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);
   std::int32_t meetings() const { return static_cast<std::int32_t>(members_.size()); }
 

@@ -12,7 +12,7 @@ namespace stepcast {
 
 inline constexpr InstructionIndex kNone = -1;
 
-// Of the activation that a rank sends to the next stage.
+// The part of an activation that one rank sends to the next stage.
 ByteCount boundary_bytes(const Scenario& scenario, const Shape& shape);
 
 class RoleBuilder {
@@ -27,7 +27,7 @@ class RoleBuilder {
   InstructionIndex run_block(BlockId block, StepWork work);  // outside the chunks
 
   InstructionIndex collective(const char* name, Stream stream, const CollectiveCall& call);
-  // Of flat gradients or parameters, in the data group.
+  // It moves flat gradients or parameters, in the data group.
   InstructionIndex collective(const char* name, Stream stream, Purpose purpose, CollectiveKind kind,
                               ElementRange elements, DataType type, std::int32_t pieces = 1);
   // `slot`: the pass whose activation or gradient it is.

@@ -4,10 +4,11 @@
 // its gradients are reduce-scattered behind its backward. Embedding and head make the root unit,
 // which stays gathered from the first forward to the last backward of a micro-batch.
 //
-// DeepSpeed gathers matrix by matrix, each into a list of one tensor per rank, which PyTorch fills
-// with one copy per rank; it looks ahead, and keeps parameters from a recomputed forward to the
-// backward, only below its limit of live parameters (deepspeed/runtime/zero/config.py:
-// stage3_max_live_parameters and stage3_max_reuse_distance, 1e9 elements both).
+// DeepSpeed gathers matrix by matrix; it looks ahead, and keeps parameters from a recomputed
+// forward to the backward, only below its limit of live parameters (deepspeed/runtime/zero/
+// config.py: stage3_max_live_parameters and stage3_max_reuse_distance, 1e9 elements both). Until
+// 2022 it gathered into a list of one tensor per rank, which PyTorch filled with one copy per rank
+// (deepspeedai/DeepSpeed pull request 1453 put an end to that): those copies are not counted.
 #include <algorithm>
 #include <vector>
 
@@ -77,7 +78,7 @@ class ShardedStep {
             gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(builder_.blocks(0) - 1)};
   }
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
-  // Of the gradients of `count` parameters until they are reduced, the cast copy included.
+  // What the gradients of `count` parameters take until they are reduced, cast copy included.
   ByteCount gradient_bytes(std::int64_t count, BlockId cast) const {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
     return gathered_bytes(count) + count * wide;

@@ -110,8 +110,9 @@ class OnTwoNodes : public ::testing::Test {
 
 // Forward and backward, from each of the 8 ranks of a stage.
 TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
-  const std::vector<NeededSend> expected = {{kMessage, DataType::kFp32, 0, 1, 8},
-                                            {kMessage, DataType::kFp32, 1, 0, 8}};
+  const std::vector<NeededSend> expected = {
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 0, 1, 8},
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 1, 0, 8}};
   EXPECT_EQ(all_.sends, expected);
 }
 
@@ -215,7 +216,7 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
   const NeededMeasurements extra = grid(all_);
   std::vector<ByteCount> sizes;
   for (const NeededSend& send : extra.sends) {
-    if (send.from == 0) sizes.push_back(send.bytes);
+    if (send.from == 0) sizes.push_back(send.message.bytes);
     EXPECT_EQ(send.concurrent, 8);
   }
   const std::vector<ByteCount> expected = {1 << 10,   4 << 10, 16 << 10, 64 << 10,
