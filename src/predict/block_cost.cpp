@@ -41,6 +41,7 @@ void BlockCosts::use_tensor_group(std::vector<DeviceId> tensor_group, double ten
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
 RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
   RunCost out;
