@@ -41,7 +41,7 @@ struct Imported {
   std::vector<GemmSample> gemms;  // 16-bit operands, fraction of the device's dense peak
   std::vector<GemmSample> gemms_fp8;
   std::map<std::string, std::vector<AttentionMeasurement>> attention;  // by kernel
-  std::vector<TimedElementwise> elementwise;
+  std::vector<TimedKernel> elementwise;
   std::vector<ImportedCollective> collectives;
   std::optional<OwnRun> own_run;                 // none: of an unknown program
   std::vector<std::string> sources;              // as the files state them, else the files' names

@@ -52,15 +52,15 @@ std::vector<AttentionMeasurement> medians(const std::vector<AttentionMeasurement
   return out;
 }
 
-std::vector<TimedElementwise> medians(const std::vector<TimedElementwise>& points) {
-  std::map<std::tuple<ElementwiseKind, bool, double>, std::vector<TimedElementwise>> by_work;
-  for (const TimedElementwise& point : points) {
+std::vector<TimedKernel> medians(const std::vector<TimedKernel>& points) {
+  std::map<std::tuple<MemoryBoundKind, bool, double>, std::vector<TimedKernel>> by_work;
+  for (const TimedKernel& point : points) {
     by_work[{point.kernel.kind, point.kernel.backward, point.kernel.bytes}].push_back(point);
   }
-  std::vector<TimedElementwise> out;
+  std::vector<TimedKernel> out;
   for (auto& [work, same] : by_work) {
     std::vector<double> seconds;
-    for (const TimedElementwise& point : same) seconds.push_back(point.seconds);
+    for (const TimedKernel& point : same) seconds.push_back(point.seconds);
     out.push_back({same.front().kernel, median(seconds)});
   }
   return out;

@@ -88,11 +88,6 @@ FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type) {
   return accelerator.dense_peak.begin()->second;
 }
 
-double flops_of(const Gemm& gemm) {
-  return 2.0 * static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
-         static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
-}
-
 Bytes traffic_of(const Gemm& gemm) {
   const double m = static_cast<double>(gemm.m), n = static_cast<double>(gemm.n),
                k = static_cast<double>(gemm.k);

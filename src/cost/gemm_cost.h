@@ -12,7 +12,6 @@ namespace stepcast {
 // Dense matrix peak for operands of `type`; without one, that of the next wider type that has one.
 FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type);
 
-double flops_of(const Gemm& gemm);
 Bytes traffic_of(const Gemm& gemm);  // operands once, result once, twice when it accumulates
 
 // The product that a sample was measured with; `type` is that of its operands.

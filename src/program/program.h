@@ -36,6 +36,7 @@ struct Parameter {
   std::array<std::int64_t, 3> parts{};
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
+  bool is_table = false;  // of tokens: embedding and head may share it
   std::int64_t elements() const { return rows * columns; }
 };
 
@@ -55,8 +56,19 @@ struct MemoryTrace {
   std::int32_t peak_operation = -1;
 };
 
+enum class BlockKind {
+  kEmbedding,
+  kLayer,
+  kHead,
+  // Of the end of a step, over all parameters of a rank.
+  kZeroGradients,
+  kGradientNorm,
+  kUpdate,
+  kCastGradients
+};
+
 struct Block {
-  std::string name;
+  BlockKind kind = BlockKind::kLayer;
   std::vector<Parameter> weights;  // in the order in which the flat parameters hold them
   BlockParameters parameters;      // the sum of the trained ones
   FrozenWeights frozen;            // and of the others

@@ -76,7 +76,7 @@ TEST(Profile, ReadsFormsSamplesAndErrors) {
   EXPECT_EQ(profile->attention_kernel[static_cast<std::size_t>(Framework::kFsdp)], "fa2");
   EXPECT_EQ(profile->attention_kernel[static_cast<std::size_t>(Framework::kMegatron)], "");
   EXPECT_DOUBLE_EQ(profile->attention.forward_efficiency, 0.6);
-  EXPECT_DOUBLE_EQ(profile->memory.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)],
+  EXPECT_DOUBLE_EQ(profile->memory.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kSoftmax)],
                    1.2);
   EXPECT_DOUBLE_EQ(profile->sigma[static_cast<std::size_t>(Curve::kAttention)], 0.06);
   EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});

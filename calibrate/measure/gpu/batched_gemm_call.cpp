@@ -3,7 +3,7 @@
 
 #include "calibrate/measure/gpu/gpu_call.h"
 #include "calibrate/measure/gpu/rotation.h"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/cuda_kernels.h"
 
 namespace stepcast {
 namespace {
@@ -29,7 +29,7 @@ struct Operands {
 template <typename T, typename C>
 GpuCall product(const Gemm& g, const GpuContext& context) {
   auto data = std::make_shared<Operands<T, C>>(g, context);
-  return {[g, data, products = context.products](cuda::Stream stream) {
+  return {[g, data, products = &context.kernels->products()](cuda::Stream stream) {
     const bool weight = g.role == GemmRole::kWeightGradient;
     const bool forward = g.role == GemmRole::kForward;
     const cuda::Matrix<const T> a{data->a.next(), weight ? g.m : g.k, weight};
@@ -41,8 +41,7 @@ GpuCall product(const Gemm& g, const GpuContext& context) {
 
 }  // namespace
 
-GpuCall gemm_call(const Gemm& gemm, const GpuContext& context) {
-  if (context.products == nullptr) return {};
+GpuCall batched_gemm_call(const Gemm& gemm, const GpuContext& context) {
   const bool wide = size_of(gemm.output) == 4;
   switch (gemm.input) {
     case DataType::kBf16:
