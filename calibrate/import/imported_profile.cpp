@@ -16,9 +16,9 @@
 namespace stepcast {
 namespace {
 
-// Below this a form with all of its shape free says more of the samples' noise than of the device.
+// With fewer samples a form whose whole shape is free would fit their noise, not the device.
 constexpr std::size_t kFewestForShape = 40;
-// Two samples of one size that differ by more: something disturbed the slower one.
+// When two samples of one size differ by more than this, something disturbed the slower one.
 constexpr double kDisturbed = 1.25;
 
 std::vector<GemmSample> medians(const std::vector<GemmSample>& samples) {
@@ -65,8 +65,8 @@ std::vector<TimedElementwise> medians(const std::vector<TimedElementwise>& point
   return out;
 }
 
-// One sample per size. Of runs that waited for others the fastest; of others the median, without
-// those that were disturbed.
+// One sample per size: the fastest of runs that waited for others, and otherwise the median of the
+// undisturbed samples.
 std::vector<CollectiveSample> one_per_size(const ImportedCollective& measured) {
   std::map<double, std::vector<double>> by_size;
   for (const CollectiveSample& sample : measured.samples) {
@@ -194,7 +194,7 @@ class ImportedProfiler {
     if (in_.own_run) {
       profile().attention_kernel[in_.own_run->framework] = kernel;
     } else if (fresh && in_.attention.size() == 1) {
-      // A kernel that the base knows nothing of, alone in what was imported, is what was run.
+      // If the only imported kernel is unknown to the base, it is the one that was run.
       profile().attention_kernel.fill(kernel);
     }
     const auto& used = profile().attention_kernel;

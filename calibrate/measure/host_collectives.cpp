@@ -20,11 +20,11 @@ namespace {
 
 constexpr ByteCount kSmallest = 1 << 10;
 constexpr double kShareOfBudget = 1.0 / 60;  // of the kernels beside one transfer
-// Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
-// is first has begun to nap, and finds the last one's message a nap later.
+// Ranks that come from their kernels do not arrive at one instant, as they would from a barrier.
+// The first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
-// What a transfer takes from kernels is measured with the largest message that takes no longer: a
-// short one of many ranks waits for their time slices rather than for its bytes.
+// What a transfer takes from kernels is measured with the largest message that takes no longer than
+// this. A short message among many ranks waits for their time slices rather than for its bytes.
 constexpr double kLongestBesideKernels_s = 4;
 constexpr std::int64_t kFewestBesideKernels = 4;  // samples
 constexpr double kLeastShare = 0.01;              // of a core: less is noise

@@ -72,7 +72,7 @@ class HostCollectives final : public CollectiveBackend {
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
   int next_tag_ = 1000;
 
-  // Of the meeting.
+  // The present meeting:
   const CommunicationCurve* curve_ = nullptr;
   Communicator* members_ = nullptr;  // null: this rank takes no part
   Meeting meeting_;

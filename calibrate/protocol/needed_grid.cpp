@@ -20,7 +20,7 @@ Operation bare(const char* name, Phase phase, decltype(Operation::work) work) {
   return {name, phase, std::move(work), {}, {}};
 }
 
-// Kernels that differ in sizes alone: the first one stands for the rest.
+// Kernels that differ only in sizes; the first one stands for the rest.
 struct Family {
   const Operation* first;
   std::vector<SweepShape> shapes;

@@ -78,7 +78,7 @@ class Collector {
     }
   }
 
-  // Wherever the groups of the stage's ranks lie.
+  // Adds the collective for every placement of the stage's groups.
   void add(NeededCollective collective, std::int32_t stage) {
     if (collective.bytes == 0 || grid_.group_size(collective.group) < 2) return;
     collective.concurrent = grid_.group_count(collective.group);

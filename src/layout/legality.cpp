@@ -62,7 +62,7 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   const Schedule& schedule = rules_of(l.schedule);
   const std::int64_t group = schedule.whole_groups ? l.pp : 1;
   const std::int64_t unit = capped_product({l.micro_batch, l.dp, group});
-  // A forecast replays every micro-batch; more than these is a mistake in the batch.
+  // A forecast replays every micro-batch. More than this many is a mistake in the batch.
   constexpr std::int64_t kMostMicroBatches = 1 << 16;
   if (batch % unit == 0) {
     if (s.micro_batches() > kMostMicroBatches) {

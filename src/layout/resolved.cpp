@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way back: a scenario as the file that would give it, every default written out.
+// The way back: writes a scenario as the file that would give it, with every default.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ json to_json(const ClusterSpec& c) {
   if (c.name == "local") {
     return {{"base", c.name}, {"gpus", c.gpus}, {"shared_cores", c.shared_cores}};
   }
-  // An irregular cluster is its graph: there is nothing to say beside its name.
+  // An irregular cluster is its graph, so only its name is written.
   const bool regular = c.scale_up_bandwidth.value() > 0;
   if (!regular) return {{"base", c.name}};
   json out = {{"accelerator", c.accelerator.name},

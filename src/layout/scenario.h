@@ -135,7 +135,7 @@ struct Scenario : Settings {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }
   std::int64_t padded_vocab() const;
-  // Two stages hold, and train, one table.
+  // Two stages hold and train the same table.
   bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
 };
 

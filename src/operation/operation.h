@@ -118,7 +118,7 @@ struct Operation {
   std::variant<Gemm, Attention, Elementwise, Collective> work;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
-  // Of its block: weights that it reads forward, and whose gradients it writes backward.
+  // Weights of its block that it reads forward, and whose gradients it writes backward.
   std::vector<ParameterId> parameters = {};
   BlockStream stream = BlockStream::kCompute;
   // By stream: the latest earlier operation of the pass that must have ended (-1: none). An

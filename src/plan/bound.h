@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layout's forecast is no better than, in closed form: no replay of it has a shorter step or
-// a lower peak of memory (docs/design/012-search-of-layouts.md). About a microsecond each.
+// A bound on a layout's forecast in closed form: no replay of it has a shorter step or a lower peak
+// of memory (docs/design/012-search-of-layouts.md). It takes about a microsecond.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@ class BoundMaker {
   StepTable step_table_;
   Remembered<Hops> hops_;
   LayoutCode code_;
-  // Of the layout in hand, by model chunk.
+  // The chunks of the present layout, by model chunk.
   std::vector<Chunk> chunks_;
   std::vector<double> to_, from_;  // scratch
 };

@@ -26,7 +26,7 @@ struct Entry {
   }
 };
 
-// What one thread works with.
+// The state of one thread.
 struct Worker {
   Worker(const Space& space, const PricingByFramework& pricing)
       : scenario(space.base()), bounds(scenario, pricing) {}
@@ -214,7 +214,7 @@ Errors Search::find_best() {
       out_.cut_by_time = out_.proven ? entries_.end() - behind : 0;
       return {};
     }
-    // Whoever stops a search before the first replay still wants an answer.
+    // A search that is stopped before the first replay should still have an answer.
     if (ends() && out_.replayed > 0) break;
     if (Errors errors = replay(round); !errors.empty()) return errors;
     report(first_open_ < entries_.size() ? entries_[first_open_].bound_s : 0);

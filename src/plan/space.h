@@ -36,7 +36,7 @@ struct SpaceCount {
   void add(const SpaceCount& more);
 };
 
-// Of a space without a layout: the rules that have refused all of it.
+// The rules that have refused every layout of a space that has none.
 Errors refusals(const SpaceCount& count);
 
 // A part of a space: a dimension takes only values from `least` to `most`.
@@ -47,15 +47,15 @@ struct ValueRange {
 
 class Space {
  public:
-  // Of a scenario read with open_paths(). A key that the scenario states outside its range leaves
-  // no layout; the rule names it.
+  // Makes the space of a scenario that was read with open_paths(). A key that the scenario states
+  // outside its range leaves no layout; the rule names it.
   explicit Space(OpenScenario open, const std::vector<ValueRange>& ranges = {});
 
   const Scenario& base() const { return open_.scenario; }
   const std::vector<const LayoutDimension*>& dimensions() const { return dimensions_; }
 
-  // All combinations of values with tp*cp*pp*dp = GPUs, as planners count their spaces: whether the
-  // rules allow them or not, and each as often as it occurs.
+  // The number of all combinations of values with tp*cp*pp*dp = GPUs, as planners count their
+  // spaces: with those that the rules forbid, and each as often as it occurs.
   double combinations() const;
 
   // Prefixes from which the tree can be walked independently, in order; what is refused before them

@@ -73,7 +73,7 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   const auto barrier = std::find_if(last_pass, list.end(), [](const Instruction& what) {
     return what.kind == InstructionKind::kCollective && spans_stages(what.group);
   });
-  // A group of one meets nobody, and its host waits for nothing.
+  // A group of one communicates with nobody, and its host waits for nothing.
   const RankGrid grid(scratch_.layout);
   out.has_barrier = barrier != list.end() && grid.group_size(barrier->group) > 1;
   const auto message = [](const Instruction& what) {

@@ -6,14 +6,15 @@
 namespace stepcast {
 namespace {
 
-// Of a collective pipelined with a GEMM in `steps` pieces, what the GEMM cannot hide: the first
-// piece, or what is longer than the GEMM (Wang et al. 2023, section 3; Megatron --tp-comm-overlap).
+// What a GEMM cannot hide of a collective that is pipelined with it in `steps` pieces: the first
+// piece, or the time by which the collective is longer (Wang et al. 2023, section 3; Megatron
+// --tp-comm-overlap).
 Seconds not_hidden(Seconds collective, Seconds gemm, std::int64_t steps) {
   const double hidden = static_cast<double>(steps - 1) / static_cast<double>(steps);
   return std::max(collective / static_cast<double>(steps), collective - gemm * hidden);
 }
 
-// Where the model ends, and with it a micro-batch.
+// The loss, where the model and a micro-batch end.
 bool is_loss(const Operation& operation) {
   const auto* kernel = std::get_if<Elementwise>(&operation.work);
   return kernel != nullptr && kernel->kind == ElementwiseKind::kCrossEntropy &&
@@ -119,7 +120,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
   return out;
 }
 
-// Each collective begins when the last member has come through what lies before it.
+// Each collective begins when the last member has finished what comes before it.
 void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
   if (tensor_group_.size() < 2) return;
   Jitter since_meeting;

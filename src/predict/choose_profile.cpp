@@ -14,7 +14,7 @@ constexpr const char* kFix =
     "calibrate on this machine, or give the cluster an accelerator object with the profile's "
     "processor as title and its cores";
 
-// GPUs of one model are alike wherever they stand; processors are told apart by what they say.
+// GPUs of one model are alike everywhere. Processors are told apart by their own names.
 Errors foreign_machine(const Accelerator& device, const Profile& profile) {
   Errors errors;
   const MeasuredMachine& machine = profile.machine;
@@ -33,7 +33,7 @@ Errors foreign_machine(const Accelerator& device, const Profile& profile) {
   return errors;
 }
 
-// Of another device of the same kind: fractions of its peaks, not times.
+// The profile is of another device of the same kind: it gives fractions of peaks, not times.
 void extrapolate(Profile& profile) {
   const auto demote = [](Provenance& provenance) {
     provenance = std::max(provenance, Provenance::kExtrapolated);

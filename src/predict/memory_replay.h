@@ -16,7 +16,7 @@ struct MemoryPeak {
   MemoryParts left{};            // dynamic bytes alive after the step: zero when sound
 };
 
-// Parts while `instruction` runs, `fraction` of its blocks done.
+// The parts of memory while `instruction` runs, with `fraction` of its blocks done.
 struct MemoryMoment {
   std::int32_t instruction;
   double fraction;

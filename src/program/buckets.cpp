@@ -25,7 +25,7 @@ ElementRange shared_table(const RoleBuilder& builder) {
   return holder.begin < 0 ? kNowhere : ElementRange{holder.begin, holder.begin + table};
 }
 
-// From the end, as gradients come.
+// Cuts from the end, in the order in which gradients come.
 std::vector<ElementRange> cut(ElementRange whole, ElementRange alone, std::int64_t most) {
   std::vector<ElementRange> out;
   std::int64_t end = whole.end;
@@ -61,7 +61,7 @@ std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::
     const std::int64_t limit = bucket_limit(builder, rule, chunk);
     std::int32_t end = builder.blocks(chunk);
     for (std::int32_t begin = end; begin-- > 0;) {
-      // Not full yet, or before it there is nothing to reduce (a frozen embedding).
+      // The bucket is not full yet, or nothing before it is reduced (a frozen embedding).
       if (begin > 0 &&
           (builder.elements(chunk, begin, end) < limit || builder.elements(chunk, 0, begin) == 0)) {
         continue;

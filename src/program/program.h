@@ -25,7 +25,7 @@ using BlockId = Id<struct BlockTag>;
 // What tensor parallelism cuts of a parameter.
 enum class Cut { kNone, kRows, kColumns };
 enum class Initial { kNormal, kOnes, kZeros };
-// Trained, or as it came: in the precision of training or in four bits.
+// Whether a weight is trained, or frozen in the precision of training or in four bits.
 enum class WeightStorage { kTrained, kFrozen, kFourBit };
 
 // One matrix, or a vector as one column; row-major, sizes on this rank before ZeRO sharding.
@@ -35,8 +35,7 @@ struct Parameter {
   std::int64_t columns;
   Cut cut = Cut::kNone;
   Initial initial = Initial::kNormal;
-  // Rows of the parts that are cut each for itself (query, key, value; gate and linear); zeros
-  // behind the last.
+  // The rows of each part that is cut by itself (query, key, value; gate and linear), then zeros.
   std::array<std::int64_t, 3> parts{};
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;

@@ -59,8 +59,8 @@ class ShardedStep {
   ByteCount gathered_bytes(std::int64_t count) const {
     return count * size_of(scenario_.training.precision);
   }
-  // What is gathered together: a place among the flat parameters, and bytes with the frozen ones.
-  // The root's two blocks stand together.
+  // Parameters that are gathered together: their place among the flat parameters, and their bytes
+  // with those of frozen ones. The root's two blocks stand together.
   struct Unit {
     ElementRange range;
     ByteCount bytes;
@@ -156,7 +156,7 @@ void ShardedStep::forward(std::int32_t micro_batch) {
   InstructionIndex before = kNone, running = embedding;
   for (std::int32_t unit = layers_begin_; unit < layers_end_; ++unit) {
     const InstructionIndex gathered = next;
-    // Issued ahead of this unit's kernels, at most two in flight.
+    // The gather is issued ahead of this unit's kernels, with at most two in flight.
     if (ahead && unit + 1 < layers_end_) {
       next = gather("gather_unit", layer_unit(unit + 1), before == kNone ? embedding : before);
     }

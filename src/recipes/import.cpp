@@ -84,7 +84,7 @@ std::string text_to_import(const std::string& text) {
 json scenario_document(const ImportedScenario& imported) {
   json out = {{"stepcast", 1}};
   for (const Setting& setting : imported.settings) {
-    // A key inside a model that is only named says more than the name can hold.
+    // A model that is only named cannot hold a key inside it.
     const std::string part = setting.path.substr(0, setting.path.find('.'));
     if (part != setting.path && out.contains(part) && !out[part].is_object()) out.erase(part);
     apply_override(out, setting.path, setting.value);
