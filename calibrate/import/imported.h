@@ -31,7 +31,7 @@ struct ImportedCollective {
 
 // What is measured in place rather than read: the framework whose kernels they are, and its host.
 struct OwnRun {
-  Framework framework = Framework::kNative;
+  Framework framework = own_executor();
   HostFit host;
   std::optional<double> sms_per_channel;       // none: no collective was measured beside kernels
   std::map<std::string, std::string> machine;  // facts, by the profile's key

@@ -95,7 +95,7 @@ class ImportedProfiler {
     out_.remark = fmt::format("{}; what was not measured is that of {}",
                               in_.own_run ? "calibrated" : "imported", from);
     if (in_.own_run) {
-      const auto framework = static_cast<std::size_t>(in_.own_run->framework);
+      const Framework framework = in_.own_run->framework;
       out_.profile.host[framework] = in_.own_run->host;
       out_.profile.own_host[framework] = true;
       out_.machine = in_.own_run->machine;
@@ -193,13 +193,14 @@ class ImportedProfiler {
     }
     note_fit("attention " + kernel, curve.form, curve.held_out);
     if (in_.own_run) {
-      profile().attention_kernel[static_cast<std::size_t>(in_.own_run->framework)] = kernel;
+      profile().attention_kernel[in_.own_run->framework] = kernel;
     } else if (fresh && in_.attention.size() == 1) {
       // If the only imported kernel is unknown to the base, it is the one that was run.
       profile().attention_kernel.fill(kernel);
     }
     const auto& used = profile().attention_kernel;
-    const bool in_use = std::find(used.begin(), used.end(), kernel) != used.end();
+    const bool in_use = std::ranges::any_of(
+        all_frameworks(), [&](Framework framework) { return used[framework] == kernel; });
     if (in_use && points.size() > 1) sigma(Curve::kAttention) = log_error_of(curve.held_out);
     profile().attention = variants.front().fit;
   }

@@ -35,7 +35,6 @@ struct CheckFlags {
   std::string baseline;
   bool update = false;
   bool unfolded = false;
-  std::uint64_t seed = 0;
   int threads = 0;
   CheckView view;
   std::string html;
@@ -236,7 +235,6 @@ std::string render(const CheckFlags& flags, const CheckReport& report, const Gat
 CheckOptions options_of(const CheckFlags& flags) {
   CheckOptions options;
   options.fold = !flags.unfolded;
-  options.seed = flags.seed;
   options.threads = threads_of(flags.threads);
   if (!flags.output.quiet && isatty(STDERR_FILENO) == 1) {
     const auto mutex = std::make_shared<std::mutex>();
@@ -354,7 +352,6 @@ Command add_check(CLI::App& program) {
          "in table and md: list the N largest errors of each suite, not the ten largest of all")
       ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
-  app->add_option("--seed", flags->seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_check(*flags); }};

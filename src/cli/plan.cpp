@@ -118,7 +118,6 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
   }
   PredictOptions options;
   options.trace = true;
-  options.threads = threads_of(flags.threads);
   const auto first = report.planner.predict(report.result.found.front().choice, options);
   if (!first) return first.error();
   output.set_file(flags.html, plan_html(report, &*first));

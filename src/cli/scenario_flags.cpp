@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
 #include "core/unit_text.h"
+#include "layout/keys.h"
 #include "layout/override.h"
 #include "model/import_model.h"
 
@@ -183,20 +185,14 @@ void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
   add("--nodes", "cluster.nodes", "N", "nodes of the cluster");
   add("--gpus", "cluster.gpus", "N", "GPUs of the cluster");
   add("--profile", "profile", "NAME|PATH", "measured costs; none for the data sheet", true);
-  add("--global-batch", "training.global_batch", "N", "sequences per optimizer step");
-  add("--seq", "training.sequence_length", "N", "tokens per sequence");
-  add("--precision", "training.precision", "TYPE", "bf16, fp16, fp32 or fp8", true);
-  add("--framework", "training.framework", "NAME", "megatron, fsdp, deepspeed or native", true);
-  add("--tp", "layout.tp", "N", "tensor parallel ranks");
-  add("--pp", "layout.pp", "N", "pipeline stages");
-  add("--vpp", "layout.virtual_stages", "N", "chunks per pipeline stage");
-  add("--dp", "layout.dp", "N", "data parallel ranks");
-  add("--cp", "layout.cp", "N", "context parallel ranks");
-  add("--ep", "layout.ep", "N", "expert parallel ranks");
-  add("--zero", "layout.zero", "0..3", "what data parallel ranks shard");
-  add("--micro-batch", "layout.micro_batch", "N", "sequences per forward pass");
-  add("--recompute", "layout.recompute", "MODE", "none, selective, full or an object");
-  add("--schedule", "layout.schedule", "NAME", "see: stepcast show schedules", true);
+  for (const Key* key : keys()) {
+    if (key->flag.name == nullptr) continue;
+    // A range is plain from the flag's type; words are not.
+    const std::string accepts = key->type->accepts();
+    const bool range = std::isdigit(static_cast<unsigned char>(accepts.front())) != 0;
+    const std::string help = range ? key->help : fmt::format("{}: {}", key->help, accepts);
+    add(key->flag.name, key->path, key->flag.value, help.c_str(), key->flag.text);
+  }
   app.add_option("--set", flags.sets, "any scenario key, for example layout.overlap.tp=true")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)

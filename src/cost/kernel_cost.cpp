@@ -77,7 +77,7 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_ch
       attention_provenance_(profile_.provenance) {
   index_gemm_samples();
   if (!framework) return;
-  const std::string& kernel = profile_.attention_kernel[static_cast<std::size_t>(*framework)];
+  const std::string& kernel = profile_.attention_kernel[*framework];
   if (const AttentionVariant* variant = profile_.variant(kernel)) index_attention_samples(*variant);
 }
 

@@ -6,10 +6,9 @@ namespace {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// FSDP keeps shards at both of its stages; what ZeRO-2 leaves gathered is a 16-bit buffer.
 bool shards_parameters(const Scenario& scenario) {
   const int zero = scenario.layout.zero;
-  return zero == 3 || (scenario.training.framework == Framework::kFsdp && zero == 2);
+  return zero == 3 || (scenario.rules.shards_parameters_with_gradients && zero == 2);
 }
 
 // Ranks that share one copy of the states: dp x cp, or shard_group of them.

@@ -28,15 +28,19 @@ class Level {
   ByteCount left = 0, peak = 0;
 };
 
+// Collectives are of the cluster, whatever the framework.
+const Pricing& any_of(const PricingByFramework& pricing) {
+  const auto all = all_frameworks();
+  return *pricing[*std::ranges::find_if(all, [&](Framework f) { return pricing[f] != nullptr; })];
+}
+
 }  // namespace
 
 BoundMaker::BoundMaker(const Scenario& scenario, const PricingByFramework& pricing)
     : scenario_(scenario),
       scratch_(scenario),
       pricing_(pricing),
-      groups_(scenario.cluster,
-              (*std::find_if(pricing.begin(), pricing.end(), [](const auto& p) { return p; }))
-                  ->collectives),
+      groups_(scenario.cluster, any_of(pricing).collectives),
       block_table_(scenario, groups_),
       step_table_(scenario, scratch_, groups_) {}
 

@@ -15,7 +15,7 @@
 namespace stepcast {
 
 // What prices each framework that layouts of a search may resolve to.
-using PricingByFramework = std::array<std::shared_ptr<const Pricing>, 4>;
+using PricingByFramework = ByFramework<std::shared_ptr<const Pricing>>;
 
 struct Bound {
   double time_s = 0;
@@ -58,9 +58,7 @@ class BoundMaker {
                 double passes, double units) const;
   double run(const PassCost& cost, bool received) const;
   ByteCount peak(const OrderFacts& order, const StepEnds& ends) const;
-  const Pricing& pricing() const {
-    return *pricing_[static_cast<std::size_t>(scenario_.training.framework)];
-  }
+  const Pricing& pricing() const { return *pricing_[scenario_.training.framework]; }
 
   const Scenario& scenario_;
   Scenario scratch_;

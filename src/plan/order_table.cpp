@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "schedule/schedule.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 namespace {

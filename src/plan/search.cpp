@@ -179,8 +179,7 @@ Errors Search::replay(const std::vector<std::size_t>& round) {
   run_in_parallel(options_.threads, round.size(), [&](std::size_t worker, std::size_t i) {
     Scenario& scenario = workers_[worker]->scenario;
     space_.put(entries_[round[i]].choice, scenario);
-    const auto framework = static_cast<std::size_t>(scenario.training.framework);
-    predictions[i] = predict(scenario, *pricing_[framework]);
+    predictions[i] = predict(scenario, *pricing_[scenario.training.framework]);
   });
   for (std::size_t i = 0; i < round.size(); ++i) {
     Entry& entry = entries_[round[i]];

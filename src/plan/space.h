@@ -76,10 +76,10 @@ class Space {
  private:
   struct Walk;
   std::size_t depth_of(const LayoutChoice& prefix) const;
-  LayoutInput input_of(const LayoutChoice& choice) const;
-  Errors check(const Scenario& scenario, const LayoutInput& layout, std::size_t depth) const;
+  Stated stated_by(const LayoutChoice& choice) const;
+  Errors check(const Scenario& scenario, const Stated& stated, std::size_t depth) const;
   void descend(Walk& walk, std::size_t level) const;
-  double count(Scenario& scenario, LayoutInput& layout, std::size_t level) const;
+  double count(Scenario& scenario, Stated& stated, std::size_t level) const;
   void restrict_to(const ValueRange& range);
   bool admits(std::size_t level, std::int64_t value) const {
     return least_[level] <= value && value <= most_[level];
@@ -93,6 +93,6 @@ class Space {
 };
 
 // Keys that a search may vary, and what follows from them: for read_open_scenario().
-std::vector<std::string> open_paths(const LayoutInput& stated, const TrainingInput& training);
+std::vector<std::string> open_paths(const Stated& stated);
 
 }  // namespace stepcast

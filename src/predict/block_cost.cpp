@@ -31,7 +31,7 @@ BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
     : scenario_(scenario),
       kernels_(kernels),
       collectives_(collectives),
-      host_(kernels.profile().host[static_cast<std::size_t>(scenario.training.framework)]) {}
+      host_(kernels.profile().host[scenario.training.framework]) {}
 
 void BlockCosts::use_tensor_group(std::vector<DeviceId> tensor_group, double tensor_slowdown) {
   tensor_group_ = std::move(tensor_group);

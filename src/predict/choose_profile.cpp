@@ -66,8 +66,8 @@ Result<Profile> load(const std::string& name, const Accelerator& device,
     return failure(std::move(errors));
   }
   // hosts.json is about frameworks that drive a GPU.
-  for (std::size_t i = 0; i < profile->host.size(); ++i) {
-    if (!profile->own_host[i]) profile->host[i] = kNoHost;
+  for (const Framework framework : all_frameworks()) {
+    if (!profile->own_host[framework]) profile->host[framework] = kNoHost;
   }
   return profile;
 }
@@ -89,9 +89,9 @@ Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& fold
 }
 
 void use_own_kernels(Profile& profile) {
-  const auto native = static_cast<std::size_t>(Framework::kNative);
-  profile.host.fill(profile.host[native]);
-  profile.attention_kernel.fill(profile.attention_kernel[native]);
+  const Framework own = own_executor();
+  profile.host.fill(HostFit(profile.host[own]));
+  profile.attention_kernel.fill(std::string(profile.attention_kernel[own]));
 }
 
 }  // namespace stepcast

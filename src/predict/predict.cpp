@@ -265,7 +265,7 @@ Result<Prediction> Predictor::run() {
                               traffic,
                               symmetry,
                               costs,
-                              profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
+                              profile_.host[scenario_.training.framework],
                               options_.expand || must_expand(),
                               options_.contention,
                               alone,

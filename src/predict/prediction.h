@@ -104,8 +104,6 @@ struct PredictOptions {
   bool expand = false;  // every operator its own task instead of one macro activity per chunk
   bool trace = false;
   bool contention = true;  // false: transfers do not share links, each goes as if alone
-  std::uint64_t seed = 0;
-  int threads = 1;
   // This rank as it runs without the others: transfers are neither issued nor take time, and every
   // message is there at once. Its kernels, host and memory are those that it has among them.
   std::optional<RankId> alone = {};

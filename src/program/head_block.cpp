@@ -42,9 +42,7 @@ struct LossTraffic {
   std::int64_t forward_launches, backward_launches;
 };
 LossTraffic loss_traffic(const Scenario& scenario) {
-  const bool megatron = scenario.training.framework == Framework::kMegatron ||
-                        scenario.training.framework == Framework::kDeepSpeed;
-  if (megatron) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
+  if (scenario.rules.loss_in_single_steps) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
   return {4 + 4, 4 + 12, 2, 2};
 }
 

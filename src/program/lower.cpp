@@ -2,6 +2,7 @@
 // (model, training, layout) -> program. The only place that knows both transformers and tasks.
 #include <map>
 
+#include "layout/pipeline.h"
 #include "layout/recomputed_layers.h"
 #include "memory/states.h"
 #include "program/decoder_layer.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "layout/pipeline.h"
 #include "program/buckets.h"
 #include "program/step.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -113,7 +113,7 @@ struct Loaded {
     if (loaded) profile = std::move(*loaded);
   }
   KernelCosts costs() const {
-    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, Framework::kNative);
+    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, framework_named("native"));
   }
   const CpuCurve& curve(const std::string& name) const {
     return *std::find_if(told.begin(), told.end(), [&](const auto& c) { return c.name == name; });
@@ -450,10 +450,10 @@ TEST(CpuProfile, NamesTheMachineAsForecastsSeeIt) {
   EXPECT_EQ(loaded.profile.machine.processor, facts().processor);
   EXPECT_EQ(loaded.profile.machine.cores, 2);
   EXPECT_EQ(loaded.profile.device, "cpu");
-  for (const bool own : loaded.profile.own_host) EXPECT_TRUE(own);
-  for (const HostFit& host : loaded.profile.host) {
-    EXPECT_EQ(host.launch_s, 0);
-    EXPECT_DOUBLE_EQ(host.collective_s, 3e-6);
+  for (const Framework framework : all_frameworks()) {
+    EXPECT_TRUE(loaded.profile.own_host[framework]);
+    EXPECT_EQ(loaded.profile.host[framework].launch_s, 0);
+    EXPECT_DOUBLE_EQ(loaded.profile.host[framework].collective_s, 3e-6);
   }
   const auto first = make_cpu_profile(laboratory.out, "a");
   const auto second = make_cpu_profile(laboratory.out, "a");

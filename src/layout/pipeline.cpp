@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stage owns which chunk of the model, and how many layers each chunk has.
+#include "layout/pipeline.h"
+
 #include "core/assert.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
-namespace {
 
-// V schedules go down the stages and back up: the last chunk sits beside the first.
-bool folds(ScheduleKind schedule) {
-  return schedule == ScheduleKind::kZbV || schedule == ScheduleKind::kDualPipe;
+Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches) {
+  return {layout.pp, layout.virtual_stages, micro_batches, rules_of(layout.schedule).placement};
 }
 
-}  // namespace
-
 std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk) {
-  if (folds(layout.schedule) && chunk >= layout.pp) return 2 * layout.pp - 1 - chunk;
-  return chunk % layout.pp;
+  return stage_of_chunk(pipeline_of(layout), chunk);
 }
 
 std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk) {
-  if (folds(layout.schedule) && local_chunk == 1) return 2 * layout.pp - 1 - stage;
-  return local_chunk * layout.pp + stage;
+  return chunk_of(pipeline_of(layout), stage, local_chunk);
 }
 
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout) {
@@ -37,6 +31,14 @@ std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout)
   dealt.front() -= embedding;
   dealt.back() -= loss;
   return dealt;
+}
+
+std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches) {
+  const Pipeline pipeline = pipeline_of(layout, micro_batches);
+  if (!rules_of(layout.schedule).from_file) return make_orders(layout.schedule, pipeline);
+  auto orders = from_csv(*layout.schedule_text, pipeline, layout.schedule_file);
+  STEPCAST_ASSERT(orders.has_value(), "check_legality() has read the file");
+  return std::move(*orders);
 }
 
 }  // namespace stepcast
