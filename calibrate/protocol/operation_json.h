@@ -16,7 +16,7 @@
 
 namespace stepcast {
 
-// Where the names of operations live that no program text holds.
+// Holds the names of operations that are not literals of the program.
 class OperationNames {
  public:
   OperationNames() = default;

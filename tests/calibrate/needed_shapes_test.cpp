@@ -100,7 +100,7 @@ TEST(NeededShapes, ComeWithTheBlockThatHasThem) {
   }
 }
 
-// A recomputed forward does nothing that the first one does not.
+// A recomputed forward runs only kernels that the first one ran too.
 TEST(NeededShapes, AreNoMoreWithRecomputation) {
   GptCase c = native(1, 1, 1);
   const std::set<std::string> without = signatures(needed_of(gpt(c)));
@@ -118,8 +118,9 @@ class OnTwoNodes : public ::testing::Test {
 
 // Forward and backward, from each of the 8 ranks of a stage.
 TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
-  const std::vector<NeededSend> expected = {{kMessage, DataType::kFp32, 0, 1, 8},
-                                            {kMessage, DataType::kFp32, 1, 0, 8}};
+  const std::vector<NeededSend> expected = {
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 0, 1, 8},
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 1, 0, 8}};
   EXPECT_EQ(all_.sends, expected);
 }
 
@@ -127,10 +128,8 @@ TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
 // last stage's node alone. 8 groups of two, whose ranks wait for them.
 TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   const auto reduce = [](ByteCount bytes, int node) {
-    return NeededCollective{CollectiveKind::kAllReduce,
-                            GroupKind::kTensor,
-                            bytes,
-                            DataType::kFp32,
+    return NeededCollective{GroupKind::kTensor,
+                            {CollectiveKind::kAllReduce, bytes, DataType::kFp32},
                             true,
                             {node, node},
                             8};
@@ -146,7 +145,7 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
   const auto data = of_group(all_, GroupKind::kData);
   std::set<std::vector<int>> placements;
   for (const NeededCollective& collective : data) {
-    EXPECT_EQ(collective.kind, CollectiveKind::kAllReduce);
+    EXPECT_EQ(collective.message.kind, CollectiveKind::kAllReduce);
     EXPECT_EQ(collective.ranks(), 4);
     EXPECT_EQ(collective.concurrent, 4);
     EXPECT_FALSE(collective.on_compute);
@@ -158,16 +157,15 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
 // The tied table, half of it on each tensor rank: 512 rows of 512 numbers of 4 bytes, between the
 // first stage and the last; the norm's one number over a replica, 4 of them.
 TEST_F(OnTwoNodes, EmbeddingAndModelGroupsSpanBoth) {
-  const std::vector<NeededCollective> tied = {{CollectiveKind::kAllReduce,
-                                               GroupKind::kEmbedding,
-                                               512 * 512 * 4,
-                                               DataType::kFp32,
-                                               true,
-                                               {0, 1},
-                                               8}};
+  const std::vector<NeededCollective> tied = {
+      {GroupKind::kEmbedding,
+       {CollectiveKind::kAllReduce, 512 * 512 * 4, DataType::kFp32},
+       true,
+       {0, 1},
+       8}};
   EXPECT_EQ(of_group(all_, GroupKind::kEmbedding), tied);
   const std::vector<NeededCollective> norm = {
-      {CollectiveKind::kAllReduce, GroupKind::kModel, 4, DataType::kFp32, true, {0, 0, 1, 1}, 4}};
+      {GroupKind::kModel, {CollectiveKind::kAllReduce, 4, DataType::kFp32}, true, {0, 0, 1, 1}, 4}};
   EXPECT_EQ(of_group(all_, GroupKind::kModel), norm);
 }
 
@@ -226,7 +224,7 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
   const NeededMeasurements extra = grid(all_);
   std::vector<ByteCount> sizes;
   for (const NeededSend& send : extra.sends) {
-    if (send.from == 0) sizes.push_back(send.bytes);
+    if (send.from == 0) sizes.push_back(send.message.bytes);
     EXPECT_EQ(send.concurrent, 8);
   }
   const std::vector<ByteCount> expected = {1 << 10,   4 << 10, 16 << 10, 64 << 10,
@@ -237,16 +235,14 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
 // Whole elements of 4 bytes for each of 3 members: 1024 becomes 1032.
 TEST(NeededGrid, RoundsMessagesUpToTheMembers) {
   NeededMeasurements all;
-  all.collectives.push_back({CollectiveKind::kReduceScatter,
-                             GroupKind::kData,
-                             1200,
-                             DataType::kFp32,
+  all.collectives.push_back({GroupKind::kData,
+                             {CollectiveKind::kReduceScatter, 1200, DataType::kFp32},
                              false,
                              {0, 0, 1},
                              1});
   std::vector<ByteCount> sizes;
   for (const NeededCollective& collective : grid(all).collectives) {
-    sizes.push_back(collective.bytes);
+    sizes.push_back(collective.message.bytes);
     EXPECT_EQ(collective.placement, (std::vector<int>{0, 0, 1}));
   }
   EXPECT_EQ(sizes, (std::vector<ByteCount>{1032, 4104, 4800}));
