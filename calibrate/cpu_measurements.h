@@ -29,7 +29,7 @@ struct MeasuredCollective {
     ByteCount bytes = 0;
     Measurement measurement;
   };
-  Exchange exchange = Exchange::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<int> placement;  // node of each member, in group order; of a send both ends
   int concurrent = 1;          // such groups at work at once
   double cpu_share = 1;        // of one core, that each member takes from kernels while data moves
@@ -39,8 +39,8 @@ struct MeasuredCollective {
 
 struct CpuMeasurements {
   MachineDescription machine;  // for people
-  // What forecasts compare and take the peak from: this_machine() of a process that may use all
-  // cores. A rank that is bound to one sees one.
+  // The facts that forecasts compare, and that give the peak: this_machine() of a process that may
+  // use all cores. A rank that is bound to one core would see only that one.
   MachineFacts facts;
   std::vector<MeasuredOperation> operations;
   std::vector<MeasuredCollective> collectives;
@@ -48,8 +48,8 @@ struct CpuMeasurements {
   std::string date;  // "2026-01-31"; empty: machine.date
 };
 
-// All that no profile can be made of: measurements without a sample, times that are not positive,
-// collectives of fewer than two members.
+// Finds everything of which no profile can be made: measurements without a sample, times that are
+// not positive, collectives of fewer than two members.
 Errors check(const CpuMeasurements& measurements);
 
 }  // namespace stepcast

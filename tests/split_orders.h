@@ -2,7 +2,7 @@
 // Orders of stages with input gradients and weight gradients apart, written for tests.
 #pragma once
 
-#include "layout/scenario.h"
+#include "layout/pipeline.h"
 #include "schedule/schedule.h"
 
 namespace stepcast::testing {

@@ -90,7 +90,8 @@ void fit_direction(const Accelerator& accelerator, const Samples& samples, bool 
 AttentionFit fit_form(const Accelerator& accelerator, const Samples& samples,
                       const AttentionFit& family) {
   AttentionFit out = family;
-  // Masks cut off part of a block; on a core blocks are short, and the length's half holds both.
+  // A mask cuts off part of a block. On a core blocks are short, so one half length covers both
+  // effects.
   out.causal_half_length = 0;
   for (const bool backward : {false, true}) {
     const Samples own = of_direction(samples, backward);
@@ -124,7 +125,7 @@ AttentionCurve fit_attention_on_core(const Accelerator& accelerator, const Sampl
     Profile profile;
     profile.attention_kernel.fill(variant.name);
     profile.attention_variants = {std::move(variant)};
-    const KernelCosts costs(accelerator, std::move(profile), true, Framework::kNative);
+    const KernelCosts costs(accelerator, std::move(profile), true, own_executor());
     const double predicted = costs.price(attention_of(samples[i])).time.value();
     held_out.push_back(std::log(predicted / measured(accelerator, samples[i])));
   }

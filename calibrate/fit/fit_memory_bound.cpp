@@ -58,7 +58,8 @@ Rates fit_rates(const std::vector<TimedKernel>& points, const Rates& start) {
     const double rate = start.by_kind[kind];
     if (rate == 0) continue;
     kinds.push_back(kind);
-    // A single point says nothing of the overhead: its kind's rate stays near what it shows.
+    // A single point does not determine the overhead, so the rate of its kind stays near what the
+    // point shows.
     parameters.push_back({rate, rate / 1e3, rate * 1e3, 0.01});
   }
   const auto with = [&](const std::vector<double>& values) {
@@ -104,15 +105,14 @@ MemoryFit form_of(const Rates& rates, const Accelerator& accelerator) {
   return out;
 }
 
-double log_ratio(const MemoryFit& fit, const Accelerator& accelerator,
-                 const TimedKernel& point) {
+double log_ratio(const MemoryFit& fit, const Accelerator& accelerator, const TimedKernel& point) {
   return std::log(memory_bound_time(fit, accelerator, point.kernel, true).value() / point.seconds);
 }
 
 }  // namespace
 
-MemoryCurve fit_memory_bound(const Accelerator& accelerator,
-                             const std::vector<TimedKernel>& points, const MemoryFit& start) {
+MemoryCurve fit_memory_bound(const Accelerator& accelerator, const std::vector<TimedKernel>& points,
+                             const MemoryFit& start) {
   STEPCAST_ASSERT(!points.empty(), "something was measured");
   MemoryCurve out;
   const Rates rates = fit_rates(points, start_of(points, start.overhead_s));

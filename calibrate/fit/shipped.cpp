@@ -75,7 +75,7 @@ class Shipping {
   std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
 };
 
-// A start of the order of what every tensor-core library shows; the tables move it.
+// A first guess near what every tensor-core library shows; the tables move it.
 GemmFit first_guess(const DeviceRules* rules) {
   GemmFit guess;
   guess.efficiency = 0.7;
@@ -365,8 +365,8 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   ship_memory(rules, out);
   for (const AttentionChoice& choice : rules.attention) {
     for (const std::string& framework : choice.frameworks) {
-      for (std::size_t i = 0; i < framework_names().size(); ++i) {
-        if (framework == framework_names()[i]) out.profile.attention_kernel[i] = choice.kernel;
+      for (const Framework known : all_frameworks()) {
+        if (framework == name_of(known)) out.profile.attention_kernel[known] = choice.kernel;
       }
     }
   }

@@ -20,11 +20,11 @@ namespace {
 
 constexpr ByteCount kSmallest = 1 << 10;
 constexpr double kShareOfBudget = 1.0 / 60;  // of the kernels beside one transfer
-// Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
-// is first has begun to nap, and finds the last one's message a nap later.
+// Ranks that come from their kernels do not arrive at one instant, as they would from a barrier.
+// The first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
-// What a transfer takes from kernels is measured with the largest message that takes no longer: a
-// short one of many ranks waits for their time slices rather than for its bytes.
+// What a transfer takes from kernels is measured with the largest message that takes no longer than
+// this. A short message among many ranks waits for their time slices rather than for its bytes.
 constexpr double kLongestBesideKernels_s = 4;
 constexpr std::int64_t kFewestBesideKernels = 4;  // samples
 constexpr double kLeastShare = 0.01;              // of a core: less is noise
@@ -50,22 +50,22 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
   return {sizes.begin(), sizes.end()};
 }
 
-}  // namespace
-
+// What `program` needs and sends, with sizes between for interpolation.
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
   std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
   for (const NeededCollective& one : needed.collectives) {
-    sizes[{name_of(one.kind), one.group, one.on_compute, -1}].insert(one.bytes);
+    sizes[{name_of(one.message.kind), one.group, one.on_compute, -1}].insert(one.message.bytes);
   }
   for (const Role& role : program.roles) {
     for (const Instruction& what : role.instructions) {
-      if (what.kind != InstructionKind::kSend) continue;
-      const std::int32_t low = std::min(role.stage, what.peer);
-      const std::int32_t apart = std::abs(role.stage - what.peer);
+      const auto* send = what.as<Send>();
+      if (send == nullptr) continue;
+      const std::int32_t low = std::min(role.stage, send->peer);
+      const std::int32_t apart = std::abs(role.stage - send->peer);
       // First and last stage meet under virtual stages.
       const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(what.bytes / what.pieces);
+      sizes[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(send->bytes);
     }
   }
   std::vector<CommunicationCurve> out;
@@ -75,6 +75,8 @@ std::vector<CommunicationCurve> communication_curves(const Program& program,
   }
   return out;
 }
+
+}  // namespace
 
 HostCollectives::HostCollectives(const RankContext& rank, const Scenario& scenario,
                                  const Program& program, const NeededMeasurements& needed)

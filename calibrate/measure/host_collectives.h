@@ -28,10 +28,6 @@ struct CommunicationCurve {
   std::vector<ByteCount> sizes;  // ascending
 };
 
-// What `program` needs and sends, with sizes between for interpolation.
-std::vector<CommunicationCurve> communication_curves(const Program& program,
-                                                     const NeededMeasurements& needed);
-
 class HostCollectives final : public CollectiveBackend {
  public:
   HostCollectives(const RankContext& rank, const Scenario& scenario, const Program& program,
@@ -72,7 +68,7 @@ class HostCollectives final : public CollectiveBackend {
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
   int next_tag_ = 1000;
 
-  // Of the meeting.
+  // The present meeting:
   const CommunicationCurve* curve_ = nullptr;
   Communicator* members_ = nullptr;  // null: this rank takes no part
   Meeting meeting_;

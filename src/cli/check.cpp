@@ -14,6 +14,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/data_name.h"
+#include "core/gathered_errors.h"
 #include "core/text_file.h"
 #include "layout/override.h"
 #include "report/check_report.h"
@@ -33,7 +35,6 @@ struct CheckFlags {
   std::string baseline;
   bool update = false;
   bool unfolded = false;
-  std::uint64_t seed = 0;
   int threads = 0;
   CheckView view;
   std::string html;
@@ -41,10 +42,6 @@ struct CheckFlags {
   OutputOptions output;
   std::string data;
 };
-
-void append(Errors& errors, const Errors& more) {
-  errors.insert(errors.end(), more.begin(), more.end());
-}
 
 std::vector<std::string> shipped_suites(const std::string& folder) {
   std::vector<std::string> out;
@@ -63,7 +60,7 @@ Result<std::vector<std::string>> suite_files(const std::vector<std::string>& nam
   std::vector<std::string> out;
   Errors errors;
   for (const std::string& name : names) {
-    if (name.find('/') != std::string::npos || name.ends_with(".json")) {
+    if (is_path(name)) {
       out.push_back(name);
     } else if (name == "all") {
       for (const std::string& one : shipped) out.push_back(folder + "/" + one + ".json");
@@ -238,7 +235,6 @@ std::string render(const CheckFlags& flags, const CheckReport& report, const Gat
 CheckOptions options_of(const CheckFlags& flags) {
   CheckOptions options;
   options.fold = !flags.unfolded;
-  options.seed = flags.seed;
   options.threads = threads_of(flags.threads);
   if (!flags.output.quiet && isatty(STDERR_FILENO) == 1) {
     const auto mutex = std::make_shared<std::mutex>();
@@ -342,18 +338,20 @@ Command add_check(CLI::App& program) {
                 "write the baseline anew, unless a --tolerance is not kept");
   repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
   repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
-  repeatable("--case", flags->ids, "TEXT", "only cases whose id contains this, or another --case");
-  repeatable("--set", flags->sets, "PATH=VALUE", "a scenario key of every case, as profile=none");
+  repeatable("--case", flags->ids, "TEXT",
+             "only cases whose id contains this text or that of another --case");
+  repeatable("--set", flags->sets, "PATH=VALUE",
+             "set a scenario key in every case, for example profile=none");
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
   add_html_flag(*app, flags->html);
   add_markdown_flag(*app, flags->markdown);
-  app->add_flag("--by-tag", flags->view.tags, "table, md: also a row per tag");
-  app->add_flag("--summary", flags->view.summary_only, "table, md: the summary alone");
-  app->add_option("--worst", flags->view.worst,
-                  "table, md: list the N largest errors of each suite, not the ten of all")
+  app->add_flag("--by-tag", flags->view.tags, "in table and md: add a row per tag");
+  app->add_flag("--summary", flags->view.summary_only, "in table and md: print the summary alone");
+  app->add_option(
+         "--worst", flags->view.worst,
+         "in table and md: list the N largest errors of each suite, not the ten largest of all")
       ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
-  app->add_option("--seed", flags->seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_check(*flags); }};

@@ -26,7 +26,8 @@ using nlohmann::json;
 constexpr std::size_t kLastLines = 10;
 constexpr long long kFirstOddStep = 0xfffffff0;  // of Slurm: "batch", "interactive", "extern"
 
-// Resolved, but for the cluster: a lab's is a file, which no resolved form names.
+// The resolved scenario, except that the cluster stays as stated: a lab's cluster is a file, which
+// no resolved form names.
 json job_scenario(const RunJob& job) {
   json out = to_json(job.scenario);
   const json stated = json::parse(job.stated);
@@ -110,6 +111,17 @@ std::vector<std::string> environment() {
   return out;
 }
 
+// `variable` of the environment names another one.
+fs::path program_beside(const char* name, const char* variable) {
+  const char* named = std::getenv(variable);
+  if (named != nullptr && *named != '\0') return named;
+  std::error_code none;
+  return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
+}
+
+// stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
+fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
+
 RankLaunch launch_of(int ranks, double time_limit_s) {
   RankLaunch out;
   out.program.program = rank_program().string();
@@ -122,18 +134,10 @@ RankLaunch launch_of(int ranks, double time_limit_s) {
   return out;
 }
 
-// `variable` of the environment names another one.
-fs::path program_beside(const char* name, const char* variable) {
-  const char* named = std::getenv(variable);
-  if (named != nullptr && *named != '\0') return named;
-  std::error_code none;
-  return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
-}
-
 // What stepcast-gpu says of its job or of the machine.
 Error gpu_error(const LaunchOutcome& outcome) {
   return {ErrorCode::kNotSupported, outcome.message, "", "--backend cuda",
-          "stepcast doctor tells what is here"};
+          "stepcast doctor says what this machine has"};
 }
 
 // Where ranks meet before they can communicate: as the user says, else this machine.
@@ -174,7 +178,6 @@ json job_folders(const DataFolders& folders) {
           {"profiles", absolute(folders.profiles)}};
 }
 
-fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
 fs::path gpu_program() { return program_beside("stepcast-gpu", "STEPCAST_GPU_PROGRAM"); }
 
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,

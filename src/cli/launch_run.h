@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A real run of a scenario: the job that stepcast-rank reads
-// (docs/formats/validation.md, "Job"), its launch, and what to tell the user when it does not end
-// well.
+// SPDX-License-Identifier: Apache-2.0
+// A real run of a scenario: the job that stepcast-rank reads (docs/formats/validation.md, "Job"),
+// its launch, and what to tell the user when it does not end well.
 #pragma once
 
 #include <filesystem>
@@ -27,9 +27,6 @@ struct RunJob {
   Backend backend = Backend::kCpu;
   std::optional<RankId> alone = {};  // this rank of the layout and no other
 };
-
-// stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
-std::filesystem::path rank_program();
 
 // stepcast-gpu beside this program, which needs CUDA; STEPCAST_GPU_PROGRAM names another.
 std::filesystem::path gpu_program();

@@ -11,6 +11,7 @@
 #include "cli/plan_offers.h"
 #include "cli/plan_progress.h"
 #include "cluster/named_cluster.h"
+#include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
 #include "plan/offers/layout_ranking.h"
 #include "report/plan_report.h"
@@ -117,7 +118,6 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
   }
   PredictOptions options;
   options.trace = true;
-  options.threads = threads_of(flags.threads);
   const auto first = report.planner.predict(report.result.found.front().choice, options);
   if (!first) return first.error();
   output.set_file(flags.html, plan_html(report, &*first));
@@ -128,7 +128,7 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
 int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const DataRoot& data,
                  Output& output) {
   auto planner = make_planner(scenario, flags, data.folders);
-  if (!planner) errors.insert(errors.end(), planner.error().begin(), planner.error().end());
+  if (!planner) append(errors, planner.error());
   if (!errors.empty()) return report_errors(errors);
   const PlanInput limits = (*planner)->limits();
   const std::int64_t most =
@@ -226,7 +226,7 @@ Command add_plan(CLI::App& program) {
   CLI::App* app = program.add_subcommand("plan", "search the layouts that a scenario leaves open");
   app->allow_extras();
   app->footer(
-      "A layout key that the scenario or a flag states is fixed, every other one is searched.\n"
+      "A layout key that the scenario or a flag states is fixed; every other one is searched.\n"
       "Examples:\n"
       "  stepcast plan --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512\n"
       "  stepcast plan scenario.json --fix tp=8 --prove --why-not tp=4,pp=8\n"
@@ -236,7 +236,7 @@ Command add_plan(CLI::App& program) {
       "  stepcast plan scenario.json --advise --tokens 2T --deadline 60d\n"
       "  stepcast plan --model llama-2-7b --cluster pcie-4090-8 --gpus 1 --global-batch 16 \\\n"
       "    --advise --set training.mode=lora\n"
-      "Exit code 2: no layout is legal. 3: nothing fits in memory.");
+      "Exit code 2: no layout is legal; 3: none fits in memory.");
   add_plan_flags(*app, *flags);
   return {app, [flags] { return run_plan(*flags); }};
 }

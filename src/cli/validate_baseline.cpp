@@ -5,18 +5,20 @@
 
 #include <filesystem>
 
+#include "core/gathered_errors.h"
 #include "core/text_file.h"
 
 namespace stepcast::cli {
 
 void add_baseline_flags(CLI::App& app, BaselineFlags& flags) {
   app.add_option("--baseline", flags.file,
-                 "compare with the run that this file records; exit code 4 beyond --drift")
+                 "compare with the run that this file records; beyond --drift the exit code is 4")
       ->type_name("FILE");
   app.add_flag("--update", flags.update, "record this run in the baseline, if it passes");
-  app.add_option("--drift", flags.drifts,
-                 "how far from the baseline: step_time (0.10), peak_memory (0.01), device_memory "
-                 "(0.05) or bubble_fraction (0.05), of one side as measured:step_time=0.2")
+  app.add_option(
+         "--drift", flags.drifts,
+         "allowed distance from the baseline: step_time (0.10), peak_memory (0.01), "
+         "device_memory (0.05) or bubble_fraction (0.05); for one side measured:step_time=0.2")
       ->type_name("[SIDE:]FIGURE=LIMIT")
       ->allow_extra_args(false);
 }
@@ -39,7 +41,7 @@ Result<RecordedRun> RecordedRun::read(const BaselineFlags& flags) {
     if (auto limit = parse_drift_limit(text)) {
       out.limits_.push_back(std::move(*limit));
     } else {
-      errors.insert(errors.end(), limit.error().begin(), limit.error().end());
+      append(errors, limit.error());
     }
   }
   if (flags.file.empty()) {
@@ -60,7 +62,7 @@ Result<RecordedRun> RecordedRun::read(const BaselineFlags& flags) {
     } else if (auto baseline = read_validation_baseline(*text, flags.file)) {
       out.baseline_ = std::move(*baseline);
     } else {
-      errors.insert(errors.end(), baseline.error().begin(), baseline.error().end());
+      append(errors, baseline.error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));

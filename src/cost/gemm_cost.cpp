@@ -97,6 +97,17 @@ Bytes traffic_of(const Gemm& gemm) {
   return Bytes(static_cast<double>(gemm.batch) * (operands + result));
 }
 
+Gemm gemm_of(const GemmSample& sample, DataType type) {
+  return {sample.role,
+          sample.batch,
+          sample.m,
+          sample.n,
+          sample.k,
+          type,
+          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
+          sample.accumulate};
+}
+
 Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm) {
   const double bandwidth = fit.memory_fraction * accelerator.memory_bandwidth.value();
   const double compute =

@@ -27,23 +27,12 @@ SampleSurface::Point point_of(const Gemm& gemm) {
   return point_of(gemm.batch, gemm.m, gemm.n, gemm.k, size_of(gemm.output) > 2, gemm.accumulate);
 }
 
-// Kernels are alike for batch and heads; sharing of keys among heads matters little.
+// Batch and heads have the same effect on a kernel. Sharing keys among heads matters little.
 SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
                               std::int64_t sequence, std::int64_t head_dim, bool causal) {
   return {octaves(batch * heads), 0.25 * octaves(heads / std::max<std::int64_t>(1, kv_heads)),
           octaves(sequence),      2 * octaves(head_dim),
           causal ? 4.0 : 0.0,     0.0};
-}
-
-Gemm gemm_of(const GemmSample& sample, DataType type) {
-  return {sample.role,
-          sample.batch,
-          sample.m,
-          sample.n,
-          sample.k,
-          type,
-          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
-          sample.accumulate};
 }
 
 using GemmSurfaces = std::array<SampleSurface, 3>;
@@ -88,7 +77,7 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_ch
       attention_provenance_(profile_.provenance) {
   index_gemm_samples();
   if (!framework) return;
-  const std::string& kernel = profile_.attention_kernel[static_cast<std::size_t>(*framework)];
+  const std::string& kernel = profile_.attention_kernel[*framework];
   if (const AttentionVariant* variant = profile_.variant(kernel)) index_attention_samples(*variant);
 }
 

@@ -18,7 +18,7 @@
 #include "cost/jitter.h"
 #include "cost/mpi_curve.h"
 #include "cost/provenance.h"
-#include "layout/scenario.h"
+#include "layout/framework.h"
 #include "operation/operation.h"
 
 namespace stepcast {
@@ -136,8 +136,8 @@ struct Profile {
   std::vector<GemmSample> gemm_samples;
   AttentionFit attention;
   MemoryFit memory;
-  std::array<HostFit, 4> host;          // by Framework
-  std::array<bool, 4> own_host{};       // by Framework: measured with the rest
+  ByFramework<HostFit> host;
+  ByFramework<bool> own_host;           // measured with the rest
   std::array<double, kCurves> sigma{};  // log-error of each curve
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 
@@ -147,16 +147,16 @@ struct Profile {
   Neighbourhood neighbourhood;
   Provenance memory_provenance = Provenance::kDataSheet;
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
-  std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
+  ByFramework<std::string> attention_kernel;         // names a variant; "": the plain form
 
   std::vector<MpiCurve> mpi;                            // of communication between processes
   std::vector<CollectiveCurve> nccl;                    // of communication between GPUs
   std::map<std::string, ExactTime, std::less<>> exact;  // by signature of the operation
-  // Mean time of a kernel over its undisturbed median, which samples and forms are of: what the
+  // Mean time of a kernel over its undisturbed median, which samples and forms hold. It is what the
   // rest of the machine costs a program that runs on its processors.
   double disturbance = 1;
-  // SMs that kernels lose to each channel of a collective beside them: one holds a channel's block,
-  // and its traffic takes from the memory and the power that the others share.
+  // SMs that kernels lose to each channel of a collective beside them. One SM holds the channel's
+  // block, and the channel's traffic takes memory bandwidth and power from the others.
   double sms_per_channel = 1;
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none

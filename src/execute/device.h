@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a rank computes: its memory, its kernels, its streams. What is computed runs in the order
-// in which it is queued; transfers run beside it, in order on each stream.
+// Where a rank computes: its memory and its host's, its kernels, its streams. What is computed runs
+// in the order in which it is queued; transfers run beside it, in order on each stream.
 //
 // Implementations: execute/host_device.h (the calling thread computes),
 // execute/cuda/cuda_device.h (a GPU's streams).
@@ -20,7 +20,7 @@ namespace stepcast {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one instruction: when it started and ended; known once the host has waited for it.
+// When one instruction started and ended, known once the host has waited for it.
 struct Event {
   virtual ~Event() = default;
   bool ended = false;
@@ -42,9 +42,10 @@ struct Transfer {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // For use on `stream` first. Throws where there is no memory left.
+  // Memory whose first use is on `stream`. Throws where no memory is left.
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
-  // Once what has been queued for computing so far has run. By any thread.
+  // Frees the memory once everything that is queued for computing so far has run. Any thread may
+  // call it.
   virtual void release(void* data, std::size_t bytes) noexcept = 0;
 };
 
@@ -58,13 +59,20 @@ class Device : public Allocator {
   // Waits for what is computed, and is there afterwards.
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
 
+  // Host memory that copies are fast from and to.
+  virtual void* allocate_host(std::size_t bytes) = 0;
+  virtual void release_host(void* data) noexcept = 0;
+  // Between the two memories, behind what `after` holds.
+  virtual void copy(void* to, const void* from, std::size_t bytes, CopyDirection direction,
+                    DeviceStream after) = 0;
+
   // Computes: `work` calls kernels.
   virtual EventHandle run(const std::vector<EventHandle>& waits,
                           const std::function<void()>& work) = 0;
   // Traffic between what is computed before and behind it.
   virtual void communicate(DeviceCommunicator& group, const StartTraffic& start) = 0;
   virtual EventHandle post(Stream stream, Transfer transfer) = 0;
-  // Where computing stands.
+  // An event at the point that computing has reached.
   virtual EventHandle mark() = 0;
 
   // What is computed from now on runs after `event`.
@@ -73,7 +81,7 @@ class Device : public Allocator {
   virtual void stop() noexcept = 0;
   // Now, nothing being computed: times of later events are exact near it.
   virtual Clock::time_point begin_step() = 0;
-  // The host waits. Throws what a transfer has thrown.
+  // Makes the host wait. Throws what a transfer has thrown.
   virtual void wait(const std::vector<EventHandle>& events) = 0;
 };
 

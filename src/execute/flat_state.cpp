@@ -27,7 +27,7 @@ std::vector<ElementRange> without(ElementRange range, const std::vector<ElementR
   return left;
 }
 
-// Bytes that a whole gradient counts until it is reduced: the wider copy that reduces it included.
+// The bytes of a whole gradient until it is reduced, with the wider copy that is reduced.
 ByteCount window_bytes(const Scenario& scenario, DataType type) {
   const std::int64_t wide = size_of(scenario.training.reduce_precision);
   const bool copied = gradient_mode(scenario) == GradientMode::kUnit && wide > size_of(type);

@@ -31,8 +31,8 @@ const char* name_of(MemoryCategory category) {
 }
 
 const char* name_of(CollectiveKind kind) {
-  static constexpr std::array<const char*, 5> kNames{"all_reduce", "all_gather", "reduce_scatter",
-                                                     "all_to_all", "broadcast"};
+  static constexpr std::array<const char*, kCollectiveKinds> kNames{
+      "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"};
   return named(kNames, kind);
 }
 

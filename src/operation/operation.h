@@ -81,7 +81,7 @@ struct Operation {
   Work work;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
-  // Of its block: weights that it reads forward, and whose gradients it writes backward.
+  // Weights of its block that it reads forward, and whose gradients it writes backward.
   std::vector<ParameterId> parameters = {};
   BlockStream stream = BlockStream::kCompute;
   // By stream: the latest earlier operation of the pass that must have ended (-1: none). An

@@ -12,11 +12,7 @@
 
 namespace stepcast {
 
-// A queued run of kernels (predict/block_cost.h, RunCost), in seconds.
-struct PassCost {
-  double gpu = 0, floor = 0, host = 0;
-  void append(const PassCost& next, double times = 1);  // `next` runs `times` in a row after this
-};
+using PassCost = QueuedCost<double>;  // in seconds
 
 PassCost cost_of(const RunCost& cost);
 
@@ -35,7 +31,7 @@ struct BlockFacts {
   const PassFacts& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
 
-// Of one layout: layers without and with its recomputation.
+// The blocks of one layout: layers without and with its recomputation.
 struct BlockSet {
   BlockFacts embedding, head, plain, recomputed;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of a forecast's and of a measured timeline hold in common: the part of a step
-// that an instant of waiting belongs to (docs/terminology.md).
+// What readers of forecast and of measured timelines share: the part of a step to which an instant
+// of waiting belongs (docs/terminology.md).
 #pragma once
 
 #include "predict/prediction.h"
@@ -13,6 +13,10 @@ bool inside_a_stage(GroupKind group);
 
 // First forward to last backward.
 bool in_span(const Instruction& what);
+
+// The instruction as a slice of a timeline.
+TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds start,
+                    Seconds duration);
 
 // Where exposed traffic of the group is counted.
 Seconds& exposed_part(TimeParts& parts, GroupKind group);

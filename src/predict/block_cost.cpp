@@ -6,14 +6,15 @@
 namespace stepcast {
 namespace {
 
-// Of a collective pipelined with a GEMM in `steps` pieces, what the GEMM cannot hide: the first
-// piece, or what is longer than the GEMM (Wang et al. 2023, section 3; Megatron --tp-comm-overlap).
+// What a GEMM cannot hide of a collective that is pipelined with it in `steps` pieces: the first
+// piece, or the time by which the collective is longer (Wang et al. 2023, section 3; Megatron
+// --tp-comm-overlap).
 Seconds not_hidden(Seconds collective, Seconds gemm, std::int64_t steps) {
   const double hidden = static_cast<double>(steps - 1) / static_cast<double>(steps);
   return std::max(collective / static_cast<double>(steps), collective - gemm * hidden);
 }
 
-// Where the model ends, and with it a micro-batch.
+// The loss, where the model and a micro-batch end.
 bool is_loss(const Operation& operation) {
   return std::holds_alternative<CrossEntropy>(operation.work) && operation.phase == Phase::kForward;
 }
@@ -30,7 +31,7 @@ BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
     : scenario_(scenario),
       kernels_(kernels),
       collectives_(collectives),
-      host_(kernels.profile().host[static_cast<std::size_t>(scenario.training.framework)]) {}
+      host_(kernels.profile().host[scenario.training.framework]) {}
 
 void BlockCosts::use_tensor_group(std::vector<DeviceId> tensor_group, double tensor_slowdown) {
   tensor_group_ = std::move(tensor_group);
@@ -38,6 +39,7 @@ void BlockCosts::use_tensor_group(std::vector<DeviceId> tensor_group, double ten
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
 RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
   RunCost out;
@@ -115,7 +117,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
   return out;
 }
 
-// Each collective begins when the last member has come through what lies before it.
+// Each collective begins when the last member has finished what comes before it.
 void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
   if (tensor_group_.size() < 2) return;
   Jitter since_meeting;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host of a rank class in one step, with as few tasks as give every kernel and transfer the
-// same times as one host task per instruction would. Nothing is approximated: a host task is left
-// out where it provably binds nothing.
+// The host of a rank class in one step, with as few tasks as possible: every kernel and transfer
+// has the same times as with one host task per instruction. Nothing is approximated: a host task is
+// left out where it provably binds nothing.
 //
 // - A kernel or transfer ends no earlier than its own issue allows, and than what it waits for
 //   allows. Followed through the step these bounds show where the host must be ahead.
@@ -10,7 +10,6 @@
 //   takes its `floor` and needs no issuer.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +20,7 @@ namespace stepcast {
 struct HostTask {
   std::int32_t before;  // the instruction that it precedes in issue order
   sim::Duration latency;
-  std::array<std::int32_t, 4> waits{-1, -1, -1, -1};  // instructions that must have ended
+  Waits waits = {};  // instructions that must have ended
 };
 
 struct HostPlan {

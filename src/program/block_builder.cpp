@@ -6,14 +6,12 @@
 namespace stepcast {
 namespace {
 
-// Unstated dropout is the framework's default: 0.1 in Megatron and Megatron-DeepSpeed for the GPT
-// form (arguments.py, --hidden-dropout and --attention-dropout); the Llama form has none.
+// Unstated dropout is the framework's default, which is of models of the GPT form.
 bool has_dropout(const Scenario& scenario) {
   const Model& model = scenario.model;
   if (model.dropout >= 0) return model.dropout > 0;
-  const bool megatron = scenario.training.framework == Framework::kMegatron ||
-                        scenario.training.framework == Framework::kDeepSpeed;
-  return megatron && model.norm == Norm::kLayerNorm && model.position == Position::kLearned;
+  return scenario.rules.drops_out_in_gpt && model.norm == Norm::kLayerNorm &&
+         model.position == Position::kLearned;
 }
 
 }  // namespace
@@ -45,7 +43,7 @@ Shape::Shape(const Scenario& scenario) {
 }
 
 GradientMode gradient_mode(const Scenario& scenario) {
-  if (scenario.training.framework == Framework::kFsdp || scenario.layout.zero == 3) {
+  if (scenario.rules.gradients_by_unit || scenario.layout.zero == 3) {
     return GradientMode::kUnit;
   }
   return scenario.rules.fused_gradient_accumulation ? GradientMode::kFused

@@ -37,7 +37,7 @@ struct Shape {
   std::int64_t element;  // bytes of `type`
 };
 
-// Where weight gradients go.
+// Where weight gradients are written.
 enum class GradientMode {
   kFused,       // the GEMM adds into the main gradient
   kAccumulate,  // a temporary, then an add into the main gradient
@@ -58,7 +58,7 @@ class BlockBuilder {
     return buffer(name, elements, shape_.type);
   }
 
-  // Frozen when only adapters are trained, unless it says how it is stored.
+  // The parameter is frozen when only adapters are trained, unless it says how it is stored.
   ParameterId parameter(Parameter parameter);
   ParameterId adapter(const Parameter& parameter);  // always trained
   bool trains(ParameterId id) const {
@@ -99,10 +99,10 @@ class BlockBuilder {
   void uses(std::initializer_list<ParameterId> parameters);
   void uses(const std::vector<ParameterId>& parameters);
 
-  // Of y[tokens, n] = x[tokens, k] w; nothing for a frozen one. Where the GEMM adds into the main
-  // gradient itself, autograd is still handed a tensor of the weight's shape: `placeholder`
-  // allocates it for the operation (Megatron's own linear layers; Transformer Engine keeps one per
-  // shape, see lower.cpp).
+  // The weight gradient of y[tokens, n] = x[tokens, k] w. A frozen weight has none. Where the GEMM
+  // adds into the main gradient itself, autograd is still handed a tensor of the weight's shape:
+  // `placeholder` allocates it for the operation (Megatron's own linear layers; Transformer Engine
+  // keeps one per shape, see lower.cpp).
   void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
                        Buffers reads, bool placeholder = false);
   // A fresh gradient of a weight joins the main one.

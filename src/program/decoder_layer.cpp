@@ -64,9 +64,10 @@ class LayerLowering {
   Rotary rotation(bool backward) const;
   Activation activation(bool backward) const;
   void rotate(AttentionBuffers& buffers);
-  // `gradient` of the half's output; `residual` what else flows into its input.
+  // `gradient` is that of the half's output, `residual` what else flows into its input.
   BufferId attention_backward(const AttentionBuffers& saved, BufferId gradient, BufferId residual);
-  // Normalises and transforms `input`, adds to `residual`: the same, but in parallel blocks.
+  // Normalises and transforms `input`, and adds to `residual`. Both are the same except in parallel
+  // blocks.
   MlpBuffers mlp(BufferId input, BufferId residual);
   BufferId mlp_backward(const MlpBuffers& saved, BufferId gradient);
   BufferId rotate_backward(const AttentionBuffers& saved, BufferId gradient);
@@ -113,7 +114,7 @@ void LayerLowering::declare_parameters() {
   if (norms_branches()) {
     weights_.attention_post_norm = norm("attention_post_norm", "attention_post_norm_bias");
   }
-  // One norm feeds both halves of a parallel block that has but one (Falcon-7B, Phi-2).
+  // Where a parallel block has only one norm, it feeds both halves (Falcon-7B, Phi-2).
   weights_.mlp_norm =
       model_.norms_per_layer == 1 ? weights_.attention_norm : norm("mlp_norm", "mlp_norm_bias");
   const bool gated = model_.mlp == Mlp::kSwiglu;

@@ -17,8 +17,10 @@ struct HeadWeights {
   ParameterId table, bias;
 };
 
-HeadWeights declare(const Scenario& scenario, bool own_table, BlockBuilder& builder) {
+HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
+  // A table that is tied to the embedding's is the same one only on the same stage.
+  const bool own_table = !scenario.model.tied_embeddings || scenario.layout.pp > 1;
   HeadWeights out;
   Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
   table.borrowed = !own_table;
@@ -40,9 +42,7 @@ struct LossTraffic {
   std::int64_t forward_launches, backward_launches;
 };
 LossTraffic loss_traffic(const Scenario& scenario) {
-  const bool megatron = scenario.training.framework == Framework::kMegatron ||
-                        scenario.training.framework == Framework::kDeepSpeed;
-  if (megatron) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
+  if (scenario.rules.loss_in_single_steps) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
   return {4 + 4, 4 + 12, 2, 2};
 }
 
@@ -128,14 +128,14 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
 
 }  // namespace
 
-Block lower_head(const Scenario& scenario, bool own_table, BackwardForm form) {
+Block lower_head(const Scenario& scenario, BackwardForm form) {
   const Shape shape(scenario);
   Block block;
   block.kind = BlockKind::kHead;
   block.form = form;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.activation("head_input", shape.rows * shape.hidden);
-  const HeadWeights weights = declare(scenario, own_table, builder);
+  const HeadWeights weights = declare(scenario, builder);
   const HeadBuffers saved = forward(scenario, weights, builder);
   backward(scenario, weights, builder, saved);
   finish_block(block);

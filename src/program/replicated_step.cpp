@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "layout/pipeline.h"
 #include "program/buckets.h"
 #include "program/step.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
@@ -32,8 +32,8 @@ class ReplicatedStep {
 
  private:
   bool reduces_per_micro_batch() const { return layout_.zero == 2; }
-  // A stage stands still until its messages are through. With virtual stages a message may be sent
-  // long before the receiver's slot for it: the frameworks post those receives ahead.
+  // A stage waits until its messages are through. With virtual stages a message may be sent long
+  // before the receiver's slot for it: the frameworks post those receives ahead.
   bool blocks_on_sends() const { return !layout_.overlap.pp && layout_.virtual_stages == 1; }
   bool reduces_in_backward() const {
     return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
@@ -70,12 +70,6 @@ class ReplicatedStep {
   ByteCount gradient_bytes(ElementRange range) const {
     return range.size() * size_of(scenario_.training.grad_precision);
   }
-  // Whose activation or gradient it moves.
-  void mark(InstructionIndex transfer, const Slot& slot) {
-    builder_.at(transfer).pass = slot.pass;
-    builder_.at(transfer).chunk = slot.chunk;
-    builder_.at(transfer).micro_batch = slot.micro_batch;
-  }
   InstructionIndex receive_for(const Slot& slot);
   InstructionIndex send_after(const Slot& slot, InstructionIndex run);
   void wait_for_transfers(InstructionIndex received);
@@ -108,8 +102,8 @@ void ReplicatedStep::gathering_forward(const Slot& slot) {
 }
 
 InstructionIndex ReplicatedStep::gather(ElementRange range, Stream stream) {
-  return builder_.collective("gather_parameters", stream, CollectiveKind::kAllGather, range,
-                             scenario_.training.precision);
+  return builder_.collective("gather_parameters", stream, Purpose::kParameters,
+                             CollectiveKind::kAllGather, range, scenario_.training.precision);
 }
 
 // A pass of weight gradients receives and sends nothing.
@@ -123,19 +117,19 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, from));
   const std::int64_t tag =
       forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
-  const InstructionIndex received =
-      builder_.receive(forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag);
-  mark(received, slot);
+  const InstructionIndex received = builder_.receive(
+      forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag, slot);
   // Without overlap the receive is issued behind the work before it.
   if (!layout_.overlap.pp) builder_.at(received).wait_for(builder_.last_run());
   if (!scenario_.rules.scatter_gather_p2p || layout_.sequence_parallel || layout_.tp == 1) {
     return received;
   }
   const Shape& shape = builder_.shape();
-  const InstructionIndex gathered = builder_.collective(
-      "gather_boundary", builder_.at(received).stream, CollectiveKind::kAllGather,
-      GroupKind::kTensor, shape.rows * shape.hidden * shape.element, shape.type);
-  mark(gathered, slot);
+  CollectiveCall call{Purpose::kBoundary, CollectiveKind::kAllGather, GroupKind::kTensor,
+                      shape.rows * shape.hidden * shape.element, shape.type};
+  call.boundary = slot;
+  const InstructionIndex gathered =
+      builder_.collective("gather_boundary", builder_.at(received).stream, call);
   builder_.at(gathered).wait_for(received);
   return gathered;
 }
@@ -151,8 +145,7 @@ InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex r
   const std::int64_t tag =
       forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
   const InstructionIndex sent =
-      builder_.send(forward ? Stream::kSendForward : Stream::kSendBackward, peer, tag);
-  mark(sent, slot);
+      builder_.send(forward ? Stream::kSendForward : Stream::kSendBackward, peer, tag, slot);
   builder_.at(sent).wait_for(run);
   return sent;
 }
@@ -164,7 +157,7 @@ void ReplicatedStep::wait_for_transfers(InstructionIndex received) {
   }
 }
 
-// Where the model begins and ends.
+// Only the stages where the model begins and ends read text.
 void ReplicatedStep::load_batch(const Slot& slot, InstructionIndex received) {
   if (slot.pass != Pass::kForward) return;
   const std::int64_t chunk =
@@ -181,7 +174,7 @@ void ReplicatedStep::pass(const Slot& slot, bool last) {
   const auto before = static_cast<InstructionIndex>(builder_.role().instructions.size());
   run_slot(slot, last);
   InstructionIndex first = before;
-  while (builder_.at(first).kind != InstructionKind::kRun) ++first;
+  while (!builder_.at(first).is_run()) ++first;
   builder_.at(first).wait_for(received);
   if (blocks_on_sends()) builder_.at(first).wait_for(sent);
   pending_send_ = send_after(slot, builder_.last_run());
@@ -204,7 +197,7 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
       layout_.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   InstructionIndex reduced = kNone;
   for (const ElementRange& range : bucket.ranges) {
-    reduced = builder_.collective("reduce_gradients", stream, kind, range,
+    reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,
                                   scenario_.training.reduce_precision);
     builder_.at(reduced).wait_for(after);
   }
@@ -226,13 +219,13 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
     const InstructionIndex reduced = reduce(bucket, Stream::kReduce, run);
     previous_reduction_ = last_reduction_;
     last_reduction_ = reduced;
-    // Nothing to hide it behind: the next micro-batch soon writes its first gradients.
+    // Nothing hides this reduction, because the next micro-batch soon writes its first gradients.
     if (&bucket == &buckets_.back()) free_in_flight();
   }
 }
 
-// ZeRO-2 has no place for whole gradients: a bucket's live from its backward until they are
-// reduced, which the next bucket's backward hides; the one after that waits.
+// ZeRO-2 keeps no whole gradients. Those of a bucket live from its backward until they are reduced.
+// The next bucket's backward hides this reduction, and the one after that waits for it.
 void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) {
   if (!reduces_per_micro_batch()) return;
   ElementRange fresh = whole_of(bucket);
@@ -308,7 +301,7 @@ void ReplicatedStep::gather_parameters() {
 void arrange_replicated_step(RoleBuilder& builder, const StageOrder& order,
                              const StepBlocks& blocks) {
   ReplicatedStep step(builder, order);
-  builder.run_block(blocks.zero_gradients, Phase::kOptimizer);
+  builder.run_block(blocks.zero_gradients, StepWork::kZeroGradients);
   step.run_passes();
   step.reduce_rest();
   arrange_update(builder, blocks);

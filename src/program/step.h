@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a framework arranges one step around the blocks: one function per arrangement, each in a file
-// of its own. A new framework is a new file and a row in arrange_step().
+// of its own. lower() chooses between them by where gradients live (block_builder.h, GradientMode).
 #pragma once
 
 #include "program/role_builder.h"
 
 namespace stepcast {
 
-// Blocks of the end of a step, of this role.
+// The blocks at the end of this role's step.
 struct StepBlocks {
   BlockId zero_gradients;
   BlockId gradient_norm;  // with clipping

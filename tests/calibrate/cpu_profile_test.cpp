@@ -113,7 +113,7 @@ struct Loaded {
     if (loaded) profile = std::move(*loaded);
   }
   KernelCosts costs() const {
-    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, Framework::kNative);
+    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, framework_named("native"));
   }
   const CpuCurve& curve(const std::string& name) const {
     return *std::find_if(told.begin(), told.end(), [&](const auto& c) { return c.name == name; });
@@ -128,8 +128,8 @@ double gemm_law(const Operation& operation) {
   return flops_of(gemm) / 100e9 + 2e-6;
 }
 
-// What real ones do besides: prologues along k, operands that have to come from memory at 20 GB/s,
-// weight gradients a tenth slower.
+// A law closer to real products: prologues along k, operands from memory at 20 GB/s, and weight
+// gradients a tenth slower.
 double uneven_law(const Operation& operation) {
   const Gemm& gemm = std::get<Gemm>(operation.work);
   const double role = gemm.role == GemmRole::kWeightGradient ? 1.1 : 1;
@@ -381,28 +381,28 @@ TEST(CpuProfile, PricesCollectivesAtAndBetweenTheirSizes) {
   Laboratory laboratory(0);
   laboratory.out.collectives = {all_reduce(1)};
   MeasuredCollective send = all_reduce(1);
-  send.exchange = Exchange::kSendReceive;
+  send.kind = CollectiveKind::kSendReceive;
   send.points[2].measurement = around(1.0);
   laboratory.out.collectives.push_back(send);
   const Loaded loaded(laboratory.out);
   const Cluster cluster = local_cluster(facts(), 2);
   const MpiCollectives costs(cluster, loaded.profile.mpi);
   const std::vector<DeviceId> ranks = {DeviceId(0), DeviceId(1)};
-  const auto at = [&](Exchange exchange, double bytes) {
-    return costs.price(exchange, Bytes(bytes), ranks);
+  const auto at = [&](CollectiveKind kind, double bytes) {
+    return costs.price(kind, Bytes(bytes), ranks);
   };
-  const CollectivePrice hit = at(Exchange::kAllReduce, 1 << 18);
+  const CollectivePrice hit = at(CollectiveKind::kAllReduce, 1 << 18);
   EXPECT_NEAR((hit.latency + hit.work / hit.rate_bound).value(), 20e-6 + (1 << 18) / 2e9, 1e-9);
   EXPECT_EQ(hit.provenance, Provenance::kMeasured);
   EXPECT_DOUBLE_EQ(hit.cpu_share, 0.75);
   EXPECT_NEAR(hit.core_weight, 1.5, 1e-9);  // 0.75 / (1.25 - 0.75)
-  const CollectivePrice between = at(Exchange::kAllReduce, 100000);
+  const CollectivePrice between = at(CollectiveKind::kAllReduce, 100000);
   EXPECT_NEAR((between.latency + between.work / between.rate_bound).value(), 20e-6 + 100000 / 2e9,
               1e-9);
   EXPECT_EQ(between.provenance, Provenance::kInterpolated);
-  const CollectivePrice sent = at(Exchange::kSendReceive, 1 << 18);
+  const CollectivePrice sent = at(CollectiveKind::kSendReceive, 1 << 18);
   EXPECT_NEAR((sent.latency + sent.work / sent.rate_bound).value(), 1, 1e-6);
-  // An affine law leaves nothing to be wrong about; the send's odd point does.
+  // An affine law is fitted without error, except for the one odd point of the send.
   EXPECT_EQ(loaded.curve("collective").log_error, 0.02);
   EXPECT_EQ(loaded.curve("point_to_point").log_error, 3);
 }
@@ -450,10 +450,10 @@ TEST(CpuProfile, NamesTheMachineAsForecastsSeeIt) {
   EXPECT_EQ(loaded.profile.machine.processor, facts().processor);
   EXPECT_EQ(loaded.profile.machine.cores, 2);
   EXPECT_EQ(loaded.profile.device, "cpu");
-  for (const bool own : loaded.profile.own_host) EXPECT_TRUE(own);
-  for (const HostFit& host : loaded.profile.host) {
-    EXPECT_EQ(host.launch_s, 0);
-    EXPECT_DOUBLE_EQ(host.collective_s, 3e-6);
+  for (const Framework framework : all_frameworks()) {
+    EXPECT_TRUE(loaded.profile.own_host[framework]);
+    EXPECT_EQ(loaded.profile.host[framework].launch_s, 0);
+    EXPECT_DOUBLE_EQ(loaded.profile.host[framework].collective_s, 3e-6);
   }
   const auto first = make_cpu_profile(laboratory.out, "a");
   const auto second = make_cpu_profile(laboratory.out, "a");

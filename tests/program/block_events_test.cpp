@@ -83,7 +83,8 @@ TEST(BlockEvents, WithoutAWaitBuffersLiveToTheEndOfThePass) {
   sketch.operation(kCompute, {z}, {});
   finish_block(sketch.block);
   EXPECT_EQ(uses_end(sketch.block.pass(Pass::kForward).operations)[1], 3);
-  EXPECT_EQ(trace_lives(sketch.block).forward[3].deaths, (std::vector<BufferId>{x, z}));
+  EXPECT_EQ(trace_lives(sketch.block).pass(Pass::kForward)[3].deaths,
+            (std::vector<BufferId>{x, z}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "layout/pipeline.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
 #include "program/head_block.h"
@@ -30,7 +31,7 @@ std::vector<Lowered> blocks(const GptCase& c, RecomputeMode mode) {
   };
   return {of([&](BackwardForm form) { return lower_decoder_layer(scenario, mode, form); }),
           of([&](BackwardForm form) { return lower_embedding(scenario, form); }),
-          of([&](BackwardForm form) { return lower_head(scenario, true, form); })};
+          of([&](BackwardForm form) { return lower_head(scenario, form); })};
 }
 
 std::vector<Lowered> all_blocks() {
@@ -147,14 +148,15 @@ GptCase pipeline() {
 TEST(SplitBackward, OrdersAreAcceptedAndRunAsGiven) {
   const Scenario scenario = gpt(pipeline());
   const std::vector<StageOrder> orders = testing::split_orders(scenario);
-  EXPECT_TRUE(check_orders(orders, scenario.layout, scenario.micro_batches(), "").empty());
+  EXPECT_TRUE(
+      check_orders(orders, pipeline_of(scenario.layout, scenario.micro_batches()), "").empty());
   const Program program = lower(scenario, orders);
   for (const Role& role : program.roles) {
     StageOrder run;
     for (const Instruction& what : role.instructions) {
-      if (what.kind != InstructionKind::kRun || what.chunk < 0) continue;
-      const Slot slot{what.pass, what.micro_batch, what.chunk};
-      if (run.empty() || !(run.back() == slot)) run.push_back(slot);  // else a bucket's part
+      const auto* pass = what.as<RunPass>();
+      if (pass == nullptr) continue;
+      if (run.empty() || !(run.back() == pass->slot)) run.push_back(pass->slot);  // else a bucket's
     }
     EXPECT_EQ(run, orders[static_cast<std::size_t>(role.stage)]);
   }
@@ -169,14 +171,14 @@ TEST(SplitBackward, WeightGradientsReceiveAndSendNothingAndAreReducedAtTheEnd) {
   for (const Role& role : program.roles) {
     int reductions = 0;
     for (const Instruction& what : role.instructions) {
-      const bool moves =
-          what.kind == InstructionKind::kSend || what.kind == InstructionKind::kReceive;
-      EXPECT_FALSE(moves && what.pass == Pass::kWeightGradient);
+      if (const StageTransfer* moved = what.transfer()) {
+        EXPECT_NE(moved->slot.pass, Pass::kWeightGradient);
+      }
       if (what.stream != Stream::kReduce) continue;
       ++reductions;
-      const Instruction& run = role.instructions[static_cast<std::size_t>(what.waits[0])];
-      EXPECT_EQ(run.pass, Pass::kWeightGradient);
-      EXPECT_EQ(run.micro_batch, last);
+      const Slot& after = *role.instructions[static_cast<std::size_t>(*what.waits.begin())].slot();
+      EXPECT_EQ(after.pass, Pass::kWeightGradient);
+      EXPECT_EQ(after.micro_batch, last);
     }
     EXPECT_GT(reductions, 0);
   }
@@ -188,16 +190,15 @@ TEST(SplitBackward, RunsAWholeBackwardOfSplitBlocksInARow) {
   std::vector<StageOrder> orders = make_schedule(scenario.layout, scenario.micro_batches());
   orders[1] = testing::split_orders(scenario)[1];
   const Program program = lower(scenario, orders);
-  const auto& list = program.roles[0].instructions;
+  std::vector<Slot> passes;
+  for (const Instruction& what : program.roles[0].instructions) {
+    if (const auto* run = what.as<RunPass>()) passes.push_back(run->slot);
+  }
   int pairs = 0;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].kind != InstructionKind::kRun || list[i].pass != Pass::kInputGradient) continue;
-    const auto next =
-        std::find_if(list.begin() + static_cast<std::ptrdiff_t>(i) + 1, list.end(),
-                     [](const Instruction& what) { return what.kind == InstructionKind::kRun; });
-    ASSERT_NE(next, list.end());
-    EXPECT_EQ(next->pass, Pass::kWeightGradient);
-    EXPECT_EQ(next->micro_batch, list[i].micro_batch);
+  for (std::size_t i = 0; i + 1 < passes.size(); ++i) {
+    if (passes[i].pass != Pass::kInputGradient) continue;
+    EXPECT_EQ(passes[i + 1].pass, Pass::kWeightGradient);
+    EXPECT_EQ(passes[i + 1].micro_batch, passes[i].micro_batch);
     ++pairs;
   }
   EXPECT_EQ(pairs, scenario.micro_batches());

@@ -71,7 +71,7 @@ TEST(RankAlone, OfAReplicaLeavesOutItsGradients) {
   EXPECT_EQ(reductions.bytes, layout.program.roles.front().parameters * 2);
 }
 
-// A stage that waits a second for each message, which no forecast of it alone knows.
+// A stage waits a second for each message; a forecast of that rank alone knows of no such wait.
 TEST(RankAlone, WaitsForNobodySoItsGapsAreItsOwn) {
   GptCase c;
   c.pp = 2;
@@ -81,7 +81,7 @@ TEST(RankAlone, WaitsForNobodySoItsGapsAreItsOwn) {
   const std::string folder = files_here / "";
   const auto play = [](RankId, const Role& role, std::size_t i, double now) -> MeasuredSpan {
     const Instruction& what = role.instructions[i];
-    if (what.kind == InstructionKind::kRun) return {now + 0.25, now + 1};
+    if (what.is_run()) return {now + 0.25, now + 1};
     return {now, now};
   };
   const RankId rank(1);

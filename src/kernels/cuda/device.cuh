@@ -6,7 +6,6 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <tuple>
@@ -25,7 +24,7 @@ template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
             std::size_t shared_bytes, Stream stream, Arguments... arguments) {
   const auto* function = reinterpret_cast<const void*>(kernel);
-  // More than 48 KiB has to be asked for, and a kernel's own arrays are part of them.
+  // More than 48 KiB has to be requested, and a kernel's own arrays count towards them.
   if (shared_bytes > 32 * 1024) {
     check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shared_bytes)),
@@ -79,10 +78,6 @@ __device__ inline Bf16 narrow<Bf16>(float x) {
 template <>
 __device__ inline Fp16 narrow<Fp16>(float x) {
   return {__half_as_ushort(__float2half_rn(x))};
-}
-template <>
-__device__ inline Fp8 narrow<Fp8>(float x) {
-  return {__nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3)};
 }
 
 // Two numbers in one register, the first in the low half.

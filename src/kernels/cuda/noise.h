@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers to measure with: zeros would flatter, as they switch fewer transistors.
+// Numbers to measure with. Zeros would make kernels look faster, because they switch fewer
+// transistors.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace stepcast::cuda {
 
-// Numbers in [-1, 1) from a hash of their position. T is float, Bf16, Fp16 or Fp8.
+// Numbers in [-1, 1) from a hash of their position. T is float, Bf16 or Fp16.
 template <typename T>
 void fill_with_noise(T* data, std::int64_t count, std::uint32_t seed, Stream stream);
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/new_errors.h"
+#include "core/gathered_errors.h"
 #include "plan/advise/ways_out.h"
 
 namespace stepcast {
@@ -65,7 +65,7 @@ Result<Advice> advise(const AdviceInput& input) {
   auto ways = ways_out(input, advice.rungs);
   if (!ways) return failure(ways.error());
   advice.ways_out = std::move(*ways);
-  // Cut short, they say nothing of what was not tried.
+  // A search that was cut short says nothing about what it did not try.
   advice.interrupted = input.search.stop && input.search.stop();
   return advice;
 }

@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
-#include "kernels/cuda/half_types.h"
+#include "kernels/half_values.h"
 #include "kernels/numbers.h"
 
 namespace stepcast::cuda {
@@ -54,7 +54,8 @@ std::vector<T> numbers_as(std::int64_t count, unsigned seed) {
   return as<T>(cpu::numbers(count, seed));
 }
 
-// What stands in T is one rounding from its fp32 result, whose own error is some tens of 2^-24.
+// A value in T is one rounding away from its fp32 result, which itself is off by some tens of
+// 2^-24.
 template <typename T>
 inline constexpr double kSame = kRoundingUnit<T> + 64 * 0x1p-24;
 
