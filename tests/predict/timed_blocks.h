@@ -35,7 +35,8 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
     for (const auto* pass : {&program.block(id).forward, &program.block(id).backward}) {
       bool found = false;
       for (const Operation& operation : *pass) {
-        if (found || !runs_kernel(operation.work) || occurrences[signature(operation)] > 1) continue;
+        if (found || !runs_kernel(operation.work) || occurrences[signature(operation)] > 1)
+          continue;
         profile.exact[signature(operation)] = {Seconds(1), {}};
         found = true;
       }
