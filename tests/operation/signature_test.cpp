@@ -30,7 +30,7 @@ TEST(Signature, IsOneLinePerKind) {
       "attention_product scores batch 2 heads 8 kv_heads 4 sequence 128 head_dim 64 type fp16");
   EXPECT_EQ(signature(of("all_reduce", Collective{CollectiveKind::kAllReduce, GroupKind::kTensor,
                                                   4096, DataType::kFp32, false})),
-            "collective all_reduce tensor bytes 4096 type fp32 activations");
+            "collective all_reduce tp bytes 4096 type fp32 activations");
 }
 
 // Kernels of one kind and size that compute different things.
