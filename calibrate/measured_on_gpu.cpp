@@ -17,7 +17,10 @@ class Curves {
 
   void add(const MeasuredOperation& measured) {
     const double seconds = measured.measurement.median_s;
-    std::visit([&](const auto& work) { add(work, seconds); }, measured.operation.work);
+    const Operation::Work& work = measured.operation.work;
+    if (const auto gemm = product_of(work)) add(*gemm, seconds);
+    if (const auto* attention = std::get_if<Attention>(&work)) add(*attention, seconds);
+    if (const auto kernel = memory_bound(work)) add(*kernel, seconds);
   }
   Imported take() { return std::move(out_); }
 
@@ -53,11 +56,9 @@ class Curves {
          seconds});
   }
 
-  void add(const Elementwise& kernel, double seconds) {
+  void add(const MemoryBound& kernel, double seconds) {
     if (kernel.bytes > 0) out_.elementwise.push_back({kernel, seconds});
   }
-
-  void add(const Collective&, double) {}  // measured by themselves
 
   const Accelerator& device_;
   const std::string& attention_kernel_;
@@ -83,7 +84,7 @@ std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteC
   group.nics = cluster.nics_per_node;
   const std::int64_t channels =
       CollectiveModel(cluster, group)
-          .estimate(Exchange::kAllReduce, Bytes(static_cast<double>(bytes)), DataType::kBf16)
+          .estimate(CollectiveKind::kAllReduce, Bytes(static_cast<double>(bytes)), DataType::kBf16)
           .channels;
   // Kernels ran at 1/slowdown of their rate: as if so many SMs fewer were there.
   const double lost = (1 - 1 / slowdown) * static_cast<double>(cluster.accelerator.sm_count);
@@ -93,7 +94,7 @@ std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteC
 void add_collectives(const std::vector<MeasuredCollective>& collectives, Imported& out) {
   for (const MeasuredCollective& measured : collectives) {
     ImportedCollective table;
-    table.exchange = measured.exchange;
+    table.kind = measured.kind;
     table.ranks = static_cast<std::int64_t>(measured.placement.size());
     const std::set<int> nodes(measured.placement.begin(), measured.placement.end());
     table.nodes = static_cast<std::int64_t>(nodes.size());

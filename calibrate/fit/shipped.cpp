@@ -346,7 +346,7 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
   }
   const auto softmax = softmax_.find(architecture);
   if (softmax != softmax_.end()) {
-    fit.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)] = softmax->second.first;
+    fit.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kSoftmax)] = softmax->second.first;
     note.fitted_on.push_back(softmax->second.second + " (softmax)");
   }
   out.notes.push_back(std::move(note));

@@ -71,24 +71,24 @@ constexpr AttentionOp kAttentions[] = {
 
 struct ElementwiseOp {
   const char* name;
-  ElementwiseKind kind;
+  MemoryBoundKind kind;
   bool backward;
   bool reads_first;  // its first input is not only overwritten
 };
 constexpr ElementwiseOp kElementwise[] = {
-    {"aten::native_layer_norm", ElementwiseKind::kNorm, false, true},
-    {"aten::native_layer_norm_backward", ElementwiseKind::kNorm, true, true},
-    {"aten::gelu", ElementwiseKind::kActivation, false, true},
-    {"aten::gelu_backward", ElementwiseKind::kActivation, true, true},
-    {"aten::silu", ElementwiseKind::kActivation, false, true},
-    {"aten::silu_backward", ElementwiseKind::kActivation, true, true},
-    {"aten::add", ElementwiseKind::kDropoutAdd, false, true},
-    {"aten::add_", ElementwiseKind::kAccumulate, false, true},
-    {"aten::_softmax", ElementwiseKind::kSoftmax, false, true},
-    {"aten::_softmax_backward_data", ElementwiseKind::kSoftmax, true, true},
-    {"aten::copy_", ElementwiseKind::kCast, false, false},
-    {"aten::fill_", ElementwiseKind::kFill, false, false},
-    {"aten::zero_", ElementwiseKind::kFill, false, false}};
+    {"aten::native_layer_norm", MemoryBoundKind::kNorm, false, true},
+    {"aten::native_layer_norm_backward", MemoryBoundKind::kNorm, true, true},
+    {"aten::gelu", MemoryBoundKind::kActivation, false, true},
+    {"aten::gelu_backward", MemoryBoundKind::kActivation, true, true},
+    {"aten::silu", MemoryBoundKind::kActivation, false, true},
+    {"aten::silu_backward", MemoryBoundKind::kActivation, true, true},
+    {"aten::add", MemoryBoundKind::kDropoutAdd, false, true},
+    {"aten::add_", MemoryBoundKind::kAccumulate, false, true},
+    {"aten::_softmax", MemoryBoundKind::kSoftmax, false, true},
+    {"aten::_softmax_backward_data", MemoryBoundKind::kSoftmax, true, true},
+    {"aten::copy_", MemoryBoundKind::kCast, false, false},
+    {"aten::fill_", MemoryBoundKind::kFill, false, false},
+    {"aten::zero_", MemoryBoundKind::kFill, false, false}};
 
 template <class T, std::size_t N>
 const T* find(const T (&table)[N], const std::string& name) {
@@ -284,20 +284,20 @@ class TraceReader {
       leave_out("elementwise operators of types that are not known");
       return;
     }
-    const Elementwise kernel{op.kind, op.backward, static_cast<std::int64_t>(largest), 0, bytes};
+    const MemoryBound kernel{op.kind, op.backward, static_cast<std::int64_t>(largest), 0, bytes};
     out_.elementwise.push_back({kernel, seconds_[index]});
   }
 
   void read_collective(const TraceKernel& kernel) {
-    const std::array<std::pair<const char*, Exchange>, 8> names = {
-        {{"allreduce", Exchange::kAllReduce},
-         {"_allgather_base", Exchange::kAllGather},
-         {"allgather", Exchange::kAllGather},
-         {"_reduce_scatter_base", Exchange::kReduceScatter},
-         {"reduce_scatter", Exchange::kReduceScatter},
-         {"all_to_all", Exchange::kAllToAll},
-         {"broadcast", Exchange::kBroadcast},
-         {"_broadcast_oop", Exchange::kBroadcast}}};
+    const std::array<std::pair<const char*, CollectiveKind>, 8> names = {
+        {{"allreduce", CollectiveKind::kAllReduce},
+         {"_allgather_base", CollectiveKind::kAllGather},
+         {"allgather", CollectiveKind::kAllGather},
+         {"_reduce_scatter_base", CollectiveKind::kReduceScatter},
+         {"reduce_scatter", CollectiveKind::kReduceScatter},
+         {"all_to_all", CollectiveKind::kAllToAll},
+         {"broadcast", CollectiveKind::kBroadcast},
+         {"_broadcast_oop", CollectiveKind::kBroadcast}}};
     const auto found = std::find_if(names.begin(), names.end(), [&](const auto& known) {
       return kernel.collective == known.first;
     });
@@ -316,7 +316,7 @@ class TraceReader {
       return;
     }
     ImportedCollective& out = collectives_[{found->second, ranks, nodes}];
-    out.exchange = found->second;
+    out.kind = found->second;
     out.ranks = ranks;
     out.nodes = nodes;
     out.with_waits = true;
@@ -340,7 +340,7 @@ class TraceReader {
   std::vector<double> seconds_;            // of the kernels of each operator
   std::map<std::int64_t, Shape> forward_;  // by sequence number
   std::set<std::int64_t> inputs_done_;     // nodes of autograd whose input gradient was seen
-  std::map<std::tuple<Exchange, std::int64_t, std::int64_t>, ImportedCollective> collectives_;
+  std::map<std::tuple<CollectiveKind, std::int64_t, std::int64_t>, ImportedCollective> collectives_;
 };
 
 }  // namespace

@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "calibrate/fit/fit_attention.h"
+#include "calibrate/fit/fit_collectives.h"
 #include "calibrate/fit/fit_memory_bound.h"
 #include "cluster/cluster.h"
 #include "core/result.h"
-#include "cost/collective_fit.h"
 #include "cost/profile.h"
 
 namespace stepcast {
 
 // Samples of one collective in one group of GPUs; a size may appear more than once.
 struct ImportedCollective {
-  Exchange exchange = Exchange::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int64_t ranks = 0;
   std::int64_t nodes = 1;
   Launch launch = Launch::kOwn;
@@ -41,7 +41,7 @@ struct Imported {
   std::vector<GemmSample> gemms;  // 16-bit operands, fraction of the device's dense peak
   std::vector<GemmSample> gemms_fp8;
   std::map<std::string, std::vector<AttentionMeasurement>> attention;  // by kernel
-  std::vector<TimedElementwise> elementwise;
+  std::vector<TimedKernel> elementwise;
   std::vector<ImportedCollective> collectives;
   std::optional<OwnRun> own_run;                 // none: of an unknown program
   std::vector<std::string> sources;              // as the files state them, else the files' names
@@ -60,7 +60,7 @@ struct Imported {
 Result<Imported> import_files(const std::vector<std::string>& files, const ClusterSpec& cluster);
 
 // What the test of nccl-tests measures; none where no program has that operation.
-std::optional<Exchange> exchange_of_nccl_test(std::string_view test);
+std::optional<CollectiveKind> kind_of_nccl_test(std::string_view test);
 
 // The readers of one text each; `file` is for errors.
 Result<void> import_nccl_tests(const std::string& text, const std::string& file,

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/gathered_errors.h"
 #include "core/statistics.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
@@ -51,15 +52,15 @@ std::vector<AttentionMeasurement> medians(const std::vector<AttentionMeasurement
   return out;
 }
 
-std::vector<TimedElementwise> medians(const std::vector<TimedElementwise>& points) {
-  std::map<std::tuple<ElementwiseKind, bool, double>, std::vector<TimedElementwise>> by_work;
-  for (const TimedElementwise& point : points) {
+std::vector<TimedKernel> medians(const std::vector<TimedKernel>& points) {
+  std::map<std::tuple<MemoryBoundKind, bool, double>, std::vector<TimedKernel>> by_work;
+  for (const TimedKernel& point : points) {
     by_work[{point.kernel.kind, point.kernel.backward, point.kernel.bytes}].push_back(point);
   }
-  std::vector<TimedElementwise> out;
+  std::vector<TimedKernel> out;
   for (auto& [work, same] : by_work) {
     std::vector<double> seconds;
-    for (const TimedElementwise& point : same) seconds.push_back(point.seconds);
+    for (const TimedKernel& point : same) seconds.push_back(point.seconds);
     out.push_back({same.front().kernel, median(seconds)});
   }
   return out;
@@ -215,10 +216,10 @@ class ImportedProfiler {
 
   void add_collectives() {
     // Runs of one group belong to one curve; those that did not wait tell more than those that did.
-    std::map<std::tuple<Exchange, std::int64_t, std::int64_t>, ImportedCollective> groups;
+    std::map<std::tuple<CollectiveKind, std::int64_t, std::int64_t>, ImportedCollective> groups;
     for (const ImportedCollective& measured : in_.collectives) {
       const auto [known, fresh] =
-          groups.try_emplace({measured.exchange, measured.ranks, measured.nodes}, measured);
+          groups.try_emplace({measured.kind, measured.ranks, measured.nodes}, measured);
       if (fresh || (measured.with_waits && !known->second.with_waits)) continue;
       if (known->second.with_waits && !measured.with_waits) {
         known->second = measured;
@@ -233,9 +234,9 @@ class ImportedProfiler {
   void add_collective(const ImportedCollective& measured) {
     MeasuredGroup stated;
     stated.id = fmt::format("{}x{}-{}", device_.name, measured.ranks,
-                            exchange_names()[static_cast<std::size_t>(measured.exchange)]);
+                            collective_names()[static_cast<std::size_t>(measured.kind)]);
     stated.cluster = cluster_;
-    stated.exchange = measured.exchange;
+    stated.kind = measured.kind;
     stated.group.ranks = measured.ranks;
     stated.group.domains =
         (measured.nodes + cluster_.nvlink_domain_nodes - 1) / cluster_.nvlink_domain_nodes;
@@ -245,7 +246,7 @@ class ImportedProfiler {
     CollectiveTable table;
     table.group = read_measured_group(reader);
     if (!document->ok()) {
-      errors_.insert(errors_.end(), document->errors().begin(), document->errors().end());
+      append(errors_, document->errors());
       return;
     }
     table.samples = one_per_size(measured);
@@ -262,7 +263,7 @@ class ImportedProfiler {
       std::vector<CollectiveSample> others = table.samples;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       const CollectiveCurves curves({CollectiveCurve(table.group, others)});
-      const CurvePrice price = curves.price(table.group.cluster, model, table.group.exchange,
+      const CurvePrice price = curves.price(table.group.cluster, model, table.group.kind,
                                             table.samples[i].size, DataType::kFp32);
       ratios.push_back(std::log(price.time / table.samples[i].time));
     }

@@ -28,10 +28,6 @@ struct CommunicationCurve {
   std::vector<ByteCount> sizes;  // ascending
 };
 
-// What `program` needs and sends, with sizes between for interpolation.
-std::vector<CommunicationCurve> communication_curves(const Program& program,
-                                                     const NeededMeasurements& needed);
-
 class HostCollectives final : public CollectiveBackend {
  public:
   HostCollectives(const RankContext& rank, const Scenario& scenario, const Program& program,

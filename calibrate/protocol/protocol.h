@@ -92,21 +92,17 @@ class Sampler {
   bool enough() const { return stopped_ != Stop::kNotYet; }
   Measurement result() const;  // of the samples so far; n = 0 when none was undisturbed
 
-  // Undisturbed samples in seconds per call, in the order they were taken, outliers included.
-  const std::vector<double>& samples_s() const { return clean_; }
-  double spent_s() const { return spent_s_; }  // in samples, warm-up included
-
  private:
   void decide();
 
   MeasurementProtocol protocol_;
-  std::vector<double> clean_;
+  std::vector<double> clean_;  // seconds per call, in the order they were taken, with outliers
   Rejected rejected_;
   std::int64_t warm_ups_ = 0;
   std::int64_t attempts_ = 0;  // after warm-up
   std::int64_t calls_ = 1;
   std::int64_t next_look_;
-  double spent_s_ = 0;
+  double spent_s_ = 0;                     // in samples, warm-up included
   double all_s_ = 0, all_squares_s2_ = 0;  // of all samples after warm-up, and their calls
   std::int64_t all_calls_ = 0;
   Stop stopped_ = Stop::kNotYet;

@@ -14,6 +14,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/data_name.h"
+#include "core/gathered_errors.h"
 #include "core/text_file.h"
 #include "layout/override.h"
 #include "report/check_report.h"
@@ -41,10 +43,6 @@ struct CheckFlags {
   std::string data;
 };
 
-void append(Errors& errors, const Errors& more) {
-  errors.insert(errors.end(), more.begin(), more.end());
-}
-
 std::vector<std::string> shipped_suites(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code none;
@@ -62,7 +60,7 @@ Result<std::vector<std::string>> suite_files(const std::vector<std::string>& nam
   std::vector<std::string> out;
   Errors errors;
   for (const std::string& name : names) {
-    if (name.find('/') != std::string::npos || name.ends_with(".json")) {
+    if (is_path(name)) {
       out.push_back(name);
     } else if (name == "all") {
       for (const std::string& one : shipped) out.push_back(folder + "/" + one + ".json");

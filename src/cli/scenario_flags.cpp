@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/named_cluster.h"
+#include "core/data_name.h"
+#include "core/gathered_errors.h"
 #include "core/unit_text.h"
 #include "layout/keys.h"
 #include "layout/override.h"
@@ -19,17 +21,12 @@ namespace {
 
 using nlohmann::json;
 
-void append(Errors& errors, Errors more) {
-  errors.insert(errors.end(), std::make_move_iterator(more.begin()),
-                std::make_move_iterator(more.end()));
-}
-
 // --cluster names other hardware for the same run. Without a size of its own it keeps the size of
 // the cluster that it replaces, except for this machine, whose size is given.
 void keep_size(const json& replaced, const std::string& topologies, json& scenario) {
   if (!scenario["cluster"].is_string()) return;
   const std::string name = scenario["cluster"].get<std::string>();
-  if (name.find('/') != std::string::npos || name.ends_with(".json") || name == "local") return;
+  if (is_path(name) || name == "local") return;
   const json before =
       replaced.is_string() ? named_cluster(replaced.get<std::string>(), topologies) : replaced;
   json named = named_cluster(name, topologies);
@@ -71,7 +68,7 @@ Errors assume_family(const std::string& family, json& scenario) {
     std::error_code none;
     if (std::filesystem::is_directory(path, none)) {
       path += "/config.json";
-    } else if (path.find('/') == std::string::npos && !path.ends_with(".json")) {
+    } else if (!is_path(path)) {
       return {};
     }
     const auto config = JsonDocument::load(path);

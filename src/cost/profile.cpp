@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cluster/data_folder.h"
+#include "core/data_name.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
 
@@ -20,10 +21,6 @@ constexpr double kMostSms = 64;  // of one channel: more are a mistake
 
 // Other data that lives beside the profiles.
 bool is_profile(const std::string& stem) { return stem != "hosts" && stem != "collectives"; }
-
-bool is_path(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".json");
-}
 
 tl::unexpected<Errors> unknown_profile(const std::string& name, const std::string& folder) {
   std::vector<std::string> known = DataFolder(folder, "profile").names();

@@ -98,7 +98,7 @@ struct MemoryFit {
   double fraction = 0.85;  // of the memory bandwidth, large streams
   double half_bytes = 0;   // traffic at which the fixed part equals the streaming part
   double overhead_s = 2e-6;
-  std::array<double, 13> kind_factor{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by ElementwiseKind
+  std::array<double, 13> kind_factor{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by MemoryBoundKind
 };
 
 // What the host spends per kernel and per pass, by framework.

@@ -323,8 +323,8 @@ std::vector<Framework> read_framework_list(ObjectReader& reader) {
 const std::vector<std::string>& elementwise_kind_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out;
-    for (int kind = 0; kind < kElementwiseKinds; ++kind) {
-      out.emplace_back(name_of(static_cast<ElementwiseKind>(kind)));
+    for (int kind = 0; kind < kMemoryBoundKinds; ++kind) {
+      out.emplace_back(name_of(static_cast<MemoryBoundKind>(kind)));
     }
     return out;
   }();

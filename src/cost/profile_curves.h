@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-// Names of ElementwiseKind and GemmRole in files, in the order of their enumerators.
+// Names of MemoryBoundKind and GemmRole in files, in the order of their enumerators.
 const std::vector<std::string>& elementwise_kind_names();
 const std::vector<std::string>& gemm_role_names();
 const std::vector<std::string>& provenance_names();

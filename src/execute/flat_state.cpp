@@ -46,13 +46,12 @@ DataType whole_gradient_type(const Scenario& scenario) {
 
 std::int64_t layer_of(const Scenario& scenario, const Program& program, const Chunk& chunk,
                       std::size_t block, const Parameter& parameter) {
-  const std::string& name = program.block(chunk.blocks[block]).name;
-  if (name == "embedding") return kEmbeddingLayer;
-  if (name == "head") {
-    const bool table = std::string_view(parameter.name) == "table";
-    return table && scenario.model.tied_embeddings ? kEmbeddingLayer : kHeadLayer;
+  const BlockKind kind = program.block(chunk.blocks[block]).kind;
+  if (kind == BlockKind::kEmbedding) return kEmbeddingLayer;
+  if (kind == BlockKind::kHead) {
+    return parameter.is_table && scenario.model.tied_embeddings ? kEmbeddingLayer : kHeadLayer;
   }
-  const bool embeds = program.block(chunk.blocks.front()).name == "embedding";
+  const bool embeds = program.block(chunk.blocks.front()).kind == BlockKind::kEmbedding;
   return chunk.first_layer + static_cast<std::int64_t>(block) - (embeds ? 1 : 0);
 }
 

@@ -7,13 +7,17 @@
 
 namespace stepcast {
 
-std::vector<ElementRange> pieces_of(const Instruction& instruction) {
+std::vector<ElementRange> pieces_of(const CollectiveCall& call) {
   std::vector<ElementRange> out;
-  for (int i = 0; i < instruction.pieces; ++i) {
-    const Slice part = slice_of(instruction.elements.size(), instruction.pieces, i);
-    out.push_back({instruction.elements.begin + part.begin, instruction.elements.begin + part.end});
+  for (int i = 0; i < call.pieces; ++i) {
+    const Slice part = slice_of(call.elements.size(), call.pieces, i);
+    out.push_back({call.elements.begin + part.begin, call.elements.begin + part.end});
   }
   return out;
+}
+
+bool scatters_gradients(const CollectiveCall& call) {
+  return call.purpose == Purpose::kGradients && call.kind == CollectiveKind::kReduceScatter;
 }
 
 ElementRange common(ElementRange a, ElementRange b) {
@@ -25,11 +29,9 @@ Shards::Shards(const Role& role, bool sharded, int ranks, int rank) {
   std::vector<ElementRange> ranges;
   if (sharded && ranks > 1) {
     for (const Instruction& instruction : role.instructions) {
-      const bool shards = instruction.kind == InstructionKind::kCollective &&
-                          instruction.group == GroupKind::kData &&
-                          instruction.collective == CollectiveKind::kReduceScatter;
-      if (!shards) continue;
-      for (const ElementRange& piece : pieces_of(instruction)) {
+      const auto* call = instruction.as<CollectiveCall>();
+      if (call == nullptr || !scatters_gradients(*call)) continue;
+      for (const ElementRange& piece : pieces_of(*call)) {
         const Slice own = slice_of(piece.size(), ranks, rank);
         ranges.push_back({piece.begin + own.begin, piece.begin + own.end});
       }

@@ -11,16 +11,16 @@ bool shards_parameters(const Scenario& scenario) {
   return zero == 3 || (scenario.rules.shards_parameters_with_gradients && zero == 2);
 }
 
-}  // namespace
-
+// Ranks that share one copy of the states: dp x cp, or shard_group of them.
 std::int64_t shard_ranks(const Scenario& scenario) {
   const std::int64_t all = scenario.layout.dp * scenario.layout.cp;
   return scenario.layout.shard_group > 0 ? scenario.layout.shard_group : all;
 }
 
-std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements) {
-  return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario)) : elements;
-}
+// Bytes of each state per parameter, wherever it is kept.
+struct StateWidths {
+  std::int64_t parameter, gradient, master, moments;
+};
 
 StateWidths state_widths(const Scenario& scenario) {
   const Training& training = scenario.training;
@@ -30,6 +30,12 @@ StateWidths state_widths(const Scenario& scenario) {
           .gradient = size_of(training.grad_precision),
           .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
           .moments = 8};
+}
+
+}  // namespace
+
+std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements) {
+  return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario)) : elements;
 }
 
 ByteCount checkpoint_bytes(const Scenario& scenario) {

@@ -15,22 +15,13 @@ struct StateBytes {
   ByteCount total() const { return parameters + gradients + optimizer; }
 };
 
-// Bytes of each state per parameter, wherever it is kept.
-struct StateWidths {
-  std::int64_t parameter, gradient, master, moments;
-};
-StateWidths state_widths(const Scenario& scenario);
-
 // What a checkpoint holds: parameters, master weights and moments of what is trained, once.
 ByteCount checkpoint_bytes(const Scenario& scenario);
-
-// Ranks that share one copy of the states: dp x cp, or shard_group of them.
-std::int64_t shard_ranks(const Scenario& scenario);
 
 // `elements`: trained parameters of this rank before ZeRO. Shards are rounded up to whole elements.
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements);
 
-// Of what is not trained, sharded where parameters are.
+// What is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
 
 // Elements that the optimizer of this rank updates.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/recomputed_layers.h"
 #include "memory/device_footprint.h"
 #include "predict/transfer_shapes.h"
 #include "program/role_builder.h"
@@ -129,8 +130,8 @@ const BoundMaker::Hops& BoundMaker::hops(const Places& places) {
     const auto gather = [&](std::size_t stage) {
       if (!gathers) return 0.0;
       return groups_
-          .time(places.tensor[stage], CollectiveKind::kAllGather,
-                shape.rows * shape.hidden * shape.element, shape.type)
+          .time(places.tensor[stage],
+                {CollectiveKind::kAllGather, shape.rows * shape.hidden * shape.element, shape.type})
           .value();
     };
     std::int64_t held_channels = kTransferBlocks;

@@ -51,7 +51,4 @@ class OrderTable {
   Remembered<OrderFacts> known_;
 };
 
-// Of the layers [first, first + count) of a chunk, those that are recomputed.
-std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t first, std::int64_t count);
-
 }  // namespace stepcast

@@ -16,9 +16,7 @@ Seconds not_hidden(Seconds collective, Seconds gemm, std::int64_t steps) {
 
 // The loss, where the model and a micro-batch end.
 bool is_loss(const Operation& operation) {
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  return kernel != nullptr && kernel->kind == ElementwiseKind::kCrossEntropy &&
-         operation.phase == Phase::kForward;
+  return std::holds_alternative<CrossEntropy>(operation.work) && operation.phase == Phase::kForward;
 }
 
 const Collective* overlapped_collective(const Operation& operation) {
@@ -41,6 +39,7 @@ void BlockCosts::use_tensor_group(std::vector<DeviceId> tensor_group, double ten
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
 RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
   RunCost out;
@@ -85,8 +84,7 @@ RunCost BlockCosts::price(const Operation& operation) const {
   if (const auto* collective = std::get_if<Collective>(&operation.work)) {
     return price_collective(*collective);
   }
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  if (kernel != nullptr && kernel->elements == 0) return {};
+  if (!runs_kernel(operation.work)) return {};
   RunCost out = price_kernel(kernels_.price(operation), operation.phase);
   out.flops = flops_of(operation);
   if (is_loss(operation)) {
@@ -104,8 +102,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
   // Tensor-parallel overlap: an all-gather hides behind the GEMM that reads it, a reduction behind
   // the GEMM that feeds it (forward) or the weight gradient after it (backward).
   const auto gemm_at = [&](std::size_t i) {
-    return i < out.size() && std::holds_alternative<Gemm>(out[i].operation->work) ? out[i].cost.gpu
-                                                                                  : Seconds(0);
+    return i < out.size() && product_of(out[i].operation->work) ? out[i].cost.gpu : Seconds(0);
   };
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Collective* collective = overlapped_collective(*out[i].operation);

@@ -53,8 +53,6 @@ struct RankFile {
   std::optional<Numerics> numerics;
 };
 
-std::string rank_file_name(RankId rank);  // "rank-3.json"
-
 // The files of all ranks of `grid` in `folder`, by rank; of one rank that ran alone, its own.
 // Errors name the file and the key: what is missing, what does not fit the program that the ranks
 // ran.

@@ -41,6 +41,14 @@ std::vector<Work> of_kind(const NeededMeasurements& all) {
   return out;
 }
 
+std::vector<MemoryBound> memory_bound_ones(const NeededMeasurements& all) {
+  std::vector<MemoryBound> out;
+  for (const NeededKernel& kernel : all.kernels) {
+    if (const auto one = memory_bound(kernel.operation.work)) out.push_back(*one);
+  }
+  return out;
+}
+
 std::set<std::string> signatures(const NeededMeasurements& all) {
   std::set<std::string> out;
   for (const NeededKernel& kernel : all.kernels) out.insert(signature(kernel.operation));
@@ -62,9 +70,9 @@ TEST(NeededShapes, AreThoseOfAGptOnce) {
   const NeededMeasurements all = needed_of(gpt(native(1, 1, 1)));
   EXPECT_EQ(of_kind<Gemm>(all).size(), 15u);
   EXPECT_EQ(of_kind<Attention>(all).size(), 2u);
-  const auto kernels = of_kind<Elementwise>(all);
+  const auto kernels = memory_bound_ones(all);
   EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(),
-                          [](const auto& k) { return k.kind == ElementwiseKind::kNorm; }),
+                          [](const auto& k) { return k.kind == MemoryBoundKind::kNorm; }),
             6);
   const std::set<std::string> known = signatures(all);
   EXPECT_EQ(known.size(), all.kernels.size());
@@ -110,8 +118,9 @@ class OnTwoNodes : public ::testing::Test {
 
 // Forward and backward, from each of the 8 ranks of a stage.
 TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
-  const std::vector<NeededSend> expected = {{kMessage, DataType::kFp32, 0, 1, 8},
-                                            {kMessage, DataType::kFp32, 1, 0, 8}};
+  const std::vector<NeededSend> expected = {
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 0, 1, 8},
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 1, 0, 8}};
   EXPECT_EQ(all_.sends, expected);
 }
 
@@ -119,10 +128,8 @@ TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
 // last stage's node alone. 8 groups of two, whose ranks wait for them.
 TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   const auto reduce = [](ByteCount bytes, int node) {
-    return NeededCollective{CollectiveKind::kAllReduce,
-                            GroupKind::kTensor,
-                            bytes,
-                            DataType::kFp32,
+    return NeededCollective{GroupKind::kTensor,
+                            {CollectiveKind::kAllReduce, bytes, DataType::kFp32},
                             true,
                             {node, node},
                             8};
@@ -138,7 +145,7 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
   const auto data = of_group(all_, GroupKind::kData);
   std::set<std::vector<int>> placements;
   for (const NeededCollective& collective : data) {
-    EXPECT_EQ(collective.kind, CollectiveKind::kAllReduce);
+    EXPECT_EQ(collective.message.kind, CollectiveKind::kAllReduce);
     EXPECT_EQ(collective.ranks(), 4);
     EXPECT_EQ(collective.concurrent, 4);
     EXPECT_FALSE(collective.on_compute);
@@ -150,16 +157,15 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
 // The tied table, half of it on each tensor rank: 512 rows of 512 numbers of 4 bytes, between the
 // first stage and the last; the norm's one number over a replica, 4 of them.
 TEST_F(OnTwoNodes, EmbeddingAndModelGroupsSpanBoth) {
-  const std::vector<NeededCollective> tied = {{CollectiveKind::kAllReduce,
-                                               GroupKind::kEmbedding,
-                                               512 * 512 * 4,
-                                               DataType::kFp32,
-                                               true,
-                                               {0, 1},
-                                               8}};
+  const std::vector<NeededCollective> tied = {
+      {GroupKind::kEmbedding,
+       {CollectiveKind::kAllReduce, 512 * 512 * 4, DataType::kFp32},
+       true,
+       {0, 1},
+       8}};
   EXPECT_EQ(of_group(all_, GroupKind::kEmbedding), tied);
   const std::vector<NeededCollective> norm = {
-      {CollectiveKind::kAllReduce, GroupKind::kModel, 4, DataType::kFp32, true, {0, 0, 1, 1}, 4}};
+      {GroupKind::kModel, {CollectiveKind::kAllReduce, 4, DataType::kFp32}, true, {0, 0, 1, 1}, 4}};
   EXPECT_EQ(of_group(all_, GroupKind::kModel), norm);
 }
 
@@ -188,8 +194,8 @@ TEST(NeededGrid, HasAsManyMoreKernelsAsAskedAndNoneTwice) {
   const NeededMeasurements extra = grid(all, options);
   EXPECT_EQ(of_kind<Gemm>(extra).size(), 3u * 6);  // three roles
   EXPECT_EQ(of_kind<Attention>(extra).size(), 2u * 3);
-  EXPECT_LE(of_kind<Elementwise>(extra).size(), of_kind<Elementwise>(all).size());
-  EXPECT_GE(of_kind<Elementwise>(extra).size(), of_kind<Elementwise>(all).size() / 2);
+  EXPECT_LE(memory_bound_ones(extra).size(), memory_bound_ones(all).size());
+  EXPECT_GE(memory_bound_ones(extra).size(), memory_bound_ones(all).size() / 2);
   std::set<std::string> seen = signatures(all);
   for (const NeededKernel& kernel : extra.kernels) {
     EXPECT_TRUE(seen.insert(signature(kernel.operation)).second) << signature(kernel.operation);
@@ -203,7 +209,7 @@ TEST(NeededGrid, KeepsToWhatKernelsCanRun) {
   c.attention = "unfused";
   c.micro_batch = 2;
   const NeededMeasurements extra = grid(needed_of(gpt(c)));
-  for (const Elementwise& kernel : of_kind<Elementwise>(extra)) {
+  for (const MemoryBound& kernel : memory_bound_ones(extra)) {
     EXPECT_EQ(kernel.elements % std::max<std::int64_t>(1, kernel.width), 0);
     EXPECT_GT(kernel.bytes, 0);
   }
@@ -218,7 +224,7 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
   const NeededMeasurements extra = grid(all_);
   std::vector<ByteCount> sizes;
   for (const NeededSend& send : extra.sends) {
-    if (send.from == 0) sizes.push_back(send.bytes);
+    if (send.from == 0) sizes.push_back(send.message.bytes);
     EXPECT_EQ(send.concurrent, 8);
   }
   const std::vector<ByteCount> expected = {1 << 10,   4 << 10, 16 << 10, 64 << 10,
@@ -229,16 +235,14 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
 // Whole elements of 4 bytes for each of 3 members: 1024 becomes 1032.
 TEST(NeededGrid, RoundsMessagesUpToTheMembers) {
   NeededMeasurements all;
-  all.collectives.push_back({CollectiveKind::kReduceScatter,
-                             GroupKind::kData,
-                             1200,
-                             DataType::kFp32,
+  all.collectives.push_back({GroupKind::kData,
+                             {CollectiveKind::kReduceScatter, 1200, DataType::kFp32},
                              false,
                              {0, 0, 1},
                              1});
   std::vector<ByteCount> sizes;
   for (const NeededCollective& collective : grid(all).collectives) {
-    sizes.push_back(collective.bytes);
+    sizes.push_back(collective.message.bytes);
     EXPECT_EQ(collective.placement, (std::vector<int>{0, 0, 1}));
   }
   EXPECT_EQ(sizes, (std::vector<ByteCount>{1032, 4104, 4800}));

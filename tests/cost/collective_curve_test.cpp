@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,7 +12,6 @@
 #include <vector>
 
 #include "core/statistics.h"
-#include "cost/collective_fit.h"
 #include "cost/collective_fixture.h"
 
 namespace stepcast {
@@ -68,7 +66,7 @@ double mean_error(const CollectiveCurves& curves, const Measured& measured, doub
   std::vector<double> errors;
   for (const CollectiveSample& sample : measured.samples) {
     if (sample.size.value() < from) continue;
-    const CurvePrice price = curves.price(measured.group.cluster, model, measured.group.exchange,
+    const CurvePrice price = curves.price(measured.group.cluster, model, measured.group.kind,
                                           sample.size, DataType::kFp32);
     errors.push_back(std::abs(price.time / sample.time - 1));
   }
@@ -87,21 +85,22 @@ TEST(CollectiveCurves, GiveBackWhatWasMeasured) {
 TEST(CollectiveCurves, CallTheirOwnGroupMeasuredAndOthersNot) {
   const CollectiveCurves curves = shipped_curves();
   const auto provenance = [&](const ClusterSpec& spec, std::int64_t ranks, double size,
-                              Exchange exchange) {
+                              CollectiveKind kind) {
     GroupShape shape;
     shape.ranks = shape.largest = shape.smallest = ranks;
-    return curves.price(spec, {spec, shape}, exchange, Bytes(size), DataType::kBf16).provenance;
+    return curves.price(spec, {spec, shape}, kind, Bytes(size), DataType::kBf16).provenance;
   };
-  EXPECT_EQ(provenance(a100(1), 8, 16e6, Exchange::kAllReduce), Provenance::kMeasured);
-  EXPECT_EQ(provenance(a100(1), 4, 16e6, Exchange::kAllReduce), Provenance::kInterpolated);
-  EXPECT_EQ(provenance(a100(1), 8, 100e9, Exchange::kAllReduce), Provenance::kExtrapolated);
+  EXPECT_EQ(provenance(a100(1), 8, 16e6, CollectiveKind::kAllReduce), Provenance::kMeasured);
+  EXPECT_EQ(provenance(a100(1), 4, 16e6, CollectiveKind::kAllReduce), Provenance::kInterpolated);
+  EXPECT_EQ(provenance(a100(1), 8, 100e9, CollectiveKind::kAllReduce), Provenance::kExtrapolated);
   ClusterSpec volta = testing::machine(GpuArchitecture::kVolta, 150, 1);
-  EXPECT_EQ(provenance(volta, 8, 16e6, Exchange::kAllReduce), Provenance::kExtrapolated);
+  EXPECT_EQ(provenance(volta, 8, 16e6, CollectiveKind::kAllReduce), Provenance::kExtrapolated);
   const CollectiveCurves none;
   const GroupShape pair{2, 1, 2, 2, 0};
-  EXPECT_EQ(none.price(a100(1), {a100(1), pair}, Exchange::kAllReduce, Bytes(1e6), DataType::kBf16)
-                .provenance,
-            Provenance::kDataSheet);
+  EXPECT_EQ(
+      none.price(a100(1), {a100(1), pair}, CollectiveKind::kAllReduce, Bytes(1e6), DataType::kBf16)
+          .provenance,
+      Provenance::kDataSheet);
 }
 
 // Tables that took no part in the curves, of machines that did: other owners, other test programs.
@@ -123,7 +122,7 @@ TEST(CollectiveCurves, CarryOverToOtherGroupSizes) {
     const GroupShape shape{ranks, 1, ranks, ranks, 0};
     const Bytes size(8.0 * 1024 * 1024 * 1024);
     const Seconds time =
-        curves.price(spec, {spec, shape}, Exchange::kAllReduce, size, DataType::kFp32).time;
+        curves.price(spec, {spec, shape}, CollectiveKind::kAllReduce, size, DataType::kFp32).time;
     const double n = static_cast<double>(ranks);
     return (size / time).value() * 2 * (n - 1) / n * 1e-9;
   };
@@ -146,7 +145,8 @@ TEST(CollectiveCurves, KeepTheTimeOfARingStep) {
   const auto time = [&](std::int64_t ranks, double per_rank) {
     const GroupShape shape{ranks, 1, ranks, ranks, 0};
     const Bytes size(per_rank * static_cast<double>(ranks));
-    return curves.price(a100(1), {a100(1), shape}, Exchange::kAllGather, size, DataType::kBf16)
+    return curves
+        .price(a100(1), {a100(1), shape}, CollectiveKind::kAllGather, size, DataType::kBf16)
         .time.value();
   };
   EXPECT_NEAR(time(8, 64e6) / time(2, 64e6), 7, 7 * 0.05);
@@ -159,69 +159,16 @@ TEST(CollectiveCurves, NeverBeatTheAsymptoteAndGrowWithSize) {
     const GroupShape shape{ranks, 1, ranks, ranks, 0};
     for (const ClusterSpec& spec : {a100(1), h100(1)}) {
       const CollectiveModel model(spec, shape);
-      for (const Exchange exchange :
-           {Exchange::kAllReduce, Exchange::kAllGather, Exchange::kAllToAll}) {
+      for (const CollectiveKind kind :
+           {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kAllToAll}) {
         for (double size = 1; size < 1e11; size *= 3) {
-          const CurvePrice price =
-              curves.price(spec, model, exchange, Bytes(size), DataType::kBf16);
+          const CurvePrice price = curves.price(spec, model, kind, Bytes(size), DataType::kBf16);
           EXPECT_GE(price.time.value() * price.asymptote.value(), size * (1 - 1e-12));
           EXPECT_TRUE(std::isfinite(price.time.value()));
         }
       }
     }
   }
-}
-
-TEST(CollectiveFit, IsWhatShips) {
-  const auto tables = JsonDocument::load(published_file());
-  ASSERT_TRUE(tables);
-  const Result<std::string> fitted = fit_collective_curves(**tables);
-  ASSERT_TRUE(fitted) << to_string(fitted.error());
-  std::ifstream file(shipped_profiles() + "/collectives.json");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(*fitted, text);
-}
-
-constexpr const char* kTable = R"({"stepcast_published_collectives": 1, "tables": [{"id": "t",
-  "source": "s", "architecture": "ampere", "scale_up": "nvswitch",
-  "scale_up_bandwidth": "300 GB/s", "collective": "all_gather", "ranks": 8, "domains": 1,
-  "launch": "LAUNCH", "rows_bytes_us": ROWS}]})";
-
-Result<std::string> fit_of(const std::string& launch, const std::string& rows) {
-  std::string text = kTable;
-  text.replace(text.find("LAUNCH"), 6, launch);
-  text.replace(text.find("ROWS"), 4, rows);
-  const auto document = JsonDocument::parse(text, "tables.json");
-  EXPECT_TRUE(document);
-  return fit_collective_curves(**document);
-}
-
-// 8 A100: the nominal all-gather of 8 KiB takes 6.6 + 7 x 0.6 us and 8192 B at 87.7 GB/s x 8/7,
-// 10.88 us in all; the loop's 40 us hold 29.12 us of launch.
-TEST(CollectiveFit, TakesTheLaunchOutOfSerialLoops) {
-  const Result<std::string> fitted = fit_of("serial", "[[8192, 40], [134217728, 700]]");
-  ASSERT_TRUE(fitted);
-  EXPECT_NE(fitted->find("[8192, 10.88"), std::string::npos) << *fitted;
-  EXPECT_NE(fitted->find("[134217728, 670.8"), std::string::npos) << *fitted;
-}
-
-TEST(CollectiveFit, DropsWhatASharedHostDecided) {
-  const std::string rows =
-      "[[1024, 40], [2048, 41], [4096, 40], [1048576, 45], [16777216, 150], [33554432, 250],"
-      " [67108864, 400], [134217728, 700]]";
-  const Result<std::string> fitted = fit_of("shared", rows);
-  ASSERT_TRUE(fitted);
-  EXPECT_EQ(fitted->find("[1048576,"), std::string::npos);
-  EXPECT_NE(fitted->find("[[16777216, 150]"), std::string::npos) << *fitted;
-  EXPECT_NE(fit_of("own", rows)->find("[1048576, 45]"), std::string::npos);
-}
-
-TEST(CollectiveFit, NamesTheKeyOfABadTable) {
-  const Result<std::string> fitted = fit_of("sideways", "[[8192, 40], [4096, 50]]");
-  ASSERT_FALSE(fitted);
-  const std::string text = to_string(fitted.error());
-  EXPECT_NE(text.find("launch"), std::string::npos) << text;
-  EXPECT_NE(text.find("rows_bytes_us"), std::string::npos) << text;
 }
 
 Errors load_errors(const std::string& text) {

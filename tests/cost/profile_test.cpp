@@ -76,7 +76,7 @@ TEST(Profile, ReadsFormsSamplesAndErrors) {
   EXPECT_EQ(profile->attention_kernel[framework_named("fsdp")], "fa2");
   EXPECT_EQ(profile->attention_kernel[framework_named("megatron")], "");
   EXPECT_DOUBLE_EQ(profile->attention.forward_efficiency, 0.6);
-  EXPECT_DOUBLE_EQ(profile->memory.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)],
+  EXPECT_DOUBLE_EQ(profile->memory.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kSoftmax)],
                    1.2);
   EXPECT_DOUBLE_EQ(profile->sigma[static_cast<std::size_t>(Curve::kAttention)], 0.06);
   EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});
@@ -137,7 +137,7 @@ TEST(Profile, ReadsCollectivesBetweenProcesses) {
   ASSERT_TRUE(profile) << to_string(profile.error());
   ASSERT_EQ(profile->mpi.size(), 1u);
   const MpiCurve& read = profile->mpi.front();
-  EXPECT_EQ(read.exchange, Exchange::kSendReceive);
+  EXPECT_EQ(read.kind, CollectiveKind::kSendReceive);
   EXPECT_EQ(read.placement, (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(read.concurrent, 2);
   EXPECT_EQ(read.cpu_share, 0.25);
