@@ -15,7 +15,7 @@ constexpr std::int64_t kCacheBytes = 32 << 20;  // of a last level
 class HostScratch final : public ScratchMemory {
  public:
   void* allocate(std::int64_t bytes) override {
-    // Of doubles, for the alignment that they have.
+    // It is made of doubles, for their alignment.
     return memory_.emplace_back(static_cast<std::size_t>(bytes + 7) / 8).data();
   }
   Array integers(const std::vector<std::int64_t>& values) override {

@@ -53,9 +53,9 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
 // What `program` needs and sends, with sizes between for interpolation.
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
-  std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
+  std::map<std::tuple<CollectiveKind, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
   for (const NeededCollective& one : needed.collectives) {
-    sizes[{name_of(one.message.kind), one.group, one.on_compute, -1}].insert(one.message.bytes);
+    sizes[{one.message.kind, one.group, one.on_compute, -1}].insert(one.message.bytes);
   }
   for (const Role& role : program.roles) {
     for (const Instruction& what : role.instructions) {
@@ -65,13 +65,14 @@ std::vector<CommunicationCurve> communication_curves(const Program& program,
       const std::int32_t apart = std::abs(role.stage - send->peer);
       // First and last stage meet under virtual stages.
       const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(send->bytes);
+      sizes[{CollectiveKind::kSendReceive, GroupKind::kPipeline, false, boundary}].insert(
+          send->bytes);
     }
   }
   std::vector<CommunicationCurve> out;
   for (auto& [key, of_this] : sizes) {
-    const auto& [name, group, compute, boundary] = key;
-    out.push_back({name, group, compute, boundary, with_grid(std::move(of_this))});
+    const auto& [kind, group, compute, boundary] = key;
+    out.push_back({kind, group, compute, boundary, with_grid(std::move(of_this))});
   }
   return out;
 }
@@ -88,7 +89,8 @@ HostCollectives::HostCollectives(const RankContext& rank, const Scenario& scenar
 
 std::vector<CollectiveBackend::Curve> HostCollectives::curves() const {
   std::vector<Curve> out;
-  for (const CommunicationCurve& curve : curves_) out.push_back({curve.collective, curve.sizes});
+  for (const CommunicationCurve& curve : curves_)
+    out.push_back({name_of(curve.collective), curve.sizes});
   return out;
 }
 
@@ -101,7 +103,7 @@ CollectiveBackend::Meeting HostCollectives::meet(std::size_t index) {
   meeting_ = {};
   const RankId own(rank_.world.rank());
   std::vector<RankId> members;
-  if (curve.collective != "send_recv") {
+  if (curve.collective != CollectiveKind::kSendReceive) {
     if (grid_.group_of(curve.group, own) >= 0) members = grid_.members(curve.group, own);
     meeting_.concurrent = grid_.group_count(curve.group);
   } else {
@@ -134,17 +136,21 @@ CollectiveBackend::Meeting HostCollectives::meet(std::size_t index) {
 
 std::unique_ptr<Request> HostCollectives::start(std::size_t count) {
   const std::span<float> data(data_.data(), count);
-  const std::string& collective = curve_->collective;
-  if (collective == "send_recv") {
-    return sends_ ? members_->start_send(data, 1, 1) : members_->start_receive(data, 0, 1);
+  switch (curve_->collective) {
+    case CollectiveKind::kSendReceive:
+      return sends_ ? members_->start_send(data, 1, 1) : members_->start_receive(data, 0, 1);
+    case CollectiveKind::kAllGather:
+      return members_->start_all_gather(data);
+    case CollectiveKind::kReduceScatter:
+      return members_->start_reduce_scatter(data);
+    case CollectiveKind::kAllReduce:
+      return members_->start_all_reduce(data, Reduction::kSum);
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kBroadcast:
+      break;
   }
-  if (collective == name_of(CollectiveKind::kAllGather)) return members_->start_all_gather(data);
-  if (collective == name_of(CollectiveKind::kReduceScatter)) {
-    return members_->start_reduce_scatter(data);
-  }
-  STEPCAST_ASSERT(collective == name_of(CollectiveKind::kAllReduce),
-                  "the executor runs no other collective");
-  return members_->start_all_reduce(data, Reduction::kSum);
+  STEPCAST_ASSERT(false, "the executor runs no other collective");
+  return nullptr;
 }
 
 // From the arrival of the last member to the end on the last one. Clocks of one machine agree.
@@ -190,8 +196,8 @@ HostCollectives::Moved HostCollectives::move(std::size_t count, BusyCore* beside
 }
 
 std::string HostCollectives::key_of(ByteCount bytes) const {
-  return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", curve_->collective, bytes,
-                     rank_.world.size(), scenario_.cluster.spec.name,
+  return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", name_of(curve_->collective),
+                     bytes, rank_.world.size(), scenario_.cluster.spec.name,
                      nlohmann::json(meeting_.placement).dump(), meeting_.concurrent,
                      curve_->on_compute_stream ? "" : " on a stream");
 }

@@ -21,10 +21,10 @@ namespace stepcast {
 
 // One curve: a kind of communication of one kind of group.
 struct CommunicationCurve {
-  std::string collective;  // "all_reduce", ..., "send_recv"
+  CollectiveKind collective = CollectiveKind::kAllReduce;
   GroupKind group = GroupKind::kData;
   bool on_compute_stream = false;
-  std::int32_t boundary = -1;    // of send_recv: from this stage to the next
+  std::int32_t boundary = -1;    // of a send: from this stage to the next
   std::vector<ByteCount> sizes;  // ascending
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMostCopies = 1024;
 constexpr std::int64_t kAlignment = 256;  // every copy begins where an allocation would
 
-// Of all arrays of one call.
+// All arrays of one call together.
 double bytes_of(const Operation::Work& work) {
   if (const auto gemm = product_of(work)) return traffic_of(*gemm).value();
   if (const auto* attention = std::get_if<Attention>(&work)) return traffic_of(*attention).value();

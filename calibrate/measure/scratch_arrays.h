@@ -14,7 +14,7 @@
 
 namespace stepcast {
 
-// Of one device; what it hands out lives as long as it does.
+// Memory of one device; what it hands out lives as long as it does.
 class ScratchMemory {
  public:
   virtual ~ScratchMemory() = default;

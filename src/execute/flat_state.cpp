@@ -42,8 +42,7 @@ DataType whole_gradient_type(const Scenario& scenario) {
   return unit ? scenario.training.precision : scenario.training.grad_precision;
 }
 
-}  // namespace
-
+// Layer under which a block's weights are named; a tied table belongs to the embedding everywhere.
 std::int64_t layer_of(const Scenario& scenario, const Program& program, const Chunk& chunk,
                       std::size_t block, const Parameter& parameter) {
   const BlockKind kind = program.block(chunk.blocks[block]).kind;
@@ -54,6 +53,8 @@ std::int64_t layer_of(const Scenario& scenario, const Program& program, const Ch
   const bool embeds = program.block(chunk.blocks.front()).kind == BlockKind::kEmbedding;
   return chunk.first_layer + static_cast<std::int64_t>(block) - (embeds ? 1 : 0);
 }
+
+}  // namespace
 
 std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const Program& program,
                                                const Role& role) {

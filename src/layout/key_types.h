@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "layout/choices.h"
 #include "layout/keys.h"
 
@@ -39,13 +37,21 @@ template <auto member>
 void copy_field(const Settings& from, Settings& to) {
   field(to, member) = field(from, member);
 }
+void write_json(std::int64_t value, nlohmann::json& out);
+void write_json(int value, nlohmann::json& out);
+void write_json(bool value, nlohmann::json& out);
+void write_json(double value, nlohmann::json& out);
+void write_json(const char* value, nlohmann::json& out);
+void write_json(const std::string& value, nlohmann::json& out);
+void write_json(const std::vector<std::int64_t>& value, nlohmann::json& out);
+
 template <auto member>
-nlohmann::json write_field(const Settings& settings) {
-  return field(settings, member);
+void write_field(const Settings& settings, nlohmann::json& out) {
+  write_json(field(settings, member), out);
 }
 template <auto member>
-nlohmann::json write_name(const Settings& settings) {
-  return name_of(field(settings, member));
+void write_name(const Settings& settings, nlohmann::json& out) {
+  write_json(name_of(field(settings, member)), out);
 }
 
 // A whole number from `least` to `most`.

@@ -102,7 +102,7 @@ nlohmann::json write_keys(const Scenario& scenario, std::span<const Key> keys) {
     if (key.shown != nullptr && !key.shown(scenario)) continue;
     const std::string_view inner = inner_object(key);
     nlohmann::json& object = inner.empty() ? out : out[std::string(inner)];
-    object[name_in_object(key)] = key.type->write(scenario);
+    key.type->write(scenario, object[name_in_object(key)]);
   }
   return out;
 }

@@ -31,7 +31,7 @@ struct Stated : Settings {
 struct KeyType {
   // Takes the value under `key` into the settings. False where there is none, or a wrong one.
   bool (*read)(ObjectReader& object, const char* key, Settings& out);
-  nlohmann::json (*write)(const Settings& settings);
+  void (*write)(const Settings& settings, nlohmann::json& out);
   void (*copy)(const Settings& from, Settings& to);
   std::string (*accepts)();  // "1 or more", "true or false", in words
 };

@@ -3,6 +3,7 @@
 #include "layout/layout_values.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/text_file.h"
 #include "layout/choices.h"
@@ -73,14 +74,13 @@ bool read_recompute(ObjectReader& layout, const char* key, Settings& out) {
   return true;
 }
 
-nlohmann::json write_recompute(const Settings& settings) {
+void write_recompute(const Settings& settings, nlohmann::json& out) {
   const Recompute& r = settings.layout.recompute;
-  nlohmann::json out = {{"mode", name_of(r.mode)}};
-  if (r.mode == RecomputeMode::kNone) return out;
+  out = {{"mode", name_of(r.mode)}};
+  if (r.mode == RecomputeMode::kNone) return;
   if (r.layers > 0) out["layers"] = r.layers;
   out["every"] = r.every;
   if (r.mode == RecomputeMode::kSelective) out["modules"] = r.modules;
-  return out;
 }
 
 constexpr std::string_view kFile = "file:";
@@ -105,10 +105,10 @@ bool read_schedule(ObjectReader& object, const char* key, Settings& out) {
   return true;
 }
 
-nlohmann::json write_schedule(const Settings& settings) {
+void write_schedule(const Settings& settings, nlohmann::json& out) {
   const Layout& layout = settings.layout;
   const Schedule& schedule = rules_of(layout.schedule);
-  return schedule.from_file ? std::string(kFile) + layout.schedule_file : schedule.name;
+  out = schedule.from_file ? std::string(kFile) + layout.schedule_file : schedule.name;
 }
 
 void copy_schedule(const Settings& from, Settings& to) {
@@ -126,9 +126,12 @@ bool read_shard_group(ObjectReader& object, const char* key, Settings& out) {
   return ranks.has_value();
 }
 
-nlohmann::json write_shard_group(const Settings& settings) {
-  if (settings.layout.shard_group > 0) return settings.layout.shard_group;
-  return "all";
+void write_shard_group(const Settings& settings, nlohmann::json& out) {
+  if (settings.layout.shard_group > 0) {
+    out = settings.layout.shard_group;
+  } else {
+    out = "all";
+  }
 }
 
 bool read_order(ObjectReader& object, const char* key, Settings& out) {

@@ -69,4 +69,8 @@ std::string signature(const Operation& operation) {
   return std::visit([](const auto& work) { return text_of(work); }, operation.work);
 }
 
+bool is_signature_of_collective(std::string_view signature) {
+  return signature.substr(0, signature.find(' ')) == Collective::kFamily;
+}
+
 }  // namespace stepcast

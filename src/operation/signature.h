@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "operation/operation.h"
 
@@ -19,5 +20,8 @@ namespace stepcast {
 // backward sequence 512 heads 8 kv_heads 2 head_dim 64 type bf16 elements 655360 width 640 bytes
 // 2621440".
 std::string signature(const Operation& operation);
+
+// A signature of a collective; one that comes from a file too.
+bool is_signature_of_collective(std::string_view signature);
 
 }  // namespace stepcast

@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "operation/signature.h"
 #include "predict/pricing.h"
 #include "predict/run_costs.h"
 #include "program/walk.h"

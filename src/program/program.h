@@ -61,7 +61,7 @@ enum class BlockKind {
   kEmbedding,
   kLayer,
   kHead,
-  // Of the end of a step, over all parameters of a rank.
+  // They end a step, over all parameters of a rank.
   kZeroGradients,
   kGradientNorm,
   kUpdate,

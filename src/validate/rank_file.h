@@ -9,6 +9,7 @@
 #include "core/quantity.h"
 #include "core/result.h"
 #include "layout/rank_grid.h"
+#include "operation/signature.h"
 #include "program/program.h"
 
 namespace stepcast {
@@ -32,7 +33,7 @@ struct OperationTime {
   double calls_per_step = 0;
   Seconds median;  // of a call
   Seconds total;   // of all calls of a step
-  bool is_collective() const { return signature.starts_with("collective "); }
+  bool is_collective() const { return is_signature_of_collective(signature); }
 };
 
 // How far results are from those of the same steps computed by one rank alone.

@@ -54,7 +54,7 @@ Operation bare(const char* name, Operation::Work work) {
   return {name, Phase::kForward, std::move(work), {}, {}};
 }
 
-// Of 8 bytes an element.
+// A kernel that moves 8 bytes an element.
 Operation kernel(MemoryBoundKind kind, std::int64_t elements) {
   const DataType type = DataType::kFp32;
   const KernelSize size{elements, 0, 8 * static_cast<double>(elements), 3};
