@@ -54,7 +54,7 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
 
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
-  std::map<std::tuple<std::string, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
+  std::map<std::tuple<std::string, AxisGroup, bool, std::int32_t>, std::set<ByteCount>> sizes;
   for (const NeededCollective& one : needed.collectives) {
     sizes[{name_of(one.kind), one.group, one.on_compute, -1}].insert(one.bytes);
   }
@@ -65,7 +65,7 @@ std::vector<CommunicationCurve> communication_curves(const Program& program,
       const std::int32_t apart = std::abs(role.stage - what.peer);
       // First and last stage meet under virtual stages.
       const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{"send_recv", GroupKind::kPipeline, false, boundary}].insert(what.bytes / what.pieces);
+      sizes[{"send_recv", AxisGroup::kPipeline, false, boundary}].insert(what.bytes / what.pieces);
     }
   }
   std::vector<CommunicationCurve> out;

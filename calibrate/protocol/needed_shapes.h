@@ -23,7 +23,7 @@ struct NeededKernel {
 
 struct NeededCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  GroupKind group = GroupKind::kData;
+  AxisGroup group = AxisGroup::kData;
   ByteCount bytes = 0;  // of one piece, as struct Collective counts them
   DataType type = DataType::kFp32;
   bool on_compute = false;      // its rank computes nothing meanwhile

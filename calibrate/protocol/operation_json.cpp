@@ -87,6 +87,11 @@ class Fields {
   Value named(const char* key, Value last) {
     return static_cast<Value>(one_of(key, names_up_to(last)));
   }
+  AxisGroup group(const char* key) {
+    Names names;
+    for (const NamedGroup& one : named_groups()) names.emplace_back(one.name);
+    return named_groups()[one_of(key, names)].group;
+  }
   DataType type(const char* key) { return named(key, DataType::kInt8); }
   double bytes(const char* key) {
     return reader_.required(key) ? reader_.number(key, 0, kMostBytes).value_or(0) : 0;
@@ -125,9 +130,8 @@ Elementwise read_elementwise(Fields fields) {
 }
 
 Collective read_collective(Fields fields) {
-  return Collective{fields.named("kind", CollectiveKind::kBroadcast),
-                    fields.named("group", GroupKind::kWorld), fields.count("bytes"),
-                    fields.type("type"), fields.flag("overlapped")};
+  return Collective{fields.named("kind", CollectiveKind::kBroadcast), fields.group("group"),
+                    fields.count("bytes"), fields.type("type"), fields.flag("overlapped")};
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct GradientPlace {
 
 class FlatState {
  public:
-  FlatState(const Scenario& scenario, const Role& role, int data_ranks, int data_rank,
+  FlatState(const Scenario& scenario, const Role& role, const RankGrid& grid, RankId rank,
             Memory& memory);
 
   void initialise(const Scenario& scenario, const Program& program, const Role& role,

@@ -8,29 +8,30 @@ namespace stepcast {
 namespace {
 
 template <typename Start>
-void communicate(const OperationCall& call, const Start& start) {
-  if (call.tensor == nullptr) return;
-  call.memory.device.communicate(*call.tensor, start);
+void communicate(const OperationCall& call, DeviceCommunicator* group, const Start& start) {
+  if (group == nullptr) return;
+  call.memory.device.communicate(*group, start);
 }
 
-void all_reduce(const OperationCall& call, Array data, std::int64_t count, Reduction reduction) {
-  communicate(call, [&](DeviceStream after) {
-    return call.tensor->start_all_reduce({data.data, count, data.type}, reduction, after);
+void all_reduce(const OperationCall& call, DeviceCommunicator* group, Array data,
+                std::int64_t count, Reduction reduction) {
+  communicate(call, group, [&](DeviceStream after) {
+    return group->start_all_reduce({data.data, count, data.type}, reduction, after);
   });
 }
 
 // Parts of the loss statistics: largest logit, sum of exponentials, target logit.
-void combine_loss(const OperationCall& call, std::string_view name) {
+void combine_loss(const OperationCall& call, DeviceCommunicator* group, std::string_view name) {
   const std::int64_t tokens = call.shape.tokens;
   const Array largest = call.write(0), sum = largest.from(tokens),
               target = largest.from(2 * tokens);
   if (name == "loss_maximum") {
     const Tensor local = call.memory.make_uncounted(tokens, DataType::kFp32);
     call.kernels().copy(largest, local->array(), tokens);
-    all_reduce(call, largest, tokens, Reduction::kMaximum);
+    all_reduce(call, group, largest, tokens, Reduction::kMaximum);
     call.kernels().rescale_sums(local->array(), largest, sum, tokens);
   } else {
-    all_reduce(call, name == "loss_sum" ? sum : target, tokens, Reduction::kSum);
+    all_reduce(call, group, name == "loss_sum" ? sum : target, tokens, Reduction::kSum);
   }
 }
 
@@ -38,23 +39,22 @@ void combine_loss(const OperationCall& call, std::string_view name) {
 
 void run_collective(const OperationCall& call, const Collective& collective) {
   const std::string_view name = call.operation.name;
-  if (name.starts_with("loss_")) return combine_loss(call, name);
+  const auto [group, members, place] = call.groups.member(collective.group);
+  if (name.starts_with("loss_")) return combine_loss(call, group, name);
   const auto count = collective.bytes / size_of(collective.type);
-  const Slice own =
-      slice_of(count, static_cast<int>(call.shape.tp), static_cast<int>(call.tp_rank));
+  const Slice own = slice_of(count, members, place);
   switch (collective.kind) {
     case CollectiveKind::kAllReduce:
-      return all_reduce(call, call.write(0), count, Reduction::kSum);
+      return all_reduce(call, group, call.write(0), count, Reduction::kSum);
     case CollectiveKind::kAllGather:
       call.kernels().copy(call.read(0), call.write(0).from(own.begin), own.size());
-      communicate(call, [&](DeviceStream after) {
-        return call.tensor->start_all_gather({call.write(0).data, count, collective.type}, after);
+      communicate(call, group, [&, to = group](DeviceStream after) {
+        return to->start_all_gather({call.write(0).data, count, collective.type}, after);
       });
       return;
     case CollectiveKind::kReduceScatter:
-      communicate(call, [&](DeviceStream after) {
-        return call.tensor->start_reduce_scatter({call.read(0).data, count, collective.type},
-                                                 after);
+      communicate(call, group, [&, to = group](DeviceStream after) {
+        return to->start_reduce_scatter({call.read(0).data, count, collective.type}, after);
       });
       call.kernels().copy(call.read(0).from(own.begin), call.write(0), own.size());
       return;

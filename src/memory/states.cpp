@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/states.h"
 
+#include <algorithm>
+
 namespace stepcast {
 namespace {
 
@@ -14,13 +16,21 @@ bool shards_parameters(const Scenario& scenario) {
 
 }  // namespace
 
-std::int64_t shard_ranks(const Scenario& scenario) {
-  const std::int64_t all = scenario.layout.dp * scenario.layout.cp;
-  return scenario.layout.shard_group > 0 ? scenario.layout.shard_group : all;
+StateBytes& StateBytes::operator+=(const StateBytes& more) {
+  parameters += more.parameters;
+  gradients += more.gradients;
+  optimizer += more.optimizer;
+  return *this;
 }
 
-std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements) {
-  return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario)) : elements;
+std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group) {
+  const std::int64_t all = size_of(group, scenario.layout);
+  const std::int64_t wanted = scenario.layout.shard_group;
+  return wanted > 0 ? std::min(wanted, all) : all;
+}
+
+std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
 }
 
 StateWidths state_widths(const Scenario& scenario) {
@@ -46,10 +56,10 @@ ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
   return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
 }
 
-StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
+StateBytes state_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   const StateWidths widths = state_widths(scenario);
   const int zero = scenario.layout.zero;
-  const std::int64_t shard = divide_up(elements, shard_ranks(scenario));
+  const std::int64_t shard = divide_up(elements, shard_ranks(scenario, group));
   // Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
   const bool gradients_sharded = zero >= 2;
   StateBytes out;

@@ -95,7 +95,7 @@ struct Elementwise {
 enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
 struct Collective {
   CollectiveKind kind;
-  GroupKind group;
+  AxisGroup group;
   ByteCount bytes;
   DataType type;
   bool overlapped = false;  // pipelined with the GEMM beside it (overlap.tp)

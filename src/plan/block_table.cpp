@@ -36,7 +36,7 @@ BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) con
 
 BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {
   BlockCosts costs(scenario_, pricing.kernels, pricing.collectives);
-  costs.use_tensor_group(groups_.members(tensor_group), 1.0);
+  costs.use_groups({{AxisGroup::kTensor, groups_.members(tensor_group)}});
   const bool own_table = !scenario_.model.tied_embeddings || scenario_.layout.pp > 1;
   BlockSet out;
   out.embedding = facts_of(lower_embedding(scenario_), costs);

@@ -9,12 +9,12 @@
 namespace stepcast {
 
 // Traffic of a group that belongs to the pass rather than to the pipeline.
-bool inside_a_stage(GroupKind group);
+bool inside_a_stage(AxisGroup group);
 
 // First forward to last backward.
 bool in_span(const Instruction& what);
 
 // Where exposed traffic of the group is counted.
-Seconds& exposed_part(TimeParts& parts, GroupKind group);
+Seconds& exposed_part(TimeParts& parts, AxisGroup group);
 
 }  // namespace stepcast

@@ -19,8 +19,8 @@ class LinkUse {
 
   std::vector<Seconds> read() {
     for (const GroupTraffic& groups : in_.traffic.groups) {
-      if (groups.kind == GroupKind::kTensor) {
-        add_tensor_groups(groups);
+      if (groups.in_blocks) {
+        add_groups_in_blocks(groups);
       } else {
         add_groups(groups);
       }
@@ -48,7 +48,7 @@ class LinkUse {
       if (groups.members[g].empty()) continue;
       const Role& role = role_of(groups.members[g].front());
       const auto [counted, fresh] = counts.try_emplace(&role);
-      if (fresh) counted->second = collectives_of(role, groups.kind);
+      if (fresh) counted->second = collectives_of(role, groups.group);
       for (const auto& [key, times] : counted->second) {
         const Priced& priced = groups.prices[g][static_cast<std::size_t>(groups.message(key))];
         if (priced.loads < 0) continue;
@@ -58,10 +58,10 @@ class LinkUse {
     }
   }
 
-  static Counts collectives_of(const Role& role, GroupKind kind) {
+  static Counts collectives_of(const Role& role, AxisGroup group) {
     Counts out;
     for (const Instruction& what : role.instructions) {
-      if (what.kind != InstructionKind::kCollective || what.group != kind) continue;
+      if (what.kind != InstructionKind::kCollective || what.group != group) continue;
       if (what.bytes == 0) continue;
       out[{what.collective, what.bytes / what.pieces, what.type}] += what.pieces;
     }
@@ -69,12 +69,14 @@ class LinkUse {
   }
 
   // Their traffic is inside the passes.
-  void add_tensor_groups(const GroupTraffic& groups) {
+  void add_groups_in_blocks(const GroupTraffic& groups) {
     std::map<const Role*, Counts> counts;
     for (std::size_t c = 0; c < in_.symmetry.ranks.size(); ++c) {
       const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
       const auto [counted, fresh] = counts.try_emplace(&role);
-      if (fresh) counted->second = tensor_collectives_of(static_cast<std::int32_t>(c), role);
+      if (fresh) {
+        counted->second = collectives_in_blocks(static_cast<std::int32_t>(c), role, groups.group);
+      }
     }
     for (const std::vector<RankId>& members : groups.members) {
       if (members.empty()) continue;
@@ -87,7 +89,7 @@ class LinkUse {
     }
   }
 
-  Counts tensor_collectives_of(std::int32_t rank_class, const Role& role) const {
+  Counts collectives_in_blocks(std::int32_t rank_class, const Role& role, AxisGroup group) const {
     using RunKey = std::tuple<Pass, Phase, std::int32_t, std::int32_t, std::int32_t>;
     std::map<RunKey, std::pair<const Instruction*, double>> runs;
     for (const Instruction& what : role.instructions) {
@@ -101,7 +103,7 @@ class LinkUse {
     for (const auto& [key, run] : runs) {
       for (const PricedOperation& priced : in_.costs.operations(rank_class, *run.first)) {
         const auto* collective = std::get_if<Collective>(&priced.operation->work);
-        if (collective == nullptr || collective->group != GroupKind::kTensor) continue;
+        if (collective == nullptr || collective->group != group) continue;
         out[{collective->kind, collective->bytes, collective->type}] += run.second;
       }
     }

@@ -71,14 +71,6 @@ Result<std::vector<std::vector<std::int32_t>>> match_transfers(const Program& pr
   return partner;
 }
 
-namespace {
-
-bool spans_stages(GroupKind group) {
-  return group == GroupKind::kWorld || group == GroupKind::kModel;
-}
-
-}  // namespace
-
 std::vector<std::int32_t> find_barrier(const SimulationInput& input, const TransferShapes& shapes) {
   const auto classes = static_cast<std::int32_t>(input.symmetry.ranks.size());
   std::vector<std::int32_t> barrier;
@@ -89,7 +81,7 @@ std::vector<std::int32_t> find_barrier(const SimulationInput& input, const Trans
     for (auto i = static_cast<std::int32_t>(list.size()); i-- > 0 && found < 0;) {
       const Instruction& what = list[static_cast<std::size_t>(i)];
       if (shapes.is_idle(what)) continue;
-      if (next >= 0 && what.kind == InstructionKind::kCollective && spans_stages(what.group)) {
+      if (next >= 0 && what.kind == InstructionKind::kCollective && what.group.joins_all_stages()) {
         const Instruction& after = list[static_cast<std::size_t>(next)];
         const bool host_waits =
             after.kind == InstructionKind::kHostSync &&

@@ -3,7 +3,6 @@
 // links, members. Worked out once per rank class and distinct message, not once per task.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -47,7 +46,7 @@ class TransferShapes {
   // A group of one: nothing happens.
   bool is_idle(const Instruction& what) const {
     return what.kind == InstructionKind::kCollective &&
-           (what.bytes == 0 || is_alone_[static_cast<std::size_t>(what.group)]);
+           (what.bytes == 0 || in_.grid.group_size(what.group) < 2);
   }
   // Of a collective, send or receive of a rank class. Valid until the next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);
@@ -57,7 +56,7 @@ class TransferShapes {
   struct Key {
     InstructionKind kind;
     CollectiveKind collective;
-    GroupKind group;
+    AxisGroup group;
     DataType type;
     std::int32_t pieces;
     std::int32_t peer;
@@ -79,8 +78,7 @@ class TransferShapes {
   }
 
   const SimulationInput& in_;
-  TransferShape free_;  // of a rank without the others
-  std::array<bool, kGroupKinds> is_alone_{};
+  TransferShape free_;                        // of a rank without the others
   std::vector<std::int32_t> first_meeting_;   // by Traffic::groups
   std::vector<std::int32_t> members_;         // by meeting
   std::vector<std::vector<Entry>> by_class_;  // few entries each

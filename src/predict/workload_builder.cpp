@@ -42,7 +42,7 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
       return collective || what.kind == InstructionKind::kSend ||
              what.kind == InstructionKind::kReceive;
     }
-    return collective && what.group == GroupKind::kData;
+    return collective && what.group == AxisGroup::kData;
   });
 }
 

@@ -79,7 +79,7 @@ class BlockBuilder {
   void elementwise(const char* name, ElementwiseKind kind, std::int64_t elements,
                    std::int64_t width, double bytes_per_element, Buffers reads, Buffers writes,
                    bool backward = false, std::int64_t launches = 1);
-  void collective(const char* name, CollectiveKind kind, GroupKind group, std::int64_t elements,
+  void collective(const char* name, CollectiveKind kind, AxisGroup group, std::int64_t elements,
                   DataType type, Buffers reads, Buffers writes, bool overlapped = false);
 
   // Attaches parameters to the operation written last; invalid ones are left out.

@@ -70,7 +70,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   if (shape.tp > 1) {
     // Maximum, target logit and sum of exponentials of every token.
     for (const char* name : {"loss_maximum", "loss_target", "loss_sum"}) {
-      builder.collective(name, CollectiveKind::kAllReduce, GroupKind::kTensor, shape.tokens,
+      builder.collective(name, CollectiveKind::kAllReduce, AxisGroup::kTensor, shape.tokens,
                          DataType::kFp32, {out.statistics}, {out.statistics});
     }
   }

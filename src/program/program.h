@@ -40,6 +40,9 @@ struct Parameter {
   std::array<std::int64_t, 3> parts{};
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
+  // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
+  // among them.
+  AxisGroup replicas = AxisGroup::kData;
   std::int64_t elements() const { return rows * columns; }
 };
 
@@ -48,6 +51,12 @@ struct BlockParameters {
   std::int64_t sharded = 0;     // cut by tp
   std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
   std::int64_t total() const { return sharded + replicated; }
+};
+
+// Trained elements of a block that one group of ranks reduces and shards.
+struct GroupElements {
+  AxisGroup group;
+  std::int64_t elements = 0;
 };
 
 // Bytes by MemoryCategory.
@@ -65,9 +74,10 @@ struct MemoryTrace {
 
 struct Block {
   std::string name;
-  std::vector<Parameter> weights;  // in the order in which the flat parameters hold them
-  BlockParameters parameters;      // the sum of the trained ones
-  FrozenWeights frozen;            // and of the others
+  std::vector<Parameter> weights;       // in the order in which the flat parameters hold them
+  BlockParameters parameters;           // the sum of the trained ones
+  std::vector<GroupElements> by_group;  // the same by group, ascending
+  FrozenWeights frozen;                 // and of the others
   std::vector<Buffer> buffers;
   std::vector<Operation> forward;
   std::vector<Operation> backward;  // recomputed operations first
@@ -119,7 +129,7 @@ struct Instruction {
   // kCollective on the group of `group`; kSend and kReceive to the stage `peer` of the same
   // pipeline, matched by (sender, receiver, tag).
   CollectiveKind collective = CollectiveKind::kAllReduce;
-  GroupKind group = GroupKind::kData;
+  AxisGroup group = AxisGroup::kData;
   std::int32_t peer = -1;
   std::int64_t tag = 0;
   ByteCount bytes = 0;
@@ -146,14 +156,25 @@ struct Instruction {
   void free_parameters(ElementRange range, ByteCount held);
 };
 
+// The flat parameters of a role that one group of ranks reduces and shards. They lie in one piece,
+// so that a range of them belongs to one group.
+struct FlatStretch {
+  AxisGroup group;
+  ElementRange range;
+  std::vector<std::vector<std::int64_t>> offsets;  // by chunk and block: where its parameters begin
+};
+
 struct Role {
   std::int32_t stage;
   std::vector<Chunk> chunks;
-  // By chunk and block: where its parameters begin among the flat parameters of the rank.
-  std::vector<std::vector<std::int64_t>> offsets;
+  std::vector<FlatStretch> stretches;  // one after the other, by group
   std::vector<Instruction> instructions;
   MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
   std::int64_t parameters = 0;  // trained elements on one rank before ZeRO
+
+  const FlatStretch* stretch(AxisGroup group) const;  // null: nothing of this group is trained
+  // Which group reduces and shards a range; the data group where the range is empty.
+  AxisGroup group_of(ElementRange range) const;
 };
 
 struct Program {

@@ -95,7 +95,7 @@ InstructionIndex RoleBuilder::run_block(BlockId block, Phase phase) {
 }
 
 InstructionIndex RoleBuilder::collective(const char* name, Stream stream, CollectiveKind kind,
-                                         GroupKind group, ByteCount bytes, DataType type,
+                                         AxisGroup group, ByteCount bytes, DataType type,
                                          std::int32_t pieces) {
   Instruction instruction{InstructionKind::kCollective, stream};
   instruction.collective = kind;
@@ -112,7 +112,7 @@ InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Collec
                                          std::int32_t pieces) {
   const std::int64_t count = elements.size();
   const InstructionIndex index =
-      collective(name, stream, kind, GroupKind::kData, count * size_of(type), type, pieces);
+      collective(name, stream, kind, role_.group_of(elements), count * size_of(type), type, pieces);
   at(index).elements = elements;
   return index;
 }
@@ -167,10 +167,15 @@ std::int64_t RoleBuilder::elements(std::int32_t chunk, std::int32_t begin, std::
   return sum;
 }
 
-ElementRange RoleBuilder::range(std::int32_t chunk, std::int32_t index) const {
+ElementRange RoleBuilder::range(std::int32_t chunk, std::int32_t index, AxisGroup group) const {
+  const FlatStretch* stretch = role_.stretch(group);
+  if (stretch == nullptr) return {};
   const std::int64_t begin =
-      role_.offsets[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(index)];
-  return {begin, begin + block(chunk, index).parameters.total()};
+      stretch->offsets[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(index)];
+  for (const GroupElements& part : block(chunk, index).by_group) {
+    if (part.group == group) return {begin, begin + part.elements};
+  }
+  return {begin, begin};
 }
 
 // With scatter/gather each tensor-parallel rank sends its share over its own NIC (Narayanan et al.

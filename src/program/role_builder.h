@@ -28,9 +28,9 @@ class RoleBuilder {
   // A block outside the chunks: the optimizer, zeroing of gradients.
   InstructionIndex run_block(BlockId block, Phase phase);
 
-  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind, GroupKind group,
+  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind, AxisGroup group,
                               ByteCount bytes, DataType type, std::int32_t pieces = 1);
-  // The same of flat gradients or parameters of the data group.
+  // The same of flat gradients or parameters, among the ranks that hold the same ones.
   InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind,
                               ElementRange elements, DataType type, std::int32_t pieces = 1);
   InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag);
@@ -51,8 +51,9 @@ class RoleBuilder {
   FrozenWeights frozen(std::int32_t chunk, std::int32_t index) const {
     return block(chunk, index).frozen;
   }
-  // Flat trained parameters of one block.
-  ElementRange range(std::int32_t chunk, std::int32_t index) const;
+  // Flat trained parameters of one block that the group reduces and shards.
+  ElementRange range(std::int32_t chunk, std::int32_t index,
+                     AxisGroup group = AxisGroup::kData) const;
 
   const Scenario& scenario() const { return scenario_; }
   const Shape& shape() const { return shape_; }

@@ -32,14 +32,14 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     }
     const InstructionIndex summed = builder.collective(
         "reduce_replicated_gradients", Stream::kCompute, CollectiveKind::kAllReduce,
-        GroupKind::kTensor, replicated * size_of(type), type);
+        AxisGroup::kTensor, replicated * size_of(type), type);
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
   }
   if (ends && layout.pp > 1 && scenario.shares_trained_table()) {
     const std::int64_t table = shape.vocab * shape.hidden;
     const InstructionIndex tied =
         builder.collective("reduce_tied_table", Stream::kCompute, CollectiveKind::kAllReduce,
-                           GroupKind::kEmbedding, table * size_of(type), type);
+                           AxisGroup::kEmbedding, table * size_of(type), type);
     builder.at(tied).wait_for(reduced);
     const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
     const std::int64_t begin = builder.role().stage == 0
@@ -50,7 +50,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   const InstructionIndex norm = builder.run_block(blocks.gradient_norm, Phase::kOptimizer);
   builder.at(norm).wait_for(reduced);
   if (scenario.training.grad_clip != GradClip::kNone) {
-    const GroupKind group = layout.zero >= 1 ? GroupKind::kWorld : GroupKind::kModel;
+    const AxisGroup group = layout.zero >= 1 ? AxisGroup::kWorld : AxisGroup::kModel;
     const InstructionIndex summed =
         builder.collective("gradient_norm", Stream::kCompute, CollectiveKind::kAllReduce, group,
                            size_of(DataType::kFp32), DataType::kFp32);

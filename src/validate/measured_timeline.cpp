@@ -55,7 +55,7 @@ class MeasuredTimelines::Meetings {
 
  private:
   // Members of a group issue its collectives of one stream in one order.
-  using Key = std::pair<GroupKind, Stream>;
+  using Key = std::pair<AxisGroup, Stream>;
   static Key key_of(const Instruction& what) { return {what.group, what.stream}; }
   double start_of(RankId rank, std::size_t step, std::size_t instruction) const {
     return files_[rank.index()].steps[step].spans[instruction].start;

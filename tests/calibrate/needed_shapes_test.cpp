@@ -47,7 +47,7 @@ std::set<std::string> signatures(const NeededMeasurements& all) {
   return out;
 }
 
-std::vector<NeededCollective> of_group(const NeededMeasurements& all, GroupKind group) {
+std::vector<NeededCollective> of_group(const NeededMeasurements& all, AxisGroup group) {
   std::vector<NeededCollective> out;
   for (const NeededCollective& collective : all.collectives) {
     if (collective.group == group) out.push_back(collective);
@@ -120,7 +120,7 @@ TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
 TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   const auto reduce = [](ByteCount bytes, int node) {
     return NeededCollective{CollectiveKind::kAllReduce,
-                            GroupKind::kTensor,
+                            AxisGroup::kTensor,
                             bytes,
                             DataType::kFp32,
                             true,
@@ -129,12 +129,12 @@ TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   };
   const std::vector<NeededCollective> expected = {reduce(256 * 4, 1), reduce(kMessage, 0),
                                                   reduce(kMessage, 1)};
-  EXPECT_EQ(of_group(all_, GroupKind::kTensor), expected);
+  EXPECT_EQ(of_group(all_, AxisGroup::kTensor), expected);
 }
 
 // Of the gradients: 4 groups (2 stages, 2 tensor ranks) of 4 data ranks, each on one node.
 TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
-  const auto data = of_group(all_, GroupKind::kData);
+  const auto data = of_group(all_, AxisGroup::kData);
   std::set<std::vector<int>> placements;
   for (const NeededCollective& collective : data) {
     EXPECT_EQ(collective.kind, CollectiveKind::kAllReduce);
@@ -150,16 +150,16 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
 // first stage and the last; the norm's one number over a replica, 4 of them.
 TEST_F(OnTwoNodes, EmbeddingAndModelGroupsSpanBoth) {
   const std::vector<NeededCollective> tied = {{CollectiveKind::kAllReduce,
-                                               GroupKind::kEmbedding,
+                                               AxisGroup::kEmbedding,
                                                512 * 512 * 4,
                                                DataType::kFp32,
                                                true,
                                                {0, 1},
                                                8}};
-  EXPECT_EQ(of_group(all_, GroupKind::kEmbedding), tied);
+  EXPECT_EQ(of_group(all_, AxisGroup::kEmbedding), tied);
   const std::vector<NeededCollective> norm = {
-      {CollectiveKind::kAllReduce, GroupKind::kModel, 4, DataType::kFp32, true, {0, 0, 1, 1}, 4}};
-  EXPECT_EQ(of_group(all_, GroupKind::kModel), norm);
+      {CollectiveKind::kAllReduce, AxisGroup::kModel, 4, DataType::kFp32, true, {0, 0, 1, 1}, 4}};
+  EXPECT_EQ(of_group(all_, AxisGroup::kModel), norm);
 }
 
 TEST(NeededShapes, OfTwoScenariosAddUp) {
@@ -229,7 +229,7 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
 TEST(NeededGrid, RoundsMessagesUpToTheMembers) {
   NeededMeasurements all;
   all.collectives.push_back({CollectiveKind::kReduceScatter,
-                             GroupKind::kData,
+                             AxisGroup::kData,
                              1200,
                              DataType::kFp32,
                              false,

@@ -23,7 +23,7 @@ TEST(Signature, IsOneLinePerKind) {
   EXPECT_EQ(signature(of("mlp_act",
                          Elementwise{ElementwiseKind::kActivation, true, 65536, 64, 524288, 3})),
             "elementwise mlp_act activation backward 65536 width 64 bytes 524288");
-  EXPECT_EQ(signature(of("all_reduce", Collective{CollectiveKind::kAllReduce, GroupKind::kTensor,
+  EXPECT_EQ(signature(of("all_reduce", Collective{CollectiveKind::kAllReduce, AxisGroup::kTensor,
                                                   4096, DataType::kFp32, false})),
             "collective all_reduce 4096 fp32");
 }

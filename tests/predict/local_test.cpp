@@ -48,7 +48,7 @@ struct Replayed {
     for (GroupTraffic& groups : traffic.groups) {
       for (std::vector<Priced>& prices : groups.prices) {
         for (Priced& priced : prices) {
-          priced = {groups.kind == GroupKind::kData ? data : nothing, -1};
+          priced = {groups.group == AxisGroup::kData ? data : nothing, -1};
         }
       }
     }
@@ -119,7 +119,7 @@ TEST(SharedCores, AreSharedByTheMembersOfACollective) {
   int seen = 0;
   for (const Replayed::Span& span : replayed.spans()) {
     if (span.what->kind != InstructionKind::kCollective) continue;
-    if (span.what->group != GroupKind::kData) continue;
+    if (span.what->group != AxisGroup::kData) continue;
     EXPECT_NEAR(span.end - span.start, 0.5 * 1.6 * span.what->pieces, 1e-10);
     ++seen;
   }

@@ -199,7 +199,7 @@ TEST(Adapters, OnlyTheirGradientsAreReduced) {
   const Program program = lower(scenario);
   for (const Instruction& instruction : program.roles[0].instructions) {
     if (instruction.kind != InstructionKind::kCollective) continue;
-    if (instruction.group != GroupKind::kData) continue;
+    if (instruction.group != AxisGroup::kData) continue;
     (instruction.collective == CollectiveKind::kAllGather ? gathered : reduced) +=
         instruction.bytes;
   }

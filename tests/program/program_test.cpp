@@ -108,7 +108,7 @@ TEST(Program, GradientsAreReducedOncePerStepWhateverTheBuckets) {
     const Program program = lower(gpt(c));
     ByteCount reduced = 0;
     for (const Instruction& what : program.roles[0].instructions) {
-      if (what.kind == InstructionKind::kCollective && what.group == GroupKind::kData) {
+      if (what.kind == InstructionKind::kCollective && what.group == AxisGroup::kData) {
         reduced += what.bytes;
       }
     }
@@ -129,7 +129,7 @@ TEST(Program, ShardedVolumesFollowTheZeroStage) {
     const Program program = lower(gpt(c));
     ByteCount root = 0, sum = 0;
     for (const Instruction& what : program.roles[0].instructions) {
-      if (what.kind != InstructionKind::kCollective || what.group != GroupKind::kData) continue;
+      if (what.kind != InstructionKind::kCollective || what.group != AxisGroup::kData) continue;
       sum += what.bytes;
       if (std::string(what.name) == "gather_root") root += what.bytes;
     }

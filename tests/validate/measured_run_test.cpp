@@ -134,7 +134,7 @@ TEST(MeasuredRun, WaitsForReplicasAreExposedDataParallelTime) {
       return {now, now + (late ? 1.5 : 1)};
     }
     const bool reduces =
-        what.kind == InstructionKind::kCollective && what.group == GroupKind::kData;
+        what.kind == InstructionKind::kCollective && what.group == AxisGroup::kData;
     const double reduced = begin_of_step(now) + 3.5;
     return {now, reduces ? std::max(now, reduced) : now};
   };

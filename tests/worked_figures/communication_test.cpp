@@ -174,7 +174,7 @@ double data_bytes_of(const GptCase& c) {
   double sum = 0;
   const Program program = lower(gpt(c));
   for (const Instruction& one : program.roles.front().instructions) {
-    if (one.kind != InstructionKind::kCollective || one.group != GroupKind::kData) continue;
+    if (one.kind != InstructionKind::kCollective || one.group != AxisGroup::kData) continue;
     const double passes = one.collective == CollectiveKind::kAllReduce ? 2 : 1;
     sum += passes * static_cast<double>(one.bytes);
   }
