@@ -16,7 +16,7 @@
 namespace stepcast {
 namespace {
 
-// Of one all-reduce: median over repetitions, of the slowest rank.
+// The time of one all-reduce: the median over repetitions of the slowest rank's time.
 double median_s(Communicator& comm, std::vector<float>& data, int repetitions) {
   std::vector<double> times_s;
   for (int i = 0; i < repetitions; ++i) {

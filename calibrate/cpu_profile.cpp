@@ -281,7 +281,7 @@ MpiCurve curve_of(const MeasuredCollective& measured) {
   return out;
 }
 
-// Of each size between others, from the others.
+// Adds the error of each inner size when the other sizes predict it.
 void add_held_out(const MpiCurve& curve, std::vector<double>& log_ratios) {
   for (std::size_t i = 1; i + 1 < curve.samples.size(); ++i) {
     MpiCurve others = curve;

@@ -23,7 +23,7 @@ void for_each_wait(const Workload& workload, Visit visit) {
   }
 }
 
-// How many waits each task is left with when all tasks that can end have ended (Kahn).
+// How many waits each task still has once every task that can end has ended (Kahn).
 std::vector<std::int32_t> waits_left(const Workload& workload) {
   std::vector<std::int32_t> waits(workload.tasks(), 0);
   std::vector<std::int32_t> begin(workload.tasks() + 2, 0);

@@ -55,7 +55,7 @@ class Engine {
   bool has_overflown() const { return overflow_; }
   Replay take() { return std::move(replay_); }
 
-  // A flowing task without a rate, once nothing happens any more.
+  // A flowing task whose rate is 0 when no event is left.
   std::optional<Starvation> starvation() const {
     const auto flowing = std::find(phase_.begin(), phase_.end(), Phase::kFlowing);
     if (flowing == phase_.end()) return std::nullopt;

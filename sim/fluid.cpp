@@ -9,8 +9,8 @@ namespace stepcast::sim {
 namespace {
 
 // Demand is added up in integer fractions of the capacity, so that the sum is the same whatever the
-// order in which users come and go. Rounded down, n users overstep the capacity by n x 2^-40 at
-// most.
+// order in which users come and go. Fractions are rounded down, so n users exceed the capacity by
+// at most n x 2^-40.
 constexpr double kWhole = 0x1p40;
 constexpr double kMostDemand = 0x1p41;  // more than the whole says nothing more
 
@@ -124,7 +124,7 @@ void Fluid::mark(std::int32_t resource) {
 std::int64_t Fluid::demand_of(const Workload::Task& task, const Use& use) const {
   const double fraction =
       use.weight * task.rate_bound / workload_.capacities()[use.resource.index()];
-  // At least one unit: a resource that is wholly held stops the smallest demand too.
+  // At least one unit, so that a resource that is wholly held stops even the smallest demand.
   return static_cast<std::int64_t>(std::clamp(fraction * kWhole, 1.0, kMostDemand));
 }
 

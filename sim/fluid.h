@@ -26,7 +26,7 @@ class Fluid {
   void hold(const Workload::Member& member);
   void release(const Workload::Member& member);
 
-  // The tasks whose rate is another one from now on.
+  // Returns the tasks whose rate changes now.
   std::span<const std::int32_t> solve(std::int64_t now_ps);
 
   double rate(std::int32_t task) const { return flows_[at(task)].rate; }

@@ -12,7 +12,7 @@ namespace {
 
 std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-// Turns counts at [i + 1] into begins and hands out one slot after the other.
+// Turns counts at [i + 1] into the begin of each list, then hands out one slot after the other.
 class SlotFiller {
  public:
   explicit SlotFiller(std::vector<std::int32_t>& counts) {

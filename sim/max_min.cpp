@@ -141,7 +141,8 @@ void MaxMinSolver::refresh(std::int32_t resource, double level) {
   entry.used += newly_used;
   ++entry.version;
   if (rising <= 0) return;
-  // Filling only rises; what rounding takes from an almost full resource must not lower it again.
+  // The level only rises. Rounding may take a little from an almost full resource, and must not
+  // lower the level again.
   const double full = std::max(level, (entry.capacity - entry.used) / rising);
   fullest_.push_back({full, resource, entry.version});
   std::push_heap(fullest_.begin(), fullest_.end(),

@@ -37,7 +37,7 @@ Attention attention_of(const AttentionSample& sample, bool backward) {
           sample.sequence, sample.head_dim, sample.causal, DataType::kBf16};
 }
 
-// Of the passes that the point counts.
+// The FLOPs of the passes that the point counts.
 double flops(const AttentionMeasurement& point) {
   double out = 0;
   if (point.pass != AttentionPass::kBackward) out += flops_of(attention_of(point.sample, false));

@@ -18,7 +18,7 @@ FitError fit_error(const std::vector<double>& log_ratios) {
 }
 
 double log_error_of(const FitError& error) {
-  // Of normal errors: standard deviations in the median of their sizes, and in its 0.9 quantile.
+  // For normal errors, the median and the 0.9 quantile of their sizes, in standard deviations.
   constexpr double kMedianOfSizes = 0.6745, kP90OfSizes = 1.6449;
   const double largest =
       std::max(std::log1p(error.median) / kMedianOfSizes, std::log1p(error.p90) / kP90OfSizes);

@@ -94,7 +94,7 @@ GemmFit fit_form(const Accelerator& accelerator, const std::vector<GemmSample>& 
   return with(values);
 }
 
-// Of as many times the time as the median sample takes.
+// The family's form with all times scaled by the factor that the median sample shows.
 GemmFit scaled(const GemmFit& family, const Accelerator& accelerator,
                const std::vector<GemmSample>& samples, DataType precision) {
   const double factor = std::exp(-median(gemm_log_ratios(family, accelerator, samples, precision)));

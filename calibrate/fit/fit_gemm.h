@@ -22,12 +22,13 @@ struct FittedSurface {
 FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                        const GemmFit& start);
 
-// Of a processor's core, in fp32: what launches and waves over SMs need is fixed, the memory's
-// share is free. Eight samples or more.
+// Fits the surface of a processor's core, in fp32. What describes launches and waves over SMs is
+// fixed; the share of memory is free. Needs eight samples or more.
 FittedSurface fit_gemm_on_core(const Accelerator& accelerator,
                                const std::vector<GemmSample>& samples, const GemmFit& start);
 
-// Of fewer samples, one at least: the family's form, all of its times scaled alike to the median.
+// For fewer samples, at least one: the family's form, with all of its times scaled alike to the
+// median.
 FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                          const GemmFit& family, DataType precision);
 

@@ -295,7 +295,7 @@ class NcclTestsReader {
   std::int64_t tables_ = 0, kept_ = 0;
   Errors errors_;
 
-  // Of the run whose lines are being read.
+  // What is known of the run whose lines are being read.
   std::set<std::string, std::less<>> hosts_;
   std::int64_t ranks_listed_ = 0;
   std::int64_t gpus_per_thread_ = 1;

@@ -119,7 +119,8 @@ void TraceEvents::link() {
     return operators[static_cast<std::size_t>(i)];
   };
   for (auto& [thread, list] : by_thread_) {
-    // Of two that begin together the longer one is around the other; of equal ones the first.
+    // When two events begin together, the longer one contains the other, or the first one if they
+    // are equal.
     std::stable_sort(list.begin(), list.end(), [&](std::int64_t a, std::int64_t b) {
       if (at(a).begin_us != at(b).begin_us) return at(a).begin_us < at(b).begin_us;
       return at(a).end_us > at(b).end_us;

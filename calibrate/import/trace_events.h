@@ -30,7 +30,7 @@ struct TraceKernel {
   double seconds = 0;
   std::int64_t external_id = -1;
   std::int64_t correlation = -1;
-  // Of a kernel of NCCL.
+  // For a kernel of NCCL:
   std::string collective, type;
   std::int64_t elements_in = 0, elements_out = 0, group_size = 0;
   std::vector<std::int64_t> ranks;  // of the group; empty where they are not listed

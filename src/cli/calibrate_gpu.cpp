@@ -51,9 +51,9 @@ Wanted wanted(const CalibrationRequest& request, Errors& errors) {
   return out;
 }
 
-// gpu.json, which stepcast-gpu writes beside its results.
-// What a product and transfers take from each other. The SMs that collectives take are the cost
-// models'; the rest are facts of the machine: no program that is modelled copies to its host.
+// gpu.json, which stepcast-gpu writes beside its results. How much a product and transfers slow
+// each other. The cost models use the SMs that collectives take. The rest are facts of the machine,
+// because no modelled program copies to its host yet.
 void read_beside(const JsonValue& value, const ClusterSpec& cluster, OwnRun& out) {
   ObjectReader reader(value);
   for (const char* name : {"copy_to_device", "copy_to_host", "copy_on_device", "all_reduce"}) {

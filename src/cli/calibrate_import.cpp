@@ -10,7 +10,8 @@
 namespace stepcast::cli {
 namespace {
 
-// Of the scenario flags only --cluster; the others would go unheard.
+// Importing reads only --cluster of the scenario flags. The others would be ignored silently, so
+// each is an error.
 Errors deaf_flags(const ScenarioFlags& flags) {
   Errors errors;
   for (const auto& value : flags.values) {

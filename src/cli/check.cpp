@@ -114,7 +114,7 @@ Errors apply_sets(const std::vector<std::string>& sets, std::vector<Suite>& suit
   return errors;
 }
 
-// A gate that looks at nothing would always be open.
+// A gate that checks no case would always be open.
 Errors nothing_selected(const CheckFlags& flags, const std::vector<Suite>& suites) {
   const auto some = [](const Suite& suite) { return !suite.cases.empty(); };
   if (std::any_of(suites.begin(), suites.end(), some)) return {};
@@ -160,7 +160,8 @@ Result<Selection> load_suites(const CheckFlags& flags, const std::string& folder
   return out;
 }
 
-// Keys of --set that no scenario has. Values that single cases refuse are told beside them.
+// Keys of --set that no scenario has. A value that a single case refuses is reported with that
+// case.
 Errors unknown_keys(const CheckFlags& flags, const std::vector<Suite>& suites,
                     const DataFolders& folders) {
   if (flags.sets.empty()) return {};
@@ -261,7 +262,7 @@ Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance
   if (!baseline) return gate;
   auto comparison = compare_with_baseline(report, *baseline, flags.baseline);
   if (!comparison) return failure(comparison.error());
-  // An update accepts what got worse, and still shows it.
+  // An update accepts what got worse, but still shows it.
   auto& target = flags.update ? gate.changes : gate.broken;
   target.insert(target.end(), comparison->regressions.begin(), comparison->regressions.end());
   gate.changes.insert(gate.changes.end(), comparison->changes.begin(), comparison->changes.end());
@@ -301,7 +302,7 @@ int run_check(const CheckFlags& flags) {
   if (!flags.markdown.empty()) {
     output.set_file(flags.markdown, check_markdown(report, *gate, flags.view));
   }
-  // What breaks a limit is not recorded as what is to be kept.
+  // Figures that break a limit must not become the new baseline.
   const bool updates = flags.update && gate->broken.empty();
   if (updates) output.set_file(flags.baseline, baseline_text(report));
   if (const int code = output.commit(); code != kOk) return code;

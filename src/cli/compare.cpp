@@ -69,7 +69,7 @@ std::vector<std::string> values_at(const std::vector<Axis>& axes, std::size_t in
   return out;
 }
 
-// Keys set behind the user's own, until it goes.
+// While this lives, more keys are set after the user's own.
 class MoreSets {
  public:
   MoreSets(std::vector<std::string>& sets, const std::vector<std::string>& more)
@@ -120,7 +120,7 @@ Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
   const MoreSets more(flags_.scenario.sets, sets);
   auto scenario = scenario_from_flags(flags_.scenario, folders_);
   if (scenario) return scenario;
-  // A flag that these keys replace is not to blame.
+  // Do not blame a flag whose value these keys replaced.
   Errors errors = scenario.error();
   for (Error& error : errors) {
     for (const std::string& set : sets) {

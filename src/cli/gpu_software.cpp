@@ -21,8 +21,8 @@ constexpr std::string_view kCuda = STEPCAST_BUILT_WITH_CUDA;
 constexpr std::string_view kNccl = STEPCAST_BUILT_WITH_NCCL;
 constexpr const char* kFolder = STEPCAST_CUDA_FOLDER;  // where the toolkit's libraries were
 
-// Where the loader looks, then where the toolkit was when this was built. It stays: what a library
-// has allocated when it was loaded is lost when it goes.
+// Looks where the loader does, then where the toolkit was when this was built. The library stays
+// loaded, because unloading it would lose what it allocated.
 class Library {
  public:
   explicit Library(const std::string& file) : handle_(::dlopen(file.c_str(), RTLD_LAZY)) {
@@ -34,7 +34,7 @@ class Library {
   }
 
   bool is_there() const { return handle_ != nullptr; }
-  // A file that is there and cannot be loaded is another thing than none.
+  // Tells a file that cannot be loaded from one that is missing.
   std::string found() const {
     if (is_there()) return "found";
     return why_.find("No such file") == std::string::npos ? "cannot be loaded: " + why_ : "missing";
@@ -49,14 +49,14 @@ class Library {
   std::string why_;
 };
 
-// Of functions that write a number and return 0.
+// Calls a function that writes a number and returns 0.
 std::optional<int> number_of(const Library& library, const char* function) {
   const auto ask = library.find<int (*)(int*)>(function);
   int out = 0;
   if (ask == nullptr || ask(&out) != 0) return std::nullopt;
   return out;
 }
-// Of functions that return it.
+// Calls a function that returns the version.
 std::optional<std::size_t> version_of(const Library& library, const char* function) {
   const auto ask = library.find<std::size_t (*)()>(function);
   return ask == nullptr ? std::nullopt : std::optional(ask());

@@ -97,7 +97,7 @@ Result<std::map<std::string, std::string>> read_variables(const ImportFlags& fla
   return out;
 }
 
-// A value for a name that the script nowhere has would be lost in silence.
+// A value for a name that the script does not have would be ignored silently.
 Errors unused_variables(const ImportInput& input, ImportFormat format) {
   Errors errors;
   if (format != ImportFormat::kMegatron) {
@@ -134,7 +134,7 @@ struct Draft {
 Result<Draft> read_draft(const ImportFlags& flags, ImportFormat format, ImportInput input,
                          const DataFolders& folders) {
   Draft draft;
-  // The second reading knows what the first one found: GPUs and layers decide other keys.
+  // GPUs and layers decide other keys, so the file is read again once they are known.
   for (int reading = 0; reading < 2; ++reading) {
     draft.imported = import_text(format, input);
     draft.document = scenario_document(draft.imported);

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// A real run of a scenario: the job that stepcast-rank reads (docs/formats/validation.md, "Job"),
-// its launch, and what to tell the user when it ends otherwise than well.
+// SPDX-License-Identifier: Apache-2.0 A real run of a scenario: the job that stepcast-rank reads
+// (docs/formats/validation.md, "Job"), its launch, and what to tell the user when it does not end
+// well.
 #pragma once
 
 #include <filesystem>
@@ -50,7 +50,8 @@ Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string&
 // has started so many.
 std::optional<int> rank_of_launcher(int ranks);
 
-// Of --backend cuda in a build without stepcast-gpu: that `what` ("measured") is not possible here.
+// An error when this build has no stepcast-gpu, which --backend cuda needs. `what` says what is
+// then impossible ("measured").
 Errors check_gpu_program(const char* what);
 
 // Names of the GPUs that a launch on this machine can use, which stepcast-gpu tells; `folder` takes

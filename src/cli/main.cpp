@@ -76,7 +76,7 @@ int run_command(const CLI::App& program, const std::vector<Command>& commands) {
 int run(int argc, char** argv) {
   // A closed pipe is then an error of write, reported as any other.
   std::signal(SIGPIPE, SIG_IGN);
-  // Inherited from a parent that ignores it, it would hide how ranks end.
+  // A parent may have left it ignored, which would hide how ranks end.
   std::signal(SIGCHLD, SIG_DFL);
   CLI::App program(
       "Forecasts the time and memory of one training step of a transformer on a GPU "

@@ -52,7 +52,8 @@ std::vector<Question> questions_of(const PlanFlags& flags, const json& scenario,
   return out;
 }
 
-// A layout that no rule allows is an answer; a key or value that does not exist is a slip.
+// That no rule allows a layout is an answer. A key or value that does not exist is a mistake of the
+// user.
 Errors slips_of(const std::vector<Question>& questions) {
   Errors errors;
   for (const Question& question : questions) {

@@ -15,7 +15,7 @@ std::string render(const AdviceReport& report, const std::string& format) {
   return format == "md" ? advice_markdown(report) : advice_table(report);
 }
 
-// A limit of the whole walk, not of each rung.
+// The time limit is for the whole walk, not for each rung.
 void limit_time(SearchOptions& options) {
   using Clock = std::chrono::steady_clock;
   if (options.time_limit_s <= 0) return;
@@ -58,7 +58,8 @@ int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptio
   if (advice->interrupted) note(request.output, "stopped: what the rungs climbed so far say");
   output.set_main(request.output, render({base, *advice}, request.output.format));
   if (const int code = output.commit(); code != kOk) return code;
-  // A demand of speed or money that is missed is an answer; that nothing fits is another code.
+  // Missing a demand of speed or money is an answer. Only when nothing fits is the exit code
+  // another.
   const bool any_fits = std::ranges::any_of(advice->rungs, &RungResult::fits);
   return any_fits ? kOk : kDoesNotFit;
 }

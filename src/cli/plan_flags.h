@@ -51,8 +51,8 @@ Errors take_prices(PlanFlags& flags);
 Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
                              const std::string& prices_folder, const PlanFlags& flags);
 
-// Money that cannot be reckoned: a deadline or a budget of no tokens, the objective cost where none
-// of the scenarios has a price.
+// Questions about money that have no answer: a deadline or a budget without tokens, or the
+// objective `cost` where no scenario has a price.
 Errors check_money(const std::vector<const Scenario*>& scenarios, Objective objective,
                    const PriceList& prices, const PlanFlags& flags);
 

@@ -26,7 +26,7 @@ json stated_clusters(const json& scenario) {
   return clusters != plan->end() && clusters->is_array() ? *clusters : json::array();
 }
 
-// What is said of one cluster, beside a list of several.
+// Flags that make sense for one cluster only, given beside a list of several.
 Errors check_flags(const PlanFlags& flags, bool several) {
   Errors errors;
   const auto refuse = [&](const std::string& flag, const std::string& what, const char* hint) {
@@ -58,7 +58,7 @@ Errors check_flags(const PlanFlags& flags, bool several) {
 PlanInput limits_of(const json& scenario) {
   const auto found = scenario.find("plan");
   if (found == scenario.end()) return {};
-  // What is wrong with it, the scenario's reader says.
+  // If something is wrong with it, the scenario's reader reports it.
   const auto document = JsonDocument::from(*found, "");
   return read_plan(document->root());
 }

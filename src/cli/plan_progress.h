@@ -13,7 +13,7 @@ namespace stepcast::cli {
 class PlanProgress {
  public:
   PlanProgress(const OutputOptions& output, double time_limit_s);
-  // Of several searches: the next one, which the line then names.
+  // Begins the next of several searches, which the line then names.
   void begin(const std::string& search);
   void show(const SearchProgress& state);
   void clear();

@@ -47,7 +47,7 @@ Result<Profile> profile_of(const Scenario& scenario, const DataFolders& folders)
   return data_sheet_profile(device);
 }
 
-// Of a scenario that says something about its run.
+// The forecast of the whole run, if the scenario says something about it.
 Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
                                              const std::string& prices_folder) {
   if (!scenario.run) return std::nullopt;
@@ -88,7 +88,7 @@ std::string render(const PredictFlags& flags, const Scenario& scenario,
   return out;
 }
 
-// Viewers in a browser take long over more, and the file was asked for by its name alone.
+// Viewers in a browser take long over a larger file, and nothing has told the user how large it is.
 constexpr std::size_t kLargeTrace = 50'000'000;
 
 void tell_trace(const PredictFlags& flags, std::size_t bytes) {

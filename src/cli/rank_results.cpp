@@ -102,7 +102,7 @@ void RankResults::read_collective(const JsonValue& value) {
     }
   }
   reader.finish();
-  // Groups placed alike are one curve, whatever they are for.
+  // Groups that are placed alike share one curve, whatever they are for.
   const std::string key = fmt::format("{} {} {}", static_cast<int>(out.exchange),
                                       json(out.placement).dump(), out.concurrent);
   MeasuredCollective& known = collectives_[key];

@@ -15,12 +15,12 @@
 
 namespace stepcast::cli {
 
-// What several launches have measured counts as the last one has.
+// Where several launches have measured the same thing, the last one counts.
 class RankResults {
  public:
   void begin_launch() { of_this_launch_.clear(); }
   void read(const std::filesystem::path& file, Errors& errors);
-  // Once. Of a kernel that several ranks have measured the mean of what each of them saw.
+  // Call once. A kernel that several ranks have measured gets the mean of their times.
   void move_to(std::vector<MeasuredOperation>& operations,
                std::vector<MeasuredCollective>& collectives);
 

@@ -22,8 +22,8 @@ void append(Errors& errors, Errors more) {
                 std::make_move_iterator(more.end()));
 }
 
-// --cluster names other hardware for the same run: without a size of its own it takes that of the
-// cluster whose place it takes. This machine has its own.
+// --cluster names other hardware for the same run. Without a size of its own it keeps the size of
+// the cluster that it replaces, except for this machine, whose size is given.
 void keep_size(const json& replaced, const std::string& topologies, json& scenario) {
   if (!scenario["cluster"].is_string()) return;
   const std::string name = scenario["cluster"].get<std::string>();
@@ -55,7 +55,7 @@ void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies, 
   if (gpus && !nodes) cluster.erase("nodes");
 }
 
-// --assume reads a model_type that nobody knows as FAMILY, which is to say: replaces it.
+// --assume reads a config.json of an unknown model_type as FAMILY, by replacing its model_type.
 Errors assume_family(const std::string& family, json& scenario) {
   const auto known = supported_families();
   if (std::find(known.begin(), known.end(), family) == known.end()) {
@@ -146,7 +146,8 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags) {
         error.file.clear();
         break;
       }
-      // Of a whole object the first of its flags stands for what it cannot do without.
+      // When a whole object such as `training` is missing, name the first flag that sets one of its
+      // keys: that key is required.
       if (missing && !given && (value->path + ".").starts_with(error.path + ".")) {
         const std::string flag = fmt::format("{} {}", value->flag, value->option->get_type_name());
         error.hint = error.hint.empty() ? "give " + flag : error.hint + ", or " + flag;
@@ -241,7 +242,7 @@ Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& fo
     if (!document) return failure(document.error());
     scenario = (*document)->root().raw();
   }
-  // What is no object is reported as such by the reader.
+  // The reader reports a document that is not an object.
   StatedText out;
   if (scenario.is_object()) out.errors = apply_flags(flags, folders.topologies, scenario);
   out.text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -47,7 +47,7 @@ struct ValidateFlags {
 ValidatedRun run_of(const ValidateFlags& flags, const Scenario& scenario) {
   ValidatedRun run;
   if (flags.backend == "cuda") run.backend = Backend::kCuda;
-  // The only rank of a layout has nothing to leave out.
+  // The only rank of a layout is the whole layout, so nothing is left out.
   const bool whole = scenario.cluster.gpus() == 1 && flags.rank == 0;
   if (flags.rank && !whole) run.alone = RankId(*flags.rank);
   const bool compares = !flags.no_numerics && flags.numerics_steps > 0 && !run.alone;
@@ -90,7 +90,7 @@ Result<std::vector<Tolerance>> read_tolerances(const ValidateFlags& flags) {
   return out;
 }
 
-// What does not fit is forecast, by the data sheet, and not run.
+// A layout that does not fit is forecast by the data sheet, and not run.
 std::string render_too_large(const ValidateFlags& flags, const Scenario& scenario,
                              const Prediction& prediction) {
   const std::string& format = flags.output.format;

@@ -29,7 +29,7 @@ class RecordedRun {
   // Reads the file that the flags name. One that is to be updated need not be there.
   static Result<RecordedRun> read(const BaselineFlags& flags);
 
-  // Before the run: whether it is the one that was recorded. An update may be of another.
+  // Before the run: checks that it is the recorded one. An update may record another.
   Errors check(const Scenario& scenario, const ValidatedRun& run,
                const OutputOptions& output) const;
   // Sets the drift, and the new content of the file when it is to be updated; a run that did not

@@ -36,8 +36,9 @@ std::vector<RankId> ranks_of(const ValidatedRun& run, const Scenario& scenario) 
   return out;
 }
 
-// Whether a calibration on this machine has nothing to add. On processors it measures all of it; of
-// GPUs it measures the kernels, where a profile of another GPU or of other shapes says less.
+// Whether a calibration on this machine would add nothing. On processors a calibration measures
+// everything. On GPUs it measures the kernels, which is better than a profile of another GPU or of
+// other shapes.
 Result<bool> is_measured(const ValidatedRun& run, const Scenario& scenario,
                          const DataFolders& folders) {
   const Provenance worst = run.on_gpu() ? Provenance::kInterpolated : Provenance::kExtrapolated;
@@ -97,13 +98,13 @@ int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
   const bool automatic = choice.when == "auto";
   const bool to_be_made = automatic && file && !fs::exists(scenario.profile, none);
   if (choice.when != "always" && !to_be_made) {
-    // "none" is a wish to see the data sheet's forecast.
+    // Whoever names the profile "none" wants the data sheet's forecast.
     if (choice.when == "never" || scenario.profile == "none") return kOk;
     const auto measured = is_measured(run, scenario, data.folders);
     if (!measured) return report_failed_calibration(measured.error());
     if (*measured) return kOk;
   }
-  // What another calibration has measured is not this command's to replace.
+  // This command must not replace what another calibration has measured.
   const bool keeps = automatic && file && !to_be_made;
   if (keeps) {
     note(output, fmt::format("note: {} lacks what this layout needs: it is measured for this "

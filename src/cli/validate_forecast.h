@@ -23,9 +23,10 @@ struct CalibrationChoice {
   double budget_s = 60;
 };
 
-// Sees to it that the profile that the user named, or the device's own, has what the layout needs,
-// as `choice` says: into the named file, which may not be there yet, else into `folder`; the
-// scenario then names it. The only place that calibrates. Returns the exit code, reported.
+// Makes sure that the user's profile, or the device's own, has what the layout needs, as `choice`
+// says. What has to be measured goes into the named file, which may not exist yet, or else into
+// `folder`, and the scenario then names it. Only this function calibrates. Returns the exit code;
+// errors have been reported.
 int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
                     StatedScenario& stated, const DataRoot& data, const std::string& folder,
                     const OutputOptions& output);

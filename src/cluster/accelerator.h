@@ -32,8 +32,8 @@ struct Accelerator {
   std::string profile;  // the shipped profile that prices it; empty: data sheet
   std::vector<std::string> sources;
   std::string notes;
-  // Of a processor: one device is one rank's process.
-  std::int64_t cores = 0;        // of the machine that it is a core of; 0: not stated
+  // For processors, where one device is one rank's process:
+  std::int64_t cores = 0;        // cores of the whole machine; 0: not stated
   ByteCount machine_memory = 0;  // this machine's, which its ranks share; 0: another machine
 
   bool is_cpu() const { return architecture == GpuArchitecture::kCpu; }

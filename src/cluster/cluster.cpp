@@ -140,7 +140,8 @@ Cluster read_cluster(const JsonValue& value, const std::string& topologies_folde
                "a name like \"dgx-h100x8\" or an object");
     return {};
   }
-  // Read from a copy: whether the graph can be built depends on this value's own errors alone.
+  // Reading a copy keeps this value's errors apart: only they decide whether the graph can be
+  // built.
   const auto document = JsonDocument::from(
       value.is_text() ? named_cluster(*value.text(), topologies_folder) : value.raw(),
       value.file());

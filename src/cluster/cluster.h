@@ -46,7 +46,7 @@ struct ClusterSpec {
   std::vector<std::string> sources;
   std::string notes;
 
-  // Devices are more than the cores that they compute on.
+  // Whether there are more devices than cores to compute on.
   bool takes_turns() const { return shared_cores > 0 && gpus > shared_cores; }
 };
 

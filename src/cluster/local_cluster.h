@@ -12,15 +12,16 @@ namespace stepcast {
 
 inline constexpr std::int64_t kMaxLocalRanks = 64;
 
-// One core of `machine` with its part of the memory among `ranks` processes. An estimate from the
-// data sheet's kind of facts: a calibrated profile replaces all of it but the peak and the memory.
+// One core of `machine` with its part of the memory among `ranks` processes. It is an estimate from
+// facts such as a data sheet states. A calibrated profile replaces all of it except the peak and
+// the memory.
 Accelerator cpu_accelerator(const MachineFacts& machine, std::int64_t ranks);
 
 // One node of `ranks` processes that share the machine's cores.
 Cluster local_cluster(const MachineFacts& machine, std::int64_t ranks);
 
-// Once the number of ranks is known: the part of the memory that each has. Nothing where the
-// accelerator is not one of this machine.
+// Call once the number of ranks is known: gives each rank its part of the memory. Does nothing when
+// the accelerator is not this machine's.
 void share_memory(ClusterSpec& spec);
 
 // {"base": "local", ...}: "gpus" is the number of ranks (default: a rank per core); takes the keys

@@ -72,7 +72,7 @@ std::int64_t usable_cores() {
   if (sched_getaffinity(0, sizeof set, &set) == 0) {
     return std::max<std::int64_t>(1, CPU_COUNT(&set));
   }
-  // More processors than the set has room for.
+  // The machine has more processors than the set has room for.
   return std::max<std::int64_t>(1, sysconf(_SC_NPROCESSORS_ONLN));
 }
 

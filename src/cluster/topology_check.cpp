@@ -118,8 +118,8 @@ class Checker {
     }
   }
 
-  // GPUs reach each other through one connected part of switches that they all touch; only where
-  // there is none (a mesh of NVLinks) is each pair looked at.
+  // If one connected part of switches touches all GPUs, every GPU reaches every other. Only where
+  // there is no such part (a mesh of NVLinks) is each pair checked.
   void reachability() {
     const std::size_t n = graph_.vertices().size();
     SwitchGraph switches(n);

@@ -33,7 +33,8 @@ bool fill(int file, std::string_view content, const std::string& path) {
   return write_all(file, content) && ::fsync(file) == 0;
 }
 
-// Makes the rename itself last. File systems that cannot do so are none the worse for it.
+// Makes the rename itself survive a crash. Where a file system cannot do so, the file is still
+// whole.
 void synchronise_folder(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
   const int folder = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY);

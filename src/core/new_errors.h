@@ -6,7 +6,7 @@
 
 namespace stepcast {
 
-// Those of `more` whose text none of `errors` has yet.
+// Adds those of `more` whose text no error of `errors` has yet.
 void add_new(const Errors& more, Errors& errors);
 
 }  // namespace stepcast

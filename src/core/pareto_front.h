@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What is best in one regard or another.
+// SPDX-License-Identifier: Apache-2.0 The Pareto front of a set of points.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +6,9 @@
 
 namespace stepcast {
 
-// Of points of equal length, whose coordinates are all the better the smaller they are: the indices
-// of those that no other point matches in every coordinate and beats in one, in order. Of points
-// that are equal the first.
+// The indices, in order, of the points that no other point beats: none is as good in every
+// coordinate and better in one. Smaller coordinates are better, and all points have equally many.
+// Where points are equal, the first counts.
 std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& points);
 
 }  // namespace stepcast

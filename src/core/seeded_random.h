@@ -11,7 +11,7 @@ namespace stepcast {
 class SeededRandom {
  public:
   explicit constexpr SeededRandom(std::uint64_t seed) : state_(seed) {}
-  // The `stream`-th of the sequences of a seed: equal for equal arguments, whoever asks and when.
+  // The `stream`-th sequence of a seed: always the same for the same arguments.
   constexpr SeededRandom(std::uint64_t seed, std::uint64_t stream)
       : state_(mixed(mixed(seed + kGamma) + stream * kGamma)) {}
 

@@ -8,7 +8,7 @@ namespace stepcast {
 
 Result<std::string> read_text_file(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
-  // The first byte is asked for apart: only that tells a folder from an empty file.
+  // Reading the first byte apart is the only way to tell a folder from an empty file.
   stream.peek();
   if (!stream.is_open() || stream.bad()) {
     return failure({ErrorCode::kIo, "cannot be read", file, "", "check the path"});

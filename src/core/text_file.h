@@ -8,7 +8,7 @@
 
 namespace stepcast {
 
-// Errors: it cannot be opened, or is none (a folder). An empty one is empty text.
+// An error says that it cannot be opened or is a folder. An empty file gives empty text.
 Result<std::string> read_text_file(const std::string& file);
 
 }  // namespace stepcast

@@ -29,7 +29,7 @@ constexpr Unit kTimeUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1
 constexpr Unit kCountUnits[] = {{"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
 constexpr Unit kFlopsUnits[] = {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
 
-// `bare`: what a number without a unit counts in; without it that is an error.
+// `bare` is the unit of a number that states none; when it is absent, such a number is an error.
 Result<double> parse(std::string_view text, std::span<const Unit> units, const char* example,
                      std::optional<double> bare = std::nullopt) {
   double value = 0;

@@ -267,7 +267,7 @@ nlohmann::ordered_json to_json(const MeasuredGroup& measured) {
       {"domains", measured.group.domains}};
   if (measured.group.domains > 1) {
     out["network"] = cluster.network;
-    // Of a rack that is one NVLink domain: all that its nodes have.
+    // In a rack that is one NVLink domain, the NICs of all its nodes count.
     out["nics_per_node"] = cluster.nics_per_node * cluster.nvlink_domain_nodes;
     out["nic"] = rate(cluster.nic_bandwidth);
   }

@@ -20,7 +20,8 @@ Exchange exchange_of(CollectiveKind kind);
 
 class CollectiveModel {
  public:
-  // Of a communicator of two or more ranks. A send crosses the network unless `local_pair`.
+  // The group is a communicator of two or more ranks. A send crosses the network unless
+  // `local_pair`.
   CollectiveModel(const ClusterSpec& cluster, const GroupShape& group, bool local_pair);
   CollectiveModel(const ClusterSpec& cluster, const GroupShape& group)
       : CollectiveModel(cluster, group, group.domains == 1) {}
@@ -28,7 +29,7 @@ class CollectiveModel {
   // `bandwidth` is what the graph allows at this size.
   NcclEstimate estimate(Exchange exchange, Bytes size, DataType type) const;
 
-  // Of messages without end: the algorithm, and the payload per second that the graph allows.
+  // The algorithm for endless messages, and the payload per second that the graph allows.
   NcclEstimate asymptote(Exchange exchange) const;
 
   // What a GPU hands on at once, by which curves of different groups are compared: the bytes of one

@@ -11,7 +11,7 @@ namespace stepcast {
 
 inline constexpr double kP10ToP90 = 2.5631;  // standard deviations of a normal distribution
 
-// Of independent calls one after another: sums of each member.
+// How much the times of calls scatter. For independent calls one after another, add each member.
 struct Jitter {
   double variance_s2 = 0;       // of the body of the distribution
   Seconds tail;                 // the mean's distance from the median: rare disturbances

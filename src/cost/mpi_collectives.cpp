@@ -79,7 +79,7 @@ double capacity_of(const Topology& topology, LinkId link) {
   return topology.links()[link.index()].capacity.value();
 }
 
-// Of one or more loads the one that takes most of its link.
+// The load that takes most of its link; there must be one.
 LinkLoad busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads) {
   return *std::max_element(loads.begin(), loads.end(), [&](const LinkLoad& a, const LinkLoad& b) {
     return a.weight / capacity_of(topology, a.link) < b.weight / capacity_of(topology, b.link);
@@ -116,7 +116,7 @@ double load_of_alike(const Cluster& cluster, Exchange exchange, std::span<const 
   return sum;
 }
 
-// Of the way of one message.
+// The latency of the longest way that one message takes.
 Seconds longest_hop(const Cluster& cluster, Exchange exchange, std::span<const DeviceId> members) {
   Seconds longest;
   for_each_hop(exchange, members, [&](DeviceId from, DeviceId to, double) {

@@ -20,7 +20,7 @@ class MpiCollectives {
   MpiCollectives(const Cluster& cluster, std::vector<MpiCurve> curves)
       : cluster_(cluster), curves_(std::move(curves)) {}
 
-  // Of two or more members, in group order; of a send, the sender and the receiver.
+  // `members` has two or more devices in group order; for a send, the sender and the receiver.
   CollectivePrice price(Exchange exchange, Bytes size, std::span<const DeviceId> members) const;
   std::vector<LinkLoad> loads(Exchange exchange, std::span<const DeviceId> members) const;
 

@@ -73,7 +73,7 @@ BytesPerSecond MpiCurve::fastest() const {
   for (const Sample& sample : samples) {
     rate = std::max(rate, sample.bytes / sample.seconds);
     const double moving = sample.seconds - empty;
-    // Of short messages the difference of two nearly equal times says nothing.
+    // For short messages the two times are nearly equal, and their difference says nothing.
     if (moving > sample.seconds / 2) rate = std::max(rate, sample.bytes / moving);
   }
   return BytesPerSecond(rate);

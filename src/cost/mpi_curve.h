@@ -34,12 +34,12 @@ struct MpiCurve {
     Provenance provenance;
   };
   Point at(Bytes size) const;
-  // Of an empty message: the line through the two smallest samples.
+  // The time of an empty message, by the line through the two smallest samples.
   Seconds latency() const;
   // The most payload per second that any message reaches in its fluid phase.
   BytesPerSecond fastest() const;
-  // Of the largest message in its fluid phase: what links carry on and on. Short messages may pass
-  // faster, into buffers and token buckets.
+  // The rate of the largest message in its fluid phase: what links carry without end. Short
+  // messages may pass faster, because buffers and token buckets take them.
   BytesPerSecond sustained() const;
 };
 

@@ -120,7 +120,7 @@ struct MeasuredMachine {
   std::int64_t cores = 0;  // 0: not stated
 };
 
-// Of an operation that was measured as it stands in a program.
+// The time of an operation that was measured as it stands in a program.
 struct ExactTime {
   Seconds mean;
   Jitter jitter;

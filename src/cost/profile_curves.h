@@ -13,7 +13,7 @@ const std::vector<std::string>& gemm_role_names();
 const std::vector<std::string>& provenance_names();
 const std::vector<std::string>& curve_names();  // in the order of Curve
 
-// Of the list "frameworks", as indices; none where it is left out. Errors go to the reader's
+// Reads the list "frameworks" as indices; none where it is left out. Errors go to the reader's
 // document.
 std::vector<std::size_t> read_framework_list(ObjectReader& reader);
 

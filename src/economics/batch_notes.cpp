@@ -11,7 +11,8 @@ double critical_batch_tokens(double loss) { return 2.1e8 * std::pow(loss, -1 / 0
 
 std::vector<std::string> batch_notes(double tokens_per_step) {
   constexpr double kEarly = 3, kLate = 2;  // nats; the batch that pays grows as the loss falls
-  // Of tokens, against ever smaller batches (McCandlish et al., equation 2.7).
+  // How many percent more tokens training takes than with ever smaller batches (McCandlish et al.,
+  // equation 2.7).
   const auto extra = [&](double loss) {
     return tokens_per_step / critical_batch_tokens(loss) * 100;
   };

@@ -60,7 +60,8 @@ struct Cycle {
   }
   double saving() const { return delta * (through + preemptions * up()); }
   double restarting() const { return rate * up() * restart.first; }
-  // What a failure leaves behind is lost; so is nothing of a checkpoint that a warning lets end.
+  // The work since the last checkpoint, which a failure loses. A preemption loses none of it,
+  // because its warning leaves time for a checkpoint.
   double reworked() const { return failures * exponential_moment(rate, length); }
   double time() const { return useful() + saving() + restarting() + reworked(); }
 };
@@ -70,7 +71,7 @@ struct Cycle {
 WallShares wall_shares(const FailureProcess& process, Seconds interval) {
   const Cycle cycle(process, interval);
   const double time = cycle.time();
-  // So unreliable that a restart never gets through.
+  // The process is so unreliable that no restart ever completes.
   if (!std::isfinite(time)) return {.useful = 0, .restart = 1};
   return {.useful = cycle.useful() / time,
           .checkpoint = cycle.saving() / time,

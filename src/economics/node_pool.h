@@ -11,7 +11,8 @@ namespace stepcast {
 
 // Share of time in which the job waits: Erlang's loss formula for spares + 1 servers, since nodes
 // are lost only while the job is whole. Exact for any distribution of the time that a node is away
-// (Erlang's formula is insensitive to it). `losses`: of nodes, while the job is whole.
+// (Erlang's formula is insensitive to it). `losses` is the rate at which nodes are lost while the
+// job is whole.
 double waiting_share(PerSecond losses, Seconds away, std::int64_t spares);
 
 // The fewest spares with which it waits for at most `share` of the time.

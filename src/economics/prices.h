@@ -22,7 +22,8 @@ struct Price {
 
 using PriceList = std::vector<Price>;
 
-// All files of the folder. An entry without source or date is an error, as is one thing twice.
+// All files of the folder. An entry without source or date is an error, and so are two entries for
+// one cluster or accelerator.
 Result<PriceList> load_prices(const std::string& folder);
 
 // The cluster's own price, else its accelerator's; nullptr when neither is listed.

@@ -43,7 +43,8 @@ double joined(double one, double other) {
   return std::exp(std::sqrt(std::pow(std::log(one), 2) + std::pow(std::log(other), 2)));
 }
 
-// That a figure with this spread stays below `limit`, taken as log-normal on either side.
+// The chance that a figure with this spread stays below `limit`; it is taken as log-normal on
+// either side.
 double chance_below(const Spread& spread, double limit) {
   if (!(limit > 0)) return 0;
   const double distance = std::log(limit / spread.value);
@@ -88,7 +89,7 @@ RunForecast forecast_run(const RunTerms& terms, const StepTime& step) {
   plan_checkpoints(terms, step, out);
   if (out.interval) out.shares = wall_shares(terms.hazards, *out.interval);
   out.spares_needed = spares_for(terms.hazards.node_losses, terms.hazards.away, kWaitingAllowed);
-  // So unreliable that no step counts: a run without an end has no length and no price.
+  // The run is so unreliable that no step counts. It has no end, and so no length and no price.
   if (!(out.shares.useful > 0)) return out;
   Seconds wall = kUsualRun;
   if (terms.tokens) {

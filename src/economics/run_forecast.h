@@ -35,8 +35,8 @@ struct RunForecast {
   Spread goodput;  // share of wall time in steps that count, at full speed
   WallShares shares;
   std::optional<Seconds> between_interruptions;  // mean; absent: there are none
-  // Of training between two checkpoints: the one reckoned with, Young's and Daly's; absent with no
-  // interruptions.
+  // The training time between two checkpoints: the one used, Young's and Daly's. Absent when there
+  // are no interruptions.
   std::optional<Seconds> interval, young, daly;
   std::int64_t spares_needed = 0;                    // to wait for nodes at most 1 % of the time
   std::optional<double> dollars_per_million_tokens;  // absent when no goodput is left

@@ -12,14 +12,14 @@
 namespace stepcast {
 namespace {
 
-// Streams of one seed.
+// The numbers of the random streams of one seed.
 constexpr std::uint64_t kInterruptions = 0, kStragglers = 1;
 
 double draw_exponential(SeededRandom& random, double rate) {
   return rate > 0 ? -std::log1p(-random.uniform()) / rate : std::numeric_limits<double>::infinity();
 }
 
-// When at least one node is slow.
+// The spans of time in which at least one node is slow.
 class SlowTimes {
  public:
   SlowTimes(const Hazards& hazards, std::uint64_t seed)
@@ -28,7 +28,8 @@ class SlowTimes {
         random_(seed, kStragglers),
         arrival_(draw_exponential(random_, rate_)) {}
 
-  // Of [from, to); calls go forward in time.
+  // The time within [from, to) that spans cover. Each call must begin where or after the last one
+  // ended.
   double within(double from, double to) {
     for (; arrival_ < to; arrival_ += draw_exponential(random_, rate_)) {
       const double end = arrival_ + duration_;

@@ -13,7 +13,8 @@ struct SimulatedRun {
   std::int64_t interruptions = 0;
 };
 
-// At least `horizon` long: ends with the first renewal behind it. Equal seeds, equal runs.
+// The run is at least `horizon` long and ends with the first renewal after it. Equal seeds give
+// equal runs.
 SimulatedRun simulate_run(const Hazards& hazards, Seconds interval, Seconds horizon,
                           std::uint64_t seed);
 

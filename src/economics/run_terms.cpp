@@ -21,7 +21,8 @@ constexpr Seconds kRestart{600};
 // sustains 2 TB/s for 2,048 nodes.
 constexpr BytesPerSecond kCheckpointRatePerNode{2.3e12 / 40 / 48};
 
-// Meta's data centres, as LLaMA's energy was reckoned (arXiv 2302.13971, section 6).
+// The value for Meta's data centres with which LLaMA's energy was computed (arXiv 2302.13971,
+// section 6).
 constexpr double kPue = 1.1;
 
 class TermsBuilder {
@@ -100,7 +101,7 @@ void TermsBuilder::interruptions() {
   hazards.node_losses = failures;
   if (run_.preemption) {
     const PerSecond preemptions(nodes * run_.preemption->per_node_day / kDay);
-    // A warning that is too short for a checkpoint is none.
+    // A warning that is too short for a checkpoint saves nothing.
     const bool saved = run_.preemption->notice >= hazards.process.checkpoint;
     (saved ? hazards.process.preemptions : hazards.process.failures) += preemptions;
     hazards.node_losses += preemptions;

@@ -35,7 +35,7 @@ struct RunTerms {
   std::vector<Assumption> assumptions;
 };
 
-// A scenario without `run` has the terms of an empty one.
+// A scenario without `run` is treated as one with an empty `run`.
 RunTerms run_terms(const Scenario& scenario, const PriceList& prices);
 
 }  // namespace stepcast

@@ -145,7 +145,7 @@ std::string unfinished(const RankWatch& watch, bool Rank::*state) {
   return out;
 }
 
-// The only rank that is not in a state, -1: several or none.
+// The only rank that is not in a state; -1 when there are several or none.
 int only_without(const RankWatch& watch, bool Rank::*state) {
   int found = -1;
   for (std::size_t i = 0; i < watch.ranks().size(); ++i) {
@@ -216,7 +216,7 @@ LaunchOutcome ended(const RankWatch& watch, ProcessExit mpirun, bool memory_kill
   return out;
 }
 
-// Not a death that came of being stopped.
+// Leaves out a death that was only the result of being stopped.
 std::optional<RankDeath> death_before_stop(const RankWatch& watch, const LaunchEvidence& evidence) {
   const auto death = death_in(watch.launcher_words());
   if (!death || !evidence.stopped) return death;

@@ -33,7 +33,7 @@ struct LaunchOutcome {
   bool ok() const { return end == LaunchEnd::kFinished; }
 };
 
-// All count from the launch except where said.
+// All times count from the launch unless a comment says otherwise.
 struct LaunchLimits {
   std::chrono::milliseconds start{60'000};    // until every rank has reported that it started
   std::chrono::milliseconds silence{60'000};  // since the last report of any rank, once all started

@@ -127,7 +127,8 @@ Result<ProcessCommand> mpi_command(const RankProgram& program, int cores, bool r
                            program.arguments.end());
   command.environment = program.inherited;
   for (const std::string& entry : program.added) set(command.environment, entry);
-  // Networks that are not there are no news; ranks that wait leave a shared core to the others.
+  // Warnings about missing networks are switched off, and ranks that wait leave a shared core to
+  // others.
   set_default(command.environment, "OMPI_MCA_btl_base_warn_component_unused=0");
   set_default(command.environment, "OMPI_MCA_mpi_yield_when_idle=1");
   return command;

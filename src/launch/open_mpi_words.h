@@ -16,9 +16,9 @@ struct RankDeath {
   bool unfinalized = false;  // it ended without MPI_Finalize
 };
 
-// The rank that mpirun blames in its own lines, if it does. Of MPI_Abort it often does not:
-// in 4.1.4 the text is lost on the way from the rank ("ORTE_ERROR_LOG: ... show_help.c"), one time
-// in three.
+// The rank that mpirun blames in its own lines, if it does. After MPI_Abort it often does not: in
+// 4.1.4 the text is lost on the way from the rank one time in three ("ORTE_ERROR_LOG: ...
+// show_help.c").
 std::optional<RankDeath> death_in(const std::string& words);
 
 }  // namespace stepcast

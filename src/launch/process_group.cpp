@@ -100,7 +100,7 @@ struct Child {
   ::_exit(127);
 }
 
-// All signals wait while the child still has this process's handlers.
+// Signals are blocked as long as the child still has this process's handlers.
 pid_t fork_with_signals_blocked(const Child& child, Pipes& pipes) {
   sigset_t all;
   sigset_t before;

@@ -14,8 +14,8 @@ struct RankLine {
   std::optional<RankReport> report;  // none: the line is only output
 };
 
-// A line of a rank without its newline. A rank may have left a line of its own unfinished when a
-// report came. What looks like a report and is not well-formed is output.
+// Reads a line of a rank, without its newline. A report may follow an unfinished line of the rank's
+// own. Whatever looks like a report but is not well-formed counts as output.
 RankLine read_rank_line(std::string_view line);
 
 }  // namespace stepcast

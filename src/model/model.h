@@ -105,10 +105,11 @@ struct LayerParameters {
   std::int64_t total() const { return attention + mlp + experts + replicated; }
 };
 
-// Trained beside frozen linear layers: a matrix of `rank` rows and one of `rank` columns for each
-// of query, key, value, output and the two or three matrices of the MLP, in every layer; not for
-// embedding and head (Hu et al. 2021, arXiv 2106.09685; on all linear layers: Dettmers et al. 2023,
-// arXiv 2305.14314). Of models without experts and latent attention.
+// The elements of adapters, which are trained beside frozen linear layers: a matrix of `rank` rows
+// and one of `rank` columns for each of query, key, value, output and the two or three matrices of
+// the MLP, in every layer. Embedding and head have none (Hu et al. 2021, arXiv 2106.09685; on all
+// linear layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no experts and no latent
+// attention.
 std::int64_t count_adapters(const Model& model, std::int64_t rank);
 
 LayerParameters count_layer(const Model& model, std::int64_t layer);

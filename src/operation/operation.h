@@ -3,6 +3,7 @@
 // executor runs. Sizes are per rank, after sharding.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -105,6 +106,12 @@ enum class Phase { kForward, kRecompute, kBackward, kWeightGradient, kOptimizer 
 inline constexpr int kPhases = 5;
 const char* name_of(Phase phase);  // "weight_gradient"
 
+// Where a pass of a block runs an operation. Kernels run one after the other on kCompute;
+// collectives and copies may have streams of their own and then run beside them. A pass ends when
+// all its streams have ended.
+enum class BlockStream { kCompute, kCommunication, kCopy };
+inline constexpr int kBlockStreams = 3;
+
 struct Operation {
   const char* name;  // "qkv", "attention", "mlp_up": a literal
   Phase phase;
@@ -113,6 +120,10 @@ struct Operation {
   std::vector<BufferId> writes;
   // Of its block: weights that it reads forward, and whose gradients it writes backward.
   std::vector<ParameterId> parameters = {};
+  BlockStream stream = BlockStream::kCompute;
+  // By stream: the latest earlier operation of the pass that must have ended (-1: none). An
+  // operation follows those of its own stream without being told (program/block_events.h).
+  std::array<std::int32_t, kBlockStreams> after{-1, -1, -1};
 };
 
 const char* name_of(CollectiveKind kind);

@@ -8,6 +8,7 @@
 #include "plan/group_prices.h"
 #include "plan/layout_code.h"
 #include "predict/block_cost.h"
+#include "program/program.h"
 
 namespace stepcast {
 

@@ -10,6 +10,7 @@
 #include "plan/block_table.h"
 #include "plan/group_prices.h"
 #include "plan/layout_code.h"
+#include "program/program.h"
 
 namespace stepcast {
 

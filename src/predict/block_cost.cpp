@@ -6,14 +6,9 @@
 namespace stepcast {
 namespace {
 
-template <std::size_t N>
-void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
-  for (std::size_t i = 0; i < N; ++i) sum[i] += more[i];
-}
-
 // Of a collective pipelined with a GEMM in `steps` pieces, what the GEMM cannot hide: the first
 // piece, or what is longer than the GEMM (Wang et al. 2023, section 3; Megatron --tp-comm-overlap).
-Seconds exposed(Seconds collective, Seconds gemm, std::int64_t steps) {
+Seconds not_hidden(Seconds collective, Seconds gemm, std::int64_t steps) {
   const double hidden = static_cast<double>(steps - 1) / static_cast<double>(steps);
   return std::max(collective / static_cast<double>(steps), collective - gemm * hidden);
 }
@@ -31,23 +26,6 @@ const Collective* overlapped_collective(const Operation& operation) {
 }
 
 }  // namespace
-
-void RunCost::append(const RunCost& next) {
-  floor = std::max(floor + next.gpu, host + next.floor);
-  gpu += next.gpu;
-  host += next.host;
-  core_idle += next.core_idle;
-  compute += next.compute;
-  recompute += next.recompute;
-  tensor_parallel += next.tensor_parallel;
-  optimizer += next.optimizer;
-  gemm += next.gemm;
-  attention += next.attention;
-  memory_bound += next.memory_bound;
-  flops += next.flops;
-  add(by_curve, next.by_curve);
-  add(by_provenance, next.by_provenance);
-}
 
 BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
                        const CollectiveCosts& collectives)
@@ -138,14 +116,8 @@ std::vector<PricedOperation> BlockCosts::price_each(
     RunCost& cost = out[i].cost;
     const GroupPlacement* group = placement(collective->group);
     if (group == nullptr) continue;
-    const auto steps = static_cast<std::int64_t>(group->devices.size());
-    const double share = cost.gpu.value() > 0 ? exposed(cost.gpu, gemm, steps) / cost.gpu : 1.0;
-    cost.gpu *= share;
-    cost.tensor_parallel *= share;
-    cost.core_idle *= share;
-    cost.floor = cost.host + cost.gpu;
-    for (Seconds& part : cost.by_curve) part *= share;
-    for (Seconds& part : cost.by_provenance) part *= share;
+    const auto members = static_cast<std::int64_t>(group->devices.size());
+    cost = cost.exposed(not_hidden(cost.gpu, gemm, members));
   }
   wait_for_last(out);
   return out;
@@ -174,9 +146,7 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
 }
 
 RunCost BlockCosts::price(const std::vector<Operation>& operations) const {
-  RunCost sum;
-  for (const PricedOperation& priced : price_each(operations)) sum.append(priced.cost);
-  return sum;
+  return replay_block(price_each(operations));
 }
 
 }  // namespace stepcast

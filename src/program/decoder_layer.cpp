@@ -330,7 +330,7 @@ Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute) {
   block.name = "layer";
   LayerLowering lowering(scenario, block);
   lowering.lower(recompute);
-  trace_memory(block);
+  finish_block(block);
   return block;
 }
 

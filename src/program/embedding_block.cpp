@@ -134,7 +134,7 @@ Block lower_embedding(const Scenario& scenario) {
   block.output_gradient = builder.activation("output_gradient", shape.rows * shape.hidden);
   const EmbeddingWeights weights = declare(scenario, builder);
   backward(scenario, weights, builder, forward(scenario, weights, builder));
-  trace_memory(block);
+  finish_block(block);
   return block;
 }
 

@@ -124,7 +124,7 @@ Block lower_head(const Scenario& scenario, bool own_table) {
   const HeadWeights weights = declare(scenario, own_table, builder);
   const HeadBuffers saved = forward(scenario, weights, builder);
   backward(scenario, weights, builder, saved);
-  trace_memory(block);
+  finish_block(block);
   return block;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "program/block_events.h"
+
 namespace stepcast {
 namespace {
 
@@ -12,62 +14,28 @@ struct Life {
   std::int32_t death = -1;
 };
 
-// Walks operations [begin, end) of the joint sequence and records what is born and what dies.
-class Walk {
- public:
-  Walk(const std::vector<Buffer>& buffers, const std::vector<Life>& lives)
-      : buffers_(buffers), lives_(lives) {}
+constexpr std::int32_t kOutside = -2;  // no operation of the block
 
-  void operation(const Operation& operation, std::int32_t position, std::int32_t local,
-                 MemoryTrace& trace) {
-    seen_.clear();
-    for (const BufferId id : operation.writes) touch(id, position, true, trace);
-    for (const BufferId id : operation.reads) touch(id, position, true, trace);
-    const ByteCount now = total(trace.after);
-    if (now > trace.peak) {
-      trace.peak = now;
-      trace.at_peak = trace.after;
-      trace.peak_operation = local;
-    }
-    seen_.clear();
-    for (const BufferId id : operation.writes) touch(id, position, false, trace);
-    for (const BufferId id : operation.reads) touch(id, position, false, trace);
-  }
-
- private:
-  void touch(BufferId id, std::int32_t position, bool births, MemoryTrace& trace) {
-    if (std::find(seen_.begin(), seen_.end(), id) != seen_.end()) return;
-    seen_.push_back(id);
-    const Life& life = lives_[id.index()];
-    const Buffer& buffer = buffers_[id.index()];
-    auto& part = trace.after[static_cast<std::size_t>(buffer.category)];
-    if (births && life.birth == position) part += buffer.size();
-    if (!births && life.death == position) part -= buffer.size();
-  }
-
-  const std::vector<Buffer>& buffers_;
-  const std::vector<Life>& lives_;
-  std::vector<BufferId> seen_;
-};
-
+// Positions count on from the forward pass to the backward pass.
 std::vector<Life> lives_of(const Block& block) {
   std::vector<Life> lives(block.buffers.size());
-  std::int32_t position = 0;
-  const auto scan = [&](const std::vector<Operation>& operations) {
-    for (const Operation& operation : operations) {
-      for (const BufferId id : operation.writes) {
-        Life& life = lives[id.index()];
-        life.birth = std::min(life.birth, position);
-        life.death = position;
+  std::int32_t first = 0;
+  const auto scan = [&](const std::vector<Operation>& pass) {
+    const std::vector<std::int32_t> ends = uses_end(pass);
+    for (std::size_t i = 0; i < pass.size(); ++i) {
+      const std::int32_t begin = first + static_cast<std::int32_t>(i), end = first + ends[i];
+      for (const BufferId id : pass[i].writes) {
+        lives[id.index()].birth = std::min(lives[id.index()].birth, begin);
+        lives[id.index()].death = std::max(lives[id.index()].death, end);
       }
-      for (const BufferId id : operation.reads) lives[id.index()].death = position;
-      ++position;
+      for (const BufferId id : pass[i].reads) {
+        lives[id.index()].death = std::max(lives[id.index()].death, end);
+      }
     }
+    first += static_cast<std::int32_t>(pass.size());
   };
   scan(block.forward);
   scan(block.backward);
-
-  constexpr std::int32_t kOutside = -2;
   for (const BufferId id : {block.input, block.output_gradient}) {
     if (id.valid()) lives[id.index()].birth = kOutside;
   }
@@ -75,6 +43,24 @@ std::vector<Life> lives_of(const Block& block) {
     if (id.valid()) lives[id.index()].death = kOutside;
   }
   return lives;
+}
+
+MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pass) {
+  MemoryTrace out;
+  const auto part = [&](BufferId id) -> ByteCount& {
+    return out.after[static_cast<std::size_t>(block.buffers[id.index()].category)];
+  };
+  for (std::size_t i = 0; i < pass.size(); ++i) {
+    for (const BufferId id : pass[i].births) part(id) += block.buffers[id.index()].size();
+    const ByteCount now = total(out.after);
+    if (now > out.peak) {
+      out.peak = now;
+      out.at_peak = out.after;
+      out.peak_operation = static_cast<std::int32_t>(i);
+    }
+    for (const BufferId id : pass[i].deaths) part(id) -= block.buffers[id.index()].size();
+  }
+  return out;
 }
 
 }  // namespace
@@ -85,43 +71,29 @@ ByteCount total(const MemoryParts& parts) {
   return sum;
 }
 
-void trace_memory(Block& block) {
-  const std::vector<Life> lives = lives_of(block);
-  Walk walk(block.buffers, lives);
-  std::int32_t position = 0;
-  const auto trace = [&](const std::vector<Operation>& operations, MemoryTrace& memory) {
-    memory = {};
-    for (std::size_t i = 0; i < operations.size(); ++i) {
-      walk.operation(operations[i], position++, static_cast<std::int32_t>(i), memory);
-    }
-  };
-  trace(block.forward, block.forward_memory);
-  trace(block.backward, block.backward_memory);
+void finish_block(Block& block) {
+  place_events(block);
+  const BlockLives lives = trace_lives(block);
+  block.forward_memory = memory_of(block, lives.forward);
+  block.backward_memory = memory_of(block, lives.backward);
 }
 
 BlockLives trace_lives(const Block& block) {
   const std::vector<Life> lives = lives_of(block);
-  BlockLives out;
-  std::int32_t position = 0;
-  const auto trace = [&](const std::vector<Operation>& operations,
-                         std::vector<OperationLives>& into) {
-    for (const Operation& operation : operations) {
-      OperationLives& here = into.emplace_back();
-      const auto note = [&](BufferId id) {
-        const Life& life = lives[id.index()];
-        const auto add = [id](std::vector<BufferId>& list) {
-          if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
-        };
-        if (life.birth == position) add(here.births);
-        if (life.death == position) add(here.deaths);
-      };
-      for (const BufferId id : operation.writes) note(id);
-      for (const BufferId id : operation.reads) note(id);
-      ++position;
-    }
+  BlockLives out{std::vector<OperationLives>(block.forward.size()),
+                 std::vector<OperationLives>(block.backward.size())};
+  const auto at = [&](std::int32_t position) -> OperationLives& {
+    const auto i = static_cast<std::size_t>(position);
+    return i < out.forward.size() ? out.forward[i] : out.backward[i - out.forward.size()];
   };
-  trace(block.forward, out.forward);
-  trace(block.backward, out.backward);
+  for (std::size_t b = 0; b < lives.size(); ++b) {
+    const Life& life = lives[b];
+    const bool used = life.death != -1;  // a buffer that no operation names never lives
+    if (used && life.birth >= 0 && life.birth != std::numeric_limits<std::int32_t>::max()) {
+      at(life.birth).births.emplace_back(b);
+    }
+    if (life.death >= 0) at(life.death).deaths.emplace_back(b);
+  }
   return out;
 }
 

@@ -28,7 +28,7 @@ void put_shortfall(ordered_json& out, const Shortfall& shortfall) {
   put(out, "limit", shortfall.limit);
 }
 
-// What a rung's forecast comes to; of a layout that fits also its speed, and its run.
+// The figures of a rung's forecast; for a layout that fits also its speed and its run.
 void put_forecast(ordered_json& out, const RungResult& result) {
   const Prediction& p = result.layout->prediction;
   out["layout"] = layout_object(result.scenario());

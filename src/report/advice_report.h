@@ -20,11 +20,11 @@ std::string advice_json(const AdviceReport& report);
 
 // What all formats say.
 std::string demands_text(const AdviceReport& report);
-// Why the advised rung is the answer; without one, that none is.
+// Says why the advised rung is the answer, or that no rung is.
 std::string because_text(const AdviceReport& report);
-// Without an advice and a way out.
+// For a report that has neither an advice nor a way out.
 std::string no_way_out_text(const AdviceReport& report);
-// "FSDP (ZeRO-3) on 4 GPUs, 5,100 tokens/s ...": of a way out, or what it lacks.
+// A way out in words ("FSDP (ZeRO-3) on 4 GPUs, 5,100 tokens/s ..."), or what it lacks.
 std::string way_out_text(const RungResult& way, const Scenario& base);
 // Why a rung is where it is, in figures: "needs 1238 of 75.19 GiB: parameters 131.4, ...".
 std::string rung_text(const AdviceReport& report, const RungResult& result);

@@ -24,8 +24,8 @@ std::string in_gib(ByteCount bytes) {
   return fmt::format("{:.1f}", static_cast<double>(bytes) / 1073741824.0);
 }
 
-// Of parameters, gradients and optimizer; 0 where the fullest rank does not hold all layers, and
-// where most of what it holds is frozen.
+// The bytes of parameters, gradients and optimizer per parameter. It is 0 where the fullest rank
+// does not hold all layers, and where most of what it holds is frozen.
 double state_bytes_per_parameter(const RungResult& result, const RankClass& fullest) {
   const Scenario scenario = result.scenario();
   if (scenario.layout.tp * scenario.layout.pp > 1 || scenario.training.trains_adapters()) return 0;
@@ -131,7 +131,7 @@ std::string first_text(const AdviceReport& report) {
   return out + (run.empty() ? "." : ": " + run + ".");
 }
 
-// A rung may be about another mode than the scenario's.
+// Names the mode when the rung's is not the scenario's.
 std::string mode_text(const AdviceReport& report) {
   const TrainingMode mode = advised(report).mode;
   if (mode == report.base.training.mode) return "";

@@ -18,7 +18,8 @@ struct TimePart {
 // In the order of the prediction file; adds up to parts.total().
 std::vector<TimePart> parts_of(const TimeParts& parts);
 
-// Of the mean rank. The critical rank may be another one in each forecast; the mean compares.
+// The parts of the mean rank's step. The critical rank may differ between forecasts; means can be
+// compared.
 TimeParts mean_time(const Prediction& prediction);
 
 // From ideal FLOP time to the step time; adds up to the step time.

@@ -20,7 +20,7 @@ struct GateOutcome {
   bool closed = false;           // there were limits or a baseline: the outcome is a verdict
 };
 
-// What the forms for people show; those for programs always hold everything.
+// What formats for people show. Formats for programs always hold everything.
 struct CheckView {
   bool tags = false;  // a row of the summary per tag
   bool summary_only = false;

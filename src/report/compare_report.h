@@ -37,9 +37,9 @@ struct CompareReport {
   double change = 0;                     // of each resource, a fraction
 };
 
-// Of the points that have a forecast and fit, by step time; then those that do not fit.
+// The points that have a forecast: first those that fit, by step time, then those that do not fit.
 std::vector<std::size_t> ranked(const CompareReport& report);
-// By point: its place in that order, from 1 on; 0 without a forecast.
+// The place of each point in that order, from 1 on; 0 without a forecast.
 std::vector<std::size_t> places(const CompareReport& report);
 
 // Throughput against that of the first point with a forecast, and per GPU.

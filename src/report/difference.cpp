@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kWorthSaying = 0.001;  // of the step
 
-// Which wire carries an exposed part: of a group that spans at least so many ranks in a row.
+// Which wire carries an exposed part: the one that a group over at least that many neighbouring
+// ranks needs.
 std::string wire_of(const Scenario& scenario, const std::string& key) {
   const Layout& layout = scenario.layout;
   const ClusterSpec& cluster = scenario.cluster.spec;

@@ -26,7 +26,7 @@ std::string offers_csv(const OffersReport& report);
 std::string offers_json(const OffersReport& report);
 std::string offers_html(const OffersReport& report);
 
-// Of a report with places.
+// The report must have a place.
 const Offer& first_of(const OffersReport& report);
 bool has_length(const OffersReport& report);  // the tokens of the run are given
 
@@ -34,7 +34,7 @@ std::string offers_headline(const OffersReport& report);  // what all offers hav
 std::string offers_verdict(const OffersReport& report);   // whether the places are certain
 // The named answers in words, and which limits no offer meets.
 std::vector<std::string> answer_lines(const OffersReport& report);
-// Of a place, against the first: "1.9x faster, 1.2x dearer; misses the deadline of 30.0 days".
+// How a place differs from the first: "1.9x faster, 1.2x dearer; misses the deadline of 30.0 days".
 std::string offer_reason(const OffersReport& report, const Offer& offer);
 // Why an offer has no place.
 std::string no_place_reason(const Offer& offer);

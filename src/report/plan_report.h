@@ -41,13 +41,13 @@ std::string plan_json(const PlanReport& report);
 // null when nothing was found.
 std::string plan_html(const PlanReport& report, const Prediction* first);
 
-// What all formats say of a found layout: why it is no faster than the best, or of the best what
-// bounds it.
+// What all formats say about a found layout: why it is no faster than the best one. For the best
+// one it says what bounds it.
 std::string reason(const PlanReport& report, const FoundLayout& found);
 // What bounds it: its largest losses, and whether memory forbids what might be faster.
 std::string binding_text(const Planner& planner, const FoundLayout& found,
                          const SearchResult& result);
-// Why it is no faster: of a layout of any planner, against the first place of another.
+// Why a layout of one planner is no faster than the first place of another.
 std::string reason_against(const Planner& planner, const FoundLayout& found,
                            const Prediction& first);
 // "tp 8 · pp 4 · ...", with what the search varied and headlines leave out.
@@ -55,12 +55,12 @@ std::string choice_text(const Planner& planner, const LayoutChoice& choice);
 std::string choice_text(const Scenario& scenario);
 // How certain the first place is.
 std::string verdict_text(const PlanReport& report);
-// What is said of a --why-not that rules do not refuse.
+// The answer to a --why-not that no rule refuses.
 std::string answer_text(const PlanReport& report, const WhyNot& why);
 // Those that cut most branches first.
 std::vector<std::pair<std::string, RuleCount>> rules_by_branches(const SearchResult& result);
 
-// Layouts that a forecast does not tell apart from one that stands before them stand behind it.
+// A row of the table: a layout, and the layouts with the same forecast that share its row.
 struct PlanRow {
   const FoundLayout* found;
   std::size_t equals = 0;

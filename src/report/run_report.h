@@ -22,7 +22,7 @@ nlohmann::ordered_json run_object(const RunTerms& terms, const RunForecast& run)
 std::vector<std::pair<std::string, double>> run_columns(const RunTerms& terms,
                                                         const RunForecast& run);
 
-// The same process drawn event by event (--explain).
+// The same process played event by event with random numbers (--explain).
 std::string simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed);
 
 }  // namespace stepcast

@@ -9,7 +9,7 @@
 namespace stepcast {
 
 std::string validation_json(const Scenario& scenario, const Validation& validation);
-// Of a layout that does not fit and so did not run: the forecast alone.
+// The forecast alone, for a layout that does not fit and so did not run.
 std::string validation_json(const Scenario& scenario, const Prediction& too_large);
 
 }  // namespace stepcast

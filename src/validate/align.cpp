@@ -41,7 +41,8 @@ CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
 Flops convention_flops(const Scenario& scenario, const Convention& convention) {
   const Flops stated = model_flops(scenario, convention.causal_attention, convention.logits);
   if (!convention.hardware_flops) return stated;
-  // Recomputed work is the same in every convention: what hardware FLOPs have beyond model FLOPs.
+  // Recomputed work is the same in every convention: it is the difference between hardware and
+  // model FLOPs.
   return stated + (hardware_flops(scenario) - model_flops(scenario));
 }
 

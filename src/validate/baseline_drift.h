@@ -12,8 +12,8 @@ namespace stepcast {
 
 enum class DriftState { kKept, kBetter, kBroken };
 
-// A figure of the forecast or of the run, then and now. A limit is of |now - recorded| / recorded,
-// of fractions of the difference.
+// A figure of the forecast or of the run, then and now. A limit applies to |now - recorded| /
+// recorded, and for fractions to the difference.
 struct DriftRow {
   bool predicted = false;  // else measured
   std::string key;         // of the prediction file: "step_time_s"

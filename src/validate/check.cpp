@@ -97,7 +97,7 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
     try {
       predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, fitted_on, result);
     } catch (const std::exception& error) {
-      // One case must not take the others with it.
+      // An exception in one case must not end the others.
       result.failed = std::string("internal error: ") + error.what();
     }
     if (options.progress) options.progress(++done, jobs.size());

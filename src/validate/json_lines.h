@@ -7,8 +7,8 @@
 
 namespace stepcast {
 
-// An object of plain values that fits stands on one line, of others each key. Ends with a line end;
-// bytes that are no UTF-8 are replaced.
+// An object of plain values stands on one line if it fits; any other object has a line per key. The
+// text ends with a line end, and bytes that are not UTF-8 are replaced.
 std::string json_lines(const nlohmann::ordered_json& value);
 
 }  // namespace stepcast

@@ -37,8 +37,9 @@ TimeParts scaled(TimeParts parts, double factor) {
   return parts;
 }
 
-// Passes are known as a whole; their operations say how much of them was what. What operations do
-// not account for is the executor's own; so are collectives of a rank alone, which pass on nothing.
+// A pass is measured as a whole, and its operations say how its time divides. Time that no
+// operation accounts for is the executor's own, and so is a collective of a rank that runs alone,
+// because it sends nothing.
 void split_passes(TimeParts& parts, const std::vector<OperationTime>& operations, bool alone) {
   TimeParts sum;
   for (const OperationTime& operation : operations) {
@@ -143,7 +144,7 @@ class Measurer {
       Numerics& worst = *out_.numerics;
       worst.loss_relative_error =
           std::max(worst.loss_relative_error, file.numerics->loss_relative_error);
-      // An empty one is the smallest.
+      // An empty optional compares as the smallest.
       worst.parameter_relative_error =
           std::max(worst.parameter_relative_error, file.numerics->parameter_relative_error);
     }

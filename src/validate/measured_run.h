@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// Of the measured steps.
+// The median and two quantiles over the measured steps.
 struct Spread {
   double median = 0, p10 = 0, p90 = 0;
 };

@@ -54,7 +54,8 @@ class MeasuredTimelines::Meetings {
   }
 
  private:
-  // Members of a group issue its collectives of one stream in one order.
+  // All members of a group issue its collectives on one stream in the same order, so these are
+  // numbered.
   using Key = std::pair<AxisGroup, Stream>;
   static Key key_of(const Instruction& what) { return {what.group, what.stream}; }
   double start_of(RankId rank, std::size_t step, std::size_t instruction) const {

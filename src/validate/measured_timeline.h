@@ -33,8 +33,8 @@ class MeasuredTimelines {
                     const std::vector<RankFile>& files);
   ~MeasuredTimelines();
 
-  // `file`: into `files`. Of step 0 the time before its first work is not attributed: the step
-  // before was not measured.
+  // `file` is an index into `files`. In step 0 the time before its first work is not attributed,
+  // because the step before was not measured.
   MeasuredTimeline read(std::size_t file, std::size_t step) const;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// Of a step: what the rank would have exchanged.
+// What the rank would have exchanged in a step.
 struct LeftOut {
   std::string what;  // "collectives among tp ranks", "messages between stages"
   std::int64_t calls = 0;

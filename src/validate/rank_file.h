@@ -35,7 +35,7 @@ struct OperationTime {
   bool is_collective() const { return signature.starts_with("collective "); }
 };
 
-// Against the same steps computed by one rank alone.
+// How far results are from those of the same steps computed by one rank alone.
 struct Numerics {
   double loss_relative_error = 0;                  // the largest over steps
   std::optional<double> parameter_relative_error;  // where they can be compared

@@ -77,7 +77,7 @@ Measured read_measured(const JsonValue& value) {
   return out;
 }
 
-// Labels apart: what the figures of a case depend on beside its layout.
+// Everything that a case's figures depend on except its layout; labels are left out.
 std::string group_of(const json& scenario) {
   json group;
   for (const char* key : {"model", "cluster", "training"}) group[key] = scenario.value(key, json());

@@ -15,8 +15,8 @@
 
 namespace stepcast {
 
-// A figure that both have. `error` is (predicted - measured) / measured, of fractions (bubble) the
-// difference; none where nothing was measured to divide by.
+// A figure that forecast and run both have. `error` is (predicted - measured) / measured, and for
+// fractions (bubble) the difference. It is absent where the measured figure is zero or missing.
 struct ComparedFigure {
   std::string key;  // of the prediction file: "step_time_s"
   double predicted = 0;
@@ -55,7 +55,8 @@ struct ValidationLimits {
   std::vector<Tolerance> tolerances;
 };
 
-// "step_time=0.05": of |error|. One of step_time, peak_memory, device_memory and bubble_fraction.
+// "step_time=0.05" limits |error|. The figure is step_time, peak_memory, device_memory or
+// bubble_fraction.
 Result<Tolerance> parse_validation_tolerance(std::string_view text);
 
 Validation compare(Prediction predicted, MeasuredRun measured,

@@ -45,7 +45,7 @@ constexpr std::array kParts{
 RecordedFigures figures_of(const Validation& validation, bool predicted) {
   RecordedFigures out;
   for (const LimitedFigure& one : kLimitedFigures) {
-    // Of the GPU's memory the forecast is that of the tensors.
+    // The forecast beside the GPU's memory is that of the tensors.
     if (const ComparedFigure* figure = validation.figure(one.key)) {
       out[one.key] = predicted ? figure->predicted : figure->measured;
     }

@@ -14,7 +14,7 @@
 
 namespace stepcast {
 
-// What decides a run beside its scenario.
+// What a run depends on beside its scenario.
 struct RunFacts {
   std::string backend;  // "cpu", "cuda"
   std::optional<RankId> alone;
@@ -38,8 +38,8 @@ std::string validation_baseline_text(const Scenario& scenario, const RunFacts& r
 Result<ValidationBaseline> read_validation_baseline(const std::string& text,
                                                     const std::string& file);
 
-// An error per setting in which the recorded run was another one; what only one of the two states
-// is no difference, so that a later version may state more.
+// Gives an error for each setting in which the recorded run differs. A setting that only one side
+// states is no difference, so that a later version may state more.
 Errors other_run(const ValidationBaseline& baseline, const Scenario& scenario, const RunFacts& run,
                  const std::string& file);
 

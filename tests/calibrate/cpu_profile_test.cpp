@@ -119,7 +119,7 @@ double uneven_law(const Operation& operation) {
          traffic_of(gemm).value() / 20e9 + 2e-6;
 }
 
-// Of a GPT of hidden size 512: 4 layers, 8 heads, 256 tokens, vocabulary 1024.
+// The program of a GPT of hidden size 512: 4 layers, 8 heads, 256 tokens, vocabulary 1024.
 Program small_gpt() {
   GptCase c;
   c.framework = "native";
@@ -396,14 +396,15 @@ TEST(CpuProfile, PricesCollectivesAtAndBetweenTheirSizes) {
   EXPECT_EQ(loaded.curve("point_to_point").log_error, 3);
 }
 
-// Of log(1.05/0.95) between the 10 % and 90 % quantiles, 2.563 standard deviations: 0.039.
+// log(1.05/0.95) lies between the 10 % and 90 % quantiles, which are 2.563 standard deviations
+// apart: the deviation is 0.039.
 TEST(CpuProfile, StatesTheSpreadOfWhatWasMeasuredAsItStands) {
   Laboratory laboratory(0);
   laboratory.measure(attention(false, 8, 64), attention_law);
   EXPECT_EQ(Loaded(laboratory.out).curve("exact").log_error, 0.02);
   laboratory.out.operations[0].measurement = around(1e-4, 0.5);
   const Loaded loaded(laboratory.out);
-  // Of the mean of 50 samples with a deviation of half of it.
+  // The error of the mean of 50 samples whose deviation is half of their mean.
   EXPECT_NEAR(loaded.profile.sigma[static_cast<std::size_t>(Curve::kExact)], 0.5 / std::sqrt(50.0),
               1e-4);
 }

@@ -132,7 +132,8 @@ TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   EXPECT_EQ(of_group(all_, AxisGroup::kTensor), expected);
 }
 
-// Of the gradients: 4 groups (2 stages, 2 tensor ranks) of 4 data ranks, each on one node.
+// The groups that reduce gradients: 4 groups (2 stages, 2 tensor ranks) of 4 data ranks, each on
+// one node.
 TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
   const auto data = of_group(all_, AxisGroup::kData);
   std::set<std::vector<int>> placements;

@@ -126,7 +126,7 @@ TEST_F(GateWorkflow, FailsOnARegressionAndPublishesItAllTheSame) {
   EXPECT_TRUE(has(check.out, "::error title=ours%3A step_time.mean_abs_error::")) << check.out;
   ASSERT_EQ(step("Publish the summary").code, 0);
   EXPECT_TRUE(has(read_file(folder_ / "published"), "### Broken limits and regressions"));
-  // Of the steps, only that one runs after a failure.
+  // Only that step runs after a failure.
   for (const YAML::Node& one : steps()) {
     if (one["if"] && one["if"].as<std::string>() == "always()") {
       EXPECT_EQ(one["name"].as<std::string>(), "Publish the summary");

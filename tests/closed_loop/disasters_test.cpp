@@ -40,7 +40,7 @@ bool comes_true(const std::function<bool()>& condition) {
   return true;
 }
 
-// Of the running ranks whose job lies in `folder`.
+// The processes of the running ranks whose job lies in `folder`.
 std::set<pid_t> ranks_of(const std::string& folder) {
   std::set<pid_t> out;
   std::error_code gone;

@@ -17,7 +17,7 @@ void GroupContract::expect_sum(std::span<const float> sum, int seed, int ranks, 
                                std::int64_t count) const {
   const std::vector<float> all = ring_sum(seed, ranks, count);
   const auto expected = std::span(all).subspan(static_cast<std::size_t>(begin), sum.size());
-  // Of one order against another: n-1 additions of numbers below n, each rounded.
+  // Two orders of n-1 additions of numbers below n, each rounded, differ by at most this.
   const float most = GetParam().adds_in_the_order_of_the_ring
                          ? 0.0F
                          : static_cast<float>(ranks) * static_cast<float>(ranks) * 0x1p-23F;

@@ -14,7 +14,7 @@ namespace {
 
 using testing::scenario_from;
 
-// Of `model` on `nodes` nodes of `cluster`, `run` as JSON.
+// A scenario of `model` on `nodes` nodes of `cluster`, with `run` given as JSON.
 Scenario scenario_of(const std::string& model, const std::string& cluster, int nodes,
                      const std::string& run, int batch = 2048, int sequence = 4096) {
   return scenario_from(R"({"stepcast": 1, "model": ")" + model + R"(", "cluster": {"base": ")" +

@@ -53,7 +53,7 @@ TEST(RunSimulation, GoodputIsTheClosedFormsWithinOnePercent) {
   }
 }
 
-// Of 400 runs of 30 days, 90 % should lie within 1.645 deviations; by chance 85 to 95 % do.
+// 90 % of 400 runs of 30 days should lie within 1.645 deviations; chance makes that 85 to 95 %.
 TEST(RunSimulation, RunsScatterAsTheClosedFormSays) {
   Hazards hazards;
   hazards.process = {.failures = PerSecond(6 / kDay),

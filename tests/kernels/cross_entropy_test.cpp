@@ -30,7 +30,7 @@ Parts<T> parts_of(const LogitSlice& slice, const std::vector<T>& logits,
   return out;
 }
 
-// Of the whole vocabulary: -log(exp(target)/sum of exp).
+// The loss over the whole vocabulary: -log(exp(target)/sum of exp).
 template <typename T>
 T loss_of(const Parts<T>& parts, std::size_t row) {
   return std::log(parts.sum[row]) + parts.largest[row] - parts.target[row];

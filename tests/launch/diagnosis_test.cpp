@@ -93,7 +93,8 @@ TEST(Diagnosis, PrefersCausesToConsequences) {
   // Rank 0 said that its numbers are wrong, then it was aborted.
   const LaunchOutcome numerics = Scene().fails(0, "numerics").mpirun_blames(0, SIGABRT).outcome();
   EXPECT_EQ(numerics.end, LaunchEnd::kNumerics);
-  // Of ranks that lost each other, the first to say so; that one of them then ended is no news.
+  // When ranks lose each other, the first to say so is named; it is no news that one of them then
+  // ended.
   Scene lost;
   lost.fails(2, "communication").fails(1, "communication").mpirun_blames(1, SIGABRT);
   EXPECT_EQ(lost.outcome().end, LaunchEnd::kCommunication);

@@ -52,7 +52,7 @@ def run(python, notebook, output):
              f"--ExecutePreprocessor.timeout={CELL_LIMIT_S}"],
             env=environment, stderr=subprocess.PIPE, text=True, check=False)
     message = COLOR.sub("", done.stderr)
-    # Of a cell that failed, the cell and its own traceback; not the way through Jupyter to it.
+    # Print a failed cell and its own traceback, without Jupyter's frames before it.
     print(message[max(0, message.find(CELL_ERROR)):], end="", file=sys.stderr)
     return done.returncode
 

@@ -27,7 +27,7 @@ Prediction forecast(const Scenario& scenario, std::optional<RankId> alone = {}) 
   return out ? std::move(*out) : Prediction{};
 }
 
-// Of all kernels of a step of the rank, back to back.
+// The time of all kernels of the rank's step, back to back.
 double kernel_seconds(const Scenario& scenario, RankId rank) {
   const auto table = operation_table(scenario, source_folders(), rank);
   EXPECT_TRUE(table.has_value());

@@ -68,7 +68,7 @@ struct Replayed {
     const Instruction* what;
     double start, end;
   };
-  // Of rank class 0 in the last step.
+  // The spans of rank class 0 in the last step.
   std::vector<Span> spans() const {
     std::vector<Span> out;
     const auto& tasks = simulation.tasks.back().front();
@@ -128,10 +128,10 @@ TEST(SharedCores, AreSharedByTheMembersOfACollective) {
 
 // A transfer that would take F alone and a share s of the core, beside kernels that want all of it.
 // Max-min: the transfer has s if s <= 1/2 and takes F; otherwise both have 1/2 and it takes 2 s F.
-// Of the weight s / (m - s) against the kernel's 1 it has s / m and takes m F. In every case it
-// costs s F of the core, which is what the run beside it takes longer. Of `crowd` ranks to a core
-// each has that part of one: the weight is s / (m / crowd - s), and kernels take as many times as
-// long.
+// With the weight s / (m - s) against the kernel's 1 the transfer has s / m of the core and takes m
+// F. In every case it costs s F of the core, and the run beside it takes that much longer. With
+// `crowd` ranks to a core each rank has 1 / crowd of it: the weight is s / (m / crowd - s), and
+// kernels take `crowd` times as long.
 void expect_shared_core(double share, double stretch, double weight = 1, int crowd = 1) {
   const double alone = 0.125;
   GptCase c;

@@ -47,8 +47,8 @@ ByteCount persistent(const Program& program, MemoryCategory category) {
   return program.roles[0].persistent[static_cast<std::size_t>(category)];
 }
 
-// Of LLaMA-7B with rank 64 on all linear layers artidoro/qlora reports 159,907,840 trainable
-// parameters: 32 x 64 x (4 x 8,192 + 3 x 15,104).
+// artidoro/qlora reports 159,907,840 trainable parameters for LLaMA-7B with rank 64 on all linear
+// layers: 32 x 64 x (4 x 8,192 + 3 x 15,104).
 TEST(Adapters, OfLlama7BWithRank64AreAsManyAsQloraTrains) {
   const Scenario scenario = tuned("llama-7b", "qlora", 64);
   EXPECT_EQ(count_adapters(scenario.model, 64), 159'907'840);

@@ -166,7 +166,8 @@ TEST(PipelinePicture, DrawsEveryPassOrSaysHowManyItLeavesOut) {
 }
 
 TEST(PipelinePicture, NumbersStandWhereTheyFit) {
-  // Of 860 pixels ten passes have 86 each; four hundred 2.15, room for one digit at 4 times.
+  // In 860 pixels ten passes have 86 each. Four hundred have 2.15 each, room for one digit when
+  // zoomed 4 times.
   EXPECT_EQ(count_of(pipeline_picture(picture_of(10)).markup(), "class=\"n n1\""), 10u);
   const std::string crowded = pipeline_picture(picture_of(400)).markup();
   EXPECT_EQ(count_of(crowded, "class=\"n n1\""), 0u);

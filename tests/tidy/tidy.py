@@ -15,8 +15,11 @@ import sys
 import tidy_data
 import tidy_docs
 import tidy_includes
+import tidy_literals
 import tidy_notebooks
 import tidy_text
+import tidy_used
+import tidy_words
 from tidy_tree import Tree
 
 CHECKS = {
@@ -30,6 +33,9 @@ CHECKS = {
     "commands": tidy_docs.check_commands,
     "data": tidy_data.check,
     "notebooks": tidy_notebooks.check,
+    "used": tidy_used.check,
+    "literals": tidy_literals.check,
+    "words": tidy_words.check,
 }
 
 

@@ -21,6 +21,7 @@ CLEAN = {
     "src/core/length.h": SPDX + "#pragma once\nint length();\n",
     "src/core/length.cpp": SPDX + '#include "core/length.h"\nint length() { return 1; }\n',
     "sim/clock.h": SPDX + '#pragma once\n#include "core/length.h"\n',
+    "sim/engine.cpp": SPDX + '#include "sim/clock.h"\n',
     "src/cli/main.cpp": SPDX + '#include <cstdio>\n#include "core/length.h"\n'
                                'int main() { std::printf("%d", length()); }\n',
     "docs/page.md": "# A page: the `first`\n[itself](#a-page-the-first) [web](https://a.example)\n"
@@ -138,7 +139,7 @@ class Rules(unittest.TestCase):
                      '"scenario": {"x": 1}, "measured": {"mfu": 1}}]}', "no source")
 
     def test_notebooks(self):
-        name = "docs/notebooks/a.ipynb"
+        name = "notebooks/a.ipynb"
         self.accepts("notebooks", name, notebook("x" * 100))
         self.offends("notebooks", name, notebook("x" * 101), "101 columns")
         self.offends("notebooks", name, notebook("x "), "blanks")
@@ -146,6 +147,97 @@ class Rules(unittest.TestCase):
         self.offends("notebooks", name, notebook("x", execution_count=1), "outputs")
         self.offends("notebooks", name, notebook("x", source=["x"]), "SPDX")
         self.offends("notebooks", name, "{", "no notebook")
+
+    def test_literals(self):
+        for source, code in (
+                ("src/execute/a.cpp", 'if (kind == "copy") run();'),
+                ("src/program/a.cpp", 'if (view.starts_with("loss_")) run();'),
+                ("src/predict/a.cpp", 'if (call.operation.name == "copy") run();'),
+                ("src/cost/a.cpp", 'if (std::string_view(operation.name) != "copy") run();'),
+                ("src/plan/a.cpp", 'if ("copy" == buffer_name) run();'),
+                ("calibrate/a.cpp", 'if (name_of(call) ==\n    "copy") run();'),
+                ("calibrate/measure/a.cu", 'if (signature().starts_with("copy")) run();')):
+            self.offends("literals", source, SPDX + code + "\n", "what decides is no name")
+        for source, code in (
+                ("src/report/a.cpp", 'if (operation.name == "copy") run();'),
+                ("calibrate/import/a.cpp", 'if (kernel.name == "copy") run();'),
+                ("src/plan/a.cpp", 'if (path == "layout.tp") run();'),
+                ("src/cost/a.cpp", 'if (name.ends_with(".json")) load();'),
+                ("src/execute/a.cpp", '// name == "copy"\nreturn fmt::format("x == {}", name);'),
+                ("src/execute/a.cpp", 'if (name == other.name) run("copy");')):
+            self.accepts("literals", source, SPDX + code + "\n")
+
+    def test_words_of_comments(self):
+        source = "src/core/a.cpp"
+        for code in ("// Of all ranks.", "int a;  // Of all ranks", "// One. Of all ranks.",
+                     "// It ends.\n// Of all ranks.", "/// Of all ranks.",
+                     'run("//");  // Of all ranks'):
+            found = findings("words", {source: SPDX + code + "\n"})
+            self.assertEqual(1, len(found), code)
+        for code in ("// The first\n// Of all ranks.", "// Often.", '"// Of all ranks."',
+                     "// one of them", "int Of;"):
+            self.accepts("words", source, SPDX + code + "\n")
+        self.offends("words", "scripts/a.py", "x = 1  # Of all ranks.\n", "Of")
+        self.offends("words", "scripts/a.py", '"""Of all ranks."""\n', "Of")
+        self.accepts("words", "scripts/a.py", "x = '# Of all ranks.'\n")
+
+    def test_words_of_pages(self):
+        name = "docs/a.md"
+        long = "a word " * 16
+        self.accepts("words", name, long[:110] + "\n")
+        self.offends("words", name, long[:111].strip() + "\n", "columns of prose")
+        self.offends("words", name, "- " + long + "\n", "columns of prose")
+        self.accepts("words", name, "| " + long + " |\n")
+        self.accepts("words", name, "```\n" + long + "\n```\n")
+        self.accepts("words", name, "\n    " + long + "\n    " + long + "\n")
+        self.accepts("words", name, "- [a](https://a.example/" + "x" * 90 + ")\n")
+
+    def test_used_functions(self):
+        header = "src/core/a.h"
+        for code, words in (
+                ("int lonely();", "nobody calls lonely()"),
+                ("template <typename T>\nstd::vector<T> lonely(T x, int y = 1) { return {x}; }",
+                 "nobody calls lonely()"),
+                ("struct A {\n  int lonely() const;\n private:\n  int hidden();\n};",
+                 "nobody calls lonely()"),
+                ("namespace a {\nint lonely(int x) { return x ? lonely(x - 1) : 0; }\n}",
+                 "nobody calls lonely()")):
+            found = findings("used", {header: SPDX + code, "src/cli/a.cpp": '#include "core/a.h"'})
+            self.assertEqual(1, len(found), found)
+            self.assertIn(words, found[0])
+
+    def test_used_by_tests_alone(self):
+        changes = {"src/core/a.h": "int tested();",
+                   "src/core/a.cpp": "int tested() { return 1; }",
+                   "tests/core/a_test.cpp": '#include "core/a.h"\nint main() { tested(); }',
+                   "src/cli/a.cpp": '#include "core/a.h"\n'}
+        self.assertEqual(["src/core/a.h:1: only tests call tested()"], findings("used", changes))
+        changes["src/cli/a.cpp"] = "\n"
+        self.assertEqual(2, len(findings("used", changes)))  # and no program includes the header
+        exceptions = "# why\nsrc/core/a.h: a reason\nsrc/core/a.h tested: a reason\n"
+        changes["tests/tidy/used_by_tests_alone.txt"] = exceptions
+        self.assertEqual([], findings("used", changes))
+        changes["tests/tidy/used_by_tests_alone.txt"] += "src/core/a.h other: a reason\n"
+        self.assertEqual(1, len(findings("used", changes)))
+        self.assertIn("needs no exception", findings("used", changes)[0])
+
+    def test_used_by_its_own_source_alone(self):
+        changes = {"src/core/a.h": "int inner();\nint outer();",
+                   "src/core/a.cpp": "int inner() { return 1; }\nint outer() { return inner(); }",
+                   "src/cli/a.cpp": '#include "core/a.h"\nint main() { return outer(); }'}
+        found = findings("used", changes)
+        self.assertEqual(1, len(found), found)
+        self.assertIn("only its own .cpp calls inner()", found[0])
+        changes["tests/core/a_test.cpp"] = "int main() { return inner(); }"
+        self.assertEqual([], findings("used", changes))
+
+    def test_used_in_many_ways(self):
+        for code in ("int x = lonely();", "auto f = &lonely;", "each(list, lonely);",
+                     "int x = a::lonely<int>();", "#define LONELY() lonely()",
+                     "struct B {\n  int x{lonely()};\n};", "int f() { return A().lonely(); }"):
+            changes = {"src/core/a.h": "int lonely();",
+                       "src/cli/a.cpp": '#include "core/a.h"\n' + code + "\n"}
+            self.assertEqual([], findings("used", changes), code)
 
 
 if __name__ == "__main__":

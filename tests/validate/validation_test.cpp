@@ -39,7 +39,7 @@ TEST(Validation, ErrorsAreOfTheMeasuredFigure) {
   EXPECT_NEAR(*validation.figure("step_time_s")->error, 0.1, 1e-12);
   EXPECT_NEAR(*validation.figure("peak_memory_bytes")->error, 0.01, 1e-12);
   EXPECT_NEAR(*validation.figure("tokens_per_s")->error, -10.0 / 110, 1e-12);
-  // Of a fraction the difference: a bubble of zero has no relative error.
+  // The error of a fraction is the difference: a bubble of zero has no relative error.
   EXPECT_NEAR(*validation.figure("bubble_fraction")->error, 0.05, 1e-12);
   EXPECT_EQ(validation.figure("mfu"), nullptr);  // no peak
   EXPECT_TRUE(validation.covered);

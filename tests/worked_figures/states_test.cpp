@@ -53,7 +53,8 @@ TEST(WorkedStates, SeventyBillionFill14DevicesToTheLastByte) {
   EXPECT_DOUBLE_EQ(gigabytes(all.gradients), 140);
   EXPECT_DOUBLE_EQ(gigabytes(all.optimizer), 840);
   EXPECT_DOUBLE_EQ(static_cast<double>(all.total()) / (80 * kGB), 14);
-  // Of a device that the driver reports as less than 85e9 bytes, 14 hold a few GB beside them.
+  // The driver reports slightly less than 85e9 bytes per device, so 14 of them leave a few GB each
+  // beside the states.
   const double left = 14 * gigabytes(accelerator("h100-sxm5-80g").memory) - 1120;
   EXPECT_GT(left, 0);
   EXPECT_LT(left / 14, 5);

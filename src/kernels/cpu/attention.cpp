@@ -128,8 +128,8 @@ void tile_backward(const Tile& tile, T scale, const T* log_sum_exp, const T* pro
   });
 }
 
-// Of each query: context . context_gradient, which is also the sum over its keys of probability
-// times gradient of the probability (Dao 2023, section 2.3.2).
+// Computes context . context_gradient for each query, which equals the sum over its keys of
+// probability times gradient of the probability (Dao 2023, section 2.3.2).
 template <typename T>
 void row_products(const AttentionShape& shape, const Matrix<const T>& a, const Matrix<const T>& b,
                   T* products) {

@@ -62,7 +62,7 @@ void probabilities_gradient(const AttentionShape& shape, const T* by_head, Heads
 template <typename T>
 void value_gradient(const AttentionShape& shape, const T* probabilities, const T* by_head,
                     T* gradient);
-// Of the raw scores: softmax, mask and scale backward.
+// The gradient of the raw scores: softmax, mask and scale backward.
 template <typename T>
 void masked_softmax_backward(const AttentionShape& shape, const T* probabilities,
                              const T* probabilities_gradient, T* scores_gradient);

@@ -19,7 +19,7 @@ void for_heads(const AttentionShape& shape, const Body& body) {
   }
 }
 
-// Of head `index` in batch x heads x sequence x columns.
+// The block of head `index` in an array of batch x heads x sequence x columns.
 template <typename T>
 Matrix<T> block_of(const AttentionShape& shape, T* data, std::int64_t index, std::int64_t columns) {
   return {data + index * shape.sequence * columns, columns};

@@ -10,8 +10,8 @@
 namespace stepcast::cpu {
 namespace {
 
-// Of a part of a row, 8 KiB of floats: the second look at it finds it in the first cache, and the
-// row itself, which may be wider than any cache, is read once.
+// A row is handled in parts of 8 KiB of floats. The second look at a part finds it in the first
+// cache, so the row, which may be wider than any cache, is read from memory once.
 constexpr std::int64_t kBlock = 2048;
 
 template <typename T>

@@ -14,8 +14,8 @@ struct LogitSlice {
   std::int64_t valid;    // columns that stand for a token
 };
 
-// Of each row: the largest logit; sum over columns of exp(logit - largest); the target's logit, 0
-// where another slice has it. With valid = 0: -infinity, 0, 0.
+// Computes for each row the largest logit, the sum over columns of exp(logit - largest), and the
+// target's logit, which is 0 where another slice has it. With valid = 0: -infinity, 0, 0.
 template <typename T>
 void cross_entropy(const LogitSlice& slice, const T* logits, const std::int64_t* targets,
                    std::int64_t rows, T* largest, T* sum, T* target);

@@ -12,8 +12,9 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// Of each query and head: context . context_gradient, which is also the sum over its keys of
-// probability times gradient of the probability (Dao 2023, section 2.3.2). A warp for each.
+// Computes context . context_gradient for each query and head, with one warp each. It equals the
+// sum over the query's keys of probability times gradient of the probability (Dao 2023, section
+// 2.3.2).
 template <typename T>
 __global__ void multiply_contexts(AttentionShape shape, Heads<const T> context,
                                   Heads<const T> gradient, float* products, bool chunks) {

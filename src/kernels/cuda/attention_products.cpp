@@ -31,7 +31,7 @@ struct Place {
   HeadMatrices<T> keys(const Heads<T>& heads) const {
     return {{heads.data + b * shape.sequence * heads.stride, heads.stride}, shape.head_dim};
   }
-  // Of batch x heads x sequence x columns.
+  // The blocks of an array that holds batch x heads x sequence x columns.
   template <typename T>
   HeadMatrices<T> blocks(T* data, std::int64_t columns) const {
     const std::int64_t block = shape.sequence * columns;

@@ -19,7 +19,7 @@ using cpu::Heads;
 // Scales by 1/sqrt(head_dim), masks what is after the query, softmax by rows. May be in place.
 template <typename T>
 void masked_softmax(const AttentionShape& shape, const T* scores, T* probabilities, Stream stream);
-// Of the raw scores: softmax, mask and scale backward. May be in place.
+// The gradient of the raw scores: softmax, mask and scale backward. May be in place.
 template <typename T>
 void masked_softmax_backward(const AttentionShape& shape, const T* probabilities,
                              const T* probabilities_gradient, T* scores_gradient, Stream stream);

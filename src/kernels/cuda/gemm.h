@@ -15,8 +15,8 @@ namespace stepcast::cuda {
 
 struct GemmSettings {
   bool tf32 = true;  // products of fp32 on tensor cores, from 10 bits of fraction
-  // Of a product that has not been met before, so many of the library's algorithms are timed, and
-  // the fastest is kept; 1 takes the library's first choice. Timing waits for the stream.
+  // How many of the library's algorithms are timed for a product of a new shape. The fastest is
+  // kept; 1 takes the library's first choice. Timing waits for the stream.
   int candidates = 8;
   std::size_t workspace_bytes = std::size_t{32} << 20;
   bool fp8_fast_accumulation = false;  // fewer bits in sums of fp8: for forward passes

@@ -8,8 +8,9 @@
 
 namespace stepcast::cuda {
 
-// Of so many calls in a row, in ms, the median of a few rounds after a call that loads the kernel.
-// Waits for the stream. Infinite for what fails, but memory that is not there is thrown.
+// The time of `calls` calls in a row, in ms: the median of a few rounds after a first call that
+// loads the kernel. Waits for the stream. A call that fails takes infinitely long, but missing
+// memory is thrown.
 float median_time(Stream stream, int calls, const std::function<void()>& call);
 
 }  // namespace stepcast::cuda

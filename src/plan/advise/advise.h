@@ -27,8 +27,8 @@ Result<Advice> advise(const AdviceInput& input);
 // for reasons that no forecast sees.
 inline constexpr double kNoticeableSpeed = 1.02;
 
-// Of the rungs above the advice that meet the demands, the lowest that is as good as the fastest;
-// nullptr: none.
+// The lowest rung above the advice that meets the demands and is as good as the fastest of them;
+// nullptr when none does.
 const RungResult* best_above(const Advice& advice);
 
 // How many times as fast as `other` it trains.

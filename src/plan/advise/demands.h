@@ -24,7 +24,8 @@ struct Demands {
   bool of_speed() const { return tokens_per_s || deadline; }
 };
 
-// Of a scenario's `run`; the other two are limits of the search.
+// Takes deadline and budget from the scenario's `run`; the other two demands are limits of the
+// search.
 Demands demands_of(const Scenario& scenario, double memory_margin,
                    std::optional<double> tokens_per_s);
 
@@ -41,7 +42,7 @@ struct Shortfall {
   double value, limit;
 };
 
-// Of a layout that fits. The middle of a run's interval decides, as in RunLength.
+// What a layout that fits falls short of. The middle of a run's interval decides, as in RunLength.
 std::vector<Shortfall> shortfalls_of(const Demands& demands, const Prediction& prediction,
                                      const RunForecast& run);
 

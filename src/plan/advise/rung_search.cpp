@@ -36,8 +36,8 @@ Errors main_objection(const SpaceCount& space) {
   return {most->second.example};
 }
 
-// Of the layouts that differ from `start` in one or more of the keys that are only on or off, one
-// that needs little: bounds on memory are looser where transfers do not overlap.
+// Searches for a layout that needs little memory among those that differ from `start` in keys that
+// are only on or off: bounds on memory are looser where transfers do not overlap.
 Result<LayoutForecast> most_frugal(const Planner& planner, const LayoutChoice& start) {
   auto first = planner.predict(start);
   if (!first) return failure(first.error());

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kDoublings = 3;
 
-// Of every parameter, sharded over all GPUs: no framework states less (docs/memory.md).
+// The least bytes of state per parameter, sharded over all GPUs; no framework needs less
+// (docs/memory.md).
 double least_state_bytes(TrainingMode mode) {
   switch (mode) {
     case TrainingMode::kPretrain:

@@ -26,7 +26,8 @@ inline StepTime step_time_of(const Prediction& prediction) {
   return {prediction.step_time, prediction.step_time_low, prediction.step_time_high};
 }
 
-// Of a layout with this step time. Infinite where it has none: no price, or no goodput.
+// What a layout with this step time is ranked by. It is infinite without a price or without
+// goodput.
 double objective_value(Objective objective, Seconds step, const RunForecast& run);
 
 // Seconds of wall time for one step's tokens; infinite without goodput.

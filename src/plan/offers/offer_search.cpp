@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of this cluster only: another one may take the same keys.
+// Whether the errors concern this cluster only: another one may accept the same keys.
 bool of_the_offer(const Errors& errors) {
   return std::all_of(errors.begin(), errors.end(), [](const Error& error) {
     return error.code == ErrorCode::kIllegal || error.code == ErrorCode::kNotSupported;

@@ -25,7 +25,7 @@ struct ParetoPoint {
   std::size_t offer;  // index
   const OfferLayout* layout;
 };
-// Of the best layouts of all offers and their fronts of time and memory.
+// The front over the best layouts of all offers and their own fronts of time and memory.
 std::vector<ParetoPoint> pareto_points(const std::vector<Offer>& offers);
 
 }  // namespace stepcast

@@ -9,7 +9,7 @@ namespace stepcast::html {
 
 // "zero 1 · micro_batch 2": the varied keys by their last part. Empty where nothing is varied.
 std::string point_text(const CompareReport& report, const ComparedPoint& point);
-// "+3.21 %", and "0 %" of what would show as such.
+// "+3.21 %", or "0 %" for a change that would round to it.
 std::string change_text(double share);
 
 Section points_section(const CompareReport& report);       // every point of the grid in a row

@@ -20,7 +20,7 @@ Html legend(const std::vector<LegendEntry>& entries);
 
 const char* css_class_of(MemoryCategory category);
 const char* css_class_of(Phase phase);
-// Of a part of the step by its key ("exposed_tp"): each has a colour of its own.
+// The class for a part of the step, named by its key ("exposed_tp"). Each part has its own colour.
 std::string time_class_of(std::string_view key);
 
 }  // namespace stepcast::html

@@ -20,7 +20,7 @@ class Html {
   }
   friend Html operator+(Html left, const Html& right) { return left += right; }
 
-  // Of this program alone: its style and script.
+  // Only for markup that this program contains itself: its style and script.
   static Html written_here(std::string_view markup) { return Html(std::string(markup)); }
 
  private:

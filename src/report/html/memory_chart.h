@@ -18,8 +18,8 @@ struct MemoryChart {
   std::vector<const MemorySample*> samples;  // in order of time
 };
 
-// `charts`: how many stand side by side; the more, the coarser each is in time. Of what falls into
-// one column of the picture the fullest moment is drawn, so peaks stay.
+// `charts` says how many stand side by side; the more there are, the coarser each is in time. Each
+// column of the picture shows the fullest moment that falls into it, so peaks stay visible.
 Html memory_chart(const MemoryChart& chart, std::size_t charts);
 
 }  // namespace stepcast::html

@@ -85,7 +85,8 @@ Html list_of_sections(const Page& page) {
   return element("nav", {{"aria-label", "Sections"}}, element("ul", {}, links));
 }
 
-// Inside <script> markup is not read; JSON can say its three dangerous characters otherwise.
+// Inside <script> escapes of markup are not read, but JSON can write the three dangerous characters
+// as escapes of its own.
 Html data_block(const std::string& json) {
   std::string safe;
   for (const char c : json) {

@@ -38,7 +38,7 @@ std::string page_text(const Page& page);
 
 Html paragraph(std::string_view text);
 Html note(std::string_view text);  // small print below a picture
-// Closed until asked for.
+// Content that stays closed until the reader opens it.
 Html folded(std::string_view summary, const Html& content);
 
 }  // namespace stepcast::html

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostColumns = 8;                  // points beside each other
 constexpr std::size_t kFilterFrom = 20, kTallFrom = 40;  // rows
 
-// Which parts any of the forecasts has; and the parts of one.
+// Knows which parts any of the forecasts has, and gives the parts of one forecast.
 class MeanParts {
  public:
   explicit MeanParts(const CompareReport& report) {
@@ -114,7 +114,8 @@ void add_figures(const CompareReport& report, const ComparedPoint& point,
 }
 
 Html grid(const CompareReport& report) {
-  // Over the GPUs shares tell more than times, which shrink with what each of them has to do.
+  // When the number of GPUs varies, shares say more than times, which shrink with the work of each
+  // GPU.
   const bool scaling = report.scaling != Scaling::kNone;
   DataTable table("points",
                   fmt::format("Every point with a forecast; bars are the {} of the mean rank",

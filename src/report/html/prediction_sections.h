@@ -15,7 +15,7 @@ Section certainty_section(const Prediction& prediction);  // interval and proven
 Section path_section(const Prediction& prediction);
 Section scenario_section(const Scenario& scenario);
 
-// The same section on a page about many, where it is about the first place.
+// The same section, titled for a page about many layouts, where it describes the first place.
 Section of_first_place(Section section);
 
 // What stands beside the verdict.

@@ -45,7 +45,7 @@ Section funnel_section(const PlanReport& report) {
   DataTable table("funnel", "From combinations to layouts that fit",
                   {{"layouts"}, {"", false, false}, {"count", true}, {"left out", true}, {"why"}});
   const std::vector<Stage> stages = stages_of(report);
-  // Each stage is a small part of the one before: lengths are logarithms.
+  // Each stage is a small part of the one before it, so bar lengths are logarithms.
   const auto length = [&](double count) {
     return std::log1p(std::max(count, 0.0)) / std::log1p(std::max(stages.front().count, 1.0));
   };

@@ -13,7 +13,7 @@
 
 namespace {
 
-// Of an event: the work that was there when it was recorded has ended, and when.
+// What an event knows: whether the work that was queued when it was recorded has ended, and when.
 struct Mark {
   std::mutex mutex;
   std::condition_variable changed;

@@ -24,7 +24,7 @@ struct CopyRates {
 };
 void set_copy_rates(const CopyRates& rates);
 
-// Of each launch of a kernel, on its stream; 0 unless set.
+// The time that each launch of a kernel takes on its stream; 0 unless set.
 void set_launch_seconds(double seconds);
 void spend_launch(cudaStream_t stream);  // queues that time
 

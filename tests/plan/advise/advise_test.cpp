@@ -175,7 +175,7 @@ TEST(Advice, WhatNoRungAllowsIsAnError) {
   for (const Error& error : advice.error()) EXPECT_TRUE(texts.insert(to_string(error)).second);
 }
 
-// Of rungs as good as the fastest, the lowest.
+// Among rungs that are as good as the fastest, the lowest is named.
 TEST(Advice, ThoseAboveAreSpokenForByTheSimplestOfTheBest) {
   Advice advice = expect_advice(small_model());
   const RungResult* best = best_above(advice);

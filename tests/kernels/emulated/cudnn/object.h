@@ -48,8 +48,8 @@ struct Object {
   }
 };
 
-// Of what was set and only then finalized: every attribute that this kind of descriptor needs, of
-// its type, and none that it does not know. Throws Refused.
+// Checks a descriptor as it is finalized: it has every attribute that its kind needs, of the right
+// type, and none that its kind does not know. Throws Refused.
 void expect_complete(const Object& object);
 
 }  // namespace stepcast::emulated

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of a block, replayed once on the streams that its operations name: what runs beside
+// what, and what the computing stream waits for, falls out of that replay. The result is a macro
+// activity (predict/run_cost.h) that composes with the passes before and after it, because a pass
+// begins when the one before it has ended on all its streams.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "predict/run_cost.h"
+
+namespace stepcast {
+
+// One operation with the price that it has alone.
+struct PricedOperation {
+  const Operation* operation;
+  RunCost cost;
+};
+
+// The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the
+// operation is priced as, time in which that stream waits counts as what it waits for.
+RunCost replay_block(std::span<const PricedOperation> operations);
+
+}  // namespace stepcast

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/run_cost.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+template <std::size_t N>
+void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
+  for (std::size_t i = 0; i < N; ++i) sum[i] += more[i];
+}
+
+}  // namespace
+
+void RunCost::append(const RunCost& next) {
+  floor = std::max(floor + next.gpu, host + next.floor);
+  gpu += next.gpu;
+  count(next);
+}
+
+void RunCost::count(const RunCost& more) {
+  host += more.host;
+  core_idle += more.core_idle;
+  compute += more.compute;
+  recompute += more.recompute;
+  tensor_parallel += more.tensor_parallel;
+  optimizer += more.optimizer;
+  gemm += more.gemm;
+  attention += more.attention;
+  memory_bound += more.memory_bound;
+  flops += more.flops;
+  add(by_curve, more.by_curve);
+  add(by_provenance, more.by_provenance);
+}
+
+RunCost RunCost::exposed(Seconds part) const {
+  RunCost out = *this;
+  const double share = gpu.value() > 0 ? part / gpu : 0.0;
+  for (Seconds* time :
+       {&out.gpu, &out.core_idle, &out.compute, &out.recompute, &out.tensor_parallel,
+        &out.optimizer, &out.gemm, &out.attention, &out.memory_bound}) {
+    *time *= share;
+  }
+  for (Seconds& time : out.by_curve) time *= share;
+  for (Seconds& time : out.by_provenance) time *= share;
+  out.floor = out.host + out.gpu;
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/block_replay.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/seeded_random.h"
+
+namespace stepcast {
+namespace {
+
+constexpr auto kCompute = BlockStream::kCompute;
+constexpr auto kBeside = BlockStream::kCommunication;
+
+// A pass whose prices a test writes down.
+class Sketch {
+ public:
+  void kernel(double gpu, double host, std::array<std::int32_t, kBlockStreams> after = kNobody) {
+    add(kCompute, gpu, host, after);
+    costs_.back().compute = Seconds(gpu);
+  }
+  void beside(double gpu, double host, std::array<std::int32_t, kBlockStreams> after = kNobody) {
+    add(kBeside, gpu, host, after);
+    costs_.back().tensor_parallel = Seconds(gpu);
+  }
+  std::vector<PricedOperation> priced() const {
+    std::vector<PricedOperation> out;
+    for (std::size_t i = 0; i < costs_.size(); ++i) out.push_back({&operations_[i], costs_[i]});
+    return out;
+  }
+  static constexpr std::array<std::int32_t, kBlockStreams> kNobody{-1, -1, -1};
+
+ private:
+  void add(BlockStream stream, double gpu, double host,
+           std::array<std::int32_t, kBlockStreams> after) {
+    Operation operation{"operation", Phase::kForward, Gemm{}, {}, {}};
+    operation.stream = stream;
+    operation.after = after;
+    operations_.push_back(operation);
+    RunCost cost;
+    cost.gpu = Seconds(gpu);
+    cost.host = Seconds(host);
+    cost.floor = cost.gpu + cost.host;
+    cost.by_curve[0] = cost.gpu;
+    costs_.push_back(cost);
+  }
+  std::vector<Operation> operations_;
+  std::vector<RunCost> costs_;
+};
+
+double parts(const RunCost& cost) { return (cost.compute + cost.tensor_parallel).value(); }
+
+TEST(BlockReplay, OneStreamIsTheSumOfItsOperations) {
+  Sketch sketch;
+  sketch.kernel(3, 1);
+  sketch.kernel(5, 10);
+  const RunCost cost = replay_block(sketch.priced());
+  EXPECT_EQ(cost.gpu.value(), 8);
+  EXPECT_EQ(cost.host.value(), 11);
+  EXPECT_EQ(cost.floor.value(), 16);  // the second kernel is issued at 11
+}
+
+// A product of 4 beside a collective of 6, and a kernel of 1 that needs both: 7, of which 2
+// waiting.
+TEST(BlockReplay, WhatRunsBesideCountsOnlyWhereSomebodyWaits) {
+  Sketch sketch;
+  sketch.beside(6, 0);
+  sketch.kernel(4, 0);
+  sketch.kernel(1, 0, {-1, 0, -1});
+  const RunCost cost = replay_block(sketch.priced());
+  EXPECT_EQ(cost.gpu.value(), 7);
+  EXPECT_EQ(cost.compute.value(), 5);
+  EXPECT_EQ(cost.tensor_parallel.value(), 2);
+  EXPECT_EQ(cost.by_curve[0].value(), 7);
+}
+
+TEST(BlockReplay, ThePassEndsWithItsLastStream) {
+  Sketch sketch;
+  sketch.kernel(4, 0);
+  sketch.beside(6, 0, {0, -1, -1});
+  sketch.kernel(1, 0);
+  const RunCost cost = replay_block(sketch.priced());
+  EXPECT_EQ(cost.gpu.value(), 10);
+  EXPECT_EQ(cost.tensor_parallel.value(), 5);
+}
+
+// The end of a pass whose streams are free at `free` and whose host starts at `host`, in the plain
+// way: event by event.
+double end_of(const std::vector<PricedOperation>& operations, double free, double host) {
+  std::array<double, kBlockStreams> streams{free, free, free};
+  std::vector<double> ends;
+  double last = free;
+  for (const PricedOperation& priced : operations) {
+    double& stream = streams[static_cast<std::size_t>(priced.operation->stream)];
+    host += priced.cost.host.value();
+    double start = std::max(stream, host);
+    for (const std::int32_t before : priced.operation->after) {
+      if (before >= 0) start = std::max(start, ends[static_cast<std::size_t>(before)]);
+    }
+    stream = start + priced.cost.gpu.value();
+    ends.push_back(stream);
+    last = std::max(last, stream);
+  }
+  return last;
+}
+
+// max(s + gpu, h + floor), whatever runs beside what: (max, +) algebra of two sources.
+TEST(BlockReplay, AMacroActivityEndsWhenItsReplayDoes) {
+  SeededRandom random(14);
+  for (int round = 0; round < 500; ++round) {
+    Sketch sketch;
+    const int count = 1 + static_cast<int>(random.below(12));
+    for (int i = 0; i < count; ++i) {
+      std::array<std::int32_t, kBlockStreams> after = Sketch::kNobody;
+      if (i > 0 && random.below(2) == 0) {
+        after[static_cast<std::size_t>(random.below(2))] =
+            static_cast<std::int32_t>(random.below(i));
+      }
+      const double gpu = static_cast<double>(random.below(8));
+      const double host = static_cast<double>(random.below(8));
+      if (random.below(3) == 0) {
+        sketch.beside(gpu, host, after);
+      } else {
+        sketch.kernel(gpu, host, after);
+      }
+    }
+    const std::vector<PricedOperation> operations = sketch.priced();
+    const RunCost cost = replay_block(operations);
+    EXPECT_NEAR(parts(cost), cost.gpu.value(), 1e-9);
+    EXPECT_NEAR(cost.by_curve[0].value(), cost.gpu.value(), 1e-9);
+    for (const double host : {0.0, 7.0, 31.0}) {
+      const double free = static_cast<double>(random.below(40));
+      EXPECT_EQ(end_of(operations, free, host),
+                std::max(free + cost.gpu.value(), host + cost.floor.value()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
