@@ -32,7 +32,7 @@ std::unique_ptr<Planner> make_planner(benchmark::State& state) {
   return nullptr;
 }
 
-// Legal layouts under some branches, the same in every run: of many degrees and micro-batches.
+// Legal layouts under some branches, the same in every run, with many degrees and micro-batches.
 std::vector<LayoutChoice> some_layouts(const Space& space, std::size_t branches) {
   std::vector<LayoutChoice> out;
   Scenario scenario = space.base();

@@ -39,8 +39,8 @@ struct MeasuredCollective {
 
 struct CpuMeasurements {
   MachineDescription machine;  // for people
-  // What forecasts compare and take the peak from: this_machine() of a process that may use all
-  // cores. A rank that is bound to one sees one.
+  // The facts that forecasts compare, and that give the peak: this_machine() of a process that may
+  // use all cores. A rank that is bound to one core would see only that one.
   MachineFacts facts;
   std::vector<MeasuredOperation> operations;
   std::vector<MeasuredCollective> collectives;
@@ -48,8 +48,8 @@ struct CpuMeasurements {
   std::string date;  // "2026-01-31"; empty: machine.date
 };
 
-// All that no profile can be made of: measurements without a sample, times that are not positive,
-// collectives of fewer than two members.
+// Finds everything of which no profile can be made: measurements without a sample, times that are
+// not positive, collectives of fewer than two members.
 Errors check(const CpuMeasurements& measurements);
 
 }  // namespace stepcast

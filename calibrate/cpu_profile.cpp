@@ -266,7 +266,7 @@ void CpuProfiler::add_exact() {
                        {"rows", std::move(rows)}}}});
 }
 
-// One sample per size; of two the one of more measurements.
+// One sample per size; where there are two, the one with more measurements.
 MpiCurve curve_of(const MeasuredCollective& measured) {
   MpiCurve out;
   out.exchange = measured.exchange;

@@ -14,7 +14,7 @@
 
 namespace stepcast {
 
-// What is told of a curve beside its values.
+// Notes about a curve beside its values.
 struct CpuCurve {
   std::string name;  // of "log_error"
   std::int64_t samples = 0;

@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// Medians of kernels of `device`. What the profiles of GPUs have no curve for is counted in
+// Medians of kernels of `device`. Kernels for which GPU profiles have no curve are counted in
 // `left_out` by reason: products and attention in fp32, attention of unequal lengths.
 Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accelerator& device,
                    const std::string& attention_kernel);

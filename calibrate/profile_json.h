@@ -13,7 +13,7 @@ namespace stepcast {
 // Four digits: less than any error of a fit, and the same for every compiler.
 double rounded(double value);
 std::string microseconds(double seconds);
-// What a duration is known to, and readable.
+// Six digits: as many as a duration is known to.
 double six_digits(double value);
 nlohmann::ordered_json error_json(const FitError& error);
 

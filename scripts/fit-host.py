@@ -85,8 +85,8 @@ def main():
             write_hosts(folder / "profiles/hosts.json", hosts)
             return misfit(options.stepcast, folder)
 
-        # One after the other: they hardly interact, but launches and what a micro-batch takes
-        # beside them need a few turns.
+        # The three are fitted one after the other, in a few rounds: they hardly interact, except
+        # launches with the cost of a micro-batch.
         launch, collective, micro_batch = 50, 60, 0
         for _ in range(4):
             launch = min(LAUNCH_US,

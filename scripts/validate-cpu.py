@@ -167,7 +167,7 @@ def median(results, side, key="step_time_s"):
 
 
 def error_of(results):
-    """Of the turn in the middle: forecast and run of one turn share the machine's speed."""
+    """The error of the middle turn: forecast and run of one turn share the machine's speed."""
     return median(results, "error")
 
 

@@ -39,9 +39,9 @@ Result<Replay> replay(const Workload& workload,
                       std::string (*describe)(TaskId, const void*) = nullptr,
                       const void* context = nullptr, std::vector<RateChange>* rates = nullptr);
 
-// The cycle check alone: tasks of one cycle of the graph of stream order, dependencies and issuers
-// with each task contracted to one vertex, each one waiting for the one before it, the first for
-// the last; empty when the workload is sound.
+// Only the check for cycles, in the graph of stream order, dependencies and issuers with each task
+// as one vertex. Returns the tasks of one cycle, in which each waits for the one before it and the
+// first for the last; empty when the workload is sound.
 std::vector<TaskId> find_cycle(const Workload& workload);
 
 }  // namespace stepcast::sim

@@ -29,8 +29,8 @@ struct AttentionCurve {
   FitError held_out;  // each point left out once
 };
 
-// The shape is pulled towards `family`, which keeps what the points do not show (a chart of fixed
-// occupancy says nothing of occupancy).
+// Pulls the shape towards `family`, which supplies what the points do not show (a chart at one
+// occupancy does not show how occupancy matters).
 AttentionCurve fit_attention(const Accelerator& accelerator,
                              const std::vector<AttentionMeasurement>& points,
                              const AttentionFit& family);

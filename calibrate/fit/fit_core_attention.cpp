@@ -90,7 +90,8 @@ void fit_direction(const Accelerator& accelerator, const Samples& samples, bool 
 AttentionFit fit_form(const Accelerator& accelerator, const Samples& samples,
                       const AttentionFit& family) {
   AttentionFit out = family;
-  // Masks cut off part of a block; on a core blocks are short, and the length's half holds both.
+  // A mask cuts off part of a block. On a core blocks are short, so one half length covers both
+  // effects.
   out.causal_half_length = 0;
   for (const bool backward : {false, true}) {
     const Samples own = of_direction(samples, backward);

@@ -14,11 +14,11 @@ struct FitError {
 
 FitError fit_error(const std::vector<double>& log_ratios);  // log(predicted/measured)
 
-// No curve is surer: clocks, temperatures and neighbours of another day.
+// No curve is more certain than this: clocks, temperatures and neighbours differ from day to day.
 inline constexpr double kLeastLogError = 0.02;
 inline constexpr double kMostLogError = 3;  // a factor of 20: nothing is known
 
-// The standard deviation of log errors that these are, were they normal.
+// The standard deviation of normal log errors that have these quantiles.
 double log_error_of(const FitError& error);
 
 }  // namespace stepcast

@@ -27,8 +27,8 @@ FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSam
 FittedSurface fit_gemm_on_core(const Accelerator& accelerator,
                                const std::vector<GemmSample>& samples, const GemmFit& start);
 
-// For fewer samples, at least one: the family's form, with all of its times scaled alike to the
-// median.
+// For fewer samples, at least one: takes the family's form, with all its times scaled by one factor
+// to the median.
 FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                          const GemmFit& family, DataType precision);
 

@@ -58,7 +58,8 @@ Rates fit_rates(const std::vector<TimedElementwise>& points, const Rates& start)
     const double rate = start.by_kind[kind];
     if (rate == 0) continue;
     kinds.push_back(kind);
-    // A single point says nothing of the overhead: its kind's rate stays near what it shows.
+    // A single point does not determine the overhead, so the rate of its kind stays near what the
+    // point shows.
     parameters.push_back({rate, rate / 1e3, rate * 1e3, 0.01});
   }
   const auto with = [&](const std::vector<double>& values) {

@@ -75,7 +75,7 @@ class Shipping {
   std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
 };
 
-// A start of the order of what every tensor-core library shows; the tables move it.
+// A first guess near what every tensor-core library shows; the tables move it.
 GemmFit first_guess(const DeviceRules* rules) {
   GemmFit guess;
   guess.efficiency = 0.7;

@@ -16,7 +16,7 @@
 
 namespace stepcast {
 
-// What is told of a curve beside its values.
+// Notes about a curve beside its values.
 struct CurveNote {
   std::string operation;  // "gemm bf16", "attention fa2", ...
   FitError form, held_out;

@@ -166,7 +166,8 @@ std::int64_t TraceEvents::operator_of(const TraceKernel& kernel) const {
 
 Result<TraceEvents> read_trace_events(const std::string& text, const std::string& file) {
   TraceEvents out;
-  // Each event is taken and let go as it is read: as one tree, traces would take gigabytes.
+  // Each event is handled as it is read and then dropped, because a trace as one tree would take
+  // gigabytes.
   const auto take = [&](int, json::parse_event_t what, json& value) {
     if (what != json::parse_event_t::object_end || !value.contains("ph")) return true;
     out.add(value);

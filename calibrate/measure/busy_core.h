@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that keep the core of a rank busy, counted: what a transfer beside them costs is what
-// they fall behind by.
+// Kernels that keep the core of a rank busy, and are counted. The time by which they fall behind is
+// what a transfer beside them costs.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What runs once in a step has a sample then.
+// After this many steps an operation that runs once in a step has a sample.
 constexpr std::int64_t kFewestSteps = 4;
 
 Journal open_journal(const RankContext& rank) {
@@ -64,7 +64,7 @@ class CalibrateJob {
   }
 
  private:
-  // What is finished goes to the disk before the next step.
+  // Finished points go to the disk before the next step.
   void note(const OperationSampler& sampler, bool last) {
     for (const auto& [signature, point] : sampler.points()) {
       if (point.known || journal_.find(signature) != nullptr) continue;
@@ -113,8 +113,8 @@ class CalibrateJob {
     for (const auto& [signature, point] : sampler.points()) {
       const JournalPoint* finished = journal_.find(signature);
       if (finished == nullptr || !reported_.insert(signature).second) continue;
-      // What was measured in this run knows more than the journal, which has it from when it was
-      // precise enough.
+      // A point of this run has more samples than the journal, which has it as it was when it
+      // became precise enough.
       operations_.push_back(
           {{"operation", operation_json(point.operation)},
            {"measurement",
@@ -122,7 +122,8 @@ class CalibrateJob {
     }
   }
 
-  // Every rank measures all of them, loaded as in the run; the middle of the ranks counts.
+  // Every rank measures all of them, under the same load as in the run; the median of the ranks
+  // counts.
   void measure_grid() {
     MeasurementProtocol protocol;
     protocol.target_half_width = 2 * rank_.job.target_half_width;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves data for a CollectiveSampler: processes on their cores
+// Moves data for a CollectiveSampler: processes on their cores
 // (calibrate/measure/host_collectives.h) or GPUs (calibrate/measure/gpu/device_collectives.h).
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// All ranks call everything in the same order, but for what says otherwise.
+// All ranks call everything in the same order, unless a comment says otherwise.
 class CollectiveBackend {
  public:
   virtual ~CollectiveBackend() = default;
@@ -32,7 +32,7 @@ class CollectiveBackend {
     std::vector<std::int64_t> placement;  // node of each member, in group order
     std::int64_t concurrent = 1;          // such groups at work at once
   };
-  // The group of `curve` is the one that everything below is about, until the next.
+  // From here on everything below is about the group of `curve`, until the next call.
   virtual Meeting meet(std::size_t curve) = 0;
   virtual std::string key_of(ByteCount bytes) const = 0;  // of a point, in journals
 

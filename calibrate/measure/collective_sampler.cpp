@@ -13,8 +13,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Of messages that take longer than the budget of a point: nothing but a slow link makes them so,
-// and that is steady.
+// For messages that take longer than the budget of a point. Only a slow link makes them so long,
+// and a slow link is steady.
 constexpr std::int64_t kFewestSamples = 4;
 constexpr double kShareOfBudget = 1.0 / 60;  // of one size of one transfer
 
@@ -79,7 +79,7 @@ json CollectiveSampler::measure_sharing(ByteCount bytes, double alone_s) {
   return out;
 }
 
-// Returns what is told of the curve beside its points.
+// Returns notes about the curve beside its points.
 json CollectiveSampler::measure_curve(const CollectiveBackend::Curve& curve, const Meeting& meeting,
                                       ordered_json& points) {
   json facts = json::object();

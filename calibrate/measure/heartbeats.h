@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says that the rank is alive while a step takes longer than the launcher's patience.
+// Reports that the rank is alive while a step takes longer than the launcher waits for a report.
 #pragma once
 
 #include "execute/role_runner.h"

@@ -49,7 +49,7 @@ struct Job {
 
 Result<Job> read_job(const std::string& file);
 
-// A failure that the launcher is to hear of.
+// A failure that the launcher must hear about.
 class JobFailure : public std::runtime_error {
  public:
   JobFailure(RankFailure kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
@@ -60,7 +60,7 @@ class JobFailure : public std::runtime_error {
 };
 
 Scenario read_job_scenario(const Job& job, const std::string& text);  // throws JobFailure
-// Both throw JobFailure where the disk takes it not. rank-N.json:
+// Both throw JobFailure when writing fails. rank-N.json:
 void write_result(const Job& job, int rank, const nlohmann::ordered_json& result);
 void append(Journal& journal, const JournalPoint& point);
 

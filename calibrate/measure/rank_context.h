@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job works with on one rank of several, and what it is asked to do there.
+// What a job works with on one rank of several, and what that rank has to do.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

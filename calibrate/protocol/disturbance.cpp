@@ -69,8 +69,8 @@ ProcessorState ThreadClock::processor() {
   return out;
 }
 
-// Files are read outside the thread's accounted time, and that encloses the wall's: the cost of
-// asking is neither part of a sample nor taken for a wait.
+// Files are read outside the thread's accounted time, which in turn encloses the wall time. So the
+// cost of asking is neither part of a sample nor mistaken for a wait.
 SampleTimer::SampleTimer(MeasuringClock& clock)
     : clock_(clock),
       processor_(clock.processor()),

@@ -47,7 +47,7 @@ class MeasuringClock {
   virtual std::optional<double> base_frequency_hz() { return std::nullopt; }
 };
 
-// The real one, for the thread that calls it.
+// The real clock, for the thread that calls it.
 class ThreadClock final : public MeasuringClock {
  public:
   explicit ThreadClock(std::string processors = "/sys/devices/system/cpu");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The points that a calibration has finished, one JSON line each, on the disk before the next one
-// begins: a run that is killed loses the point in hand, the next run finds the others.
+// begins: a run that is killed loses only its present point, and the next run finds the others.
 //
 //   {"stepcast_journal": 1, "machine": {...}}
 //   {"key": "gemm forward 512 768 768", "measurement": {...}, "extra": {...}}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measurement was made on: what a profile says under "machine". Facts that the machine does
-// not give are left empty and out of the JSON.
+// The machine on which a measurement was made, as a profile states it under "machine". Facts that
+// the machine does not give are empty, and left out of the JSON.
 #pragma once
 
 #include <cstdint>

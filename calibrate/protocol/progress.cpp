@@ -25,7 +25,7 @@ std::string bar(std::int64_t done, std::int64_t total) {
 
 double trimmed_mean(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  // A tenth rounded up, but always something left: one of 3, 4, 5; none of 1 and 2.
+  // Cuts a tenth, rounded up, but always leaves something: one of 3, 4 or 5, none of 1 or 2.
   const std::size_t cut = values.size() < 3 ? 0 : (values.size() + 9) / 10;
   const auto first = values.begin() + static_cast<std::ptrdiff_t>(cut);
   const auto last = values.end() - static_cast<std::ptrdiff_t>(cut);
@@ -53,7 +53,7 @@ std::optional<double> Progress::seconds_left() const {
 }
 
 std::string Progress::line(const std::string& current, std::size_t columns) const {
-  // The count has the width of the total: the line stands still.
+  // The count is as wide as the total, so the line does not move.
   const std::size_t digits = std::to_string(total_).size();
   std::string out =
       fmt::format("{}  {:>{}} of {}  [{}]", title_, done_, digits, total_, bar(done_, total_));

@@ -10,7 +10,7 @@
 namespace stepcast {
 namespace {
 
-// Work that another covers is as long as that one beside it, and some more.
+// Covering work lasts as long as the work beside it, and a little longer.
 constexpr double kCover = 1.25;
 constexpr int kMostLooks = 6;  // for how much that is
 constexpr std::int64_t kMostCalls = 1 << 14;
@@ -20,7 +20,7 @@ std::int64_t calls_for(double seconds, double once_s) {
                     std::int64_t{1}, kMostCalls);
 }
 
-// Of work that is covered: alone and slowed.
+// The times of covered work: alone and slowed.
 struct Covered {
   double alone_s = 0;  // of one call
   double slowdown = 1;

@@ -22,8 +22,8 @@ double radical_inverse(std::int64_t index, std::int64_t base) {
 }
 
 // Points in the unit cube that fill it evenly from the first on, at a random shift (Cranley and
-// Patterson, SIAM J. Numer. Anal. 13, 1976). Every other one of them would fill one half of it: who
-// takes turns needs a sequence for each.
+// Patterson, SIAM J. Numer. Anal. 13, 1976). Every second point of a sequence would fill only one
+// half of the cube, so shapes that take turns need a sequence each.
 class EvenPoints {
  public:
   EvenPoints(std::size_t dimensions, SeededRandom random) {

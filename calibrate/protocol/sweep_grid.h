@@ -13,7 +13,7 @@ using SweepShape = std::vector<std::int64_t>;  // (m, n, k), or whatever a curve
 
 struct SweepOptions {
   std::int64_t extra = 24;  // points beside the needed ones
-  // Of a needed shape's surroundings, in factors of two along each dimension.
+  // The extent of a needed shape's surroundings, in factors of two along each dimension.
   double around_octaves = 0.5;
   // Each extra dimension is a multiple of this where it is at least as large: kernels have steps of
   // their own at multiples, and sizes of models are such. Empty: 1.

@@ -23,7 +23,7 @@ SAMPLE_S = 2e-3
 
 
 def seconds_of(torch, call, copies):
-    """Of one call; `call` is given the number of the copy that it is to work on."""
+    """The time of one call; `call` gets the number of the copy to work on."""
     call(0)
     torch.cuda.synchronize()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

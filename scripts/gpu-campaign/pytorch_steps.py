@@ -30,7 +30,7 @@ CLOCKS = ("clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
 
 
 def quantile(ordered, share):
-    """Of sorted values, linear between neighbours."""
+    """A quantile of sorted values, linear between neighbours."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -44,7 +44,7 @@ def spread(times):
 
 
 def clocks():
-    """Of the first GPU; None where nvidia-smi does not say."""
+    """The state of the first GPU; None where nvidia-smi does not say."""
     command = ["nvidia-smi", f"--query-gpu={','.join(CLOCKS)}", "--format=csv,noheader", "--id=0"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)

@@ -153,8 +153,8 @@ Command add_calibrate(CLI::App& program) {
       "  stepcast calibrate --backend cuda gpt.json --cluster dgx-h200 -o h200.json\n"
       "  stepcast calibrate --backend cuda gpt.json --ranks 8 -o h200x8.json\n"
       "  stepcast calibrate --import all_reduce.txt trace.json --cluster dgx-h100 -o h100.json\n"
-      "A calibration that was ended early goes on from MINE.json.journal.");
-  app->add_option("--backend", flags->backend, "what is measured: the processor, or the GPU")
+      "A calibration that was ended early continues from its journal, mine.json.journal.");
+  app->add_option("--backend", flags->backend, "measure the processor (cpu) or the GPU (cuda)")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app->add_option("--import", flags->imports,
@@ -164,18 +164,22 @@ Command add_calibrate(CLI::App& program) {
   app->add_option("--budget", flags->budget_s, "seconds for the operations of each scenario")
       ->check(CLI::Range(1.0, 1e5))
       ->capture_default_str();
-  app->add_option("--spread", flags->precision,
-                  "half-width of each median's 95 % interval, of the median")
+  app->add_option(
+         "--spread", flags->precision,
+         "measure until each median's 95 % interval is at most this fraction to either side")
       ->check(CLI::Range(1e-4, 0.5))
       ->capture_default_str();
-  app->add_flag("--no-grid", flags->no_grid, "only what the scenarios need, nothing around it");
+  app->add_flag("--no-grid", flags->no_grid,
+                "measure only what the scenarios need, and no shapes around it");
   app->add_option("--ranks", flags->ranks,
-                  "cuda: processes, one per GPU; with two or more NCCL's collectives are measured")
+                  "with cuda: one process per GPU; two or more also measure NCCL's collectives")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  app->add_flag("--registered-buffers", flags->registered_buffers,
-                "cuda: collectives in memory that NCCL has registered, symmetric where it can");
-  app->add_option("SCENARIO", flags->files, "scenario files whose forecasts the profile is for");
+  app->add_flag(
+      "--registered-buffers", flags->registered_buffers,
+      "with cuda: run collectives in memory that NCCL has registered, symmetric if possible");
+  app->add_option("SCENARIO", flags->files,
+                  "scenario files that the profile should be able to forecast");
   add_scenario_values(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table"});
   add_data_flag(*app, flags->data);

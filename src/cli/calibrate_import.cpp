@@ -17,11 +17,11 @@ Errors deaf_flags(const ScenarioFlags& flags) {
   for (const auto& value : flags.values) {
     if (value->option->count() == 0 || value->path == "cluster") continue;
     errors.push_back({ErrorCode::kIllegal, "has no effect on an import", "", value->flag,
-                      "only --cluster says something of the measured machine"});
+                      "only --cluster describes the measured machine"});
   }
   if (!flags.sets.empty()) {
     errors.push_back({ErrorCode::kIllegal, "has no effect on an import", "", "--set",
-                      "only --cluster says something of the measured machine"});
+                      "only --cluster describes the measured machine"});
   }
   return errors;
 }

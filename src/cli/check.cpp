@@ -342,15 +342,18 @@ Command add_check(CLI::App& program) {
                 "write the baseline anew, unless a --tolerance is not kept");
   repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
   repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
-  repeatable("--case", flags->ids, "TEXT", "only cases whose id contains this, or another --case");
-  repeatable("--set", flags->sets, "PATH=VALUE", "a scenario key of every case, as profile=none");
+  repeatable("--case", flags->ids, "TEXT",
+             "only cases whose id contains this text or that of another --case");
+  repeatable("--set", flags->sets, "PATH=VALUE",
+             "set a scenario key in every case, for example profile=none");
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
   add_html_flag(*app, flags->html);
   add_markdown_flag(*app, flags->markdown);
-  app->add_flag("--by-tag", flags->view.tags, "table, md: also a row per tag");
-  app->add_flag("--summary", flags->view.summary_only, "table, md: the summary alone");
-  app->add_option("--worst", flags->view.worst,
-                  "table, md: list the N largest errors of each suite, not the ten of all")
+  app->add_flag("--by-tag", flags->view.tags, "in table and md: add a row per tag");
+  app->add_flag("--summary", flags->view.summary_only, "in table and md: print the summary alone");
+  app->add_option(
+         "--worst", flags->view.worst,
+         "in table and md: list the N largest errors of each suite, not the ten largest of all")
       ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
   app->add_option("--seed", flags->seed, "of everything random")->capture_default_str();

@@ -291,31 +291,31 @@ int run_compare(CompareFlags& flags) {
 
 Command add_compare(CLI::App& program) {
   auto flags = std::make_shared<CompareFlags>();
-  CLI::App* app =
-      program.add_subcommand("compare", "forecasts of a grid of scenarios side by side");
+  CLI::App* app = program.add_subcommand("compare", "forecast a grid of scenarios side by side");
   app->allow_extras();
   app->footer(
       "Examples:\n"
       "  stepcast compare scenario.json --vary layout.zero=0,1 --vary layout.micro_batch=1,2,4\n"
       "  stepcast compare scenario.json --vary cluster.nodes=2,4,8,16 --scaling weak\n"
       "  stepcast compare scenario.json --tornado 20\n"
-      "Exit code 3: nothing of the grid fits in memory.");
+      "Exit code 3: no point of the grid fits in memory.");
   add_scenario_flags(*app, flags->scenario);
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
   add_html_flag(*app, flags->html);
-  app->add_option("--vary", flags->vary, "any scenario key and its values; repeated: their grid")
+  app->add_option("--vary", flags->vary,
+                  "vary a scenario key over these values; repeated flags span a grid")
       ->type_name("PATH=VALUE,...")
       ->allow_extra_args(false);
   app->add_option("--what-if", flags->what_if,
-                  "another speed of a resource in all forecasts, as nic=+20%")
+                  "change the speed of a resource in all forecasts, for example nic=+20%")
       ->type_name("NAME=CHANGE")
       ->allow_extra_args(false);
   app->add_option("--tornado", flags->tornado,
-                  "the best of the grid with each resource that many percent slower and faster")
+                  "forecast the best point with each resource this many percent slower and faster")
       ->type_name("PERCENT")
       ->check(CLI::Range(0.1, 90.0));
   app->add_option("--scaling", flags->scaling,
-                  "speed-up and efficiency against the first; weak: the batch grows with the GPUs")
+                  "show speed-up against the first point; weak lets the batch grow with the GPUs")
       ->check(CLI::IsMember({"strong", "weak"}));
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);

@@ -128,7 +128,7 @@ Command add_export(CLI::App& program) {
       "Examples:\n"
       "  stepcast export scenario.json --to megatron -o train.sh\n"
       "  stepcast export scenario.json --to slurm,rankmap -o run/\n"
-      "What the target has no word for is listed on standard error, and in the file.");
+      "Keys that the target cannot express are listed on standard error and in the file.");
   add_scenario_flags(*app, flags->scenario);
   const auto names = export_target_names();
   app->add_option("--to", flags->targets, one_of(names) + "; several with commas")
@@ -137,19 +137,19 @@ Command add_export(CLI::App& program) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember(names))
       ->type_name("TARGET");
-  app->add_option("--pods", flags->pods, "of kubernetes: jobset or pytorchjob")
+  app->add_option("--pods", flags->pods, "for kubernetes: jobset or pytorchjob")
       ->check(CLI::IsMember({"jobset", "pytorchjob"}))
       ->capture_default_str();
-  app->add_option("--image", flags->options.image, "of kubernetes: the container's image")
+  app->add_option("--image", flags->options.image, "for kubernetes: the container's image")
       ->type_name("NAME")
       ->capture_default_str();
-  app->add_option("--rank-map", flags->rank_map, "of rankmap: csv or json")
+  app->add_option("--rank-map", flags->rank_map, "for rankmap: csv or json")
       ->check(CLI::IsMember({"csv", "json"}))
       ->capture_default_str();
   app->add_option("-o,--output", flags->output.file,
                   "write to a file, or into a folder (needed for several files)")
       ->type_name("PATH");
-  app->add_flag("--quiet", flags->output.quiet, "no notes on standard error");
+  app->add_flag("--quiet", flags->output.quiet, "print no notes on standard error");
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_export(*flags); }};
 }

@@ -228,23 +228,24 @@ Command add_import(CLI::App& program) {
       "Examples:\n"
       "  stepcast import pretrain_gpt.sh --cluster dgx-a100-80g -o scenario.json\n"
       "  stepcast import ds_config.json --model config.json --seq 4096 --cluster dgx-h100x4\n"
-      "Flags are laid over what the file says. What it says and a scenario does not is listed on\n"
+      "Flags override what the file says. Settings that a scenario has no key for are listed on\n"
       "standard error.");
   app->add_option("FILE", flags->file,
                   "a shell script or YAML with Megatron's flags, DeepSpeed's JSON, torchtitan's "
                   "TOML or JSON, a Hugging Face config.json, or a Kubernetes manifest with one")
       ->required();
   const auto names = import_format_names();
-  app->add_option("--from", flags->from, one_of(names) + "; else as the file looks")
+  app->add_option("--from", flags->from, one_of(names) + "; otherwise recognised from the file")
       ->check(CLI::IsMember(names))
       ->type_name("FORMAT");
-  app->add_option("--variable", flags->variables, "of a shell script, set before it starts")
+  app->add_option("--variable", flags->variables,
+                  "a variable of a shell script, set before it starts")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   add_scenario_values(*app, flags->scenario);
   app->add_option("-o,--output", flags->output.file, "write to FILE instead of standard output")
       ->type_name("FILE");
-  app->add_flag("--quiet", flags->output.quiet, "no notes on standard error");
+  app->add_flag("--quiet", flags->output.quiet, "print no notes on standard error");
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_import(*flags); }};
 }

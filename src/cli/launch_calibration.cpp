@@ -53,7 +53,7 @@ json job_of(const CalibrationRequest& request, const std::vector<json>& scenario
 
 Error failed_launch(const LaunchOutcome& outcome) {
   return {ErrorCode::kIo, "the calibration: " + outcome.message, "", "--backend",
-          "run it again: what is finished is not measured twice"};
+          "run it again; finished points are not measured twice"};
 }
 
 }  // namespace
@@ -63,9 +63,10 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
   const auto launches = by_ranks(request.scenarios, request.folders, errors);
   if (!errors.empty()) return failure(errors);
   if (launches.size() > 1) {
-    note(output,
-         "warning: scenarios of different numbers of ranks load the machine differently; what they "
-         "have in common counts as measured with the most. Profiles of their own know better");
+    note(
+        output,
+        "warning: scenarios of different numbers of ranks load the machine differently; operations "
+        "that they share count as measured with the most ranks. Profiles made apart fit better");
   }
   CpuMeasurements measurements;
   measurements.machine = read_machine_facts({});

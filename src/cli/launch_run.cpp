@@ -26,7 +26,8 @@ using nlohmann::json;
 constexpr std::size_t kLastLines = 10;
 constexpr long long kFirstOddStep = 0xfffffff0;  // of Slurm: "batch", "interactive", "extern"
 
-// Resolved, but for the cluster: a lab's is a file, which no resolved form names.
+// The resolved scenario, except that the cluster stays as stated: a lab's cluster is a file, which
+// no resolved form names.
 json job_scenario(const RunJob& job) {
   json out = to_json(job.scenario);
   const json stated = json::parse(job.stated);
@@ -133,7 +134,7 @@ fs::path program_beside(const char* name, const char* variable) {
 // What stepcast-gpu says of its job or of the machine.
 Error gpu_error(const LaunchOutcome& outcome) {
   return {ErrorCode::kNotSupported, outcome.message, "", "--backend cuda",
-          "stepcast doctor tells what is here"};
+          "stepcast doctor says what this machine has"};
 }
 
 // Where ranks meet before they can communicate: as the user says, else this machine.

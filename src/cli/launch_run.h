@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A real run of a scenario: the job that stepcast-rank reads
-// (docs/formats/validation.md, "Job"), its launch, and what to tell the user when it does not end
-// well.
+// SPDX-License-Identifier: Apache-2.0
+// A real run of a scenario: the job that stepcast-rank reads (docs/formats/validation.md, "Job"),
+// its launch, and what to tell the user when it does not end well.
 #pragma once
 
 #include <filesystem>

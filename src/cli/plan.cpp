@@ -226,7 +226,7 @@ Command add_plan(CLI::App& program) {
   CLI::App* app = program.add_subcommand("plan", "search the layouts that a scenario leaves open");
   app->allow_extras();
   app->footer(
-      "A layout key that the scenario or a flag states is fixed, every other one is searched.\n"
+      "A layout key that the scenario or a flag states is fixed; every other one is searched.\n"
       "Examples:\n"
       "  stepcast plan --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512\n"
       "  stepcast plan scenario.json --fix tp=8 --prove --why-not tp=4,pp=8\n"
@@ -236,7 +236,7 @@ Command add_plan(CLI::App& program) {
       "  stepcast plan scenario.json --advise --tokens 2T --deadline 60d\n"
       "  stepcast plan --model llama-2-7b --cluster pcie-4090-8 --gpus 1 --global-batch 16 \\\n"
       "    --advise --set training.mode=lora\n"
-      "Exit code 2: no layout is legal. 3: nothing fits in memory.");
+      "Exit code 2: no layout is legal; 3: none fits in memory.");
   add_plan_flags(*app, *flags);
   return {app, [flags] { return run_plan(*flags); }};
 }

@@ -28,8 +28,9 @@ void limit_time(SearchOptions& options) {
 }  // namespace
 
 void add_advise_flags(CLI::App& app, ScenarioFlags& flags, bool& advise) {
-  CLI::Option* flag = app.add_flag(
-      "--advise", advise, "the simplest way that meets the demands, and why no simpler one does");
+  CLI::Option* flag =
+      app.add_flag("--advise", advise,
+                   "find the simplest way that meets the demands, and say why no simpler one does");
   for (const char* other :
        {"--why-not", "--front", "--top", "--clusters", "--objective", "--html"}) {
     flag->excludes(app.get_option(other));

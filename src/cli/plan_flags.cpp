@@ -189,42 +189,48 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
       ->description("GPUs of the cluster; 64,128 or 64..4096: one search for each number")
       ->type_name("N,...");
   app.get_option("--price")
-      ->description("of a GPU-hour, in place of the listed one; or of single clusters")
+      ->description(
+          "price of a GPU-hour instead of the listed one, for all clusters or for single ones")
       ->type_name("DOLLARS|NAME=DOLLARS,...");
   add_output_flags(app, flags.output, {"table", "json", "csv", "md"});
   add_html_flag(app, flags.html);
-  app.add_option("--clusters", flags.clusters, "the best layout on each of these, in --gpus each")
+  app.add_option("--clusters", flags.clusters,
+                 "search the best layout on each of these, with --gpus GPUs each")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--objective", flags.objective, "what places are ranked by")
+  app.add_option("--objective", flags.objective, "rank places by this")
       ->check(CLI::IsMember(objective_names()));
-  app.add_option("--fix", flags.fixed, "layout keys that are not searched, as tp=8,zero=1")
+  app.add_option("--fix", flags.fixed, "do not search these layout keys, for example tp=8,zero=1")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--why-not", flags.why_not, "why these are not the first place, as tp=4,pp=8")
+  app.add_option("--why-not", flags.why_not,
+                 "say why these are not the first place, for example tp=4,pp=8")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option("--max-gpus", flags.max_gpus,
-                 "of a larger cluster use exactly N GPUs; numbers of --gpus above it are left out")
+                 "use exactly N GPUs of a larger cluster; leave out numbers of --gpus above N")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kMaxGpus));
-  app.add_option("--memory-margin", flags.memory_margin, "fraction of memory to leave free")
+  app.add_option("--memory-margin", flags.memory_margin, "leave this fraction of memory free")
       ->type_name("FRACTION")
       ->check(CLI::Range(0.0, 1.0));
-  flags.top = app.add_option("--top", flags.search.top, "places to fill")
+  flags.top = app.add_option("--top", flags.search.top, "show this many places")
                   ->type_name("N")
                   ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
                   ->capture_default_str();
-  app.add_flag("--prove", flags.search.prove, "go on until all places are certain");
-  app.add_option("--replays", flags.search.replays, "without --prove: layouts to replay at most")
+  app.add_flag("--prove", flags.search.prove, "search on until all places are certain");
+  app.add_option("--replays", flags.search.replays,
+                 "replay at most N layouts, unless --prove is given")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--time-limit", flags.search.time_limit_s, "stop after so many seconds")
+  app.add_option("--time-limit", flags.search.time_limit_s,
+                 "stop after S seconds and print the best so far")
       ->type_name("S")
       ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--front", flags.search.front, "points of the front of time and memory, at most")
+  app.add_option("--front", flags.search.front,
+                 "add at most N points of the front of time and memory")
       ->type_name("N")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();

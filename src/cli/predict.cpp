@@ -177,7 +177,7 @@ Command add_predict(CLI::App& program) {
   app->add_option("--trace", flags->trace, "write the replayed step as a Chrome trace")
       ->type_name("FILE");
   app->add_option("--memory-timeline", flags->memory_timeline,
-                  "write memory over time, as CSV or (FILE.json) JSON")
+                  "write memory over time, as CSV, or as JSON when FILE ends in .json")
       ->type_name("FILE");
   add_html_flag(*app, flags->html);
   app->add_flag("--explain", flags->explain,
@@ -185,8 +185,9 @@ Command add_predict(CLI::App& program) {
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
   app->add_flag(
       "--no-contention", flags->no_contention,
-      "every transfer as if alone on its links: what sharing them costs is the difference");
-  app->add_option("--what-if", flags->what_if, "another speed of a resource, as nic=+20%")
+      "move every transfer as if alone on its links; the difference is what sharing costs");
+  app->add_option("--what-if", flags->what_if,
+                  "change the speed of a resource, for example nic=+20%")
       ->type_name("NAME=CHANGE")
       ->allow_extra_args(false);
   app->add_option("--seed", flags->options.seed, "of everything random")->capture_default_str();

@@ -172,7 +172,7 @@ ScenarioFlags::Value& add_value(CLI::App& app, ScenarioFlags& flags, const char*
 }  // namespace
 
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
-  app.add_option("SCENARIO", flags.file, "scenario file (JSON); flags are laid over it");
+  app.add_option("SCENARIO", flags.file, "scenario file (JSON); flags override it");
   add_scenario_values(app, flags);
 }
 
@@ -213,16 +213,18 @@ void add_run_flags(CLI::App& app, ScenarioFlags& flags) {
   const auto count = [&](const char* flag, const char* path, const char* type, const char* help) {
     add_value(app, flags, flag, path, type, help).count = true;
   };
-  count("--tokens", "run.tokens", "N", "tokens to train, as 2T: forecasts days, dollars, goodput");
-  add_value(app, flags, "--deadline", "run.deadline", "TIME", "as 30d").text = true;
-  count("--budget", "run.budget", "DOLLARS", "as 500k");
+  count("--tokens", "run.tokens", "N",
+        "tokens to train, for example 2T: forecasts days, dollars, goodput");
+  add_value(app, flags, "--deadline", "run.deadline", "TIME", "limit of the run, for example 30d")
+      .text = true;
+  count("--budget", "run.budget", "DOLLARS", "limit of the run, for example 500k");
   count("--price", "run.price_per_gpu_hour", "DOLLARS",
-        "of a GPU-hour, in place of the listed one");
+        "price of a GPU-hour instead of the listed one");
 }
 
 void add_demand_flags(CLI::App& app, ScenarioFlags& flags) {
   add_value(app, flags, "--min-tokens-per-s", "plan.min_tokens_per_s", "N",
-            "with --advise: tokens/s of all GPUs that are enough, as 20k")
+            "with --advise: tokens/s of all GPUs that are enough, for example 20k")
       .count = true;
 }
 

@@ -40,8 +40,8 @@ void add_output_flags(CLI::App& app, OutputOptions& output,
       ->capture_default_str();
   app.add_option("-o,--output", output.file, "write to FILE instead of standard output")
       ->type_name("FILE");
-  app.add_flag("--no-color", output.no_color, "plain text (also: the variable NO_COLOR)");
-  app.add_flag("--quiet", output.quiet, "no notes on standard error");
+  app.add_flag("--no-color", output.no_color, "print plain text (as the variable NO_COLOR does)");
+  app.add_flag("--quiet", output.quiet, "print no notes on standard error");
 }
 
 void add_html_flag(CLI::App& app, std::string& file) {
@@ -50,7 +50,8 @@ void add_html_flag(CLI::App& app, std::string& file) {
 }
 
 void add_markdown_flag(CLI::App& app, std::string& file) {
-  app.add_option("--md", file, "also write the report as Markdown, as for $GITHUB_STEP_SUMMARY")
+  app.add_option("--md", file,
+                 "also write the report as Markdown, for example for $GITHUB_STEP_SUMMARY")
       ->type_name("FILE");
 }
 

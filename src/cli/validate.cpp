@@ -70,8 +70,8 @@ Errors check_flags(const ValidateFlags& flags) {
   if (!flags.keep.empty() && fs::exists(flags.keep, none) &&
       (!fs::is_directory(flags.keep, none) || !fs::is_empty(flags.keep, none))) {
     errors.push_back({ErrorCode::kIllegal,
-                      fmt::format("'{}' is there and is no empty folder", flags.keep), "", "--keep",
-                      "name a new folder"});
+                      fmt::format("'{}' exists and is not an empty folder", flags.keep), "",
+                      "--keep", "name a new folder"});
   }
   return errors;
 }
@@ -247,37 +247,40 @@ void add_run_flags(CLI::App& app, ValidateFlags& flags) {
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
   app.add_option("--calibrate", flags.calibration.when,
-                 "measure what the profile lacks: auto, never, or always all of it")
+                 "measure what the profile lacks (auto), nothing (never), or everything (always)")
       ->check(CLI::IsMember({"auto", "never", "always"}))
       ->capture_default_str();
   app.add_option("--budget", flags.calibration.budget_s,
-                 "seconds for the operations of its own calibration")
+                 "seconds that its own calibration may spend on operations")
       ->check(CLI::Range(1.0, 1e5))
       ->capture_default_str();
-  app.add_option("--steps", flags.steps, "measured steps")
+  app.add_option("--steps", flags.steps, "number of measured steps")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  app.add_option("--warmup", flags.warmup, "steps before them")
+  app.add_option("--warmup", flags.warmup, "number of steps before the measured ones")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  app.add_option("--tolerance", flags.tolerances,
-                 "fail beyond it: step_time, peak_memory, device_memory (of the measured one) or "
-                 "bubble_fraction (difference)")
+  app.add_option(
+         "--tolerance", flags.tolerances,
+         "fail when an error is larger: step_time, peak_memory, device_memory (relative to the "
+         "measured figure) or bubble_fraction (difference)")
       ->type_name("FIGURE=LIMIT")
       ->allow_extra_args(false);
   add_baseline_flags(app, flags.baseline);
   app.add_flag("--no-numerics", flags.no_numerics, "do not compare with one rank alone");
-  app.add_option("--numerics-steps", flags.numerics_steps, "steps whose losses are compared")
+  app.add_option("--numerics-steps", flags.numerics_steps,
+                 "number of steps whose losses are compared")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   app.add_option("--rank", flags.rank,
-                 "of cuda: run this rank of the layout alone, on one GPU, without communication")
+                 "with cuda: run this rank of the layout alone, on one GPU, without communication")
       ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--time-limit", flags.time_limit_s, "end the run after so many seconds; 0: never")
+  app.add_option("--time-limit", flags.time_limit_s,
+                 "end the run after this many seconds; 0: never")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("SECONDS");
   app.add_option("--keep", flags.keep, "keep the ranks' files in this folder")->type_name("FOLDER");
-  app.add_option("--seed", flags.seed, "of weights and text")->capture_default_str();
+  app.add_option("--seed", flags.seed, "seed of the weights and the text")->capture_default_str();
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
   }
   set(spec.nvls, reader.boolean("nvls"));
   set(spec.nvlink_domain_nodes, reader.integer("nvlink_domain_nodes", 1, kMaxGpus));
-  // "cpu" by name is a core of this machine, which all devices share.
+  // The name "cpu" stands for a core of this machine, which all devices share.
   const auto accelerator = reader.value("accelerator");
   if (accelerator && accelerator->is_text() && spec.accelerator.is_cpu()) {
     spec.shared_cores = spec.accelerator.cores;

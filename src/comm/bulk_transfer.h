@@ -19,7 +19,7 @@ class BulkTransfer {
             std::int64_t tag);
   void receive(RankGroup& group, std::span<float> data, int from, RankGroup::Purpose purpose,
                std::int64_t tag);
-  // Pieces that have ended since the last call.
+  // Returns how many pieces have ended since the last call.
   int poll();
   bool ended() const { return ended_ == pieces_.size(); }
   void withdraw() { pieces_.clear(), ended_ = 0; }

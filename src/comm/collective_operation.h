@@ -22,18 +22,19 @@ class CollectiveOperation {
   CollectiveOperation(const CollectiveOperation&) = delete;
   CollectiveOperation& operator=(const CollectiveOperation&) = delete;
 
-  // Its lane among the group's collectives, and the operation that must have ended before it may
-  // use that lane; before the first drive().
+  // Sets its lane among the group's collectives, and the operation that must have ended before it
+  // may use that lane. To be called before the first drive().
   void take_lane(std::int64_t lane, std::shared_ptr<CollectiveOperation> before);
 
-  // Does what can be done now; nothing if another thread is at it. Never throws: see check().
+  // Does what can be done now, or nothing if another thread is driving it. Never throws: see
+  // check().
   void drive() noexcept;
   bool ended() const { return state_.load(std::memory_order_acquire) != State::kRunning; }
   void check() const;  // throws what it failed with, if it has
   // Grows with each message that has begun or ended.
   std::int64_t moves() const { return moves_.load(std::memory_order_relaxed); }
 
-  // End it as failed, withdraw its messages, and its group is of no use any more.
+  // Ends it as failed, withdraws its messages, and makes its group unusable.
   void time_out(std::chrono::milliseconds limit);
   void abandon();
 

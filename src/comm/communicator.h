@@ -35,7 +35,8 @@ class Request {
   virtual ~Request() = default;
   virtual bool test() = 0;  // true once it has ended
   virtual void wait() = 0;  // sleeps between polls: a waiting rank leaves the core to others
-  // Grows with each message of it that has begun or ended: who polls may sleep while it does not.
+  // Grows with each of its messages that has begun or ended. Whoever polls may sleep while it does
+  // not grow.
   virtual std::int64_t moves() const = 0;
 };
 
@@ -58,12 +59,12 @@ class Communicator {
   virtual int size() const = 0;
   virtual CommCounters counters() const = 0;
 
-  // An operation that is looked at and has made no progress for so long throws. Holds for every
-  // communicator of this rank's world; 60 s unless set.
+  // An operation that somebody waits for throws when it has made no progress for this long. The
+  // limit holds for every communicator of this rank's world; it is 60 s unless set.
   virtual void set_time_limit(std::chrono::milliseconds limit) = 0;
 
-  // A group of `ranks` of this one, in that order; called by exactly its members. `tag` tells
-  // groups with common members that are made at the same time apart.
+  // A group of `ranks` of this one, in that order; called by exactly its members. `tag`
+  // distinguishes groups with common members that are made at the same time.
   virtual std::unique_ptr<Communicator> group(const std::vector<int>& ranks, int tag) = 0;
 
   using Pending = std::unique_ptr<Request>;

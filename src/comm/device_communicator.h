@@ -27,16 +27,16 @@ struct DeviceBuffer {
 
 using DeviceStream = void*;  // a cudaStream_t; null is the default stream
 
-// Every operation begins once what `after` holds so far has run, on a stream of the group's own.
-// Its end is waited for by the host through the request, or by a stream through `hold`.
+// Every operation runs on a stream of the group's own, and begins once the work that is on `after`
+// so far has run. The host waits for its end through the request, a stream through `hold`.
 class DeviceCommunicator {
  public:
   virtual ~DeviceCommunicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // An operation that has not ended so long after its start throws, and ends the group for all of
-  // its ranks; 60 s unless set.
+  // An operation that has not ended this long after its start throws, and makes the group unusable
+  // for all of its ranks; 60 s unless set.
   virtual void set_time_limit(std::chrono::milliseconds limit) = 0;
 
   // Called by all ranks at the same place: those of one `color` make a group, in their order here.
@@ -47,8 +47,8 @@ class DeviceCommunicator {
   // has no such thing.
   virtual std::shared_ptr<void> register_memory(void* data, std::int64_t bytes) = 0;
 
-  // Memory of the library's own, registered the best way that it has: where it offers windows that
-  // lie alike on all ranks, one of them. Called by all ranks with the same size.
+  // Memory from the library, registered in the best way that it has: in a window that lies alike on
+  // all ranks, where it offers those. All ranks call this with the same size.
   virtual std::shared_ptr<void> allocate(std::int64_t bytes) = 0;
 
   // What operations run on: for events around them.
@@ -62,8 +62,8 @@ class DeviceCommunicator {
   virtual Pending start_broadcast(DeviceBuffer data, int root, DeviceStream after) = 0;
   virtual Pending start_all_to_all(DeviceBuffer send, DeviceBuffer receive, DeviceStream after) = 0;
 
-  // Messages that begin together: those to be sent and received at once belong into one call, as
-  // one that waits for its partner keeps later ones waiting.
+  // Messages that begin together. Messages to be sent and received at once belong in one call,
+  // because one that waits for its partner keeps later ones waiting.
   struct Message {
     int peer = 0;
     bool sends = false;

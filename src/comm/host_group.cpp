@@ -13,7 +13,7 @@ std::span<float> floats(DeviceBuffer buffer) {
   return {static_cast<float*>(buffer.data), static_cast<std::size_t>(buffer.count)};
 }
 
-// All of several requests.
+// One request that stands for several.
 class Requests final : public Request {
  public:
   explicit Requests(std::vector<std::unique_ptr<Request>> all) : all_(std::move(all)) {}

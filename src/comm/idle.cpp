@@ -14,7 +14,8 @@ using std::chrono::nanoseconds;
 
 // About two messages between processes of one node: longer waits are for ranks that are not there.
 constexpr std::chrono::microseconds kSpin(20);
-// With nobody else to run a yield takes under 1 us, so that this is about as long again.
+// A yield takes under 1 us when nobody else wants to run, so this phase is about as long as the one
+// before.
 constexpr int kYields = 20;
 // A wake-up costs some 10 us of a core in a virtual machine, a sixth of naps of 50 us. Long waits
 // therefore nap longer, but no more than a fiftieth of what they have lasted: that is the delay

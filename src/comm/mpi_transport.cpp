@@ -46,7 +46,7 @@ bool ended(MPI_Request& request, const char* call, MPI_Status* status = MPI_STAT
   return flag != 0;
 }
 
-// True once it has ended; whatever went wrong with it is nobody's concern any more.
+// True once it has ended. Errors are ignored, because nobody needs the message any more.
 bool ended_somehow(MPI_Request& request) noexcept {
   int flag = 0;
   return MPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
@@ -309,7 +309,8 @@ void MpiChannels::leave_behind(MPI_Request& request) {
 bool MpiChannels::close() {
   const std::lock_guard lock(mutex_);
   for (Announcement& announcement : announced_) left_behind_.push_back(announcement.request);
-  // What waits only for its receiver to look at MPI again ends when that closes, too.
+  // A message that only waits for its receiver to look at MPI again ends when the receiver closes,
+  // too.
   constexpr std::chrono::seconds kLimit(5);
   const auto begin = std::chrono::steady_clock::now();
   Idle idle;

@@ -35,7 +35,8 @@ std::int64_t OperationRequest::moves() const { return operation_->moves(); }
 void OperationRequest::watch_the_clock() {
   const std::chrono::milliseconds limit = operation_->group().progress().time_limit();
   const auto now = std::chrono::steady_clock::now();
-  // Time in which nobody looked proves nothing: what arrived meanwhile is only found now.
+  // Time in which nobody looked does not count, because messages that arrived meanwhile are only
+  // found now.
   const bool looked_away = now - looked_ > limit / 4;
   if (operation_->moves() != moves_ || looked_away) still_since_ = now;
   moves_ = operation_->moves();

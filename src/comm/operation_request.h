@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The user's hold on an operation: drives it and everything else that the process has under way,
-// and loses patience when it stands still.
+// and throws when it stands still too long.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-to-all in n-1 rounds: in round k a rank sends to r+k and receives from r-k, so that each rank
-// takes from one and gives to one at a time. NCCL pairs its grouped sends and receives alike.
+// All-to-all in n-1 rounds: in round k a rank sends to r+k and receives from r-k, so each rank
+// sends to one rank and receives from one rank at a time. NCCL pairs its grouped sends and receives
+// in the same way.
 #pragma once
 
 #include <memory>

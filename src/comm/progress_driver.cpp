@@ -17,7 +17,7 @@ void ProgressDriver::add(std::shared_ptr<CollectiveOperation> operation) {
 }
 
 void ProgressDriver::drive_others(const CollectiveOperation& own) {
-  // A copy: an operation may spend long on a sum, and others may begin meanwhile.
+  // Works on a copy, because an operation may spend long on a sum while others begin.
   std::vector<std::shared_ptr<CollectiveOperation>> others;
   {
     const std::lock_guard lock(mutex_);

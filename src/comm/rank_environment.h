@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank a process is, as its launcher says in the environment: torchrun (RANK, WORLD_SIZE,
 // LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_RANK and so on) or srun
-// (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; of both MASTER_ADDR and MASTER_PORT are to be given).
+// (SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; with the last two the user has to give MASTER_ADDR
+// and MASTER_PORT).
 #pragma once
 
 #include <cstdint>

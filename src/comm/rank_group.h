@@ -34,7 +34,7 @@ class RankGroup {
  public:
   // All processes of the transport's world.
   RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name);
-  // processes: of the members, by rank.
+  // `processes` are those of the members, by rank.
   RankGroup(std::shared_ptr<ProgressDriver> progress, std::string name, std::vector<int> processes);
 
   int rank() const { return rank_; }
@@ -55,7 +55,8 @@ class RankGroup {
   // Gives a collective its lane.
   void line_up(const std::shared_ptr<CollectiveOperation>& collective);
 
-  // After a failure its channels may hold messages that nobody will take: no more operations.
+  // After a failure no more operations may start, because channels may hold messages that nobody
+  // will take.
   void break_off(const std::exception_ptr& why);
   void check() const;
 

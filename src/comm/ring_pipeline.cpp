@@ -22,7 +22,7 @@ RingPipeline::RingPipeline(std::shared_ptr<RankGroup> group, const char* name,
   for (const RingPlan::Receive& receive : plan.receives) {
     const std::vector<Slice> segments = segments_of(receive.slice);
     for (std::size_t i = 0; i < segments.size(); ++i) {
-      // Slices that are sent and received again are cut alike both times.
+      // A slice that is sent and later received again is cut the same way both times.
       const std::size_t after =
           receive.overwrites ? first_of_send[static_cast<std::size_t>(*receive.overwrites)] + i + 1
                              : 0;
@@ -49,7 +49,8 @@ std::span<float> RingPipeline::place_of(const Incoming& incoming, std::size_t in
 }
 
 bool RingPipeline::advance() {
-  // One receive per call: other operations of the process shall not wait for all of this one.
+  // Handles one receive per call, so that other operations of the process need not wait for all of
+  // this one.
   finish_sends();
   post_receives();
   finish_receive();
@@ -80,7 +81,7 @@ void RingPipeline::finish_receive() {
 }
 
 void RingPipeline::post_sends() {
-  // Receives are passed on in order, and those that are not are the last ones.
+  // Receives are passed on in order; those that are not passed on come last.
   const std::size_t ready = std::min(sends_.size(), sends_at_start_ + received_);
   while (sends_posted_ < std::min(ready, sent_ + kWindow)) {
     const Slice& segment = sends_[sends_posted_];

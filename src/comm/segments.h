@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How slices and messages are cut into pieces of a size that transports and caches like.
+// How slices and messages are cut into pieces of a size that suits transports and caches.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace stepcast {
 
-// The parts of a slice that pipelines move one by one: equal but for one element, none of an empty
-// slice. The same on every rank.
+// The parts of a slice that pipelines move one by one, the same on every rank. Their sizes differ
+// by at most one element; an empty slice has no parts.
 std::vector<Slice> segments_of(const Slice& slice);
 
 // The parts of a message between two ranks: at least one, so that an empty message is a message.

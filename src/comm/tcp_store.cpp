@@ -32,7 +32,7 @@ enum class Status : std::uint8_t { kDone = 1, kNothing = 2, kTaken = 3 };
 
 constexpr std::size_t kHead = 9;  // of a request
 constexpr std::size_t kAnswerHead = 5;
-// Nothing that ranks tell each other here is longer: a stranger's bytes must not become memory.
+// No value of a rank is longer. The limit keeps a stranger's bytes from taking memory.
 constexpr std::uint32_t kLongest = 1 << 16;
 constexpr std::chrono::milliseconds kBetweenTries{50};
 constexpr std::chrono::milliseconds kBetweenLooks{5};

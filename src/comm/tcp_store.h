@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few and small values that the ranks of a job tell each other before they can communicate: NCCL's
-// unique ids. Rank 0 keeps them, the others ask it over TCP.
+// A store of few and small values, such as NCCL's unique ids, that the ranks of a job need before
+// they can communicate. Rank 0 keeps them, and the others ask it over TCP.
 //
-// For trusted networks, as the stores of other launchers: who reaches the port may read and write.
+// Use it on trusted networks only, like the stores of other launchers: whoever reaches the port may
+// read and write.
 #pragma once
 
 #include <chrono>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text file that appears whole or not at all: written under a temporary name in the folder of its
-// place, synchronised, renamed. An error leaves the old file as it was and no temporary behind.
+// A text file that appears whole or not at all: it is written under a temporary name in the same
+// folder, synchronised and renamed. After an error the old file is as it was, and the temporary one
+// is gone.
 //
-// A place that is no regular file (a pipe, /dev/null) cannot be renamed over and is written as it
-// is; a link is followed, so that its target changes and the link stays.
+// A pipe or /dev/null cannot be renamed over, so it is written directly. A link is followed, so
+// that its target changes and the link stays.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ std::string file_behind_links(const std::string& path);  // `path` itself when n
 // All of `content` to an open file, through interruptions and partial writes; errno on failure.
 bool write_all(int file, std::string_view content);
 
-// The two halves apart, for writers of several files that want all of them or none.
+// The two halves of the above, for writers of several files that want all of them or none.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON with key paths. An ObjectReader asks for keys; whatever it asks for wrongly typed or
-// out of range, and whatever the file holds that nobody asked for, becomes an Error in the
-// document's list, with file and path. Readers go on after an error, so that all are listed.
+// Reading JSON with key paths. An ObjectReader asks for keys; a value of the wrong type or out of
+// range, and a key in the file that nobody asked for, becomes an Error in the document's list, with
+// file and path. Readers go on after an error, so that all are listed.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of jobs on several threads. Jobs write to places of their own, so that results depend on
-// neither the number of threads nor their order.
+// Runs a row of jobs on several threads. Each job writes to its own place, so results depend
+// neither on the number of threads nor on their order.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The Pareto front of a set of points.
+// SPDX-License-Identifier: Apache-2.0
+// The Pareto front of a set of points.
 #pragma once
 
 #include <cstddef>

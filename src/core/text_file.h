@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file whole, as text.
+// Reads a whole file as text.
 #pragma once
 
 #include <string>

@@ -16,7 +16,8 @@ double padded_head_dim(std::int64_t head_dim) {
   return 32.0 * static_cast<double>((head_dim + 31) / 32);
 }
 
-// Efficiency against that at 128, between the measured 64, 128 and 256 linear in log d.
+// Efficiency relative to that at 128. It was measured at 64, 128 and 256, and is linear in log d
+// between them.
 double head_dim_factor(const AttentionFit& fit, double head_dim) {
   const double octaves = std::clamp(std::log2(head_dim / 64), 0.0, 2.0);
   const auto low = std::min<std::size_t>(1, static_cast<std::size_t>(octaves));

@@ -23,7 +23,7 @@ std::vector<std::string> architecture_names() {
 
 std::vector<std::string> scale_up_names() { return {"nvswitch", "mesh", "pcie"}; }
 
-// Generations in NCCL's eyes; Ada talks as Ampere does.
+// Generations as NCCL distinguishes them; Ada communicates like Ampere.
 int generation(GpuArchitecture architecture) {
   switch (architecture) {
     case GpuArchitecture::kVolta:
@@ -136,7 +136,7 @@ Seconds CollectiveCurve::addition(Bytes step) const {
   const double x = std::log(std::max(step.value(), 1e-3));
   if (x < points_.front().log_step) {
     // Below the measured range the addition shrinks as it does inside the others, about with the
-    // root of the step; noise of a long transfer must not eat the latency of a short one.
+    // root of the step; noise of a long transfer must not cancel the latency of a short one.
     const Seconds first = std::max(points_.front().addition, Seconds());
     return first * std::exp(0.5 * (x - points_.front().log_step));
   }
@@ -182,7 +182,7 @@ CurvePrice CollectiveCurves::price(const ClusterSpec& cluster, const CollectiveM
 
   const Bytes step = model.step(exchange, endless.algorithm, size);
   result.time += result.choice.steps * curve->addition(step);
-  // A curve of another group may take more off than there is.
+  // The curve of another group may subtract more than the whole time.
   result.time = std::max({result.time, nominal * 0.5, size / result.asymptote});
   result.provenance =
       provenance_of(curve->measured(), cluster, model.group(), exchange, curve->holds(size));

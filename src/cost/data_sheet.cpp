@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fractions of the data sheet by family, where nothing of the device itself was measured.
+// Fractions of the data sheet's rates by family of kernels, for a device that nobody has measured.
 #include "cost/profile.h"
 
 namespace stepcast {

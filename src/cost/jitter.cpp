@@ -11,7 +11,7 @@ namespace {
 // Expected largest of n standard normal values, n = 1 to 8 (Tippett 1925, table).
 constexpr std::array<double, 9> kLargestNormal = {0,      0,      0.5642, 0.8463, 1.0294,
                                                   1.1630, 1.2672, 1.3522, 1.4236};
-// Beyond, per e-fold of n: the same table, 1.7660 of 16 and 2.0697 of 32.
+// The growth beyond 8 per factor e of n, from the same table: 1.7660 for 16 and 2.0697 for 32.
 constexpr double kPerEFold = 0.48;
 
 double largest_normal(std::int64_t n) {

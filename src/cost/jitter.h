@@ -20,13 +20,13 @@ struct Jitter {
   Jitter& operator+=(const Jitter& next);
 };
 
-// By how much the last of `ranks` that have each been through such calls comes after their mean.
+// How long after the mean the last of `ranks` arrives, when each has been through such calls.
 //
-// The bodies add up to a normal distribution, of whose largest of n the expectation is known
-// (Tippett, Biometrika 17, 1925). Disturbances that are rare hit one rank at a time, and all wait
-// for it: n - 1 times the mean of one rank. Frequent ones add up like the bodies do, and their
-// variances with those. The smaller of the two counts: of rare ones the deviation says too much, of
-// frequent ones the mean.
+// The bodies of the distributions add up to a normal one, whose expected largest of n is known
+// (Tippett, Biometrika 17, 1925). A rare disturbance hits one rank at a time and all others wait
+// for it, which costs n - 1 times the mean of one rank. Frequent disturbances add up like the
+// bodies, and so do their variances. The smaller of the two estimates counts: the deviation
+// overestimates rare disturbances, the mean frequent ones.
 Seconds lag_of_last(const Jitter& jitter, std::int64_t ranks);
 
 }  // namespace stepcast

@@ -27,7 +27,7 @@ SampleSurface::Point point_of(const Gemm& gemm) {
   return point_of(gemm.batch, gemm.m, gemm.n, gemm.k, size_of(gemm.output) > 2, gemm.accumulate);
 }
 
-// Kernels are alike for batch and heads; sharing of keys among heads matters little.
+// Batch and heads have the same effect on a kernel. Sharing keys among heads matters little.
 SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
                               std::int64_t sequence, std::int64_t head_dim, bool causal) {
   return {octaves(batch * heads), 0.25 * octaves(heads / std::max<std::int64_t>(1, kv_heads)),

@@ -30,8 +30,8 @@ class KernelCosts {
   KernelCosts(Accelerator accelerator, Profile profile, bool fused_chains,
               std::optional<Framework> framework = std::nullopt);
 
-  // The time that the profile measured of this very operation where there is one, else by its kind.
-  // Not of collectives.
+  // The time that the profile measured for exactly this operation, if it has one; otherwise the
+  // price of its kind. Not for collectives.
   KernelPrice price(const Operation& operation) const;
   KernelPrice price(const Gemm& gemm) const;
   KernelPrice price(const Attention& attention) const;

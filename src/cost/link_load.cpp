@@ -131,8 +131,8 @@ void add_tree(Loads& loads, const std::vector<DomainMembers>& domains) {
   add_tree_between(loads, domains);
 }
 
-// The switches read a rank's part from all members and write results to all of them: of an
-// all-reduce the whole buffer goes out for the sums and comes in with them, and each member moves
+// The switches read a rank's part from all members and write results to all of them: in an
+// all-reduce the whole buffer goes out to be summed and comes back as sums, and each member moves
 // its own n-th of the result once more, from the sum to the multicast.
 void add_in_switch(Loads& loads, const DomainMembers& domain, CollectiveKind kind) {
   const double part = 1 / static_cast<double>(domain.size());

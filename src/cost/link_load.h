@@ -23,10 +23,11 @@ std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, 
                                    std::span<const DeviceId> members);
 std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from, DeviceId to);
 
-// Bytes -> weights against the links' nominal capacity. Alone, the collective reaches `reached`
-// payload per second, when its busiest link is as full as NCCL can make it: from there on that link
-// counts as full, so that two collectives on it get half of what each would reach. A link of the
-// fabric that is slower than NCCL takes it for keeps its nominal weight and sets the pace itself.
+// Turns bytes into weights against the links' nominal capacity. Alone, the collective moves
+// `reached` payload per second, and its busiest link is then as full as NCCL can make it. The
+// weights say that this link is full at that rate, so that two collectives on it each get half. A
+// link of the fabric that is slower than NCCL believes keeps its nominal weight and sets the pace
+// itself.
 void charge_protocol(const Topology& topology, BytesPerSecond reached,
                      std::vector<LinkLoad>& loads);
 

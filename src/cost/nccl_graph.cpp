@@ -45,8 +45,8 @@ struct Fit {
   double speed = 0;
 };
 
-// Most bandwidth out of `total`, all channels alike; having found a solution the search goes on to
-// lower speeds only down to half of it.
+// Finds the most bandwidth out of `total` with equal channels. Once it has a solution, the search
+// tries lower speeds only down to half of that one.
 Fit fit(double total, std::span<const double> speeds) {
   Fit best{1, total};
   double first = 0;

@@ -12,7 +12,8 @@ namespace stepcast {
 
 NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group);
 
-// What NCCL takes a GPU's NVLinks (or PCIe port) for: data sheet figures less protocol overhead.
+// The bandwidth that NCCL assumes for a GPU's NVLinks (or PCIe port): data sheet figures less
+// protocol overhead.
 BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster);
 
 // Channels of one send or receive between GPUs of a communicator of `ranks` ranks in `domains`

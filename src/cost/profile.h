@@ -152,11 +152,11 @@ struct Profile {
   std::vector<MpiCurve> mpi;                            // of communication between processes
   std::vector<CollectiveCurve> nccl;                    // of communication between GPUs
   std::map<std::string, ExactTime, std::less<>> exact;  // by signature of the operation
-  // Mean time of a kernel over its undisturbed median, which samples and forms are of: what the
+  // Mean time of a kernel over its undisturbed median, which samples and forms hold. It is what the
   // rest of the machine costs a program that runs on its processors.
   double disturbance = 1;
-  // SMs that kernels lose to each channel of a collective beside them: one holds a channel's block,
-  // and its traffic takes from the memory and the power that the others share.
+  // SMs that kernels lose to each channel of a collective beside them. One SM holds the channel's
+  // block, and the channel's traffic takes memory bandwidth and power from the others.
   double sms_per_channel = 1;
 
   const AttentionVariant* variant(const std::string& kernel) const;  // null when there is none

@@ -23,7 +23,7 @@ void read_seconds(ObjectReader& reader, const char* key, double& out) {
   if (const auto value = reader.seconds(key)) out = value->value();
 }
 
-// Exactly as many numbers as `out` holds.
+// Reads exactly as many numbers as `out` holds.
 template <std::size_t N>
 void read_numbers(ObjectReader& reader, const char* key, std::array<double, N>& out) {
   const auto list = reader.value(key);

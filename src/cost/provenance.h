@@ -24,8 +24,8 @@ constexpr const char* name_of(Provenance provenance) {
   return "";
 }
 
-// Which error a price shares with others: all GEMMs priced from one surface are wrong together, all
-// kernels measured as they stand by the day that they were measured on.
+// The error that a price shares with others: all GEMMs priced from one surface are wrong together,
+// and so are all kernels that were measured as they stand on one day.
 enum class Curve { kGemm, kAttention, kMemoryBound, kHost, kCollective, kPointToPoint, kExact };
 inline constexpr int kCurves = 7;
 

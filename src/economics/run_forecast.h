@@ -47,7 +47,7 @@ struct RunForecast {
 // length is not given); that of wall time the interval of the step too. Rates are taken as given.
 RunForecast forecast_run(const RunTerms& terms, const StepTime& step);
 
-// What a run is up against, and what comes of it.
+// The hazards that a run meets, and the forecast that follows.
 struct RunOutlook {
   RunTerms terms;
   RunForecast forecast;

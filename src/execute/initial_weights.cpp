@@ -34,7 +34,7 @@ float near_normal(std::uint64_t bits) {
   return (sum - 2.0F) * 1.7320508F;
 }
 
-// Large models have billions of weights.
+// Large models have billions of weights, so several threads share the work.
 constexpr std::int64_t kOfOneThread = 1 << 20;
 
 }  // namespace

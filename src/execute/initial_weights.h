@@ -18,7 +18,7 @@ struct WholePlace {
   WholePlace(const Parameter& parameter, std::int64_t tp, std::int64_t tp_rank);
   std::int64_t columns;  // of the whole
   std::int64_t elements;
-  // Of a local element, in the whole one's row-major order.
+  // The index of a local element in the whole parameter, in row-major order.
   std::int64_t index(std::int64_t row, std::int64_t column) const;
 
  private:

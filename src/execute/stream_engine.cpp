@@ -14,9 +14,9 @@
 namespace stepcast {
 namespace {
 
-// Where ranks share cores, the calling thread asks to run soon after it wakes rather than for long:
-// a transfer's next message would else wait for the end of another rank's slice (3 ms). Linux takes
-// the runtime of an ordinary thread as its slice from 6.12 on; elsewhere nothing changes.
+// Where ranks share cores, the calling thread asks to run soon after it wakes rather than for long.
+// Otherwise a transfer's next message would wait for the end of another rank's slice (3 ms). Linux
+// takes the runtime of an ordinary thread as its slice from 6.12 on; elsewhere nothing changes.
 void ask_for_short_slices() {
   struct {
     std::uint32_t size, policy;

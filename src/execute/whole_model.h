@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All parameters of the model in one piece, put together from what ranks own: what two layouts of
-// one model are compared by.
+// All parameters of the model in one piece, put together from what ranks own. Two layouts of one
+// model are compared by it.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flat elements that are whole for a while: gathered parameters, gradients before their reduction.
-// A window may open in parts (a unit whose blocks run at different times); what is counted are the
-// parts that are open.
+// A window may open in parts (a unit whose blocks run at different times); only open parts are
+// counted.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program's operations are run by: one interface, an implementation for each kind of device
-// (kernels/cpu/cpu_kernels.h, kernels/cuda/cuda_kernels.h). Shapes and formulas are those of the
-// functions of the same names in kernels/cpu.
+// The kernels that run a program's operations: one interface, and an implementation for each kind
+// of device (kernels/cpu/cpu_kernels.h, kernels/cuda/cuda_kernels.h). Shapes and formulas are those
+// of the functions of the same names in kernels/cpu.
 //
 // Activations and weights of a call have one type; gradients of weights may be fp32 beside it;
 // statistics (log-sum-exp, parts of the loss) are fp32. Arrays that may be absent say so.

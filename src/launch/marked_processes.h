@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of one launch on this machine, whoever their parents and groups are: each carries
 // the launch's mark in its environment. mpirun puts every rank into a group of its own and is not
-// their parent any more once it has died, so its group is not all that has to end.
+// their parent any more once it has died, so it is not enough to end its group.
 //
 // Ranks on other machines are left to Open MPI: they end when the connection to mpirun does.
 #pragma once

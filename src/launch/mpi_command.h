@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of Open MPI's mpirun (4.1) for a program in several ranks, or that of a program
-// that is alone.
+// The command line of Open MPI's mpirun (4.1) for a program in several ranks, or of the program
+// itself for a single rank.
 //
 // The user's STEPCAST_MPIRUN_ARGS (a host file, a network) is added to it and wins over what would
 // be set here, and so do OMPI_MCA_* variables: those set here are only defaults.

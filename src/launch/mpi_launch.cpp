@@ -26,7 +26,7 @@ milliseconds until(Clock::time_point time) {
   return std::max(std::chrono::ceil<milliseconds>(time - Clock::now()), milliseconds{0});
 }
 
-// mpirun and everything it has started, for as long as this lives and no longer.
+// mpirun and everything it has started. None of it outlives this object.
 class Run {
  public:
   // `alone`: in place of mpirun the only rank itself, whose lines carry no number.
@@ -42,7 +42,7 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Until mpirun ends by itself or has to be ended.
+  // Runs until mpirun ends by itself or has to be ended.
   LaunchEvidence follow() {
     LaunchEvidence evidence;
     evidence.alone = alone_;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Runs a program in several ranks under mpirun and watches them
-// until they end or have to be ended. Results travel in files that the ranks write, about which
-// this layer knows nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program in several ranks under mpirun and watches them until they end or have to be ended.
+// Results travel in files that the ranks write, about which this layer knows nothing.
 #pragma once
 
 #include "core/result.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process in a process group of its own, with its output. Nothing of the group outlives the
-// object, and the child is told to end (SIGTERM) when this process dies, however it dies: more
-// exactly when the thread that started it ends, so that thread has to stay.
+// A child process in a process group of its own, with its output. No process of the group outlives
+// the object. The child is told to end (SIGTERM) when this process dies, however it dies. More
+// exactly, it is told when the thread that started it ends, so that thread has to stay.
 #pragma once
 
 #include <sys/types.h>

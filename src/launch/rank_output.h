@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Separates the output of ranks that `mpirun --tag-output` has
-// merged. Open MPI forwards what ranks write in chunks of up to 4096 bytes and sets a tag,
-// [job,rank]<stderr>:, before each chunk and each line within it; a line that two chunks share has
-// a tag in its middle, and another rank's chunk may stand between the two. What mpirun says itself
-// has no tag.
+// SPDX-License-Identifier: Apache-2.0
+// Separates the output of ranks that `mpirun --tag-output` has merged. Open MPI forwards what ranks
+// write in chunks of up to 4096 bytes and sets a tag, [job,rank]<stderr>:, before each chunk and
+// each line within it; a line that two chunks share has a tag in its middle, and another rank's
+// chunk may stand between the two. What mpirun says itself has no tag.
 #pragma once
 
 #include <functional>

@@ -169,7 +169,7 @@ void RankReporter::started() noexcept { Line(rank_, RankEvent::kStarted).write_t
 
 void RankReporter::progress(std::string_view phase, std::int64_t done, std::int64_t total,
                             std::string_view text) noexcept {
-  // The first and the last of a phase are always told.
+  // The first and the last report of a phase are always written.
   if (done != 0 && done != total && quiet()) return;
   Line line(rank_, RankEvent::kProgress);
   line.text("phase", phase.substr(0, 200));

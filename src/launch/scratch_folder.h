@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 A folder of its own for the files of one run, removed with
-// all that is in it when the object goes. It holds a SignalWatch, so Ctrl-C does not end the
-// process before that: a launch that is under way then ends at once, and other work asks
-// interrupted() when it suits.
+// SPDX-License-Identifier: Apache-2.0
+// A new folder for the files of one run. The destructor removes it with everything in it. It holds
+// a SignalWatch, so Ctrl-C does not end the process before that: a launch that is under way then
+// ends at once, and other work asks interrupted() when it suits.
 #pragma once
 
 #include <filesystem>

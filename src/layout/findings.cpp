@@ -21,7 +21,7 @@ bool is_around(std::string_view outer, std::string_view inner) {
 
 Findings::Findings(const Errors& earlier) {
   for (const Error& error : earlier) {
-    // A key that nothing reads spoils no other value.
+    // An unknown key does not make any other value wrong.
     if (error.code != ErrorCode::kUnknownKey) distrust(error.path);
   }
 }

@@ -6,8 +6,8 @@ namespace {
 
 constexpr ByteCount kMiB = 1 << 20;
 
-// Blocks above 10 MiB are rounded to 2 MiB and split remainders stay behind; planning margins of
-// 3 to 10 % between reserved and allocated are usual, this is their middle.
+// Blocks above 10 MiB are rounded to 2 MiB, and remainders of split blocks stay behind. Margins of
+// 3 to 10 % between reserved and allocated are usual; this is their middle.
 constexpr double kFragmentation = 0.05;
 
 // PyTorch's kernels and cuBLAS loaded lazily on an A100: 0.47 GiB (ml-engineering,

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kDefaultPositions = 4096;  // the default sequence length's upper end
 constexpr std::int64_t kMaxNorms = 4;             // before and after attention and MLP (Gemma 2)
 
-// Any activation of one product has two matrices, any gated one three: that is all that counts.
+// Only the number of matrices counts: two with a plain activation, three with a gated one.
 void read_mlp(ObjectReader& reader, Model& model) {
   const auto choice = reader.choice("mlp", {"gelu", "swiglu", "relu", "squared_relu", "geglu"});
   const bool gated = choice == 1 || choice == 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layout as a few numbers: what sub-results are remembered by. A key is the whole code less the
-// fields that are known not to matter, so that a field nobody thought of makes a table larger, not
-// wrong. Lists that are no dimension (stage_layers) are equal throughout a search and left out.
+// A layout as a few numbers, by which sub-results are remembered. A key is the whole code except
+// the fields that are known not to matter, so a field that nobody thought of makes a table larger,
+// not wrong. Lists that are no dimension (stage_layers) are equal throughout a search and left out.
 #pragma once
 
 #include <array>

@@ -64,7 +64,8 @@ struct SearchResult {
   std::int64_t cut_by_time = 0;    // bound on time above the last place
   std::int64_t replayed = 0;
   std::int64_t replayed_too_large = 0;
-  // Of all that was neither cut nor replayed; 0: nothing is left, or not every layout was bounded.
+  // The least bound of the layouts that were neither cut nor replayed. 0 when none is left, or when
+  // not every layout was bounded.
   double bound_s = 0;
   bool proven = false;  // the first `top` places are certain
   bool interrupted = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same cluster with one of its resources faster or slower: what a forecast is sensitive to.
+// The same cluster with one of its resources faster or slower, which shows what a forecast is
+// sensitive to.
 #pragma once
 
 #include <string>

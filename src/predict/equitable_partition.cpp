@@ -133,7 +133,7 @@ class Refinement {
     return signatures_[at(order_[at(place)])];
   }
 
-  // Unmarked vertices have one signature, because they had when the class was last split.
+  // Unmarked vertices share one signature, as they did when the class was last split.
   bool is_uniform(const Class& members) const {
     const Signature& common = signature_at(members.end - 1);
     for (std::int32_t p = members.begin; p < members.begin + members.marked; ++p) {

@@ -6,9 +6,10 @@
 namespace stepcast {
 namespace {
 
-// Log-error of what no curve holds: software versions, clocks, memory pressure, the shape of a
-// framework's step. The spread of the published cases with nothing assumed (docs/accuracy.md)
-// beyond what their curves explain; it keeps nine in ten of those inside the interval.
+// The log-error of everything that no curve holds: software versions, clocks, memory pressure, the
+// shape of a framework's step. It is the spread of the published cases that assume nothing
+// (docs/accuracy.md), beyond what their curves explain, and keeps nine in ten of them inside the
+// interval.
 constexpr double kStructural = 0.09;
 
 }  // namespace

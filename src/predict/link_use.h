@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the traffic of one step asks of every link of the cluster.
+// How long the traffic of one step occupies every link of the cluster.
 #pragma once
 
 #include <vector>

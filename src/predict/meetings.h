@@ -12,7 +12,7 @@
 namespace stepcast {
 
 // By stage and instruction: the instruction of the peer stage that a send or receive meets (equal
-// pair and tag), -1 for others. One that meets nobody is an error.
+// pair and tag), -1 for others. A send or receive without a partner is an error.
 Result<std::vector<std::vector<std::int32_t>>> match_transfers(const Program& program);
 
 // By rank class: the last collective of the step that the host waits for right away, the norm of

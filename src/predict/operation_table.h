@@ -26,8 +26,8 @@ struct OperationPrice {
   bool is_collective() const { return signature.starts_with("collective "); }
 };
 
-// `own_kernels` as in PredictOptions. In the order in which the rank first runs them; what takes no
-// time (a buffer that is handed on under another name) is left out.
+// `own_kernels` as in PredictOptions. In the order in which the rank first runs them; operations
+// that take no time (a buffer under another name) are left out.
 Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
                                                     const DataFolders& folders, RankId rank,
                                                     bool own_kernels = false);

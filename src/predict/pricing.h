@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What prices a scenario whatever its layout: the device's profile, its kernels, its collectives.
-// Read once, for one forecast or for many; nothing in it changes, so threads may share it.
+// The prices of a scenario that do not depend on its layout: the device's profile, its kernels, its
+// collectives. They are read once, for one forecast or many, and never change, so threads may share
+// them.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,9 @@ struct Pricing {
   CollectiveCosts collectives;
 };
 
-// Of the scenario's cluster, which must outlive it, profile, framework and `training.compile`.
-// `own_kernels`: as this project's executor runs it on GPUs (use_own_kernels()).
+// Prices for the scenario's cluster (which must outlive them), profile, framework and
+// `training.compile`. With `own_kernels` they are those of this project's executor on GPUs
+// (use_own_kernels()).
 Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const DataFolders& folders,
                                               bool own_kernels = false);
 

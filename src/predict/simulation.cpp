@@ -38,8 +38,8 @@ bool is_quiet(const Simulation& simulation, const std::vector<std::int32_t>& bar
   return true;
 }
 
-// What follows the last barrier runs beside the next step, which was not replayed; what follows the
-// barrier at time zero did, and is the same one period earlier.
+// Work after the last barrier runs beside the next step, which was not replayed. The same work was
+// replayed one period earlier, after the barrier at time zero.
 void complete_last_step(Simulation& simulation, const std::vector<std::int32_t>& barrier) {
   const auto& tail = simulation.tasks.front();
   const auto& step = simulation.tasks.back();
@@ -85,7 +85,8 @@ Result<Simulation> simulate(const SimulationInput& input, std::int32_t steps) {
     }
   }
   WorkloadBuilder builder(input, *partner);
-  // One more than asked for: the end of a step runs beside the beginning of the next one.
+  // Replays one step more than asked for, because the end of a step runs beside the beginning of
+  // the next.
   for (std::int32_t step = 0; step <= steps; ++step) builder.add_step(whole);
   auto simulation = builder.replay();
   if (simulation) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one rank class's step goes: each instant of the last replayed step to the first that
-// applies of compute, optimizer, exposed communication, bubble, other (docs/terminology.md).
+// Where the step of one rank class goes. Each instant of the last replayed step counts for the
+// first that applies: compute, optimizer, exposed communication, bubble, other
+// (docs/terminology.md).
 #pragma once
 
 #include <array>

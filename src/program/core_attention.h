@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of attention without weights: softmax(Q K^T / sqrt(d)) V, fused or as batched GEMMs.
-// What selective recomputation drops and rebuilds.
+// Selective recomputation drops this part and rebuilds it.
 #pragma once
 
 #include "layout/scenario.h"

@@ -23,11 +23,11 @@ struct NumericsLimits {
   std::optional<double> parameters = kNumericsLimit;  // after the last; nothing: not compared
 };
 
-// In bf16 the loss alone. A residual stream is rounded twice a layer, each time by at most 2^-9 of
-// itself and evenly below that, so errors of random sign come to 2^-9 / sqrt(3) * sqrt(2 layers):
-// 1 % of an activation after 40 layers, and less of the mean loss of many tokens. Parameters tell
-// nothing there: Adam's first updates are the gradient's sign, and where rounding turns that of a
-// small gradient the parameter is two whole updates away.
+// In bf16 only the loss is compared. A residual stream is rounded twice a layer, each time by an
+// error that is uniform up to 2^-9 of itself. Errors of random sign add up to 2^-9 / sqrt(3) *
+// sqrt(2 layers): 1 % of an activation after 40 layers, and less of the mean loss of many tokens.
+// Parameters say nothing in bf16: Adam's first updates are the sign of the gradient, and where
+// rounding turns the sign of a small gradient, the parameter is two whole updates away.
 NumericsLimits numerics_limits(DataType precision);
 
 }  // namespace stepcast

@@ -129,7 +129,8 @@ void warn_if(JsonKeys& zero, bool condition, const char* key, const char* what) 
   }
 }
 
-// What has been read and says nothing: keys of another stage, and values that are how it is done.
+// Notes keys that were read but change nothing: keys of another stage, and values that match what
+// is done anyway.
 void note_unused(JsonKeys& zero, std::int64_t stage) {
   ImportedScenario& out = zero.imported();
   const auto unused = [&](const char* key, bool without_effect) {

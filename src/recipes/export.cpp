@@ -23,8 +23,8 @@ struct Context {
   const DataFolders& folders;
 };
 
-// Adapters are the training program's where the settings leave the model to it; elsewhere they
-// would have to be said.
+// Where the settings leave the model to the training program, adapters are its business. Elsewhere
+// the settings would have to name them.
 Error no_adapters(const Scenario& scenario, const char* target) {
   return {ErrorCode::kIllegal,
           fmt::format("{} has no setting in {}", name_of(scenario.training.mode), target), "",

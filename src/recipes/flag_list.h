@@ -14,8 +14,8 @@ namespace stepcast {
 
 class FlagList {
  public:
-  // "--a 1 2 --b --c=3": a flag has the words up to the next one as values. Of a flag that stands
-  // twice the last counts, as in argparse. Errors go to `imported`.
+  // "--a 1 2 --b --c=3": a flag has the words up to the next one as values. When a flag is given
+  // twice, the last one counts, as in argparse. Errors go to `imported`.
   FlagList(const std::vector<std::string>& words, ImportedScenario& imported);
 
   bool has(std::string_view name) const;  // asked or not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader of a foreign file found: scenario keys with their origin, what of the file has no
-// effect on a forecast, and what may have one and is not in a scenario.
+// What a reader of a foreign file found: scenario keys with their origin, the settings that do not
+// change a forecast, and those that may change it but have no key.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A foreign JSON object read key by key: what nobody asked for is listed, not refused, and the
-// word "auto" (the Hugging Face Trainer fills it in) counts as absent.
+// Reads a foreign JSON object key by key. Keys that nobody asked for are listed, not refused, and
+// the word "auto" (which the Hugging Face Trainer fills in) counts as absent.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -136,7 +136,7 @@ constexpr std::array kWithoutCost = {"--adam-",
                                      "--no-persist-layer-norm",
                                      "--transformer-impl"};
 
-// Begin like one of those and are none.
+// Flags that begin like one of those but change the cost.
 constexpr std::array kWithCost = {"--load-balancing", "--moe-router-load-balancing-type"};
 
 }  // namespace

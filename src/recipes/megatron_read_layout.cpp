@@ -25,7 +25,7 @@ void set_chunks(ImportedScenario& out, std::vector<std::int64_t> layers,
   std::int64_t sum = 0;
   for (const std::int64_t count : layers) sum += count;
   const std::int64_t chunks = automatic.pp * virtual_stages;
-  // What stepcast deals by itself needs no list.
+  // Layers that stepcast deals the same way by itself need no list.
   if (sum >= chunks && sum % chunks != 0 && deal_layers(sum, automatic) == layers) return;
   out.set_json("layout.stage_layers", list_text(layers), origin);
 }

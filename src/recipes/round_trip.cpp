@@ -18,7 +18,7 @@ using Leaves = std::map<std::string, json>;
 constexpr int kMostRounds = 8;  // a remark can change the defaults of other keys
 
 void add_leaves(const json& value, const std::string& path, Leaves& out) {
-  // One way to recompute is one value.
+  // The ways to recompute are compared as one value.
   if (!value.is_object() || path == "layout.recompute") {
     out[path] = value;
     return;
@@ -61,7 +61,8 @@ bool decides_the_run(const std::string& path) {
                                                 "training.precision",
                                                 "training.mode",
                                                 "training.lora_rank"};
-  // Who routes how evenly, and how many experts share a width, is not what is computed.
+  // A name, the balance of routing, and the way in which layers with experts are listed do not
+  // change what is computed.
   static const std::vector<std::string> harmless = {"model.name",
                                                     "model.moe.imbalance",
                                                     "model.moe.shared_experts",
@@ -91,7 +92,7 @@ class Trip {
     input_.file = trip.target;
   }
 
-  // What no file of the kind says, before anything is compared.
+  // Notes what no file of this kind says, before anything is compared.
   Result<void> begin(const json& stated, const json& resolved) {
     const auto plain = read();
     if (!plain) return failure(plain.error());
@@ -113,7 +114,7 @@ class Trip {
     return {};
   }
 
-  // One comparison; how many remarks it added.
+  // Makes one comparison and returns how many remarks it added.
   Result<std::size_t> compare() {
     auto document = read();
     if (!document) return failure(document.error());

@@ -31,7 +31,7 @@ class Fields {
     current_.clear();
     open_ = false;
   }
-  // An unquoted value: its blanks part words.
+  // Adds an unquoted value, whose blanks separate words.
   void add_split(std::string_view text) {
     for (const char c : text) {
       if (std::isspace(static_cast<unsigned char>(c))) {

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Links alike in both ends' kinds, capacity and latency.
+// Links of one group agree in the kinds of both ends, in capacity and in latency.
 using LinkGroup = std::tuple<VertexKind, VertexKind, LinkKind, double, double>;
 
 std::string sources_text(const ClusterSpec& spec) {

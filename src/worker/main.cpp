@@ -16,7 +16,8 @@ namespace stepcast {
 namespace {
 
 int run(const std::string& file) {
-  // Naps between polls are tens of microseconds; the kernel would stretch them by fifty.
+  // Naps between polls last tens of microseconds; by default the kernel would stretch them by fifty
+  // more.
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
   MpiWorld mpi;
   RankReporter report(mpi.rank());

@@ -29,7 +29,7 @@ class OperationTimes final : public OperationObserver {
  private:
   Device& device_;
   std::map<Key, Entry> entries_;
-  // Of this step: marks before and behind each operation, and whose they are.
+  // The marks of this step, before and behind each operation, and whose they are.
   std::vector<EventHandle> marks_;
   std::vector<Entry*> marked_;
 };

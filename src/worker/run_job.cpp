@@ -24,7 +24,7 @@ double seconds_of(Clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-// The same model on the same batch by one rank, as plain as can be.
+// The same model on the same batch for one rank, in the simplest layout.
 std::string single_rank_text(const std::string& text) {
   auto scenario = nlohmann::json::parse(text);
   scenario["cluster"] = {{"base", "local"}, {"gpus", 1}};

@@ -19,12 +19,13 @@ struct RunPlace {
   std::string host;
   RankId rank;
   DeviceCommunicator* world;  // null: one rank, or one of several alone
-  // Of numbers of the host, in place, over all ranks.
+  // Reduces numbers of the host, in place, over all ranks.
   std::function<void(std::span<float>, Reduction)> all_reduce;
   std::function<std::unique_ptr<Device>()> device;
   // Marks around operations take the host's time: they get steps of their own.
   bool marks_apart = false;
-  // Of an operation between ranks, from its start; on a GPU it is queued long before it begins.
+  // How long to wait for an operation between ranks, from its start; on a GPU it is queued long
+  // before it begins.
   std::chrono::seconds patience{60};
   // What the result says of the device beside; may be empty.
   std::function<void(Device&, nlohmann::ordered_json&)> add_facts = {};

@@ -110,8 +110,8 @@ double gemm_law(const Operation& operation) {
   return flops_of(gemm) / 100e9 + 2e-6;
 }
 
-// What real ones do besides: prologues along k, operands that have to come from memory at 20 GB/s,
-// weight gradients a tenth slower.
+// A law closer to real products: prologues along k, operands from memory at 20 GB/s, and weight
+// gradients a tenth slower.
 double uneven_law(const Operation& operation) {
   const Gemm& gemm = std::get<Gemm>(operation.work);
   const double role = gemm.role == GemmRole::kWeightGradient ? 1.1 : 1;
@@ -391,7 +391,7 @@ TEST(CpuProfile, PricesCollectivesAtAndBetweenTheirSizes) {
   EXPECT_EQ(between.provenance, Provenance::kInterpolated);
   const CollectivePrice sent = at(Exchange::kSendReceive, 1 << 18);
   EXPECT_NEAR((sent.latency + sent.work / sent.rate_bound).value(), 1, 1e-6);
-  // An affine law leaves nothing to be wrong about; the send's odd point does.
+  // An affine law is fitted without error, except for the one odd point of the send.
   EXPECT_EQ(loaded.curve("collective").log_error, 0.02);
   EXPECT_EQ(loaded.curve("point_to_point").log_error, 3);
 }

@@ -52,7 +52,7 @@ Profile base(const Accelerator& device) {
   return *load_profile(device.profile, kRoot + "/calibrate/profiles");
 }
 
-// Written and read again, as predict does.
+// Writes the profile and reads it again, as predict does.
 Profile profile_of(const Imported& measured, const ClusterSpec& spec) {
   const auto made = make_imported_profile(measured, spec, base(spec.accelerator), "mine");
   EXPECT_TRUE(made) << to_string(made.error());
@@ -64,7 +64,7 @@ Profile profile_of(const Imported& measured, const ClusterSpec& spec) {
   return *read;
 }
 
-// A 16-bit product of `spec` is priced as measured, and takes so long.
+// A 16-bit product on `spec` is priced as measured, and takes the given time.
 void expect_measured_product(const Profile& profile, const ClusterSpec& spec, std::int64_t m,
                              std::int64_t n, std::int64_t k, double seconds) {
   const KernelCosts costs(spec.accelerator, profile, true);

@@ -92,7 +92,7 @@ TEST(NeededShapes, ComeWithTheBlockThatHasThem) {
   }
 }
 
-// A recomputed forward does nothing that the first one does not.
+// A recomputed forward runs only kernels that the first one ran too.
 TEST(NeededShapes, AreNoMoreWithRecomputation) {
   GptCase c = native(1, 1, 1);
   const std::set<std::string> without = signatures(needed_of(gpt(c)));

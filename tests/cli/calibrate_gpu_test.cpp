@@ -42,7 +42,8 @@ nlohmann::json predicted(const std::string& profile) {
   return outcome.json();
 }
 
-// Kernels of one fraction of the peak, whatever their shape: so are those of the forecast.
+// All kernels reach the same fraction of the peak, whatever their shape, and so do those of the
+// forecast.
 TEST(CalibrateGpu, AForecastTakesTheMeasuredTimes) {
   const Folder folder;
   const std::string slow = folder / "slow.json", fast = folder / "fast.json";

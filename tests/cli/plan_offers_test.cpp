@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// Small spaces; and more words.
+// The words of a command with small spaces, and more words behind them.
 std::vector<std::string> offer_words(const std::vector<std::string>& more = {}) {
   std::vector<std::string> out{"plan",
                                "--model",

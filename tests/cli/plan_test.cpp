@@ -6,7 +6,7 @@ namespace {
 
 using nlohmann::json;
 
-// A small space; and more words.
+// The words of a command with a small space, and more words behind them.
 std::vector<std::string> plan_words(const std::vector<std::string>& more = {}) {
   std::vector<std::string> out{"plan",  "--model", "gpt3-1.3b",      "--cluster", "dgx-a100-80gx1",
                                "--seq", "1024",    "--global-batch", "16",        "--recompute",
@@ -106,7 +106,7 @@ TEST(PlanCommand, RefusesToAskAboutWhatDoesNotExist) {
   EXPECT_TRUE(has(value.error, "did you mean 'full'?")) << value.error;
 }
 
-// Its keys are open in the search and stated in the question: choices of two spaces.
+// The keys are open in the search and stated in the question, so the layouts belong to two spaces.
 TEST(PlanCommand, SaysWhyNotOfMoreKeysThanTheSearchStates) {
   for (const char* format : {"table", "json"}) {
     const Outcome result =

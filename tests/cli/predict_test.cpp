@@ -125,7 +125,7 @@ TEST(PredictCommand, AClusterOverAFileKeepsItsSize) {
     EXPECT_EQ(resolved(cluster, {"--cluster", "dgx-a100-80gx2"})["gpus"], 16) << cluster;
     EXPECT_EQ(resolved(cluster, {"--cluster", "dgx-a100-80g", "--gpus", "8"})["gpus"], 8);
   }
-  // This machine is as large as it is.
+  // The size of this machine is given; --cluster local does not keep the file's.
   EXPECT_EQ(resolved(R"("dgx-h100x4")", {"--cluster", "local", "--tp", "1", "--precision", "fp32",
                                          "--framework", "native"})["base"],
             "local");

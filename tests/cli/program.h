@@ -78,7 +78,8 @@ inline Outcome run(const std::vector<std::string>& words, const std::string& red
           read_file(folder / "error")};
 }
 
-// A layout that fits, on 16 GPUs, that takes little time to forecast; and more words.
+// The words of a command for a layout on 16 GPUs that fits and is forecast quickly, and more words
+// behind them.
 inline std::vector<std::string> predict_words(const std::vector<std::string>& more = {}) {
   std::vector<std::string> out{"predict",   "--model",    "llama-3.1-8b",
                                "--cluster", "dgx-h100x2", "--global-batch",

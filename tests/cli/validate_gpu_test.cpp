@@ -59,7 +59,7 @@ TEST_F(ValidateGpu, SetsTheRunOfOneGpuBesideItsForecast) {
   EXPECT_EQ(out["measured"]["device_used_bytes"], 3 << 20);
   const double tensors = out["predicted"]["peak_memory_bytes"], used = 3 << 20;
   EXPECT_NEAR(out["error"]["device_used_bytes"].get<double>(), (tensors - used) / used, 1e-9);
-  // In bf16 the loss alone is compared, and within more.
+  // In bf16 only the loss is compared, with a wider limit.
   EXPECT_EQ(out["numerics"]["loss_relative_error"], 5e-3);
   EXPECT_EQ(out["numerics"]["loss_limit"], 1e-2);
   EXPECT_FALSE(out["numerics"].contains("parameter_relative_error"));
@@ -92,7 +92,7 @@ TEST_F(ValidateGpu, RunsOneRankOfALargerLayoutAloneAndSaysWhatItLeavesOut) {
   EXPECT_EQ(calls("messages between stages"), 4 * 4);  // micro-batches, both ways, in and out
   EXPECT_GT(calls("collectives among tp ranks"), 0);
   EXPECT_GT(calls("collectives among dp ranks"), 0);
-  // Nothing to say of all the ranks, and nothing to compare with.
+  // There is nothing to say about all ranks, and nothing to compare with.
   EXPECT_FALSE(out.contains("numerics"));
   for (const char* side : {"predicted", "measured"}) {
     EXPECT_FALSE(out[side].contains("tokens_per_s")) << side;

@@ -211,7 +211,7 @@ TEST_F(ValidateCommand, ComparesWithABaseline) {
       validate({"--profile", "none", "--baseline", baseline, "--drift", "measured:step_time=0.3"})
           .code,
       0);
-  // Beyond a tolerance is the graver verdict, and no run to record.
+  // An error beyond a tolerance is the graver verdict, and such a run is not recorded.
   const std::string before = read_file(baseline);
   const Outcome broken = validate(
       {"--profile", "none", "--baseline", baseline, "--update", "--tolerance", "step_time=0"});

@@ -12,7 +12,8 @@ namespace {
 using testing::cluster_from;
 using testing::read;
 
-// Two boxes of unlike size: three GPUs on an NVSwitch, one alone; a NIC each on one leaf.
+// Two boxes of different size: three GPUs on an NVSwitch, and one alone. Each has a NIC on the same
+// leaf.
 constexpr char kVertices[] = R"("accelerator": "a100-sxm4-80g", "network": "roce", "vertices": [
     {"name": "z", "kind": "gpu", "node": 1}, {"name": "p1", "kind": "pcie", "node": 1},
     {"name": "a", "kind": "gpu", "node": 0}, {"name": "b", "kind": "gpu", "node": 0},

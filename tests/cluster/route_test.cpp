@@ -243,8 +243,8 @@ TEST(Route, AgreesWithBoostOnRandomGraphs) {
   EXPECT_GT(split, 1000);
 }
 
-// a - {s1, s2, s3} - b, of which s3 stands behind two parallel ways: 4 paths of equal length, two
-// of them through the links a-s3.
+// a - {s1, s2, s3} - b, where two parallel links lead to s3: 4 paths of equal length, two of them
+// over the links a-s3.
 TEST(Route, EqualPathsCarryEqualFractions) {
   Topology graph;
   const VertexId a = graph.add_vertex({VertexKind::kGpu, 0, 0});

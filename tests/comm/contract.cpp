@@ -22,7 +22,8 @@ void GroupContract::expect_sum(std::span<const float> sum, int seed, int ranks, 
                          ? 0.0F
                          : static_cast<float>(ranks) * static_cast<float>(ranks) * 0x1p-23F;
   for (std::size_t i = 0; i < sum.size(); ++i) {
-    // Not once for each of a million elements; and a NaN is no sum.
+    // Reports once, not for each of a million elements. The comparison is written so that a NaN
+    // fails too.
     if (std::abs(sum[i] - expected[i]) <= most) continue;
     ADD_FAILURE() << "element " << i << " of " << count << " is " << sum[i] << ", not "
                   << expected[i];

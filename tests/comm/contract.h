@@ -47,7 +47,7 @@ class CommunicatorContract : public GroupContract {};
 std::vector<int> all_ranks(int ranks);
 // The counts at which cutting goes wrong: none, one, around one per rank, uneven, several segments.
 std::vector<std::int64_t> critical_counts(int ranks);
-// Random but the same everywhere; neither sums nor halves of them are exact.
+// Random numbers, the same everywhere. Neither their sums nor their halves are exact.
 std::vector<float> values_of(int seed, int rank, std::int64_t count);
 // The sum as the ring orders it: of slice s first s+1, then s+2, ..., s.
 std::vector<float> ring_sum(int seed, int ranks, std::int64_t count);

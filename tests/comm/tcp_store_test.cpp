@@ -88,7 +88,7 @@ TEST(TcpStore, EveryProcessGetsWhatOneHasSet) {
       if (::read(pipe[0], &port, sizeof port) != sizeof port) return false;
       TcpStore store("localhost", port, kLimit);
       store.set("from/" + std::to_string(rank), value_of(std::string(128, char('a' + rank))));
-      // Comes only after this rank has begun to wait.
+      // The value is set only after this rank has begun to wait.
       return store.get("unique_id") == value_of(std::string("\0id\xff", 4));
     }));
   }

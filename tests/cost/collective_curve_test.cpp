@@ -105,7 +105,7 @@ TEST(CollectiveCurves, CallTheirOwnGroupMeasuredAndOthersNot) {
 }
 
 // Tables that took no part in the curves, of machines that did: other owners, other test programs.
-// Below the stated sizes those programs measure themselves.
+// Below the stated sizes those test programs measure their own overhead.
 TEST(CollectiveCurves, PredictTablesTheyWereNotMadeFrom) {
   const CollectiveCurves curves = shipped_curves();
   const std::map<std::string, Measured> all = published();

@@ -57,7 +57,7 @@ TEST(MpiCollectives, GiveTheirSamplesBackAsMeasured) {
 }
 
 // Half of a core, and half as long again beside a kernel: a third of the core then, half of the
-// kernel's part. Of two ranks to a core each has half of it, and the transfer two thirds of that.
+// kernel's part. With two ranks to a core each has half of it, and the transfer two thirds of that.
 // Unmeasured, the two are equals.
 TEST(MpiCollectives, HaveTheWeightOnACoreThatStretchesThemAsMeasured) {
   const auto weight = [](std::int64_t on, double share, double stretch) {
@@ -191,8 +191,8 @@ TEST(MpiCollectives, ALinkThatOneNearlyFillsIsFull) {
               1 / 5e9, 1e-15);
 }
 
-// Two pairs at once, each as fast as a port. Of hosts with one rank each pair has ports of its own
-// and fills them alone; of hosts with two ranks both pairs share the ports. Inside a host each pair
+// Two pairs at once, each as fast as a port. On hosts with one rank each pair has ports of its own
+// and fills them alone; on hosts with two ranks both pairs share the ports. Inside a host each pair
 // has the ports of its ranks.
 TEST(MpiCollectives, OnlyGroupsOnTheSamePortFillItTogether) {
   const auto filled = [](int nodes, int ranks_per_node, std::initializer_list<int> pair,

@@ -69,7 +69,7 @@ TEST(RunForecast, ABegunStepIsAWholeOne) {
   EXPECT_EQ(forecast_run(run_terms(scenario, {}), kStep).length->steps, 2);
 }
 
-// Restarts of 30 days under 640 failures a day: none gets through, and no step ever counts.
+// Restarts take 30 days and 640 failures come a day: no restart completes, and no step ever counts.
 TEST(RunForecast, ARunWithoutGoodputHasNoLengthAndNoPrice) {
   const Scenario scenario =
       scenario_of("llama-3.1-8b", "dgx-h100", 64,

@@ -32,9 +32,9 @@ Hazards drawn(SeededRandom& random) {
   return hazards;
 }
 
-// Goodput within 1 % of itself; 200,000 interruptions leave about a fifth of that to chance. While
-// a warned checkpoint is written nothing more fails, which Erlang's formula does not know: waiting
-// comes out lower by that share of time.
+// Goodput agrees within 1 %; with 200,000 interruptions chance makes up about a fifth of that.
+// Nothing fails while a warned checkpoint is written, which Erlang's formula does not know, so
+// waiting comes out lower by that share of time.
 TEST(RunSimulation, GoodputIsTheClosedFormsWithinOnePercent) {
   SeededRandom random(5);
   for (int i = 0; i < 12; ++i) {

@@ -37,7 +37,7 @@ class GpuCampaign(unittest.TestCase):
 
     def test_without_a_gpu_every_step_says_why_and_the_first_failure_counts(self):
         with tempfile.TemporaryDirectory() as folder:
-            # An archive of what is here: the program that measures GPUs cannot.
+            # An archive of what this machine has; the program that measures GPUs cannot run here.
             work = pathlib.Path(folder)
             (work / "bin").mkdir()
             (work / "lib").mkdir()

@@ -27,7 +27,7 @@ class Browser:
         self.read_end, from_browser = os.pipe()
 
         def take_pipes():
-            # Above what they are moved to, so that neither is overwritten.
+            # Use numbers above those that they are moved to, so that neither is overwritten.
             high = [os.dup(to_browser), os.dup(from_browser)]
             while min(high) < 5:
                 high = [os.dup(high[0]), os.dup(high[1])]

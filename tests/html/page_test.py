@@ -277,7 +277,7 @@ class Report(unittest.TestCase):
             self.assertEqual(parts[1][column][1], mean["compute"])
             self.assertAlmostEqual(sum(row[column][1] for row in parts[1:]),
                                    plan["prediction"]["step_time_s"], places=6)
-        # What the parts differ by adds up to what the steps differ by.
+        # The differences of the parts add up to the difference of the steps.
         for row, said in zip(reader.tables["difference-parts"][1:],
                              reader.tables["differences"][1:], strict=True):
             self.assertAlmostEqual(sum(cell[1] for cell in row[2:]), row[1][1], places=6)

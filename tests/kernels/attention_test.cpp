@@ -45,7 +45,7 @@ TEST(Attention, GradientsEqualThoseOfTheUnfusedFormAcrossTiles) {
 }
 
 TEST(Attention, GradientAcrossTilesEqualsTheDirectionalDifference) {
-  // The loss along one random direction, for no second implementation to share an error with.
+  // Checks the loss along one random direction, which shares no error with a second implementation.
   AttentionCase<double> c{{1, 2, 1, 200, 4, true}};
   const auto start = c.packed;
   const auto direction = numbers(static_cast<std::int64_t>(start.size()), 7);

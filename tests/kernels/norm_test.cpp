@@ -64,7 +64,7 @@ Gradients backward(const Case& c, bool accumulate, double before) {
   return out;
 }
 
-// The rows alone: what lies between them is neither read nor written.
+// The rows alone, because what lies between them is neither read nor written.
 std::vector<double> rows_of(const std::vector<double>& data, std::int64_t width,
                             std::int64_t stride) {
   std::vector<double> out;

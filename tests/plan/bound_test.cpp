@@ -76,7 +76,7 @@ TEST_P(Admissible, NoReplayIsFasterOrSmallerThanItsBound) {
   expect_admissible(random_scenario(random), random);
 }
 
-// What the random scenarios have not.
+// Cases that the random scenarios do not contain.
 TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
   const char* const texts[] = {
       // Adapters on a pipeline whose first chunk has the embedding only: it gathers nothing.

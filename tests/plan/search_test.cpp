@@ -18,8 +18,8 @@ struct SmallSpace {
   const char* text;
 };
 
-// With what is fixed, a few hundred layouts each: pipelines, sharded data, memory that binds, a
-// node used in part, transfers on the step's own path, no barrier.
+// With these keys fixed each space has a few hundred layouts: pipelines, sharded data, memory that
+// binds, a partly used node, transfers on the step's own path, no barrier.
 constexpr SmallSpace kSmallSpaces[] = {
     {"OneNode", R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
       "training":{"global_batch":16,"sequence_length":1024},

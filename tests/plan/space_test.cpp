@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kSmall = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
     "training":{"global_batch":16,"sequence_length":1024}})";
 
-// Every combination of distinct values, whatever the rules say of it or of what stands before it.
+// Visits every combination of distinct values, whether or not the rules allow it.
 void walk_unchecked(const Space& space, std::size_t level, LayoutChoice& choice, Scenario& scenario,
                     std::vector<LayoutChoice>& out) {
   if (level == space.dimensions().size()) {
@@ -66,7 +66,7 @@ TEST(Space, NoLayoutComesTwice) {
   }
 }
 
-// What a dimension leaves out as equal to its first value is equal.
+// Values that a dimension leaves out as equal to another really give the same forecast.
 TEST(Space, ValuesLeftOutChangeNoForecast) {
   const auto forecast = [](const std::string& layout) {
     const auto planner = planner_of(

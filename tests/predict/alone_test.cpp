@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a layout without the others: its kernels, its host, its memory, and nothing between.
+// One rank of a layout without the others: its kernels, its host and its memory, without any
+// traffic.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 namespace stepcast {
 namespace {
 
-// Its time counts as a GEMM's, its error as that of what was measured as it stands.
+// Its time counts as a GEMM's; its error is that of operations that were measured as they stand.
 TEST(BlockCost, OfAnExactOperationHasAnErrorOfItsOwn) {
   const Scenario scenario = testing::gpt({});
   const Gemm gemm{GemmRole::kForward, 1, 64, 64, 64, DataType::kBf16, DataType::kBf16, false};

@@ -63,7 +63,7 @@ std::string random_scenario(std::mt19937& random) {
   });
 }
 
-// On this machine, the ranks on fewer cores than there are of them or each on its own.
+// On this machine, with fewer cores than ranks or a core for each.
 std::string random_local_scenario(std::mt19937& random) {
   return random_layout(random, [&](GptCase& c) {
     c.precision = "fp32";

@@ -87,7 +87,8 @@ TEST(LinkUse, OfTensorParallelismIsInsideThePassesAndStillCounted) {
   for (const char* gpu : {"node0/gpu1", "node0/gpu2", "node0/gpu3"}) {
     EXPECT_NEAR(four.from(gpu), four.from("node0/gpu0"), 1e-9 * four.busiest()) << gpu;
   }
-  // Passes wait for all of it: it takes no longer than the step says that they do.
+  // Passes wait for all of this traffic, so it takes no longer than the time that the step says
+  // they wait.
   EXPECT_LE(four.busiest(), four.prediction.time.exposed_tp.value() * (1 + 1e-9));
 }
 

@@ -15,7 +15,7 @@ using testing::gpt;
 using testing::GptCase;
 using testing::source_folders;
 
-// On GPUs without a host that is slow, one rank's passes are its operations, one after the other.
+// On GPUs with a fast host, a rank's passes are its operations, one after the other.
 TEST(OperationTable, AddsUpToThePassesOfAStep) {
   GptCase c;
   c.tp = 2;

@@ -115,7 +115,7 @@ bool has_program(const std::string& probe) {
   return std::system((probe + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-// Runs `command FILE` on each script; what it says is the failure.
+// Runs `command FILE` on each script. Whatever the command prints is the failure.
 void expect_program_accepts(const std::string& command, const std::vector<Exported>& all,
                             const char* name) {
   const auto folder =

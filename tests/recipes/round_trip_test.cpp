@@ -31,7 +31,7 @@ ImportFormat format_of(const Exported& exported) {
                                              : ImportFormat::kTorchtitan;
 }
 
-// What a user has who gets the file alone.
+// Reads the file as a user does who has nothing else.
 void expect_reads_back(const Scenario& scenario, const Exported& exported, const std::string& text,
                        const std::string& stated) {
   ImportInput input;

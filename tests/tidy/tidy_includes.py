@@ -7,7 +7,7 @@ import re
 import subprocess
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
-# Costly to parse: everybody who includes one of our headers would pay for them.
+# These are slow to parse, and everybody who includes one of our headers would pay for it.
 NOT_IN_HEADERS = ("boost/", "Eigen/", "CLI/", "nlohmann/json.hpp", "gtest/", "benchmark/")
 
 

@@ -71,7 +71,7 @@ TEST(RankAlone, OfAReplicaLeavesOutItsGradients) {
   EXPECT_EQ(reductions.bytes, layout.program.roles.front().parameters * 2);
 }
 
-// A stage that waits a second for each message, which no forecast of it alone knows.
+// A stage waits a second for each message; a forecast of that rank alone knows of no such wait.
 TEST(RankAlone, WaitsForNobodySoItsGapsAreItsOwn) {
   GptCase c;
   c.pp = 2;

@@ -60,7 +60,7 @@ TEST(WorkedAdapters, LoraTunes7BOnOne4090AndPretrainingDoesNotFit) {
 }
 
 // Without recomputation, products take 2 + a little instead of 3: Hu et al. measured 25 % more
-// throughput on GPT-3. Not fewer than two thirds of the time are left.
+// throughput on GPT-3. At least two thirds of the time are left.
 TEST(WorkedAdapters, LoraIsFasterThanTrainingAllAndQloraPaysForItsExpansion) {
   const auto time = [](const char* mode) {
     return forecast({"llama-3.2-3b", mode, kH100, 16, 4096, "none"}).step_time;

@@ -25,7 +25,7 @@ class GpuTimer {
 
   void check_device();  // throws CudaError where it can run nothing any more
 
-  // Of the host, for one kernel: queued by itself, and inside a graph of many.
+  // The host's time for one kernel: queued by itself, and inside a graph of many.
   double launch_s();
   double graph_launch_s();
 

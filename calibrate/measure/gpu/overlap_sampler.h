@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A large product beside copies and beside a collective: what it loses to them and they to it, and
-// how fast copies are alone.
+// Measures a large product beside copies and beside a collective: how much they slow each other,
+// and how fast copies are alone.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,7 +28,7 @@ class OverlapSampler {
   OverlapSampler(const OverlapSampler&) = delete;
   OverlapSampler& operator=(const OverlapSampler&) = delete;
 
-  // Of one process alone: {"copy_to_device": {"product_slowdown", "slowdown", "bytes_per_s"},
+  // For one process alone: {"copy_to_device": {"product_slowdown", "slowdown", "bytes_per_s"},
   // "copy_to_host", "copy_on_device"}; through pinned memory. Throws CudaError.
   nlohmann::ordered_json copies();
   // By all members of the meeting of `collectives`: {"product_slowdown", "slowdown", "ranks"}.

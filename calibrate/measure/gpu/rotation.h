@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An array of noise on the GPU in copies that take turns, together twice the second-level cache:
-// each call finds its data in memory, as in a step. Arrays of some kilobytes stay in the cache, as
-// they do in a step.
+// An array of noise on the GPU, in copies that take turns. Together they are twice as large as the
+// second-level cache, so each call finds its data in memory, as in a step. Arrays of some kilobytes
+// stay in the cache, as they do in a step.
 #pragma once
 
 #include <algorithm>

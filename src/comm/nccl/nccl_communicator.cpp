@@ -54,7 +54,8 @@ struct Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group() {
-    // Work that is still queued belongs to requests that nobody waited for: others may never come.
+    // Work that is still queued belongs to requests that nobody waited for. Other ranks may never
+    // come to it.
     if (comm != nullptr && !aborted) {
       if (cudaStreamQuery(stream) == cudaSuccess && is_finalized()) {
         nccl().comm_destroy(comm);
@@ -81,7 +82,7 @@ struct Group {
     aborted = true;
     throw CommunicationError(fmt::format("NCCL, rank {} of {}: {}", rank, size, why));
   }
-  // What the library found since: a peer that died, a cable.
+  // What the library has found since: a peer that died, a cable that failed.
   void look_for_errors() {
     if (aborted) throw CommunicationError("NCCL: the group was ended by an earlier error");
     ncclResult_t state = ncclSuccess;
@@ -89,7 +90,7 @@ struct Group {
     if (asked != ncclSuccess) fail(text_of(asked, comm));
     if (state != ncclSuccess && state != ncclInProgress) fail(text_of(state, comm));
   }
-  // Until the call that returned `code` is over.
+  // Waits until the call that returned `code` is over.
   void settle(ncclResult_t code, const char* call) {
     const auto deadline = Clock::now() + limit;
     Idle idle;
@@ -167,7 +168,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     return std::make_unique<NcclCommunicator>(std::move(part));
   }
 
-  // ncclCommRegister is of one rank alone; windows are made by all of them.
+  // One rank alone calls ncclCommRegister; all of them make a window together.
   std::shared_ptr<void> register_memory(void* data, std::int64_t bytes) override {
     void* handle = nullptr;
     group_->settle(
@@ -188,7 +189,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     std::shared_ptr<void> handle = register_window(data, bytes);
     if (handle == nullptr) handle = register_memory(data, bytes);
     return {data, [memory, handle](void*) mutable {
-              handle.reset();  // before what it is of
+              handle.reset();  // before the memory that it registers
               memory.reset();
             }};
   }
@@ -345,7 +346,7 @@ ShareBytes share_by(TcpStore& store, const std::string& key, int rank) {
 
 ShareBytes share_by(Communicator& group) {
   return [&group](const StoreValue& of_rank_0) {
-    // As floats that nobody computes with: a broadcast moves their bits.
+    // The bytes travel as floats, with which nobody computes: a broadcast only moves their bits.
     STEPCAST_ASSERT(of_rank_0.size() % sizeof(float) == 0, "whole floats");
     std::vector<float> bits(of_rank_0.size() / sizeof(float));
     std::memcpy(bits.data(), of_rank_0.data(), of_rank_0.size());

@@ -73,7 +73,7 @@ STEPCAST_INLINE Pack<T> exponential(const Pack<T>& x) {
   bits = (bits << Constants::kMantissaBits) + Constants::kOne;
   Pack<T> power;
   std::memcpy(&power, &bits, sizeof(power));
-  // Outside the range what is computed above means nothing.
+  // Outside the range the value computed above is meaningless, so it is replaced.
   const Pack<T> infinite = broadcast(std::numeric_limits<T>::infinity());
   const Pack<T> bounded = x > broadcast(Constants::kHigh) ? infinite : series * power;
   return x < broadcast(Constants::kLow) ? Pack<T>{} : bounded;

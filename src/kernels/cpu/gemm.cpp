@@ -29,7 +29,7 @@ blasint blas_int(std::int64_t value) {
   return static_cast<blasint>(value);
 }
 
-// The stride of a single row says nothing, but BLAS wants it to hold the row.
+// The stride of a single row has no meaning, but BLAS demands that it is at least the row's length.
 template <typename T>
 blasint blas_stride(const Matrix<T>& matrix, std::int64_t rows, std::int64_t columns) {
   const std::int64_t in_memory = matrix.transposed ? rows : columns;

@@ -10,7 +10,7 @@
 
 namespace stepcast::cpu {
 
-// The largest of no numbers.
+// The largest number of an empty row.
 template <typename T>
 inline constexpr T kNothing = -std::numeric_limits<T>::infinity();
 

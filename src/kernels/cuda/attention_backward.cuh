@@ -10,8 +10,8 @@
 
 namespace stepcast::cuda {
 
-// Log of the sum of exponentials, in a base of 2, and product of a query. Behind the sequence the
-// sum is infinite, and no key has a chance.
+// Log of the sum of exponentials, in a base of 2, and product of a query. For queries beyond the
+// sequence the sum is infinite, so every probability is zero.
 struct QueryStatistics {
   float log_sum, product;
 };

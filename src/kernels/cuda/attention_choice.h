@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by the faster of two: the own kernels (attention.h) and cuDNN's. Where both can run a
-// shape, its first call times them, on the call's arrays, which both fill alike; it waits for the
-// stream then.
+// Attention by the faster of two: our own kernels (attention.h) or cuDNN's. Where both can run a
+// shape, the first call times both on the call's own arrays, which both fill with the same values.
+// That call waits for the stream.
 #pragma once
 
 #include <map>

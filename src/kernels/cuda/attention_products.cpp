@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of the unfused form. Members of all groups at the same place are the same distance
-// apart, as their keys are: one batch for each sequence and place in a group.
+// The products of the unfused form. In every group the member at a given place is equally far from
+// that of the next group, and so are their keys. So one batch serves each sequence and place in a
+// group.
 #include "core/assert.h"
 #include "kernels/cuda/attention_unfused.h"
 

@@ -25,7 +25,7 @@ template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
             std::size_t shared_bytes, Stream stream, Arguments... arguments) {
   const auto* function = reinterpret_cast<const void*>(kernel);
-  // More than 48 KiB has to be asked for, and a kernel's own arrays are part of them.
+  // More than 48 KiB has to be requested, and a kernel's own arrays count towards them.
   if (shared_bytes > 32 * 1024) {
     check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shared_bytes)),

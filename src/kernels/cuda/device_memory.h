@@ -27,7 +27,7 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
-// Both end before they return, and after all that `stream` holds.
+// Both copies wait for everything queued on `stream` before, and return when they are done.
 void copy_to_device(void* device, const void* host, std::size_t bytes, Stream stream);
 void copy_to_host(void* host, const void* device, std::size_t bytes, Stream stream);
 

@@ -33,7 +33,7 @@ constexpr cudaDataType_t kType<Fp16> = CUDA_R_16F;
 template <>
 constexpr cudaDataType_t kType<Fp8> = CUDA_R_8F_E4M3;
 
-// A sum of no products.
+// The result where k is 0: a sum of no products.
 template <typename C>
 void write_zeros(std::int64_t m, std::int64_t n, const Matrix<C>& c, Stream stream) {
   const auto row = static_cast<std::size_t>(n) * sizeof(C);

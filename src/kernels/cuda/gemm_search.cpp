@@ -46,7 +46,7 @@ void fill(cudaDataType_t type, void* data, std::int64_t count, Stream stream) {
   }
 }
 
-// Operands like those of the problem, aligned as they are and no better.
+// Operands like those of the problem, with exactly their alignment.
 class Sets {
  public:
   Sets(const BlasProblem& problem, Stream stream) : scale_(sizeof(float)) {

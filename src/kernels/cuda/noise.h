@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers to measure with: zeros would flatter, as they switch fewer transistors.
+// Numbers to measure with. Zeros would make kernels look faster, because they switch fewer
+// transistors.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,7 @@ Result<Advice> advise(const AdviceInput& input) {
   auto ways = ways_out(input, advice.rungs);
   if (!ways) return failure(ways.error());
   advice.ways_out = std::move(*ways);
-  // Cut short, they say nothing of what was not tried.
+  // A search that was cut short says nothing about what it did not try.
   advice.interrupted = input.search.stop && input.search.stop();
   return advice;
 }

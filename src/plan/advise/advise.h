@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder walked: the first rung that meets the demands, what broke on those below it, what
-// those above it would gain (docs/advise.md).
+// Walks the ladder: finds the first rung that meets the demands, says which demand each rung below
+// misses, and what the rungs above would gain (docs/advise.md).
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ struct Advice {
 // Errors: of a forecast, or, where every rung is refused, why.
 Result<Advice> advise(const AdviceInput& input);
 
-// How many times as fast a rung has to be to be called faster: less is within what rungs differ by
-// for reasons that no forecast sees.
+// How many times as fast a rung has to be to be called faster. A smaller difference may have
+// reasons that no forecast sees.
 inline constexpr double kNoticeableSpeed = 1.02;
 
 // The lowest rung above the advice that meets the demands and is as good as the fastest of them;

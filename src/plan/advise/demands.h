@@ -20,7 +20,7 @@ struct Demands {
   std::optional<Seconds> deadline;
   std::optional<double> budget;  // dollars
 
-  // One GPU of many is an answer only to somebody who says what is fast enough.
+  // Advising one GPU of many answers only a user who says what is fast enough.
   bool of_speed() const { return tokens_per_s || deadline; }
 };
 

@@ -26,7 +26,7 @@ json scenario_of(const AdviceInput& input, const Rung& rung, std::int64_t gpus, 
   return out;
 }
 
-// The rule that leaves the least.
+// The rule that refuses most layouts.
 Errors main_objection(const SpaceCount& space) {
   const auto most = std::ranges::max_element(
       space.rules, {}, [](const auto& entry) { return entry.second.subtrees; });

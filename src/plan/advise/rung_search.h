@@ -55,9 +55,9 @@ struct AdviceInput {
   SearchOptions search;  // of each rung; the demands' margin is laid over it
 };
 
-// With so many GPUs of the scenario's cluster. Errors: of a forecast; what keeps the rung from
-// being climbed is in the result. `verdict` is kAbove for a rung that meets the demands. `mode`: in
-// place of the rung's or the scenario's.
+// Searches with `gpus` GPUs of the scenario's cluster. Errors: of a forecast; what keeps the rung
+// from being climbed is in the result. `verdict` is kAbove for a rung that meets the demands.
+// `mode`: in place of the rung's or the scenario's.
 Result<RungResult> search_rung(const AdviceInput& input, const Rung& rung, std::int64_t gpus,
                                std::optional<TrainingMode> mode = {});
 

@@ -23,7 +23,8 @@ double least_state_bytes(TrainingMode mode) {
   return 0;
 }
 
-// By how much the rung misses what more GPUs could give; 0: something else is short.
+// The factor by which the rung misses a demand that more GPUs could meet; 0 when it misses
+// something else.
 double short_of_speed(const RungResult& result) {
   double most = 0;
   for (const Shortfall& shortfall : result.shortfalls) {
@@ -42,7 +43,7 @@ double short_of_speed(const RungResult& result) {
   return most;
 }
 
-// So many times the present GPUs are where to begin; 0: no number of them helps.
+// The multiple of the present GPUs to begin with; 0 when no number of GPUs helps.
 double least_growth(const AdviceInput& input, const std::vector<RungResult>& rungs) {
   double growth = 0;
   bool fits = false;
@@ -74,7 +75,8 @@ Result<std::optional<RungResult>> first_that_meets(const AdviceInput& input, std
   return std::nullopt;
 }
 
-// Adapters on one GPU, or, where those do not do, on the first rung of all GPUs that does.
+// Tries adapters on one GPU, and where that misses a demand, on the first rung of all GPUs that
+// meets them.
 Result<RungResult> tune(const AdviceInput& input, const Rung& rung) {
   auto alone = search_rung(input, rung, 1);
   const std::int64_t all = input.base.cluster.gpus();

@@ -11,8 +11,8 @@
 
 namespace stepcast {
 
-// Ascending, each once. Errors (of --gpus): no number, none or more than kMaxGpus, a range that
-// ends before it begins.
+// The numbers in ascending order, each once. It is an error of --gpus when a word is no number, is
+// 0 or more than kMaxGpus, or is a range that ends before it begins.
 Result<std::vector<std::int64_t>> parse_gpu_counts(const std::string& text);
 
 }  // namespace stepcast

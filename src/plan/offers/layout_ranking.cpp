@@ -13,7 +13,7 @@ struct Ranked {
   std::size_t at;  // in SearchResult::found
 };
 
-// What no layout of at least this step time is better than.
+// The value that no layout with at least this step time can improve on.
 double least_value(Objective objective, const Planner& planner, const PriceList& prices,
                    Seconds step) {
   double least = std::numeric_limits<double>::infinity();
@@ -26,7 +26,7 @@ double least_value(Objective objective, const Planner& planner, const PriceList&
 
 constexpr std::int64_t kUsuallyEnough = 8;  // places
 
-// Step time of the last of so many places.
+// The step time of the last of the first `top` places.
 Seconds last_place(const SearchResult& result, std::int64_t top) {
   std::int64_t places = 0;
   for (std::size_t i = 0; i < result.found.size(); ++i) {
@@ -87,8 +87,8 @@ Result<SearchResult> search_by(Objective objective, const Planner& planner, cons
   const std::int64_t top = options.top;
   const double time_limit = options.time_limit_s;
   double spent = 0;
-  // Places by step time are mostly enough for one by another objective; to search again costs all
-  // bounds once more.
+  // A few more places by step time are mostly enough to be certain of one by another objective;
+  // another search would compute all bounds again.
   if (objective != Objective::kStepTime && planner.frameworks().size() > 1) {
     options.top = std::max(top, kUsuallyEnough);
   }

@@ -11,7 +11,7 @@
 
 namespace stepcast {
 
-// What is to be searched.
+// The cluster and size to search.
 struct OfferRequest {
   std::string cluster;    // JSON: the object `cluster` of the scenario, its size included
   std::string label;      // "dgx-h100", with the keys that it overrides

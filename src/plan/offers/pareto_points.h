@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is best in one regard or another: the layouts to which none is better in time, memory, GPUs
-// and money at once.
+// The Pareto front: the layouts to which no other is at least as good in time, memory, GPUs and
+// money and better in one of them.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct ParetoFigures {
   std::optional<double> dollars;  // of the run or of a million tokens; absent: no price
 };
 
-// Indices of those on the Pareto front, by step time; of equal ones the first. What has a price and
-// what has none do not compare.
+// Indices of those on the Pareto front, by step time; where several are equal, the first. A layout
+// with a price and one without are not compared.
 std::vector<std::size_t> pareto_front(const std::vector<ParetoFigures>& figures);
 
 struct ParetoPoint {

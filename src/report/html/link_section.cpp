@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostRows = 64;   // of nodes that differ
 constexpr std::size_t kMostLinks = 16;  // strips in one cell
 
-// Links alike in what they join.
+// Links of one tier join the same kinds of vertices.
 using Tier = std::tuple<LinkKind, VertexKind, VertexKind>;
 
 struct NodeRow {

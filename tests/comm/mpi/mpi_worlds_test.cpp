@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Mpi, GroupContract, kWorlds, name_of);
 INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorContract, kWorlds, name_of);
 
 TEST(MpiWorld, KnowsWhoSharesItsMachine) {
-  // All processes of this test do.
+  // In this test every process of the job takes part.
   EXPECT_EQ(processes->rank(), world->rank());
   EXPECT_EQ(processes->size(), world->size());
   EXPECT_EQ(processes->local_rank(), processes->rank());

@@ -125,7 +125,7 @@ TEST(EmulatedNccl, AnExchangeInTwoCallsStandsStillUntilTheTimeLimit) {
     const auto send = world->start_messages({{peer, true, buffer(sent)}}, nullptr);
     const auto receive = world->start_messages({{peer, false, buffer(received)}}, nullptr);
     const std::string error = error_of([&] { receive->wait(); });
-    // The first to lose patience ends the group; the other sees a peer that is gone.
+    // The first rank whose time limit passes ends the group; the other sees a peer that is gone.
     EXPECT_TRUE(error.find("messages has not ended within 0.2 s") != std::string::npos ||
                 error.find("has died") != std::string::npos)
         << error;
@@ -173,7 +173,7 @@ TEST(EmulatedNccl, AMessageOfAnotherSizeIsAnErrorOfBothSides) {
 
 TEST(EmulatedNccl, APeerThatNeverComesIsATimeLimit) {
   as_each_gpu(2, [](const World& world) {
-    // Not the world: its other member must be there to say goodbye to.
+    // Use a group, not the world, whose other member has to be there when it ends.
     const auto group = world->split(0);
     if (world->rank() == 1) {
       group->set_time_limit(kShort);
@@ -181,7 +181,7 @@ TEST(EmulatedNccl, APeerThatNeverComesIsATimeLimit) {
       const std::string error = error_of(
           [&] { group->start_all_reduce(buffer(data), Reduction::kSum, nullptr)->wait(); });
       EXPECT_EQ(error, "NCCL, rank 1 of 2: all-reduce has not ended within 0.2 s");
-      // Ended for good: no later operation waits again.
+      // The group has ended for good: a later operation fails at once.
       EXPECT_EQ(error_of([&] { group->start_broadcast(buffer(data), 0, nullptr); }),
                 "NCCL: the group was ended by an earlier error");
     }

@@ -55,7 +55,8 @@ Results<T> on_device(const Case<T>& c, AttentionKernels& kernels) {
   return {context.on_host(), sums.on_host(), gradient.on_host()};
 }
 
-// The CPU's in double: forward from the same inputs, backward from what the device's forward gave.
+// The CPU's results in double: forward from the same inputs, backward from the results of the
+// device's forward pass.
 template <typename T>
 void expect_same_as_cpu(const Case<T>& c, AttentionKernels& kernels, double forward_tolerance,
                         double backward_tolerance) {

@@ -54,7 +54,8 @@ std::vector<T> numbers_as(std::int64_t count, unsigned seed) {
   return as<T>(cpu::numbers(count, seed));
 }
 
-// What stands in T is one rounding from its fp32 result, whose own error is some tens of 2^-24.
+// A value in T is one rounding away from its fp32 result, which itself is off by some tens of
+// 2^-24.
 template <typename T>
 inline constexpr double kSame = kRoundingUnit<T> + 64 * 0x1p-24;
 

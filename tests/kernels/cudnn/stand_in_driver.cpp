@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 for planning without a driver. cuDNN compiles kernels for a device that it is told
-// of, and then loads them: that they were loaded is all that this pretends. Everything else fails
-// as in the toolkit's own stub of the driver.
+// A libcuda.so.1 for planning without a driver. cuDNN compiles kernels for a device that is
+// described to it, and then loads them. This library only pretends that they were loaded;
+// everything else fails as in the toolkit's own stub of the driver.
 namespace {
 constexpr int kStub = 34;  // CUDA_ERROR_STUB_LIBRARY
 long anything[1024];

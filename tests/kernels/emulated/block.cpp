@@ -37,7 +37,7 @@ struct Copy {
   bool zeros;
 };
 
-// Tells the address sanitizer which stack comes next; nothing without it.
+// Tells the address sanitizer which stack comes next. Does nothing without it.
 struct StackChange {
   void* fake = nullptr;
   void leave([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
@@ -161,7 +161,7 @@ bool next_bit() {
   return (block.random >> 16 & 1) != 0;
 }
 
-// Runs the threads from `first` on in one order or the other; whether any ran.
+// Runs the threads from `first` on in one order or the other. Returns whether any ran.
 bool run_warp(unsigned first) {
   const bool backwards = next_bit();
   bool any = false;
@@ -174,8 +174,8 @@ bool run_warp(unsigned first) {
   return any;
 }
 
-// Warp by warp, in one order or the other, as far as each comes without the others: what is missing
-// a barrier then meets warps that are a whole phase apart. Whether any thread ran.
+// Runs warp by warp, in one order or the other, each as far as it comes without the others. Where a
+// barrier is missing, warps are then a whole phase apart. Returns whether any thread ran.
 bool pass() {
   const bool backwards = next_bit();
   const unsigned warps = block.count / kWarp;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator itself: that it computes what the hardware documents, and finds what it is to find.
+// Tests of the emulator itself: it computes what the hardware's documents say, and finds the faults
+// it exists to find.
 #include "kernels/emulated/block.h"
 
 #include <gtest/gtest.h>

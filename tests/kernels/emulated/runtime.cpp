@@ -68,7 +68,7 @@ struct CUstream_st {
       }
       queue.pop_front();  // only now: who waits for the stream waits for this too
       changed.notify_all();
-      if (entry.mark) entry.mark->reach(now_s);  // after an event nothing is left of what it is of
+      if (entry.mark) entry.mark->reach(now_s);  // all work before the event has run
     }
   }
 

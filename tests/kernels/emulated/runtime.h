@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests and other stand-ins do with the emulated device beyond CUDA's runtime. Every stream
-// has a time of its own, which events record: work takes what it says, not what it takes here, and
-// who waits for an event is at least as late as it. So durations follow from algebra.
+// has a time of its own, which events record. Work takes the time that it states, not the time that
+// it takes here, and whoever waits for an event is at least as late as the event. So durations
+// follow from algebra.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +12,8 @@
 
 namespace stepcast::emulated {
 
-// Queued behind what the stream holds; is given the stream's time in seconds and returns that of
-// its own end. Null is the default stream of the calling thread's device.
+// Work that is queued on a stream. It gets the stream's time in seconds and returns the time of its
+// own end. Null is the default stream of the calling thread's device.
 using StreamWork = std::function<double(double now_s)>;
 void enqueue(cudaStream_t stream, StreamWork work);
 

@@ -78,7 +78,7 @@ TEST(Advice, DeadlineAndBudgetAreHeldAgainstTheWholeRun) {
   EXPECT_TRUE(dear.ways_out.empty());  // and none of a budget
 }
 
-// The rungs part the space: the best of them is what a search of the whole finds.
+// The rungs cover the space: the best of them is what a search of the whole space finds.
 TEST(Advice, TheBestRungIsTheOptimumOfPlan) {
   for (const std::string& text :
        {small_model(), scenario("llama-2-7b", kNode, R"("global_batch":64)")}) {
@@ -134,7 +134,8 @@ TEST(Advice, LoraThatDoesNotFitGoesOnToQlora) {
   EXPECT_EQ(rung_of(advice, "qlora").scenario().training.mode, TrainingMode::kQlora);
 }
 
-// 70 B parameters: 16 bytes of each are more than eight GPUs have, 2 more than one has, 1/2 is not.
+// 70 B parameters at 16 bytes each exceed eight GPUs, at 2 bytes each they exceed one GPU, and at
+// 1/2 byte each they fit on one.
 TEST(Advice, AdaptersThatAreTooLargeForOneGpuAreSpread) {
   const Advice advice = expect_advice(scenario("llama-2-70b", kNode, R"("global_batch":16)"));
   EXPECT_EQ(advised(advice), "none");
@@ -217,7 +218,7 @@ TEST(Advice, IsTheSameForAnyNumberOfThreads) {
   }
 }
 
-// The last that is asked whether to stop is the search for ways out.
+// The search for ways out is the last to be asked whether to stop.
 TEST(Advice, SaysWhenItWasStoppedWhereItSearchedForWaysOut) {
   const std::string text = scenario("llama-2-13b", kH100, R"("global_batch":64)");
   int asked = 0, last = std::numeric_limits<int>::max();

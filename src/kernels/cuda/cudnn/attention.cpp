@@ -27,7 +27,7 @@ Descriptor this_device() {
   return out;
 }
 
-// What the library takes, or says that it takes, and its makers' frontend refuses.
+// Cases that the library accepts, or claims to accept, but that its makers' frontend refuses.
 std::optional<std::string> why_not_known(const AttentionProblem& problem) {
   const std::int64_t sequence = problem.shape.sequence;
   if (problem.type != DataType::kBf16 && problem.type != DataType::kFp16) {

@@ -20,9 +20,9 @@ std::string cudnn_name();  // "cuDNN 9.19.0"; throws CudaError where there is no
 // One workspace: calls of one object go to one stream at a time.
 class CudnnAttention {
  public:
-  // `same_bits`: every time, which backward takes 2 bytes of workspace for each score; otherwise
-  // gradients of queries are summed by atomics. More workspace than `most_workspace`, in bytes, is
-  // a reason against a shape.
+  // With `same_bits` every run gives the same bits, for which the backward pass takes 2 bytes of
+  // workspace for each score. Otherwise gradients of queries are summed by atomics. A shape that
+  // needs more than `most_workspace` bytes of workspace is refused.
   CudnnAttention(bool same_bits, std::int64_t most_workspace);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention&) = delete;
@@ -32,7 +32,7 @@ class CudnnAttention {
   // second. bf16 and fp16.
   std::optional<std::string> why_not(const AttentionProblem& problem);
 
-  // Only what there is no reason against. T is Bf16 or Fp16.
+  // Call only for shapes for which why_not() has no reason. T is Bf16 or Fp16.
   template <typename T>
   void run(const AttentionShape& shape, const ForwardArrays<T>& arrays, Stream stream);
   template <typename T>

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 constexpr double kSpeed = 1e5;  // bytes per second of every transfer
 
-// One rank of several, the others of which it stands in for.
+// One rank of several; it also plays the others.
 class FakeTransfers final : public CollectiveBackend {
  public:
   std::vector<Curve> curves() const override {

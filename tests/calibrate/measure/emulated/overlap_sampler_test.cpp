@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products beside copies and collectives on the emulated device, whose streams do not slow each
-// other: rates come out as they were set, and slowdowns as none.
+// other: rates come out as they were set, and slowdowns as 1.
 #include "calibrate/measure/gpu/overlap_sampler.h"
 
 #include <gtest/gtest.h>

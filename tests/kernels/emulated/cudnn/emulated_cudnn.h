@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests do with the stand-in for cuDNN beyond its API. It holds descriptors to what the
-// library documents, and executes graphs by their words.
+// What tests do with the stand-in for cuDNN beyond its API. It checks descriptors against what the
+// library documents, and executes graphs exactly as they are described.
 #pragma once
 
 #include <string>
