@@ -29,7 +29,7 @@ struct MeasuredCollective {
     ByteCount bytes = 0;
     Measurement measurement;
   };
-  Exchange exchange = Exchange::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<int> placement;  // node of each member, in group order; of a send both ends
   int concurrent = 1;          // such groups at work at once
   double cpu_share = 1;        // of one core, that each member takes from kernels while data moves

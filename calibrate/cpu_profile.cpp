@@ -269,7 +269,7 @@ void CpuProfiler::add_exact() {
 // One sample per size; where there are two, the one with more measurements.
 MpiCurve curve_of(const MeasuredCollective& measured) {
   MpiCurve out;
-  out.exchange = measured.exchange;
+  out.kind = measured.kind;
   std::map<ByteCount, const Measurement*> by_size;
   for (const MeasuredCollective::Point& point : measured.points) {
     const auto [known, fresh] = by_size.try_emplace(point.bytes, &point.measurement);
@@ -295,7 +295,7 @@ void add_held_out(const MpiCurve& curve, std::vector<double>& log_ratios) {
 void CpuProfiler::add_collectives(Curve curve) {
   std::vector<double> held_out, spreads;
   for (const MeasuredCollective& measured : in_.collectives) {
-    const bool pair = measured.exchange == Exchange::kSendReceive;
+    const bool pair = measured.kind == CollectiveKind::kSendReceive;
     if (pair != (curve == Curve::kPointToPoint)) continue;
     const MpiCurve sizes = curve_of(measured);
     add_held_out(sizes, held_out);
@@ -306,7 +306,7 @@ void CpuProfiler::add_collectives(Curve curve) {
     }
     curves_.push_back({{"operation", "collective"},
                        {"transport", "mpi"},
-                       {"collective", exchange_names()[static_cast<std::size_t>(sizes.exchange)]},
+                       {"collective", collective_names()[static_cast<std::size_t>(sizes.kind)]},
                        {"ranks", measured.placement.size()},
                        {"placement", measured.placement},
                        {"concurrent", measured.concurrent},

@@ -83,7 +83,7 @@ std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteC
   group.nics = cluster.nics_per_node;
   const std::int64_t channels =
       CollectiveModel(cluster, group)
-          .estimate(Exchange::kAllReduce, Bytes(static_cast<double>(bytes)), DataType::kBf16)
+          .estimate(CollectiveKind::kAllReduce, Bytes(static_cast<double>(bytes)), DataType::kBf16)
           .channels;
   // Kernels ran at 1/slowdown of their rate: as if so many SMs fewer were there.
   const double lost = (1 - 1 / slowdown) * static_cast<double>(cluster.accelerator.sm_count);
@@ -93,7 +93,7 @@ std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteC
 void add_collectives(const std::vector<MeasuredCollective>& collectives, Imported& out) {
   for (const MeasuredCollective& measured : collectives) {
     ImportedCollective table;
-    table.exchange = measured.exchange;
+    table.kind = measured.kind;
     table.ranks = static_cast<std::int64_t>(measured.placement.size());
     const std::set<int> nodes(measured.placement.begin(), measured.placement.end());
     table.nodes = static_cast<std::int64_t>(nodes.size());

@@ -3,10 +3,10 @@
 
 namespace stepcast {
 
-double bus_factor(Exchange exchange, std::int64_t ranks) {
+double bus_factor(CollectiveKind kind, std::int64_t ranks) {
   const auto n = static_cast<double>(ranks);
-  if (exchange == Exchange::kAllReduce) return 2 * (n - 1) / n;
-  const bool whole = exchange == Exchange::kBroadcast || exchange == Exchange::kSendReceive;
+  if (kind == CollectiveKind::kAllReduce) return 2 * (n - 1) / n;
+  const bool whole = kind == CollectiveKind::kBroadcast || kind == CollectiveKind::kSendReceive;
   return whole ? 1 : (n - 1) / n;
 }
 

@@ -9,6 +9,6 @@
 
 namespace stepcast {
 
-double bus_factor(Exchange exchange, std::int64_t ranks);  // busbw over algbw
+double bus_factor(CollectiveKind kind, std::int64_t ranks);  // busbw over algbw
 
 }  // namespace stepcast

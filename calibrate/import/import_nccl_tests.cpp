@@ -65,14 +65,14 @@ std::string_view untagged(std::string_view line) {
 
 struct Test {
   const char* name;
-  std::optional<Exchange> exchange;  // none: no program of ours has such an operation
+  std::optional<CollectiveKind> kind;  // none: no program of ours has such an operation
 };
-constexpr Test kTests[] = {{"all_reduce", Exchange::kAllReduce},
-                           {"all_gather", Exchange::kAllGather},
-                           {"reduce_scatter", Exchange::kReduceScatter},
-                           {"alltoall", Exchange::kAllToAll},
-                           {"broadcast", Exchange::kBroadcast},
-                           {"sendrecv", Exchange::kSendReceive},
+constexpr Test kTests[] = {{"all_reduce", CollectiveKind::kAllReduce},
+                           {"all_gather", CollectiveKind::kAllGather},
+                           {"reduce_scatter", CollectiveKind::kReduceScatter},
+                           {"alltoall", CollectiveKind::kAllToAll},
+                           {"broadcast", CollectiveKind::kBroadcast},
+                           {"sendrecv", CollectiveKind::kSendReceive},
                            {"reduce", std::nullopt},
                            {"gather", std::nullopt},
                            {"scatter", std::nullopt},
@@ -218,8 +218,8 @@ class NcclTestsReader {
            "keep the command above the table, or name the file after it: all_reduce_perf.txt");
       return;
     }
-    if (!test_->exchange) return;
-    table_.exchange = *test_->exchange;
+    if (!test_->kind) return;
+    table_.kind = *test_->kind;
     table_.launch = gpus_per_thread_ > 1 ? Launch::kShared : Launch::kOwn;
     table_.ranks = ranks_listed_;
     table_.nodes = std::max<std::int64_t>(std::ssize(hosts_), 1);
@@ -236,7 +236,7 @@ class NcclTestsReader {
 
   void read_row(const Words& words, double size) {
     if (test_ == nullptr) return;
-    if (!test_->exchange) {
+    if (!test_->kind) {
       ++out_.left_out[fmt::format("rows of {}_perf: no program has this operation", test_->name)];
       return;
     }
@@ -264,7 +264,7 @@ class NcclTestsReader {
   // A table under the wrong command would pass for another operation or group.
   void check_bandwidths(double algorithm, double bus) {
     if (table_.ranks < 2 || algorithm < kPrecise || bus < kPrecise) return;
-    const double expected = bus_factor(table_.exchange, table_.ranks);
+    const double expected = bus_factor(table_.kind, table_.ranks);
     if (std::abs(bus / algorithm / expected - 1) < kRatioTolerance || mismatch_) return;
     mismatch_ = true;
     fail(fmt::format("busbw/algbw is {:.3f}, and {:.3f} for {} among {} ranks", bus / algorithm,
@@ -308,10 +308,10 @@ class NcclTestsReader {
 
 }  // namespace
 
-std::optional<Exchange> exchange_of_nccl_test(std::string_view test) {
+std::optional<CollectiveKind> kind_of_nccl_test(std::string_view test) {
   const auto found = std::find_if(std::begin(kTests), std::end(kTests),
                                   [&](const Test& known) { return test == known.name; });
-  return found == std::end(kTests) ? std::nullopt : found->exchange;
+  return found == std::end(kTests) ? std::nullopt : found->kind;
 }
 
 Result<void> import_nccl_tests(const std::string& text, const std::string& file,

@@ -218,18 +218,18 @@ void TableReader::read_attention_chart(const Table& table, ObjectReader& reader)
 }
 
 void TableReader::read_collective(const JsonValue& value, Table& table, ObjectReader& reader) {
-  const auto exchange = exchange_of_nccl_test(reader.text("collective").value_or(""));
+  const auto kind = kind_of_nccl_test(reader.text("collective").value_or(""));
   const auto has = [&](const char* column) {
     return std::find(table.columns.begin(), table.columns.end(), column) != table.columns.end();
   };
   const auto hardware = reader.value("hardware");
-  if (!exchange || !has("size_bytes") || !has("time_us") || !hardware) {
+  if (!kind || !has("size_bytes") || !has("time_us") || !hardware) {
     leave_out(table, "tables of communication that give no time by size");
     return;
   }
   ObjectReader machine(*hardware);
   ImportedCollective out;
-  out.exchange = *exchange;
+  out.kind = *kind;
   out.ranks = reader.required_integer("n_ranks", 2);
   const std::int64_t per_node = machine.integer("gpus_per_node", 1).value_or(8);
   out.nodes = (out.ranks + per_node - 1) / per_node;

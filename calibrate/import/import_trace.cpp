@@ -289,15 +289,15 @@ class TraceReader {
   }
 
   void read_collective(const TraceKernel& kernel) {
-    const std::array<std::pair<const char*, Exchange>, 8> names = {
-        {{"allreduce", Exchange::kAllReduce},
-         {"_allgather_base", Exchange::kAllGather},
-         {"allgather", Exchange::kAllGather},
-         {"_reduce_scatter_base", Exchange::kReduceScatter},
-         {"reduce_scatter", Exchange::kReduceScatter},
-         {"all_to_all", Exchange::kAllToAll},
-         {"broadcast", Exchange::kBroadcast},
-         {"_broadcast_oop", Exchange::kBroadcast}}};
+    const std::array<std::pair<const char*, CollectiveKind>, 8> names = {
+        {{"allreduce", CollectiveKind::kAllReduce},
+         {"_allgather_base", CollectiveKind::kAllGather},
+         {"allgather", CollectiveKind::kAllGather},
+         {"_reduce_scatter_base", CollectiveKind::kReduceScatter},
+         {"reduce_scatter", CollectiveKind::kReduceScatter},
+         {"all_to_all", CollectiveKind::kAllToAll},
+         {"broadcast", CollectiveKind::kBroadcast},
+         {"_broadcast_oop", CollectiveKind::kBroadcast}}};
     const auto found = std::find_if(names.begin(), names.end(), [&](const auto& known) {
       return kernel.collective == known.first;
     });
@@ -316,7 +316,7 @@ class TraceReader {
       return;
     }
     ImportedCollective& out = collectives_[{found->second, ranks, nodes}];
-    out.exchange = found->second;
+    out.kind = found->second;
     out.ranks = ranks;
     out.nodes = nodes;
     out.with_waits = true;
@@ -340,7 +340,7 @@ class TraceReader {
   std::vector<double> seconds_;            // of the kernels of each operator
   std::map<std::int64_t, Shape> forward_;  // by sequence number
   std::set<std::int64_t> inputs_done_;     // nodes of autograd whose input gradient was seen
-  std::map<std::tuple<Exchange, std::int64_t, std::int64_t>, ImportedCollective> collectives_;
+  std::map<std::tuple<CollectiveKind, std::int64_t, std::int64_t>, ImportedCollective> collectives_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace stepcast {
 
 // Samples of one collective in one group of GPUs; a size may appear more than once.
 struct ImportedCollective {
-  Exchange exchange = Exchange::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int64_t ranks = 0;
   std::int64_t nodes = 1;
   Launch launch = Launch::kOwn;
@@ -60,7 +60,7 @@ struct Imported {
 Result<Imported> import_files(const std::vector<std::string>& files, const ClusterSpec& cluster);
 
 // What the test of nccl-tests measures; none where no program has that operation.
-std::optional<Exchange> exchange_of_nccl_test(std::string_view test);
+std::optional<CollectiveKind> kind_of_nccl_test(std::string_view test);
 
 // The readers of one text each; `file` is for errors.
 Result<void> import_nccl_tests(const std::string& text, const std::string& file,

@@ -214,10 +214,10 @@ class ImportedProfiler {
 
   void add_collectives() {
     // Runs of one group belong to one curve; those that did not wait tell more than those that did.
-    std::map<std::tuple<Exchange, std::int64_t, std::int64_t>, ImportedCollective> groups;
+    std::map<std::tuple<CollectiveKind, std::int64_t, std::int64_t>, ImportedCollective> groups;
     for (const ImportedCollective& measured : in_.collectives) {
       const auto [known, fresh] =
-          groups.try_emplace({measured.exchange, measured.ranks, measured.nodes}, measured);
+          groups.try_emplace({measured.kind, measured.ranks, measured.nodes}, measured);
       if (fresh || (measured.with_waits && !known->second.with_waits)) continue;
       if (known->second.with_waits && !measured.with_waits) {
         known->second = measured;
@@ -232,9 +232,9 @@ class ImportedProfiler {
   void add_collective(const ImportedCollective& measured) {
     MeasuredGroup stated;
     stated.id = fmt::format("{}x{}-{}", device_.name, measured.ranks,
-                            exchange_names()[static_cast<std::size_t>(measured.exchange)]);
+                            collective_names()[static_cast<std::size_t>(measured.kind)]);
     stated.cluster = cluster_;
-    stated.exchange = measured.exchange;
+    stated.kind = measured.kind;
     stated.group.ranks = measured.ranks;
     stated.group.domains =
         (measured.nodes + cluster_.nvlink_domain_nodes - 1) / cluster_.nvlink_domain_nodes;
@@ -261,7 +261,7 @@ class ImportedProfiler {
       std::vector<CollectiveSample> others = table.samples;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       const CollectiveCurves curves({CollectiveCurve(table.group, others)});
-      const CurvePrice price = curves.price(table.group.cluster, model, table.group.exchange,
+      const CurvePrice price = curves.price(table.group.cluster, model, table.group.kind,
                                             table.samples[i].size, DataType::kFp32);
       ratios.push_back(std::log(price.time / table.samples[i].time));
     }

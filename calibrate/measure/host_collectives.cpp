@@ -56,16 +56,17 @@ std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
   std::map<std::tuple<std::string, AxisGroup, bool, std::int32_t>, std::set<ByteCount>> sizes;
   for (const NeededCollective& one : needed.collectives) {
-    sizes[{name_of(one.kind), one.group, one.on_compute, -1}].insert(one.bytes);
+    sizes[{name_of(one.message.kind), one.group, one.on_compute, -1}].insert(one.message.bytes);
   }
   for (const Role& role : program.roles) {
     for (const Instruction& what : role.instructions) {
-      if (what.kind != InstructionKind::kSend) continue;
-      const std::int32_t low = std::min(role.stage, what.peer);
-      const std::int32_t apart = std::abs(role.stage - what.peer);
+      const auto* send = what.as<Send>();
+      if (send == nullptr) continue;
+      const std::int32_t low = std::min(role.stage, send->peer);
+      const std::int32_t apart = std::abs(role.stage - send->peer);
       // First and last stage meet under virtual stages.
       const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{"send_recv", AxisGroup::kPipeline, false, boundary}].insert(what.bytes / what.pieces);
+      sizes[{"send_recv", AxisGroup::kPipeline, false, boundary}].insert(send->bytes);
     }
   }
   std::vector<CommunicationCurve> out;

@@ -149,13 +149,13 @@ class Grid {
   void add_collectives() {
     std::map<NeededCollective, std::set<ByteCount>> by_rest;
     for (NeededCollective collective : needed_.collectives) {
-      const ByteCount bytes = std::exchange(collective.bytes, 0);
+      const ByteCount bytes = std::exchange(collective.message.bytes, 0);
       by_rest[collective].insert(bytes);
     }
     for (const auto& [rest, bytes] : by_rest) {
-      for (const ByteCount size : sizes(bytes, rest.ranks() * size_of(rest.type))) {
+      for (const ByteCount size : sizes(bytes, rest.ranks() * size_of(rest.message.type))) {
         out_.collectives.push_back(rest);
-        out_.collectives.back().bytes = size;
+        out_.collectives.back().message.bytes = size;
       }
     }
     std::sort(out_.collectives.begin(), out_.collectives.end());
@@ -164,13 +164,13 @@ class Grid {
   void add_sends() {
     std::map<NeededSend, std::set<ByteCount>> by_rest;
     for (NeededSend send : needed_.sends) {
-      const ByteCount bytes = std::exchange(send.bytes, 0);
+      const ByteCount bytes = std::exchange(send.message.bytes, 0);
       by_rest[send].insert(bytes);
     }
     for (const auto& [rest, bytes] : by_rest) {
-      for (const ByteCount size : sizes(bytes, size_of(rest.type))) {
+      for (const ByteCount size : sizes(bytes, size_of(rest.message.type))) {
         out_.sends.push_back(rest);
-        out_.sends.back().bytes = size;
+        out_.sends.back().message.bytes = size;
       }
     }
     std::sort(out_.sends.begin(), out_.sends.end());

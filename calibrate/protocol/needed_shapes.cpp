@@ -6,6 +6,7 @@
 #include <string>
 
 #include "operation/signature.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -33,54 +34,32 @@ class Collector {
  private:
   void visit(const Role& role) {
     for (const Instruction& instruction : role.instructions) {
-      switch (instruction.kind) {
-        case InstructionKind::kRun:
-          visit_run(role, instruction);
-          break;
-        case InstructionKind::kCollective:
-          add({instruction.collective,
-               instruction.group,
-               instruction.bytes / instruction.pieces,
-               instruction.type,
-               instruction.stream == Stream::kCompute,
-               {},
-               1},
-              role.stage);
-          break;
-        case InstructionKind::kSend:
-          add_send(role, instruction);
-          break;
-        case InstructionKind::kReceive:
-        case InstructionKind::kHostSync:
-          break;
+      if (const auto* call = instruction.as<CollectiveCall>()) {
+        const bool on_compute = instruction.stream == Stream::kCompute;
+        add({call->group, call->message(), on_compute, {}, 1}, role.stage);
+      } else if (const auto* send = instruction.as<Send>()) {
+        add_send(role, *send);
       }
     }
-  }
-
-  void visit_run(const Role& role, const Instruction& run) {
-    if (run.chunk < 0) return visit_block(BlockId(run.block_begin), true, role.stage);
-    const auto& blocks = role.chunks[static_cast<std::size_t>(run.chunk)].blocks;
-    for (std::int32_t i = run.block_begin; i < run.block_end; ++i) {
-      visit_block(blocks[static_cast<std::size_t>(i)], run.pass == Pass::kForward, role.stage);
+    for (const CountedRun& run : distinct_runs(role)) {
+      for_each_block(role, *run.first, [&](const BlockVisit& at) { visit(at, role.stage); });
     }
   }
 
-  void visit_block(BlockId id, bool forward, std::int32_t stage) {
-    if (!visited_.insert({id, forward, stage}).second) return;
-    const Block& block = program_.block(id);
-    for (const Operation& operation : forward ? block.forward : block.backward) {
+  void visit(const BlockVisit& at, std::int32_t stage) {
+    if (!visited_.insert({at.block, at.pass, stage}).second) return;
+    for (const Operation& operation : operations_of(program_.block(at.block), at.pass)) {
       if (const auto* collective = std::get_if<Collective>(&operation.work)) {
-        add({collective->kind, collective->group, collective->bytes, collective->type, true, {}, 1},
-            stage);
+        add({collective->group, message_of(*collective), true, {}, 1}, stage);
       } else if (is_kernel(operation) && signatures_.insert(signature(operation)).second) {
-        out_.kernels.push_back({operation, id});
+        out_.kernels.push_back({operation, at.block});
       }
     }
   }
 
   // Wherever the groups of the stage's ranks lie.
   void add(NeededCollective collective, std::int32_t stage) {
-    if (collective.bytes == 0 || grid_.group_size(collective.group) < 2) return;
+    if (collective.message.bytes == 0 || grid_.group_size(collective.group) < 2) return;
     collective.concurrent = grid_.group_count(collective.group);
     std::set<std::int32_t> seen;
     for (std::int32_t r = 0; r < grid_.size(); ++r) {
@@ -95,8 +74,10 @@ class Collector {
     }
   }
 
-  void add_send(const Role& role, const Instruction& send) {
-    NeededSend out{send.bytes / send.pieces, send.type, 0, 0,
+  void add_send(const Role& role, const Send& send) {
+    NeededSend out{{CollectiveKind::kSendReceive, send.bytes, send.type},
+                   0,
+                   0,
                    grid_.size() / static_cast<std::int64_t>(program_.roles.size())};
     for (std::int32_t r = 0; r < grid_.size(); ++r) {
       GridPoint point = grid_.point(RankId(r));
@@ -114,7 +95,7 @@ class Collector {
 
   struct Visit {
     BlockId block;
-    bool forward;
+    Pass pass;
     std::int32_t stage;
     auto operator<=>(const Visit&) const = default;
   };

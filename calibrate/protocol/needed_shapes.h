@@ -9,7 +9,7 @@
 
 #include "layout/rank_grid.h"
 #include "layout/scenario.h"
-#include "operation/operation.h"
+#include "operation/message.h"
 #include "program/program.h"
 
 namespace stepcast {
@@ -22,10 +22,8 @@ struct NeededKernel {
 };
 
 struct NeededCollective {
-  CollectiveKind kind = CollectiveKind::kAllReduce;
   AxisGroup group = AxisGroup::kData;
-  ByteCount bytes = 0;  // of one piece, as struct Collective counts them
-  DataType type = DataType::kFp32;
+  Message message;              // one piece
   bool on_compute = false;      // its rank computes nothing meanwhile
   std::vector<int> placement;   // node of each member, in group order
   std::int64_t concurrent = 1;  // groups of this kind, all at work at once
@@ -35,8 +33,7 @@ struct NeededCollective {
 };
 
 struct NeededSend {
-  ByteCount bytes = 0;
-  DataType type = DataType::kFp32;
+  Message message;
   int from = 0, to = 0;         // nodes
   std::int64_t concurrent = 1;  // pairs of one stage and the next
   auto operator<=>(const NeededSend&) const = default;

@@ -33,10 +33,10 @@ void tell(const Imported& measured, const ShippedProfile& profile, const OutputO
     note(output,
          fmt::format("{} of {} GPUs in {} NVLink domains, {} sizes, algbw {:.4g} GB/s, busbw "
                      "{:.4g} GB/s at the largest{}",
-                     exchange_names()[static_cast<std::size_t>(table.group.exchange)],
+                     collective_names()[static_cast<std::size_t>(table.group.kind)],
                      table.group.group.ranks, table.group.group.domains, table.samples.size(),
                      1e-9 * algbw,
-                     1e-9 * algbw * bus_factor(table.group.exchange, table.group.group.ranks),
+                     1e-9 * algbw * bus_factor(table.group.kind, table.group.group.ranks),
                      held_out_text(table.held_out)));
   }
   for (const std::string& remark : measured.remarks) note(output, remark);

@@ -82,7 +82,8 @@ void RankResults::read_collective(const JsonValue& value) {
   ObjectReader reader(value);
   MeasuredCollective out;
   reader.required("collective");
-  out.exchange = static_cast<Exchange>(reader.choice("collective", exchange_names()).value_or(0));
+  out.kind =
+      static_cast<CollectiveKind>(reader.choice("collective", collective_names()).value_or(0));
   if (const auto placement = reader.required("placement")) {
     for (const JsonValue& node : placement->items()) {
       out.placement.push_back(static_cast<int>(node.number().value_or(0)));
@@ -103,7 +104,7 @@ void RankResults::read_collective(const JsonValue& value) {
   }
   reader.finish();
   // Groups that are placed alike share one curve, whatever they are for.
-  const std::string key = fmt::format("{} {} {}", static_cast<int>(out.exchange),
+  const std::string key = fmt::format("{} {} {}", static_cast<int>(out.kind),
                                       json(out.placement).dump(), out.concurrent);
   MeasuredCollective& known = collectives_[key];
   if (of_this_launch_.insert(key).second) {

@@ -85,11 +85,10 @@ const Errors& CollectiveCosts::errors() const { return tables_->errors; }
 CollectivePrice CollectiveCosts::price(CollectiveKind kind, ByteCount count, DataType type,
                                        std::span<const DeviceId> members) const {
   if (members.size() < 2 || count <= 0) return nothing();
-  if (tables_->mpi) return tables_->mpi->price(exchange_of(kind), bytes(count), members);
+  if (tables_->mpi) return tables_->mpi->price(kind, bytes(count), members);
   const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
   const Bytes size = bytes(count);
-  const CurvePrice priced =
-      tables_->curves.price(cluster_.spec, model, exchange_of(kind), size, type);
+  const CurvePrice priced = tables_->curves.price(cluster_.spec, model, kind, size, type);
   return split(priced, size, Curve::kCollective);
 }
 
@@ -97,33 +96,33 @@ CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, Devi
                                             SendGroup group) const {
   if (from == to || count <= 0) return nothing();
   if (tables_->mpi) {
-    return tables_->mpi->price(Exchange::kSendReceive, bytes(count), std::array{from, to});
+    return tables_->mpi->price(CollectiveKind::kSendReceive, bytes(count), std::array{from, to});
   }
   const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, group);
   const Bytes size = bytes(count);
-  const CurvePrice priced =
-      tables_->curves.price(cluster_.spec, model, Exchange::kSendReceive, size, DataType::kBf16);
+  const CurvePrice priced = tables_->curves.price(
+      cluster_.spec, model, CollectiveKind::kSendReceive, size, DataType::kBf16);
   return split(priced, size, Curve::kPointToPoint);
 }
 
 std::vector<LinkLoad> CollectiveCosts::loads(const CollectivePrice& price, CollectiveKind kind,
                                              std::span<const DeviceId> members) const {
   if (members.size() < 2) return {};
-  if (tables_->mpi) return tables_->mpi->loads(exchange_of(kind), members);
+  if (tables_->mpi) return tables_->mpi->loads(kind, members);
   const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
   std::vector<LinkLoad> loads = routed_bytes(cluster_, price.algorithm, kind, members);
-  charge_protocol(cluster_.topology,
-                  tables_->curves.asymptote(cluster_.spec, model, exchange_of(kind)), loads);
+  charge_protocol(cluster_.topology, tables_->curves.asymptote(cluster_.spec, model, kind), loads);
   return loads;
 }
 
 std::vector<LinkLoad> CollectiveCosts::loads_of_send(DeviceId from, DeviceId to) const {
   if (from == to) return {};
-  if (tables_->mpi) return tables_->mpi->loads(Exchange::kSendReceive, std::array{from, to});
+  if (tables_->mpi) return tables_->mpi->loads(CollectiveKind::kSendReceive, std::array{from, to});
   const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, {});
   std::vector<LinkLoad> loads = routed_bytes_of_send(cluster_, from, to);
   charge_protocol(cluster_.topology,
-                  tables_->curves.asymptote(cluster_.spec, model, Exchange::kSendReceive), loads);
+                  tables_->curves.asymptote(cluster_.spec, model, CollectiveKind::kSendReceive),
+                  loads);
   return loads;
 }
 

@@ -47,13 +47,15 @@ constexpr double kPerGeneration = 3;
 constexpr double kPerDoubling = 0.5;
 constexpr double kUnrelated = std::numeric_limits<double>::infinity();
 
-double kind_distance(Exchange a, Exchange b) {
+double kind_distance(CollectiveKind a, CollectiveKind b) {
   if (a == b) return 0;
-  const auto halves = [](Exchange t) {
-    return t == Exchange::kAllGather || t == Exchange::kReduceScatter || t == Exchange::kBroadcast;
+  const auto halves = [](CollectiveKind t) {
+    return t == CollectiveKind::kAllGather || t == CollectiveKind::kReduceScatter ||
+           t == CollectiveKind::kBroadcast;
   };
   if (halves(a) && halves(b)) return kRelatedKind;
-  if ((halves(a) && b == Exchange::kAllReduce) || (halves(b) && a == Exchange::kAllReduce)) {
+  if ((halves(a) && b == CollectiveKind::kAllReduce) ||
+      (halves(b) && a == CollectiveKind::kAllReduce)) {
     return kComposedKind;
   }
   return kUnrelated;
@@ -75,12 +77,12 @@ Seconds nominal_time(const NcclEstimate& estimate, BytesPerSecond asymptote, Byt
 }
 
 double distance(const MeasuredGroup& measured, const ClusterSpec& cluster, const GroupShape& group,
-                Exchange exchange) {
+                CollectiveKind kind) {
   const bool network = group.domains > 1;
   if ((measured.group.domains > 1) != network) return kUnrelated;
   const bool pcie = cluster.scale_up == ScaleUp::kPcie;
   if (!network && (measured.cluster.scale_up == ScaleUp::kPcie) != pcie) return kUnrelated;
-  double total = kind_distance(measured.exchange, exchange);
+  double total = kind_distance(measured.kind, kind);
   if (network && !same_network(measured.cluster.network, cluster.network)) total += kOtherNetwork;
   total += kPerGeneration * std::abs(generation(measured.cluster.accelerator.architecture) -
                                      generation(cluster.accelerator.architecture));
@@ -89,16 +91,16 @@ double distance(const MeasuredGroup& measured, const ClusterSpec& cluster, const
 }
 
 Provenance provenance_of(const MeasuredGroup& measured, const ClusterSpec& cluster,
-                         const GroupShape& group, Exchange exchange, bool inside) {
+                         const GroupShape& group, CollectiveKind kind, bool inside) {
   const bool network = group.domains > 1;
   const bool same_machine =
       measured.cluster.accelerator.architecture == cluster.accelerator.architecture &&
       (!network || same_network(measured.cluster.network, cluster.network));
-  if (!inside || !same_machine || kind_distance(measured.exchange, exchange) > kRelatedKind) {
+  if (!inside || !same_machine || kind_distance(measured.kind, kind) > kRelatedKind) {
     return Provenance::kExtrapolated;
   }
   const bool same_group =
-      measured.exchange == exchange && measured.group.ranks == group.ranks &&
+      measured.kind == kind && measured.group.ranks == group.ranks &&
       measured.group.domains == group.domains &&
       like(nccl_scale_up_bandwidth(measured.cluster), nccl_scale_up_bandwidth(cluster)) &&
       (!network || (measured.group.nics == group.nics &&
@@ -115,19 +117,19 @@ CollectiveCurve::CollectiveCurve(MeasuredGroup measured,
   smallest_ = samples.front().size;
   largest_ = samples.back().size;
   const CollectiveModel model(measured_.cluster, measured_.group);
-  const NcclEstimate endless = model.asymptote(measured_.exchange);
+  const NcclEstimate endless = model.asymptote(measured_.kind);
   asymptotic_ = endless.algorithm;
 
   const CollectiveSample& last = samples.back();
-  const Seconds latency = model.estimate(measured_.exchange, last.size, DataType::kFp32).latency;
+  const Seconds latency = model.estimate(measured_.kind, last.size, DataType::kFp32).latency;
   const Seconds moving = std::max(last.time - latency, last.time * 0.5);
   efficiency_ = (last.size / moving) / endless.bandwidth;
 
   const BytesPerSecond reached = endless.bandwidth * efficiency_;
   for (const CollectiveSample& sample : samples) {
-    const NcclEstimate estimate = model.estimate(measured_.exchange, sample.size, DataType::kFp32);
+    const NcclEstimate estimate = model.estimate(measured_.kind, sample.size, DataType::kFp32);
     const Seconds rest = sample.time - nominal_time(estimate, reached, sample.size);
-    const Bytes step = model.step(measured_.exchange, asymptotic_, sample.size);
+    const Bytes step = model.step(measured_.kind, asymptotic_, sample.size);
     points_.push_back({std::log(step.value()), rest / estimate.steps});
   }
 }
@@ -154,13 +156,13 @@ bool CollectiveCurve::holds(Bytes size) const {
 }
 
 const CollectiveCurve* CollectiveCurves::nearest(const ClusterSpec& cluster,
-                                                 const CollectiveModel& model, Exchange exchange,
+                                                 const CollectiveModel& model, CollectiveKind kind,
                                                  Algorithm asymptotic) const {
   const CollectiveCurve* best = nullptr;
   double least = kUnrelated;
   for (const CollectiveCurve& curve : curves_) {
     if (curve.asymptotic() != asymptotic) continue;
-    const double apart = distance(curve.measured(), cluster, model.group(), exchange);
+    const double apart = distance(curve.measured(), cluster, model.group(), kind);
     if (apart < least) {
       least = apart;
       best = &curve;
@@ -170,29 +172,29 @@ const CollectiveCurve* CollectiveCurves::nearest(const ClusterSpec& cluster,
 }
 
 CurvePrice CollectiveCurves::price(const ClusterSpec& cluster, const CollectiveModel& model,
-                                   Exchange exchange, Bytes size, DataType type) const {
-  const NcclEstimate endless = model.asymptote(exchange);
-  const CollectiveCurve* curve = nearest(cluster, model, exchange, endless.algorithm);
+                                   CollectiveKind kind, Bytes size, DataType type) const {
+  const NcclEstimate endless = model.asymptote(kind);
+  const CollectiveCurve* curve = nearest(cluster, model, kind, endless.algorithm);
   CurvePrice result;
-  result.choice = model.estimate(exchange, size, type);
+  result.choice = model.estimate(kind, size, type);
   result.asymptote = endless.bandwidth * (curve ? curve->efficiency() : 1);
   const Seconds nominal = nominal_time(result.choice, result.asymptote, size);
   result.time = nominal;
   if (!curve) return result;
 
-  const Bytes step = model.step(exchange, endless.algorithm, size);
+  const Bytes step = model.step(kind, endless.algorithm, size);
   result.time += result.choice.steps * curve->addition(step);
   // The curve of another group may subtract more than the whole time.
   result.time = std::max({result.time, nominal * 0.5, size / result.asymptote});
   result.provenance =
-      provenance_of(curve->measured(), cluster, model.group(), exchange, curve->holds(size));
+      provenance_of(curve->measured(), cluster, model.group(), kind, curve->holds(size));
   return result;
 }
 
 BytesPerSecond CollectiveCurves::asymptote(const ClusterSpec& cluster, const CollectiveModel& model,
-                                           Exchange exchange) const {
-  const NcclEstimate endless = model.asymptote(exchange);
-  const CollectiveCurve* curve = nearest(cluster, model, exchange, endless.algorithm);
+                                           CollectiveKind kind) const {
+  const NcclEstimate endless = model.asymptote(kind);
+  const CollectiveCurve* curve = nearest(cluster, model, kind, endless.algorithm);
   return endless.bandwidth * (curve ? curve->efficiency() : 1);
 }
 
@@ -220,15 +222,15 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   cluster.network = reader.text("network").value_or("");
   cluster.nics_per_node = reader.integer("nics_per_node", 1).value_or(0);
   cluster.nic_bandwidth = reader.rate("nic").value_or(BytesPerSecond());
-  result.exchange =
-      static_cast<Exchange>(reader.choice("collective", exchange_names()).value_or(0));
+  result.kind =
+      static_cast<CollectiveKind>(reader.choice("collective", collective_names()).value_or(0));
   GroupShape& group = result.group;
   group.ranks = reader.required_integer("ranks", 2);
   group.domains = reader.required_integer("domains", 1);
   if (group.domains > 0) group.largest = group.smallest = group.ranks / group.domains;
   if (group.domains > 1) {
     // A send uses the NICs beside its GPU, others those beside their members of a node.
-    const std::int64_t members = result.exchange == Exchange::kSendReceive
+    const std::int64_t members = result.kind == CollectiveKind::kSendReceive
                                      ? 1
                                      : std::min(group.largest, cluster.gpus_per_node);
     group.nics = std::max<std::int64_t>(cluster.nics_per_node * members / cluster.gpus_per_node, 1);
@@ -262,7 +264,7 @@ nlohmann::ordered_json to_json(const MeasuredGroup& measured) {
       {"gpus_per_node", cluster.gpus_per_node},
       {"nvls", cluster.nvls},
       {"cpu", name_of(cluster.cpu)},
-      {"collective", exchange_names()[static_cast<std::size_t>(measured.exchange)]},
+      {"collective", collective_names()[static_cast<std::size_t>(measured.kind)]},
       {"ranks", measured.group.ranks},
       {"domains", measured.group.domains}};
   if (measured.group.domains > 1) {

@@ -30,7 +30,7 @@ struct MeasuredGroup {
   std::string id;
   ClusterSpec cluster;
   GroupShape group;
-  Exchange exchange = Exchange::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
 };
 
 struct CurvePrice {
@@ -73,16 +73,16 @@ class CollectiveCurves {
   // Where two curves are equally near, that which was there first is taken.
   void add(const std::vector<CollectiveCurve>& curves);
 
-  CurvePrice price(const ClusterSpec& cluster, const CollectiveModel& model, Exchange exchange,
+  CurvePrice price(const ClusterSpec& cluster, const CollectiveModel& model, CollectiveKind kind,
                    Bytes size, DataType type) const;
   BytesPerSecond asymptote(const ClusterSpec& cluster, const CollectiveModel& model,
-                           Exchange exchange) const;
+                           CollectiveKind kind) const;
 
   const std::vector<CollectiveCurve>& curves() const { return curves_; }
 
  private:
   const CollectiveCurve* nearest(const ClusterSpec& cluster, const CollectiveModel& model,
-                                 Exchange exchange, Algorithm asymptotic) const;
+                                 CollectiveKind kind, Algorithm asymptotic) const;
 
   std::vector<CollectiveCurve> curves_;
 };

@@ -50,7 +50,7 @@ Table read_table(const JsonValue& value) {
 
 Seconds nominal(const MeasuredGroup& measured, const CollectiveSample& sample) {
   const CollectiveModel model(measured.cluster, measured.group);
-  return model.estimate(measured.exchange, sample.size, DataType::kFp32).time(sample.size);
+  return model.estimate(measured.kind, sample.size, DataType::kFp32).time(sample.size);
 }
 
 // A loop that launches and waits pays the launch in every iteration: what the smallest message

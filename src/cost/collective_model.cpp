@@ -26,44 +26,17 @@ constexpr BytesPerSecond kSendChannelHopper{21.15e9};
 
 constexpr std::int64_t kPairwiseChannels = 32;
 
-CollectiveKind kind_of(Exchange exchange) {
-  switch (exchange) {
-    case Exchange::kAllReduce:
-      return CollectiveKind::kAllReduce;
-    case Exchange::kAllGather:
-      return CollectiveKind::kAllGather;
-    case Exchange::kReduceScatter:
-      return CollectiveKind::kReduceScatter;
-    case Exchange::kBroadcast:
-      return CollectiveKind::kBroadcast;
-    default:
-      STEPCAST_ASSERT(false, "sends have no tuner");
-      return CollectiveKind::kAllToAll;
-  }
-}
-
 }  // namespace
 
-const std::vector<std::string>& exchange_names() {
-  static const std::vector<std::string> names = {"all_reduce", "all_gather", "reduce_scatter",
-                                                 "all_to_all", "broadcast",  "send_recv"};
+const std::vector<std::string>& collective_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (int kind = 0; kind < kCollectiveKinds; ++kind) {
+      out.emplace_back(name_of(static_cast<CollectiveKind>(kind)));
+    }
+    return out;
+  }();
   return names;
-}
-
-Exchange exchange_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return Exchange::kAllReduce;
-    case CollectiveKind::kAllGather:
-      return Exchange::kAllGather;
-    case CollectiveKind::kReduceScatter:
-      return Exchange::kReduceScatter;
-    case CollectiveKind::kAllToAll:
-      return Exchange::kAllToAll;
-    case CollectiveKind::kBroadcast:
-      return Exchange::kBroadcast;
-  }
-  return Exchange::kAllReduce;
 }
 
 CollectiveModel::CollectiveModel(const ClusterSpec& cluster, const GroupShape& group,
@@ -75,22 +48,22 @@ CollectiveModel::CollectiveModel(const ClusterSpec& cluster, const GroupShape& g
   STEPCAST_ASSERT(group.ranks >= 2, "nobody to communicate with");
 }
 
-NcclEstimate CollectiveModel::estimate(Exchange exchange, Bytes size, DataType type) const {
-  if (exchange == Exchange::kAllToAll) return all_to_all();
-  if (exchange == Exchange::kSendReceive) return send(size);
-  return nccl_choice(graph_, kind_of(exchange), size, type);
+NcclEstimate CollectiveModel::estimate(CollectiveKind kind, Bytes size, DataType type) const {
+  if (kind == CollectiveKind::kAllToAll) return all_to_all();
+  if (kind == CollectiveKind::kSendReceive) return send(size);
+  return nccl_choice(graph_, kind, size, type);
 }
 
-NcclEstimate CollectiveModel::asymptote(Exchange exchange) const {
-  if (exchange == Exchange::kAllToAll) return all_to_all();
-  if (exchange == Exchange::kSendReceive) return send(Bytes(1e15));
-  return nccl_asymptote(graph_, kind_of(exchange));
+NcclEstimate CollectiveModel::asymptote(CollectiveKind kind) const {
+  if (kind == CollectiveKind::kAllToAll) return all_to_all();
+  if (kind == CollectiveKind::kSendReceive) return send(Bytes(1e15));
+  return nccl_asymptote(graph_, kind);
 }
 
-Bytes CollectiveModel::step(Exchange exchange, Algorithm asymptotic, Bytes size) const {
-  if (exchange == Exchange::kSendReceive) return size;
+Bytes CollectiveModel::step(CollectiveKind kind, Algorithm asymptotic, Bytes size) const {
+  if (kind == CollectiveKind::kSendReceive) return size;
   const double ranks = static_cast<double>(graph_.ranks);
-  if (exchange == Exchange::kAllToAll) return size * ((ranks - 1) / ranks);
+  if (kind == CollectiveKind::kAllToAll) return size * ((ranks - 1) / ranks);
   const double channels = static_cast<double>(graph_.ring.count);
   return asymptotic == Algorithm::kRing ? size / (channels * ranks) : size / channels;
 }

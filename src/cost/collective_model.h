@@ -13,10 +13,7 @@
 
 namespace stepcast {
 
-// CollectiveKind, and the pair of a send and its receive.
-enum class Exchange { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kSendReceive };
-const std::vector<std::string>& exchange_names();  // in files, by Exchange
-Exchange exchange_of(CollectiveKind kind);
+const std::vector<std::string>& collective_names();  // in files, by CollectiveKind
 
 class CollectiveModel {
  public:
@@ -27,14 +24,14 @@ class CollectiveModel {
       : CollectiveModel(cluster, group, group.domains == 1) {}
 
   // `bandwidth` is what the graph allows at this size.
-  NcclEstimate estimate(Exchange exchange, Bytes size, DataType type) const;
+  NcclEstimate estimate(CollectiveKind kind, Bytes size, DataType type) const;
 
   // The algorithm for endless messages, and the payload per second that the graph allows.
-  NcclEstimate asymptote(Exchange exchange) const;
+  NcclEstimate asymptote(CollectiveKind kind) const;
 
   // What a GPU hands on at once, by which curves of different groups are compared: the bytes of one
   // ring step per channel, all that leaves it in an all-to-all, else the message per channel.
-  Bytes step(Exchange exchange, Algorithm asymptotic, Bytes size) const;
+  Bytes step(CollectiveKind kind, Algorithm asymptotic, Bytes size) const;
 
   const NcclGraph& graph() const { return graph_; }
   const GroupShape& group() const { return group_; }

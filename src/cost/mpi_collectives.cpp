@@ -37,18 +37,18 @@ std::vector<std::int64_t> pattern_of(const std::vector<std::int64_t>& nodes) {
 }
 
 // Messages that follow one another.
-double steps_of(Exchange exchange, double ranks) {
-  if (exchange == Exchange::kSendReceive) return 1;
-  return (exchange == Exchange::kAllReduce ? 2 : 1) * (ranks - 1);
+double steps_of(CollectiveKind kind, double ranks) {
+  if (kind == CollectiveKind::kSendReceive) return 1;
+  return (kind == CollectiveKind::kAllReduce ? 2 : 1) * (ranks - 1);
 }
 
 // visit(from, to, bytes per byte of payload) for every pair that exchanges something. Of a
 // broadcast each hop carries all but the one before the root: the mean over roots.
 template <class Visit>
-void for_each_hop(Exchange exchange, std::span<const DeviceId> members, Visit visit) {
+void for_each_hop(CollectiveKind kind, std::span<const DeviceId> members, Visit visit) {
   const double n = static_cast<double>(members.size());
-  if (exchange == Exchange::kSendReceive) return visit(members[0], members[1], 1.0);
-  if (exchange == Exchange::kAllToAll) {
+  if (kind == CollectiveKind::kSendReceive) return visit(members[0], members[1], 1.0);
+  if (kind == CollectiveKind::kAllToAll) {
     for (const DeviceId from : members) {
       for (const DeviceId to : members) {
         if (from != to) visit(from, to, 1 / n);
@@ -56,16 +56,16 @@ void for_each_hop(Exchange exchange, std::span<const DeviceId> members, Visit vi
     }
     return;
   }
-  const double bytes = (exchange == Exchange::kAllReduce ? 2 : 1) * (n - 1) / n;
+  const double bytes = (kind == CollectiveKind::kAllReduce ? 2 : 1) * (n - 1) / n;
   for (std::size_t i = 0; i < members.size(); ++i) {
     visit(members[i], members[(i + 1) % members.size()], bytes);
   }
 }
 
-std::vector<LinkLoad> routed(const Cluster& cluster, Exchange exchange,
+std::vector<LinkLoad> routed(const Cluster& cluster, CollectiveKind kind,
                              std::span<const DeviceId> members) {
   std::map<LinkId, double> sum;
-  for_each_hop(exchange, members, [&](DeviceId from, DeviceId to, double bytes) {
+  for_each_hop(kind, members, [&](DeviceId from, DeviceId to, double bytes) {
     for (const LinkShare& share : cluster.topology.route(from, to)) {
       sum[share.link] += share.fraction * bytes;
     }
@@ -88,7 +88,7 @@ LinkLoad busiest_of(const Topology& topology, const std::vector<LinkLoad>& loads
 
 // What up to `count` groups that lie like the members, side by side, load the link with together;
 // the members' own group among them.
-double load_of_alike(const Cluster& cluster, Exchange exchange, std::span<const DeviceId> members,
+double load_of_alike(const Cluster& cluster, CollectiveKind kind, std::span<const DeviceId> members,
                      std::int64_t count, LinkId link) {
   const std::int64_t gpus = cluster.gpus();
   std::vector<bool> taken(static_cast<std::size_t>(gpus), false);
@@ -108,7 +108,7 @@ double load_of_alike(const Cluster& cluster, Exchange exchange, std::span<const 
       if (count == 0) return sum;
       if (!place(distance)) continue;
       --count;
-      for (const LinkLoad& load : routed(cluster, exchange, moved)) {
+      for (const LinkLoad& load : routed(cluster, kind, moved)) {
         if (load.link == link) sum += load.weight;
       }
     }
@@ -117,9 +117,10 @@ double load_of_alike(const Cluster& cluster, Exchange exchange, std::span<const 
 }
 
 // The latency of the longest way that one message takes.
-Seconds longest_hop(const Cluster& cluster, Exchange exchange, std::span<const DeviceId> members) {
+Seconds longest_hop(const Cluster& cluster, CollectiveKind kind,
+                    std::span<const DeviceId> members) {
   Seconds longest;
-  for_each_hop(exchange, members, [&](DeviceId from, DeviceId to, double) {
+  for_each_hop(kind, members, [&](DeviceId from, DeviceId to, double) {
     longest = std::max(longest, cluster.topology.latency(from, to));
   });
   return longest;
@@ -137,14 +138,14 @@ double core_weight(const MpiCurve& curve, const ClusterSpec& spec) {
   return curve.cpu_share / std::max(part * curve.stretch - curve.cpu_share, kLeastRemainder);
 }
 
-Algorithm algorithm_of(Exchange exchange) {
-  if (exchange == Exchange::kSendReceive) return Algorithm::kDirect;
-  return exchange == Exchange::kAllToAll ? Algorithm::kPairwise : Algorithm::kRing;
+Algorithm algorithm_of(CollectiveKind kind) {
+  if (kind == CollectiveKind::kSendReceive) return Algorithm::kDirect;
+  return kind == CollectiveKind::kAllToAll ? Algorithm::kPairwise : Algorithm::kRing;
 }
 
 }  // namespace
 
-const MpiCurve* MpiCollectives::find(Exchange exchange, std::span<const DeviceId> members) const {
+const MpiCurve* MpiCollectives::find(CollectiveKind kind, std::span<const DeviceId> members) const {
   const std::vector<std::int64_t> nodes = nodes_of(cluster_, members);
   const std::vector<std::int64_t> pattern = pattern_of(nodes);
   // In step all groups of a kind communicate at once.
@@ -153,7 +154,7 @@ const MpiCurve* MpiCollectives::find(Exchange exchange, std::span<const DeviceId
   const MpiCurve* best = nullptr;
   Distance least;
   for (const MpiCurve& curve : curves_) {
-    if (curve.exchange != exchange || pattern_of(curve.placement) != pattern) continue;
+    if (curve.kind != kind || pattern_of(curve.placement) != pattern) continue;
     const double concurrent = static_cast<double>(curve.concurrent);
     const Distance distance{curve.placement != nodes, std::abs(std::log(concurrent / groups)),
                             curve.concurrent};
@@ -164,13 +165,13 @@ const MpiCurve* MpiCollectives::find(Exchange exchange, std::span<const DeviceId
   return best;
 }
 
-CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
+CollectivePrice MpiCollectives::price(CollectiveKind kind, Bytes size,
                                       std::span<const DeviceId> members) const {
   CollectivePrice out;
   out.work = size;
-  out.algorithm = algorithm_of(exchange);
-  out.curve = exchange == Exchange::kSendReceive ? Curve::kPointToPoint : Curve::kCollective;
-  if (const MpiCurve* curve = find(exchange, members)) {
+  out.algorithm = algorithm_of(kind);
+  out.curve = kind == CollectiveKind::kSendReceive ? Curve::kPointToPoint : Curve::kCollective;
+  if (const MpiCurve* curve = find(kind, members)) {
     // The latency phase is that of an empty message; what is longer moves the payload, never
     // faster than the fastest message of the curve.
     const MpiCurve::Point point = curve->at(size);
@@ -186,10 +187,10 @@ CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
     return out;
   }
   const double ranks = static_cast<double>(members.size());
-  const LinkLoad busiest = busiest_of(cluster_.topology, routed(cluster_, exchange, members));
-  out.latency = steps_of(exchange, ranks) * (kMessage + longest_hop(cluster_, exchange, members));
+  const LinkLoad busiest = busiest_of(cluster_.topology, routed(cluster_, kind, members));
+  out.latency = steps_of(kind, ranks) * (kMessage + longest_hop(cluster_, kind, members));
   // Each payload passes all hops but one of a broadcast; its loads are the mean over roots.
-  const double whole = exchange == Exchange::kBroadcast ? (ranks - 1) / ranks : 1;
+  const double whole = kind == CollectiveKind::kBroadcast ? (ranks - 1) / ranks : 1;
   out.rate_bound =
       BytesPerSecond(whole * capacity_of(cluster_.topology, busiest.link) / busiest.weight);
   out.cpu_share = kCpuShare;
@@ -197,15 +198,14 @@ CollectivePrice MpiCollectives::price(Exchange exchange, Bytes size,
   return out;
 }
 
-std::vector<LinkLoad> MpiCollectives::loads(Exchange exchange,
+std::vector<LinkLoad> MpiCollectives::loads(CollectiveKind kind,
                                             std::span<const DeviceId> members) const {
-  std::vector<LinkLoad> loads = routed(cluster_, exchange, members);
-  const MpiCurve* curve = find(exchange, members);
+  std::vector<LinkLoad> loads = routed(cluster_, kind, members);
+  const MpiCurve* curve = find(kind, members);
   if (curve == nullptr) return loads;
   // The groups that ran at once on it filled the busiest link: it cannot do more, and did no less.
   const LinkLoad busiest = busiest_of(cluster_.topology, loads);
-  const double together =
-      load_of_alike(cluster_, exchange, members, curve->concurrent, busiest.link);
+  const double together = load_of_alike(cluster_, kind, members, curve->concurrent, busiest.link);
   const double filled =
       together * curve->sustained().value() / capacity_of(cluster_.topology, busiest.link);
   if (filled < kBindsFrom) return loads;

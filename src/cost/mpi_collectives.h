@@ -21,12 +21,12 @@ class MpiCollectives {
       : cluster_(cluster), curves_(std::move(curves)) {}
 
   // `members` has two or more devices in group order; for a send, the sender and the receiver.
-  CollectivePrice price(Exchange exchange, Bytes size, std::span<const DeviceId> members) const;
-  std::vector<LinkLoad> loads(Exchange exchange, std::span<const DeviceId> members) const;
+  CollectivePrice price(CollectiveKind kind, Bytes size, std::span<const DeviceId> members) const;
+  std::vector<LinkLoad> loads(CollectiveKind kind, std::span<const DeviceId> members) const;
 
  private:
   // The curve of this placement; null when there is none.
-  const MpiCurve* find(Exchange exchange, std::span<const DeviceId> members) const;
+  const MpiCurve* find(CollectiveKind kind, std::span<const DeviceId> members) const;
 
   const Cluster& cluster_;
   std::vector<MpiCurve> curves_;

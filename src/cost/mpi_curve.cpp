@@ -108,7 +108,8 @@ MpiCurve::Point MpiCurve::at(Bytes size) const {
 MpiCurve read_mpi_curve(ObjectReader& reader) {
   MpiCurve out;
   if (reader.required("collective")) {
-    out.exchange = static_cast<Exchange>(reader.choice("collective", exchange_names()).value_or(0));
+    out.kind =
+        static_cast<CollectiveKind>(reader.choice("collective", collective_names()).value_or(0));
   }
   const std::int64_t ranks = reader.required_integer("ranks", 2, kMostRanks);
   if (const auto placement = reader.required("placement")) {

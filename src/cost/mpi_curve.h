@@ -22,7 +22,7 @@ struct MpiCurve {
     double bytes;
     double seconds;
   };
-  Exchange exchange = Exchange::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   std::vector<std::int64_t> placement;  // node of each member, in group order
   std::int64_t concurrent = 1;          // such groups at work at once while it was measured
   double cpu_share = 1;  // of one core, that each member takes from kernels while it is active

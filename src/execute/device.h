@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a rank computes: its memory, its kernels, its streams. What is computed runs in the order
-// in which it is queued; transfers run beside it, in order on each stream.
+// Where a rank computes: its memory and its host's, its kernels, its streams. What is computed runs
+// in the order in which it is queued; transfers run beside it, in order on each stream.
 //
 // Implementations: execute/host_device.h (the calling thread computes),
 // execute/cuda/cuda_device.h (a GPU's streams).
@@ -20,7 +20,7 @@ namespace stepcast {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one instruction: when it started and ended; known once the host has waited for it.
+// When one instruction started and ended, known once the host has waited for it.
 struct Event {
   virtual ~Event() = default;
   bool ended = false;
@@ -57,6 +57,13 @@ class Device : public Allocator {
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   // Waits for what is computed, and is there afterwards.
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+
+  // Host memory that copies are fast from and to.
+  virtual void* allocate_host(std::size_t bytes) = 0;
+  virtual void release_host(void* data) noexcept = 0;
+  // Between the two memories, behind what `after` holds.
+  virtual void copy(void* to, const void* from, std::size_t bytes, CopyDirection direction,
+                    DeviceStream after) = 0;
 
   // Computes: `work` calls kernels.
   virtual EventHandle run(const std::vector<EventHandle>& waits,

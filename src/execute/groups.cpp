@@ -13,7 +13,7 @@ bool moves_activations(Stream stream) {
   return stream == Stream::kSendForward || stream == Stream::kReceiveForward;
 }
 
-// Of the two stages that a transfer on `stream` joins, the one that activations leave.
+// A transfer on `stream` joins two stages: this is the one that activations leave.
 std::int32_t upper_stage(std::int32_t own, std::int32_t peer, Stream stream) {
   const bool leave = stream == Stream::kSendForward || stream == Stream::kReceiveBackward;
   return leave ? own : peer;
@@ -31,9 +31,8 @@ Groups::Groups(const Program& program, const RankGrid& grid, DeviceCommunicator*
   for (const AxisGroup group : groups_in_blocks(program)) used.insert({group, Stream::kCompute});
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
-      if (instruction.kind == InstructionKind::kCollective) {
-        used.insert({instruction.group, instruction.stream});
-      }
+      const auto* call = instruction.as<CollectiveCall>();
+      if (call != nullptr) used.insert({call->group, instruction.stream});
     }
   }
   for (const auto& key : used) {
@@ -50,8 +49,9 @@ void Groups::make_links(const Program& program, const RankGrid& grid, DeviceComm
   std::set<std::pair<std::int32_t, bool>> used;
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
-      if (instruction.kind != InstructionKind::kSend) continue;
-      used.insert({upper_stage(role.stage, instruction.peer, instruction.stream),
+      const auto* send = instruction.as<Send>();
+      if (send == nullptr) continue;
+      used.insert({upper_stage(role.stage, send->peer, instruction.stream),
                    moves_activations(instruction.stream)});
     }
   }

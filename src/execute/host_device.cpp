@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};  // a cache line
 
-void copy(void* to, const void* from, std::size_t bytes) {
+void copy_bytes(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
@@ -48,8 +48,21 @@ void HostDevice::release(void* data, std::size_t bytes) noexcept {
 }
 
 void HostDevice::zero(void* data, std::size_t bytes) { std::memset(data, 0, bytes); }
-void HostDevice::upload(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }
-void HostDevice::download(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }
+void HostDevice::upload(void* to, const void* from, std::size_t bytes) {
+  copy_bytes(to, from, bytes);
+}
+void HostDevice::download(void* to, const void* from, std::size_t bytes) {
+  copy_bytes(to, from, bytes);
+}
+
+void* HostDevice::allocate_host(std::size_t bytes) {
+  return ::operator new(std::max<std::size_t>(bytes, 1), kAlignment);
+}
+void HostDevice::release_host(void* data) noexcept { ::operator delete(data, kAlignment); }
+
+void HostDevice::copy(void* to, const void* from, std::size_t bytes, CopyDirection, DeviceStream) {
+  copy_bytes(to, from, bytes);
+}
 
 EventHandle HostDevice::run(const std::vector<EventHandle>& waits,
                             const std::function<void()>& work) {

@@ -25,6 +25,10 @@ class HostDevice final : public Device {
   void zero(void* data, std::size_t bytes) override;
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
+  void* allocate_host(std::size_t bytes) override;
+  void release_host(void* data) noexcept override;
+  void copy(void* to, const void* from, std::size_t bytes, CopyDirection direction,
+            DeviceStream after) override;
   EventHandle run(const std::vector<EventHandle>& waits,
                   const std::function<void()>& work) override;
   void communicate(DeviceCommunicator& group, const StartTraffic& start) override;

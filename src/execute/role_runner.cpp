@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/assert.h"
+#include "core/overloaded.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -54,6 +55,7 @@ StepRecord RoleRunner::step() {
   const Clock::time_point begin = device_->begin_step();
   for (std::size_t i = 0; i < role_.instructions.size(); ++i) issue(static_cast<std::int32_t>(i));
   device_->wait(events_);
+  returned_.clear();
   StepRecord out;
   out.begin = begin;
   Clock::time_point end = begin;
@@ -76,8 +78,8 @@ StepTotals RoleRunner::totals_on_host() {
 
 std::vector<EventHandle> RoleRunner::awaited(const Instruction& what) const {
   std::vector<EventHandle> out;
-  for (const std::int32_t wait : what.waits) {
-    if (wait >= 0) out.push_back(events_[static_cast<std::size_t>(wait)]);
+  for (const InstructionIndex wait : what.waits) {
+    out.push_back(events_[static_cast<std::size_t>(wait)]);
   }
   return out;
 }
@@ -87,24 +89,43 @@ std::vector<EventHandle> RoleRunner::awaited(const Instruction& what) const {
 void RoleRunner::issue(std::int32_t index) {
   const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
   EventHandle& event = events_[static_cast<std::size_t>(index)];
-  const bool computes = what.stream == Stream::kCompute || what.stream == Stream::kHost;
-  if (what.kind == InstructionKind::kHostSync) device_->wait(awaited(what));
-  if (computes) {
-    event = device_->run(awaited(what), [&] {
-      if (what.kind == InstructionKind::kRun) run(index);
-      if (what.kind == InstructionKind::kCollective) run_here(collective(what));
-    });
-  } else {
-    Transfer transfer = what.kind == InstructionKind::kSend      ? send(what)
-                        : what.kind == InstructionKind::kReceive ? receive(what)
-                                                                 : collective(what);
+  const auto compute = [&](const std::function<void()>& work) {
+    event = device_->run(awaited(what), work);
+  };
+  const auto post = [&](Transfer transfer) {
     transfer.waits = awaited(what);
     event = device_->post(what.stream, std::move(transfer));
-  }
-  if (what.kind == InstructionKind::kCollective &&
-      what.collective == CollectiveKind::kReduceScatter) {
-    reductions_[what.elements.begin] = event;
-  }
+  };
+  std::visit(Overloaded{[&](const RunPass& pass) {
+                          compute([&] {
+                            open_windows(what);
+                            run_pass(pass);
+                          });
+                        },
+                        [&](const RunBlock& run) {
+                          compute([&] {
+                            open_windows(what);
+                            const bool casts = run.work == StepWork::kCastGradients;
+                            run_unplaced(program_.block(run.block),
+                                         casts ? wide_gradients_for(index) : nullptr);
+                          });
+                        },
+                        [&](const CollectiveCall& call) {
+                          if (what.stream == Stream::kCompute) {
+                            compute([&] { run_here(collective(call, what.stream)); });
+                          } else {
+                            post(collective(call, what.stream));
+                          }
+                          if (scatters_gradients(call)) reductions_[call.elements.begin] = event;
+                        },
+                        [&](const Send& message) { post(send(message, what.stream)); },
+                        [&](const Receive& message) { post(receive(message, what.stream)); },
+                        [&](const HostWait&) {
+                          device_->wait(awaited(what));
+                          compute([] {});
+                        },
+                        [&](const HostCopy& moved) { post(copy(moved)); }},
+             what.work);
   close_windows(what);
 }
 
@@ -120,32 +141,20 @@ void RoleRunner::run_here(const Transfer& transfer) {
   if (transfer.finish) transfer.finish();
 }
 
-void RoleRunner::run(std::int32_t index) {
-  const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
-  open_windows(what);
-  if (what.chunk < 0) {
-    const Block& block = program_.block(BlockId(what.block_begin));
-    const bool casts = block.name == "cast_gradients";
-    run_unplaced(block, casts ? wide_gradients_for(index) : nullptr);
-  } else {
-    run_chunk(what);
-  }
-}
-
 // The reduction that gradients are cast for follows at once.
 WideGradients* RoleRunner::wide_gradients_for(std::int32_t index) {
-  const ElementRange unit = role_.instructions[static_cast<std::size_t>(index) + 1].elements;
+  const Instruction& next = role_.instructions[static_cast<std::size_t>(index) + 1];
+  const ElementRange unit = next.as<CollectiveCall>()->elements;
   return &(wide_[unit.begin] = {unit, nullptr});
 }
 
 // The elements that are reduced together with `range`.
 ElementRange RoleRunner::unit_of(ElementRange range) const {
   for (const Instruction& instruction : role_.instructions) {
-    const bool reduces = instruction.kind == InstructionKind::kCollective &&
-                         instruction.collective == CollectiveKind::kReduceScatter;
-    if (reduces && instruction.elements.begin <= range.begin &&
-        instruction.elements.end >= range.end) {
-      return instruction.elements;
+    const auto* call = instruction.as<CollectiveCall>();
+    if (call != nullptr && scatters_gradients(*call) && call->elements.begin <= range.begin &&
+        call->elements.end >= range.end) {
+      return call->elements;
     }
   }
   return range;
@@ -169,12 +178,16 @@ void RoleRunner::close_windows(const Instruction& what) {
   state_.gradient_windows().close(what.frees_gradients);
 }
 
-// Ends of the pipeline read text; it is there before the step begins, as a data loader's would be.
+bool RoleRunner::is_last_of_model(const Chunk& chunk) const {
+  const std::size_t chunks = program_.roles.size() * role_.chunks.size();
+  return static_cast<std::size_t>(chunk.model_chunk) + 1 == chunks;
+}
+
+// Ends of the model read text; it is there before the step begins, as a data loader's would be.
 void RoleRunner::prepare_micro_batches() {
   micro_batches_.clear();
   const auto reads_text = [&](const Chunk& chunk) {
-    return program_.block(chunk.blocks.front()).name == "embedding" ||
-           program_.block(chunk.blocks.back()).name == "head";
+    return is_first_of_model(chunk) || is_last_of_model(chunk);
   };
   if (std::none_of(role_.chunks.begin(), role_.chunks.end(), reads_text)) return;
   for (std::int32_t m = 0; m < scenario_.micro_batches(); ++m) micro_batches_[m] = load(m);
@@ -204,47 +217,43 @@ void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {
                  std::vector<OperationLives>(block.forward.size()), nullptr, wide);
 }
 
-void RoleRunner::run_chunk(const Instruction& what) {
-  const bool forward = is_forward(what);
-  const std::int32_t count = what.block_end - what.block_begin;
-  for (std::int32_t i = 0; i < count; ++i) {
-    run_block(what, forward ? what.block_begin + i : what.block_end - 1 - i);
-  }
+void RoleRunner::run_pass(const RunPass& pass) {
+  for_each_block(role_, pass, [&](const BlockVisit& at) { run_block(pass.slot, *at.index); });
 }
 
 // Takes the activation (or gradient) of the block before from `arriving_` or `leaving_`, leaves its
 // own in `leaving_`.
-void RoleRunner::run_block(const Instruction& what, std::int32_t index) {
-  const bool forward = is_forward(what);
-  const auto chunk = static_cast<std::size_t>(what.chunk), at = static_cast<std::size_t>(index);
+void RoleRunner::run_block(const Slot& slot, std::int32_t index) {
+  const bool forward = slot.pass == Pass::kForward;
+  const auto chunk = static_cast<std::size_t>(slot.chunk), at = static_cast<std::size_t>(index);
   const Chunk& own = role_.chunks[chunk];
   const Block& block = program_.block(own.blocks[at]);
   const BlockLives& lives = lives_[own.blocks[at].index()];
-  BlockInstance& instance = instances_[{what.chunk, index, what.micro_batch}];
+  BlockInstance& instance = instances_[{slot.chunk, index, slot.micro_batch}];
   instance.buffers.resize(block.buffers.size());
   const bool first = forward ? index == 0 : at + 1 == own.blocks.size();
-  const PassKey key{forward, what.chunk, what.micro_batch};
-  const auto found = micro_batches_.find(what.micro_batch);
+  const PassKey key = key_of(slot);
+  const auto found = micro_batches_.find(slot.micro_batch);
   const MicroBatch* batch = found == micro_batches_.end() ? nullptr : &found->second;
 
   const BufferId in = forward ? block.input : block.output_gradient;
   if (in.valid()) {
-    Tensor& slot = instance.buffers[in.index()];
-    if (forward && block.name == "embedding") {
+    Tensor& input = instance.buffers[in.index()];
+    if (forward && first && is_first_of_model(own)) {
       const Buffer& tokens = block.buffers[in.index()];  // counted; kernels read the micro-batch
-      slot = memory_.make(tokens.category, tokens.elements, tokens.type);
+      input = memory_.make(tokens.category, tokens.elements, tokens.type);
     } else {
       auto& source = first ? arriving_ : leaving_;
-      slot = std::move(source[key]);
+      input = std::move(source[key]);
       source.erase(key);
     }
   }
   const BlockPlace place{&program_, &role_, chunk, at};
-  run_operations(block, place, instance, forward ? block.forward : block.backward,
+  run_operations(block, place, instance, operations_of(block, slot.pass),
                  forward ? lives.forward : lives.backward, batch, nullptr);
   const BufferId out = forward ? block.output : block.input_gradient;
   if (out.valid()) leaving_[key] = std::move(instance.buffers[out.index()]);
-  if (!forward) instances_.erase({what.chunk, index, what.micro_batch});
+  if (!forward) instances_.erase({slot.chunk, index, slot.micro_batch});
 }
 
 void RoleRunner::run_operations(const Block& block, const BlockPlace& place,

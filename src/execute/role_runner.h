@@ -64,41 +64,47 @@ class RoleRunner {
   const std::vector<PlacedParameter>& parameters() const { return parameters_; }
   FlatState& state() { return state_; }
   MemoryLedger& ledger() { return memory_.ledger; }
+  MemoryLedger& host_ledger() { return memory_.host_ledger; }
   Device& device() { return *device_; }
 
  private:
   using PassKey = std::tuple<bool, std::int32_t, std::int32_t>;  // forward, chunk, micro-batch
 
-  static bool is_forward(const Instruction& what) { return what.pass == Pass::kForward; }
+  static PassKey key_of(const Slot& slot) {
+    return {slot.pass == Pass::kForward, slot.chunk, slot.micro_batch};
+  }
+  bool is_first_of_model(const Chunk& chunk) const { return chunk.model_chunk == 0; }
+  bool is_last_of_model(const Chunk& chunk) const;
   void prepare_micro_batches();
   void issue(std::int32_t index);
   std::vector<EventHandle> awaited(const Instruction& what) const;
   void run_here(const Transfer& transfer);
-  void run(std::int32_t index);
   WideGradients* wide_gradients_for(std::int32_t index);
-  void run_chunk(const Instruction& what);
-  void run_block(const Instruction& what, std::int32_t index);
+  void run_pass(const RunPass& pass);
+  void run_block(const Slot& slot, std::int32_t index);
   void run_operations(const Block& block, const BlockPlace& place, BlockInstance& instance,
                       const std::vector<Operation>& operations,
                       const std::vector<OperationLives>& lives, const MicroBatch* batch,
                       WideGradients* wide);
   void run_unplaced(const Block& block, WideGradients* wide);
-  Transfer collective(const Instruction& what);
-  Transfer all_in_place(const Instruction& what, DeviceCommunicator* group);
-  Transfer gather(const Instruction& what, DeviceCommunicator* group);
-  Transfer reduce(const Instruction& what, DeviceCommunicator* group);
+  Transfer collective(const CollectiveCall& call, Stream stream);
+  Transfer all_in_place(const CollectiveCall& call, DeviceCommunicator* group);
+  Transfer gather(const CollectiveCall& call, DeviceCommunicator* group);
+  Transfer reduce(const CollectiveCall& call, DeviceCommunicator* group);
   Transfer reduce_replicated(DeviceCommunicator* group);
   Transfer reduce_norm(DeviceCommunicator* group);
-  Transfer gather_boundary(const Instruction& what, DeviceCommunicator* group);
-  Transfer send(const Instruction& what);
-  Transfer receive(const Instruction& what);
+  Transfer gather_boundary(const Slot& slot, DeviceCommunicator* group);
+  Transfer send(const Send& send, Stream stream);
+  Transfer receive(const Receive& receive, Stream stream);
+  Transfer copy(const HostCopy& copy);
   void open_windows(const Instruction& what);
   void close_windows(const Instruction& what);
   ElementRange unit_of(ElementRange range) const;
   MicroBatch load(std::int32_t micro_batch);
   std::vector<ElementRange> counted_elsewhere() const;
   Slice boundary_slice() const;
-  Transfer message(const Tensor& tensor, const Instruction& what) const;
+  Transfer message(const Tensor& tensor, const StageTransfer& moved, bool sends,
+                   Stream stream) const;
   StepTotals* totals() const { return static_cast<StepTotals*>(totals_->array().data); }
   StepTotals totals_on_host();
 
@@ -127,6 +133,7 @@ class RoleRunner {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, BlockInstance>
       instances_;                                   // by chunk, block, micro-batch
   std::map<PassKey, Tensor> arriving_, leaving_;    // what a pass reads, what it has made
+  std::vector<Tensor> returned_;                    // from host memory, until the step has ended
   std::map<std::int64_t, EventHandle> reductions_;  // by begin of their unit
   std::map<std::int64_t, WideGradients> wide_;      // likewise, until they are reduced
 };

@@ -2,7 +2,7 @@
 // The transfers of a role: between stages, over the data group, at the end of the step.
 #include <algorithm>
 #include <cmath>
-#include <string_view>
+#include <map>
 #include <utility>
 
 #include "core/assert.h"
@@ -14,12 +14,12 @@ namespace {
 
 // The pieces of an instruction's elements, of which `data` holds the first, one by one.
 template <typename StartPiece>
-std::vector<StartTraffic> in_pieces(const Instruction& what, Array data, DeviceCommunicator* group,
-                                    StartPiece start) {
+std::vector<StartTraffic> in_pieces(const CollectiveCall& call, Array data,
+                                    DeviceCommunicator* group, StartPiece start) {
   std::vector<StartTraffic> out;
   if (group == nullptr) return out;
-  for (const ElementRange& piece : pieces_of(what)) {
-    const Array at = data.from(piece.begin - what.elements.begin);
+  for (const ElementRange& piece : pieces_of(call)) {
+    const Array at = data.from(piece.begin - call.elements.begin);
     const DeviceBuffer part{at.data, piece.size(), at.type};
     out.emplace_back([=](DeviceStream after) { return (group->*start)(part, after); });
   }
@@ -34,36 +34,44 @@ StartTraffic all_reduce(DeviceCommunicator* group, Array data, std::int64_t coun
 
 }  // namespace
 
-Transfer RoleRunner::collective(const Instruction& what) {
-  DeviceCommunicator* group = groups_.find(what.group, what.stream);
-  const std::string_view name = what.name;
-  if (name == "gradient_norm") return reduce_norm(group);
-  if (name == "reduce_replicated_gradients") return reduce_replicated(group);
-  if (name == "gather_boundary") return gather_boundary(what, group);
-  if (what.collective == CollectiveKind::kAllGather) return gather(what, group);
-  if (what.collective == CollectiveKind::kReduceScatter) return reduce(what, group);
-  return all_in_place(what, group);
+Transfer RoleRunner::collective(const CollectiveCall& call, Stream stream) {
+  DeviceCommunicator* group = groups_.find(call.group, stream);
+  switch (call.purpose) {
+    case Purpose::kGradients:
+      return scatters_gradients(call) ? reduce(call, group) : all_in_place(call, group);
+    case Purpose::kParameters:
+      return gather(call, group);
+    case Purpose::kReplicatedGradients:
+      return reduce_replicated(group);
+    case Purpose::kTiedTable:
+      return all_in_place(call, group);
+    case Purpose::kGradientNorm:
+      return reduce_norm(group);
+    case Purpose::kBoundary:
+      return gather_boundary(call.boundary, group);
+  }
+  return {};
 }
 
 // Gradients that every member keeps whole.
-Transfer RoleRunner::all_in_place(const Instruction& what, DeviceCommunicator* group) {
+Transfer RoleRunner::all_in_place(const CollectiveCall& call, DeviceCommunicator* group) {
   Transfer out{{}, group, {}, {}};
   if (group == nullptr) return out;
-  const Array data = state_.gradients(what.elements.begin);
-  out.starts = {all_reduce(group, data, what.elements.size())};
+  const Array data = state_.gradients(call.elements.begin);
+  out.starts = {all_reduce(group, data, call.elements.size())};
   return out;
 }
 
 // Parameters after the update: in place, or from the shard into a window of their unit.
-Transfer RoleRunner::gather(const Instruction& what, DeviceCommunicator* group) {
+Transfer RoleRunner::gather(const CollectiveCall& call, DeviceCommunicator* group) {
   const bool window = state_.shards_parameters();
-  const bool opens = window && !state_.parameter_windows().has(what.elements);
-  if (opens) state_.parameter_windows().open(what.elements, what.elements);
-  const Array data = state_.parameters(what.elements.begin);
-  Transfer out{{}, group, in_pieces(what, data, group, &DeviceCommunicator::start_all_gather), {}};
+  const bool opens = window && !state_.parameter_windows().has(call.elements);
+  if (opens) state_.parameter_windows().open(call.elements, call.elements);
+  const Array data = state_.parameters(call.elements.begin);
+  Transfer out{{}, group, in_pieces(call, data, group, &DeviceCommunicator::start_all_gather), {}};
   if (window) {
-    const auto fill = [this, &what, data](DeviceStream) -> Pending {
-      state_.copy_to_window(what.elements, data);
+    const auto fill = [this, &call, data](DeviceStream) -> Pending {
+      state_.copy_to_window(call.elements, data);
       return nullptr;
     };
     out.starts.insert(out.starts.begin(), fill);
@@ -71,15 +79,15 @@ Transfer RoleRunner::gather(const Instruction& what, DeviceCommunicator* group) 
   return out;
 }
 
-Transfer RoleRunner::reduce(const Instruction& what, DeviceCommunicator* group) {
+Transfer RoleRunner::reduce(const CollectiveCall& call, DeviceCommunicator* group) {
   // The wider copy, where there is one, lives until its reduction has ended.
-  const Tensor wide = std::move(wide_[what.elements.begin].data);
-  wide_.erase(what.elements.begin);
-  const Array data = wide ? wide->array() : state_.gradients(what.elements.begin);
+  const Tensor wide = std::move(wide_[call.elements.begin].data);
+  wide_.erase(call.elements.begin);
+  const Array data = wide ? wide->array() : state_.gradients(call.elements.begin);
   Transfer out{
-      {}, group, in_pieces(what, data, group, &DeviceCommunicator::start_reduce_scatter), {}};
+      {}, group, in_pieces(call, data, group, &DeviceCommunicator::start_reduce_scatter), {}};
   if (state_.shards_gradients()) {
-    out.finish = [this, &what, data, wide] { state_.add_to_shard(what.elements, data); };
+    out.finish = [this, &call, data, wide] { state_.add_to_shard(call.elements, data); };
   }
   return out;
 }
@@ -153,14 +161,14 @@ Slice RoleRunner::boundary_slice() const {
   return scatters ? slice_of(count, static_cast<int>(shape_.tp), point_.tp) : Slice{0, count};
 }
 
-Transfer RoleRunner::message(const Tensor& tensor, const Instruction& what) const {
-  const Groups::Link link = groups_.link(what.peer, what.stream);
+Transfer RoleRunner::message(const Tensor& tensor, const StageTransfer& moved, bool sends,
+                             Stream stream) const {
+  const Groups::Link link = groups_.link(moved.peer, stream);
   Transfer out{{}, link.group, {}, {}};
   const Slice slice = boundary_slice();
   const Array part = tensor->array().from(slice.begin);
-  const bool sends = what.kind == InstructionKind::kSend;
   // Holds the tensor until it has moved.
-  out.starts = {[tensor, link, part, slice, sends, tag = what.tag](DeviceStream after) -> Pending {
+  out.starts = {[tensor, link, part, slice, sends, tag = moved.tag](DeviceStream after) -> Pending {
     if (link.group != nullptr) {
       return link.group->start_messages(
           {{link.peer, sends, {part.data, slice.size(), part.type}, tag}}, after);
@@ -170,30 +178,59 @@ Transfer RoleRunner::message(const Tensor& tensor, const Instruction& what) cons
   return out;
 }
 
-Transfer RoleRunner::send(const Instruction& what) {
-  const PassKey key{is_forward(what), what.chunk, what.micro_batch};
+Transfer RoleRunner::send(const Send& send, Stream stream) {
+  const PassKey key = key_of(send.slot);
   const Tensor tensor = std::move(leaving_[key]);
   leaving_.erase(key);
   STEPCAST_ASSERT(tensor != nullptr, "a pass has made what is sent");
   tensor->leave_ledger();
-  return message(tensor, what);
+  return message(tensor, send, true, stream);
 }
 
-Transfer RoleRunner::receive(const Instruction& what) {
-  const Tensor tensor = memory_.make(MemoryCategory::kActivations, shape_.rows * shape_.hidden,
-                                     shape_.type, what.stream);
-  arriving_[{is_forward(what), what.chunk, what.micro_batch}] = tensor;
-  return message(tensor, what);
+Transfer RoleRunner::receive(const Receive& receive, Stream stream) {
+  const Tensor tensor =
+      memory_.make(MemoryCategory::kActivations, shape_.rows * shape_.hidden, shape_.type, stream);
+  arriving_[key_of(receive.slot)] = tensor;
+  return message(tensor, receive, false, stream);
 }
 
-Transfer RoleRunner::gather_boundary(const Instruction& what, DeviceCommunicator* group) {
+Transfer RoleRunner::gather_boundary(const Slot& slot, DeviceCommunicator* group) {
   Transfer out{{}, group, {}, {}};
   if (group == nullptr) return out;
-  const Tensor tensor = arriving_[{is_forward(what), what.chunk, what.micro_batch}];
+  const Tensor tensor = arriving_[key_of(slot)];
   out.starts = {[=, this](DeviceStream after) {
     const Array data = tensor->array();
     return group->start_all_gather({data.data, shape_.rows * shape_.hidden, data.type}, after);
   }};
+  return out;
+}
+
+// The buffers of the blocks take the place of those that they are copied from: what a block's
+// backward finds is where the last copy has put it.
+Transfer RoleRunner::copy(const HostCopy& copy) {
+  Transfer out;
+  const bool leaves = copy.direction == CopyDirection::kToHost;
+  ByteCount moved = 0;
+  for (std::int32_t block = copy.block_begin; block < copy.block_end; ++block) {
+    std::map<const Storage*, Tensor> places;  // a buffer may have two names
+    for (Tensor& buffer : instances_[{copy.slot.chunk, block, copy.slot.micro_batch}].buffers) {
+      if (buffer == nullptr) continue;
+      const Tensor from = std::move(buffer);
+      Tensor& to = places[from.get()];
+      if (to == nullptr) {
+        to = leaves ? memory_.make_on_host(*from) : memory_.make_from_host(*from);
+        from->leave_ledger();
+        moved += from->size();
+        out.starts.emplace_back([=, this](DeviceStream after) -> Pending {
+          device_->copy(to->array().data, from->array().data, from->size(), copy.direction, after);
+          return nullptr;
+        });
+        if (!leaves) returned_.push_back(from);
+      }
+      buffer = to;
+    }
+  }
+  STEPCAST_ASSERT(moved == copy.bytes, "a copy moves what the program counts");
   return out;
 }
 

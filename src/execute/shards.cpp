@@ -7,13 +7,17 @@
 
 namespace stepcast {
 
-std::vector<ElementRange> pieces_of(const Instruction& instruction) {
+std::vector<ElementRange> pieces_of(const CollectiveCall& call) {
   std::vector<ElementRange> out;
-  for (int i = 0; i < instruction.pieces; ++i) {
-    const Slice part = slice_of(instruction.elements.size(), instruction.pieces, i);
-    out.push_back({instruction.elements.begin + part.begin, instruction.elements.begin + part.end});
+  for (int i = 0; i < call.pieces; ++i) {
+    const Slice part = slice_of(call.elements.size(), call.pieces, i);
+    out.push_back({call.elements.begin + part.begin, call.elements.begin + part.end});
   }
   return out;
+}
+
+bool scatters_gradients(const CollectiveCall& call) {
+  return call.purpose == Purpose::kGradients && call.kind == CollectiveKind::kReduceScatter;
 }
 
 ElementRange common(ElementRange a, ElementRange b) {
@@ -28,13 +32,11 @@ Shards::Shards(const Role& role, bool sharded, const RankGrid& grid, RankId rank
     if (!is_cut(stretch.group)) ranges.push_back(stretch.range);
   }
   for (const Instruction& instruction : role.instructions) {
-    const bool shards = instruction.kind == InstructionKind::kCollective &&
-                        instruction.collective == CollectiveKind::kReduceScatter &&
-                        instruction.elements.size() > 0 && is_cut(instruction.group);
-    if (!shards) continue;
-    for (const ElementRange& piece : pieces_of(instruction)) {
-      const Slice own = slice_of(piece.size(), static_cast<int>(grid.group_size(instruction.group)),
-                                 grid.place_in(instruction.group, rank));
+    const auto* call = instruction.as<CollectiveCall>();
+    if (call == nullptr || !scatters_gradients(*call) || !is_cut(call->group)) continue;
+    const auto members = static_cast<int>(grid.group_size(call->group));
+    for (const ElementRange& piece : pieces_of(*call)) {
+      const Slice own = slice_of(piece.size(), members, grid.place_in(call->group, rank));
       ranges.push_back({piece.begin + own.begin, piece.begin + own.end});
     }
   }

@@ -15,8 +15,11 @@ struct OwnedPiece {
   std::int64_t offset;  // of the first one among the owned ones
 };
 
-// The equal parts in which an instruction moves its elements, one collective each.
-std::vector<ElementRange> pieces_of(const Instruction& instruction);
+// The equal parts in which a call moves its elements, one collective each.
+std::vector<ElementRange> pieces_of(const CollectiveCall& call);
+
+// Gradients that every data rank keeps a shard of.
+bool scatters_gradients(const CollectiveCall& call);
 
 class Shards {
  public:

@@ -59,6 +59,29 @@ void StandIns::fill_if_new(Array array, std::int64_t elements) {
   if (is_new_) device_.kernels().noise(array, elements);
 }
 
+HostArena::~HostArena() {
+  for (const auto& [bytes, data] : free_) device_.release_host(data);
+}
+
+void* HostArena::allocate(std::size_t bytes, Stream) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = free_.find(bytes);
+  if (found == free_.end()) return device_.allocate_host(bytes);
+  void* data = found->second;
+  free_.erase(found);
+  return data;
+}
+
+void HostArena::release(void* data, std::size_t bytes) noexcept {
+  const std::scoped_lock lock(mutex_);
+  free_.emplace(bytes, data);
+}
+
+Tensor Memory::make_on_host(const Storage& like) {
+  return std::make_shared<Storage>(host_, host_ledger, like.category(), like.size(),
+                                   like.array().type, Stream::kCopyOut, true);
+}
+
 Tensor Memory::make(MemoryCategory category, std::int64_t elements, DataType type, Stream stream,
                     bool from_others, bool counted) {
   const bool stands_in = alone_ && from_others;

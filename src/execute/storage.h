@@ -35,6 +35,7 @@ class Storage {
 
   Array array() const { return {data_, type_}; }
   ByteCount size() const { return bytes_; }
+  MemoryCategory category() const { return category_; }
   // No longer counted: the program is done with it, a transfer still reads it.
   void leave_ledger();
 
@@ -70,11 +71,28 @@ class StandIns final : public Allocator {
   bool is_new_ = false;
 };
 
+// Host memory by exact size, kept for the next copy of as much: to lock it in its place takes long.
+class HostArena final : public Allocator {
+ public:
+  explicit HostArena(Device& device) : device_(device) {}
+  ~HostArena() override;
+  HostArena(const HostArena&) = delete;
+  HostArena& operator=(const HostArena&) = delete;
+
+  void* allocate(std::size_t bytes, Stream stream) override;
+  void release(void* data, std::size_t bytes) noexcept override;
+
+ private:
+  Device& device_;
+  std::mutex mutex_;
+  std::multimap<std::size_t, void*> free_;
+};
+
 // What makes tensors. What another stream than the computing one writes first comes from others.
 class Memory {
  public:
   // `alone`: one of several ranks, what others would send is a stand-in.
-  Memory(Device& on, bool alone) : device(on), stand_ins_(on), alone_(alone) {}
+  Memory(Device& on, bool alone) : device(on), stand_ins_(on), host_(on), alone_(alone) {}
 
   Tensor make(MemoryCategory category, std::int64_t elements, DataType type,
               Stream stream = Stream::kCompute) {
@@ -90,14 +108,23 @@ class Memory {
     return make(category, elements, type, Stream::kCompute, true, true);
   }
 
+  // Room for a tensor that is copied out, and for one that comes back.
+  Tensor make_on_host(const Storage& like);
+  Tensor make_from_host(const Storage& like) {
+    return make(like.category(), like.size() / size_of(like.array().type), like.array().type,
+                Stream::kCopyIn, false, true);
+  }
+
   Device& device;
   MemoryLedger ledger;
+  MemoryLedger host_ledger;  // of what lies in host memory
 
  private:
   Tensor make(MemoryCategory category, std::int64_t elements, DataType type, Stream stream,
               bool from_others, bool counted);
 
   StandIns stand_ins_;
+  HostArena host_;
   bool alone_;
 };
 

@@ -68,6 +68,8 @@ const char* name_of(CollectiveKind kind) {
       return "all_to_all";
     case CollectiveKind::kBroadcast:
       return "broadcast";
+    case CollectiveKind::kSendReceive:
+      return "send_recv";
   }
   return "";
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/block_table.h"
 
-#include <algorithm>
-
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
 #include "program/head_block.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
 
-PassMemory memory_of(const MemoryTrace& trace) { return {total(trace.after), trace.peak}; }
+PassMemory memory_in(const Block& block, Pass pass) {
+  const MemoryTrace& trace = memory_of(block, pass);
+  return {total(trace.after), trace.peak};
+}
 
 }  // namespace
 
@@ -18,20 +20,10 @@ PassCost cost_of(const RunCost& cost) {
   return {cost.gpu.value(), cost.floor.value(), cost.host.value()};
 }
 
-// In (max, +) the longest of n equal runs in a row leaves the host at the first or at the last one,
-// because what each in between adds is either the kernels or the host's time.
-void PassCost::append(const PassCost& next, double times) {
-  if (times <= 0) return;
-  const double rest = times - 1;
-  const double floor_of_row = next.floor + rest * std::max(next.gpu, next.host);
-  floor = std::max(floor + times * next.gpu, host + floor_of_row);
-  gpu += times * next.gpu;
-  host += times * next.host;
-}
-
 BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) const {
-  return {cost_of(costs.price(block.forward)), cost_of(costs.price(block.backward)),
-          memory_of(block.forward_memory), memory_of(block.backward_memory)};
+  const auto cost_in = [&](Pass pass) { return cost_of(costs.price(operations_of(block, pass))); };
+  return {cost_in(Pass::kForward), cost_in(Pass::kBackward), memory_in(block, Pass::kForward),
+          memory_in(block, Pass::kBackward)};
 }
 
 BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {

@@ -12,11 +12,7 @@
 
 namespace stepcast {
 
-// A queued run of kernels (predict/block_cost.h, RunCost), in seconds.
-struct PassCost {
-  double gpu = 0, floor = 0, host = 0;
-  void append(const PassCost& next, double times = 1);  // `next` runs `times` in a row after this
-};
+using PassCost = QueuedCost<double>;  // in seconds
 
 PassCost cost_of(const RunCost& cost);
 

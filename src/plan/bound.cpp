@@ -125,8 +125,8 @@ const BoundMaker::Hops& BoundMaker::hops(const Places& places) {
     const auto gather = [&](std::size_t stage) {
       if (!gathers) return 0.0;
       return groups_
-          .time(places.of(AxisGroup::kTensor, stage), CollectiveKind::kAllGather,
-                shape.rows * shape.hidden * shape.element, shape.type)
+          .time(places.of(AxisGroup::kTensor, stage),
+                {CollectiveKind::kAllGather, shape.rows * shape.hidden * shape.element, shape.type})
           .value();
     };
     std::int64_t held_channels = kTransferBlocks;

@@ -6,9 +6,10 @@ namespace stepcast {
 GroupPrices::GroupPrices(const Cluster& cluster, const CollectiveCosts& costs)
     : cluster_(cluster), costs_(costs), nics_(cluster.topology) {}
 
-std::size_t GroupPrices::MessageHash::operator()(const Message& message) const {
+std::size_t GroupPrices::PlacedHash::operator()(const Placed& placed) const {
+  const Message& message = placed.message;
   std::uint64_t out = static_cast<std::uint64_t>(message.bytes) * 0x9e3779b97f4a7c15;
-  out ^= static_cast<std::uint64_t>(message.place.value) << 32 |
+  out ^= static_cast<std::uint64_t>(placed.place.value) << 32 |
          static_cast<std::uint64_t>(message.kind) << 8 | static_cast<std::uint64_t>(message.type);
   return out * 0xff51afd7ed558ccd >> 16;
 }
@@ -27,9 +28,12 @@ PlaceId GroupPrices::place(const std::vector<DeviceId>& members) {
   return found;
 }
 
-Seconds GroupPrices::time(PlaceId place, CollectiveKind kind, ByteCount bytes, DataType type) {
-  const auto [found, fresh] = times_.try_emplace({place, kind, bytes, type}, Seconds(0));
-  if (fresh) found->second = costs_.price(kind, bytes, type, members_[place.index()]).time();
+Seconds GroupPrices::time(PlaceId place, const Message& message) {
+  const auto [found, fresh] = times_.try_emplace({place, message}, Seconds(0));
+  if (fresh) {
+    const std::vector<DeviceId>& members = members_[place.index()];
+    found->second = costs_.price(message.kind, message.bytes, message.type, members).time();
+  }
   return found->second;
 }
 

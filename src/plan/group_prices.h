@@ -10,7 +10,7 @@
 
 #include "cost/collective_cost.h"
 #include "cost/collective_group.h"
-#include "layout/rank_grid.h"
+#include "operation/message.h"
 #include "predict/pricing.h"
 
 namespace stepcast {
@@ -24,19 +24,17 @@ class GroupPrices {
 
   PlaceId place(const std::vector<DeviceId>& members);
   const std::vector<DeviceId>& members(PlaceId place) const { return members_[place.index()]; }
-  Seconds time(PlaceId place, CollectiveKind kind, ByteCount bytes, DataType type);
+  Seconds time(PlaceId place, const Message& message);
 
  private:
   using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
-  struct Message {
+  struct Placed {
     PlaceId place;
-    CollectiveKind kind;
-    ByteCount bytes;
-    DataType type;
-    bool operator==(const Message&) const = default;
+    Message message;
+    bool operator==(const Placed&) const = default;
   };
-  struct MessageHash {
-    std::size_t operator()(const Message& message) const;
+  struct PlacedHash {
+    std::size_t operator()(const Placed& placed) const;
   };
 
   const Cluster& cluster_;
@@ -45,7 +43,7 @@ class GroupPrices {
   std::map<Shape, PlaceId> known_;                          // GPUs: the shape prices
   std::map<std::vector<DeviceId>, PlaceId> known_members_;  // processors: each group its own
   std::vector<std::vector<DeviceId>> members_;              // by place: one group of it
-  std::unordered_map<Message, Seconds, MessageHash> times_;
+  std::unordered_map<Placed, Seconds, PlacedHash> times_;
 };
 
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include "core/assert.h"
 #include "predict/traffic.h"
 #include "program/block_builder.h"
+#include "program/walk.h"
 
 namespace stepcast {
 // A group that reaches over stages lies where that of the first stage's rank does.
@@ -41,22 +42,21 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   Stage& stage = out.stages[static_cast<std::size_t>(role.stage)];
   const auto u = static_cast<std::size_t>(units - 1);
   const auto& list = role.instructions;
-  const auto is_pass = [](const Instruction& what) {
-    return what.kind == InstructionKind::kRun && what.chunk >= 0;
-  };
+  const auto is_pass = [](const Instruction& what) { return what.is<RunPass>(); };
   const auto first_pass = std::find_if(list.begin(), list.end(), is_pass);
   const auto last_pass = std::find_if(list.rbegin(), list.rend(), is_pass).base() - 1;
   const auto barrier = std::find_if(last_pass, list.end(), [](const Instruction& what) {
-    return what.kind == InstructionKind::kCollective && what.group.joins_all_stages();
+    const auto* call = what.as<CollectiveCall>();
+    return call != nullptr && call->group.joins_all_stages();
   });
   // A group of one meets nobody, and its host waits for nothing.
   const RankGrid grid(scratch_.layout);
-  out.has_barrier = barrier != list.end() && grid.group_size(barrier->group) > 1;
-  const auto message = [](const Instruction& what) {
-    return Message{what.collective, what.group, what.bytes / what.pieces, what.type,
-                   static_cast<double>(what.pieces)};
+  const auto counted = [](const CollectiveCall& call) {
+    return Call{call.group, call.message(), static_cast<double>(call.pieces)};
   };
-  if (out.has_barrier) out.barrier = message(*barrier);
+  const auto* meeting = barrier != list.end() ? barrier->as<CollectiveCall>() : nullptr;
+  out.has_barrier = meeting != nullptr && grid.group_size(meeting->group) > 1;
+  if (out.has_barrier) out.barrier = counted(*meeting);
   stage.persistent = total(role.persistent);
   stage.zero = stage.before_barrier = stage.update = stage.between[u] = {};
   stage.launches[u] = 0;
@@ -67,29 +67,27 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   for (auto i = list.begin(); i != list.end(); ++i) {
     // Without a barrier everything behind the last pass counts as before it.
     const bool after = i > barrier;
-    if (i->kind == InstructionKind::kRun && i->chunk < 0) {
-      const PassCost cost = cost_of(costs.price(program.block(BlockId(i->block_begin)).forward));
+    if (const auto* run = i->as<RunBlock>()) {
+      const auto& operations = operations_of(program.block(run->block), Pass::kForward);
+      const PassCost cost = cost_of(costs.price(operations));
       (i < first_pass  ? stage.zero
        : i < last_pass ? stage.between[u]
        : after         ? stage.update
                        : stage.before_barrier)
           .append(cost);
     }
-    if (i->kind != InstructionKind::kCollective || i == barrier) continue;
-    const bool of_pass =
-        i->stream == Stream::kReceiveForward || i->stream == Stream::kReceiveBackward;
-    if (!of_pass) stage.launches[u] += static_cast<double>(i->pieces);
+    const auto* call = i->as<CollectiveCall>();
+    if (call == nullptr || i == barrier) continue;
+    if (call->purpose != Purpose::kBoundary) stage.launches[u] += call->pieces;
     if (i->stream == Stream::kGather) {
-      const auto index = static_cast<std::int32_t>(i - list.begin());
-      if (std::ranges::find(first_pass->waits, index) != first_pass->waits.end()) {
-        stage.first_gather = {message(*i)};
-      }
-      stage.gathers[u].push_back(message(*i));
+      const auto index = static_cast<InstructionIndex>(i - list.begin());
+      if (first_pass->waits.contains(index)) stage.first_gather = {counted(*call)};
+      stage.gathers[u].push_back(counted(*call));
     } else if (i->stream == Stream::kReduce) {
-      if (i > last_pass) stage.last_reduce = {message(*i)};
-      stage.reductions[u].push_back(message(*i));
+      if (i > last_pass) stage.last_reduce = {counted(*call)};
+      stage.reductions[u].push_back(counted(*call));
     } else if (i->stream == Stream::kCompute && i > last_pass) {
-      (after ? stage.after : stage.before).push_back(message(*i));
+      (after ? stage.after : stage.before).push_back(counted(*call));
     }
   }
 }
@@ -112,14 +110,11 @@ StepTable::Skeleton StepTable::make_skeleton(const Pricing& pricing) {
   return out;
 }
 
-double StepTable::time(const std::vector<Message>& messages, const Places& places,
-                       std::size_t stage) {
+double StepTable::time(const std::vector<Call>& calls, const Places& places, std::size_t stage) {
   double sum = 0;
-  for (const Message& message : messages) {
-    if (message.bytes == 0) continue;
-    sum += message.times *
-           groups_.time(places.of(message.group, stage), message.kind, message.bytes, message.type)
-               .value();
+  for (const Call& call : calls) {
+    if (call.message.bytes == 0) continue;
+    sum += call.times * groups_.time(places.of(call.group, stage), call.message).value();
   }
   return sum;
 }

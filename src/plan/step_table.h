@@ -68,25 +68,23 @@ class StepTable {
   const StepEnds& ends(const LayoutCode& code, const Places& places, const Pricing& pricing);
 
  private:
-  struct Message {
-    CollectiveKind kind;
+  struct Call {
     AxisGroup group;
-    ByteCount bytes;
-    DataType type;
-    double times;  // pieces, or calls
+    Message message;
+    double times;  // pieces
   };
   struct Stage {
     PassCost zero, before_barrier, update;  // kernels
-    std::vector<Message> before, after, first_gather, last_reduce;
+    std::vector<Call> before, after, first_gather, last_reduce;
     // By number of units, one or two.
-    std::vector<Message> gathers[2], reductions[2];
+    std::vector<Call> gathers[2], reductions[2];
     PassCost between[2];
     double launches[2] = {};  // of collectives that belong to no pass
     ByteCount persistent = 0;
   };
   struct Skeleton {
     std::vector<Stage> stages;
-    Message barrier{};
+    Call barrier{};
     bool has_barrier = false;
     std::int64_t unit = 1;
   };
@@ -94,7 +92,7 @@ class StepTable {
   Skeleton make_skeleton(const Pricing& pricing);
   void read_role(const Program& program, const Role& role, const BlockCosts& costs, int units,
                  Skeleton& out) const;
-  double time(const std::vector<Message>& messages, const Places& places, std::size_t stage);
+  double time(const std::vector<Call>& calls, const Places& places, std::size_t stage);
   StepEnds price(const Skeleton& skeleton, const Places& places, const HostFit& host);
 
   const Scenario& scenario_;

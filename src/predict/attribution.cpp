@@ -5,8 +5,22 @@ namespace stepcast {
 
 bool inside_a_stage(AxisGroup group) { return !group.crosses_stages(); }
 
-bool in_span(const Instruction& what) {
-  return what.kind == InstructionKind::kRun && what.phase != Phase::kOptimizer;
+bool in_span(const Instruction& what) { return what.is_run() && what.phase() != Phase::kOptimizer; }
+
+TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds start,
+                    Seconds duration) {
+  constexpr std::int32_t kNone = -1;
+  const Slot* slot = what.slot();
+  return {rank_class,
+          what.stream,
+          what.name,
+          start,
+          duration,
+          what.phase(),
+          slot != nullptr ? slot->micro_batch : kNone,
+          slot != nullptr ? slot->chunk : kNone,
+          !what.is_run(),
+          what.bytes()};
 }
 
 // What spans several axes counts as the one that reaches furthest in the usual order of ranks.

@@ -14,6 +14,10 @@ bool inside_a_stage(AxisGroup group);
 // First forward to last backward.
 bool in_span(const Instruction& what);
 
+// The instruction as a slice of a timeline.
+TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds start,
+                    Seconds duration);
+
 // Where exposed traffic of the group is counted.
 Seconds& exposed_part(TimeParts& parts, AxisGroup group);
 

@@ -40,6 +40,7 @@ const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
 RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
   RunCost out;

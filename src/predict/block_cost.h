@@ -33,6 +33,7 @@ class BlockCosts {
   RunCost price(const std::vector<Operation>& operations) const;  // replayed (block_replay.h)
   std::vector<PricedOperation> price_each(const std::vector<Operation>& operations) const;
   Seconds launch_collective() const;
+  Seconds launch_copy() const;  // between device and host
 
  private:
   RunCost price(const Operation& operation) const;

@@ -20,8 +20,7 @@ class PathWalker {
       cursor_.push_back(static_cast<std::int32_t>(tasks_[c].size()) - 1);
       const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
       for (std::size_t i = 0; i < tasks_[c].size(); ++i) {
-        const InstructionKind kind = role.instructions[i].kind;
-        if (kind != InstructionKind::kSend && kind != InstructionKind::kReceive) continue;
+        if (role.instructions[i].transfer() == nullptr) continue;
         if (tasks_[c][i].device.valid()) members_[tasks_[c][i].device.value].push_back(c);
       }
     }
@@ -52,7 +51,7 @@ class PathWalker {
 
 std::string PathWalker::name(std::size_t c, const Instruction& what) const {
   const std::int32_t stage = in_.costs.role(static_cast<std::int32_t>(c)).stage;
-  if (in_.program.roles.size() == 1 || what.phase == Phase::kOptimizer) return what.name;
+  if (in_.program.roles.size() == 1 || what.phase() == Phase::kOptimizer) return what.name;
   return fmt::format("{}, stage {}", what.name, stage);
 }
 
@@ -80,7 +79,6 @@ void PathWalker::explain_wait(std::size_t& c, std::int32_t waiter, Time free) {
   std::int32_t latest = -1;
   Time end = free;
   for (const std::int32_t wait : what.waits) {
-    if (wait < 0) continue;
     const sim::TaskId task = tasks_[c][static_cast<std::size_t>(wait)].device;
     if (!task.valid() || interval(task).end <= end || interval(task).end > now_) continue;
     latest = wait;
@@ -94,7 +92,7 @@ void PathWalker::explain_wait(std::size_t& c, std::int32_t waiter, Time free) {
   const Instruction& awaited = instruction(c, latest);
   const sim::TaskId task = tasks_[c][static_cast<std::size_t>(latest)].device;
   const Time start = interval(task).start;
-  add(awaited.kind == InstructionKind::kCollective ? awaited.name : "transfer between stages",
+  add(awaited.transfer() == nullptr ? awaited.name : "transfer between stages",
       std::max(start, free));
   if (start <= free) return;
   // The last to post released it: the other end, where it was still at work.

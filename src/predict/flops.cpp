@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLOPs of a step by the definitions of design.md section 9.
+// FLOPs of a step by the definitions of docs/terminology.md.
 #include "predict/prediction.h"
 #include "program/program.h"
 
@@ -25,7 +25,7 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   const Model& model = scenario.model;
   const double tokens = static_cast<double>(scenario.training.global_batch) *
                         static_cast<double>(scenario.training.sequence_length);
-  // Of weights that are not trained only the gradient of their input is taken.
+  // Weights that are not trained take part in the gradient of their input alone.
   const double passes = scenario.training.trains_adapters() ? 2 : 3;
   double flops = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {

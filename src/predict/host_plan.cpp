@@ -10,8 +10,6 @@ namespace {
 constexpr std::int32_t kNone = -1;
 // What rounding to the clock may take from a time in floating point.
 constexpr std::int64_t kRoundingPs = 2;
-using Waits = std::array<std::int32_t, 4>;
-constexpr Waits kNoWaits{kNone, kNone, kNone, kNone};
 
 class HostPlanner {
  public:
@@ -30,9 +28,9 @@ class HostPlanner {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(list_.size()); ++i) {
       const Instruction& what = list_[static_cast<std::size_t>(i)];
       if (shapes_.is_idle(what)) continue;
-      if (what.kind == InstructionKind::kHostSync) {
+      if (what.is<HostWait>()) {
         synchronise(i, what);
-      } else if (what.kind == InstructionKind::kRun) {
+      } else if (what.is_run()) {
         run(i, what);
       } else {
         transfer(i, what);
@@ -66,7 +64,7 @@ class HostPlanner {
   }
   // What the instruction waits for ends no earlier, its issue left aside.
   std::int64_t end_of_waits(const Instruction& what);
-  bool has_pending_waits() const { return pending_waits_ != kNoWaits; }
+  bool has_pending_waits() const { return !pending_waits_.empty(); }
 
   const SimulationInput& in_;
   TransferShapes& shapes_;
@@ -80,28 +78,25 @@ class HostPlanner {
   std::int64_t clock_ps_ = 0;
   // Host work and waits that no task of the plan has yet.
   std::int64_t pending_ps_ = 0;
-  Waits pending_waits_ = kNoWaits;
+  Waits pending_waits_;
   bool waits_bind_ = false;     // the pending waits end after all that the host did before
   bool is_extendable_ = false;  // nothing waits for the end of the plan's last task
 };
 
 // The waits that have a task, in order of instruction.
 Waits HostPlanner::waits_of(const Instruction& what) {
-  Waits out = kNoWaits;
-  std::size_t count = 0;
+  Waits out;
   for (const std::int32_t wait : what.waits) {
-    if (wait < 0 || !issued(wait).has_task) continue;
-    std::size_t place = count++;
-    for (; place > 0 && out[place - 1] > wait; --place) out[place] = out[place - 1];
-    out[place] = wait;
+    if (issued(wait).has_task) out.add(wait);
   }
+  std::sort(out.begin(), out.end());
   return out;
 }
 
 void HostPlanner::emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable) {
   plan_.tasks.push_back({i, {pending_ps_ + latency_ps}, pending_waits_});
   pending_ps_ = 0;
-  pending_waits_ = kNoWaits;
+  pending_waits_.clear();
   waits_bind_ = false;
   is_extendable_ = is_extendable;
 }
@@ -138,10 +133,9 @@ bool HostPlanner::starts_as_issued(const Instruction& what) {
   if (shares_processor_ || !waits_bind_ || pending_ps_ > 0 || last_on_compute_ == kNone) {
     return false;
   }
-  if (waits_of(what) != pending_waits_) return false;
-  return std::any_of(pending_waits_.begin(), pending_waits_.end(), [&](std::int32_t wait) {
-    return wait != kNone && issued(wait).follows == last_on_compute_;
-  });
+  if (!(waits_of(what) == pending_waits_)) return false;
+  return std::any_of(pending_waits_.begin(), pending_waits_.end(),
+                     [&](std::int32_t wait) { return issued(wait).follows == last_on_compute_; });
 }
 
 void HostPlanner::run(std::int32_t i, const Instruction& what) {
@@ -171,10 +165,9 @@ void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
   std::int32_t follows =
       on_compute && last_on_compute_ != kNone ? issued(last_on_compute_).follows : kNone;
   for (const std::int32_t wait : waits_of(what)) {
-    if (wait != kNone) follows = std::max(follows, issued(wait).follows);
+    follows = std::max(follows, issued(wait).follows);
   }
-  const std::int64_t launch_ps =
-      sim::duration(in_.costs.launch_collective() * static_cast<double>(what.pieces)).ps;
+  const std::int64_t launch_ps = sim::duration(in_.costs.launch(what)).ps;
   const std::int64_t free_ps = end_of_waits(what);
   clock_ps_ += launch_ps;
   if (free_ps >= clock_ps_) {
@@ -196,13 +189,12 @@ HostPlan plan_expanded(const SimulationInput& input, TransferShapes& shapes,
   plan.issuer.assign(list.size(), HostPlan::kUnbound);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Instruction& what = list[i];
-    if (shapes.is_idle(what) || what.kind == InstructionKind::kRun) continue;
-    const bool waits = what.kind == InstructionKind::kHostSync;
-    const Seconds launch = input.costs.launch_collective() * static_cast<double>(what.pieces);
+    if (shapes.is_idle(what) || what.is_run()) continue;
+    const bool waits = what.is<HostWait>();
     if (!waits) plan.issuer[i] = static_cast<std::int32_t>(plan.tasks.size());
     plan.tasks.push_back({static_cast<std::int32_t>(i),
-                          waits ? sim::Duration{} : sim::duration(launch),
-                          waits ? what.waits : kNoWaits});
+                          waits ? sim::Duration{} : sim::duration(input.costs.launch(what)),
+                          waits ? what.waits : Waits{}});
   }
   return plan;
 }

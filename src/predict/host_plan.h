@@ -10,7 +10,6 @@
 //   takes its `floor` and needs no issuer.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +20,7 @@ namespace stepcast {
 struct HostTask {
   std::int32_t before;  // the instruction that it precedes in issue order
   sim::Duration latency;
-  std::array<std::int32_t, 4> waits{-1, -1, -1, -1};  // instructions that must have ended
+  Waits waits = {};  // instructions that must have ended
 };
 
 struct HostPlan {

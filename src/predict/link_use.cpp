@@ -2,13 +2,14 @@
 #include "predict/link_use.h"
 
 #include <map>
-#include <tuple>
 #include <variant>
+
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
 
-using Counts = std::map<MessageKey, double>;  // messages of one step
+using Counts = std::map<Message, double>;  // messages of one step
 
 class LinkUse {
  public:
@@ -61,9 +62,9 @@ class LinkUse {
   static Counts collectives_of(const Role& role, AxisGroup group) {
     Counts out;
     for (const Instruction& what : role.instructions) {
-      if (what.kind != InstructionKind::kCollective || what.group != group) continue;
-      if (what.bytes == 0) continue;
-      out[{what.collective, what.bytes / what.pieces, what.type}] += what.pieces;
+      const auto* call = what.as<CollectiveCall>();
+      if (call == nullptr || call->group != group || call->bytes == 0) continue;
+      out[call->message()] += call->pieces;
     }
     return out;
   }
@@ -90,21 +91,12 @@ class LinkUse {
   }
 
   Counts collectives_in_blocks(std::int32_t rank_class, const Role& role, AxisGroup group) const {
-    using RunKey = std::tuple<Pass, Phase, std::int32_t, std::int32_t, std::int32_t>;
-    std::map<RunKey, std::pair<const Instruction*, double>> runs;
-    for (const Instruction& what : role.instructions) {
-      if (what.kind != InstructionKind::kRun) continue;
-      const RunKey key{what.pass, what.phase, what.chunk, what.block_begin, what.block_end};
-      auto& [run, times] = runs[key];
-      run = &what;
-      ++times;
-    }
     Counts out;
-    for (const auto& [key, run] : runs) {
+    for (const CountedRun& run : distinct_runs(role)) {
       for (const PricedOperation& priced : in_.costs.operations(rank_class, *run.first)) {
         const auto* collective = std::get_if<Collective>(&priced.operation->work);
         if (collective == nullptr || collective->group != group) continue;
-        out[{collective->kind, collective->bytes, collective->type}] += run.second;
+        out[message_of(*collective)] += static_cast<double>(run.times);
       }
     }
     return out;
@@ -113,13 +105,17 @@ class LinkUse {
   void add_pairs(const PairTraffic& pairs) {
     double messages = 0;
     const Role& sender = in_.program.roles[static_cast<std::size_t>(pairs.from_stage)];
+    double copied = 0;  // bytes
     for (const Instruction& what : sender.instructions) {
-      if (what.kind == InstructionKind::kSend && what.peer == pairs.to_stage) {
-        messages += what.pieces;
+      const auto* send = what.as<Send>();
+      if (send != nullptr && send->peer == pairs.to_stage) ++messages;
+      const auto* copy = what.as<HostCopy>();
+      if (copy != nullptr && copy->direction == pairs.copy) {
+        copied += static_cast<double>(copy->bytes);
       }
     }
     for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-      add(pairs.loads[p], pairs.prices[p].work.value() * messages);
+      add(pairs.loads[p], pairs.copy ? copied : pairs.prices[p].work.value() * messages);
     }
   }
 

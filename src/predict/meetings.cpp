@@ -23,7 +23,7 @@ std::string lonely(const Program& program, std::size_t stage, std::int32_t instr
   const Instruction& what =
       program.roles[stage].instructions[static_cast<std::size_t>(instruction)];
   return fmt::format("stage {} {} number {} meets no instruction of stage {}", stage, what.name,
-                     instruction, what.peer);
+                     instruction, what.transfer()->peer);
 }
 
 }  // namespace
@@ -36,10 +36,13 @@ Result<std::vector<std::vector<std::int32_t>>> match_transfers(const Program& pr
     const std::vector<Instruction>& list = program.roles[s].instructions;
     partner[s].assign(list.size(), -1);
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const Tagged entry{list[i].tag, static_cast<std::int32_t>(i)};
-      const auto peer = static_cast<std::size_t>(list[i].peer);
-      if (list[i].kind == InstructionKind::kSend) lanes[s * stages + peer].sends.push_back(entry);
-      if (list[i].kind == InstructionKind::kReceive) {
+      const StageTransfer* moved = list[i].transfer();
+      if (moved == nullptr) continue;
+      const Tagged entry{moved->tag, static_cast<std::int32_t>(i)};
+      const auto peer = static_cast<std::size_t>(moved->peer);
+      if (list[i].is<Send>()) {
+        lanes[s * stages + peer].sends.push_back(entry);
+      } else {
         lanes[peer * stages + s].receives.push_back(entry);
       }
     }
@@ -81,12 +84,10 @@ std::vector<std::int32_t> find_barrier(const SimulationInput& input, const Trans
     for (auto i = static_cast<std::int32_t>(list.size()); i-- > 0 && found < 0;) {
       const Instruction& what = list[static_cast<std::size_t>(i)];
       if (shapes.is_idle(what)) continue;
-      if (next >= 0 && what.kind == InstructionKind::kCollective && what.group.joins_all_stages()) {
+      const auto* call = what.as<CollectiveCall>();
+      if (next >= 0 && call != nullptr && call->group.joins_all_stages()) {
         const Instruction& after = list[static_cast<std::size_t>(next)];
-        const bool host_waits =
-            after.kind == InstructionKind::kHostSync &&
-            std::find(after.waits.begin(), after.waits.end(), i) != after.waits.end();
-        if (host_waits) found = i;
+        if (after.is<HostWait>() && after.waits.contains(i)) found = i;
       }
       next = i;
     }

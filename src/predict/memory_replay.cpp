@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/memory_replay.h"
 
+#include <algorithm>
+
+#include "program/walk.h"
+
 namespace stepcast {
 namespace {
 
@@ -23,8 +27,11 @@ class MemoryWalk {
     const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
     add(now_, what.birth);
     note(now_, index, 0);
-    if (what.kind == InstructionKind::kRun && what.chunk >= 0) run(what, index);
+    if (const auto* pass = what.as<RunPass>()) run(*pass, index);
     subtract(now_, what.death);
+    host_ += what.host_birth;
+    peak_.host = std::max(peak_.host, host_);
+    host_ -= what.host_death;
   }
 
   const MemoryParts& now() const { return now_; }
@@ -32,23 +39,21 @@ class MemoryWalk {
   MemoryPeak finish() {
     peak_.left = now_;
     subtract(peak_.left, role_.persistent);
+    peak_.host_left = host_;
     return peak_;
   }
 
  private:
-  void run(const Instruction& what, std::int32_t index) {
-    const auto& blocks = role_.chunks[static_cast<std::size_t>(what.chunk)].blocks;
-    const bool forward = what.pass == Pass::kForward;
-    const std::int32_t count = what.block_end - what.block_begin;
-    for (std::int32_t b = 0; b < count; ++b) {
-      const std::int32_t at = forward ? what.block_begin + b : what.block_end - 1 - b;
-      const Block& block = program_.block(blocks[static_cast<std::size_t>(at)]);
-      const MemoryTrace& trace = forward ? block.forward_memory : block.backward_memory;
+  void run(const RunPass& pass, std::int32_t index) {
+    const std::int32_t count = pass.block_end - pass.block_begin;
+    std::int32_t done = 0;
+    for_each_block(role_, pass, [&](const BlockVisit& at) {
+      const MemoryTrace& trace = memory_of(program_.block(at.block), at.pass);
       MemoryParts inside = now_;
       add(inside, trace.at_peak);
-      note(inside, index, static_cast<double>(b) / count);
+      note(inside, index, static_cast<double>(done++) / count);
       add(now_, trace.after);
-    }
+    });
   }
 
   void note(const MemoryParts& parts, std::int32_t index, double fraction) {
@@ -65,6 +70,7 @@ class MemoryWalk {
   const Role& role_;
   MemoryParts now_{};
   ByteCount highest_ = -1;
+  ByteCount host_ = 0;
   MemoryMoment highest_here_{};
   MemoryPeak peak_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a role over one step: persistent states, births and deaths of instructions, and the
-// traces of the blocks they run, in host issue order, as a caching allocator sees them.
+// traces of the blocks they run, in host issue order, as a caching allocator sees them. Device and
+// host memory are two places, each with a peak of its own.
 #pragma once
 
 #include <functional>
@@ -14,6 +15,8 @@ struct MemoryPeak {
   std::int32_t instruction = 0;  // during which it stands
   double fraction = 0;           // of the instruction's blocks done by then
   MemoryParts left{};            // dynamic bytes alive after the step: zero when sound
+  ByteCount host = 0;            // the most that lies in host memory at once
+  ByteCount host_left = 0;       // likewise zero when sound
 };
 
 // Parts while `instruction` runs, `fraction` of its blocks done.

@@ -8,6 +8,7 @@
 #include "operation/signature.h"
 #include "predict/pricing.h"
 #include "predict/run_costs.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -44,9 +45,6 @@ class TableBuilder {
   std::vector<OperationPrice> table_;
 };
 
-// Runs of the same blocks in the same direction are the same operations.
-using RunKey = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
-
 }  // namespace
 
 Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
@@ -62,20 +60,11 @@ Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
   const RunCosts costs(scenario, program, grid, symmetry, kernels, collectives);
   const std::int32_t own = symmetry.class_of_rank[rank.index()];
 
-  std::map<RunKey, std::pair<const Instruction*, double>> runs;
-  std::vector<RunKey> order;
-  for (const Instruction& what : costs.role(own).instructions) {
-    if (what.kind != InstructionKind::kRun) continue;
-    const RunKey key{what.chunk < 0 || what.pass == Pass::kForward, what.chunk, what.block_begin,
-                     what.block_end};
-    const auto [found, fresh] = runs.try_emplace(key, &what, 0.0);
-    found->second.second += 1;
-    if (fresh) order.push_back(key);
-  }
   TableBuilder builder;
-  for (const RunKey& key : order) {
-    const auto& [what, times] = runs.at(key);
-    for (const PricedOperation& priced : costs.operations(own, *what)) builder.add(priced, times);
+  for (const CountedRun& run : distinct_runs(costs.role(own))) {
+    for (const PricedOperation& priced : costs.operations(own, *run.first)) {
+      builder.add(priced, static_cast<double>(run.times));
+    }
   }
   return builder.table();
 }

@@ -113,7 +113,7 @@ struct PredictOptions {
   bool own_kernels = false;
 };
 
-// FLOPs of one step over all GPUs (design.md section 9). `causal_half` halves attention.
+// FLOPs of one step over all GPUs (docs/terminology.md). `causal_half` halves attention.
 Flops model_flops(const Scenario& scenario, bool causal_half = false, bool logits = true);
 Flops hardware_flops(const Scenario& scenario);
 Flops hardware_flops(const Scenario& scenario, const Program& program);  // of its lowering

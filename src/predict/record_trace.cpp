@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "predict/attribution.h"
 #include "predict/memory_replay.h"
 
 namespace stepcast {
@@ -23,9 +24,12 @@ void record_run(const SimulationInput& input, std::int32_t c, const Instruction&
     const Seconds time = priced.cost.gpu * stretch;
     if (time.value() <= 0) continue;
     const auto* collective = std::get_if<Collective>(&priced.operation->work);
-    prediction.slices.push_back({c, Stream::kCompute, priced.operation->name, at, time,
-                                 priced.operation->phase, what.micro_batch, what.chunk,
-                                 collective != nullptr, collective ? collective->bytes : 0});
+    TraceSlice slice = slice_of(what, c, at, time);
+    slice.name = priced.operation->name;
+    slice.phase = priced.operation->phase;
+    slice.collective = collective != nullptr;
+    slice.bytes = collective != nullptr ? collective->bytes : 0;
+    prediction.slices.push_back(std::move(slice));
     at += time;
   }
 }
@@ -62,12 +66,8 @@ void record_trace(const SimulationInput& input, const Simulation& simulation, si
       const sim::Interval& last = simulation.replay.tasks[tasks[i].device.index()];
       const Seconds start = after(first.start, origin);
       const Seconds duration = sim::seconds(last.end - first.start);
-      prediction.slices.push_back({c, what.stream, what.name, start, duration, what.phase,
-                                   what.micro_batch, what.chunk, what.kind != InstructionKind::kRun,
-                                   what.bytes});
-      if (what.kind == InstructionKind::kRun) {
-        record_run(input, c, what, start, duration, prediction);
-      }
+      prediction.slices.push_back(slice_of(what, c, start, duration));
+      if (what.is_run()) record_run(input, c, what, start, duration, prediction);
     }
     record_memory(input, simulation, origin, c, prediction);
   }

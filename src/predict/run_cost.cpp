@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/run_cost.h"
 
-#include <algorithm>
-
 namespace stepcast {
 namespace {
 
@@ -14,13 +12,16 @@ void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
 }  // namespace
 
 void RunCost::append(const RunCost& next) {
-  floor = std::max(floor + next.gpu, host + next.floor);
-  gpu += next.gpu;
-  count(next);
+  QueuedCost::append(next);
+  add_parts(next);
 }
 
 void RunCost::count(const RunCost& more) {
   host += more.host;
+  add_parts(more);
+}
+
+void RunCost::add_parts(const RunCost& more) {
   core_idle += more.core_idle;
   compute += more.compute;
   recompute += more.recompute;

@@ -4,6 +4,7 @@
 // in (max, +) algebra, and runs compose associatively (docs/design/005-macro-activities.md).
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "cost/kernel_cost.h"
@@ -11,11 +12,25 @@
 
 namespace stepcast {
 
-struct RunCost {
-  Seconds gpu;    // kernels and tensor-parallel collectives back to back
-  Seconds floor;  // max over kernels of (host time to issue up to it + kernels from it on)
-  Seconds host;   // to issue all
+template <class Time>
+struct QueuedCost {
+  Time gpu{};    // kernels and tensor-parallel collectives back to back
+  Time floor{};  // max over kernels of (host time to issue up to it + kernels from it on)
+  Time host{};   // to issue all
 
+  // `next` runs `times` in a row after this. The longest way through n equal runs leaves the host
+  // at the first or at the last one, because what each in between adds is either the kernels or the
+  // host's time.
+  void append(const QueuedCost& next, double times = 1) {
+    if (times <= 0) return;
+    const Time floor_of_row = next.floor + std::max(next.gpu, next.host) * (times - 1);
+    floor = std::max(floor + next.gpu * times, host + floor_of_row);
+    gpu += next.gpu * times;
+    host += next.host * times;
+  }
+};
+
+struct RunCost : QueuedCost<Seconds> {
   Seconds core_idle;  // of `gpu`, that a rank on a processor leaves its core to others
 
   // Parts of `gpu`.
@@ -30,6 +45,9 @@ struct RunCost {
   void count(const RunCost& more);   // its parts and what the host spends, without its time
   // A part of this: what is left of the time of an operation beside others, in which they waited.
   RunCost exposed(Seconds part) const;
+
+ private:
+  void add_parts(const RunCost& more);
 };
 
 }  // namespace stepcast

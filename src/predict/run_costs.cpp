@@ -3,53 +3,20 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <optional>
+#include <utility>
 
 #include "core/assert.h"
 #include "predict/traffic.h"
 #include "program/block_groups.h"
+#include "program/walk.h"
 
 namespace stepcast {
-namespace {
-
-bool is_forward(const Instruction& run) { return run.chunk < 0 || run.pass == Pass::kForward; }
-
-// Blocks of an instruction in the order in which they run.
-std::vector<BlockId> blocks_of(const Role& role, const Instruction& instruction) {
-  if (instruction.chunk < 0) return {BlockId(instruction.block_begin)};
-  const auto& blocks = role.chunks[static_cast<std::size_t>(instruction.chunk)].blocks;
-  std::vector<BlockId> out(blocks.begin() + instruction.block_begin,
-                           blocks.begin() + instruction.block_end);
-  if (instruction.pass != Pass::kForward) std::reverse(out.begin(), out.end());
-  return out;
-}
-
-// What tells two runs of one role apart, up to the micro-batch.
-using RunKey = std::tuple<bool, std::int32_t, std::int32_t, std::int32_t>;
-RunKey key_of(const Instruction& run) {
-  return {is_forward(run), run.chunk, run.block_begin, run.block_end};
-}
-
-// Prices of all blocks, forward and backward.
-struct BlockPrices {
-  std::vector<RunCost> forward, backward;
-
-  RunCost run(const Role& role, const Instruction& instruction) const {
-    RunCost sum;
-    for (const BlockId id : blocks_of(role, instruction)) {
-      sum.append((is_forward(instruction) ? forward : backward)[id.index()]);
-    }
-    return sum;
-  }
-};
-
-}  // namespace
 
 RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
                    const Symmetry& symmetry, const KernelCosts& kernels,
                    const CollectiveCosts& collectives, bool alone)
-    : program_(program), block_costs_(std::in_place, scenario, kernels, collectives) {
-  if (!alone) launch_collective_ = block_costs_->launch_collective();
+    : program_(program), block_costs_(scenario, kernels, collectives), alone_(alone) {
   const std::vector<AxisGroup> in_blocks =
       alone ? std::vector<AxisGroup>{} : groups_in_blocks(program);
   std::map<std::pair<std::vector<std::int64_t>, std::vector<double>>, std::int32_t> known;
@@ -76,31 +43,33 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     const auto [found, fresh] = known.try_emplace({std::move(pattern), std::move(slowdowns)},
                                                   static_cast<std::int32_t>(placements_.size()));
     if (fresh) {
-      block_costs_->use_groups(groups);
+      block_costs_.use_groups(groups);
       placements_.push_back(std::move(groups));
-      BlockPrices& priced = prices.emplace_back();
-      for (const Block& block : program.blocks) {
-        priced.forward.push_back(block_costs_->price(block.forward));
-        priced.backward.push_back(block_costs_->price(block.backward));
-      }
+      prices.push_back(price_blocks());
     }
-    const BlockPrices& own = prices[static_cast<std::size_t>(found->second)];
-    add_class(program, grid, rank, found->second,
-              [&own](const Role& role, const Instruction& run) { return own.run(role, run); });
+    const Role& role = program.roles[static_cast<std::size_t>(grid.point(rank).pp)];
+    add_class(role, found->second, prices[static_cast<std::size_t>(found->second)]);
   }
 }
 
-RunCosts::RunCosts(const Program& program, const RankGrid& grid, const Symmetry& symmetry,
-                   const PriceRun& price_run)
-    : program_(program) {
-  for (const std::vector<RankId>& ranks : symmetry.ranks) {
-    add_class(program, grid, ranks.front(), 0, price_run);
+RunCosts::BlockPrices RunCosts::price_blocks() const {
+  BlockPrices out;
+  for (const Block& block : program_.blocks) {
+    out.forward.push_back(block_costs_.price(block.forward));
+    out.backward.push_back(block_costs_.price(block.backward));
   }
+  return out;
 }
 
-void RunCosts::add_class(const Program& program, const RankGrid& grid, RankId representative,
-                         std::int32_t placement, const PriceRun& price_run) {
-  const Role& role = program.roles[static_cast<std::size_t>(grid.point(representative).pp)];
+RunCost RunCosts::BlockPrices::run(const Role& role, const Instruction& what) const {
+  RunCost sum;
+  for_each_block(role, what, [&](const BlockVisit& at) {
+    sum.append((at.pass == Pass::kForward ? forward : backward)[at.block.index()]);
+  });
+  return sum;
+}
+
+void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPrices& prices) {
   const auto known = std::find_if(tables_.begin(), tables_.end(), [&](const Table& table) {
     return table.role == &role && table.placement == placement;
   });
@@ -112,10 +81,11 @@ void RunCosts::add_class(const Program& program, const RankGrid& grid, RankId re
   std::map<RunKey, std::int32_t> costs;
   for (std::size_t i = 0; i < role.instructions.size(); ++i) {
     const Instruction& what = role.instructions[i];
-    if (what.kind != InstructionKind::kRun) continue;
+    const std::optional<RunKey> key = run_key(what);
+    if (!key) continue;
     const auto [found, fresh] =
-        costs.try_emplace(key_of(what), static_cast<std::int32_t>(table.costs.size()));
-    if (fresh) table.costs.push_back(price_run(role, what));
+        costs.try_emplace(*key, static_cast<std::int32_t>(table.costs.size()));
+    if (fresh) table.costs.push_back(prices.run(role, what));
     table.cost_of[i] = found->second;
   }
 }
@@ -132,18 +102,23 @@ const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& instruc
 std::vector<PricedOperation> RunCosts::operations(std::int32_t rank_class,
                                                   const Instruction& instruction) const {
   std::vector<PricedOperation> out;
-  if (!block_costs_) return out;
   const RankClassEntry& entry = classes_[static_cast<std::size_t>(rank_class)];
   const Table& table = tables_[static_cast<std::size_t>(entry.table)];
-  block_costs_->use_groups(placements_[static_cast<std::size_t>(table.placement)]);
-  for (const BlockId id : blocks_of(*entry.role, instruction)) {
-    const Block& block = program_.block(id);
-    const auto& operations = is_forward(instruction) ? block.forward : block.backward;
-    for (const PricedOperation& priced : block_costs_->price_each(operations)) {
-      out.push_back(priced);
+  block_costs_.use_groups(placements_[static_cast<std::size_t>(table.placement)]);
+  for_each_block(*entry.role, instruction, [&](const BlockVisit& at) {
+    const Block& block = program_.block(at.block);
+    for (PricedOperation& priced : block_costs_.price_each(operations_of(block, at.pass))) {
+      out.push_back(std::move(priced));
     }
-  }
+  });
   return out;
+}
+
+Seconds RunCosts::launch(const Instruction& instruction) const {
+  if (instruction.is<HostCopy>()) return block_costs_.launch_copy();
+  if (alone_) return Seconds(0);  // its transfers are not issued
+  const auto* call = instruction.as<CollectiveCall>();
+  return block_costs_.launch_collective() * (call != nullptr ? call->pieces : 1.0);
 }
 
 }  // namespace stepcast

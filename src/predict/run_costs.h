@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <vector>
 
 #include "predict/block_cost.h"
@@ -18,20 +16,17 @@ class RunCosts {
   RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
            const Symmetry& symmetry, const KernelCosts& kernels, const CollectiveCosts& collectives,
            bool alone = false);
-  // Given prices: of a run of a role; collectives cost the host nothing.
-  using PriceRun = std::function<RunCost(const Role&, const Instruction&)>;
-  RunCosts(const Program& program, const RankGrid& grid, const Symmetry& symmetry,
-           const PriceRun& price_run);
 
   // `instruction` is one of role(rank_class).instructions.
   const RunCost& run(std::int32_t rank_class, const Instruction& instruction) const;
-  // Its operations one by one, in order; none where prices were given.
+  // Its operations one by one, in order.
   std::vector<PricedOperation> operations(std::int32_t rank_class,
                                           const Instruction& instruction) const;
   const Role& role(std::int32_t rank_class) const {
     return *classes_[static_cast<std::size_t>(rank_class)].role;
   }
-  Seconds launch_collective() const { return launch_collective_; }
+  // The host's time to issue a collective, a transfer between stages or a copy.
+  Seconds launch(const Instruction& instruction) const;
 
  private:
   // Rank classes of one stage whose groups of collectives inside blocks are placed alike.
@@ -46,12 +41,17 @@ class RunCosts {
     std::int32_t table;
   };
 
-  void add_class(const Program& program, const RankGrid& grid, RankId representative,
-                 std::int32_t placement, const PriceRun& price_run);
+  // What every block costs, by BlockId.
+  struct BlockPrices {
+    std::vector<RunCost> forward, backward;
+    RunCost run(const Role& role, const Instruction& what) const;
+  };
+  BlockPrices price_blocks() const;
+  void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);
 
   const Program& program_;
-  mutable std::optional<BlockCosts> block_costs_;  // remembers the groups that it prices for
-  Seconds launch_collective_;
+  mutable BlockCosts block_costs_;  // remembers the groups that it prices for
+  bool alone_;
   std::vector<std::vector<GroupPlacement>> placements_;
   std::vector<Table> tables_;
   std::vector<RankClassEntry> classes_;

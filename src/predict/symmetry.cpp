@@ -125,8 +125,8 @@ void SymmetryFinder::find_binding_links() {
   }
 }
 
-// Of links in a row, with the same loads of the same activities (a NIC's PCIe link and its port),
-// the narrowest one implies the others.
+// Links in a row carry the same loads of the same activities (a NIC's PCIe link and its port): the
+// narrowest one implies the others.
 void SymmetryFinder::drop_implied_links(const std::vector<bool>& binds) {
   const std::vector<Link>& all = scenario_.cluster.topology.links();
   std::vector<std::uint64_t> users(all.size(), 0);
@@ -169,6 +169,7 @@ void SymmetryFinder::add_vertices() {
     pair_base_.push_back(static_cast<std::int32_t>(colour_.size()));
     for (const CollectivePrice& price : pairs.prices) {
       std::uint64_t colour = mix(kPairColour, static_cast<std::uint64_t>(pairs.from_stage));
+      if (pairs.copy) colour = mix(colour, 1 + static_cast<std::uint64_t>(*pairs.copy));
       colour_.push_back(mix(mix(colour, static_cast<std::uint64_t>(pairs.to_stage)), price));
     }
   }

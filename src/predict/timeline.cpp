@@ -34,7 +34,7 @@ class TimelineReader {
   void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
   void run(const Instruction& what, const InstructionTasks& tasks);
   void append_work(RunCost cost, double stretch);
-  void collective(const Instruction& what, const sim::Interval& when);
+  void collective(const Instruction& what, AxisGroup group, const sim::Interval& when);
   void spend(Seconds& part, Time until);
 
   const SimulationInput& in_;
@@ -67,33 +67,38 @@ void TimelineReader::spend(Seconds& part, Time until) {
 // A wait for another stage is bubble until its message is in flight.
 void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::Interval& when,
                                        Time until) {
-  if (awaited.kind != InstructionKind::kCollective) {
+  if (awaited.transfer() != nullptr) {
     spend(out_.parts.bubble, std::min(when.start, until));
     spend(out_.parts.exposed_pp, until);
     return;
   }
   wait_for(awaited, std::min(when.start, until));  // what it waited for itself
+  const auto* call = awaited.as<CollectiveCall>();
+  if (call == nullptr) {
+    spend(out_.parts.exposed_offload, until);
+    return;
+  }
   const Time before = now_;
-  if (!inside_a_stage(awaited.group)) spend(out_.parts.bubble, std::min(when.start, until));
-  spend(exposed_part(out_.parts, awaited.group), until);
-  if (inside_a_stage(awaited.group)) pending_ += sim::seconds(now_ - before);
+  if (!inside_a_stage(call->group)) spend(out_.parts.bubble, std::min(when.start, until));
+  spend(exposed_part(out_.parts, call->group), until);
+  if (inside_a_stage(call->group)) pending_ += sim::seconds(now_ - before);
 }
 
 // What a gap before `what` was spent on: the operations that it waited for, the earliest to end
 // first.
 void TimelineReader::wait_for(const Instruction& what, Time until) {
   if (in_.alone) return;  // nobody is waited for: what is left is the host's
-  std::array<std::int32_t, 4> waits = what.waits;
+  Waits waits = what.waits;
   const auto end_of = [&](std::int32_t wait) {
-    if (wait < 0 || !tasks_[static_cast<std::size_t>(wait)].device.valid()) return Time{};
+    if (!tasks_[static_cast<std::size_t>(wait)].device.valid()) return Time{};
     return interval(tasks_[static_cast<std::size_t>(wait)].device).end;
   };
   std::sort(waits.begin(), waits.end(),
             [&](std::int32_t a, std::int32_t b) { return end_of(a) < end_of(b); });
   for (const std::int32_t wait : waits) {
-    if (wait < 0 || !tasks_[static_cast<std::size_t>(wait)].device.valid()) continue;
+    if (!tasks_[static_cast<std::size_t>(wait)].device.valid()) continue;
     const Instruction& awaited = role_.instructions[static_cast<std::size_t>(wait)];
-    if (awaited.kind == InstructionKind::kRun) continue;
+    if (awaited.is_run()) continue;
     const sim::Interval& when = interval(tasks_[static_cast<std::size_t>(wait)].device);
     wait_for_transfer(awaited, when, std::min(when.end, until));
   }
@@ -135,7 +140,8 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   }
 }
 
-void TimelineReader::collective(const Instruction& what, const sim::Interval& when) {
+void TimelineReader::collective(const Instruction& what, AxisGroup group,
+                                const sim::Interval& when) {
   if (in_.alone) {
     spend(out_.parts.other, when.end);
     return;
@@ -143,10 +149,9 @@ void TimelineReader::collective(const Instruction& what, const sim::Interval& wh
   wait_for(what, when.start);
   const Time before = now_;
   // Until all members have arrived; across stages that is the pipeline draining.
-  spend(inside_a_stage(what.group) ? exposed_part(out_.parts, what.group) : out_.parts.bubble,
-        when.start);
-  spend(exposed_part(out_.parts, what.group), when.end);
-  if (inside_a_stage(what.group)) pending_ += sim::seconds(now_ - before);
+  spend(inside_a_stage(group) ? exposed_part(out_.parts, group) : out_.parts.bubble, when.start);
+  spend(exposed_part(out_.parts, group), when.end);
+  if (inside_a_stage(group)) pending_ += sim::seconds(now_ - before);
 }
 
 ClassTimeline TimelineReader::read() {
@@ -154,13 +159,13 @@ ClassTimeline TimelineReader::read() {
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     const Instruction& what = role_.instructions[i];
     if (what.stream != Stream::kCompute || !tasks_[i].device.valid()) continue;
-    if (what.kind == InstructionKind::kRun) {
+    if (what.is_run()) {
       const Time start = interval(tasks_[i].device_begin).start;
       wait_for(what, start);
       spend(out_.parts.other, start);  // the host
       run(what, tasks_[i]);
-    } else {
-      collective(what, interval(tasks_[i].device));
+    } else if (const auto* call = what.as<CollectiveCall>()) {
+      collective(what, call->group, interval(tasks_[i].device));
     }
   }
   out_.step_end = now_;

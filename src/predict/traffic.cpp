@@ -14,7 +14,7 @@ namespace {
 // A message below this loads no link for a time that matters: it is latency alone.
 constexpr ByteCount kSmallMessage = 4096;
 
-GroupTraffic place_groups(AxisGroup axes, std::set<MessageKey> messages, const RankGrid& grid,
+GroupTraffic place_groups(AxisGroup axes, std::set<Message> messages, const RankGrid& grid,
                           const CollectiveCosts& costs) {
   GroupTraffic out;
   out.group = axes;
@@ -33,7 +33,7 @@ GroupTraffic place_groups(AxisGroup axes, std::set<MessageKey> messages, const R
     if (out.members[g].empty()) continue;
     const std::vector<DeviceId> devices = devices_of(out.members[g]);
     std::map<std::pair<CollectiveKind, Algorithm>, std::int32_t> known;
-    for (const MessageKey& key : out.messages) {
+    for (const Message& key : out.messages) {
       Priced priced{costs.price(key.kind, key.bytes, key.type, devices), -1};
       if (key.bytes > kSmallMessage) {
         const auto [found, fresh] = known.try_emplace(
@@ -77,7 +77,7 @@ std::vector<std::vector<LinkLoad>> turned_round(std::vector<std::vector<LinkLoad
 // `senders`: the ranks of the stage `from`, in order. Loads are left out.
 PairTraffic place_pairs(const std::vector<RankId>& senders, std::int32_t from, std::int32_t to,
                         ByteCount bytes, const RankGrid& grid, const CollectiveCosts& costs) {
-  PairTraffic out{from, to, senders, {}, {}, {}};
+  PairTraffic out{from, to, std::nullopt, senders, {}, {}, {}};
   out.receivers.reserve(senders.size());
   out.prices.reserve(senders.size());
   for (const RankId sender : senders) {
@@ -102,6 +102,19 @@ void load_pairs(PairTraffic& pairs, const Traffic& known, const std::vector<Link
     pairs.loads.push_back(
         costs.loads_of_send(DeviceId(pairs.senders[p].value), DeviceId(pairs.receivers[p].value)));
   }
+}
+
+PairTraffic place_copies(const std::vector<RankId>& ranks, std::int32_t stage,
+                         CopyDirection direction, const Cluster& cluster) {
+  PairTraffic out{stage, stage, direction, ranks, ranks, {}, {}};
+  for (const RankId rank : ranks) {
+    const HostLink link = host_link(cluster, DeviceId(rank.value), direction);
+    CollectivePrice& price = out.prices.emplace_back();
+    price.rate_bound = link.rate;
+    std::vector<LinkLoad>& loads = out.loads.emplace_back();
+    for (const LinkId crossed : link.links) loads.push_back({crossed, 1.0});
+  }
+  return out;
 }
 
 std::vector<std::vector<RankId>> ranks_by_stage(const RankGrid& grid, std::size_t stages) {
@@ -129,8 +142,8 @@ std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own,
 
 }  // namespace
 
-std::int32_t GroupTraffic::message(const MessageKey& key) const {
-  return static_cast<std::int32_t>(std::lower_bound(messages.begin(), messages.end(), key) -
+std::int32_t GroupTraffic::message(const Message& message) const {
+  return static_cast<std::int32_t>(std::lower_bound(messages.begin(), messages.end(), message) -
                                    messages.begin());
 }
 
@@ -143,7 +156,14 @@ const GroupTraffic* Traffic::find(AxisGroup group) const {
 
 const PairTraffic* Traffic::find(std::int32_t from_stage, std::int32_t to_stage) const {
   for (const PairTraffic& pair : pairs) {
-    if (pair.from_stage == from_stage && pair.to_stage == to_stage) return &pair;
+    if (!pair.copy && pair.from_stage == from_stage && pair.to_stage == to_stage) return &pair;
+  }
+  return nullptr;
+}
+
+const PairTraffic* Traffic::find_copies(std::int32_t stage, CopyDirection direction) const {
+  for (const PairTraffic& pair : pairs) {
+    if (pair.from_stage == stage && pair.copy == direction) return &pair;
   }
   return nullptr;
 }
@@ -157,17 +177,18 @@ std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks) {
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
                       const CollectiveCosts& costs) {
-  std::map<AxisGroup, std::set<MessageKey>> messages;
+  std::map<AxisGroup, std::set<Message>> messages;
   std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;
+  std::set<std::pair<std::int32_t, CopyDirection>> copies;
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
-      if (instruction.kind == InstructionKind::kCollective) {
-        if (grid.group_size(instruction.group) < 2) continue;
-        messages[instruction.group].insert(
-            {instruction.collective, instruction.bytes / instruction.pieces, instruction.type});
-      }
-      if (instruction.kind == InstructionKind::kSend) {
-        pairs[{role.stage, instruction.peer}] = instruction.bytes;
+      if (const auto* call = instruction.as<CollectiveCall>()) {
+        if (grid.group_size(call->group) < 2) continue;
+        messages[call->group].insert(call->message());
+      } else if (const auto* send = instruction.as<Send>()) {
+        pairs[{role.stage, send->peer}] = send->bytes;
+      } else if (const auto* copy = instruction.as<HostCopy>()) {
+        copies.insert({role.stage, copy->direction});
       }
     }
   }
@@ -192,6 +213,10 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
                                      stages.second, bytes, grid, costs);
     load_pairs(placed, out, opposite, costs);
     out.pairs.push_back(std::move(placed));
+  }
+  for (const auto& [stage, direction] : copies) {
+    out.pairs.push_back(
+        place_copies(ranks[static_cast<std::size_t>(stage)], stage, direction, scenario.cluster));
   }
   return out;
 }

@@ -13,14 +13,6 @@
 
 namespace stepcast {
 
-// One distinct message of a group: what the program issues, up to its name.
-struct MessageKey {
-  CollectiveKind kind;
-  ByteCount bytes;
-  DataType type;
-  auto operator<=>(const MessageKey&) const = default;
-};
-
 struct Priced {
   CollectivePrice price;
   std::int32_t loads = -1;  // index into the owner's `loads`; -1: too small to load a link
@@ -29,17 +21,19 @@ struct Priced {
 // All groups that span the same axes.
 struct GroupTraffic {
   AxisGroup group;
-  bool in_blocks = false;  // their collectives run inside blocks
-  std::vector<MessageKey> messages;
+  bool in_blocks = false;                                 // their collectives run inside blocks
+  std::vector<Message> messages;                          // that differ, ascending
   std::vector<std::vector<RankId>> members;               // by group
   std::vector<std::vector<Priced>> prices;                // by group, message
   std::vector<std::vector<std::vector<LinkLoad>>> loads;  // by group, distinct load
-  std::int32_t message(const MessageKey& key) const;
+  std::int32_t message(const Message& message) const;     // its place
 };
 
-// All sender-receiver pairs from one stage to another.
+// All sender-receiver pairs from one stage to another. Copies between the ranks of a stage and
+// their hosts are pairs too: of a rank with itself.
 struct PairTraffic {
   std::int32_t from_stage, to_stage;
+  std::optional<CopyDirection> copy;
   std::vector<RankId> senders, receivers;
   std::vector<CollectivePrice> prices;
   std::vector<std::vector<LinkLoad>> loads;
@@ -50,6 +44,7 @@ struct Traffic {
   std::vector<PairTraffic> pairs;
   const GroupTraffic* find(AxisGroup group) const;
   const PairTraffic* find(std::int32_t from_stage, std::int32_t to_stage) const;
+  const PairTraffic* find_copies(std::int32_t stage, CopyDirection direction) const;
 };
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,

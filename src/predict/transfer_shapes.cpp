@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "core/overloaded.h"
 
 namespace stepcast {
 namespace {
@@ -34,42 +35,47 @@ TransferShapes::TransferShapes(const SimulationInput& input)
   }
 }
 
+TransferShapes::Key TransferShapes::key_of(const Instruction& what) {
+  if (const auto* call = what.as<CollectiveCall>()) {
+    return CollectiveKey{call->group, {call->kind, call->bytes, call->type}, call->pieces};
+  }
+  if (const auto* copy = what.as<HostCopy>()) return CopyKey{copy->direction, copy->bytes};
+  return PairKey{what.transfer()->peer, what.is<Send>()};
+}
+
 const TransferShape& TransferShapes::shape(std::int32_t rank_class, const Instruction& what) {
-  if (in_.alone) return free_;
-  const bool collective = what.kind == InstructionKind::kCollective;
-  const Key key{what.kind,
-                what.collective,
-                what.group,
-                what.type,
-                what.pieces,
-                what.peer,
-                collective ? what.bytes : 0};
+  if (in_.alone && !what.is<HostCopy>()) return free_;
+  const Key key = key_of(what);
   std::vector<Entry>& known = by_class_[static_cast<std::size_t>(rank_class)];
   for (const Entry& entry : known) {
     if (entry.key == key) return entry.shape;
   }
   known.push_back(
-      {key, collective ? make_collective(rank_class, what) : make_pair(rank_class, what)});
+      {key, std::visit(Overloaded{[&](const CollectiveKey&) {
+                                    return make_collective(rank_class, *what.as<CollectiveCall>());
+                                  },
+                                  [&](const PairKey& pair) { return make_pair(rank_class, pair); },
+                                  [&](const CopyKey& copy) { return make_copy(rank_class, copy); }},
+                       key)});
   return known.back().shape;
 }
 
 TransferShape TransferShapes::make_collective(std::int32_t rank_class,
-                                              const Instruction& what) const {
-  const GroupTraffic* groups = in_.traffic.find(what.group);
+                                              const CollectiveCall& call) const {
+  const GroupTraffic* groups = in_.traffic.find(call.group);
   STEPCAST_ASSERT(groups != nullptr, "every group that the program uses is placed");
   const auto k = static_cast<std::size_t>(groups - in_.traffic.groups.data());
   const GroupClasses& classes = in_.symmetry.groups[k];
   const auto group =
-      static_cast<std::size_t>(in_.grid.group_of(what.group, representative(rank_class)));
+      static_cast<std::size_t>(in_.grid.group_of(call.group, representative(rank_class)));
   const auto group_class = static_cast<std::size_t>(classes.class_of[group]);
-  const std::int32_t message =
-      groups->message({what.collective, what.bytes / what.pieces, what.type});
+  const std::int32_t message = groups->message(call.message());
   const Priced& priced = groups->prices[group][static_cast<std::size_t>(message)];
   const std::vector<ClassLoad>* loads = nullptr;
   if (priced.loads >= 0 && !groups->in_blocks) {
     loads = &classes.loads[group_class][static_cast<std::size_t>(priced.loads)];
   }
-  TransferShape shape = make(priced.price, loads, priced.price.channels, what.pieces);
+  TransferShape shape = make(priced.price, loads, priced.price.channels, call.pieces);
   shape.meeting = first_meeting_[k] + static_cast<std::int32_t>(group_class);
   shape.members = members_[static_cast<std::size_t>(shape.meeting)];
   if (priced.price.cpu_share > 0) {
@@ -78,7 +84,7 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
     use_cores(priced.price, alike * static_cast<std::int64_t>(groups->members[group].size()),
               shape);
     for (std::size_t c = 0; c < in_.symmetry.ranks.size(); ++c) {
-      const std::int32_t own = in_.grid.group_of(what.group, in_.symmetry.ranks[c].front());
+      const std::int32_t own = in_.grid.group_of(call.group, in_.symmetry.ranks[c].front());
       if (own >= 0 && classes.class_of[static_cast<std::size_t>(own)] ==
                           static_cast<std::int32_t>(group_class)) {
         shape.on_cores_of.push_back(static_cast<std::int32_t>(c));
@@ -88,10 +94,10 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   return shape;
 }
 
-TransferShape TransferShapes::make_pair(std::int32_t rank_class, const Instruction& what) const {
-  const bool sends = what.kind == InstructionKind::kSend;
+TransferShape TransferShapes::make_pair(std::int32_t rank_class, const PairKey& key) const {
+  const auto [other, sends] = key;
   const std::int32_t stage = in_.costs.role(rank_class).stage;
-  const PairTraffic* pairs = in_.traffic.find(sends ? stage : what.peer, sends ? what.peer : stage);
+  const PairTraffic* pairs = in_.traffic.find(sends ? stage : other, sends ? other : stage);
   STEPCAST_ASSERT(pairs != nullptr, "every pair of stages that the program uses is placed");
   const auto k = static_cast<std::size_t>(pairs - in_.traffic.pairs.data());
   const std::vector<RankId>& side = sends ? pairs->senders : pairs->receivers;
@@ -100,7 +106,7 @@ TransferShape TransferShapes::make_pair(std::int32_t rank_class, const Instructi
   const PairClasses& classes = in_.symmetry.pairs[k];
   TransferShape shape =
       make(pairs->prices[p], &classes.loads[static_cast<std::size_t>(classes.class_of[p])],
-           std::min(pairs->prices[p].channels, kTransferBlocks), what.pieces);
+           std::min(pairs->prices[p].channels, kTransferBlocks), 1);
   const RankId peer = sends ? pairs->receivers[p] : pairs->senders[p];
   shape.peer_class = in_.symmetry.class_of_rank[peer.index()];
   if (pairs->prices[p].cpu_share > 0) {
@@ -109,6 +115,27 @@ TransferShape TransferShapes::make_pair(std::int32_t rank_class, const Instructi
               shape);
     shape.on_cores_of = {rank_class, shape.peer_class};
   }
+  return shape;
+}
+
+// A copy engine moves it: no SM is held.
+TransferShape TransferShapes::make_copy(std::int32_t rank_class, const CopyKey& key) const {
+  const RankId rank = representative(rank_class);
+  TransferShape shape;
+  shape.members = 1;
+  shape.work = static_cast<double>(key.bytes);
+  const auto* copies = in_.traffic.find_copies(in_.costs.role(rank_class).stage, key.direction);
+  if (copies == nullptr) {  // a rank without the others has its links to itself
+    const HostLink link = host_link(in_.scenario.cluster, DeviceId(rank.value), key.direction);
+    shape.rate_bound = link.rate.value();
+    return shape;
+  }
+  const auto k = static_cast<std::size_t>(copies - in_.traffic.pairs.data());
+  const auto found = std::find(copies->senders.begin(), copies->senders.end(), rank);
+  const auto p = static_cast<std::size_t>(found - copies->senders.begin());
+  const PairClasses& classes = in_.symmetry.pairs[k];
+  shape.rate_bound = copies->prices[p].rate_bound.value();
+  shape.loads = classes.loads[static_cast<std::size_t>(classes.class_of[p])];
   return shape;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "predict/simulation.h"
@@ -45,31 +46,41 @@ class TransferShapes {
 
   // A group of one: nothing happens.
   bool is_idle(const Instruction& what) const {
-    return what.kind == InstructionKind::kCollective &&
-           (what.bytes == 0 || in_.grid.group_size(what.group) < 2);
+    const auto* call = what.as<CollectiveCall>();
+    return call != nullptr && (call->bytes == 0 || in_.grid.group_size(call->group) < 2);
   }
-  // Of a collective, send or receive of a rank class. Valid until the next call.
+  // `what` is a collective, send, receive or copy of the rank class. Valid until the next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);
   std::int32_t meetings() const { return static_cast<std::int32_t>(members_.size()); }
 
  private:
-  struct Key {
-    InstructionKind kind;
-    CollectiveKind collective;
+  // What tells the shapes of a rank class apart.
+  struct CollectiveKey {
     AxisGroup group;
-    DataType type;
+    Message message;  // of all pieces
     std::int32_t pieces;
-    std::int32_t peer;
-    ByteCount bytes;
-    bool operator==(const Key&) const = default;
+    bool operator==(const CollectiveKey&) const = default;
   };
+  struct PairKey {
+    std::int32_t peer;
+    bool sends;
+    bool operator==(const PairKey&) const = default;
+  };
+  struct CopyKey {
+    CopyDirection direction;
+    ByteCount bytes;
+    bool operator==(const CopyKey&) const = default;
+  };
+  using Key = std::variant<CollectiveKey, PairKey, CopyKey>;
   struct Entry {
     Key key;
     TransferShape shape;
   };
 
-  TransferShape make_collective(std::int32_t rank_class, const Instruction& what) const;
-  TransferShape make_pair(std::int32_t rank_class, const Instruction& what) const;
+  static Key key_of(const Instruction& what);
+  TransferShape make_collective(std::int32_t rank_class, const CollectiveCall& call) const;
+  TransferShape make_pair(std::int32_t rank_class, const PairKey& key) const;
+  TransferShape make_copy(std::int32_t rank_class, const CopyKey& key) const;
   TransferShape make(const CollectivePrice& price, const std::vector<ClassLoad>* loads,
                      std::int64_t blocks, std::int32_t pieces) const;
   void use_cores(const CollectivePrice& price, std::int64_t ranks, TransferShape& shape) const;

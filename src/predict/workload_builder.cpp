@@ -35,14 +35,11 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
   if (in_.alone) return false;
   const auto& list = in_.costs.role(c).instructions;
   return std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
-    const bool collective = what.kind == InstructionKind::kCollective;
+    const auto* call = what.as<CollectiveCall>();
     if (what.stream == Stream::kCompute || shapes_.is_idle(what)) return false;
     // A process moves all its messages itself; a GPU's copies between stages wait for their host.
-    if (on_cpu_) {
-      return collective || what.kind == InstructionKind::kSend ||
-             what.kind == InstructionKind::kReceive;
-    }
-    return collective && what.group == AxisGroup::kData;
+    if (on_cpu_) return call != nullptr || what.transfer() != nullptr;
+    return call != nullptr && call->group == AxisGroup::kData;
   });
 }
 
@@ -84,7 +81,6 @@ sim::TaskId WorkloadBuilder::add_host(std::int32_t c, sim::Duration latency) {
 void WorkloadBuilder::add_host_task(std::int32_t c, const HostTask& host) {
   const sim::TaskId task = add_host(c, host.latency);
   for (const std::int32_t wait : host.waits) {
-    if (wait < 0) continue;
     const sim::TaskId awaited = tasks(c, wait).device;
     if (awaited.valid()) workload_.depend(awaited, task);
   }
@@ -175,15 +171,16 @@ sim::TaskId WorkloadBuilder::open_seats(const TransferShape& shape) {
 }
 
 // Members of a communicator issue the same sequence, so the n-th collective of one member meets the
-// n-th of the others; a send meets the receive of the same pair and tag. Returns the member.
+// n-th of the others; a send meets the receive of the same pair and tag; a copy meets nobody.
+// Returns the member.
 std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
                                            const Instruction& what) {
   const TransferShape& shape = shapes_.shape(c, what);
   sim::TaskId task;
   std::int32_t member = 0;
-  if (in_.alone) {
+  if (in_.alone || what.is<HostCopy>()) {
     task = open_seats(shape);
-  } else if (what.kind == InstructionKind::kCollective) {
+  } else if (what.is<CollectiveCall>()) {
     auto& sequence = collectives_[static_cast<std::size_t>(shape.meeting)];
     const auto place = static_cast<std::size_t>(met_[static_cast<std::size_t>(shape.meeting)]++);
     if (place == sequence.size()) sequence.push_back({open_seats(shape)});
@@ -211,12 +208,12 @@ void WorkloadBuilder::add_waits(std::int32_t c, std::int32_t i, const Instructio
   const sim::TaskId task = tasks(c, i).device_begin;
   bool waits = false;
   for (const std::int32_t wait : what.waits) {
-    if (wait < 0 || !tasks(c, wait).device.valid()) continue;
+    if (!tasks(c, wait).device.valid()) continue;
     workload_.depend(tasks(c, wait).device, task, member);
     waits = true;
   }
   // What opens a step on a side stream follows the update of the step before.
-  if (waits || what.kind != InstructionKind::kCollective || what.stream != Stream::kGather) return;
+  if (waits || !what.is<CollectiveCall>() || what.stream != Stream::kGather) return;
   const sim::TaskId before = end_of_step_before(c);
   if (before.valid()) workload_.depend(before, task, member);
 }
@@ -251,9 +248,9 @@ void WorkloadBuilder::add_class(std::int32_t c, std::int32_t begin) {
     issue_up_to(i);
     const std::int32_t issuer = plan.issuer[static_cast<std::size_t>(i)];
     if (issuer >= 0) tasks(c, i).host = host_tasks_[static_cast<std::size_t>(issuer)];
-    if (what.kind == InstructionKind::kHostSync) continue;
+    if (what.is<HostWait>()) continue;
     std::int32_t member = 0;
-    if (what.kind == InstructionKind::kRun) {
+    if (what.is_run()) {
       add_run(c, i, what);
       if (!tasks(c, i).device.valid()) continue;  // expanded, without a kernel
     } else {
@@ -293,8 +290,8 @@ std::string WorkloadBuilder::describe(sim::TaskId task) const {
         const Role& role = in_.costs.role(c);
         out += fmt::format("{}stage {} {}{}", out.empty() ? "" : " with ", role.stage,
                            own[i].host == task ? "issue of " : "", role.instructions[i].name);
-        const std::int32_t micro_batch = role.instructions[i].micro_batch;
-        if (micro_batch >= 0) out += fmt::format(" of micro-batch {}", micro_batch);
+        const Slot* slot = role.instructions[i].slot();
+        if (slot != nullptr) out += fmt::format(" of micro-batch {}", slot->micro_batch);
       }
     }
   }

@@ -12,15 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "layout/rank_grid.h"
 #include "layout/scenario.h"
 #include "memory/frozen_weights.h"
 #include "operation/operation.h"
-#include "schedule/schedule.h"
+#include "program/instruction.h"
 
 namespace stepcast {
-
-using BlockId = Id<struct BlockTag>;
 
 // What tensor parallelism cuts of a parameter.
 enum class Cut { kNone, kRows, kColumns };
@@ -59,10 +56,6 @@ struct GroupElements {
   std::int64_t elements = 0;
 };
 
-// Bytes by MemoryCategory.
-using MemoryParts = std::array<ByteCount, kMemoryCategories>;
-ByteCount total(const MemoryParts& parts);
-
 // Memory while a list of operations runs, relative to its start: what it leaves behind, its peak,
 // the operation at which the peak stands, and the parts then.
 struct MemoryTrace {
@@ -91,69 +84,6 @@ struct Chunk {
   std::int64_t model_chunk;     // its place in model order
   std::int64_t first_layer;     // decoder layers before it
   std::vector<BlockId> blocks;  // in execution order
-};
-
-enum class Stream {
-  kCompute,
-  kGather,
-  kReduce,
-  kSendForward,
-  kReceiveForward,
-  kSendBackward,
-  kReceiveBackward,
-  kHost
-};
-inline constexpr int kStreams = 8;
-const char* name_of(Stream stream);
-
-struct ElementRange {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-};
-
-enum class InstructionKind { kRun, kCollective, kSend, kReceive, kHostSync };
-
-struct Instruction {
-  InstructionKind kind;
-  Stream stream;
-
-  // kRun: blocks [block_begin, block_end) of a chunk; backward runs them last to first. The
-  // optimizer block has chunk -1 and its id in block_begin.
-  Pass pass = Pass::kForward;
-  Phase phase = Phase::kForward;  // what its time counts as
-  std::int32_t chunk = -1;
-  std::int32_t micro_batch = -1;
-  std::int32_t block_begin = 0;
-  std::int32_t block_end = 0;
-
-  // kCollective on the group of `group`; kSend and kReceive to the stage `peer` of the same
-  // pipeline, matched by (sender, receiver, tag).
-  CollectiveKind collective = CollectiveKind::kAllReduce;
-  AxisGroup group = AxisGroup::kData;
-  std::int32_t peer = -1;
-  std::int64_t tag = 0;
-  ByteCount bytes = 0;
-  DataType type = DataType::kBf16;
-  std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
-  std::int32_t copies = 0;  // kernels that the host launches for each of them beside
-  // Of gradients and parameters: flat elements of the role (Role::offsets), before sharding.
-  ElementRange elements{};
-  // kRun: whole gradients that live from its start, gradients that were reduced and gathered
-  // parameters that die at its end; all of them buffers, counted in birth and death.
-  std::array<ElementRange, 2> holds_gradients{};
-  ElementRange frees_gradients{}, frees_parameters{};
-  const char* name = "";
-
-  // Earlier instructions of this role, on other streams, that must have ended (-1: none).
-  std::array<std::int32_t, 4> waits{-1, -1, -1, -1};
-  // Births at issue and deaths at the end, beside what the operations themselves do.
-  MemoryParts birth{};
-  MemoryParts death{};
-
-  void wait_for(std::int32_t instruction);
-  void hold_gradients(ElementRange range, ByteCount held);
-  void free_gradients(ElementRange range, ByteCount held);
-  void free_parameters(ElementRange range, ByteCount held);
 };
 
 // The flat parameters of a role that one group of ranks reduces and shards. They lie in one piece,

@@ -78,12 +78,6 @@ class ReplicatedStep {
   ByteCount gradient_bytes(ElementRange range) const {
     return range.size() * size_of(scenario_.training.grad_precision);
   }
-  // Whose activation or gradient it moves.
-  void mark(InstructionIndex transfer, const Slot& slot) {
-    builder_.at(transfer).pass = slot.pass;
-    builder_.at(transfer).chunk = slot.chunk;
-    builder_.at(transfer).micro_batch = slot.micro_batch;
-  }
   InstructionIndex receive_for(const Slot& slot);
   InstructionIndex send_after(const Slot& slot, InstructionIndex run);
   void wait_for_transfers(InstructionIndex received);
@@ -116,8 +110,8 @@ void ReplicatedStep::gathering_forward(const Slot& slot) {
 }
 
 InstructionIndex ReplicatedStep::gather(ElementRange range, Stream stream) {
-  return builder_.collective("gather_parameters", stream, CollectiveKind::kAllGather, range,
-                             scenario_.training.precision);
+  return builder_.collective("gather_parameters", stream, Purpose::kParameters,
+                             CollectiveKind::kAllGather, range, scenario_.training.precision);
 }
 
 InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
@@ -129,19 +123,19 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, from));
   const std::int64_t tag =
       forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
-  const InstructionIndex received =
-      builder_.receive(forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag);
-  mark(received, slot);
+  const InstructionIndex received = builder_.receive(
+      forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag, slot);
   // Without overlap the receive is issued behind the work before it.
   if (!layout_.overlap.pp) builder_.at(received).wait_for(builder_.last_run());
   if (!scenario_.rules.scatter_gather_p2p || layout_.sequence_parallel || layout_.tp == 1) {
     return received;
   }
   const Shape& shape = builder_.shape();
-  const InstructionIndex gathered = builder_.collective(
-      "gather_boundary", builder_.at(received).stream, CollectiveKind::kAllGather,
-      AxisGroup::kTensor, shape.rows * shape.hidden * shape.element, shape.type);
-  mark(gathered, slot);
+  CollectiveCall call{Purpose::kBoundary, CollectiveKind::kAllGather, AxisGroup::kTensor,
+                      shape.rows * shape.hidden * shape.element, shape.type};
+  call.boundary = slot;
+  const InstructionIndex gathered =
+      builder_.collective("gather_boundary", builder_.at(received).stream, call);
   builder_.at(gathered).wait_for(received);
   return gathered;
 }
@@ -156,8 +150,7 @@ InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex r
   const std::int64_t tag =
       forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
   const InstructionIndex sent =
-      builder_.send(forward ? Stream::kSendForward : Stream::kSendBackward, peer, tag);
-  mark(sent, slot);
+      builder_.send(forward ? Stream::kSendForward : Stream::kSendBackward, peer, tag, slot);
   builder_.at(sent).wait_for(run);
   return sent;
 }
@@ -192,7 +185,7 @@ void ReplicatedStep::pass(const Slot& slot, bool last) {
     backward(slot, last || reduces_per_micro_batch());
   }
   InstructionIndex first = before;
-  while (builder_.at(first).kind != InstructionKind::kRun) ++first;
+  while (!builder_.at(first).is_run()) ++first;
   builder_.at(first).wait_for(received);
   if (blocks_on_sends()) builder_.at(first).wait_for(sent);
   pending_send_ = send_after(slot, builder_.last_run());
@@ -205,7 +198,7 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
   InstructionIndex reduced = kNone;
   for (const ElementRange& range : bucket.ranges) {
     if (is_alone(range)) continue;
-    reduced = builder_.collective("reduce_gradients", stream, kind, range,
+    reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,
                                   scenario_.training.reduce_precision);
     builder_.at(reduced).wait_for(after);
   }
@@ -293,7 +286,7 @@ void ReplicatedStep::gather_parameters() {
 void arrange_replicated_step(RoleBuilder& builder, const StageOrder& order,
                              const StepBlocks& blocks) {
   ReplicatedStep step(builder, order);
-  builder.run_block(blocks.zero_gradients, Phase::kOptimizer);
+  builder.run_block(blocks.zero_gradients, StepWork::kZeroGradients);
   step.run_passes();
   step.reduce_rest();
   arrange_update(builder, blocks);

@@ -1,151 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/role_builder.h"
 
-#include "core/assert.h"
+#include <utility>
 
 namespace stepcast {
 
-void Instruction::wait_for(std::int32_t instruction) {
-  if (instruction < 0) return;
-  for (std::int32_t& wait : waits) {
-    if (wait == instruction) return;
-    if (wait < 0) {
-      wait = instruction;
-      return;
-    }
-  }
-  STEPCAST_ASSERT(false, "an instruction waits for at most four others");
+namespace {
+
+ByteCount& activations(MemoryParts& parts) {
+  return parts[static_cast<std::size_t>(MemoryCategory::kActivations)];
 }
 
-namespace {
-ByteCount& buffers(MemoryParts& parts) {
-  return parts[static_cast<std::size_t>(MemoryCategory::kBuffers)];
-}
 }  // namespace
 
-void Instruction::hold_gradients(ElementRange range, ByteCount held) {
-  (holds_gradients[0].size() == 0 ? holds_gradients[0] : holds_gradients[1]) = range;
-  buffers(birth) += held;
-}
-void Instruction::free_gradients(ElementRange range, ByteCount held) {
-  frees_gradients = range;
-  buffers(death) += held;
-}
-void Instruction::free_parameters(ElementRange range, ByteCount held) {
-  frees_parameters = range;
-  buffers(death) += held;
-}
-
-const char* name_of(Stream stream) {
-  switch (stream) {
-    case Stream::kCompute:
-      return "compute";
-    case Stream::kGather:
-      return "gather";
-    case Stream::kReduce:
-      return "reduce";
-    case Stream::kSendForward:
-      return "send forward";
-    case Stream::kReceiveForward:
-      return "receive forward";
-    case Stream::kSendBackward:
-      return "send backward";
-    case Stream::kReceiveBackward:
-      return "receive backward";
-    case Stream::kHost:
-      return "host";
-  }
-  return "";
-}
-
 InstructionIndex RoleBuilder::add(Instruction instruction) {
-  role_.instructions.push_back(instruction);
+  role_.instructions.push_back(std::move(instruction));
   return static_cast<InstructionIndex>(role_.instructions.size() - 1);
 }
 
 InstructionIndex RoleBuilder::run(Pass pass, std::int32_t chunk, std::int32_t micro_batch,
                                   std::int32_t begin, std::int32_t end) {
-  Instruction instruction{InstructionKind::kRun, Stream::kCompute};
-  instruction.pass = pass;
-  instruction.phase = pass == Pass::kForward ? Phase::kForward : Phase::kBackward;
-  instruction.chunk = chunk;
-  instruction.micro_batch = micro_batch;
-  instruction.block_begin = begin;
-  instruction.block_end = end;
-  instruction.name = pass == Pass::kForward ? "forward" : "backward";
+  Instruction instruction{Stream::kCompute, pass == Pass::kForward ? "forward" : "backward",
+                          RunPass{{pass, micro_batch, chunk}, begin, end}};
   const bool first = role_.chunks[static_cast<std::size_t>(chunk)].model_chunk == 0 && begin == 0;
   if (first && pass == Pass::kForward) {  // the tokens; everything else is received
-    instruction.birth[static_cast<std::size_t>(MemoryCategory::kActivations)] =
-        shape_.tokens * size_of(DataType::kInt64);
+    activations(instruction.birth) = shape_.tokens * size_of(DataType::kInt64);
   }
-  return last_run_ = add(instruction);
+  return last_run_ = add(std::move(instruction));
 }
 
 InstructionIndex RoleBuilder::run_whole(Pass pass, std::int32_t chunk, std::int32_t micro_batch) {
   return run(pass, chunk, micro_batch, 0, blocks(chunk));
 }
 
-InstructionIndex RoleBuilder::run_block(BlockId block, Phase phase) {
-  Instruction instruction{InstructionKind::kRun, Stream::kCompute};
-  instruction.phase = phase;
-  instruction.block_begin = block.value;
-  instruction.block_end = block.value + 1;
-  instruction.name = "optimizer";
-  return last_run_ = add(instruction);
+InstructionIndex RoleBuilder::run_block(BlockId block, StepWork work) {
+  return last_run_ = add({Stream::kCompute, "optimizer", RunBlock{block, work}});
 }
 
-InstructionIndex RoleBuilder::collective(const char* name, Stream stream, CollectiveKind kind,
-                                         AxisGroup group, ByteCount bytes, DataType type,
-                                         std::int32_t pieces) {
-  Instruction instruction{InstructionKind::kCollective, stream};
-  instruction.collective = kind;
-  instruction.group = group;
-  instruction.bytes = bytes;
-  instruction.type = type;
-  instruction.pieces = pieces;
-  instruction.name = name;
-  return add(instruction);
+InstructionIndex RoleBuilder::collective(const char* name, Stream stream,
+                                         const CollectiveCall& call) {
+  return add({stream, name, call});
 }
 
-InstructionIndex RoleBuilder::collective(const char* name, Stream stream, CollectiveKind kind,
-                                         ElementRange elements, DataType type,
+InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Purpose purpose,
+                                         CollectiveKind kind, ElementRange elements, DataType type,
                                          std::int32_t pieces) {
-  const std::int64_t count = elements.size();
-  const InstructionIndex index =
-      collective(name, stream, kind, role_.group_of(elements), count * size_of(type), type, pieces);
-  at(index).elements = elements;
+  CollectiveCall call{purpose, kind, role_.group_of(elements), elements.size() * size_of(type),
+                      type};
+  call.pieces = pieces;
+  call.elements = elements;
+  return collective(name, stream, call);
+}
+
+StageTransfer RoleBuilder::boundary(std::int32_t peer, std::int64_t tag, const Slot& slot) const {
+  return {peer, tag, boundary_bytes(scenario_, shape_), shape_.type, slot};
+}
+
+// The whole activation dies with its send and is born with its receipt, however little crosses.
+InstructionIndex RoleBuilder::send(Stream stream, std::int32_t peer, std::int64_t tag,
+                                   const Slot& slot) {
+  const InstructionIndex index = add({stream, "send", Send{boundary(peer, tag, slot)}});
+  activations(at(index).death) = whole_boundary();
   return index;
 }
 
-Instruction RoleBuilder::transfer(InstructionKind kind, const char* name, Stream stream,
-                                  std::int32_t peer, std::int64_t tag) const {
-  Instruction instruction{kind, stream};
-  instruction.peer = peer;
-  instruction.tag = tag;
-  instruction.bytes = boundary_bytes(scenario_, shape_);
-  instruction.type = shape_.type;
-  instruction.name = name;
-  // The whole activation dies with its send and is born with its receipt, however little crosses.
-  MemoryParts& memory = kind == InstructionKind::kSend ? instruction.death : instruction.birth;
-  memory[static_cast<std::size_t>(MemoryCategory::kActivations)] =
-      shape_.rows * shape_.hidden * shape_.element;
-  return instruction;
-}
-
-InstructionIndex RoleBuilder::send(Stream stream, std::int32_t peer, std::int64_t tag) {
-  return add(transfer(InstructionKind::kSend, "send", stream, peer, tag));
-}
-
-InstructionIndex RoleBuilder::receive(Stream stream, std::int32_t peer, std::int64_t tag) {
-  return add(transfer(InstructionKind::kReceive, "receive", stream, peer, tag));
+InstructionIndex RoleBuilder::receive(Stream stream, std::int32_t peer, std::int64_t tag,
+                                      const Slot& slot) {
+  const InstructionIndex index = add({stream, "receive", Receive{boundary(peer, tag, slot)}});
+  activations(at(index).birth) = whole_boundary();
+  return index;
 }
 
 InstructionIndex RoleBuilder::host_sync(InstructionIndex first, InstructionIndex second) {
-  Instruction instruction{InstructionKind::kHostSync, Stream::kHost};
-  instruction.name = "host_sync";
-  instruction.wait_for(first);
-  instruction.wait_for(second);
-  return add(instruction);
+  const InstructionIndex index = add({Stream::kHost, "host_sync", HostWait{}});
+  at(index).wait_for(first);
+  at(index).wait_for(second);
+  return index;
 }
 
 void RoleBuilder::load_batch(InstructionIndex last_issued) {

@@ -10,10 +10,9 @@
 
 namespace stepcast {
 
-using InstructionIndex = std::int32_t;
 inline constexpr InstructionIndex kNone = -1;
 
-// Of the activation that a rank sends to the next stage.
+// The part of an activation that one rank sends to the next stage.
 ByteCount boundary_bytes(const Scenario& scenario, const Shape& shape);
 
 class RoleBuilder {
@@ -25,16 +24,15 @@ class RoleBuilder {
   InstructionIndex run(Pass pass, std::int32_t chunk, std::int32_t micro_batch, std::int32_t begin,
                        std::int32_t end);
   InstructionIndex run_whole(Pass pass, std::int32_t chunk, std::int32_t micro_batch);
-  // A block outside the chunks: the optimizer, zeroing of gradients.
-  InstructionIndex run_block(BlockId block, Phase phase);
+  InstructionIndex run_block(BlockId block, StepWork work);  // outside the chunks
 
-  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind, AxisGroup group,
-                              ByteCount bytes, DataType type, std::int32_t pieces = 1);
-  // The same of flat gradients or parameters, among the ranks that hold the same ones.
-  InstructionIndex collective(const char* name, Stream stream, CollectiveKind kind,
+  InstructionIndex collective(const char* name, Stream stream, const CollectiveCall& call);
+  // It moves flat gradients or parameters, among the ranks that hold the same ones.
+  InstructionIndex collective(const char* name, Stream stream, Purpose purpose, CollectiveKind kind,
                               ElementRange elements, DataType type, std::int32_t pieces = 1);
-  InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag);
-  InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag);
+  // `slot`: the pass whose activation or gradient it is.
+  InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
+  InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
   // The host waits for `first` and `second` before it issues anything more.
   InstructionIndex host_sync(InstructionIndex first, InstructionIndex second = kNone);
   // The text of a micro-batch is handed out, in some frameworks behind all that was issued before.
@@ -62,8 +60,8 @@ class RoleBuilder {
 
  private:
   InstructionIndex add(Instruction instruction);
-  Instruction transfer(InstructionKind kind, const char* name, Stream stream, std::int32_t peer,
-                       std::int64_t tag) const;
+  StageTransfer boundary(std::int32_t peer, std::int64_t tag, const Slot& slot) const;
+  ByteCount whole_boundary() const { return shape_.rows * shape_.hidden * shape_.element; }
 
   const Scenario& scenario_;
   const Program& program_;

@@ -4,10 +4,11 @@
 // its gradients are reduce-scattered behind its backward. Embedding and head make the root unit,
 // which stays gathered from the first forward to the last backward of a micro-batch.
 //
-// DeepSpeed gathers matrix by matrix, each into a list of one tensor per rank, which PyTorch fills
-// with one copy per rank; it looks ahead, and keeps parameters from a recomputed forward to the
-// backward, only below its limit of live parameters (deepspeed/runtime/zero/config.py:
-// stage3_max_live_parameters and stage3_max_reuse_distance, 1e9 elements both).
+// DeepSpeed gathers matrix by matrix; it looks ahead, and keeps parameters from a recomputed
+// forward to the backward, only below its limit of live parameters (deepspeed/runtime/zero/
+// config.py: stage3_max_live_parameters and stage3_max_reuse_distance, 1e9 elements both). Until
+// 2022 it gathered into a list of one tensor per rank, which PyTorch filled with one copy per rank
+// (deepspeedai/DeepSpeed pull request 1453 put an end to that): those copies are not counted.
 #include <algorithm>
 #include <vector>
 
@@ -77,10 +78,7 @@ class ShardedStep {
             gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(builder_.blocks(0) - 1)};
   }
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
-  std::int32_t copies() const {
-    return deepspeed_ ? static_cast<std::int32_t>(scenario_.layout.dp * scenario_.layout.cp) : 0;
-  }
-  // Of the gradients of `count` parameters until they are reduced, the cast copy included.
+  // What the gradients of `count` parameters take until they are reduced, cast copy included.
   ByteCount gradient_bytes(std::int64_t count, BlockId cast) const {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
     return gathered_bytes(count) + count * wide;
@@ -104,11 +102,10 @@ class ShardedStep {
 
 InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
   const InstructionIndex index =
-      builder_.collective(name, Stream::kGather, CollectiveKind::kAllGather, unit.range,
-                          scenario_.training.precision, pieces_);
+      builder_.collective(name, Stream::kGather, Purpose::kParameters, CollectiveKind::kAllGather,
+                          unit.range, scenario_.training.precision, pieces_);
   Instruction& instruction = builder_.at(index);
-  instruction.bytes = unit.bytes;
-  instruction.copies = copies();
+  instruction.as<CollectiveCall>()->bytes = unit.bytes;  // with the frozen ones
   instruction.wait_for(limiter);
   instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = unit.bytes;
   return index;
@@ -122,10 +119,10 @@ void ShardedStep::reduce(const char* name, ElementRange elements, InstructionInd
                          BlockId cast) {
   if (elements.size() == 0) return;
   const DataType type = scenario_.training.reduce_precision;
-  if (cast.valid()) after = builder_.run_block(cast, Phase::kBackward);
-  const InstructionIndex index = builder_.collective(
-      name, Stream::kReduce, CollectiveKind::kReduceScatter, elements, type, pieces_);
-  builder_.at(index).copies = copies();
+  if (cast.valid()) after = builder_.run_block(cast, StepWork::kCastGradients);
+  const InstructionIndex index =
+      builder_.collective(name, Stream::kReduce, Purpose::kGradients,
+                          CollectiveKind::kReduceScatter, elements, type, pieces_);
   builder_.at(index).wait_for(after);
 }
 
@@ -223,7 +220,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
 void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order, const StepBlocks& blocks) {
   const Scenario& scenario = builder.scenario();
   ShardedStep step(builder, blocks, !scenario.training.no_sync);
-  builder.run_block(blocks.zero_gradients, Phase::kOptimizer);
+  builder.run_block(blocks.zero_gradients, StepWork::kZeroGradients);
   const auto last = static_cast<std::int32_t>(scenario.micro_batches() - 1);
   for (const Slot& slot : order) {
     if (slot.pass == Pass::kForward) {

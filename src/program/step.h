@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a framework arranges one step around the blocks: one function per arrangement, each in a file
-// of its own. A new framework is a new file and a row in arrange_step().
+// of its own. lower() chooses between them by where gradients live (block_builder.h, GradientMode).
 #pragma once
 
 #include "program/role_builder.h"

@@ -30,34 +30,36 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
         replicated += builder.block(c, b).parameters.replicated;
       }
     }
-    const InstructionIndex summed = builder.collective(
-        "reduce_replicated_gradients", Stream::kCompute, CollectiveKind::kAllReduce,
-        AxisGroup::kTensor, replicated * size_of(type), type);
+    const InstructionIndex summed =
+        builder.collective("reduce_replicated_gradients", Stream::kCompute,
+                           {Purpose::kReplicatedGradients, CollectiveKind::kAllReduce,
+                            AxisGroup::kTensor, replicated * size_of(type), type});
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
   }
   if (ends && layout.pp > 1 && scenario.shares_trained_table()) {
     const std::int64_t table = shape.vocab * shape.hidden;
-    const InstructionIndex tied =
-        builder.collective("reduce_tied_table", Stream::kCompute, CollectiveKind::kAllReduce,
-                           AxisGroup::kEmbedding, table * size_of(type), type);
-    builder.at(tied).wait_for(reduced);
     const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
     const std::int64_t begin = builder.role().stage == 0
                                    ? builder.range(0, 0).begin
                                    : builder.range(last, builder.blocks(last) - 1).begin;
-    builder.at(tied).elements = {begin, begin + table};
+    CollectiveCall call{Purpose::kTiedTable, CollectiveKind::kAllReduce, AxisGroup::kEmbedding,
+                        table * size_of(type), type};
+    call.elements = {begin, begin + table};
+    const InstructionIndex tied = builder.collective("reduce_tied_table", Stream::kCompute, call);
+    builder.at(tied).wait_for(reduced);
   }
-  const InstructionIndex norm = builder.run_block(blocks.gradient_norm, Phase::kOptimizer);
+  const InstructionIndex norm = builder.run_block(blocks.gradient_norm, StepWork::kGradientNorm);
   builder.at(norm).wait_for(reduced);
   if (scenario.training.grad_clip != GradClip::kNone) {
     const AxisGroup group = layout.zero >= 1 ? AxisGroup::kWorld : AxisGroup::kModel;
     const InstructionIndex summed =
-        builder.collective("gradient_norm", Stream::kCompute, CollectiveKind::kAllReduce, group,
-                           size_of(DataType::kFp32), DataType::kFp32);
+        builder.collective("gradient_norm", Stream::kCompute,
+                           {Purpose::kGradientNorm, CollectiveKind::kAllReduce, group,
+                            size_of(DataType::kFp32), DataType::kFp32});
     // The frameworks read the norm on the host (.item()) to choose the clipping factor.
     builder.host_sync(summed);
   }
-  builder.run_block(blocks.update, Phase::kOptimizer);
+  builder.run_block(blocks.update, StepWork::kUpdate);
 }
 
 }  // namespace stepcast

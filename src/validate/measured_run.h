@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of a real run, by the definitions that a forecast's have (design.md section 9;
+// The figures of a real run, by the definitions that a forecast's have (docs/terminology.md;
 // docs/formats/validation.md).
 #pragma once
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "predict/attribution.h"
+
 namespace stepcast {
 namespace {
 
@@ -24,8 +26,7 @@ std::size_t median_step(const RankFile& file) {
 }
 
 bool is_drawn(const Instruction& what, const MeasuredSpan& span) {
-  return what.kind != InstructionKind::kReceive && what.kind != InstructionKind::kHostSync &&
-         span.end > span.start;
+  return !what.is<Receive>() && !what.is<HostWait>() && span.end > span.start;
 }
 
 }  // namespace
@@ -45,9 +46,8 @@ std::vector<TraceSlice> measured_slices(const Program& program, const RankGrid& 
     for (std::size_t i = 0; i < std::min(spans.size(), role.instructions.size()); ++i) {
       const Instruction& what = role.instructions[i];
       if (!is_drawn(what, spans[i])) continue;
-      out.push_back({stage, what.stream, what.name, Seconds(spans[i].start - begin),
-                     Seconds(spans[i].end - spans[i].start), what.phase, what.micro_batch,
-                     what.chunk, what.kind != InstructionKind::kRun, what.bytes});
+      out.push_back(slice_of(what, stage, Seconds(spans[i].start - begin),
+                             Seconds(spans[i].end - spans[i].start)));
     }
   }
   return out;

@@ -2,7 +2,6 @@
 #include "validate/measured_timeline.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <utility>
@@ -23,8 +22,9 @@ class MeasuredTimelines::Meetings {
       const auto& instructions = program.roles[s].instructions;
       number_[s].assign(instructions.size(), 0);
       for (std::size_t i = 0; i < instructions.size(); ++i) {
-        if (instructions[i].kind != InstructionKind::kCollective) continue;
-        auto& issued = by_number_[s][key_of(instructions[i])];
+        const auto* call = instructions[i].as<CollectiveCall>();
+        if (call == nullptr) continue;
+        auto& issued = by_number_[s][{call->group, instructions[i].stream}];
         number_[s][i] = issued.size();
         issued.push_back(i);
       }
@@ -36,17 +36,18 @@ class MeasuredTimelines::Meetings {
     const auto stage = static_cast<std::size_t>(grid_.point(rank).pp);
     const Instruction& what = program_.roles[stage].instructions[instruction];
     double last = start_of(rank, step, instruction);
-    if (what.kind == InstructionKind::kCollective) {
-      for (const RankId member : grid_.members(what.group, rank)) {
+    const StageTransfer* moved = what.transfer();
+    if (const auto* call = what.as<CollectiveCall>()) {
+      for (const RankId member : grid_.members(call->group, rank)) {
         const auto& theirs = by_number_[static_cast<std::size_t>(grid_.point(member).pp)];
-        const auto found = theirs.find(key_of(what));
+        const auto found = theirs.find({call->group, what.stream});
         const std::size_t number = number_[stage][instruction];
         if (found == theirs.end() || number >= found->second.size()) continue;
         last = std::max(last, start_of(member, step, found->second[number]));
       }
-    } else if (what.peer >= 0 && stage < partner_.size() && partner_[stage][instruction] >= 0) {
+    } else if (moved != nullptr && stage < partner_.size() && partner_[stage][instruction] >= 0) {
       GridPoint peer = grid_.point(rank);
-      peer.pp = what.peer;
+      peer.pp = moved->peer;
       last = std::max(last, start_of(grid_.rank(peer), step,
                                      static_cast<std::size_t>(partner_[stage][instruction])));
     }
@@ -57,7 +58,6 @@ class MeasuredTimelines::Meetings {
   // All members of a group issue its collectives on one stream in the same order, so these are
   // numbered.
   using Key = std::pair<AxisGroup, Stream>;
-  static Key key_of(const Instruction& what) { return {what.group, what.stream}; }
   double start_of(RankId rank, std::size_t step, std::size_t instruction) const {
     return files_[rank.index()].steps[step].spans[instruction].start;
   }
@@ -94,11 +94,11 @@ class SpanReader {
       const Instruction& what = role_.instructions[i];
       if (what.stream != Stream::kCompute) continue;
       wait_for(what, step_.spans[i].start);
-      if (what.kind == InstructionKind::kRun) {
+      if (what.is_run()) {
         spend(out_.parts.other, step_.spans[i].start);
         run(what, step_.spans[i]);
-      } else {
-        collective(what, i);
+      } else if (const auto* call = what.as<CollectiveCall>()) {
+        collective(call->group, i);
       }
     }
     out_.step_end = now_;
@@ -116,40 +116,40 @@ class SpanReader {
   // first.
   void wait_for(const Instruction& what, double until) {
     if (!in_flight_) return;
-    std::array<std::int32_t, 4> waits = what.waits;
+    Waits waits = what.waits;
     const auto end_of = [&](std::int32_t wait) {
-      return wait < 0 ? 0 : step_.spans[static_cast<std::size_t>(wait)].end;
+      return step_.spans[static_cast<std::size_t>(wait)].end;
     };
     std::sort(waits.begin(), waits.end(),
               [&](std::int32_t a, std::int32_t b) { return end_of(a) < end_of(b); });
-    for (const std::int32_t wait : waits) {
-      if (wait >= 0) wait_for_transfer(static_cast<std::size_t>(wait), until);
-    }
+    for (const std::int32_t wait : waits) wait_for_transfer(static_cast<std::size_t>(wait), until);
   }
 
   void wait_for_transfer(std::size_t index, double limit) {
     const Instruction& awaited = role_.instructions[index];
-    const bool transfers = awaited.kind == InstructionKind::kSend ||
-                           awaited.kind == InstructionKind::kReceive ||
-                           awaited.kind == InstructionKind::kCollective;
-    if (!transfers) return;
+    if (awaited.is_run() || awaited.is<HostWait>()) return;
     const double until = std::min(step_.spans[index].end, limit);
     const double flight = std::min(in_flight_(index), until);
-    if (awaited.kind != InstructionKind::kCollective) {
+    if (awaited.transfer() != nullptr) {
       spend(out_.parts.bubble, flight);
       spend(out_.parts.exposed_pp, until);
       return;
     }
     wait_for(awaited, std::min(step_.spans[index].start, until));  // what it waited for itself
+    const auto* call = awaited.as<CollectiveCall>();
+    if (call == nullptr) {
+      spend(out_.parts.exposed_offload, until);
+      return;
+    }
     const double before = now_;
-    if (!inside_a_stage(awaited.group)) spend(out_.parts.bubble, flight);
-    spend(exposed_part(out_.parts, awaited.group), until);
-    if (inside_a_stage(awaited.group)) pending_ += now_ - before;
+    if (!inside_a_stage(call->group)) spend(out_.parts.bubble, flight);
+    spend(exposed_part(out_.parts, call->group), until);
+    if (inside_a_stage(call->group)) pending_ += now_ - before;
   }
 
   void run(const Instruction& what, const MeasuredSpan& span) {
     const double duration = span.end - span.start;
-    (what.phase == Phase::kOptimizer ? out_.parts.optimizer : out_.parts.compute) +=
+    (what.phase() == Phase::kOptimizer ? out_.parts.optimizer : out_.parts.compute) +=
         Seconds(duration);
     now_ = span.end;
     if (!in_span(what)) return;
@@ -161,16 +161,16 @@ class SpanReader {
     out_.busy += duration;
   }
 
-  void collective(const Instruction& what, std::size_t index) {
+  void collective(AxisGroup group, std::size_t index) {
     const MeasuredSpan& span = step_.spans[index];
     spend(out_.parts.other, in_flight_ ? span.start : span.end);
     if (!in_flight_) return;
     const double before = now_;
     // Until all members have arrived; across stages that is the pipeline draining.
-    spend(inside_a_stage(what.group) ? exposed_part(out_.parts, what.group) : out_.parts.bubble,
+    spend(inside_a_stage(group) ? exposed_part(out_.parts, group) : out_.parts.bubble,
           std::min(in_flight_(index), span.end));
-    spend(exposed_part(out_.parts, what.group), span.end);
-    if (inside_a_stage(what.group)) pending_ += now_ - before;
+    spend(exposed_part(out_.parts, group), span.end);
+    if (inside_a_stage(group)) pending_ += now_ - before;
   }
 
   const Role& role_;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "program/walk.h"
+
 namespace stepcast {
 namespace {
 
@@ -15,13 +17,15 @@ class Collector {
 
   std::vector<LeftOut> collect() {
     for (const Instruction& what : role_.instructions) {
-      if (what.kind == InstructionKind::kRun) {
-        run(what);
-      } else if (what.kind == InstructionKind::kCollective) {
-        collective(what.group, what.pieces, what.bytes);
-      } else if (what.kind != InstructionKind::kHostSync) {
-        add("messages between stages", what.pieces, what.bytes);
+      if (const auto* call = what.as<CollectiveCall>()) {
+        collective(call->group, call->pieces, call->bytes);
+      } else if (const StageTransfer* moved = what.transfer()) {
+        add("messages between stages", 1, moved->bytes);
       }
+      for_each_operation(program_, role_, what, [&](const Operation& operation, const BlockVisit&) {
+        const auto* inside = std::get_if<Collective>(&operation.work);
+        if (inside != nullptr) collective(inside->group, 1, inside->bytes);
+      });
     }
     return std::move(out_);
   }
@@ -38,22 +42,6 @@ class Collector {
   void collective(AxisGroup group, std::int64_t calls, ByteCount bytes) {
     if (grid_.group_size(group) < 2 || bytes == 0) return;
     add(fmt::format("collectives among {} ranks", name_of(group)), calls, bytes);
-  }
-
-  void operations(const std::vector<Operation>& list) {
-    for (const Operation& operation : list) {
-      const auto* inside = std::get_if<Collective>(&operation.work);
-      if (inside != nullptr) collective(inside->group, 1, inside->bytes);
-    }
-  }
-
-  void run(const Instruction& what) {
-    if (what.chunk < 0) return operations(program_.block(BlockId(what.block_begin)).forward);
-    const Chunk& chunk = role_.chunks[static_cast<std::size_t>(what.chunk)];
-    for (std::int32_t i = what.block_begin; i < what.block_end; ++i) {
-      const Block& block = program_.block(chunk.blocks[static_cast<std::size_t>(i)]);
-      operations(what.pass == Pass::kForward ? block.forward : block.backward);
-    }
   }
 
   const Program& program_;

@@ -370,26 +370,26 @@ TEST(CpuProfile, PricesCollectivesAtAndBetweenTheirSizes) {
   Laboratory laboratory(0);
   laboratory.out.collectives = {all_reduce(1)};
   MeasuredCollective send = all_reduce(1);
-  send.exchange = Exchange::kSendReceive;
+  send.kind = CollectiveKind::kSendReceive;
   send.points[2].measurement = around(1.0);
   laboratory.out.collectives.push_back(send);
   const Loaded loaded(laboratory.out);
   const Cluster cluster = local_cluster(facts(), 2);
   const MpiCollectives costs(cluster, loaded.profile.mpi);
   const std::vector<DeviceId> ranks = {DeviceId(0), DeviceId(1)};
-  const auto at = [&](Exchange exchange, double bytes) {
-    return costs.price(exchange, Bytes(bytes), ranks);
+  const auto at = [&](CollectiveKind kind, double bytes) {
+    return costs.price(kind, Bytes(bytes), ranks);
   };
-  const CollectivePrice hit = at(Exchange::kAllReduce, 1 << 18);
+  const CollectivePrice hit = at(CollectiveKind::kAllReduce, 1 << 18);
   EXPECT_NEAR((hit.latency + hit.work / hit.rate_bound).value(), 20e-6 + (1 << 18) / 2e9, 1e-9);
   EXPECT_EQ(hit.provenance, Provenance::kMeasured);
   EXPECT_DOUBLE_EQ(hit.cpu_share, 0.75);
   EXPECT_NEAR(hit.core_weight, 1.5, 1e-9);  // 0.75 / (1.25 - 0.75)
-  const CollectivePrice between = at(Exchange::kAllReduce, 100000);
+  const CollectivePrice between = at(CollectiveKind::kAllReduce, 100000);
   EXPECT_NEAR((between.latency + between.work / between.rate_bound).value(), 20e-6 + 100000 / 2e9,
               1e-9);
   EXPECT_EQ(between.provenance, Provenance::kInterpolated);
-  const CollectivePrice sent = at(Exchange::kSendReceive, 1 << 18);
+  const CollectivePrice sent = at(CollectiveKind::kSendReceive, 1 << 18);
   EXPECT_NEAR((sent.latency + sent.work / sent.rate_bound).value(), 1, 1e-6);
   // An affine law is fitted without error, except for the one odd point of the send.
   EXPECT_EQ(loaded.curve("collective").log_error, 0.02);

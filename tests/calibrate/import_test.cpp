@@ -127,7 +127,7 @@ TEST(ImportNcclTests, TakesTheGpuCountFromTheCommandAndAnUncheckedColumn) {
   const ClusterSpec spec = cluster("dgx-a100-80g").spec;
   const Imported measured = imported(data("sendrecv_a100x8.txt"), spec);
   ASSERT_EQ(measured.collectives.size(), 1);
-  EXPECT_EQ(measured.collectives.front().exchange, Exchange::kSendReceive);
+  EXPECT_EQ(measured.collectives.front().kind, CollectiveKind::kSendReceive);
   EXPECT_EQ(measured.collectives.front().ranks, 8);
   EXPECT_EQ(measured.collectives.front().launch, Launch::kShared);
   EXPECT_NEAR(measured.collectives.front().samples.front().time.value(), 1211.2e-6, 1e-12);

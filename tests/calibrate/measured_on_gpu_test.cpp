@@ -41,7 +41,7 @@ TEST(SmsPerChannel, IsOfGroupsInsideANode) {
 
 TEST(MeasuredCollectives, BecomeTablesOfTheirGroups) {
   MeasuredCollective measured;
-  measured.exchange = Exchange::kAllGather;
+  measured.kind = CollectiveKind::kAllGather;
   measured.placement = {0, 0, 1, 1};
   for (const ByteCount bytes : {1024, 4096}) {
     Measurement time;
@@ -54,7 +54,7 @@ TEST(MeasuredCollectives, BecomeTablesOfTheirGroups) {
   Imported out;
   add_collectives({measured, single}, out);
   ASSERT_EQ(out.collectives.size(), 1U);  // one size is no curve
-  EXPECT_EQ(out.collectives[0].exchange, Exchange::kAllGather);
+  EXPECT_EQ(out.collectives[0].kind, CollectiveKind::kAllGather);
   EXPECT_EQ(out.collectives[0].ranks, 4);
   EXPECT_EQ(out.collectives[0].nodes, 2);
   EXPECT_EQ(out.collectives[0].launch, Launch::kOwn);

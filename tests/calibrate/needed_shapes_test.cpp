@@ -110,8 +110,9 @@ class OnTwoNodes : public ::testing::Test {
 
 // Forward and backward, from each of the 8 ranks of a stage.
 TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
-  const std::vector<NeededSend> expected = {{kMessage, DataType::kFp32, 0, 1, 8},
-                                            {kMessage, DataType::kFp32, 1, 0, 8}};
+  const std::vector<NeededSend> expected = {
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 0, 1, 8},
+      {{CollectiveKind::kSendReceive, kMessage, DataType::kFp32}, 1, 0, 8}};
   EXPECT_EQ(all_.sends, expected);
 }
 
@@ -119,10 +120,8 @@ TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
 // last stage's node alone. 8 groups of two, whose ranks wait for them.
 TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   const auto reduce = [](ByteCount bytes, int node) {
-    return NeededCollective{CollectiveKind::kAllReduce,
-                            AxisGroup::kTensor,
-                            bytes,
-                            DataType::kFp32,
+    return NeededCollective{AxisGroup::kTensor,
+                            {CollectiveKind::kAllReduce, bytes, DataType::kFp32},
                             true,
                             {node, node},
                             8};
@@ -138,7 +137,7 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
   const auto data = of_group(all_, AxisGroup::kData);
   std::set<std::vector<int>> placements;
   for (const NeededCollective& collective : data) {
-    EXPECT_EQ(collective.kind, CollectiveKind::kAllReduce);
+    EXPECT_EQ(collective.message.kind, CollectiveKind::kAllReduce);
     EXPECT_EQ(collective.ranks(), 4);
     EXPECT_EQ(collective.concurrent, 4);
     EXPECT_FALSE(collective.on_compute);
@@ -150,16 +149,15 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
 // The tied table, half of it on each tensor rank: 512 rows of 512 numbers of 4 bytes, between the
 // first stage and the last; the norm's one number over a replica, 4 of them.
 TEST_F(OnTwoNodes, EmbeddingAndModelGroupsSpanBoth) {
-  const std::vector<NeededCollective> tied = {{CollectiveKind::kAllReduce,
-                                               AxisGroup::kEmbedding,
-                                               512 * 512 * 4,
-                                               DataType::kFp32,
-                                               true,
-                                               {0, 1},
-                                               8}};
+  const std::vector<NeededCollective> tied = {
+      {AxisGroup::kEmbedding,
+       {CollectiveKind::kAllReduce, 512 * 512 * 4, DataType::kFp32},
+       true,
+       {0, 1},
+       8}};
   EXPECT_EQ(of_group(all_, AxisGroup::kEmbedding), tied);
   const std::vector<NeededCollective> norm = {
-      {CollectiveKind::kAllReduce, AxisGroup::kModel, 4, DataType::kFp32, true, {0, 0, 1, 1}, 4}};
+      {AxisGroup::kModel, {CollectiveKind::kAllReduce, 4, DataType::kFp32}, true, {0, 0, 1, 1}, 4}};
   EXPECT_EQ(of_group(all_, AxisGroup::kModel), norm);
 }
 
@@ -218,7 +216,7 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
   const NeededMeasurements extra = grid(all_);
   std::vector<ByteCount> sizes;
   for (const NeededSend& send : extra.sends) {
-    if (send.from == 0) sizes.push_back(send.bytes);
+    if (send.from == 0) sizes.push_back(send.message.bytes);
     EXPECT_EQ(send.concurrent, 8);
   }
   const std::vector<ByteCount> expected = {1 << 10,   4 << 10, 16 << 10, 64 << 10,
@@ -229,16 +227,14 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
 // Whole elements of 4 bytes for each of 3 members: 1024 becomes 1032.
 TEST(NeededGrid, RoundsMessagesUpToTheMembers) {
   NeededMeasurements all;
-  all.collectives.push_back({CollectiveKind::kReduceScatter,
-                             AxisGroup::kData,
-                             1200,
-                             DataType::kFp32,
+  all.collectives.push_back({AxisGroup::kData,
+                             {CollectiveKind::kReduceScatter, 1200, DataType::kFp32},
                              false,
                              {0, 0, 1},
                              1});
   std::vector<ByteCount> sizes;
   for (const NeededCollective& collective : grid(all).collectives) {
-    sizes.push_back(collective.bytes);
+    sizes.push_back(collective.message.bytes);
     EXPECT_EQ(collective.placement, (std::vector<int>{0, 0, 1}));
   }
   EXPECT_EQ(sizes, (std::vector<ByteCount>{1032, 4104, 4800}));

@@ -68,7 +68,7 @@ double mean_error(const CollectiveCurves& curves, const Measured& measured, doub
   std::vector<double> errors;
   for (const CollectiveSample& sample : measured.samples) {
     if (sample.size.value() < from) continue;
-    const CurvePrice price = curves.price(measured.group.cluster, model, measured.group.exchange,
+    const CurvePrice price = curves.price(measured.group.cluster, model, measured.group.kind,
                                           sample.size, DataType::kFp32);
     errors.push_back(std::abs(price.time / sample.time - 1));
   }
@@ -87,21 +87,22 @@ TEST(CollectiveCurves, GiveBackWhatWasMeasured) {
 TEST(CollectiveCurves, CallTheirOwnGroupMeasuredAndOthersNot) {
   const CollectiveCurves curves = shipped_curves();
   const auto provenance = [&](const ClusterSpec& spec, std::int64_t ranks, double size,
-                              Exchange exchange) {
+                              CollectiveKind kind) {
     GroupShape shape;
     shape.ranks = shape.largest = shape.smallest = ranks;
-    return curves.price(spec, {spec, shape}, exchange, Bytes(size), DataType::kBf16).provenance;
+    return curves.price(spec, {spec, shape}, kind, Bytes(size), DataType::kBf16).provenance;
   };
-  EXPECT_EQ(provenance(a100(1), 8, 16e6, Exchange::kAllReduce), Provenance::kMeasured);
-  EXPECT_EQ(provenance(a100(1), 4, 16e6, Exchange::kAllReduce), Provenance::kInterpolated);
-  EXPECT_EQ(provenance(a100(1), 8, 100e9, Exchange::kAllReduce), Provenance::kExtrapolated);
+  EXPECT_EQ(provenance(a100(1), 8, 16e6, CollectiveKind::kAllReduce), Provenance::kMeasured);
+  EXPECT_EQ(provenance(a100(1), 4, 16e6, CollectiveKind::kAllReduce), Provenance::kInterpolated);
+  EXPECT_EQ(provenance(a100(1), 8, 100e9, CollectiveKind::kAllReduce), Provenance::kExtrapolated);
   ClusterSpec volta = testing::machine(GpuArchitecture::kVolta, 150, 1);
-  EXPECT_EQ(provenance(volta, 8, 16e6, Exchange::kAllReduce), Provenance::kExtrapolated);
+  EXPECT_EQ(provenance(volta, 8, 16e6, CollectiveKind::kAllReduce), Provenance::kExtrapolated);
   const CollectiveCurves none;
   const GroupShape pair{2, 1, 2, 2, 0};
-  EXPECT_EQ(none.price(a100(1), {a100(1), pair}, Exchange::kAllReduce, Bytes(1e6), DataType::kBf16)
-                .provenance,
-            Provenance::kDataSheet);
+  EXPECT_EQ(
+      none.price(a100(1), {a100(1), pair}, CollectiveKind::kAllReduce, Bytes(1e6), DataType::kBf16)
+          .provenance,
+      Provenance::kDataSheet);
 }
 
 // Tables that took no part in the curves, of machines that did: other owners, other test programs.
@@ -123,7 +124,7 @@ TEST(CollectiveCurves, CarryOverToOtherGroupSizes) {
     const GroupShape shape{ranks, 1, ranks, ranks, 0};
     const Bytes size(8.0 * 1024 * 1024 * 1024);
     const Seconds time =
-        curves.price(spec, {spec, shape}, Exchange::kAllReduce, size, DataType::kFp32).time;
+        curves.price(spec, {spec, shape}, CollectiveKind::kAllReduce, size, DataType::kFp32).time;
     const double n = static_cast<double>(ranks);
     return (size / time).value() * 2 * (n - 1) / n * 1e-9;
   };
@@ -146,7 +147,8 @@ TEST(CollectiveCurves, KeepTheTimeOfARingStep) {
   const auto time = [&](std::int64_t ranks, double per_rank) {
     const GroupShape shape{ranks, 1, ranks, ranks, 0};
     const Bytes size(per_rank * static_cast<double>(ranks));
-    return curves.price(a100(1), {a100(1), shape}, Exchange::kAllGather, size, DataType::kBf16)
+    return curves
+        .price(a100(1), {a100(1), shape}, CollectiveKind::kAllGather, size, DataType::kBf16)
         .time.value();
   };
   EXPECT_NEAR(time(8, 64e6) / time(2, 64e6), 7, 7 * 0.05);
@@ -159,11 +161,10 @@ TEST(CollectiveCurves, NeverBeatTheAsymptoteAndGrowWithSize) {
     const GroupShape shape{ranks, 1, ranks, ranks, 0};
     for (const ClusterSpec& spec : {a100(1), h100(1)}) {
       const CollectiveModel model(spec, shape);
-      for (const Exchange exchange :
-           {Exchange::kAllReduce, Exchange::kAllGather, Exchange::kAllToAll}) {
+      for (const CollectiveKind kind :
+           {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kAllToAll}) {
         for (double size = 1; size < 1e11; size *= 3) {
-          const CurvePrice price =
-              curves.price(spec, model, exchange, Bytes(size), DataType::kBf16);
+          const CurvePrice price = curves.price(spec, model, kind, Bytes(size), DataType::kBf16);
           EXPECT_GE(price.time.value() * price.asymptote.value(), size * (1 - 1e-12));
           EXPECT_TRUE(std::isfinite(price.time.value()));
         }

@@ -137,7 +137,7 @@ TEST(Profile, ReadsCollectivesBetweenProcesses) {
   ASSERT_TRUE(profile) << to_string(profile.error());
   ASSERT_EQ(profile->mpi.size(), 1u);
   const MpiCurve& read = profile->mpi.front();
-  EXPECT_EQ(read.exchange, Exchange::kSendReceive);
+  EXPECT_EQ(read.kind, CollectiveKind::kSendReceive);
   EXPECT_EQ(read.placement, (std::vector<std::int64_t>{0, 1}));
   EXPECT_EQ(read.concurrent, 2);
   EXPECT_EQ(read.cpu_share, 0.25);

@@ -9,11 +9,10 @@ namespace stepcast {
 namespace {
 
 Instruction reduction(AxisGroup group, ElementRange elements) {
-  Instruction out{InstructionKind::kCollective, Stream::kReduce};
-  out.collective = CollectiveKind::kReduceScatter;
-  out.group = group;
-  out.elements = elements;
-  return out;
+  CollectiveCall call{Purpose::kGradients, CollectiveKind::kReduceScatter, group,
+                      elements.size() * size_of(DataType::kFp32), DataType::kFp32};
+  call.elements = elements;
+  return {Stream::kReduce, "reduce", call};
 }
 
 // Eight ranks, two tensor-parallel; experts lie on two ranks each and are twice among the four.

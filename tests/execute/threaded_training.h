@@ -22,7 +22,7 @@ struct Training {
   std::vector<double> loss;  // mean over the tokens of each step
   std::vector<double> gradient_norm;
   WholeModel model;
-  std::vector<MemoryParts> peaks;  // by rank
+  std::vector<MemoryParts> peaks, host_peaks;  // by rank
 };
 
 // Where ranks run: calls `body` in a thread of each, and makes their devices.
@@ -50,13 +50,14 @@ inline Ranks on_host() {
           [] { return std::make_unique<HostDevice>(); }};
 }
 
-inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host()) {
-  const Program program = lower(scenario);
+inline Training train(const Scenario& scenario, const Program& program, int steps,
+                      const Ranks& ranks = on_host()) {
   const RankGrid grid(scenario.layout);
   Training out;
   out.loss.assign(static_cast<std::size_t>(steps), 0);
   out.gradient_norm.assign(static_cast<std::size_t>(steps), 0);
   out.peaks.resize(static_cast<std::size_t>(grid.size()));
+  out.host_peaks.resize(static_cast<std::size_t>(grid.size()));
   std::mutex mutex;
   const double tokens = static_cast<double>(scenario.training.global_batch) *
                         static_cast<double>(scenario.training.sequence_length);
@@ -70,9 +71,14 @@ inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = 
     }
     const std::scoped_lock lock(mutex);
     out.peaks[static_cast<std::size_t>(world.rank())] = runner.ledger().at_peak();
+    out.host_peaks[static_cast<std::size_t>(world.rank())] = runner.host_ledger().at_peak();
     out.model.take(runner);
   });
   return out;
+}
+
+inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host()) {
+  return train(scenario, lower(scenario), steps, ranks);
 }
 
 }  // namespace stepcast::testing

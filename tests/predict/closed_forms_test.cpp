@@ -11,20 +11,13 @@
 #include "predict/simulation.h"
 #include "predict/timeline.h"
 #include "scenario_from.h"
+#include "timed_blocks.h"
 
 namespace stepcast {
 namespace {
 
 using testing::gpt;
 using testing::GptCase;
-
-// Every pass takes one second on the GPU and nothing on the host; what is left of a step is free.
-RunCost unit_pass(const Role&, const Instruction& what) {
-  RunCost cost;
-  if (what.phase == Phase::kOptimizer) return cost;
-  cost.gpu = cost.floor = cost.compute = Seconds(1);
-  return cost;
-}
 
 // Takes no time and holds no SMs.
 CollectivePrice free_price() {
@@ -59,7 +52,10 @@ struct UnitPipeline {
     Traffic traffic = place_traffic(scenario, program, grid, collectives);
     make_free(traffic);
     const Symmetry symmetry = find_symmetry(scenario, grid, traffic, true);
-    const RunCosts costs(program, grid, symmetry, unit_pass);
+    // Each chunk has one layer, whose passes take a second; what is left of a step is free.
+    const BlockId layer = program.roles.front().chunks.front().blocks[1];
+    const KernelCosts kernels = testing::seconds_for(scenario, program, {layer});
+    const RunCosts costs(scenario, program, grid, symmetry, kernels, collectives);
     const HostFit host;
     const SimulationInput input{scenario, program, grid,  traffic, symmetry,
                                 costs,    host,    false, true};
@@ -126,9 +122,9 @@ TEST(Bubble, OfInterleavedIsPMinus1OverVMPlusPMinus1) {
 // Stage 0 sends micro-batch 0 first, stage 1 is ready to receive micro-batch 1 first.
 TEST(Deadlock, OfAScheduleNamesTheInstructionsOfTheCycle) {
   UnitPipeline two_stages(pipeline("1f1b", 2, 4));
-  std::vector<Instruction*> receives;
+  std::vector<Receive*> receives;
   for (Instruction& what : two_stages.program.roles[1].instructions) {
-    if (what.kind == InstructionKind::kReceive) receives.push_back(&what);
+    if (auto* receive = what.as<Receive>()) receives.push_back(receive);
   }
   ASSERT_GE(receives.size(), 2u);
   std::swap(receives[0]->tag, receives[1]->tag);
@@ -144,8 +140,8 @@ TEST(Deadlock, OfAScheduleNamesTheInstructionsOfTheCycle) {
 TEST(Deadlock, OfASendThatNobodyReceivesIsFoundBeforeTheReplay) {
   UnitPipeline two_stages(pipeline("1f1b", 2, 4));
   for (Instruction& what : two_stages.program.roles[1].instructions) {
-    if (what.kind == InstructionKind::kReceive) {
-      what.tag += 1000;
+    if (auto* receive = what.as<Receive>()) {
+      receive->tag += 1000;
       break;
     }
   }

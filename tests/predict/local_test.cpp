@@ -12,6 +12,7 @@
 #include "predict/simulation.h"
 #include "predict/timeline.h"
 #include "scenario_from.h"
+#include "timed_blocks.h"
 
 namespace stepcast {
 namespace {
@@ -30,11 +31,13 @@ std::string local_text(GptCase c, int cores, const std::string& profile = "none"
   return text + R"(, "profile": ")" + profile + "\"}";
 }
 
-RunCost one_second(const Role&, const Instruction& what) {
-  RunCost cost;
-  if (what.phase == Phase::kOptimizer) return cost;
-  cost.gpu = cost.floor = cost.compute = Seconds(1);
-  return cost;
+// The blocks whose passes take a second: FSDP runs them one by one, the others all in a row.
+std::vector<BlockId> timed_blocks(const Scenario& scenario, const Program& program) {
+  std::vector<BlockId> blocks = program.roles.front().chunks.front().blocks;
+  if (scenario.training.framework != Framework::kFsdp) blocks.resize(1);
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  return blocks;
 }
 
 // Runs of one second, transfers of `data` in the data-parallel groups and of no time elsewhere.
@@ -53,7 +56,9 @@ struct Replayed {
       }
     }
     symmetry = find_symmetry(scenario, grid, traffic, true);
-    const RunCosts costs(program, grid, symmetry, one_second);
+    const KernelCosts kernels =
+        testing::seconds_for(scenario, program, timed_blocks(scenario, program));
+    const RunCosts costs(scenario, program, grid, symmetry, kernels, collectives);
     const SimulationInput input{scenario, program, grid,  traffic, symmetry,
                                 costs,    kNoHost, false, true};
     auto result = simulate(input, 2);
@@ -118,9 +123,9 @@ TEST(SharedCores, AreSharedByTheMembersOfACollective) {
   const Replayed replayed(local_text(c, 2), price_of(0.5, 0.8));
   int seen = 0;
   for (const Replayed::Span& span : replayed.spans()) {
-    if (span.what->kind != InstructionKind::kCollective) continue;
-    if (span.what->group != AxisGroup::kData) continue;
-    EXPECT_NEAR(span.end - span.start, 0.5 * 1.6 * span.what->pieces, 1e-10);
+    const auto* call = span.what->as<CollectiveCall>();
+    if (call == nullptr || call->group != AxisGroup::kData) continue;
+    EXPECT_NEAR(span.end - span.start, 0.5 * 1.6 * call->pieces, 1e-10);
     ++seen;
   }
   EXPECT_GT(seen, 0);
@@ -144,7 +149,7 @@ void expect_shared_core(double share, double stretch, double weight = 1, int cro
   const Replayed replayed(local_text(c, crowd > 1 ? 2 : 0), price);
   const std::vector<Replayed::Span> spans = replayed.spans();
   const auto is_transfer = [](const Replayed::Span& span) {
-    return span.what->kind == InstructionKind::kCollective && span.end > span.start;
+    return span.what->is<CollectiveCall>() && span.end > span.start;
   };
   const auto inside = [](const Replayed::Span& a, const Replayed::Span& b) {
     return a.start >= b.start && a.end <= b.end;
@@ -154,7 +159,7 @@ void expect_shared_core(double share, double stretch, double weight = 1, int cro
   };
   int runs = 0, single = 0;
   for (const Replayed::Span& run : spans) {
-    if (run.what->kind != InstructionKind::kRun || run.what->phase == Phase::kOptimizer) continue;
+    if (!run.what->is<RunPass>()) continue;
     std::vector<const Replayed::Span*> beside;
     bool partly = false;
     for (const Replayed::Span& other : spans) {
@@ -194,8 +199,7 @@ TEST(RankCore, ATransferThatTheProcessorDoesNotMoveCostsNothing) {
   c.global_batch = 2;
   const Replayed replayed(local_text(c, 0), price_of(0.125, 0));
   for (const Replayed::Span& span : replayed.spans()) {
-    if (span.what->kind != InstructionKind::kRun) continue;
-    if (span.what->phase == Phase::kOptimizer) continue;
+    if (!span.what->is<RunPass>()) continue;
     EXPECT_NEAR(span.end - span.start, 1, 1e-10);
   }
 }

@@ -87,8 +87,10 @@ TEST(Program, SendsAndReceivesMatch) {
     std::map<std::tuple<int, int, std::int64_t>, int> open;
     for (const Role& role : program.roles) {
       for (const Instruction& what : role.instructions) {
-        if (what.kind == InstructionKind::kSend) ++open[{role.stage, what.peer, what.tag}];
-        if (what.kind == InstructionKind::kReceive) --open[{what.peer, role.stage, what.tag}];
+        const auto* send = what.as<Send>();
+        const auto* receive = what.as<Receive>();
+        if (send != nullptr) ++open[{role.stage, send->peer, send->tag}];
+        if (receive != nullptr) --open[{receive->peer, role.stage, receive->tag}];
       }
     }
     for (const auto& [key, count] : open) EXPECT_EQ(count, 0);
@@ -108,9 +110,8 @@ TEST(Program, GradientsAreReducedOncePerStepWhateverTheBuckets) {
     const Program program = lower(gpt(c));
     ByteCount reduced = 0;
     for (const Instruction& what : program.roles[0].instructions) {
-      if (what.kind == InstructionKind::kCollective && what.group == AxisGroup::kData) {
-        reduced += what.bytes;
-      }
+      const auto* call = what.as<CollectiveCall>();
+      if (call != nullptr && call->group == AxisGroup::kData) reduced += call->bytes;
     }
     EXPECT_EQ(reduced, program.roles[0].parameters * 4);
   }
@@ -129,9 +130,10 @@ TEST(Program, ShardedVolumesFollowTheZeroStage) {
     const Program program = lower(gpt(c));
     ByteCount root = 0, sum = 0;
     for (const Instruction& what : program.roles[0].instructions) {
-      if (what.kind != InstructionKind::kCollective || what.group != AxisGroup::kData) continue;
-      sum += what.bytes;
-      if (std::string(what.name) == "gather_root") root += what.bytes;
+      const auto* call = what.as<CollectiveCall>();
+      if (call == nullptr || call->group != AxisGroup::kData) continue;
+      sum += call->bytes;
+      if (std::string(what.name) == "gather_root") root += call->bytes;
     }
     // The root unit stays gathered through the backward.
     return std::pair{

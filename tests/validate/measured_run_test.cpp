@@ -59,21 +59,22 @@ double begin_of_step(double now) { return kPeriod * std::floor(now / kPeriod); }
 MeasuredSpan play_pipeline(RankId rank, const Role& role, std::size_t i, double now) {
   const Instruction& what = role.instructions[i];
   const double begin = begin_of_step(now);
-  const bool forward = what.pass == Pass::kForward;
-  const auto batch = static_cast<std::size_t>(std::max(what.micro_batch, 0));
+  const Slot* slot = what.slot();
+  const bool forward = slot == nullptr || slot->pass == Pass::kForward;
+  const auto batch = static_cast<std::size_t>(slot == nullptr ? 0 : slot->micro_batch);
   constexpr double kForwards[2][2] = {{0, 1}, {1.25, 3.25}};  // by stage and micro-batch
   constexpr double kBackwards[2][2] = {{3.5, 5.5}, {2.25, 4.25}};
-  if (what.kind == InstructionKind::kRun && what.chunk >= 0) {
+  if (what.is<RunPass>()) {
     const auto& starts = (forward ? kForwards : kBackwards)[rank.index()];
     return {begin + starts[batch], begin + starts[batch] + 1};
   }
-  if (what.kind == InstructionKind::kSend) return {now, now + 0.25};
-  if (what.kind == InstructionKind::kReceive) {
+  if (what.is<Send>()) return {now, now + 0.25};
+  if (what.is<Receive>()) {
     const double sent = forward ? kForwards[0][batch] + 1 : kBackwards[1][batch] + 1;
     return {now, std::max(now, begin + sent + 0.25)};
   }
   // The norm of the gradients meets when stage 0 has ended its last backward.
-  if (what.kind == InstructionKind::kCollective) return {now, begin + 6.5};
+  if (what.is<CollectiveCall>()) return {now, begin + 6.5};
   return {now, now};
 }
 
@@ -129,12 +130,12 @@ TEST(MeasuredRun, WaitsForReplicasAreExposedDataParallelTime) {
   // begins when both have come to it.
   const Play play = [](RankId rank, const Role& role, std::size_t i, double now) -> MeasuredSpan {
     const Instruction& what = role.instructions[i];
-    if (what.kind == InstructionKind::kRun && what.chunk >= 0) {
-      const bool late = rank.value == 1 && what.pass != Pass::kForward;
+    if (const auto* run = what.as<RunPass>()) {
+      const bool late = rank.value == 1 && run->slot.pass != Pass::kForward;
       return {now, now + (late ? 1.5 : 1)};
     }
-    const bool reduces =
-        what.kind == InstructionKind::kCollective && what.group == AxisGroup::kData;
+    const auto* call = what.as<CollectiveCall>();
+    const bool reduces = call != nullptr && call->group == AxisGroup::kData;
     const double reduced = begin_of_step(now) + 3.5;
     return {now, reduces ? std::max(now, reduced) : now};
   };

@@ -81,7 +81,7 @@ TEST(RankAlone, WaitsForNobodySoItsGapsAreItsOwn) {
   const std::string folder = files_here / "";
   const auto play = [](RankId, const Role& role, std::size_t i, double now) -> MeasuredSpan {
     const Instruction& what = role.instructions[i];
-    if (what.kind == InstructionKind::kRun) return {now + 0.25, now + 1};
+    if (what.is_run()) return {now + 0.25, now + 1};
     return {now, now};
   };
   const RankId rank(1);

@@ -174,9 +174,10 @@ double data_bytes_of(const GptCase& c) {
   double sum = 0;
   const Program program = lower(gpt(c));
   for (const Instruction& one : program.roles.front().instructions) {
-    if (one.kind != InstructionKind::kCollective || one.group != AxisGroup::kData) continue;
-    const double passes = one.collective == CollectiveKind::kAllReduce ? 2 : 1;
-    sum += passes * static_cast<double>(one.bytes);
+    const auto* call = one.as<CollectiveCall>();
+    if (call == nullptr || call->group != AxisGroup::kData) continue;
+    const double passes = call->kind == CollectiveKind::kAllReduce ? 2 : 1;
+    sum += passes * static_cast<double>(call->bytes);
   }
   return sum;
 }
@@ -225,10 +226,10 @@ TEST(WorkedCommunication, GradientsOfTheLastLayersLeaveFirst) {
   std::int32_t running = -1;
   const Program program = lower(gpt(c));
   for (const Instruction& one : program.roles.front().instructions) {
-    if (one.kind == InstructionKind::kRun && one.pass == Pass::kBackward) {
-      running = one.block_begin;
-    }
-    if (one.collective == CollectiveKind::kReduceScatter) reduced.push_back(running);
+    const auto* run = one.as<RunPass>();
+    if (run != nullptr && run->slot.pass == Pass::kBackward) running = run->block_begin;
+    const auto* call = one.as<CollectiveCall>();
+    if (call != nullptr && call->purpose == Purpose::kGradients) reduced.push_back(running);
   }
   ASSERT_EQ(reduced.size(), static_cast<std::size_t>(c.layers) + 1);  // layers, then the root
   EXPECT_TRUE(std::is_sorted(reduced.rbegin(), reduced.rend()));

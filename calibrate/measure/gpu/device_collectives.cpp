@@ -28,9 +28,9 @@ constexpr std::int64_t kMostCalls = 100;  // fewer than a stream takes before it
 constexpr int kSmallCount = 64;           // of values that ranks agree on
 
 // All kinds that nccl-tests and profiles know.
-constexpr Exchange kExchanges[] = {Exchange::kAllReduce,     Exchange::kAllGather,
-                                   Exchange::kReduceScatter, Exchange::kAllToAll,
-                                   Exchange::kBroadcast,     Exchange::kSendReceive};
+constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
+                                     CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                                     CollectiveKind::kBroadcast,     CollectiveKind::kSendReceive};
 
 // Slices of whole 16 bytes on every rank, as nccl-tests rounds.
 ByteCount rounded_up(ByteCount bytes, std::size_t ranks) {
@@ -124,7 +124,7 @@ DeviceCollectives::DeviceCollectives(DeviceCommunicator& world, std::vector<int>
       communicators_(groups_.size()),
       made_(groups_.size(), false) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
-    for (const Exchange exchange : kExchanges) kinds_.push_back({exchange, group});
+    for (const CollectiveKind kind : kKinds) kinds_.push_back({kind, group});
   }
   small_ = std::make_unique<Buffer>(world, kSmallCount * static_cast<ByteCount>(sizeof(float)),
                                     DeviceCollectiveOptions{});
@@ -150,7 +150,7 @@ DeviceCollectives::~DeviceCollectives() {
 std::vector<CollectiveBackend::Curve> DeviceCollectives::curves() const {
   std::vector<Curve> out;
   for (const Kind& kind : kinds_) {
-    Curve curve{exchange_names()[static_cast<std::size_t>(kind.exchange)], {}};
+    Curve curve{collective_names()[static_cast<std::size_t>(kind.kind)], {}};
     const std::size_t ranks = groups_[kind.group].size();
     for (ByteCount bytes = kSmallest; bytes <= options_.largest; bytes *= kStep) {
       const ByteCount size = rounded_up(bytes, ranks);
@@ -168,7 +168,7 @@ std::size_t DeviceCollectives::all_reduce_within_a_node() const {
       return nodes_[static_cast<std::size_t>(rank)] ==
              nodes_[static_cast<std::size_t>(ranks.front())];
     });
-    if (one_node && kinds_[i].exchange == Exchange::kAllReduce) return i;
+    if (one_node && kinds_[i].kind == CollectiveKind::kAllReduce) return i;
   }
   return 0;
 }
@@ -195,7 +195,7 @@ CollectiveBackend::Meeting DeviceCollectives::meet(std::size_t index) {
 
 std::string DeviceCollectives::key_of(ByteCount bytes) const {
   return fmt::format("{} {} bytes at {} of {}{}",
-                     exchange_names()[static_cast<std::size_t>(kind_.exchange)], bytes,
+                     collective_names()[static_cast<std::size_t>(kind_.kind)], bytes,
                      nlohmann::json(meeting_.placement).dump(), options_.identity,
                      options_.registered ? " registered" : "");
 }
@@ -208,23 +208,23 @@ void DeviceCollectives::start(ByteCount bytes) {
   const DeviceBuffer data{send_->data(), count, kType}, other{receive_->data(), count, kType};
   DeviceCommunicator& group = *members_;
   const DeviceStream after = group.stream();
-  switch (kind_.exchange) {
-    case Exchange::kAllReduce:
+  switch (kind_.kind) {
+    case CollectiveKind::kAllReduce:
       group.start_all_reduce(data, Reduction::kSum, after);
       return;
-    case Exchange::kAllGather:
+    case CollectiveKind::kAllGather:
       group.start_all_gather(data, after);
       return;
-    case Exchange::kReduceScatter:
+    case CollectiveKind::kReduceScatter:
       group.start_reduce_scatter(data, after);
       return;
-    case Exchange::kAllToAll:
+    case CollectiveKind::kAllToAll:
       group.start_all_to_all(data, other, after);
       return;
-    case Exchange::kBroadcast:
+    case CollectiveKind::kBroadcast:
       group.start_broadcast(data, 0, after);
       return;
-    case Exchange::kSendReceive: {  // to the next, from the one before
+    case CollectiveKind::kSendReceive: {  // to the next, from the one before
       const int ranks = group.size(), next = (group.rank() + 1) % ranks,
                 previous = (group.rank() + ranks - 1) % ranks;
       group.start_messages({{next, true, data}, {previous, false, other}}, after);

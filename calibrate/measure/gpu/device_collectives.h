@@ -60,7 +60,7 @@ class DeviceCollectives final : public CollectiveBackend {
 
  private:
   struct Kind {
-    Exchange exchange;
+    CollectiveKind kind;
     std::size_t group;
   };
   class Buffer;

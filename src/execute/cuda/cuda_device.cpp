@@ -89,6 +89,24 @@ void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
   cuda::copy_to_host(to, from, bytes, compute());
 }
 
+void* CudaDevice::allocate_host(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, std::max<std::size_t>(bytes, 1)), "cudaMallocHost");
+  return data;
+}
+
+void CudaDevice::release_host(void* data) noexcept { cudaFreeHost(data); }
+
+void CudaDevice::copy(void* to, const void* from, std::size_t bytes, CopyDirection direction,
+                      DeviceStream after) {
+  const auto queue = static_cast<cudaStream_t>(after);
+  if (direction == CopyDirection::kToHost) {
+    cuda::copy_to_host(to, from, bytes, queue);
+  } else {
+    cuda::copy_to_device(to, from, bytes, queue);
+  }
+}
+
 std::shared_ptr<CudaDevice::GpuEvent> CudaDevice::new_event() {
   return std::make_shared<GpuEvent>(marks_);
 }

@@ -7,6 +7,7 @@
 
 #include "execute/cuda/cuda_device.h"
 #include "nccl_world.h"
+#include "offloaded_program.h"
 #include "predict/memory_replay.h"
 #include "threaded_training.h"
 
@@ -222,6 +223,22 @@ TEST(OnOneGpu, GatedModelsTrainAsOnTheCpu) {
     EXPECT_NEAR(rounded.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
   }
   EXPECT_LT(trained.model.relative_error(reference.model), 2e-5);
+}
+
+// What was in host memory between forward and backward is what it was.
+TEST(OnOneGpu, OffloadedActivationsComeBack) {
+  GptCase c = small();
+  c.cluster = R"("base": "dgx-a100-80g")";
+  c.schedule = "gpipe";
+  const Scenario scenario = testing::gpt(c);
+  const Program moved = testing::offloaded(lower(scenario));
+  const Training before = train(scenario, kSteps, on_gpus());
+  const Training after = train(scenario, moved, kSteps, on_gpus());
+  EXPECT_EQ(after.loss, before.loss);
+  EXPECT_EQ(after.model.relative_error(before.model), 0);
+  const MemoryPeak forecast = replay_memory(moved, moved.roles.front());
+  EXPECT_EQ(total(after.peaks.front()), total(forecast.parts));
+  EXPECT_EQ(total(after.host_peaks.front()), forecast.host);
 }
 
 // Where others' numbers would arrive there are numbers, not what memory held: NaNs would spread.

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What makes two messages of a group of ranks the same, wherever they are issued: what is priced
+// once, measured once and routed once. The group itself is its holder's to name.
+#pragma once
+
+#include "operation/operation.h"
+
+namespace stepcast {
+
+struct Message {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  ByteCount bytes = 0;  // as struct Collective counts them
+  DataType type = DataType::kBf16;
+  auto operator<=>(const Message&) const = default;
+};
+
+inline Message message_of(const Collective& collective) {
+  return {collective.kind, collective.bytes, collective.type};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/instruction.h"
+
+#include "core/overloaded.h"
+
+namespace stepcast {
+namespace {
+
+ByteCount& buffers(MemoryParts& parts) {
+  return parts[static_cast<std::size_t>(MemoryCategory::kBuffers)];
+}
+
+}  // namespace
+
+const char* name_of(Stream stream) {
+  switch (stream) {
+    case Stream::kCompute:
+      return "compute";
+    case Stream::kGather:
+      return "gather";
+    case Stream::kReduce:
+      return "reduce";
+    case Stream::kSendForward:
+      return "send forward";
+    case Stream::kReceiveForward:
+      return "receive forward";
+    case Stream::kSendBackward:
+      return "send backward";
+    case Stream::kReceiveBackward:
+      return "receive backward";
+    case Stream::kHost:
+      return "host";
+    case Stream::kCopyOut:
+      return "copy out";
+    case Stream::kCopyIn:
+      return "copy in";
+  }
+  return "";
+}
+
+const StageTransfer* Instruction::transfer() const {
+  if (const auto* send = as<Send>()) return send;
+  return as<Receive>();
+}
+
+const Slot* Instruction::slot() const {
+  using Result = const Slot*;
+  return std::visit(Overloaded{
+                        [](const RunPass& run) -> Result { return &run.slot; },
+                        [](const RunBlock&) -> Result { return nullptr; },
+                        [](const CollectiveCall& call) -> Result {
+                          return call.purpose == Purpose::kBoundary ? &call.boundary : nullptr;
+                        },
+                        [](const StageTransfer& moved) -> Result { return &moved.slot; },
+                        [](const HostWait&) -> Result { return nullptr; },
+                        [](const HostCopy& copy) -> Result { return &copy.slot; },
+                    },
+                    work);
+}
+
+Phase Instruction::phase() const {
+  if (const auto* run = as<RunPass>()) {
+    return run->slot.pass == Pass::kForward ? Phase::kForward : Phase::kBackward;
+  }
+  const auto* block = as<RunBlock>();
+  if (block == nullptr) return Phase::kForward;
+  return block->work == StepWork::kCastGradients ? Phase::kBackward : Phase::kOptimizer;
+}
+
+ByteCount Instruction::bytes() const {
+  return std::visit(Overloaded{[](const RunPass&) { return ByteCount{0}; },
+                               [](const RunBlock&) { return ByteCount{0}; },
+                               [](const CollectiveCall& call) { return call.bytes; },
+                               [](const StageTransfer& moved) { return moved.bytes; },
+                               [](const HostWait&) { return ByteCount{0}; },
+                               [](const HostCopy& copy) { return copy.bytes; }},
+                    work);
+}
+
+void Instruction::hold_gradients(ElementRange range, ByteCount held) {
+  (holds_gradients[0].size() == 0 ? holds_gradients[0] : holds_gradients[1]) = range;
+  buffers(birth) += held;
+}
+void Instruction::free_gradients(ElementRange range, ByteCount held) {
+  frees_gradients = range;
+  buffers(death) += held;
+}
+void Instruction::free_parameters(ElementRange range, ByteCount held) {
+  frees_parameters = range;
+  buffers(death) += held;
+}
+
+}  // namespace stepcast

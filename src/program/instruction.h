@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// One entry of a role's list: what the rank's host issues, on which stream, and what must have
+// ended before it starts. The kinds are a variant: each has its own fields only, and says what it
+// is for. Names are for people; nothing decides by them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+
+#include "cluster/host_link.h"
+#include "core/id.h"
+#include "layout/rank_grid.h"
+#include "operation/message.h"
+#include "operation/operation.h"
+#include "program/waits.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+
+using BlockId = Id<struct BlockTag>;
+
+// Bytes by MemoryCategory.
+using MemoryParts = std::array<ByteCount, kMemoryCategories>;
+ByteCount total(const MemoryParts& parts);
+
+enum class Stream {
+  kCompute,
+  kGather,
+  kReduce,
+  kSendForward,
+  kReceiveForward,
+  kSendBackward,
+  kReceiveBackward,
+  kHost,
+  kCopyOut,  // to host memory
+  kCopyIn
+};
+inline constexpr int kStreams = 10;
+const char* name_of(Stream stream);
+
+struct ElementRange {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+
+// One pass of a micro-batch over blocks [block_begin, block_end) of a chunk of the role; a backward
+// runs them last to first.
+struct RunPass {
+  Slot slot;
+  std::int32_t block_begin, block_end;
+};
+
+// A block outside the chunks, at the step's ends or beside its passes.
+enum class StepWork { kZeroGradients, kCastGradients, kGradientNorm, kUpdate };
+struct RunBlock {
+  BlockId block;
+  StepWork work;
+};
+
+// What a collective moves.
+enum class Purpose {
+  kGradients,            // summed over the ranks that hold the same parameters
+  kParameters,           // whole again from their shards
+  kReplicatedGradients,  // of parameters that every tensor-parallel rank holds whole
+  kTiedTable,            // gradients of the table that both ends of the pipeline hold
+  kGradientNorm,
+  kBoundary  // an activation that each tensor-parallel rank has received a share of
+};
+
+struct CollectiveCall {
+  Purpose purpose;
+  CollectiveKind kind;
+  AxisGroup group;
+  ByteCount bytes;  // of all pieces
+  DataType type;
+  std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
+  // Gradients and parameters: flat elements of the role (Role::offsets), before sharding.
+  ElementRange elements{};
+  Slot boundary{};  // kBoundary: the pass that receives it
+
+  Message message() const { return {kind, bytes / pieces, type}; }  // of one piece
+};
+
+// An activation, or its gradient, between this stage and `peer` of the same pipeline: sender and
+// receiver meet by (sender, receiver, tag).
+struct StageTransfer {
+  std::int32_t peer;
+  std::int64_t tag;
+  ByteCount bytes;
+  DataType type;
+  Slot slot;  // the pass that made it, or that receives it
+};
+struct Send : StageTransfer {};
+struct Receive : StageTransfer {};
+
+// The host issues nothing more until what it waits for has ended.
+struct HostWait {};
+
+// What blocks [block_begin, block_end) have saved in a forward for its backward goes to host
+// memory, or comes back: offloaded activations.
+struct HostCopy {
+  CopyDirection direction;
+  ByteCount bytes;
+  Slot slot;  // the forward
+  std::int32_t block_begin, block_end;
+};
+
+struct Instruction {
+  Stream stream;
+  const char* name;  // for people
+  std::variant<RunPass, RunBlock, CollectiveCall, Send, Receive, HostWait, HostCopy> work;
+
+  // Earlier instructions of this role, on other streams, that must have ended.
+  Waits waits = {};
+  // Device memory: births at issue and deaths at the end, beside what the operations of blocks do
+  // themselves. Host memory likewise.
+  MemoryParts birth{}, death{};
+  ByteCount host_birth = 0, host_death = 0;
+  // Whole gradients that live from its start, gradients that were reduced and gathered parameters
+  // that die at its end; all of them buffers, counted in birth and death.
+  std::array<ElementRange, 2> holds_gradients{};
+  ElementRange frees_gradients{}, frees_parameters{};
+
+  template <class Kind>
+  bool is() const {
+    return std::holds_alternative<Kind>(work);
+  }
+  template <class Kind>
+  const Kind* as() const {  // null where it is of another kind
+    return std::get_if<Kind>(&work);
+  }
+  template <class Kind>
+  Kind* as() {
+    return std::get_if<Kind>(&work);
+  }
+
+  bool is_run() const { return is<RunPass>() || is<RunBlock>(); }
+  const StageTransfer* transfer() const;  // a send's or a receive's
+  // The pass that it runs, or whose activation or gradient it moves; null where there is none.
+  const Slot* slot() const;
+  Phase phase() const;      // what the time of a run counts as; of others kForward
+  ByteCount bytes() const;  // that it moves
+
+  void wait_for(InstructionIndex instruction) {  // negative: for nothing
+    if (instruction >= 0) waits.add(instruction);
+  }
+  void hold_gradients(ElementRange range, ByteCount held);
+  void free_gradients(ElementRange range, ByteCount held);
+  void free_parameters(ElementRange range, ByteCount held);
+};
+
+}  // namespace stepcast

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way from a role's runs to the operations that they run. Simulator, executor, calibrators
+// and the planner's bound go it together: a new kind of pass is added here.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "program/program.h"
+
+namespace stepcast {
+
+// What runs when a pass comes to a block. A block outside the chunks has a forward alone.
+inline const std::vector<Operation>& operations_of(const Block& block, Pass pass) {
+  return pass == Pass::kForward ? block.forward : block.backward;
+}
+inline const MemoryTrace& memory_of(const Block& block, Pass pass) {
+  return pass == Pass::kForward ? block.forward_memory : block.backward_memory;
+}
+
+// A pass over one block of a chunk, or a block outside the chunks.
+struct BlockVisit {
+  BlockId block;
+  Pass pass;
+  std::optional<std::int32_t> index;  // in its chunk
+};
+
+// visit(BlockVisit), in the order in which the blocks run.
+template <class Visit>
+void for_each_block(const Role& role, const RunPass& run, Visit&& visit) {
+  const std::vector<BlockId>& blocks = role.chunks[static_cast<std::size_t>(run.slot.chunk)].blocks;
+  const bool forward = run.slot.pass == Pass::kForward;
+  for (std::int32_t i = run.block_begin; i < run.block_end; ++i) {
+    const std::int32_t at = forward ? i : run.block_end - 1 - (i - run.block_begin);
+    visit(BlockVisit{blocks[static_cast<std::size_t>(at)], run.slot.pass, at});
+  }
+}
+template <class Visit>
+void for_each_block(const Role&, const RunBlock& run, Visit&& visit) {
+  visit(BlockVisit{run.block, Pass::kForward, std::nullopt});
+}
+template <class Visit>
+void for_each_block(const Role& role, const Instruction& what, Visit&& visit) {  // none: no run
+  if (const auto* pass = what.as<RunPass>()) for_each_block(role, *pass, visit);
+  if (const auto* block = what.as<RunBlock>()) for_each_block(role, *block, visit);
+}
+
+// visit(const Operation&, BlockVisit), in the order in which they run.
+template <class Visit>
+void for_each_operation(const Program& program, const Role& role, const Instruction& what,
+                        Visit&& visit) {
+  for_each_block(role, what, [&](const BlockVisit& at) {
+    for (const Operation& operation : operations_of(program.block(at.block), at.pass)) {
+      visit(operation, at);
+    }
+  });
+}
+
+// Runs of one role that run the same operations: all but the micro-batch. Outside the chunks the
+// block itself tells them apart.
+struct RunKey {
+  std::optional<std::int32_t> chunk;
+  Pass pass;
+  std::int32_t begin, end;
+  auto operator<=>(const RunKey&) const = default;
+};
+RunKey key_of(const RunPass& run);
+RunKey key_of(const RunBlock& run);
+std::optional<RunKey> run_key(const Instruction& what);  // none: no run
+
+struct CountedRun {
+  const Instruction* first;
+  std::int64_t times;
+};
+// The runs of a step that differ, in the order in which they first come.
+std::vector<CountedRun> distinct_runs(const Role& role);
+
+}  // namespace stepcast

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations that were in host memory between forward and backward are what they were, and the
+// two memories hold what the program says.
+#include <gtest/gtest.h>
+
+#include "offloaded_program.h"
+#include "threaded_training.h"
+
+namespace stepcast {
+namespace {
+
+using testing::GptCase;
+using testing::train;
+using testing::Training;
+
+GptCase small() {
+  GptCase c = testing::small_local();
+  c.layers = 4;
+  c.hidden = 32;
+  c.heads = 4;
+  c.vocab = 64;
+  c.sequence = 16;
+  c.global_batch = 4;
+  c.schedule = "gpipe";
+  return c;
+}
+
+class Offload : public ::testing::TestWithParam<const char*> {};  // by recomputation
+
+TEST_P(Offload, BringsEveryActivationBackAsItWas) {
+  GptCase c = small();
+  c.recompute = GetParam();
+  const Scenario scenario = testing::gpt(c);
+  const Program kept = lower(scenario);
+  const Program moved = testing::offloaded(kept);
+  const Training before = train(scenario, kept, 3);
+  const Training after = train(scenario, moved, 3);
+  EXPECT_EQ(after.loss, before.loss);
+  EXPECT_EQ(after.gradient_norm, before.gradient_norm);
+  EXPECT_EQ(after.model.relative_error(before.model), 0);
+
+  ByteCount saved = 0;  // of one micro-batch
+  for (const BlockId block : moved.roles.front().chunks.front().blocks) {
+    saved += total(testing::saved_by(moved.block(block)));
+  }
+  EXPECT_EQ(total(before.host_peaks.front()), 0);
+  EXPECT_EQ(total(after.host_peaks.front()), 4 * saved);
+  EXPECT_EQ(total(before.peaks.front()) - total(after.peaks.front()), 3 * saved);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recomputation, Offload, ::testing::Values("none", "selective", "full"));
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program whose activations wait for their backward in host memory: behind every forward each of
+// its blocks is copied out, before every backward each is copied back. No layout asks for that yet.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "program/walk.h"
+
+namespace stepcast::testing {
+
+// What a block has saved once its forward has run: what the pass leaves, with the input that it was
+// handed and without the output that it hands on.
+inline MemoryParts saved_by(const Block& block) {
+  MemoryParts saved = block.forward_memory.after;
+  const auto part = [&](BufferId id) -> ByteCount& {
+    return saved[static_cast<std::size_t>(block.buffers[id.index()].category)];
+  };
+  if (block.input.valid()) part(block.input) += block.buffers[block.input.index()].size();
+  if (block.output.valid()) part(block.output) -= block.buffers[block.output.index()].size();
+  return saved;
+}
+
+class Offloading {
+ public:
+  Offloading(const Program& program, const Role& role) : program_(program), role_(role) {}
+
+  std::vector<Instruction> instructions() {
+    std::vector<InstructionIndex> place;  // of each of the role's own in the new list
+    for (const Instruction& own : role_.instructions) {
+      Instruction what = own;
+      what.waits.clear();
+      for (const InstructionIndex wait : own.waits) {
+        what.wait_for(place[static_cast<std::size_t>(wait)]);
+      }
+      const auto* run = own.as<RunPass>();
+      if (run != nullptr && run->slot.pass != Pass::kForward) copy_back(*run, what);
+      out_.push_back(std::move(what));
+      place.push_back(static_cast<InstructionIndex>(out_.size()) - 1);
+      if (run != nullptr && run->slot.pass == Pass::kForward) copy_out(*run, place.back());
+    }
+    return std::move(out_);
+  }
+
+ private:
+  using Key = std::pair<std::int32_t, std::int32_t>;  // micro-batch, block
+
+  InstructionIndex add(const BlockVisit& at, std::int32_t micro_batch, CopyDirection direction,
+                       InstructionIndex after) {
+    const MemoryParts saved = saved_by(program_.block(at.block));
+    const bool leaves = direction == CopyDirection::kToHost;
+    const Slot forward{Pass::kForward, micro_batch, 0};
+    Instruction copy{leaves ? Stream::kCopyOut : Stream::kCopyIn, leaves ? "copy_out" : "copy_in",
+                     HostCopy{direction, total(saved), forward, *at.index, *at.index + 1}};
+    (leaves ? copy.death : copy.birth) = saved;
+    (leaves ? copy.host_birth : copy.host_death) = total(saved);
+    copy.wait_for(after);
+    out_.push_back(copy);
+    return static_cast<InstructionIndex>(out_.size()) - 1;
+  }
+
+  void copy_out(const RunPass& run, InstructionIndex forward) {
+    for_each_block(role_, run, [&](const BlockVisit& at) {
+      copied_[{run.slot.micro_batch, *at.index}] =
+          add(at, run.slot.micro_batch, CopyDirection::kToHost, forward);
+    });
+  }
+  void copy_back(const RunPass& run, Instruction& backward) {
+    for_each_block(role_, run, [&](const BlockVisit& at) {
+      backward.wait_for(add(at, run.slot.micro_batch, CopyDirection::kFromHost,
+                            copied_.at({run.slot.micro_batch, *at.index})));
+    });
+  }
+
+  const Program& program_;
+  const Role& role_;
+  std::vector<Instruction> out_;
+  std::map<Key, InstructionIndex> copied_;
+};
+
+// `program` has one chunk on one stage.
+inline Program offloaded(Program program) {
+  Role& role = program.roles.front();
+  role.instructions = Offloading(program, role).instructions();
+  return program;
+}
+
+}  // namespace stepcast::testing

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prices for closed forms: each pass over one of a few blocks takes one second on the device, and
+// nothing else takes any time, on the device or on the host.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cost/kernel_cost.h"
+#include "operation/signature.h"
+#include "program/program.h"
+
+namespace stepcast::testing {
+
+inline bool is_timed(const Operation& operation) {
+  if (std::holds_alternative<Collective>(operation.work)) return false;
+  const auto* kernel = std::get_if<Elementwise>(&operation.work);
+  return kernel == nullptr || kernel->elements > 0;
+}
+
+// The second is the time of an operation that occurs nowhere else in the program.
+inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
+                               const std::vector<BlockId>& blocks) {
+  Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
+  profile.host.fill(kNoHost);
+  std::map<std::string, int> occurrences;
+  for (const Block& block : program.blocks) {
+    for (const auto* pass : {&block.forward, &block.backward}) {
+      for (const Operation& operation : *pass) {
+        if (!is_timed(operation)) continue;
+        ++occurrences[signature(operation)];
+        profile.exact[signature(operation)] = {Seconds(0), {}};
+      }
+    }
+  }
+  for (const BlockId id : blocks) {
+    for (const auto* pass : {&program.block(id).forward, &program.block(id).backward}) {
+      bool found = false;
+      for (const Operation& operation : *pass) {
+        if (found || !is_timed(operation) || occurrences[signature(operation)] > 1) continue;
+        profile.exact[signature(operation)] = {Seconds(1), {}};
+        found = true;
+      }
+      EXPECT_TRUE(found) << program.block(id).name << " has no operation of its own";
+    }
+  }
+  return {scenario.cluster.spec.accelerator, std::move(profile), true};
+}
+
+}  // namespace stepcast::testing
