@@ -40,7 +40,7 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
         profile.exact[signature(operation)] = {Seconds(1), {}};
         found = true;
       }
-      EXPECT_TRUE(found) << program.block(id).name << " has no operation of its own";
+      EXPECT_TRUE(found) << "block " << id.value << " has no operation of its own";
     }
   }
   return {scenario.cluster.spec.accelerator, std::move(profile), true};
