@@ -53,7 +53,7 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
 // What `program` needs and sends, with sizes between for interpolation.
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
-  std::map<std::tuple<CollectiveKind, GroupKind, bool, std::int32_t>, std::set<ByteCount>> sizes;
+  std::map<std::tuple<CollectiveKind, AxisGroup, bool, std::int32_t>, std::set<ByteCount>> sizes;
   for (const NeededCollective& one : needed.collectives) {
     sizes[{one.message.kind, one.group, one.on_compute, -1}].insert(one.message.bytes);
   }
@@ -65,7 +65,7 @@ std::vector<CommunicationCurve> communication_curves(const Program& program,
       const std::int32_t apart = std::abs(role.stage - send->peer);
       // First and last stage meet under virtual stages.
       const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{CollectiveKind::kSendReceive, GroupKind::kPipeline, false, boundary}].insert(
+      sizes[{CollectiveKind::kSendReceive, AxisGroup::kPipeline, false, boundary}].insert(
           send->bytes);
     }
   }

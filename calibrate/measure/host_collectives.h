@@ -22,7 +22,7 @@ namespace stepcast {
 // One curve: a kind of communication of one kind of group.
 struct CommunicationCurve {
   CollectiveKind collective = CollectiveKind::kAllReduce;
-  GroupKind group = GroupKind::kData;
+  AxisGroup group = AxisGroup::kData;
   bool on_compute_stream = false;
   std::int32_t boundary = -1;    // of a send: from this stage to the next
   std::vector<ByteCount> sizes;  // ascending

@@ -22,7 +22,7 @@ struct NeededKernel {
 };
 
 struct NeededCollective {
-  GroupKind group = GroupKind::kData;
+  AxisGroup group = AxisGroup::kData;
   Message message;              // one piece
   bool on_compute = false;      // its rank computes nothing meanwhile
   std::vector<int> placement;   // node of each member, in group order

@@ -22,9 +22,8 @@ constexpr AttentionProductKind last_of(AttentionProductKind) {
 constexpr Norm last_of(Norm) { return Norm::kRmsNorm; }
 constexpr Mlp last_of(Mlp) { return Mlp::kSwiglu; }
 constexpr CastSubject last_of(CastSubject) { return CastSubject::kFourBitWeight; }
-constexpr CollectiveKind last_of(CollectiveKind) { return CollectiveKind::kBroadcast; }
+constexpr CollectiveKind last_of(CollectiveKind) { return CollectiveKind::kSendReceive; }
 constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kLossSum; }
-constexpr GroupKind last_of(GroupKind) { return GroupKind::kWorld; }
 constexpr Phase last_of(Phase) { return Phase::kOptimizer; }
 
 template <class Enum>
@@ -47,10 +46,10 @@ template <class Holder>
 void write(const Holder& holder, ordered_json& out) {
   each_field<Holder>([&](const char* key, auto member) {
     using Value = std::decay_t<decltype(holder.*member)>;
-    if constexpr (std::is_class_v<Value>) {
-      write(holder.*member, out);
-    } else if constexpr (std::is_enum_v<Value>) {
+    if constexpr (std::is_same_v<Value, AxisGroup> || std::is_enum_v<Value>) {
       out[key] = name_of(holder.*member);
+    } else if constexpr (std::is_class_v<Value>) {
+      write(holder.*member, out);
     } else {
       out[key] = holder.*member;
     }
@@ -68,7 +67,11 @@ class Fields {
   }
   template <class Value>
   void read(const char* key, Value& value) {
-    if constexpr (std::is_class_v<Value>) {
+    if constexpr (std::is_same_v<Value, AxisGroup>) {
+      Names names;
+      for (const NamedGroup& one : named_groups()) names.emplace_back(one.name);
+      value = named_groups()[one_of(key, names)].group;
+    } else if constexpr (std::is_class_v<Value>) {
       read_all(value);
     } else if constexpr (std::is_same_v<Value, bool>) {
       value = reader_.required(key) && reader_.boolean(key).value_or(false);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/flat_state.h"
 
+#include <algorithm>
+
 #include "execute/initial_weights.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
+#include "program/flat_stretches.h"
 
 namespace stepcast {
 namespace {
@@ -34,6 +37,12 @@ ByteCount window_bytes(const Scenario& scenario, DataType type) {
   return size_of(type) + (copied ? wide : 0);
 }
 
+bool is_shared(const Role& role, const RankGrid& grid) {
+  return std::ranges::any_of(role.stretches, [&](const FlatStretch& stretch) {
+    return grid.group_size(stretch.group) > 1;
+  });
+}
+
 DataType parameter_type(const Scenario& scenario) {
   return scenario.rules.bf16_parameters ? scenario.training.precision : DataType::kFp32;
 }
@@ -62,26 +71,24 @@ std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const P
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const Chunk& chunk = role.chunks[c];
     for (std::size_t b = 0; b < chunk.blocks.size(); ++b) {
-      std::int64_t at = role.offsets[c][b];
-      for (const Parameter& parameter : program.block(chunk.blocks[b]).weights) {
-        if (parameter.borrowed) continue;
-        out.push_back({layer_of(scenario, program, chunk, b, parameter),
-                       &parameter,
-                       {at, at + parameter.elements()}});
-        at += parameter.elements();
+      const std::vector<Parameter>& weights = program.block(chunk.blocks[b]).weights;
+      for (std::size_t w = 0; w < weights.size(); ++w) {
+        if (weights[w].borrowed) continue;
+        out.push_back({layer_of(scenario, program, chunk, b, weights[w]), &weights[w],
+                       weight_range(program, role, c, b, w)});
       }
     }
   }
   return out;
 }
 
-FlatState::FlatState(const Scenario& scenario, const Role& role, int data_ranks, int data_rank,
+FlatState::FlatState(const Scenario& scenario, const Role& role, const RankGrid& grid, RankId rank,
                      Memory& memory)
     : device_(memory.device),
       shards_states_(scenario.layout.zero >= 1),
-      shards_gradients_(scenario.layout.zero >= 2 && data_ranks > 1),
+      shards_gradients_(scenario.layout.zero >= 2 && is_shared(role, grid)),
       shards_parameters_(gradient_mode(scenario) == GradientMode::kUnit),
-      shards_(role, shards_states_, data_ranks, data_rank),
+      shards_(role, shards_states_, grid, rank),
       parameter_windows_(memory, scenario.training.precision, size_of(scenario.training.precision),
                          Stream::kGather),
       gradient_windows_(memory, whole_gradient_type(scenario),

@@ -24,7 +24,7 @@ std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const P
 
 class FlatState {
  public:
-  FlatState(const Scenario& scenario, const Role& role, int data_ranks, int data_rank,
+  FlatState(const Scenario& scenario, const Role& role, const RankGrid& grid, RankId rank,
             Memory& memory);
 
   void initialise(const Scenario& scenario, const Program& program, const Role& role,

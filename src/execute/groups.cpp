@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/assert.h"
+#include "program/block_groups.h"
 
 namespace stepcast {
 namespace {
@@ -21,10 +22,13 @@ std::int32_t upper_stage(std::int32_t own, std::int32_t peer, Stream stream) {
 }  // namespace
 
 Groups::Groups(const Program& program, const RankGrid& grid, DeviceCommunicator* world, RankId rank)
-    : stage_(grid.point(rank).pp),
-      stages_(static_cast<std::int32_t>(grid.group_size(GroupKind::kPipeline))) {
+    : grid_(grid),
+      rank_(rank),
+      stage_(grid.point(rank).pp),
+      stages_(static_cast<std::int32_t>(grid.group_size(AxisGroup::kPipeline))) {
   if (world == nullptr) return;
-  std::set<std::pair<GroupKind, Stream>> used{{GroupKind::kTensor, Stream::kCompute}};
+  std::set<std::pair<AxisGroup, Stream>> used;
+  for (const AxisGroup group : groups_in_blocks(program)) used.insert({group, Stream::kCompute});
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
       const auto* call = instruction.as<CollectiveCall>();
@@ -53,14 +57,19 @@ void Groups::make_links(const Program& program, const RankGrid& grid, DeviceComm
   }
   for (const auto& key : used) {
     const bool member = stage_ == key.first || stage_ == (key.first + 1) % stages_;
-    const int color = member ? grid.group_of(GroupKind::kPipeline, rank) : -1;
+    const int color = member ? grid.group_of(AxisGroup::kPipeline, rank) : -1;
     if (auto group = world.split(color)) links_[key] = std::move(group);
   }
 }
 
-DeviceCommunicator* Groups::find(GroupKind kind, Stream stream) const {
-  const auto found = groups_.find({kind, stream});
+DeviceCommunicator* Groups::find(AxisGroup group, Stream stream) const {
+  const auto found = groups_.find({group, stream});
   return found == groups_.end() ? nullptr : found->second.get();
+}
+
+Groups::Member Groups::member(AxisGroup group) const {
+  return {find(group, Stream::kCompute), static_cast<int>(grid_.group_size(group)),
+          grid_.place_in(group, rank_)};
 }
 
 Groups::Link Groups::link(std::int32_t stage, Stream stream) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicators of a rank: one per group kind and stream, because what different streams start
+// The communicators of a rank: one per group and stream, because what different streams start
 // keeps no common order, and one for each direction between two stages.
 #pragma once
 
@@ -19,7 +19,14 @@ class Groups {
   Groups(const Program& program, const RankGrid& grid, DeviceCommunicator* world, RankId rank);
 
   // Null where the rank is alone.
-  DeviceCommunicator* find(GroupKind kind, Stream stream) const;
+  DeviceCommunicator* find(AxisGroup group, Stream stream) const;
+  // A rank as a member of a group whose collectives run inside blocks; `communicator` is null
+  // where the rank is alone or traffic is left out.
+  struct Member {
+    DeviceCommunicator* communicator = nullptr;
+    int size = 1, place = 0;
+  };
+  Member member(AxisGroup group) const;
   // To or from a stage, of this rank's pipeline; null where traffic is left out.
   struct Link {
     DeviceCommunicator* group = nullptr;
@@ -31,8 +38,10 @@ class Groups {
   void make_links(const Program& program, const RankGrid& grid, DeviceCommunicator& world,
                   RankId rank);
 
+  const RankGrid& grid_;
+  RankId rank_;
   std::int32_t stage_ = 0, stages_ = 1;
-  std::map<std::pair<GroupKind, Stream>, std::unique_ptr<DeviceCommunicator>> groups_;
+  std::map<std::pair<AxisGroup, Stream>, std::unique_ptr<DeviceCommunicator>> groups_;
   // By the stage that activations leave, and whether they or their gradients move.
   std::map<std::pair<std::int32_t, bool>, std::unique_ptr<DeviceCommunicator>> links_;
 };

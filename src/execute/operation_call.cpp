@@ -3,6 +3,7 @@
 
 #include "core/assert.h"
 #include "execute/call_kernel.h"
+#include "program/flat_stretches.h"
 
 namespace stepcast {
 
@@ -12,16 +13,15 @@ Array OperationCall::data(BufferId id) const {
   return held->array();
 }
 
+ElementRange BlockPlace::range(ParameterId weight) const {
+  const BlockId id = role->chunks[chunk].blocks[block];
+  const bool borrowed = program->block(id).weights[weight.index()].borrowed;
+  return borrowed ? weight_range(*program, *role, 0, 0, 0)
+                  : weight_range(*program, *role, chunk, block, weight.index());
+}
+
 ElementRange OperationCall::range(std::size_t i) const {
-  const auto index = operation.parameters[i].index();
-  if (block.weights[index].borrowed) {
-    return {place.table_offset, place.table_offset + block.weights[index].elements()};
-  }
-  std::int64_t begin = place.offset;
-  for (std::size_t w = 0; w < index; ++w) {
-    if (!block.weights[w].borrowed) begin += block.weights[w].elements();
-  }
-  return {begin, begin + block.weights[index].elements()};
+  return place.range(operation.parameters[i]);
 }
 
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operation of a block, with what it works on: the buffers of its micro-batch, the weights of
-// its block, its tensor-parallel group.
+// its block, the communicators of its rank.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "comm/device_communicator.h"
 #include "execute/flat_state.h"
+#include "execute/groups.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
@@ -30,10 +30,14 @@ struct WideGradients {
   Tensor data;
 };
 
-// A block as it stands in a role.
+// A block as it stands in a role; null where it stands in none and has no weights.
 struct BlockPlace {
-  std::int64_t offset;        // of its flat parameters
-  std::int64_t table_offset;  // of the table that a head may borrow
+  const Program* program = nullptr;
+  const Role* role = nullptr;
+  std::size_t chunk = 0, block = 0;
+  // Of one of its weights, among the flat ones of the role. A head may borrow the table of the
+  // embedding, which is the first weight of the model.
+  ElementRange range(ParameterId weight) const;
 };
 
 // The buffers of one block for one micro-batch; empty where nothing is alive.
@@ -50,7 +54,7 @@ struct OperationCall {
   BlockInstance& instance;
   FlatState& state;
   Memory& memory;
-  DeviceCommunicator* tensor;  // null: one rank, or traffic is left out
+  const Groups& groups;
   std::int64_t tp_rank;
   const MicroBatch* micro_batch;
   const std::vector<ElementRange>& counted_elsewhere;  // gradients in the norm of another rank

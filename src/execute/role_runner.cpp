@@ -32,8 +32,7 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       device_(std::move(device)),
       memory_(*device_, world == nullptr && grid.size() > 1),
       groups_(program, grid, world, rank),
-      state_(scenario, role_, static_cast<int>(grid.group_size(GroupKind::kData)), point_.dp,
-             memory_),
+      state_(scenario, role_, grid, rank, memory_),
       text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)),
       totals_(
           memory_.make_uncounted(static_cast<std::int64_t>(sizeof(StepTotals)), DataType::kInt8)) {
@@ -215,8 +214,8 @@ MicroBatch RoleRunner::load(std::int32_t micro_batch) {
 void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {
   BlockInstance instance;
   const std::vector<Operation>& operations = block.pass(Pass::kForward).operations;
-  run_operations(block, {0, 0}, instance, operations,
-                 std::vector<OperationLives>(operations.size()), nullptr, wide);
+  run_operations(block, {}, instance, operations, std::vector<OperationLives>(operations.size()),
+                 nullptr, wide);
 }
 
 void RoleRunner::run_pass(const RunPass& pass) {
@@ -251,7 +250,7 @@ void RoleRunner::run_block(const Slot& slot, std::int32_t index) {
       source.erase(key);
     }
   }
-  const BlockPlace place{role_.offsets[chunk][at], role_.offsets.front().front()};
+  const BlockPlace place{&program_, &role_, chunk, at};
   run_operations(block, place, instance, operations_of(block, slot.pass), lives.pass(slot.pass),
                  batch, nullptr);
   const BufferId out = weights ? BufferId{} : forward ? block.output : block.input_gradient;
@@ -265,7 +264,6 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
                                 BlockInstance& instance, const std::vector<Operation>& operations,
                                 const std::vector<OperationLives>& lives, const MicroBatch* batch,
                                 WideGradients* wide) {
-  DeviceCommunicator* tensor = groups_.find(GroupKind::kTensor, Stream::kCompute);
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Operation& operation = operations[i];
     for (const BufferId id : lives[i].births) {
@@ -277,8 +275,8 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
           gathers ? memory_.make_gathered(buffer.category, buffer.elements, buffer.type)
                   : memory_.make(buffer.category, buffer.elements, buffer.type);
     }
-    const OperationCall call{scenario_, shape_,  block,  operation, place, instance,
-                             state_,    memory_, tensor, point_.tp, batch, counted_elsewhere_,
+    const OperationCall call{scenario_, shape_,  block,   operation, place, instance,
+                             state_,    memory_, groups_, point_.tp, batch, counted_elsewhere_,
                              totals(),  wide,    step_};
     if (observer_ != nullptr) observer_->begin(operation);
     run_operation(call);

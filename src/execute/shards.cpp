@@ -25,25 +25,25 @@ ElementRange common(ElementRange a, ElementRange b) {
   return out.begin < out.end ? out : ElementRange{out.begin, out.begin};
 }
 
-Shards::Shards(const Role& role, bool sharded, int ranks, int rank) {
+Shards::Shards(const Role& role, bool sharded, const RankGrid& grid, RankId rank) {
   std::vector<ElementRange> ranges;
-  if (sharded && ranks > 1) {
-    for (const Instruction& instruction : role.instructions) {
-      const auto* call = instruction.as<CollectiveCall>();
-      if (call == nullptr || !scatters_gradients(*call)) continue;
-      for (const ElementRange& piece : pieces_of(*call)) {
-        const Slice own = slice_of(piece.size(), ranks, rank);
-        ranges.push_back({piece.begin + own.begin, piece.begin + own.end});
-      }
-    }
-    std::sort(ranges.begin(), ranges.end(),
-              [](ElementRange a, ElementRange b) { return a.begin < b.begin; });
-    ranges.erase(std::unique(ranges.begin(), ranges.end(),
-                             [](ElementRange a, ElementRange b) { return a.begin == b.begin; }),
-                 ranges.end());
-  } else {
-    ranges.push_back({0, role.parameters});
+  const auto is_cut = [&](AxisGroup group) { return sharded && grid.group_size(group) > 1; };
+  for (const FlatStretch& stretch : role.stretches) {
+    if (!is_cut(stretch.group)) ranges.push_back(stretch.range);
   }
+  for (const Instruction& instruction : role.instructions) {
+    const auto* call = instruction.as<CollectiveCall>();
+    if (call == nullptr || !scatters_gradients(*call) || !is_cut(call->group)) continue;
+    const auto members = static_cast<int>(grid.group_size(call->group));
+    for (const ElementRange& piece : pieces_of(*call)) {
+      const Slice own = slice_of(piece.size(), members, grid.place_in(call->group, rank));
+      ranges.push_back({piece.begin + own.begin, piece.begin + own.end});
+    }
+  }
+  std::ranges::sort(ranges, {}, &ElementRange::begin);
+  ranges.erase(std::unique(ranges.begin(), ranges.end(),
+                           [](ElementRange a, ElementRange b) { return a.begin == b.begin; }),
+               ranges.end());
   for (const ElementRange& range : ranges) {
     pieces_.push_back({range, elements_});
     elements_ += range.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which flat elements a data rank owns: its slice of every range that is reduced or gathered
-// together. One list for a role; everything where nothing is sharded.
+// Which flat elements a rank owns: its slice of every range that is reduced or gathered together
+// by the group of ranks that hold the same ones. One list for a role; everything where nothing is
+// sharded.
 #pragma once
 
 #include <vector>
@@ -23,8 +24,8 @@ bool scatters_gradients(const CollectiveCall& call);
 class Shards {
  public:
   Shards() = default;
-  // `ranks` of the data group; `sharded` false: every rank owns everything.
-  Shards(const Role& role, bool sharded, int ranks, int rank);
+  // `sharded` false: every rank owns everything.
+  Shards(const Role& role, bool sharded, const RankGrid& grid, RankId rank);
 
   const std::vector<OwnedPiece>& pieces() const { return pieces_; }  // ascending
   std::int64_t elements() const { return elements_; }

@@ -8,140 +8,151 @@
 namespace stepcast {
 namespace {
 
-enum Axis : std::size_t { kTp, kCp, kDp, kPp };
-using Axes = std::array<bool, 4>;
+constexpr AxisGroup kDenseAxes{Axis::kTp, Axis::kCp, Axis::kDp};
+constexpr AxisGroup kExpertAxes{Axis::kEtp, Axis::kEp, Axis::kEdp};
 
-std::size_t axis_of(std::string_view name) {
-  if (name == "tp") return kTp;
-  if (name == "cp") return kCp;
-  if (name == "dp") return kDp;
-  STEPCAST_ASSERT(name == "pp", "read_layout accepts tp, cp, ep, dp and pp only");
-  return kPp;
-}
-
-// The axes along which a group extends.
-Axes axes_of(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::kTensor:
-      return {true, false, false, false};
-    case GroupKind::kContext:
-      return {false, true, false, false};
-    case GroupKind::kData:
-      return {false, true, true, false};
-    case GroupKind::kPipeline:
-    case GroupKind::kEmbedding:
-      return {false, false, false, true};
-    case GroupKind::kModel:
-      return {true, false, false, true};
-    case GroupKind::kWorld:
-      return {true, true, true, true};
-  }
-  return {};
-}
+constexpr std::size_t at(Axis axis) { return static_cast<std::size_t>(axis); }
 
 }  // namespace
 
-const char* name_of(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::kTensor:
-      return "tp";
-    case GroupKind::kContext:
-      return "cp";
-    case GroupKind::kData:
-      return "dp";
-    case GroupKind::kPipeline:
-      return "pp";
-    case GroupKind::kEmbedding:
-      return "embedding";
-    case GroupKind::kModel:
-      return "model";
-    case GroupKind::kWorld:
-      return "world";
-  }
-  return "";
+void RankGrid::Numbering::add(Axis axis, std::int64_t extent) {
+  digits[count] = {axis, extent, size()};
+  ++count;
 }
 
-RankGrid::RankGrid(const Layout& layout) : extent_{layout.tp, layout.cp, layout.dp, layout.pp} {
-  std::string_view order = layout.order;
-  while (!order.empty()) {
+std::int64_t RankGrid::Numbering::size() const {
+  return count == 0 ? 1 : digits[count - 1].stride * digits[count - 1].extent;
+}
+
+RankGrid::RankGrid(const Layout& layout) {
+  for (const AxisRow& row : all_axes()) extent_[at(row.axis)] = row.extent(layout);
+  for (std::string_view order = layout.order; !order.empty();) {
     const std::size_t length = std::min(order.find('-'), order.size());
-    const std::string_view name = order.substr(0, length);
+    const std::string_view word = order.substr(0, length);
     order.remove_prefix(std::min(length + 1, order.size()));
-    if (name == "ep") continue;  // experts regroup the ranks of a stage, they add none
-    const std::size_t axis = axis_of(name);
-    STEPCAST_ASSERT(stride_[axis] == 0, "an axis stands once in the order");
-    stride_[axis] = size_;
-    size_ *= extent_[axis];
+    for (const AxisRow& row : all_axes()) {
+      if (word != row.in_order) continue;
+      const std::int64_t extent = extent_[at(row.axis)];
+      if (row.part != GridPart::kExpert) dense_.add(row.axis, extent);
+      if (row.part == GridPart::kExpert) expert_.add(row.axis, extent);
+    }
   }
-  STEPCAST_ASSERT(std::ranges::count(stride_, 0) == 0, "the order names every axis");
+  STEPCAST_ASSERT(dense_.count == 4, "the order names tp, cp, dp and pp once each");
+  expert_.add(Axis::kPp, extent_[at(Axis::kPp)]);
+  for (const Digit& digit : dense_.digits) stride_[at(digit.axis)] = digit.stride;
+  size_ = dense_.size();
 }
 
 GridPoint RankGrid::point(RankId rank) const {
-  const auto at = [&](std::size_t axis) {
-    return static_cast<std::int32_t>(rank.value / stride_[axis] % extent_[axis]);
+  const auto along = [&](Axis axis) {
+    return static_cast<std::int32_t>(rank.value / stride_[at(axis)] % extent_[at(axis)]);
   };
-  return {at(kTp), at(kCp), at(kDp), at(kPp)};
+  return {along(Axis::kTp), along(Axis::kCp), along(Axis::kDp), along(Axis::kPp)};
 }
 
 RankId RankGrid::rank(GridPoint point) const {
-  return RankId(static_cast<std::int32_t>(point.tp * stride_[kTp] + point.cp * stride_[kCp] +
-                                          point.dp * stride_[kDp] + point.pp * stride_[kPp]));
+  const auto shift = [&](Axis axis, std::int32_t step) { return step * stride_[at(axis)]; };
+  return RankId(static_cast<std::int32_t>(shift(Axis::kTp, point.tp) + shift(Axis::kCp, point.cp) +
+                                          shift(Axis::kDp, point.dp) + shift(Axis::kPp, point.pp)));
 }
 
-std::int64_t RankGrid::group_size(GroupKind kind) const {
-  if (kind == GroupKind::kEmbedding) return std::min<std::int64_t>(2, extent_[kPp]);
-  const Axes axes = axes_of(kind);
+std::int32_t RankGrid::coordinate(Axis axis, RankId rank) const {
+  return place_in(AxisGroup{axis}, rank);
+}
+
+std::int64_t RankGrid::group_size(AxisGroup group) const {
+  if (group.ends_only()) return std::min<std::int64_t>(2, extent_[at(Axis::kPp)]);
   std::int64_t size = 1;
-  for (std::size_t axis = 0; axis < 4; ++axis) size *= axes[axis] ? extent_[axis] : 1;
+  for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
+    if (group.spans(static_cast<Axis>(axis))) size *= extent_[axis];
+  }
   return size;
 }
 
-std::int64_t RankGrid::group_count(GroupKind kind) const {
-  const GroupKind whole = kind == GroupKind::kEmbedding ? GroupKind::kPipeline : kind;
-  return size_ / group_size(whole);
+std::int64_t RankGrid::group_count(AxisGroup group) const {
+  return size_ / group_size(group.ends_only() ? AxisGroup::kPipeline : group);
 }
 
-std::int32_t RankGrid::group_of(GroupKind kind, RankId rank) const {
+const RankGrid::Numbering& RankGrid::numbering(AxisGroup group) const {
+  STEPCAST_ASSERT(!group.spans_any(kDenseAxes) || !group.spans_any(kExpertAxes),
+                  "a group spans axes of one grid");
+  return group.spans_any(kExpertAxes) ? expert_ : dense_;
+}
+
+// Inside a stage ranks keep their order: the stage's digit is struck out of the rank.
+std::int64_t RankGrid::expert_number(std::int64_t rank) const {
+  const std::int64_t stride = stride_[at(Axis::kPp)], stages = extent_[at(Axis::kPp)];
+  const std::int64_t stage = rank / stride % stages;
+  const std::int64_t in_stage = rank % stride + rank / (stride * stages) * stride;
+  return in_stage + stage * (size_ / stages);
+}
+
+std::int64_t RankGrid::rank_of_expert_number(std::int64_t number) const {
+  const std::int64_t stride = stride_[at(Axis::kPp)], stages = extent_[at(Axis::kPp)];
+  const std::int64_t stage = number / (size_ / stages), in_stage = number % (size_ / stages);
+  return in_stage % stride + stage * stride + in_stage / stride * stride * stages;
+}
+
+std::int64_t RankGrid::number(const Numbering& of, RankId rank) const {
+  return &of == &expert_ ? expert_number(rank.value) : rank.value;
+}
+
+std::int32_t RankGrid::group_of(AxisGroup group, RankId rank) const {
   const std::int32_t stage = point(rank).pp;
-  if (kind == GroupKind::kEmbedding && stage != 0 && stage + 1 != extent_[kPp]) return -1;
-  const Axes axes = axes_of(kind);
-  // Strike the group's digits out of the rank: groups count up with their lowest member.
-  std::int64_t index = 0;
-  std::int64_t place = 1;
-  for (std::int64_t stride = 1; stride < size_;) {
-    // Axes of extent 1 share a stride with a longer one and add nothing.
-    std::size_t axis = 0;
-    while (stride_[axis] != stride || extent_[axis] == 1) ++axis;
-    if (!axes[axis]) {
-      index += rank.value / stride % extent_[axis] * place;
-      place *= extent_[axis];
-    }
-    stride *= extent_[axis];
+  if (group.ends_only() && stage != 0 && stage + 1 != extent_[at(Axis::kPp)]) return -1;
+  // Strike the group's digits out of the number: groups count up with their lowest member.
+  const Numbering& of = numbering(group);
+  const std::int64_t own = number(of, rank);
+  std::int64_t index = 0, place = 1;
+  for (std::size_t i = 0; i < of.count; ++i) {
+    const Digit& digit = of.digits[i];
+    if (group.spans(digit.axis)) continue;
+    index += own / digit.stride % digit.extent * place;
+    place *= digit.extent;
   }
   return static_cast<std::int32_t>(index);
 }
 
-std::vector<RankId> RankGrid::members(GroupKind kind, RankId rank) const {
-  std::vector<RankId> found;
-  if (group_of(kind, rank) < 0) return found;
-  const Axes axes = axes_of(kind);
-  const GridPoint own = point(rank);
-  const std::array<std::int32_t, 4> at = {own.tp, own.cp, own.dp, own.pp};
-  found.push_back(rank);
-  for (std::size_t axis = 0; axis < 4; ++axis) {
-    if (!axes[axis]) continue;
+std::vector<RankId> RankGrid::members(AxisGroup group, RankId rank) const {
+  if (group_of(group, rank) < 0) return {};
+  const Numbering& of = numbering(group);
+  const std::int64_t own = number(of, rank);
+  std::vector<std::int64_t> found{own};
+  for (std::size_t i = 0; i < of.count; ++i) {
+    const Digit& digit = of.digits[i];
+    if (!group.spans(digit.axis)) continue;
+    const std::int64_t here = own / digit.stride % digit.extent;
     const std::size_t line = found.size();
-    const bool ends_only = kind == GroupKind::kEmbedding;
-    for (std::int64_t step = 0; step < extent_[axis]; ++step) {
-      if (step == at[axis] || (ends_only && step != 0 && step + 1 != extent_[axis])) continue;
-      for (std::size_t i = 0; i < line; ++i) {
-        const std::int64_t shift = (step - at[axis]) * stride_[axis];
-        found.push_back(RankId(static_cast<std::int32_t>(found[i].value + shift)));
+    for (std::int64_t step = 0; step < digit.extent; ++step) {
+      const bool left_out = group.ends_only() && step != 0 && step + 1 != digit.extent;
+      if (step == here || left_out) continue;
+      for (std::size_t k = 0; k < line; ++k) {
+        found.push_back(found[k] + (step - here) * digit.stride);
       }
     }
   }
   std::ranges::sort(found);
-  return found;
+  std::vector<RankId> out;
+  out.reserve(found.size());
+  for (const std::int64_t one : found) {
+    const std::int64_t member = &of == &expert_ ? rank_of_expert_number(one) : one;
+    out.emplace_back(static_cast<std::int32_t>(member));
+  }
+  return out;
+}
+
+std::int32_t RankGrid::place_in(AxisGroup group, RankId rank) const {
+  const Numbering& of = numbering(group);
+  const std::int64_t own = number(of, rank);
+  if (group.ends_only()) return point(rank).pp == 0 ? 0 : 1;
+  std::int64_t index = 0, place = 1;
+  for (std::size_t i = 0; i < of.count; ++i) {
+    const Digit& digit = of.digits[i];
+    if (!group.spans(digit.axis)) continue;
+    index += own / digit.stride % digit.extent * place;
+    place *= digit.extent;
+  }
+  return static_cast<std::int32_t>(index);
 }
 
 }  // namespace stepcast

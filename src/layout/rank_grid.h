@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as points of a grid tp x cp x dp x pp in the framework's order (default tp-cp-ep-dp-pp, the
-// first dimension fastest), and the process groups that follow.
+// first dimension fastest), the same ranks as points of the experts' grid inside each stage, and
+// the process groups that follow (layout/axis_group.h).
 #pragma once
 
 #include <array>
@@ -9,21 +10,10 @@
 #include <vector>
 
 #include "core/id.h"
+#include "layout/axis_group.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
-
-enum class GroupKind {
-  kTensor,     // tp
-  kContext,    // cp
-  kData,       // dp x cp: the ranks that hold the same (shard of the) dense parameters
-  kPipeline,   // pp
-  kEmbedding,  // first and last stage of one pipeline
-  kModel,      // tp x pp: the ranks that share one replica (gradient norm)
-  kWorld,
-};
-inline constexpr int kGroupKinds = 7;
-const char* name_of(GroupKind kind);
 
 struct GridPoint {
   std::int32_t tp = 0;
@@ -39,17 +29,40 @@ class RankGrid {
   std::int64_t size() const { return size_; }
   GridPoint point(RankId rank) const;
   RankId rank(GridPoint point) const;
+  // Where the rank stands along an axis, an expert's one included.
+  std::int32_t coordinate(Axis axis, RankId rank) const;
 
-  std::int64_t group_size(GroupKind kind) const;
-  std::int64_t group_count(GroupKind kind) const;
-  // Dense index of the rank's group, counting up with the groups' lowest members. A rank of a
-  // middle stage is in no embedding group: -1, and no members.
-  std::int32_t group_of(GroupKind kind, RankId rank) const;
-  std::vector<RankId> members(GroupKind kind, RankId rank) const;  // in group order, own included
+  std::int64_t group_size(AxisGroup group) const;
+  std::int64_t group_count(AxisGroup group) const;
+  // Dense index of the rank's group, counting up with the groups' lowest members (groups of experts
+  // stage by stage). A rank of a middle stage is in no embedding group: -1, and no members.
+  std::int32_t group_of(AxisGroup group, RankId rank) const;
+  std::vector<RankId> members(AxisGroup group, RankId rank) const;  // in group order, own included
+  // The rank's place among the members of its group, from 0.
+  std::int32_t place_in(AxisGroup group, RankId rank) const;
 
  private:
-  std::array<std::int64_t, 4> extent_{};  // tp, cp, dp, pp
-  std::array<std::int64_t, 4> stride_{};
+  // One grid as a number in mixed radix, its fastest axis first.
+  struct Digit {
+    Axis axis;
+    std::int64_t extent, stride;
+  };
+  struct Numbering {
+    std::array<Digit, 4> digits;
+    std::size_t count = 0;
+    void add(Axis axis, std::int64_t extent);
+    std::int64_t size() const;
+  };
+
+  const Numbering& numbering(AxisGroup group) const;
+  // A rank as a number of the experts' grid, in which stages come last, and back.
+  std::int64_t expert_number(std::int64_t rank) const;
+  std::int64_t rank_of_expert_number(std::int64_t number) const;
+  std::int64_t number(const Numbering& of, RankId rank) const;
+
+  std::array<std::int64_t, kAxisCount> extent_{};  // by Axis
+  std::array<std::int64_t, kAxisCount> stride_{};  // dense axes and pp
+  Numbering dense_, expert_;
   std::int64_t size_ = 1;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/states.h"
 
+#include <algorithm>
+
 namespace stepcast {
 namespace {
 
@@ -9,12 +11,6 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 bool shards_parameters(const Scenario& scenario) {
   const int zero = scenario.layout.zero;
   return zero == 3 || (scenario.rules.shards_parameters_with_gradients && zero == 2);
-}
-
-// Ranks that share one copy of the states: dp x cp, or shard_group of them.
-std::int64_t shard_ranks(const Scenario& scenario) {
-  const std::int64_t all = scenario.layout.dp * scenario.layout.cp;
-  return scenario.layout.shard_group > 0 ? scenario.layout.shard_group : all;
 }
 
 // Bytes of each state per parameter, wherever it is kept.
@@ -34,8 +30,21 @@ StateWidths state_widths(const Scenario& scenario) {
 
 }  // namespace
 
-std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements) {
-  return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario)) : elements;
+StateBytes& StateBytes::operator+=(const StateBytes& more) {
+  parameters += more.parameters;
+  gradients += more.gradients;
+  optimizer += more.optimizer;
+  return *this;
+}
+
+std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group) {
+  const std::int64_t all = size_of(group, scenario.layout);
+  const std::int64_t wanted = scenario.layout.shard_group;
+  return wanted > 0 ? std::min(wanted, all) : all;
+}
+
+std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
 }
 
 ByteCount checkpoint_bytes(const Scenario& scenario) {
@@ -51,10 +60,10 @@ ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
   return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
 }
 
-StateBytes state_bytes(const Scenario& scenario, std::int64_t elements) {
+StateBytes state_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   const StateWidths widths = state_widths(scenario);
   const int zero = scenario.layout.zero;
-  const std::int64_t shard = divide_up(elements, shard_ranks(scenario));
+  const std::int64_t shard = divide_up(elements, shard_ranks(scenario, group));
   // Megatron's distributed optimizer keeps the full gradient buffer; ZeRO-2 keeps a shard.
   const bool gradients_sharded = zero >= 2;
   StateBytes out;

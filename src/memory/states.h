@@ -3,6 +3,7 @@
 // (Rajbhandari et al. 2020, section 5; docs/memory.md).
 #pragma once
 
+#include "layout/axis_group.h"
 #include "layout/scenario.h"
 #include "memory/frozen_weights.h"
 
@@ -13,18 +14,25 @@ struct StateBytes {
   ByteCount gradients = 0;
   ByteCount optimizer = 0;  // master weights and moments
   ByteCount total() const { return parameters + gradients + optimizer; }
+  StateBytes& operator+=(const StateBytes& more);
 };
 
 // What a checkpoint holds: parameters, master weights and moments of what is trained, once.
 ByteCount checkpoint_bytes(const Scenario& scenario);
 
+// Ranks that share one copy of the states of parameters which `group` reduces: all of the group,
+// or shard_group of them.
+std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group = AxisGroup::kData);
+
 // `elements`: trained parameters of this rank before ZeRO. Shards are rounded up to whole elements.
-StateBytes state_bytes(const Scenario& scenario, std::int64_t elements);
+StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
+                       AxisGroup group = AxisGroup::kData);
 
 // What is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
 
 // Elements that the optimizer of this rank updates.
-std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements);
+std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements,
+                                AxisGroup group = AxisGroup::kData);
 
 }  // namespace stepcast

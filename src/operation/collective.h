@@ -8,7 +8,7 @@
 
 #include "core/data_type.h"
 #include "core/quantity.h"
-#include "layout/rank_grid.h"
+#include "layout/axis_group.h"
 
 namespace stepcast {
 
@@ -32,7 +32,7 @@ const char* name_of(CollectivePurpose purpose);
 
 struct Collective {
   CollectiveKind kind;
-  GroupKind group;
+  AxisGroup group;
   ByteCount bytes;
   DataType type;
   bool overlapped = false;  // pipelined with the GEMM beside it (overlap.tp)

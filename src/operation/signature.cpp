@@ -28,6 +28,8 @@ class Text {
     if constexpr (std::is_same_v<Value, KernelSize>) {
       text_ +=
           fmt::format(" elements {} width {} bytes {}", value.elements, value.width, value.bytes);
+    } else if constexpr (std::is_same_v<Value, AxisGroup>) {
+      text_ += fmt::format(" {}", name_of(value));
     } else if constexpr (std::is_class_v<Value>) {
       add_all(value);
     } else if constexpr (std::is_same_v<Value, bool>) {

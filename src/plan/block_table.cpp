@@ -31,7 +31,7 @@ BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) con
 
 BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {
   BlockCosts costs(scenario_, pricing.kernels, pricing.collectives);
-  costs.use_tensor_group(groups_.members(tensor_group), 1.0);
+  costs.use_groups({{AxisGroup::kTensor, groups_.members(tensor_group)}});
   BlockSet out;
   out.embedding = facts_of(lower_embedding(scenario_), costs);
   out.head = facts_of(lower_head(scenario_), costs);

@@ -94,7 +94,8 @@ void BoundMaker::make_chunks(const OrderFacts& order, const Places& places) {
     const std::int64_t recomputed =
         recomputed_layers(scenario_.layout.recompute, first_layer, layers);
     first_layer += layers;
-    const PlaceId place = places.tensor[static_cast<std::size_t>(order.stage_of[c])];
+    const PlaceId place =
+        places.of(AxisGroup::kTensor, static_cast<std::size_t>(order.stage_of[c]));
     const bool like_before = c > 1 && c + 1 < count && layers == order.layers[c - 1] &&
                              recomputed == recomputed_before && place == place_before;
     if (like_before) {
@@ -124,7 +125,7 @@ const BoundMaker::Hops& BoundMaker::hops(const Places& places) {
     const auto gather = [&](std::size_t stage) {
       if (!gathers) return 0.0;
       return groups_
-          .time(places.tensor[stage],
+          .time(places.of(AxisGroup::kTensor, stage),
                 {CollectiveKind::kAllGather, shape.rows * shape.hidden * shape.element, shape.type})
           .value();
     };

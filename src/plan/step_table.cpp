@@ -9,32 +9,18 @@
 #include "program/walk.h"
 
 namespace stepcast {
-namespace {
-
-bool spans_stages(GroupKind group) {
-  return group == GroupKind::kWorld || group == GroupKind::kModel;
-}
-
-}  // namespace
-
-PlaceId Places::of(GroupKind kind, std::size_t stage) const {
-  switch (kind) {
-    case GroupKind::kTensor:
-      return tensor[stage];
-    case GroupKind::kData:
-      return data[stage];
-    case GroupKind::kEmbedding:
-      return embedding;
-    case GroupKind::kModel:
-      return model;
-    case GroupKind::kWorld:
-      return world;
-    case GroupKind::kContext:
-    case GroupKind::kPipeline:
-      break;
+// A group that reaches over stages lies where that of the first stage's rank does.
+PlaceId Places::of(AxisGroup group, std::size_t stage) const {
+  if (group.crosses_stages()) stage = 0;
+  auto known = std::ranges::find(known_, group, &OfGroup::group);
+  if (known == known_.end()) {
+    known = known_.insert(known_.end(), {group, std::vector<PlaceId>(first.size())});
   }
-  STEPCAST_ASSERT(false, "no collective of a step outside its passes runs on this group");
-  return {};
+  PlaceId& place = known->by_stage[stage];
+  if (!place.valid()) {
+    place = groups_.place(devices_of(grid_.members(group, RankId(first[stage].value))));
+  }
+  return place;
 }
 
 const Places& StepTable::places(const LayoutCode& code) {
@@ -43,20 +29,10 @@ const Places& StepTable::places(const LayoutCode& code) {
     key[field] = code.of(field);
   }
   return places_.get(key, [&] {
-    const RankGrid grid(scenario_.layout);
-    Places out;
-    const auto place = [&](GroupKind kind, RankId rank) {
-      return groups_.place(devices_of(grid.members(kind, rank)));
-    };
+    Places out(RankGrid(scenario_.layout), groups_);
     for (std::int32_t stage = 0; stage < scenario_.layout.pp; ++stage) {
-      const RankId rank = grid.rank({0, 0, 0, stage});
-      out.first.emplace_back(rank.value);
-      out.tensor.push_back(place(GroupKind::kTensor, rank));
-      out.data.push_back(place(GroupKind::kData, rank));
+      out.first.emplace_back(out.grid().rank({0, 0, 0, stage}).value);
     }
-    out.embedding = place(GroupKind::kEmbedding, RankId(out.first.front().value));
-    out.model = place(GroupKind::kModel, RankId(out.first.front().value));
-    out.world = place(GroupKind::kWorld, RankId(out.first.front().value));
     return out;
   });
 }
@@ -71,7 +47,7 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   const auto last_pass = std::find_if(list.rbegin(), list.rend(), is_pass).base() - 1;
   const auto barrier = std::find_if(last_pass, list.end(), [](const Instruction& what) {
     const auto* call = what.as<CollectiveCall>();
-    return call != nullptr && spans_stages(call->group);
+    return call != nullptr && call->group.joins_all_stages();
   });
   // A group of one communicates with nobody, and its host waits for nothing.
   const RankGrid grid(scratch_.layout);

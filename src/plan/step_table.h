@@ -4,6 +4,7 @@
 // depends on.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "plan/block_table.h"
@@ -38,11 +39,23 @@ struct StepEnds {
 };
 
 // The places of a layout's groups, by stage: of the rank that is first in every other dimension.
-struct Places {
-  std::vector<PlaceId> tensor, data;
-  PlaceId embedding, model, world;
+class Places {
+ public:
+  // `groups` outlives this.
+  Places(RankGrid grid, GroupPrices& groups) : grid_(std::move(grid)), groups_(groups) {}
+
   std::vector<DeviceId> first;  // by stage
-  PlaceId of(GroupKind kind, std::size_t stage) const;
+  PlaceId of(AxisGroup group, std::size_t stage) const;
+  const RankGrid& grid() const { return grid_; }
+
+ private:
+  struct OfGroup {
+    AxisGroup group;
+    std::vector<PlaceId> by_stage;  // invalid: not asked for yet
+  };
+  RankGrid grid_;
+  GroupPrices& groups_;
+  mutable std::vector<OfGroup> known_;  // a layout uses few of its groups
 };
 
 class StepTable {
@@ -56,7 +69,7 @@ class StepTable {
 
  private:
   struct Call {
-    GroupKind group;
+    AxisGroup group;
     Message message;
     double times;  // pieces
   };

@@ -3,9 +3,7 @@
 
 namespace stepcast {
 
-bool inside_a_stage(GroupKind group) {
-  return group == GroupKind::kData || group == GroupKind::kTensor || group == GroupKind::kContext;
-}
+bool inside_a_stage(AxisGroup group) { return !group.crosses_stages(); }
 
 bool in_span(const Instruction& what) { return what.is_run() && what.phase() != Phase::kOptimizer; }
 
@@ -25,22 +23,14 @@ TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds st
           what.bytes()};
 }
 
-Seconds& exposed_part(TimeParts& parts, GroupKind group) {
-  switch (group) {
-    case GroupKind::kTensor:
-      return parts.exposed_tp;
-    case GroupKind::kContext:
-      return parts.exposed_cp;
-    case GroupKind::kData:
-      return parts.exposed_dp;
-    case GroupKind::kEmbedding:
-    case GroupKind::kPipeline:
-      return parts.exposed_pp;
-    case GroupKind::kModel:
-    case GroupKind::kWorld:
-      break;
-  }
-  return parts.other;
+// What spans several axes counts as the one that reaches furthest in the usual order of ranks.
+Seconds& exposed_part(TimeParts& parts, AxisGroup group) {
+  if (group == AxisGroup::kPipeline || group == AxisGroup::kEmbedding) return parts.exposed_pp;
+  if (group.crosses_stages()) return parts.other;
+  if (group.spans(Axis::kDp) || group.spans(Axis::kEdp)) return parts.exposed_dp;
+  if (group.spans(Axis::kEp)) return parts.exposed_ep;
+  if (group.spans(Axis::kCp)) return parts.exposed_cp;
+  return parts.exposed_tp;
 }
 
 }  // namespace stepcast

@@ -9,7 +9,7 @@
 namespace stepcast {
 
 // Traffic of a group that belongs to the pass rather than to the pipeline.
-bool inside_a_stage(GroupKind group);
+bool inside_a_stage(AxisGroup group);
 
 // First forward to last backward.
 bool in_span(const Instruction& what);
@@ -19,6 +19,6 @@ TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds st
                     Seconds duration);
 
 // Where exposed traffic of the group is counted.
-Seconds& exposed_part(TimeParts& parts, GroupKind group);
+Seconds& exposed_part(TimeParts& parts, AxisGroup group);
 
 }  // namespace stepcast

@@ -33,9 +33,9 @@ BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
       collectives_(collectives),
       host_(kernels.profile().host[scenario.training.framework]) {}
 
-void BlockCosts::use_tensor_group(std::vector<DeviceId> tensor_group, double tensor_slowdown) {
-  tensor_group_ = std::move(tensor_group);
-  tensor_slowdown_ = tensor_slowdown;
+const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
+  const auto found = std::ranges::find(groups_, group, &GroupPlacement::group);
+  return found == groups_.end() || found->devices.size() < 2 ? nullptr : &*found;
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
@@ -67,10 +67,11 @@ RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
 
 RunCost BlockCosts::price_collective(const Collective& collective) const {
   RunCost out;
-  if (tensor_group_.size() < 2) return out;
+  const GroupPlacement* group = placement(collective.group);
+  if (group == nullptr) return out;
   const CollectivePrice price =
-      collectives_.price(collective.kind, collective.bytes, collective.type, tensor_group_);
-  out.gpu = price.latency + price.work / price.rate_bound * tensor_slowdown_;
+      collectives_.price(collective.kind, collective.bytes, collective.type, group->devices);
+  out.gpu = price.latency + price.work / price.rate_bound * group->slowdown;
   out.host = launch_collective();
   out.floor = out.host + out.gpu;
   out.tensor_parallel = out.gpu;
@@ -111,7 +112,10 @@ std::vector<PricedOperation> BlockCosts::price_each(
     const Seconds after = gemm_at(i + 1), before = i > 0 ? gemm_at(i - 1) : Seconds(0);
     const Seconds gemm = gathers ? after : std::max(before, after);
     RunCost& cost = out[i].cost;
-    cost = cost.exposed(not_hidden(cost.gpu, gemm, scenario_.layout.tp));
+    const GroupPlacement* group = placement(collective->group);
+    if (group == nullptr) continue;
+    const auto members = static_cast<std::int64_t>(group->devices.size());
+    cost = cost.exposed(not_hidden(cost.gpu, gemm, members));
   }
   wait_for_last(out);
   return out;
@@ -119,7 +123,6 @@ std::vector<PricedOperation> BlockCosts::price_each(
 
 // Each collective begins when the last member has finished what comes before it.
 void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
-  if (tensor_group_.size() < 2) return;
   Jitter since_meeting;
   for (auto& [operation, cost] : operations) {
     const auto* collective = std::get_if<Collective>(&operation->work);
@@ -127,7 +130,10 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
       since_meeting += cost.jitter;
       continue;
     }
-    const Seconds lag = lag_of_last(since_meeting, static_cast<std::int64_t>(tensor_group_.size()));
+    const GroupPlacement* group = placement(collective->group);
+    if (group == nullptr) continue;
+    const Seconds lag =
+        lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
     for (Seconds* part : {&cost.gpu, &cost.floor, &cost.tensor_parallel, &cost.core_idle,
                           &cost.by_curve[static_cast<std::size_t>(Curve::kExact)],
                           &cost.by_provenance[static_cast<std::size_t>(Provenance::kMeasured)]}) {

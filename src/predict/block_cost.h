@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cost/collective_cost.h"
@@ -11,15 +12,23 @@
 
 namespace stepcast {
 
-// Prices operations for one kind of tensor-parallel group (its devices), with memory of shapes.
+// A group of ranks whose collectives run inside blocks, as it lies in the cluster. `slowdown` >= 1
+// where sibling groups share its links.
+struct GroupPlacement {
+  AxisGroup group;
+  std::vector<DeviceId> devices;
+  double slowdown = 1;
+};
+
+// Prices operations for one placement of the groups that communicate inside blocks.
 class BlockCosts {
  public:
   BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
              const CollectiveCosts& collectives);
 
-  // `tensor_group`: devices of the rank's tensor-parallel group; `tensor_slowdown` >= 1 where
-  // sibling groups share its links.
-  void use_tensor_group(std::vector<DeviceId> tensor_group, double tensor_slowdown);
+  // The groups of the rank that is priced. In one that is not among them a rank is alone, and its
+  // collectives cost nothing.
+  void use_groups(std::vector<GroupPlacement> groups) { groups_ = std::move(groups); }
 
   RunCost price(const std::vector<Operation>& operations) const;  // replayed (block_replay.h)
   std::vector<PricedOperation> price_each(const std::vector<Operation>& operations) const;
@@ -30,14 +39,14 @@ class BlockCosts {
   RunCost price(const Operation& operation) const;
   RunCost price_kernel(const KernelPrice& price, Phase phase) const;
   RunCost price_collective(const Collective& collective) const;
+  const GroupPlacement* placement(AxisGroup group) const;  // null: the rank is alone
   void wait_for_last(std::vector<PricedOperation>& operations) const;
 
   const Scenario& scenario_;
   const KernelCosts& kernels_;
   const CollectiveCosts& collectives_;
   const HostFit& host_;
-  std::vector<DeviceId> tensor_group_;
-  double tensor_slowdown_ = 1;
+  std::vector<GroupPlacement> groups_;
 };
 
 }  // namespace stepcast

@@ -20,8 +20,8 @@ class LinkUse {
 
   std::vector<Seconds> read() {
     for (const GroupTraffic& groups : in_.traffic.groups) {
-      if (groups.kind == GroupKind::kTensor) {
-        add_tensor_groups(groups);
+      if (groups.in_blocks) {
+        add_groups_in_blocks(groups);
       } else {
         add_groups(groups);
       }
@@ -49,7 +49,7 @@ class LinkUse {
       if (groups.members[g].empty()) continue;
       const Role& role = role_of(groups.members[g].front());
       const auto [counted, fresh] = counts.try_emplace(&role);
-      if (fresh) counted->second = collectives_of(role, groups.kind);
+      if (fresh) counted->second = collectives_of(role, groups.group);
       for (const auto& [key, times] : counted->second) {
         const Priced& priced = groups.prices[g][static_cast<std::size_t>(groups.message(key))];
         if (priced.loads < 0) continue;
@@ -59,23 +59,25 @@ class LinkUse {
     }
   }
 
-  static Counts collectives_of(const Role& role, GroupKind kind) {
+  static Counts collectives_of(const Role& role, AxisGroup group) {
     Counts out;
     for (const Instruction& what : role.instructions) {
       const auto* call = what.as<CollectiveCall>();
-      if (call == nullptr || call->group != kind || call->bytes == 0) continue;
+      if (call == nullptr || call->group != group || call->bytes == 0) continue;
       out[call->message()] += call->pieces;
     }
     return out;
   }
 
   // Their traffic is inside the passes.
-  void add_tensor_groups(const GroupTraffic& groups) {
+  void add_groups_in_blocks(const GroupTraffic& groups) {
     std::map<const Role*, Counts> counts;
     for (std::size_t c = 0; c < in_.symmetry.ranks.size(); ++c) {
       const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
       const auto [counted, fresh] = counts.try_emplace(&role);
-      if (fresh) counted->second = tensor_collectives_of(static_cast<std::int32_t>(c), role);
+      if (fresh) {
+        counted->second = collectives_in_blocks(static_cast<std::int32_t>(c), role, groups.group);
+      }
     }
     for (const std::vector<RankId>& members : groups.members) {
       if (members.empty()) continue;
@@ -88,12 +90,12 @@ class LinkUse {
     }
   }
 
-  Counts tensor_collectives_of(std::int32_t rank_class, const Role& role) const {
+  Counts collectives_in_blocks(std::int32_t rank_class, const Role& role, AxisGroup group) const {
     Counts out;
     for (const CountedRun& run : distinct_runs(role)) {
       for (const PricedOperation& priced : in_.costs.operations(rank_class, *run.first)) {
         const auto* collective = std::get_if<Collective>(&priced.operation->work);
-        if (collective == nullptr || collective->group != GroupKind::kTensor) continue;
+        if (collective == nullptr || collective->group != group) continue;
         out[message_of(*collective)] += static_cast<double>(run.times);
       }
     }

@@ -74,14 +74,6 @@ Result<std::vector<std::vector<std::int32_t>>> match_transfers(const Program& pr
   return partner;
 }
 
-namespace {
-
-bool spans_stages(GroupKind group) {
-  return group == GroupKind::kWorld || group == GroupKind::kModel;
-}
-
-}  // namespace
-
 std::vector<std::int32_t> find_barrier(const SimulationInput& input, const TransferShapes& shapes) {
   const auto classes = static_cast<std::int32_t>(input.symmetry.ranks.size());
   std::vector<std::int32_t> barrier;
@@ -93,7 +85,7 @@ std::vector<std::int32_t> find_barrier(const SimulationInput& input, const Trans
       const Instruction& what = list[static_cast<std::size_t>(i)];
       if (shapes.is_idle(what)) continue;
       const auto* call = what.as<CollectiveCall>();
-      if (next >= 0 && call != nullptr && spans_stages(call->group)) {
+      if (next >= 0 && call != nullptr && call->group.joins_all_stages()) {
         const Instruction& after = list[static_cast<std::size_t>(next)];
         if (after.is<HostWait>() && after.waits.contains(i)) found = i;
       }

@@ -129,7 +129,7 @@ void Predictor::read_provenance(const Traffic& traffic, const ClassTimeline& cri
   const auto add = [&](Provenance provenance, Seconds time) {
     sum[static_cast<std::size_t>(provenance)] += time;
   };
-  if (const GroupTraffic* data = traffic.find(GroupKind::kData)) {
+  if (const GroupTraffic* data = traffic.find(AxisGroup::kData)) {
     const Priced* largest = nullptr;
     for (const Priced& priced : data->prices.front()) {
       if (largest == nullptr || priced.price.work > largest->price.work) largest = &priced;

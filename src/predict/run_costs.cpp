@@ -8,6 +8,7 @@
 
 #include "core/assert.h"
 #include "predict/traffic.h"
+#include "program/block_groups.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -16,28 +17,34 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
                    const Symmetry& symmetry, const KernelCosts& kernels,
                    const CollectiveCosts& collectives, bool alone)
     : program_(program), block_costs_(scenario, kernels, collectives), alone_(alone) {
-  std::map<std::pair<std::vector<std::int64_t>, double>, std::int32_t> known;
+  const std::vector<AxisGroup> in_blocks =
+      alone ? std::vector<AxisGroup>{} : groups_in_blocks(program);
+  std::map<std::pair<std::vector<std::int64_t>, std::vector<double>>, std::int32_t> known;
   std::vector<BlockPrices> prices;  // by placement
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
     const RankId rank = ranks.front();
-    Placement group{devices_of({rank}), 1};
-    if (!alone) {
-      group = {devices_of(grid.members(GroupKind::kTensor, rank)),
-               tensor_group_slowdown(scenario, grid, collectives, rank)};
-    }
     // Two groups of GPUs with the same pattern of nodes cost the same; among processors curves are
     // measured between particular nodes.
+    std::vector<GroupPlacement> groups;
     std::vector<std::int64_t> pattern;
+    std::vector<double> slowdowns;
     const bool is_cpu = scenario.cluster.spec.accelerator.is_cpu();
-    const std::int64_t base = is_cpu ? 0 : scenario.cluster.node_of(group.devices.front());
-    for (const DeviceId device : group.devices) {
-      pattern.push_back(scenario.cluster.node_of(device) - base);
+    for (const AxisGroup group : in_blocks) {
+      groups.push_back({group, devices_of(grid.members(group, rank)),
+                        lockstep_slowdown(scenario, grid, collectives, group, rank)});
+      const std::vector<DeviceId>& devices = groups.back().devices;
+      const std::int64_t base =
+          is_cpu || devices.empty() ? 0 : scenario.cluster.node_of(devices.front());
+      for (const DeviceId device : devices) {
+        pattern.push_back(scenario.cluster.node_of(device) - base);
+      }
+      slowdowns.push_back(groups.back().slowdown);
     }
-    const auto [found, fresh] = known.try_emplace({std::move(pattern), group.slowdown},
+    const auto [found, fresh] = known.try_emplace({std::move(pattern), std::move(slowdowns)},
                                                   static_cast<std::int32_t>(placements_.size()));
     if (fresh) {
-      block_costs_.use_tensor_group(group.devices, group.slowdown);
-      placements_.push_back(std::move(group));
+      block_costs_.use_groups(groups);
+      placements_.push_back(std::move(groups));
       prices.push_back(price_blocks());
     }
     const Role& role = program.roles[static_cast<std::size_t>(grid.point(rank).pp)];
@@ -99,8 +106,7 @@ std::vector<PricedOperation> RunCosts::operations(std::int32_t rank_class,
   std::vector<PricedOperation> out;
   const RankClassEntry& entry = classes_[static_cast<std::size_t>(rank_class)];
   const Table& table = tables_[static_cast<std::size_t>(entry.table)];
-  const Placement& placement = placements_[static_cast<std::size_t>(table.placement)];
-  block_costs_.use_tensor_group(placement.devices, placement.slowdown);
+  block_costs_.use_groups(placements_[static_cast<std::size_t>(table.placement)]);
   for_each_block(*entry.role, instruction, [&](const BlockVisit& at) {
     const Block& block = program_.block(at.block);
     for (PricedOperation& priced : block_costs_.price_each(operations_of(block, at.pass))) {

@@ -30,11 +30,7 @@ class RunCosts {
   Seconds launch(const Instruction& instruction) const;
 
  private:
-  struct Placement {  // of a tensor-parallel group
-    std::vector<DeviceId> devices;
-    double slowdown = 1;
-  };
-  // Rank classes of one stage whose tensor-parallel groups are placed alike.
+  // Rank classes of one stage whose groups of collectives inside blocks are placed alike.
   struct Table {
     const Role* role;
     std::int32_t placement;
@@ -55,9 +51,9 @@ class RunCosts {
   void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);
 
   const Program& program_;
-  mutable BlockCosts block_costs_;  // remembers the group that it prices for
+  mutable BlockCosts block_costs_;  // remembers the groups that it prices for
   bool alone_;
-  std::vector<Placement> placements_;
+  std::vector<std::vector<GroupPlacement>> placements_;
   std::vector<Table> tables_;
   std::vector<RankClassEntry> classes_;
 };

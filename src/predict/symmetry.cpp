@@ -82,7 +82,7 @@ template <class Visit>
 void SymmetryFinder::for_each_load(Visit visit) const {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
     const GroupTraffic& groups = traffic_.groups[k];
-    if (groups.kind == GroupKind::kTensor) continue;  // inside macro activities
+    if (groups.in_blocks) continue;  // inside macro activities
     for (std::size_t g = 0; g < groups.members.size(); ++g) {
       for (std::size_t d = 0; d < groups.loads[g].size(); ++d) {
         double rate = 0;
@@ -160,7 +160,7 @@ void SymmetryFinder::add_vertices() {
   for (const GroupTraffic& groups : traffic_.groups) {
     group_base_.push_back(static_cast<std::int32_t>(colour_.size()));
     for (const std::vector<Priced>& prices : groups.prices) {
-      std::uint64_t colour = mix(kGroupColour, static_cast<std::uint64_t>(groups.kind));
+      std::uint64_t colour = mix(kGroupColour, static_cast<std::uint64_t>(groups.group.hash()));
       for (const Priced& priced : prices) colour = mix(colour, priced.price);
       colour_.push_back(colour);
     }

@@ -34,7 +34,7 @@ class TimelineReader {
   void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
   void run(const Instruction& what, const InstructionTasks& tasks);
   void append_work(RunCost cost, double stretch);
-  void collective(const Instruction& what, GroupKind group, const sim::Interval& when);
+  void collective(const Instruction& what, AxisGroup group, const sim::Interval& when);
   void spend(Seconds& part, Time until);
 
   const SimulationInput& in_;
@@ -140,7 +140,7 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   }
 }
 
-void TimelineReader::collective(const Instruction& what, GroupKind group,
+void TimelineReader::collective(const Instruction& what, AxisGroup group,
                                 const sim::Interval& when) {
   if (in_.alone) {
     spend(out_.parts.other, when.end);

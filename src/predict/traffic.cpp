@@ -6,26 +6,28 @@
 #include <set>
 #include <utility>
 
+#include "program/block_groups.h"
+
 namespace stepcast {
 namespace {
 
 // A message below this size is latency alone; the time that it loads a link does not matter.
 constexpr ByteCount kSmallMessage = 4096;
 
-GroupTraffic place_groups(GroupKind kind, std::set<Message> messages, const RankGrid& grid,
+GroupTraffic place_groups(AxisGroup axes, std::set<Message> messages, const RankGrid& grid,
                           const CollectiveCosts& costs) {
   GroupTraffic out;
-  out.kind = kind;
+  out.group = axes;
   out.messages.assign(messages.begin(), messages.end());
-  const auto count = static_cast<std::size_t>(grid.group_count(kind));
+  const auto count = static_cast<std::size_t>(grid.group_count(axes));
   out.members.resize(count);
   out.prices.resize(count);
   out.loads.resize(count);
   for (std::int32_t r = 0; r < grid.size(); ++r) {
-    const std::int32_t group = grid.group_of(kind, RankId(r));
+    const std::int32_t group = grid.group_of(axes, RankId(r));
     if (group < 0) continue;  // inner stages have no embedding group
     auto& members = out.members[static_cast<std::size_t>(group)];
-    if (members.empty()) members = grid.members(kind, RankId(r));
+    if (members.empty()) members = grid.members(axes, RankId(r));
   }
   for (std::size_t g = 0; g < count; ++g) {
     if (out.members[g].empty()) continue;
@@ -123,8 +125,8 @@ std::vector<std::vector<RankId>> ranks_by_stage(const RankGrid& grid, std::size_
   return out;
 }
 
-// The tensor-parallel groups with a member on a node of `own`, one of each.
-std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own,
+// The groups with a member on a node of `own`, one of each.
+std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own, AxisGroup group,
                                                  const Scenario& scenario, const RankGrid& grid) {
   std::set<std::int64_t> nodes;
   for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
@@ -132,8 +134,8 @@ std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own,
   std::vector<std::vector<DeviceId>> out;
   for (std::int32_t r = 0; r < grid.size(); ++r) {
     if (!nodes.contains(scenario.cluster.node_of(DeviceId(r)))) continue;
-    if (!seen.insert(grid.group_of(GroupKind::kTensor, RankId(r))).second) continue;
-    out.push_back(devices_of(grid.members(GroupKind::kTensor, RankId(r))));
+    if (!seen.insert(grid.group_of(group, RankId(r))).second) continue;
+    out.push_back(devices_of(grid.members(group, RankId(r))));
   }
   return out;
 }
@@ -145,9 +147,9 @@ std::int32_t GroupTraffic::message(const Message& message) const {
                                    messages.begin());
 }
 
-const GroupTraffic* Traffic::find(GroupKind kind) const {
-  for (const GroupTraffic& group : groups) {
-    if (group.kind == kind) return &group;
+const GroupTraffic* Traffic::find(AxisGroup group) const {
+  for (const GroupTraffic& placed : groups) {
+    if (placed.group == group) return &placed;
   }
   return nullptr;
 }
@@ -175,7 +177,7 @@ std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks) {
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
                       const CollectiveCosts& costs) {
-  std::map<GroupKind, std::set<Message>> messages;
+  std::map<AxisGroup, std::set<Message>> messages;
   std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;
   std::set<std::pair<std::int32_t, CopyDirection>> copies;
   for (const Role& role : program.roles) {
@@ -190,15 +192,19 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
       }
     }
   }
-  // The tensor-parallel groups' traffic is inside the macro activities; they are placed all the
-  // same, because ranks of differently placed groups are not alike.
-  if (scenario.layout.tp > 1) messages[GroupKind::kTensor];
+  // Traffic inside blocks is inside the macro activities; its groups are placed all the same,
+  // because ranks of differently placed groups are not alike.
+  std::set<AxisGroup> in_blocks;
+  for (const AxisGroup group : groups_in_blocks(program)) {
+    if (grid.group_size(group) > 1) in_blocks.insert(group);
+  }
+  for (const AxisGroup group : in_blocks) {
+    messages[group].insert({CollectiveKind::kAllReduce, 1 << 20, scenario.training.precision});
+  }
   Traffic out;
-  for (auto& [kind, keys] : messages) {
-    if (kind == GroupKind::kTensor) {
-      keys.insert({CollectiveKind::kAllReduce, 1 << 20, scenario.training.precision});
-    }
-    out.groups.push_back(place_groups(kind, std::move(keys), grid, costs));
+  for (auto& [group, keys] : messages) {
+    out.groups.push_back(place_groups(group, std::move(keys), grid, costs));
+    out.groups.back().in_blocks = in_blocks.contains(group);
   }
   const auto ranks = ranks_by_stage(grid, program.roles.size());
   const std::vector<LinkId> opposite = opposite_links(scenario.cluster.topology);
@@ -215,12 +221,12 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
   return out;
 }
 
-double tensor_group_slowdown(const Scenario& scenario, const RankGrid& grid,
-                             const CollectiveCosts& costs, RankId rank) {
-  if (scenario.layout.tp == 1) return 1;
+double lockstep_slowdown(const Scenario& scenario, const RankGrid& grid,
+                         const CollectiveCosts& costs, AxisGroup group, RankId rank) {
+  if (grid.group_size(group) < 2) return 1;
   const ClusterSpec& spec = scenario.cluster.spec;
   // On a switch each GPU has links of its own; nothing to share inside one NVLink domain.
-  const std::vector<RankId> own = grid.members(GroupKind::kTensor, rank);
+  const std::vector<RankId> own = grid.members(group, rank);
   const auto domain = [&](RankId r) { return scenario.cluster.domain_of(DeviceId(r.value)); };
   const bool local = std::all_of(own.begin(), own.end(),
                                  [&](RankId r) { return domain(r) == domain(own.front()); });
@@ -230,8 +236,8 @@ double tensor_group_slowdown(const Scenario& scenario, const RankGrid& grid,
   const CollectivePrice price =
       costs.price(CollectiveKind::kAllReduce, 64 << 20, scenario.training.precision, devices);
   std::map<LinkId, double> sum;
-  for (const std::vector<DeviceId>& group : neighbours_of(own, scenario, grid)) {
-    for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, group)) {
+  for (const std::vector<DeviceId>& sibling : neighbours_of(own, group, scenario, grid)) {
+    for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, sibling)) {
       sum[load.link] += load.weight;
     }
   }

@@ -18,9 +18,10 @@ struct Priced {
   std::int32_t loads = -1;  // index into the owner's `loads`; -1: too small to load a link
 };
 
-// All groups of one kind.
+// All groups that span the same axes.
 struct GroupTraffic {
-  GroupKind kind;
+  AxisGroup group;
+  bool in_blocks = false;                                 // their collectives run inside blocks
   std::vector<Message> messages;                          // that differ, ascending
   std::vector<std::vector<RankId>> members;               // by group
   std::vector<std::vector<Priced>> prices;                // by group, message
@@ -39,9 +40,9 @@ struct PairTraffic {
 };
 
 struct Traffic {
-  std::vector<GroupTraffic> groups;  // kinds that the program uses, more than one member
+  std::vector<GroupTraffic> groups;  // that the program uses, of more than one member; ascending
   std::vector<PairTraffic> pairs;
-  const GroupTraffic* find(GroupKind kind) const;
+  const GroupTraffic* find(AxisGroup group) const;
   const PairTraffic* find(std::int32_t from_stage, std::int32_t to_stage) const;
   const PairTraffic* find_copies(std::int32_t stage, CopyDirection direction) const;
 };
@@ -49,10 +50,11 @@ struct Traffic {
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
                       const CollectiveCosts& costs);
 
-// Where tensor-parallel groups share links with their siblings, how much longer their traffic
-// takes when all run in step: the largest sum of loads over capacity against a group alone.
-double tensor_group_slowdown(const Scenario& scenario, const RankGrid& grid,
-                             const CollectiveCosts& costs, RankId rank);
+// Where groups that communicate inside blocks share links with their siblings, how much longer
+// their traffic takes when all run in step: the largest sum of loads over capacity against a group
+// alone.
+double lockstep_slowdown(const Scenario& scenario, const RankGrid& grid,
+                         const CollectiveCosts& costs, AxisGroup group, RankId rank);
 
 std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks);
 

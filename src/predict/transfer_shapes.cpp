@@ -21,16 +21,12 @@ double held_fraction(double sms_per_channel, std::int64_t channels, std::int64_t
 TransferShapes::TransferShapes(const SimulationInput& input)
     : in_(input), by_class_(input.symmetry.ranks.size()) {
   free_.members = 1;
-  for (int kind = 0; kind < kGroupKinds; ++kind) {
-    is_alone_[static_cast<std::size_t>(kind)] =
-        input.grid.group_size(static_cast<GroupKind>(kind)) < 2;
-  }
   for (std::size_t k = 0; k < input.traffic.groups.size(); ++k) {
     const GroupClasses& classes = input.symmetry.groups[k];
     first_meeting_.push_back(static_cast<std::int32_t>(members_.size()));
     members_.resize(members_.size() + classes.representative.size(), 0);
     for (const std::vector<RankId>& ranks : input.symmetry.ranks) {
-      const std::int32_t group = input.grid.group_of(input.traffic.groups[k].kind, ranks.front());
+      const std::int32_t group = input.grid.group_of(input.traffic.groups[k].group, ranks.front());
       if (group < 0) continue;
       const std::int32_t meeting =
           first_meeting_[k] + classes.class_of[static_cast<std::size_t>(group)];
@@ -76,7 +72,7 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   const std::int32_t message = groups->message(call.message());
   const Priced& priced = groups->prices[group][static_cast<std::size_t>(message)];
   const std::vector<ClassLoad>* loads = nullptr;
-  if (priced.loads >= 0 && groups->kind != GroupKind::kTensor) {
+  if (priced.loads >= 0 && !groups->in_blocks) {
     loads = &classes.loads[group_class][static_cast<std::size_t>(priced.loads)];
   }
   TransferShape shape = make(priced.price, loads, priced.price.channels, call.pieces);

@@ -3,7 +3,6 @@
 // links, members. It is computed once per rank class and distinct message, not once per task.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <variant>
 #include <vector>
@@ -48,8 +47,7 @@ class TransferShapes {
   // A group of one: nothing happens.
   bool is_idle(const Instruction& what) const {
     const auto* call = what.as<CollectiveCall>();
-    return call != nullptr &&
-           (call->bytes == 0 || is_alone_[static_cast<std::size_t>(call->group)]);
+    return call != nullptr && (call->bytes == 0 || in_.grid.group_size(call->group) < 2);
   }
   // `what` is a collective, send, receive or copy of the rank class. Valid until the next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);
@@ -58,7 +56,7 @@ class TransferShapes {
  private:
   // What tells the shapes of a rank class apart.
   struct CollectiveKey {
-    GroupKind group;
+    AxisGroup group;
     Message message;  // of all pieces
     std::int32_t pieces;
     bool operator==(const CollectiveKey&) const = default;
@@ -91,8 +89,7 @@ class TransferShapes {
   }
 
   const SimulationInput& in_;
-  TransferShape free_;  // of a rank without the others
-  std::array<bool, kGroupKinds> is_alone_{};
+  TransferShape free_;                        // of a rank without the others
   std::vector<std::int32_t> first_meeting_;   // by Traffic::groups
   std::vector<std::int32_t> members_;         // by meeting
   std::vector<std::vector<Entry>> by_class_;  // few entries each

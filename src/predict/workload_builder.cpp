@@ -39,7 +39,7 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
     if (what.stream == Stream::kCompute || shapes_.is_idle(what)) return false;
     // A process moves all its messages itself; a GPU's copies between stages wait for their host.
     if (on_cpu_) return call != nullptr || what.transfer() != nullptr;
-    return call != nullptr && call->group == GroupKind::kData;
+    return call != nullptr && call->group == AxisGroup::kData;
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "program/flat_stretches.h"
+
 namespace stepcast {
 namespace {
 
@@ -72,6 +74,7 @@ ParameterId BlockBuilder::declare(const Parameter& parameter) {
     case WeightStorage::kTrained:
       (parameter.cut == Cut::kNone ? block_.parameters.replicated : block_.parameters.sharded) +=
           elements;
+      count_in_group(block_, parameter.replicas, elements);
       break;
     case WeightStorage::kFrozen:
       block_.frozen.plain += elements;
@@ -132,7 +135,7 @@ void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::in
   add(name, Gemm{role, 1, m, n, k, shape_.type, shape_.type, false, bias}, reads, writes);
 }
 
-void BlockBuilder::collective(const char* name, CollectiveKind kind, GroupKind group,
+void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup group,
                               std::int64_t elements, DataType type, Buffers reads, Buffers writes,
                               CollectivePurpose purpose) {
   const bool overlapped = shape_.overlap_tp && purpose == CollectivePurpose::kActivations;
@@ -185,7 +188,7 @@ void BlockBuilder::bias_gradient(ParameterId bias, std::int64_t rows, std::int64
 BufferId BlockBuilder::enter_region(const char* name, BufferId x) {
   if (!shape_.sequence_parallel) return x;
   const BufferId gathered = activation(name, shape_.tokens * shape_.hidden);
-  collective(name, CollectiveKind::kAllGather, GroupKind::kTensor, shape_.tokens * shape_.hidden,
+  collective(name, CollectiveKind::kAllGather, AxisGroup::kTensor, shape_.tokens * shape_.hidden,
              shape_.type, {x}, {gathered});
   return gathered;
 }
@@ -194,12 +197,12 @@ BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
   if (shape_.tp == 1) return partial;
   const std::int64_t elements = shape_.tokens * shape_.hidden;
   if (!shape_.sequence_parallel) {
-    collective(name, CollectiveKind::kAllReduce, GroupKind::kTensor, elements, shape_.type,
+    collective(name, CollectiveKind::kAllReduce, AxisGroup::kTensor, elements, shape_.type,
                {partial}, {partial});
     return partial;
   }
   const BufferId reduced = activation(name, elements / shape_.tp);
-  collective(name, CollectiveKind::kReduceScatter, GroupKind::kTensor, elements, shape_.type,
+  collective(name, CollectiveKind::kReduceScatter, AxisGroup::kTensor, elements, shape_.type,
              {partial}, {reduced});
   return reduced;
 }

@@ -91,7 +91,7 @@ class BlockBuilder {
   // A product with a weight.
   void gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k,
             Buffers reads, Buffers writes, bool bias = false);
-  void collective(const char* name, CollectiveKind kind, GroupKind group, std::int64_t elements,
+  void collective(const char* name, CollectiveKind kind, AxisGroup group, std::int64_t elements,
                   DataType type, Buffers reads, Buffers writes,
                   CollectivePurpose purpose = CollectivePurpose::kActivations);
 

@@ -40,6 +40,10 @@ std::vector<ElementRange> cut(ElementRange whole, ElementRange alone, std::int64
   return out;
 }
 
+void append(std::vector<ElementRange>& to, const std::vector<ElementRange>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
 // Some frameworks cut buckets on the first stage's first chunk only.
 std::int64_t bucket_limit(const RoleBuilder& builder, std::int64_t rule, std::int32_t chunk) {
   const bool one =
@@ -54,7 +58,11 @@ std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::
   if (!by_chunk) {
     const bool full = builder.scenario().rules.cuts_full_buckets && rule > 0;
     const std::int64_t most = full ? rule : ObjectReader::kMaxCount;
-    return {{-1, 0, 0, cut({0, builder.role().parameters}, alone, most)}};
+    Bucket all{-1, 0, 0, {}};
+    for (const FlatStretch& stretch : builder.role().stretches) {
+      append(all.ranges, cut(stretch.range, alone, most));
+    }
+    return {std::move(all)};
   }
   std::vector<Bucket> out;
   for (auto chunk = static_cast<std::int32_t>(builder.chunks()); chunk-- > 0;) {
@@ -66,9 +74,12 @@ std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::
           (builder.elements(chunk, begin, end) < limit || builder.elements(chunk, 0, begin) == 0)) {
         continue;
       }
-      const ElementRange whole{builder.range(chunk, begin).begin,
-                               builder.range(chunk, end - 1).end};
-      out.push_back({chunk, begin, end, cut(whole, alone, ObjectReader::kMaxCount)});
+      Bucket& bucket = out.emplace_back(Bucket{chunk, begin, end, {}});
+      for (const FlatStretch& stretch : builder.role().stretches) {
+        const ElementRange whole{builder.range(chunk, begin, stretch.group).begin,
+                                 builder.range(chunk, end - 1, stretch.group).end};
+        append(bucket.ranges, cut(whole, alone, ObjectReader::kMaxCount));
+      }
       end = begin;
     }
   }

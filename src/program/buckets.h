@@ -13,7 +13,7 @@ namespace stepcast {
 struct Bucket {
   std::int32_t chunk;
   std::int32_t block_begin, block_end;
-  std::vector<ElementRange> ranges;  // one collective each
+  std::vector<ElementRange> ranges;  // one collective each, of one group (Role::group_of)
 };
 
 // In the order of the backward pass. With `by_chunk` no bucket reaches over a chunk's end;

@@ -78,7 +78,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
     for (const CollectivePurpose purpose :
          {CollectivePurpose::kLossMaximum, CollectivePurpose::kLossTarget,
           CollectivePurpose::kLossSum}) {
-      builder.collective(name_of(purpose), CollectiveKind::kAllReduce, GroupKind::kTensor,
+      builder.collective(name_of(purpose), CollectiveKind::kAllReduce, AxisGroup::kTensor,
                          shape.tokens, DataType::kFp32, {out.statistics}, {out.statistics},
                          purpose);
     }

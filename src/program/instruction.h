@@ -71,7 +71,7 @@ enum class Purpose {
 struct CollectiveCall {
   Purpose purpose;
   CollectiveKind kind;
-  GroupKind group;
+  AxisGroup group;
   ByteCount bytes;  // of all pieces
   DataType type;
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other

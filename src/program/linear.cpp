@@ -18,10 +18,12 @@ Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight
     Adapter& adapter = adapters_[i];
     adapter.outputs = packed ? weight.parts[i] : i == 0 ? weight.rows : 0;
     if (adapter.outputs == 0) continue;
-    adapter.down =
-        builder.adapter({"adapter_down", rank, inputs_, by_outputs ? Cut::kNone : Cut::kColumns});
-    adapter.up = builder.adapter({"adapter_up", adapter.outputs, rank,
-                                  by_outputs ? Cut::kRows : Cut::kNone, Initial::kZeros});
+    Parameter down{"adapter_down", rank, inputs_, by_outputs ? Cut::kNone : Cut::kColumns};
+    Parameter up{"adapter_up", adapter.outputs, rank, by_outputs ? Cut::kRows : Cut::kNone,
+                 Initial::kZeros};
+    down.replicas = up.replicas = weight.replicas;
+    adapter.down = builder.adapter(down);
+    adapter.up = builder.adapter(up);
   }
 }
 

@@ -40,7 +40,8 @@ struct LinearGradient {
 class Linear {
  public:
   Linear() = default;
-  // `weight`: [outputs, inputs] on this rank, cut by rows or columns.
+  // `weight`: [outputs, inputs] on this rank, cut by rows or columns. Adapters are reduced and
+  // sharded over the ranks that hold the weight.
   Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight);
 
   ParameterId weight() const { return weight_; }

@@ -7,6 +7,7 @@
 #include "memory/states.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
+#include "program/flat_stretches.h"
 #include "program/head_block.h"
 #include "program/optimizer.h"
 #include "program/step.h"
@@ -36,7 +37,6 @@ class Lowering {
   }
   BlockId layer(RecomputeMode mode);
   void lay_out_chunks();
-  void place_parameters(Role& role) const;
   void finish_role(Role& role);
   ByteCount placeholder_gradients() const;
 
@@ -96,28 +96,8 @@ ByteCount Lowering::placeholder_gradients() const {
   return block.parameters.sharded * size_of(scenario_.training.precision);
 }
 
-// Chunks one after the other, blocks in model order; where parameters are gathered unit by unit
-// embedding and head stand together in front, because they are one unit.
-void Lowering::place_parameters(Role& role) const {
-  const bool units = gradient_mode(scenario_) == GradientMode::kUnit;
-  for (const Chunk& chunk : role.chunks) {
-    std::vector<std::int64_t>& offsets = role.offsets.emplace_back(chunk.blocks.size());
-    const auto place = [&](std::size_t i) {
-      offsets[i] = role.parameters;
-      role.parameters += program_.block(chunk.blocks[i]).parameters.total();
-    };
-    if (units) {
-      place(0);
-      place(chunk.blocks.size() - 1);
-      for (std::size_t i = 1; i + 1 < chunk.blocks.size(); ++i) place(i);
-    } else {
-      for (std::size_t i = 0; i < chunk.blocks.size(); ++i) place(i);
-    }
-  }
-}
-
 void Lowering::finish_role(Role& role) {
-  place_parameters(role);
+  place_parameters(program_, gradient_mode(scenario_) == GradientMode::kUnit, role);
   FrozenWeights frozen;
   for (const Chunk& chunk : role.chunks) {
     for (const BlockId id : chunk.blocks) {
@@ -125,7 +105,10 @@ void Lowering::finish_role(Role& role) {
       frozen.four_bit += program_.block(id).frozen.four_bit;
     }
   }
-  const StateBytes states = state_bytes(scenario_, role.parameters);
+  StateBytes states;
+  for (const FlatStretch& stretch : role.stretches) {
+    states += state_bytes(scenario_, stretch.range.size(), stretch.group);
+  }
   role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] =
       states.parameters + frozen_bytes(scenario_, frozen);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
@@ -137,9 +120,9 @@ Program Lowering::run() {
   lay_out_chunks();
   for (Role& role : program_.roles) {
     finish_role(role);
-    StepBlocks blocks{add(lower_zero_gradients(scenario_, role.parameters)),
-                      add(lower_gradient_norm(scenario_, role.parameters)),
-                      add(lower_update(scenario_, role.parameters)),
+    StepBlocks blocks{add(lower_zero_gradients(scenario_, role)),
+                      add(lower_gradient_norm(scenario_, role)),
+                      add(lower_update(scenario_, role)),
                       {},
                       {}};
     const bool sharded = gradient_mode(scenario_) == GradientMode::kUnit;

@@ -8,23 +8,32 @@ namespace stepcast {
 namespace {
 
 Block one_list(BlockKind kind, const Scenario& scenario,
-               void (*write)(BlockBuilder&, const Scenario&, std::int64_t), std::int64_t elements) {
+               void (*write)(BlockBuilder&, const Scenario&, const Role&), const Role& role) {
   const Shape shape(scenario);
   Block block;
   block.kind = kind;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   builder.into(Pass::kForward, Phase::kOptimizer);
-  write(builder, scenario, elements);
+  write(builder, scenario, role);
   return block;
+}
+
+// Elements that the optimizer of a rank updates: its shards of all stretches.
+std::int64_t owned_elements(const Scenario& scenario, const Role& role) {
+  std::int64_t sum = 0;
+  for (const FlatStretch& stretch : role.stretches) {
+    sum += optimizer_elements(scenario, stretch.range.size(), stretch.group);
+  }
+  return sum;
 }
 
 double gradient_size(const Scenario& scenario) {
   return static_cast<double>(size_of(scenario.training.grad_precision));
 }
 
-void write_zero(BlockBuilder& builder, const Scenario& scenario, std::int64_t elements) {
+void write_zero(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
   const std::int64_t held =
-      scenario.layout.zero >= 2 ? optimizer_elements(scenario, elements) : elements;
+      scenario.layout.zero >= 2 ? owned_elements(scenario, role) : role.parameters;
   builder.add("zero_gradients",
               ZeroGradients{scenario.training.grad_precision,
                             builder.size(held, 0, gradient_size(scenario))},
@@ -32,8 +41,8 @@ void write_zero(BlockBuilder& builder, const Scenario& scenario, std::int64_t el
 }
 
 // Sum of squares; fp16 also unscales and looks for infinities, one more pass over the gradients.
-void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t elements) {
-  const std::int64_t local = optimizer_elements(scenario, elements);
+void write_norm(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
+  const std::int64_t local = owned_elements(scenario, role);
   const DataType type = scenario.training.grad_precision;
   const double g = gradient_size(scenario);
   if (scenario.training.precision == DataType::kFp16) {
@@ -46,8 +55,8 @@ void write_norm(BlockBuilder& builder, const Scenario& scenario, std::int64_t el
 
 // Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
 // moments, writes weight and moments; then the copy in the model's precision.
-void write_update(BlockBuilder& builder, const Scenario& scenario, std::int64_t elements) {
-  const std::int64_t local = optimizer_elements(scenario, elements);
+void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
+  const std::int64_t local = owned_elements(scenario, role);
   const DataType type = scenario.training.grad_precision;
   if (scenario.training.grad_clip != GradClip::kNone) {
     builder.add("clip_gradients",
@@ -81,14 +90,14 @@ Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
   return block;
 }
 
-Block lower_zero_gradients(const Scenario& scenario, std::int64_t elements) {
-  return one_list(BlockKind::kZeroGradients, scenario, write_zero, elements);
+Block lower_zero_gradients(const Scenario& scenario, const Role& role) {
+  return one_list(BlockKind::kZeroGradients, scenario, write_zero, role);
 }
-Block lower_gradient_norm(const Scenario& scenario, std::int64_t elements) {
-  return one_list(BlockKind::kGradientNorm, scenario, write_norm, elements);
+Block lower_gradient_norm(const Scenario& scenario, const Role& role) {
+  return one_list(BlockKind::kGradientNorm, scenario, write_norm, role);
 }
-Block lower_update(const Scenario& scenario, std::int64_t elements) {
-  return one_list(BlockKind::kUpdate, scenario, write_update, elements);
+Block lower_update(const Scenario& scenario, const Role& role) {
+  return one_list(BlockKind::kUpdate, scenario, write_update, role);
 }
 
 }  // namespace stepcast

@@ -7,10 +7,10 @@
 
 namespace stepcast {
 
-// `elements` of the stage on this rank, before ZeRO.
-Block lower_zero_gradients(const Scenario& scenario, std::int64_t elements);
-Block lower_gradient_norm(const Scenario& scenario, std::int64_t elements);
-Block lower_update(const Scenario& scenario, std::int64_t elements);
+// Of the parameters of `role`, as far as this rank holds or updates them.
+Block lower_zero_gradients(const Scenario& scenario, const Role& role);
+Block lower_gradient_norm(const Scenario& scenario, const Role& role);
+Block lower_update(const Scenario& scenario, const Role& role);
 
 // Gradients of `elements` parameters cast to the precision that reduces them.
 Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements);

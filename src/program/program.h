@@ -38,6 +38,9 @@ struct Parameter {
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
   bool is_table = false;  // of tokens: embedding and head may share it
+  // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
+  // among them.
+  AxisGroup replicas = AxisGroup::kData;
   std::int64_t elements() const { return rows * columns; }
 };
 
@@ -46,6 +49,12 @@ struct BlockParameters {
   std::int64_t sharded = 0;     // cut by tp
   std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
   std::int64_t total() const { return sharded + replicated; }
+};
+
+// Trained elements of a block that one group of ranks reduces and shards.
+struct GroupElements {
+  AxisGroup group;
+  std::int64_t elements = 0;
 };
 
 // Memory while a list of operations runs, relative to its start: what it leaves behind, its peak,
@@ -80,9 +89,10 @@ enum class BackwardForm { kWhole, kSplit };
 struct Block {
   BlockKind kind = BlockKind::kLayer;
   BackwardForm form = BackwardForm::kWhole;
-  std::vector<Parameter> weights;  // in the order in which the flat parameters hold them
-  BlockParameters parameters;      // the sum of the trained ones
-  FrozenWeights frozen;            // and of the others
+  std::vector<Parameter> weights;       // in the order in which the flat parameters hold them
+  BlockParameters parameters;           // the sum of the trained ones
+  std::vector<GroupElements> by_group;  // the same by group, ascending
+  FrozenWeights frozen;                 // and of the others
   std::vector<Buffer> buffers;
   // By Pass; those that the form does not have are empty. Recomputed operations come first in the
   // pass that needs them.
@@ -105,14 +115,25 @@ struct Chunk {
   std::vector<BlockId> blocks;  // in execution order
 };
 
+// The flat parameters of a role that one group of ranks reduces and shards. They lie in one piece,
+// so that a range of them belongs to one group.
+struct FlatStretch {
+  AxisGroup group;
+  ElementRange range;
+  std::vector<std::vector<std::int64_t>> offsets;  // by chunk and block: where its parameters begin
+};
+
 struct Role {
   std::int32_t stage;
   std::vector<Chunk> chunks;
-  // By chunk and block: where its parameters begin among the flat parameters of the rank.
-  std::vector<std::vector<std::int64_t>> offsets;
+  std::vector<FlatStretch> stretches;  // one after the other, by group
   std::vector<Instruction> instructions;
   MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
   std::int64_t parameters = 0;  // trained elements on one rank before ZeRO
+
+  const FlatStretch* stretch(AxisGroup group) const;  // null: nothing of this group is trained
+  // Which group reduces and shards a range; the data group where the range is empty.
+  AxisGroup group_of(ElementRange range) const;
 };
 
 struct Program {

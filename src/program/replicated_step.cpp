@@ -46,7 +46,17 @@ class ReplicatedStep {
     }
     return 0;
   }
-  std::int64_t data_ranks() const { return layout_.dp * layout_.cp; }
+  // Of the largest group that reduces gradients.
+  std::int64_t data_ranks() const {
+    std::int64_t most = size_of(AxisGroup::kData, layout_);
+    for (const FlatStretch& stretch : builder_.role().stretches) {
+      most = std::max(most, size_of(stretch.group, layout_));
+    }
+    return most;
+  }
+  bool is_alone(ElementRange range) const {
+    return size_of(builder_.role().group_of(range), layout_) == 1;
+  }
   void pass(const Slot& slot, bool last);
   void load_batch(const Slot& slot, InstructionIndex received);
   StageOrder with_passes_of(BackwardForm form) const;
@@ -93,7 +103,7 @@ void ReplicatedStep::gathering_forward(const Slot& slot) {
     if (bucket.chunk != slot.chunk) continue;
     std::vector<InstructionIndex> gathered;
     for (const ElementRange& range : bucket.ranges) {
-      gathered.push_back(gather(range, Stream::kGather));
+      if (!is_alone(range)) gathered.push_back(gather(range, Stream::kGather));
     }
     const InstructionIndex run = builder_.run(Pass::kForward, slot.chunk, slot.micro_batch,
                                               bucket.block_begin, bucket.block_end);
@@ -125,7 +135,7 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
     return received;
   }
   const Shape& shape = builder_.shape();
-  CollectiveCall call{Purpose::kBoundary, CollectiveKind::kAllGather, GroupKind::kTensor,
+  CollectiveCall call{Purpose::kBoundary, CollectiveKind::kAllGather, AxisGroup::kTensor,
                       shape.rows * shape.hidden * shape.element, shape.type};
   call.boundary = slot;
   const InstructionIndex gathered =
@@ -192,11 +202,11 @@ void ReplicatedStep::run_slot(const Slot& slot, bool last) {
 
 InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
                                         InstructionIndex after) {
-  if (data_ranks() == 1) return kNone;
   const CollectiveKind kind =
       layout_.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   InstructionIndex reduced = kNone;
   for (const ElementRange& range : bucket.ranges) {
+    if (is_alone(range)) continue;
     reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,
                                   scenario_.training.reduce_precision);
     builder_.at(reduced).wait_for(after);
@@ -291,6 +301,7 @@ void ReplicatedStep::gather_parameters() {
   if (layout_.zero == 0 || data_ranks() == 1 || gathers_ahead()) return;
   for (std::size_t b = buckets_.size(); b-- > 0;) {
     for (const ElementRange& range : buckets_[b].ranges) {
+      if (is_alone(range)) continue;
       builder_.at(gather(range, Stream::kCompute)).wait_for(builder_.last_run());
     }
   }

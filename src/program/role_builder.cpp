@@ -48,7 +48,8 @@ InstructionIndex RoleBuilder::collective(const char* name, Stream stream,
 InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Purpose purpose,
                                          CollectiveKind kind, ElementRange elements, DataType type,
                                          std::int32_t pieces) {
-  CollectiveCall call{purpose, kind, GroupKind::kData, elements.size() * size_of(type), type};
+  CollectiveCall call{purpose, kind, role_.group_of(elements), elements.size() * size_of(type),
+                      type};
   call.pieces = pieces;
   call.elements = elements;
   return collective(name, stream, call);
@@ -99,10 +100,15 @@ std::int64_t RoleBuilder::elements(std::int32_t chunk, std::int32_t begin, std::
   return sum;
 }
 
-ElementRange RoleBuilder::range(std::int32_t chunk, std::int32_t index) const {
+ElementRange RoleBuilder::range(std::int32_t chunk, std::int32_t index, AxisGroup group) const {
+  const FlatStretch* stretch = role_.stretch(group);
+  if (stretch == nullptr) return {};
   const std::int64_t begin =
-      role_.offsets[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(index)];
-  return {begin, begin + block(chunk, index).parameters.total()};
+      stretch->offsets[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(index)];
+  for (const GroupElements& part : block(chunk, index).by_group) {
+    if (part.group == group) return {begin, begin + part.elements};
+  }
+  return {begin, begin};
 }
 
 // With scatter/gather each tensor-parallel rank sends its share over its own NIC (Narayanan et al.

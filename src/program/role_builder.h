@@ -27,7 +27,7 @@ class RoleBuilder {
   InstructionIndex run_block(BlockId block, StepWork work);  // outside the chunks
 
   InstructionIndex collective(const char* name, Stream stream, const CollectiveCall& call);
-  // It moves flat gradients or parameters, in the data group.
+  // It moves flat gradients or parameters, among the ranks that hold the same ones.
   InstructionIndex collective(const char* name, Stream stream, Purpose purpose, CollectiveKind kind,
                               ElementRange elements, DataType type, std::int32_t pieces = 1);
   // `slot`: the pass whose activation or gradient it is.
@@ -50,8 +50,9 @@ class RoleBuilder {
   FrozenWeights frozen(std::int32_t chunk, std::int32_t index) const {
     return block(chunk, index).frozen;
   }
-  // Flat trained parameters of one block.
-  ElementRange range(std::int32_t chunk, std::int32_t index) const;
+  // Flat trained parameters of one block that the group reduces and shards.
+  ElementRange range(std::int32_t chunk, std::int32_t index,
+                     AxisGroup group = AxisGroup::kData) const;
 
   const Scenario& scenario() const { return scenario_; }
   const Shape& shape() const { return shape_; }

@@ -33,7 +33,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     const InstructionIndex summed =
         builder.collective("reduce_replicated_gradients", Stream::kCompute,
                            {Purpose::kReplicatedGradients, CollectiveKind::kAllReduce,
-                            GroupKind::kTensor, replicated * size_of(type), type});
+                            AxisGroup::kTensor, replicated * size_of(type), type});
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
   }
   if (ends && layout.pp > 1 && scenario.shares_trained_table()) {
@@ -42,7 +42,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     const std::int64_t begin = builder.role().stage == 0
                                    ? builder.range(0, 0).begin
                                    : builder.range(last, builder.blocks(last) - 1).begin;
-    CollectiveCall call{Purpose::kTiedTable, CollectiveKind::kAllReduce, GroupKind::kEmbedding,
+    CollectiveCall call{Purpose::kTiedTable, CollectiveKind::kAllReduce, AxisGroup::kEmbedding,
                         table * size_of(type), type};
     call.elements = {begin, begin + table};
     const InstructionIndex tied = builder.collective("reduce_tied_table", Stream::kCompute, call);
@@ -51,7 +51,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   const InstructionIndex norm = builder.run_block(blocks.gradient_norm, StepWork::kGradientNorm);
   builder.at(norm).wait_for(reduced);
   if (scenario.training.grad_clip != GradClip::kNone) {
-    const GroupKind group = layout.zero >= 1 ? GroupKind::kWorld : GroupKind::kModel;
+    const AxisGroup group = layout.zero >= 1 ? AxisGroup::kWorld : AxisGroup::kModel;
     const InstructionIndex summed =
         builder.collective("gradient_norm", Stream::kCompute,
                            {Purpose::kGradientNorm, CollectiveKind::kAllReduce, group,

@@ -23,13 +23,13 @@ std::string wire_of(const Scenario& scenario, const std::string& key) {
   const std::string local = cluster.scale_up == ScaleUp::kPcie ? "PCIe" : "NVLink";
   const std::string network = cluster.nics_per_node > 0 ? "network" : local;
   const RankGrid grid(layout);
-  const auto span = [&](GroupKind kind) {
-    const auto members = grid.members(kind, RankId(0));
+  const auto span = [&](AxisGroup group) {
+    const auto members = grid.members(group, RankId(0));
     return members.empty() ? 1 : members.back().value - members.front().value + 1;
   };
-  if (key == "exposed_tp") return span(GroupKind::kTensor) <= domain ? local : network;
-  if (key == "exposed_dp") return span(GroupKind::kData) <= domain ? local : network;
-  if (key == "exposed_pp") return span(GroupKind::kPipeline) <= domain ? local : network;
+  if (key == "exposed_tp") return span(AxisGroup::kTensor) <= domain ? local : network;
+  if (key == "exposed_dp") return span(AxisGroup::kData) <= domain ? local : network;
+  if (key == "exposed_pp") return span(AxisGroup::kPipeline) <= domain ? local : network;
   return "";
 }
 

@@ -57,7 +57,7 @@ class MeasuredTimelines::Meetings {
  private:
   // All members of a group issue its collectives on one stream in the same order, so these are
   // numbered.
-  using Key = std::pair<GroupKind, Stream>;
+  using Key = std::pair<AxisGroup, Stream>;
   double start_of(RankId rank, std::size_t step, std::size_t instruction) const {
     return files_[rank.index()].steps[step].spans[instruction].start;
   }
@@ -161,7 +161,7 @@ class SpanReader {
     out_.busy += duration;
   }
 
-  void collective(GroupKind group, std::size_t index) {
+  void collective(AxisGroup group, std::size_t index) {
     const MeasuredSpan& span = step_.spans[index];
     spend(out_.parts.other, in_flight_ ? span.start : span.end);
     if (!in_flight_) return;

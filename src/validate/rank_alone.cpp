@@ -39,7 +39,7 @@ class Collector {
     found->bytes += bytes;
   }
 
-  void collective(GroupKind group, std::int64_t calls, ByteCount bytes) {
+  void collective(AxisGroup group, std::int64_t calls, ByteCount bytes) {
     if (grid_.group_size(group) < 2 || bytes == 0) return;
     add(fmt::format("collectives among {} ranks", name_of(group)), calls, bytes);
   }

@@ -55,7 +55,7 @@ std::set<std::string> signatures(const NeededMeasurements& all) {
   return out;
 }
 
-std::vector<NeededCollective> of_group(const NeededMeasurements& all, GroupKind group) {
+std::vector<NeededCollective> of_group(const NeededMeasurements& all, AxisGroup group) {
   std::vector<NeededCollective> out;
   for (const NeededCollective& collective : all.collectives) {
     if (collective.group == group) out.push_back(collective);
@@ -131,7 +131,7 @@ TEST_F(OnTwoNodes, SendsCrossInBothDirections) {
 // last stage's node alone. 8 groups of two, whose ranks wait for them.
 TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   const auto reduce = [](ByteCount bytes, int node) {
-    return NeededCollective{GroupKind::kTensor,
+    return NeededCollective{AxisGroup::kTensor,
                             {CollectiveKind::kAllReduce, bytes, DataType::kFp32},
                             true,
                             {node, node},
@@ -139,13 +139,13 @@ TEST_F(OnTwoNodes, TensorGroupsLieOnEither) {
   };
   const std::vector<NeededCollective> expected = {reduce(256 * 4, 1), reduce(kMessage, 0),
                                                   reduce(kMessage, 1)};
-  EXPECT_EQ(of_group(all_, GroupKind::kTensor), expected);
+  EXPECT_EQ(of_group(all_, AxisGroup::kTensor), expected);
 }
 
 // The groups that reduce gradients: 4 groups (2 stages, 2 tensor ranks) of 4 data ranks, each on
 // one node.
 TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
-  const auto data = of_group(all_, GroupKind::kData);
+  const auto data = of_group(all_, AxisGroup::kData);
   std::set<std::vector<int>> placements;
   for (const NeededCollective& collective : data) {
     EXPECT_EQ(collective.message.kind, CollectiveKind::kAllReduce);
@@ -161,15 +161,15 @@ TEST_F(OnTwoNodes, DataGroupsStayOnANode) {
 // first stage and the last; the norm's one number over a replica, 4 of them.
 TEST_F(OnTwoNodes, EmbeddingAndModelGroupsSpanBoth) {
   const std::vector<NeededCollective> tied = {
-      {GroupKind::kEmbedding,
+      {AxisGroup::kEmbedding,
        {CollectiveKind::kAllReduce, 512 * 512 * 4, DataType::kFp32},
        true,
        {0, 1},
        8}};
-  EXPECT_EQ(of_group(all_, GroupKind::kEmbedding), tied);
+  EXPECT_EQ(of_group(all_, AxisGroup::kEmbedding), tied);
   const std::vector<NeededCollective> norm = {
-      {GroupKind::kModel, {CollectiveKind::kAllReduce, 4, DataType::kFp32}, true, {0, 0, 1, 1}, 4}};
-  EXPECT_EQ(of_group(all_, GroupKind::kModel), norm);
+      {AxisGroup::kModel, {CollectiveKind::kAllReduce, 4, DataType::kFp32}, true, {0, 0, 1, 1}, 4}};
+  EXPECT_EQ(of_group(all_, AxisGroup::kModel), norm);
 }
 
 TEST(NeededShapes, OfTwoScenariosAddUp) {
@@ -238,7 +238,7 @@ TEST_F(OnTwoNodes, TheGridHasMessagesOfOtherSizes) {
 // Whole elements of 4 bytes for each of 3 members: 1024 becomes 1032.
 TEST(NeededGrid, RoundsMessagesUpToTheMembers) {
   NeededMeasurements all;
-  all.collectives.push_back({GroupKind::kData,
+  all.collectives.push_back({AxisGroup::kData,
                              {CollectiveKind::kReduceScatter, 1200, DataType::kFp32},
                              false,
                              {0, 0, 1},

@@ -11,10 +11,6 @@
 namespace stepcast {
 namespace {
 
-constexpr GroupKind kKinds[] = {GroupKind::kTensor,   GroupKind::kContext,   GroupKind::kData,
-                                GroupKind::kPipeline, GroupKind::kEmbedding, GroupKind::kModel,
-                                GroupKind::kWorld};
-
 Layout random_layout(std::mt19937& random) {
   const auto degree = [&] { return std::uniform_int_distribution<std::int64_t>(1, 5)(random); };
   Layout layout;
@@ -28,29 +24,54 @@ Layout random_layout(std::mt19937& random) {
   return layout;
 }
 
-// Which ranks share a group, straight from the definition in rank_grid.h.
-bool same_group(GroupKind kind, GridPoint a, GridPoint b) {
-  switch (kind) {
-    case GroupKind::kTensor:
-      return a.cp == b.cp && a.dp == b.dp && a.pp == b.pp;
-    case GroupKind::kContext:
-      return a.tp == b.tp && a.dp == b.dp && a.pp == b.pp;
-    case GroupKind::kData:
-      return a.tp == b.tp && a.pp == b.pp;
-    case GroupKind::kPipeline:
-    case GroupKind::kEmbedding:
-      return a.tp == b.tp && a.cp == b.cp && a.dp == b.dp;
-    case GroupKind::kModel:
-      return a.cp == b.cp && a.dp == b.dp;
-    case GroupKind::kWorld:
-      return true;
+constexpr Axis kDenseAxes[] = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
+constexpr Axis kExpertAxes[] = {Axis::kEtp, Axis::kEp, Axis::kEdp, Axis::kPp};
+
+bool is_dense(AxisGroup group) { return !group.spans_any({Axis::kEtp, Axis::kEp, Axis::kEdp}); }
+
+// Which ranks share a group, straight from the definition: their coordinates agree on every axis
+// of the grid that the group does not span.
+bool same_group(const RankGrid& grid, AxisGroup group, RankId a, RankId b) {
+  for (const Axis axis : is_dense(group) ? kDenseAxes : kExpertAxes) {
+    if (!group.spans(axis) && grid.coordinate(axis, a) != grid.coordinate(axis, b)) return false;
   }
-  return false;
+  return true;
 }
 
-bool takes_part(GroupKind kind, const Layout& layout, GridPoint point) {
-  return kind != GroupKind::kEmbedding || point.pp == 0 || point.pp + 1 == layout.pp;
+bool takes_part(AxisGroup group, const Layout& layout, GridPoint point) {
+  return !group.ends_only() || point.pp == 0 || point.pp + 1 == layout.pp;
 }
+
+// Degrees of experts that the ranks of a stage allow.
+void choose_experts(Layout& layout, std::mt19937& random) {
+  const auto divisor_of = [&](std::int64_t number) {
+    std::vector<std::int64_t> divisors;
+    for (std::int64_t d = 1; d <= number; ++d) {
+      if (number % d == 0) divisors.push_back(d);
+    }
+    return divisors[random() % divisors.size()];
+  };
+  const std::int64_t stage = layout.tp * layout.cp * layout.dp;
+  layout.etp = divisor_of(stage);
+  layout.ep = divisor_of(stage / layout.etp);
+}
+
+std::vector<std::vector<int>> groups_of(const RankGrid& grid, AxisGroup group) {
+  std::map<std::int32_t, std::vector<int>> found;
+  for (std::int32_t i = 0; i < grid.size(); ++i) {
+    const std::int32_t index = grid.group_of(group, RankId(i));
+    if (index >= 0 && found[index].empty()) {
+      for (const RankId member : grid.members(group, RankId(i))) {
+        found[index].push_back(member.value);
+      }
+    }
+  }
+  std::vector<std::vector<int>> out;
+  for (auto& [index, members] : found) out.push_back(members);
+  return out;
+}
+
+using Groups = std::vector<std::vector<int>>;
 
 TEST(RankGrid, TensorRanksAreNeighboursByDefault) {
   Layout layout;  // rank = tp + 2*(cp + 1*(dp + 2*pp))
@@ -59,13 +80,13 @@ TEST(RankGrid, TensorRanksAreNeighboursByDefault) {
   layout.pp = 3;
   const RankGrid grid(layout);
   EXPECT_EQ(grid.size(), 12);
-  EXPECT_EQ(grid.members(GroupKind::kTensor, RankId(5)), (std::vector{RankId(4), RankId(5)}));
-  EXPECT_EQ(grid.members(GroupKind::kData, RankId(5)), (std::vector{RankId(5), RankId(7)}));
-  EXPECT_EQ(grid.members(GroupKind::kPipeline, RankId(5)),
+  EXPECT_EQ(grid.members(AxisGroup::kTensor, RankId(5)), (std::vector{RankId(4), RankId(5)}));
+  EXPECT_EQ(grid.members(AxisGroup::kData, RankId(5)), (std::vector{RankId(5), RankId(7)}));
+  EXPECT_EQ(grid.members(AxisGroup::kPipeline, RankId(5)),
             (std::vector{RankId(1), RankId(5), RankId(9)}));
-  EXPECT_EQ(grid.members(GroupKind::kEmbedding, RankId(9)), (std::vector{RankId(1), RankId(9)}));
-  EXPECT_EQ(grid.group_of(GroupKind::kEmbedding, RankId(5)), -1);
-  EXPECT_TRUE(grid.members(GroupKind::kEmbedding, RankId(5)).empty());
+  EXPECT_EQ(grid.members(AxisGroup::kEmbedding, RankId(9)), (std::vector{RankId(1), RankId(9)}));
+  EXPECT_EQ(grid.group_of(AxisGroup::kEmbedding, RankId(5)), -1);
+  EXPECT_TRUE(grid.members(AxisGroup::kEmbedding, RankId(5)).empty());
 }
 
 TEST(RankGrid, TheOrderDecidesWhoAreNeighbours) {
@@ -74,9 +95,9 @@ TEST(RankGrid, TheOrderDecidesWhoAreNeighbours) {
   layout.pp = 4;
   layout.order = "pp-tp-cp-ep-dp";
   const RankGrid grid(layout);
-  EXPECT_EQ(grid.members(GroupKind::kPipeline, RankId(5)),
+  EXPECT_EQ(grid.members(AxisGroup::kPipeline, RankId(5)),
             (std::vector{RankId(4), RankId(5), RankId(6), RankId(7)}));
-  EXPECT_EQ(grid.members(GroupKind::kTensor, RankId(1)), (std::vector{RankId(1), RankId(5)}));
+  EXPECT_EQ(grid.members(AxisGroup::kTensor, RankId(1)), (std::vector{RankId(1), RankId(5)}));
 }
 
 TEST(RankGrid, PointsAndRanksAreABijection) {
@@ -98,46 +119,138 @@ TEST(RankGrid, PointsAndRanksAreABijection) {
 TEST(RankGrid, GroupsHoldExactlyTheRanksThatTheDefinitionPutsTogether) {
   std::mt19937 random(2);
   for (int round = 0; round < 25; ++round) {
-    const Layout layout = random_layout(random);
+    Layout layout = random_layout(random);
+    choose_experts(layout, random);
     const RankGrid grid(layout);
-    for (const GroupKind kind : kKinds) {
+    for (const auto& [name, group] : named_groups()) {
       for (std::int32_t i = 0; i < grid.size(); ++i) {
         const RankId rank(i);
-        std::vector<RankId> expected;
+        std::set<RankId> expected;
         for (std::int32_t other = 0; other < grid.size(); ++other) {
-          const GridPoint point = grid.point(RankId(other));
-          if (takes_part(kind, layout, grid.point(rank)) && takes_part(kind, layout, point) &&
-              same_group(kind, grid.point(rank), point)) {
-            expected.push_back(RankId(other));
+          if (takes_part(group, layout, grid.point(rank)) &&
+              takes_part(group, layout, grid.point(RankId(other))) &&
+              same_group(grid, group, rank, RankId(other))) {
+            expected.insert(RankId(other));
           }
         }
-        ASSERT_EQ(grid.members(kind, rank), expected) << layout.order << " " << name_of(kind);
+        const std::vector<RankId> members = grid.members(group, rank);
+        ASSERT_EQ(std::set(members.begin(), members.end()), expected) << layout.order << name;
+        ASSERT_EQ(members.size(), expected.size());
       }
     }
   }
 }
 
-TEST(RankGrid, GroupIndicesAreDenseAndCountUpWithTheLowestMember) {
+TEST(RankGrid, EveryGroupPartitionsItsRanksAndItsMembersAgree) {
   std::mt19937 random(3);
   for (int round = 0; round < 50; ++round) {
-    const Layout layout = random_layout(random);
+    Layout layout = random_layout(random);
+    choose_experts(layout, random);
     const RankGrid grid(layout);
-    for (const GroupKind kind : kKinds) {
+    for (const auto& [name, group] : named_groups()) {
       std::map<std::int32_t, std::set<RankId>> groups;
       for (std::int32_t i = 0; i < grid.size(); ++i) {
-        const std::int32_t group = grid.group_of(kind, RankId(i));
-        if (group >= 0) groups[group].insert(RankId(i));
+        const std::int32_t index = grid.group_of(group, RankId(i));
+        if (index < 0) continue;
+        groups[index].insert(RankId(i));
+        const std::vector<RankId> members = grid.members(group, RankId(i));
+        const auto place = static_cast<std::size_t>(grid.place_in(group, RankId(i)));
+        ASSERT_LT(place, members.size()) << name;
+        ASSERT_EQ(members[place], RankId(i)) << name << " " << layout.order;
+        ASSERT_EQ(members, grid.members(group, members.front())) << name;
       }
-      ASSERT_EQ(static_cast<std::int64_t>(groups.size()), grid.group_count(kind));
+      ASSERT_EQ(static_cast<std::int64_t>(groups.size()), grid.group_count(group)) << name;
       ASSERT_EQ(groups.begin()->first, 0);
-      ASSERT_EQ(groups.rbegin()->first + 1, grid.group_count(kind));
+      ASSERT_EQ(groups.rbegin()->first + 1, grid.group_count(group));
       RankId lowest;
-      for (const auto& [group, ranks] : groups) {
-        ASSERT_EQ(static_cast<std::int64_t>(ranks.size()), grid.group_size(kind));
-        ASSERT_LT(lowest, *ranks.begin());
+      for (const auto& [index, ranks] : groups) {
+        ASSERT_EQ(static_cast<std::int64_t>(ranks.size()), grid.group_size(group)) << name;
+        ASSERT_EQ(grid.group_size(group), size_of(group, layout)) << name;
+        ASSERT_TRUE(!is_dense(group) || lowest < *ranks.begin()) << name;
         lowest = *ranks.begin();
       }
     }
+  }
+}
+
+TEST(RankGrid, SizesMultiplyAndExpertsFillTheirStage) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 50; ++round) {
+    Layout layout = random_layout(random);
+    choose_experts(layout, random);
+    const RankGrid grid(layout);
+    const std::int64_t stage =
+        grid.group_size(AxisGroup::kTensor) * grid.group_size(AxisGroup::kData);
+    EXPECT_EQ(stage * layout.pp, grid.group_size(AxisGroup::kWorld));
+    EXPECT_EQ(grid.group_size(AxisGroup::kData),
+              grid.group_size(AxisGroup::kContext) * grid.group_size(AxisGroup::kReplicas));
+    EXPECT_EQ(grid.group_size(AxisGroup::kModel),
+              grid.group_size(AxisGroup::kTensor) * grid.group_size(AxisGroup::kPipeline));
+    EXPECT_EQ(grid.group_size(AxisGroup::kTensorExpert) * grid.group_size(AxisGroup::kExpertData),
+              stage);
+    // All ranks of a stage, as dense layers and as experts see them.
+    const AxisGroup dense{Axis::kTp, Axis::kCp, Axis::kDp};
+    const AxisGroup expert{Axis::kEtp, Axis::kEp, Axis::kEdp};
+    for (std::int32_t i = 0; i < grid.size(); ++i) {
+      ASSERT_EQ(grid.members(dense, RankId(i)), grid.members(expert, RankId(i)));
+    }
+  }
+}
+
+// The examples in Megatron's own comments: megatron/core/parallel_state.py,
+// initialize_model_parallel (16 GPUs, tp 2, pp 4) and RankGenerator (order tp-pp-dp of 2-2-2).
+TEST(RankGrid, DenseGroupsAreThoseThatMegatronDocuments) {
+  Layout layout;
+  layout.tp = 2;
+  layout.pp = 4;
+  layout.dp = 2;
+  const RankGrid grid(layout);
+  EXPECT_EQ(groups_of(grid, AxisGroup::kData),
+            (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}}));
+  EXPECT_EQ(groups_of(grid, AxisGroup::kTensor),
+            (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {12, 13}, {14, 15}}));
+  EXPECT_EQ(groups_of(grid, AxisGroup::kPipeline),
+            (Groups{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}}));
+
+  Layout pipeline_first;
+  pipeline_first.tp = pipeline_first.pp = pipeline_first.dp = 2;
+  pipeline_first.order = "tp-cp-ep-pp-dp";
+  EXPECT_EQ(groups_of(RankGrid(pipeline_first), AxisGroup::kData),
+            (Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
+}
+
+// Megatron's second RankGenerator (tp = etp, ep, dp = edp, cp = 1), written out: 16 ranks of two
+// stages, tp 2 x cp 2 x dp 2 folded into etp 1 x ep 4 x edp 2.
+TEST(RankGrid, ExpertsFoldTheRanksOfAStageAsMegatronDoes) {
+  Layout layout;
+  layout.tp = layout.cp = layout.dp = layout.pp = 2;
+  layout.etp = 1;
+  layout.ep = 4;
+  const RankGrid grid(layout);
+  EXPECT_EQ(groups_of(grid, AxisGroup::kExpert),
+            (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}}));
+  EXPECT_EQ(groups_of(grid, AxisGroup::kExpertData),
+            (Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {8, 12}, {9, 13}, {10, 14}, {11, 15}}));
+  layout.etp = 2;
+  layout.ep = 2;
+  EXPECT_EQ(groups_of(RankGrid(layout), AxisGroup::kExpertTensor),
+            (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {12, 13}, {14, 15}}));
+  EXPECT_EQ(groups_of(RankGrid(layout), AxisGroup::kExpert),
+            (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}}));
+}
+
+TEST(AxisGroup, GroupsWithoutANameAreCalledByTheirAxes) {
+  for (const auto& [name, group] : named_groups()) {
+    EXPECT_EQ(name_of(group), name);
+  }
+  EXPECT_EQ(name_of({Axis::kTp, Axis::kCp}), "tp-cp");
+}
+
+TEST(AxisGroup, TablesAreInTheOrderOfTheirValues) {
+  EXPECT_TRUE(std::ranges::is_sorted(named_groups(), {}, &NamedGroup::group));
+  ASSERT_EQ(all_axes().size(), kAxisCount);
+  for (std::size_t i = 0; i < kAxisCount; ++i) {
+    EXPECT_EQ(all_axes()[i].axis, static_cast<Axis>(i));
   }
 }
 

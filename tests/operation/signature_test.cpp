@@ -28,7 +28,7 @@ TEST(Signature, IsOneLinePerKind) {
           of("scores",
              AttentionProduct{AttentionProductKind::kScores, {2, 8, 4, 128, 64}, DataType::kFp16})),
       "attention_product scores batch 2 heads 8 kv_heads 4 sequence 128 head_dim 64 type fp16");
-  EXPECT_EQ(signature(of("all_reduce", Collective{CollectiveKind::kAllReduce, GroupKind::kTensor,
+  EXPECT_EQ(signature(of("all_reduce", Collective{CollectiveKind::kAllReduce, AxisGroup::kTensor,
                                                   4096, DataType::kFp32, false})),
             "collective all_reduce tp bytes 4096 type fp32 activations");
 }

@@ -38,7 +38,7 @@ TEST(BlockCost, CollectivesWaitForTheLastRankToCome) {
   c.tp = 2;
   const Scenario scenario = testing::gpt(c);
   const Gemm gemm{GemmRole::kForward, 1, 64, 64, 64, DataType::kBf16, DataType::kBf16, false};
-  const Collective sum{CollectiveKind::kAllReduce, GroupKind::kTensor, 4096, DataType::kBf16};
+  const Collective sum{CollectiveKind::kAllReduce, AxisGroup::kTensor, 4096, DataType::kBf16};
   std::vector<Operation> operations(64, {"qkv", Phase::kForward, gemm, {}, {}});
   operations.push_back({"first", Phase::kForward, sum, {}, {}});
   operations.push_back({"second", Phase::kForward, sum, {}, {}});
@@ -48,7 +48,7 @@ TEST(BlockCost, CollectivesWaitForTheLastRankToCome) {
     profile.exact["gemm forward 1x64x64x64 bf16 bf16"] = {Seconds(1e-3), jitter};
     const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
     BlockCosts costs(scenario, kernels, collectives);
-    costs.use_tensor_group(std::move(group), 1);
+    costs.use_groups({{AxisGroup::kTensor, std::move(group)}});
     std::vector<double> out;
     for (const PricedOperation& priced : costs.price_each(operations)) {
       out.push_back(priced.cost.tensor_parallel.value());
@@ -61,6 +61,34 @@ TEST(BlockCost, CollectivesWaitForTheLastRankToCome) {
   EXPECT_NEAR(uneven[64] - even[64], 0.5642 * 0.1e-3 * 8, 1e-9);
   EXPECT_EQ(uneven[65], even[65]);
   EXPECT_EQ(price(jitter, {DeviceId(0)})[64], 0);
+}
+
+// Two GPUs of one node and two of different nodes: each message takes what its own group makes it
+// cost, and nothing in a group that has no place.
+TEST(BlockCost, ACollectiveIsPricedInTheGroupThatItNames) {
+  testing::GptCase c;
+  c.dp = 16;
+  c.global_batch = 16;
+  const Scenario scenario = testing::gpt(c);
+  const CollectiveCosts collectives(scenario.cluster, "");
+  const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  BlockCosts costs(scenario, kernels, collectives);
+  const std::vector<DeviceId> near = {DeviceId(0), DeviceId(1)}, far = {DeviceId(0), DeviceId(8)};
+  costs.use_groups({{AxisGroup::kTensor, near}, {AxisGroup::kContext, far, 2.0}});
+  const auto price = [&](AxisGroup group) {
+    const Collective sum{CollectiveKind::kAllReduce, group, 64 << 20, DataType::kBf16};
+    return costs.price({{"sum", Phase::kForward, sum, {}, {}}}).gpu.value();
+  };
+  const auto alone = [&](const std::vector<DeviceId>& group) {
+    return collectives.price(CollectiveKind::kAllReduce, 64 << 20, DataType::kBf16, group);
+  };
+  EXPECT_EQ(price(AxisGroup::kTensor), alone(near).time().value());
+  const CollectivePrice shared = alone(far);
+  EXPECT_EQ(price(AxisGroup::kContext),
+            (shared.latency + shared.work / shared.rate_bound * 2.0).value());
+  EXPECT_GT(price(AxisGroup::kContext), 2 * price(AxisGroup::kTensor));
+  EXPECT_EQ(price(AxisGroup::kExpert), 0);
 }
 
 }  // namespace

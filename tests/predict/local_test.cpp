@@ -51,7 +51,7 @@ struct Replayed {
     for (GroupTraffic& groups : traffic.groups) {
       for (std::vector<Priced>& prices : groups.prices) {
         for (Priced& priced : prices) {
-          priced = {groups.kind == GroupKind::kData ? data : nothing, -1};
+          priced = {groups.group == AxisGroup::kData ? data : nothing, -1};
         }
       }
     }
@@ -124,7 +124,7 @@ TEST(SharedCores, AreSharedByTheMembersOfACollective) {
   int seen = 0;
   for (const Replayed::Span& span : replayed.spans()) {
     const auto* call = span.what->as<CollectiveCall>();
-    if (call == nullptr || call->group != GroupKind::kData) continue;
+    if (call == nullptr || call->group != AxisGroup::kData) continue;
     EXPECT_NEAR(span.end - span.start, 0.5 * 1.6 * call->pieces, 1e-10);
     ++seen;
   }

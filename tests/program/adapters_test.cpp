@@ -201,7 +201,7 @@ TEST(Adapters, OnlyTheirGradientsAreReduced) {
   const Program program = lower(scenario);
   for (const Instruction& instruction : program.roles[0].instructions) {
     const auto* call = instruction.as<CollectiveCall>();
-    if (call == nullptr || call->group != GroupKind::kData) continue;
+    if (call == nullptr || call->group != AxisGroup::kData) continue;
     (call->purpose == Purpose::kParameters ? gathered : reduced) += call->bytes;
   }
   EXPECT_EQ(reduced, 4 * a);

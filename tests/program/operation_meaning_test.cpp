@@ -22,7 +22,9 @@ void add_fields(const Holder& holder, std::vector<double>& out) {
       [&](const auto&... field) {
         const auto add = [&](const char* key, const auto& value) {
           using Value = std::decay_t<decltype(value)>;
-          if constexpr (std::is_class_v<Value>) {
+          if constexpr (std::is_same_v<Value, AxisGroup>) {
+            for (const char c : name_of(value)) out.push_back(c);
+          } else if constexpr (std::is_class_v<Value>) {
             add_fields(value, out);
           } else if (std::string(key) != "launches") {
             out.push_back(static_cast<double>(value));

@@ -111,7 +111,7 @@ TEST(Program, GradientsAreReducedOncePerStepWhateverTheBuckets) {
     ByteCount reduced = 0;
     for (const Instruction& what : program.roles[0].instructions) {
       const auto* call = what.as<CollectiveCall>();
-      if (call != nullptr && call->group == GroupKind::kData) reduced += call->bytes;
+      if (call != nullptr && call->group == AxisGroup::kData) reduced += call->bytes;
     }
     EXPECT_EQ(reduced, program.roles[0].parameters * 4);
   }
@@ -131,7 +131,7 @@ TEST(Program, ShardedVolumesFollowTheZeroStage) {
     ByteCount root = 0, sum = 0;
     for (const Instruction& what : program.roles[0].instructions) {
       const auto* call = what.as<CollectiveCall>();
-      if (call == nullptr || call->group != GroupKind::kData) continue;
+      if (call == nullptr || call->group != AxisGroup::kData) continue;
       sum += call->bytes;
       if (std::string(what.name) == "gather_root") root += call->bytes;
     }

@@ -135,7 +135,7 @@ TEST(MeasuredRun, WaitsForReplicasAreExposedDataParallelTime) {
       return {now, now + (late ? 1.5 : 1)};
     }
     const auto* call = what.as<CollectiveCall>();
-    const bool reduces = call != nullptr && call->group == GroupKind::kData;
+    const bool reduces = call != nullptr && call->group == AxisGroup::kData;
     const double reduced = begin_of_step(now) + 3.5;
     return {now, reduces ? std::max(now, reduced) : now};
   };

@@ -89,7 +89,7 @@ double layer_time(const std::string& recompute, bool sequence_parallel) {
                             scenario.training.framework);
   const CollectiveCosts collectives(scenario.cluster, testing::source_folders().profiles);
   BlockCosts costs(scenario, kernels, collectives);
-  costs.use_tensor_group(testing::first_devices(8), 1);
+  costs.use_groups({{AxisGroup::kTensor, testing::first_devices(8)}});
   return (costs.price(layer.pass(Pass::kForward).operations).gpu +
           costs.price(layer.pass(Pass::kBackward).operations).gpu)
       .value();

@@ -177,7 +177,7 @@ double data_bytes_of(const GptCase& c) {
   const Program program = lower(gpt(c));
   for (const Instruction& one : program.roles.front().instructions) {
     const auto* call = one.as<CollectiveCall>();
-    if (call == nullptr || call->group != GroupKind::kData) continue;
+    if (call == nullptr || call->group != AxisGroup::kData) continue;
     const double passes = call->kind == CollectiveKind::kAllReduce ? 2 : 1;
     sum += passes * static_cast<double>(call->bytes);
   }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/axis_group.h"
+
+#include <algorithm>
+#include <array>
+
+namespace stepcast {
+namespace {
+
+std::int64_t expert_data(const Layout& l) { return l.tp * l.cp * l.dp / (l.etp * l.ep); }
+
+constexpr std::array<AxisRow, kAxisCount> kAxes{{
+    {Axis::kTp, "tp", GridPart::kDense, "tp", [](const Layout& l) { return l.tp; }},
+    {Axis::kCp, "cp", GridPart::kDense, "cp", [](const Layout& l) { return l.cp; }},
+    {Axis::kDp, "dp", GridPart::kDense, "dp", [](const Layout& l) { return l.dp; }},
+    {Axis::kPp, "pp", GridPart::kBoth, "pp", [](const Layout& l) { return l.pp; }},
+    {Axis::kEtp, "etp", GridPart::kExpert, "tp", [](const Layout& l) { return l.etp; }},
+    {Axis::kEp, "ep", GridPart::kExpert, "ep", [](const Layout& l) { return l.ep; }},
+    {Axis::kEdp, "edp", GridPart::kExpert, "dp", expert_data},
+}};
+
+// Dense parameters are the same across dp and cp alike: what is called "dp" spans both.
+constexpr std::array<NamedGroup, 12> kNamedGroups{{
+    {"tp", AxisGroup::kTensor},
+    {"cp", AxisGroup::kContext},
+    {"replicas", AxisGroup::kReplicas},
+    {"dp", AxisGroup::kData},
+    {"pp", AxisGroup::kPipeline},
+    {"embedding", AxisGroup::kEmbedding},
+    {"model", AxisGroup::kModel},
+    {"world", AxisGroup::kWorld},
+    {"etp", AxisGroup::kExpertTensor},
+    {"ep", AxisGroup::kExpert},
+    {"etp-ep", AxisGroup::kTensorExpert},
+    {"edp", AxisGroup::kExpertData},
+}};
+
+}  // namespace
+
+std::span<const AxisRow> all_axes() { return kAxes; }
+std::span<const NamedGroup> named_groups() { return kNamedGroups; }
+
+std::string name_of(AxisGroup group) {
+  const auto named = std::ranges::find(kNamedGroups, group, &NamedGroup::group);
+  if (named != kNamedGroups.end()) return named->name;
+  std::string out;
+  for (const AxisRow& row : kAxes) {
+    if (group.spans(row.axis)) out += (out.empty() ? "" : "-") + std::string(row.name);
+  }
+  return out.empty() ? "self" : out;
+}
+
+std::int64_t size_of(AxisGroup group, const Layout& layout) {
+  if (group.ends_only()) return std::min<std::int64_t>(2, layout.pp);
+  std::int64_t size = 1;
+  for (const AxisRow& row : kAxes) size *= group.spans(row.axis) ? row.extent(layout) : 1;
+  return size;
+}
+
+}  // namespace stepcast

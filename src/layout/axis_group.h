@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ranks communicate: a communicator by the axes of the rank grid that it spans. The value
+// says "tp" or "dp x cp"; which ranks that makes in a layout is told by layout/rank_grid.h.
+//
+// The dense grid is tp x cp x dp x pp. Inside a stage experts regroup the same ranks as
+// etp x ep x edp, in the same order of axes with cp dropped (Megatron: parallel_state.py,
+// RankGenerator). A group spans axes of one of the two grids; pp belongs to both.
+//
+// To add an axis, add a line to kAxes in axis_group.cpp; to name a group, add one to kNamedGroups.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// The numbers order groups, and so every table by group: tp first, groups across stages later.
+enum class Axis : std::uint8_t { kTp, kCp, kDp, kPp, kEtp, kEp, kEdp };
+inline constexpr std::size_t kAxisCount = 7;
+
+enum class GridPart : std::uint8_t { kDense, kExpert, kBoth };
+
+struct AxisRow {
+  Axis axis;
+  const char* name;
+  GridPart part;
+  const char* in_order;  // the word of `layout.order` that says where the axis stands
+  std::int64_t (*extent)(const Layout&);
+};
+std::span<const AxisRow> all_axes();  // by Axis
+
+class AxisGroup {
+ public:
+  constexpr AxisGroup() = default;  // spans nothing: each rank for itself
+  constexpr AxisGroup(std::initializer_list<Axis> axes) {
+    for (const Axis axis : axes) axes_ |= bit(axis);
+  }
+
+  constexpr bool spans(Axis axis) const { return (axes_ & bit(axis)) != 0; }
+  constexpr bool spans_any(const AxisGroup& other) const { return (axes_ & other.axes_) != 0; }
+  // Of the pipeline, the first and the last stage alone take part.
+  constexpr bool ends_only() const { return ends_only_; }
+  constexpr bool crosses_stages() const { return spans(Axis::kPp); }
+  // Ranks of every stage meet in one group.
+  constexpr bool joins_all_stages() const { return crosses_stages() && !ends_only_; }
+
+  constexpr auto operator<=>(const AxisGroup&) const = default;
+  constexpr std::size_t hash() const {
+    return static_cast<std::size_t>(axes_) << 1 | (ends_only_ ? 1U : 0U);
+  }
+
+  static const AxisGroup kTensor;
+  static const AxisGroup kContext;
+  static const AxisGroup kData;      // the ranks that hold the same (shard of the) dense parameters
+  static const AxisGroup kReplicas;  // dp without cp: the ranks that read different text
+  static const AxisGroup kPipeline;
+  static const AxisGroup kEmbedding;  // first and last stage of one pipeline
+  static const AxisGroup kModel;      // the ranks that share one replica (gradient norm)
+  static const AxisGroup kWorld;
+  static const AxisGroup kExpertTensor;
+  static const AxisGroup kExpert;
+  static const AxisGroup kExpertData;    // the ranks that hold the same experts
+  static const AxisGroup kTensorExpert;  // etp x ep: the ranks that tokens are dispatched among
+
+ private:
+  static constexpr std::uint32_t bit(Axis axis) { return 1U << static_cast<unsigned>(axis); }
+  static constexpr AxisGroup ends_of(AxisGroup group) {
+    group.ends_only_ = true;
+    return group;
+  }
+
+  std::uint32_t axes_ = 0;
+  bool ends_only_ = false;
+};
+
+inline constexpr AxisGroup AxisGroup::kTensor{Axis::kTp};
+inline constexpr AxisGroup AxisGroup::kContext{Axis::kCp};
+inline constexpr AxisGroup AxisGroup::kData{Axis::kDp, Axis::kCp};
+inline constexpr AxisGroup AxisGroup::kReplicas{Axis::kDp};
+inline constexpr AxisGroup AxisGroup::kPipeline{Axis::kPp};
+inline constexpr AxisGroup AxisGroup::kEmbedding = ends_of(AxisGroup{Axis::kPp});
+inline constexpr AxisGroup AxisGroup::kModel{Axis::kTp, Axis::kPp};
+inline constexpr AxisGroup AxisGroup::kWorld{Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
+inline constexpr AxisGroup AxisGroup::kExpertTensor{Axis::kEtp};
+inline constexpr AxisGroup AxisGroup::kExpert{Axis::kEp};
+inline constexpr AxisGroup AxisGroup::kExpertData{Axis::kEdp};
+inline constexpr AxisGroup AxisGroup::kTensorExpert{Axis::kEtp, Axis::kEp};
+
+// In ascending order.
+struct NamedGroup {
+  const char* name;
+  AxisGroup group;
+};
+std::span<const NamedGroup> named_groups();
+
+// "tp", "dp" (which is dp x cp), "world"; of a group without a name its axes: "tp-cp".
+std::string name_of(AxisGroup group);
+
+// Ranks of one group. What `layout` does not divide evenly is refused by layout/legality.cpp.
+std::int64_t size_of(AxisGroup group, const Layout& layout);
+
+}  // namespace stepcast
+
+template <>
+struct std::hash<stepcast::AxisGroup> {
+  std::size_t operator()(const stepcast::AxisGroup& group) const noexcept { return group.hash(); }
+};
