@@ -14,7 +14,7 @@ namespace stepcast::testing {
 // What a block has saved once its forward has run: what the pass leaves, with the input that it was
 // handed and without the output that it hands on.
 inline MemoryParts saved_by(const Block& block) {
-  MemoryParts saved = block.forward_memory.after;
+  MemoryParts saved = block.pass(Pass::kForward).memory.after;
   const auto part = [&](BufferId id) -> ByteCount& {
     return saved[static_cast<std::size_t>(block.buffers[id.index()].category)];
   };

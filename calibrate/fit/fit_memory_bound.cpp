@@ -105,15 +105,14 @@ MemoryFit form_of(const Rates& rates, const Accelerator& accelerator) {
   return out;
 }
 
-double log_ratio(const MemoryFit& fit, const Accelerator& accelerator,
-                 const TimedKernel& point) {
+double log_ratio(const MemoryFit& fit, const Accelerator& accelerator, const TimedKernel& point) {
   return std::log(memory_bound_time(fit, accelerator, point.kernel, true).value() / point.seconds);
 }
 
 }  // namespace
 
-MemoryCurve fit_memory_bound(const Accelerator& accelerator,
-                             const std::vector<TimedKernel>& points, const MemoryFit& start) {
+MemoryCurve fit_memory_bound(const Accelerator& accelerator, const std::vector<TimedKernel>& points,
+                             const MemoryFit& start) {
   STEPCAST_ASSERT(!points.empty(), "something was measured");
   MemoryCurve out;
   const Rates rates = fit_rates(points, start_of(points, start.overhead_s));

@@ -213,8 +213,9 @@ MicroBatch RoleRunner::load(std::int32_t micro_batch) {
 
 void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {
   BlockInstance instance;
-  run_operations(block, {}, instance, block.forward,
-                 std::vector<OperationLives>(block.forward.size()), nullptr, wide);
+  const std::vector<Operation>& operations = block.pass(Pass::kForward).operations;
+  run_operations(block, {}, instance, operations, std::vector<OperationLives>(operations.size()),
+                 nullptr, wide);
 }
 
 void RoleRunner::run_pass(const RunPass& pass) {
@@ -225,6 +226,7 @@ void RoleRunner::run_pass(const RunPass& pass) {
 // own in `leaving_`.
 void RoleRunner::run_block(const Slot& slot, std::int32_t index) {
   const bool forward = slot.pass == Pass::kForward;
+  const bool weights = slot.pass == Pass::kWeightGradient;  // it hands nothing on
   const auto chunk = static_cast<std::size_t>(slot.chunk), at = static_cast<std::size_t>(index);
   const Chunk& own = role_.chunks[chunk];
   const Block& block = program_.block(own.blocks[at]);
@@ -236,7 +238,7 @@ void RoleRunner::run_block(const Slot& slot, std::int32_t index) {
   const auto found = micro_batches_.find(slot.micro_batch);
   const MicroBatch* batch = found == micro_batches_.end() ? nullptr : &found->second;
 
-  const BufferId in = forward ? block.input : block.output_gradient;
+  const BufferId in = weights ? BufferId{} : forward ? block.input : block.output_gradient;
   if (in.valid()) {
     Tensor& input = instance.buffers[in.index()];
     if (forward && first && is_first_of_model(own)) {
@@ -249,11 +251,13 @@ void RoleRunner::run_block(const Slot& slot, std::int32_t index) {
     }
   }
   const BlockPlace place{&program_, &role_, chunk, at};
-  run_operations(block, place, instance, operations_of(block, slot.pass),
-                 forward ? lives.forward : lives.backward, batch, nullptr);
-  const BufferId out = forward ? block.output : block.input_gradient;
+  run_operations(block, place, instance, operations_of(block, slot.pass), lives.pass(slot.pass),
+                 batch, nullptr);
+  const BufferId out = weights ? BufferId{} : forward ? block.output : block.input_gradient;
   if (out.valid()) leaving_[key] = std::move(instance.buffers[out.index()]);
-  if (!forward) instances_.erase({slot.chunk, index, slot.micro_batch});
+  if (slot.pass == last_pass_of(block.form)) {
+    instances_.erase({slot.chunk, index, slot.micro_batch});
+  }
 }
 
 void RoleRunner::run_operations(const Block& block, const BlockPlace& place,

@@ -21,9 +21,12 @@ PassCost cost_of(const RunCost& cost) {
 }
 
 BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) const {
-  const auto cost_in = [&](Pass pass) { return cost_of(costs.price(operations_of(block, pass))); };
-  return {cost_in(Pass::kForward), cost_in(Pass::kBackward), memory_in(block, Pass::kForward),
-          memory_in(block, Pass::kBackward)};
+  BlockFacts out;
+  for (const Pass pass : passes_of(block.form)) {
+    out.passes[static_cast<std::size_t>(pass)] = {cost_of(costs.price(operations_of(block, pass))),
+                                                  memory_in(block, pass)};
+  }
+  return out;
 }
 
 BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {

@@ -21,9 +21,14 @@ struct PassMemory {
   ByteCount peak = 0;
 };
 
+struct PassFacts {
+  PassCost cost;
+  PassMemory memory;
+};
+
 struct BlockFacts {
-  PassCost forward, backward;
-  PassMemory forward_memory, backward_memory;
+  std::array<PassFacts, kPasses> passes;  // by Pass
+  const PassFacts& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
 
 // The blocks of one layout: layers without and with its recomputation.

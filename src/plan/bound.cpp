@@ -52,32 +52,26 @@ BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, std::int64_t la
   const bool mixed = scenario_.layout.recompute.every > 1 && recomputed > 0 && plain > 0;
   Chunk out;
   Level forward, backward;
-  if (first) {
-    out.forward.append(blocks.embedding.forward);
-    forward.run(blocks.embedding.forward_memory, 1);
-  }
-  const auto layer_forward = [&](const BlockFacts& layer, std::int64_t times) {
-    out.forward.append(layer.forward, static_cast<double>(times));
-    forward.run(layer.forward_memory, times);
+  const auto run_forward = [&](const BlockFacts& block, std::int64_t times) {
+    const PassFacts& pass = block.pass(Pass::kForward);
+    out.forward.append(pass.cost, static_cast<double>(times));
+    forward.run(pass.memory, times);
   };
-  const auto layer_backward = [&](const BlockFacts& layer, std::int64_t times) {
-    out.backward.append(layer.backward, static_cast<double>(times));
-    backward.run(layer.backward_memory, times);
+  const auto run_backward = [&](const BlockFacts& block, std::int64_t times) {
+    const PassFacts& pass = block.pass(Pass::kBackward);
+    out.backward.append(pass.cost, static_cast<double>(times));
+    backward.run(pass.memory, times);
   };
-  layer_forward(blocks.recomputed, recomputed);
-  layer_forward(blocks.plain, plain);
+  if (first) run_forward(blocks.embedding, 1);
+  run_forward(blocks.recomputed, recomputed);
+  run_forward(blocks.plain, plain);
   if (last) {
-    out.forward.append(blocks.head.forward);
-    forward.run(blocks.head.forward_memory, 1);
-    out.backward.append(blocks.head.backward);
-    backward.run(blocks.head.backward_memory, 1);
+    run_forward(blocks.head, 1);
+    run_backward(blocks.head, 1);
   }
-  layer_backward(blocks.plain, plain);
-  layer_backward(blocks.recomputed, recomputed);
-  if (first) {
-    out.backward.append(blocks.embedding.backward);
-    backward.run(blocks.embedding.backward_memory, 1);
-  }
+  run_backward(blocks.plain, plain);
+  run_backward(blocks.recomputed, recomputed);
+  if (first) run_backward(blocks.embedding, 1);
   if (mixed) {
     out.forward.floor = out.forward.gpu;
     out.backward.floor = out.backward.gpu;

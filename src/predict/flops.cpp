@@ -19,6 +19,18 @@ double attention_flops(const Model& model, double keys) {
   return 4 * keys * static_cast<double>(model.heads * model.head_dim);
 }
 
+double recomputed_in(const BlockPass& pass) {
+  double sum = 0;
+  for (const Operation& operation : pass.operations) {
+    if (operation.phase != Phase::kRecompute) continue;
+    // A causal kernel's FLOPs are half of what the definition counts.
+    const auto* attention = std::get_if<Attention>(&operation.work);
+    const double factor = attention != nullptr && attention->causal ? 2 : 1;
+    sum += flops_of(operation).value() * factor;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
@@ -54,13 +66,7 @@ Flops hardware_flops(const Scenario& scenario, const Program& program) {
   for (const Role& role : program.roles) {
     for (const Chunk& chunk : role.chunks) {
       for (const BlockId id : chunk.blocks) {
-        for (const Operation& operation : program.block(id).backward) {
-          if (operation.phase != Phase::kRecompute) continue;
-          // A causal kernel's FLOPs are half of what the definition counts.
-          const auto* attention = std::get_if<Attention>(&operation.work);
-          const double factor = attention != nullptr && attention->causal ? 2 : 1;
-          recomputed += flops_of(operation).value() * factor;
-        }
+        for (const BlockPass& pass : program.block(id).passes) recomputed += recomputed_in(pass);
       }
     }
   }

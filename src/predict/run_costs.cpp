@@ -55,8 +55,10 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
 RunCosts::BlockPrices RunCosts::price_blocks() const {
   BlockPrices out;
   for (const Block& block : program_.blocks) {
-    out.forward.push_back(block_costs_.price(block.forward));
-    out.backward.push_back(block_costs_.price(block.backward));
+    std::array<RunCost, kPasses>& own = out.passes.emplace_back();
+    for (const Pass pass : passes_of(block.form)) {
+      own[static_cast<std::size_t>(pass)] = block_costs_.price(operations_of(block, pass));
+    }
   }
   return out;
 }
@@ -64,7 +66,7 @@ RunCosts::BlockPrices RunCosts::price_blocks() const {
 RunCost RunCosts::BlockPrices::run(const Role& role, const Instruction& what) const {
   RunCost sum;
   for_each_block(role, what, [&](const BlockVisit& at) {
-    sum.append((at.pass == Pass::kForward ? forward : backward)[at.block.index()]);
+    sum.append(passes[at.block.index()][static_cast<std::size_t>(at.pass)]);
   });
   return sum;
 }

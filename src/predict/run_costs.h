@@ -2,6 +2,7 @@
 // Prices of every run instruction of every rank class.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -41,9 +42,9 @@ class RunCosts {
     std::int32_t table;
   };
 
-  // What every block costs, by BlockId.
+  // What every block costs, by BlockId and Pass.
   struct BlockPrices {
-    std::vector<RunCost> forward, backward;
+    std::vector<std::array<RunCost, kPasses>> passes;
     RunCost run(const Role& role, const Instruction& what) const;
   };
   BlockPrices price_blocks() const;

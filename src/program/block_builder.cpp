@@ -100,22 +100,25 @@ std::vector<ParameterId> BlockBuilder::norm_parameters(const char* weight, const
 
 void BlockBuilder::uses(std::initializer_list<ParameterId> parameters) {
   for (const ParameterId id : parameters) {
-    if (id.valid()) operations_->back().parameters.push_back(id);
+    if (id.valid()) operations().back().parameters.push_back(id);
   }
 }
 
 void BlockBuilder::uses(const std::vector<ParameterId>& parameters) {
-  operations_->back().parameters = parameters;
+  operations().back().parameters = parameters;
 }
 
-void BlockBuilder::into(std::vector<Operation>& operations, Phase phase) {
-  operations_ = &operations;
-  phase_ = phase;
+void BlockBuilder::into(Pass pass, Phase phase) {
+  target_ = {pass, phase};
+  const bool gradients = pass == Pass::kInputGradient || pass == Pass::kWeightGradient;
+  if (!gradients || block_.form == BackwardForm::kSplit) return;
+  target_.pass = Pass::kBackward;
+  if (phase == Phase::kWeightGradient) target_.phase = Phase::kBackward;
 }
 
 void BlockBuilder::add(const char* name, Operation::Work work, Buffers reads, Buffers writes) {
-  operations_->push_back({name, phase_, std::move(work), reads, writes});
-  std::erase_if(operations_->back().reads, [](BufferId id) { return !id.valid(); });
+  operations().push_back({name, target_.phase, std::move(work), reads, writes});
+  std::erase_if(operations().back().reads, [](BufferId id) { return !id.valid(); });
 }
 
 KernelSize BlockBuilder::size(std::int64_t elements, std::int64_t width, double bytes_per_element,
@@ -145,25 +148,24 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
   if (!trains(weight)) return;
   const std::int64_t elements = n * k;
   Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, shape_.type, shape_.type, false};
+  BufferId fresh;
   if (mode_ == GradientMode::kFused) {
     gemm.output = shape_.gradient;
     gemm.accumulate = true;
+    if (placeholder) fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
   }
-  if (mode_ == GradientMode::kFused && placeholder) {
-    const BufferId unused = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
-    add(name, gemm, reads, {unused});
+  if (mode_ == GradientMode::kAccumulate) {
+    fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
+  }
+  among_weight_gradients([&] {
+    if (fresh.valid()) {
+      add(name, gemm, reads, {fresh});
+    } else {
+      add(name, gemm, reads, {});
+    }
     uses({weight});
-    return;
-  }
-  if (mode_ != GradientMode::kAccumulate) {
-    add(name, gemm, reads, {});
-    uses({weight});
-    return;
-  }
-  const BufferId fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
-  add(name, gemm, reads, {fresh});
-  uses({weight});
-  accumulate(weight, elements, fresh);
+    if (mode_ == GradientMode::kAccumulate) accumulate(weight, elements, fresh);
+  });
 }
 
 void BlockBuilder::accumulate(ParameterId weight, std::int64_t elements, BufferId fresh) {
@@ -177,8 +179,10 @@ void BlockBuilder::bias_gradient(ParameterId bias, std::int64_t rows, std::int64
                                  Buffers reads) {
   if (!trains(bias)) return;
   const KernelSize own = size(rows * width, width, static_cast<double>(shape_.element), 2);
-  add("bias_gradient", BiasGradient{shape_.type, gradient_type(), own}, reads, {});
-  uses({bias});
+  among_weight_gradients([&] {
+    add("bias_gradient", BiasGradient{shape_.type, gradient_type(), own}, reads, {});
+    uses({bias});
+  });
 }
 
 BufferId BlockBuilder::enter_region(const char* name, BufferId x) {

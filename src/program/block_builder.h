@@ -70,8 +70,18 @@ class BlockBuilder {
   ParameterId vector(const char* name, std::int64_t elements, Cut cut,
                      Initial initial = Initial::kZeros);
 
-  // Chooses the list that the next operations go to, and what they count as.
-  void into(std::vector<Operation>& operations, Phase phase);
+  // Chooses the pass that the next operations go to, and what they count as. Input gradients and
+  // weight gradients go to the one backward pass of a block whose form is whole.
+  void into(Pass pass, Phase phase);
+  void into_input_gradients() { into(Pass::kInputGradient, Phase::kBackward); }
+  // Runs `write` with the pass of weight gradients as the target.
+  template <class Write>
+  void among_weight_gradients(const Write& write) {
+    const Target before = target_;
+    into(Pass::kWeightGradient, Phase::kWeightGradient);
+    write();
+    target_ = before;
+  }
 
   // Any work; invalid buffers are left out of what it reads.
   void add(const char* name, Operation::Work work, Buffers reads, Buffers writes);
@@ -109,7 +119,10 @@ class BlockBuilder {
   using Parameters = std::vector<ParameterId>;
   BufferId norm(const char* name, const Parameters& parameters, BufferId x, std::int64_t rows,
                 std::int64_t width);
-  // The gradient of a norm at `x`, plus `residual` where the norm joins a residual stream.
+  // One kernel for the gradient at `x` and the sums for the weights, which share what they read: it
+  // stays with the input gradients where weight gradients are apart, as zero-bubble
+  // implementations keep it. Gradient of a norm at `x`, plus `residual` where it joins a residual
+  // stream.
   BufferId norm_backward(const char* name, const Parameters& parameters, BufferId x,
                          BufferId gradient, BufferId residual, std::int64_t rows,
                          std::int64_t width);
@@ -129,8 +142,12 @@ class BlockBuilder {
   const Shape& shape_;
   GradientMode mode_;
   Block& block_;
-  std::vector<Operation>* operations_ = nullptr;
-  Phase phase_ = Phase::kForward;
+  struct Target {
+    Pass pass = Pass::kForward;
+    Phase phase = Phase::kForward;
+  };
+  std::vector<Operation>& operations() { return block_.pass(target_.pass).operations; }
+  Target target_;
 };
 
 }  // namespace stepcast

@@ -49,10 +49,10 @@ class Events {
 }  // namespace
 
 void place_events(Block& block) {
-  for (std::vector<Operation>* pass : {&block.forward, &block.backward}) {
+  for (BlockPass& pass : block.passes) {
     Events events(block.buffers.size());
-    for (std::size_t i = 0; i < pass->size(); ++i) {
-      events.place((*pass)[i], static_cast<std::int32_t>(i));
+    for (std::size_t i = 0; i < pass.operations.size(); ++i) {
+      events.place(pass.operations[i], static_cast<std::int32_t>(i));
     }
   }
 }

@@ -9,8 +9,8 @@ namespace stepcast {
 std::vector<AxisGroup> groups_in_blocks(const Program& program) {
   std::set<AxisGroup> found;
   for (const Block& block : program.blocks) {
-    for (const auto* operations : {&block.forward, &block.backward}) {
-      for (const Operation& operation : *operations) {
+    for (const BlockPass& pass : block.passes) {
+      for (const Operation& operation : pass.operations) {
         const auto* collective = std::get_if<Collective>(&operation.work);
         if (collective != nullptr) found.insert(collective->group);
       }

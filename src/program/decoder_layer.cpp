@@ -321,7 +321,7 @@ void LayerLowering::lower(RecomputeMode recompute) {
   block.input = builder_.activation("layer_input", elements);
   block.output_gradient = builder_.activation("output_gradient", elements);
 
-  builder_.into(block.forward, Phase::kForward);
+  builder_.into(Pass::kForward, Phase::kForward);
   AttentionBuffers attended = attention(block.input);
   // In a parallel block (GPT-NeoX, Falcon, Phi) both halves read the layer's input.
   const auto feed = [&] {
@@ -331,20 +331,20 @@ void LayerLowering::lower(RecomputeMode recompute) {
   block.output = fed.output;
 
   if (recompute == RecomputeMode::kFull) {
-    builder_.into(block.backward, Phase::kRecompute);
+    builder_.into(Pass::kInputGradient, Phase::kRecompute);
     attended = attention(block.input);
     fed = feed();
   }
-  builder_.into(block.backward, Phase::kBackward);
+  builder_.into_input_gradients();
   const BufferId middle = mlp_backward(fed, block.output_gradient);
   if (recompute == RecomputeMode::kSelective) {
     // The recomputed context replaces the first, which the output projection's weight gradient
     // still reads: it is kept, as core_attention's output is in the published term 34 sbh.
-    builder_.into(block.backward, Phase::kRecompute);
+    builder_.into(Pass::kInputGradient, Phase::kRecompute);
     const BufferId kept = attended.core.context;
     attended.core = core(attended);
     attended.core.context = kept;
-    builder_.into(block.backward, Phase::kBackward);
+    builder_.into_input_gradients();
   }
   const BufferId attended_gradient = model_.parallel_block ? block.output_gradient : middle;
   block.input_gradient = attention_backward(attended, attended_gradient, middle);
@@ -352,8 +352,9 @@ void LayerLowering::lower(RecomputeMode recompute) {
 
 }  // namespace
 
-Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute) {
+Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute, BackwardForm form) {
   Block block;
+  block.form = form;
   block.kind = BlockKind::kLayer;
   LayerLowering lowering(scenario, block);
   lowering.lower(recompute);

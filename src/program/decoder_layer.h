@@ -8,6 +8,7 @@
 
 namespace stepcast {
 
-Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute);
+Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute,
+                          BackwardForm form = BackwardForm::kWhole);
 
 }  // namespace stepcast

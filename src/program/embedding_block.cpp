@@ -56,7 +56,7 @@ EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weigh
   Block& block = builder.block();
   const double e = static_cast<double>(shape.element);
   const std::int64_t whole = shape.tokens * shape.hidden, local = shape.rows * shape.hidden;
-  builder.into(block.forward, Phase::kForward);
+  builder.into(Pass::kForward, Phase::kForward);
   BufferId x = builder.activation("embedded", whole);
   // Vocabulary-parallel look-up masks the tokens of other ranks first.
   builder.add("embedding",
@@ -86,37 +86,12 @@ EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weigh
   return saved;
 }
 
-void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBuilder& builder,
-              const EmbeddingBuffers& saved) {
+// Autograd writes a dense gradient of the table, zeroes first, then adds it to the main one.
+void table_gradient(const Scenario& scenario, const EmbeddingWeights& weights,
+                    BlockBuilder& builder, BufferId gradient) {
   const Shape& shape = builder.shape();
-  Block& block = builder.block();
   const double e = static_cast<double>(shape.element);
-  const std::int64_t whole = shape.tokens * shape.hidden, local = shape.rows * shape.hidden;
-  const std::int64_t table = shape.vocab * shape.hidden;
-  builder.into(block.backward, Phase::kBackward);
-  if (!builder.trains(weights.table)) {
-    builder.add("output_gradient", Alias{}, {block.output_gradient}, {});  // read by nobody
-    return;
-  }
-  BufferId gradient = block.output_gradient;
-  if (shape.dropout) {
-    const BufferId dropped = builder.activation("embedding_gradient", local);
-    builder.add("dropout", Dropout{true, shape.type, builder.size(local, 0, 2 * e + 1)},
-                {gradient, saved.mask}, {dropped});
-    gradient = dropped;
-  }
-  if (scenario.model.embedding_norm) {
-    gradient = builder.norm_backward("embedding_norm", weights.norm, saved.summed, gradient,
-                                     BufferId{}, shape.rows, shape.hidden);
-  }
-  if (scenario.model.position == Position::kLearned) {
-    builder.add("position_gradient",
-                positions(scenario, builder, true, builder.size(local, shape.hidden, 2 * e, 3)),
-                {gradient}, {});
-    builder.uses({weights.positions});
-  }
-  gradient = builder.leave_backward("embedding_gradient", gradient);
-  // Autograd writes a dense gradient of the table, zeroes first, then adds it to the main one.
+  const std::int64_t whole = shape.tokens * shape.hidden, table = shape.vocab * shape.hidden;
   const bool into_unit = builder.mode() == GradientMode::kUnit;
   const BufferId dense =
       into_unit ? BufferId{}
@@ -135,16 +110,51 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
   }
   write(TokenEmbedding{true, shape.vocab, shape.type, shape.type,
                        builder.size(whole, shape.hidden, 3 * e, 4)},
-        {block.input, gradient});
+        {builder.block().input, gradient});
   if (!into_unit) builder.accumulate(weights.table, table, dense);
+}
+
+void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBuilder& builder,
+              const EmbeddingBuffers& saved) {
+  const Shape& shape = builder.shape();
+  Block& block = builder.block();
+  const double e = static_cast<double>(shape.element);
+  const std::int64_t local = shape.rows * shape.hidden;
+  builder.into_input_gradients();
+  if (!builder.trains(weights.table)) {
+    builder.add("output_gradient", Alias{}, {block.output_gradient}, {});  // read by nobody
+    return;
+  }
+  BufferId gradient = block.output_gradient;
+  if (shape.dropout) {
+    const BufferId dropped = builder.activation("embedding_gradient", local);
+    builder.add("dropout", Dropout{true, shape.type, builder.size(local, 0, 2 * e + 1)},
+                {gradient, saved.mask}, {dropped});
+    gradient = dropped;
+  }
+  if (scenario.model.embedding_norm) {
+    gradient = builder.norm_backward("embedding_norm", weights.norm, saved.summed, gradient,
+                                     BufferId{}, shape.rows, shape.hidden);
+  }
+  if (scenario.model.position == Position::kLearned) {
+    builder.among_weight_gradients([&] {
+      builder.add("position_gradient",
+                  positions(scenario, builder, true, builder.size(local, shape.hidden, 2 * e, 3)),
+                  {gradient}, {});
+      builder.uses({weights.positions});
+    });
+  }
+  gradient = builder.leave_backward("embedding_gradient", gradient);
+  builder.among_weight_gradients([&] { table_gradient(scenario, weights, builder, gradient); });
 }
 
 }  // namespace
 
-Block lower_embedding(const Scenario& scenario) {
+Block lower_embedding(const Scenario& scenario, BackwardForm form) {
   const Shape shape(scenario);
   Block block;
   block.kind = BlockKind::kEmbedding;
+  block.form = form;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.buffer("tokens", shape.tokens, DataType::kInt64);
   block.output_gradient = builder.activation("output_gradient", shape.rows * shape.hidden);

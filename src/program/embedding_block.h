@@ -8,6 +8,6 @@
 
 namespace stepcast {
 
-Block lower_embedding(const Scenario& scenario);
+Block lower_embedding(const Scenario& scenario, BackwardForm form = BackwardForm::kWhole);
 
 }  // namespace stepcast

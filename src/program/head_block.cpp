@@ -53,7 +53,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   const double e = static_cast<double>(shape.element);
   const LossTraffic loss = loss_traffic(scenario);
   HeadBuffers out;
-  builder.into(block.forward, Phase::kForward);
+  builder.into(Pass::kForward, Phase::kForward);
   out.normed = scenario.model.final_norm
                    ? builder.norm("final_norm", weights.norm, block.input, shape.rows, shape.hidden)
                    : block.input;
@@ -93,7 +93,7 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
   const std::int64_t logits_elements = shape.tokens * shape.vocab;
   const double e = static_cast<double>(shape.element);
   const LossTraffic loss = loss_traffic(scenario);
-  builder.into(block.backward, Phase::kBackward);
+  builder.into_input_gradients();
   builder.add("cross_entropy",
               CrossEntropy{true, DataType::kFp32,
                            builder.size(logits_elements, shape.vocab, loss.backward,
@@ -128,10 +128,11 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
 
 }  // namespace
 
-Block lower_head(const Scenario& scenario) {
+Block lower_head(const Scenario& scenario, BackwardForm form) {
   const Shape shape(scenario);
   Block block;
   block.kind = BlockKind::kHead;
+  block.form = form;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.activation("head_input", shape.rows * shape.hidden);
   const HeadWeights weights = declare(scenario, builder);

@@ -7,6 +7,6 @@
 
 namespace stepcast {
 
-Block lower_head(const Scenario& scenario);
+Block lower_head(const Scenario& scenario, BackwardForm form = BackwardForm::kWhole);
 
 }  // namespace stepcast

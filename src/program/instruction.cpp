@@ -60,7 +60,8 @@ const Slot* Instruction::slot() const {
 
 Phase Instruction::phase() const {
   if (const auto* run = as<RunPass>()) {
-    return run->slot.pass == Pass::kForward ? Phase::kForward : Phase::kBackward;
+    if (run->slot.pass == Pass::kForward) return Phase::kForward;
+    return run->slot.pass == Pass::kWeightGradient ? Phase::kWeightGradient : Phase::kBackward;
   }
   const auto* block = as<RunBlock>();
   if (block == nullptr) return Phase::kForward;

@@ -16,7 +16,7 @@ struct Life {
 
 constexpr std::int32_t kOutside = -2;  // no operation of the block
 
-// Positions count on from the forward pass to the backward pass.
+// Positions count on from one pass to the next.
 std::vector<Life> lives_of(const Block& block) {
   std::vector<Life> lives(block.buffers.size());
   std::int32_t first = 0;
@@ -34,8 +34,7 @@ std::vector<Life> lives_of(const Block& block) {
     }
     first += static_cast<std::int32_t>(pass.size());
   };
-  scan(block.forward);
-  scan(block.backward);
+  for (const Pass pass : passes_of(block.form)) scan(block.pass(pass).operations);
   for (const BufferId id : {block.input, block.output_gradient}) {
     if (id.valid()) lives[id.index()].birth = kOutside;
   }
@@ -65,6 +64,13 @@ MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pas
 
 }  // namespace
 
+std::span<const Pass> passes_of(BackwardForm form) {
+  static constexpr std::array kWhole{Pass::kForward, Pass::kBackward};
+  static constexpr std::array kSplit{Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient};
+  if (form == BackwardForm::kSplit) return kSplit;
+  return kWhole;
+}
+
 ByteCount total(const MemoryParts& parts) {
   ByteCount sum = 0;
   for (const ByteCount part : parts) sum += part;
@@ -74,25 +80,27 @@ ByteCount total(const MemoryParts& parts) {
 void finish_block(Block& block) {
   place_events(block);
   const BlockLives lives = trace_lives(block);
-  block.forward_memory = memory_of(block, lives.forward);
-  block.backward_memory = memory_of(block, lives.backward);
+  for (const Pass pass : passes_of(block.form)) {
+    block.pass(pass).memory = memory_of(block, lives.pass(pass));
+  }
 }
 
 BlockLives trace_lives(const Block& block) {
   const std::vector<Life> lives = lives_of(block);
-  BlockLives out{std::vector<OperationLives>(block.forward.size()),
-                 std::vector<OperationLives>(block.backward.size())};
-  const auto at = [&](std::int32_t position) -> OperationLives& {
-    const auto i = static_cast<std::size_t>(position);
-    return i < out.forward.size() ? out.forward[i] : out.backward[i - out.forward.size()];
-  };
+  BlockLives out;
+  std::vector<OperationLives*> at;  // by position
+  for (const Pass pass : passes_of(block.form)) {
+    std::vector<OperationLives>& own = out.passes[static_cast<std::size_t>(pass)];
+    own.resize(block.pass(pass).operations.size());
+    for (OperationLives& operation : own) at.push_back(&operation);
+  }
   for (std::size_t b = 0; b < lives.size(); ++b) {
     const Life& life = lives[b];
     const bool used = life.death != -1;  // a buffer that no operation names never lives
     if (used && life.birth >= 0 && life.birth != std::numeric_limits<std::int32_t>::max()) {
-      at(life.birth).births.emplace_back(b);
+      at[static_cast<std::size_t>(life.birth)]->births.emplace_back(b);
     }
-    if (life.death >= 0) at(life.death).deaths.emplace_back(b);
+    if (life.death >= 0) at[static_cast<std::size_t>(life.death)]->deaths.emplace_back(b);
   }
   return out;
 }

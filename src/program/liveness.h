@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Births and deaths of a block's buffers: a buffer is born at its first write and dies after its
-// last use over forward then backward, as autograd frees what no later operation reads. An
-// operation beside the others uses its buffers until somebody waits for it
-// (program/block_events.h). The input is born outside, the output and the input gradient live on
-// outside.
+// last use over all passes in their order, as autograd frees what no later operation reads: what
+// weight gradients read lives until their pass. An operation beside the others uses its buffers
+// until somebody waits for it (program/block_events.h). The input is born outside, the output and
+// the input gradient live on outside.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "program/program.h"
@@ -13,7 +14,7 @@
 namespace stepcast {
 
 // What the lowering of a block ends with: places its events (program/block_events.h) and fills
-// forward_memory and backward_memory.
+// the memory of its passes.
 void finish_block(Block& block);
 
 // By operation: buffers born before it and dead after it.
@@ -21,7 +22,10 @@ struct OperationLives {
   std::vector<BufferId> births, deaths;
 };
 struct BlockLives {
-  std::vector<OperationLives> forward, backward;
+  std::array<std::vector<OperationLives>, kPasses> passes;  // by Pass
+  const std::vector<OperationLives>& pass(Pass which) const {
+    return passes[static_cast<std::size_t>(which)];
+  }
 };
 BlockLives trace_lives(const Block& block);
 

@@ -15,9 +15,19 @@
 namespace stepcast {
 namespace {
 
+BackwardForm form_of(const std::vector<StageOrder>& orders) {
+  for (const StageOrder& order : orders) {
+    for (const Slot& slot : order) {
+      if (slot.pass == Pass::kWeightGradient) return BackwardForm::kSplit;
+    }
+  }
+  return BackwardForm::kWhole;
+}
+
 class Lowering {
  public:
-  explicit Lowering(const Scenario& scenario) : scenario_(scenario) {}
+  Lowering(const Scenario& scenario, const std::vector<StageOrder>& orders)
+      : scenario_(scenario), orders_(orders), form_(form_of(orders)) {}
   Program run();
 
  private:
@@ -31,6 +41,8 @@ class Lowering {
   ByteCount placeholder_gradients() const;
 
   const Scenario& scenario_;
+  const std::vector<StageOrder>& orders_;
+  BackwardForm form_;
   Program program_;
   std::map<RecomputeMode, BlockId> layers_;
 };
@@ -38,15 +50,15 @@ class Lowering {
 BlockId Lowering::layer(RecomputeMode mode) {
   const auto found = layers_.find(mode);
   if (found != layers_.end()) return found->second;
-  return layers_[mode] = add(lower_decoder_layer(scenario_, mode));
+  return layers_[mode] = add(lower_decoder_layer(scenario_, mode, form_));
 }
 
 void Lowering::lay_out_chunks() {
   const Layout& layout = scenario_.layout;
   const std::int64_t model_chunks = layout.pp * layout.virtual_stages;
   const std::vector<std::int64_t> dealt = deal_layers(scenario_.model.layers, layout);
-  const BlockId embedding = add(lower_embedding(scenario_));
-  const BlockId head = add(lower_head(scenario_));
+  const BlockId embedding = add(lower_embedding(scenario_, form_));
+  const BlockId head = add(lower_head(scenario_, form_));
 
   std::int64_t first_layer = 0;
   std::vector<Chunk> in_model_order;
@@ -106,7 +118,6 @@ void Lowering::finish_role(Role& role) {
 
 Program Lowering::run() {
   lay_out_chunks();
-  const std::vector<StageOrder> orders = make_schedule(scenario_.layout, scenario_.micro_batches());
   for (Role& role : program_.roles) {
     finish_role(role);
     StepBlocks blocks{add(lower_zero_gradients(scenario_, role)),
@@ -125,7 +136,7 @@ Program Lowering::run() {
       if (root > 0) blocks.cast_root = add(lower_gradient_cast(scenario_, root));
     }
     RoleBuilder builder(scenario_, program_, role);
-    const StageOrder& order = orders[static_cast<std::size_t>(role.stage)];
+    const StageOrder& order = orders_[static_cast<std::size_t>(role.stage)];
     role.instructions.reserve(order.size() * 4 + 16);
     if (sharded) {
       arrange_sharded_step(builder, order, blocks);
@@ -138,6 +149,12 @@ Program Lowering::run() {
 
 }  // namespace
 
-Program lower(const Scenario& scenario) { return Lowering(scenario).run(); }
+Program lower(const Scenario& scenario, const std::vector<StageOrder>& orders) {
+  return Lowering(scenario, orders).run();
+}
+
+Program lower(const Scenario& scenario) {
+  return lower(scenario, make_schedule(scenario.layout, scenario.micro_batches()));
+}
 
 }  // namespace stepcast

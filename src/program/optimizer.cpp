@@ -13,7 +13,7 @@ Block one_list(BlockKind kind, const Scenario& scenario,
   Block block;
   block.kind = kind;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
-  builder.into(block.forward, Phase::kOptimizer);
+  builder.into(Pass::kForward, Phase::kOptimizer);
   write(builder, scenario, role);
   return block;
 }
@@ -80,7 +80,7 @@ Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
   Block block;
   block.kind = BlockKind::kCastGradients;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
-  builder.into(block.forward, Phase::kBackward);
+  builder.into(Pass::kForward, Phase::kBackward);
   const auto bytes =
       static_cast<double>(shape.element + size_of(scenario.training.reduce_precision));
   builder.add("cast_gradients",

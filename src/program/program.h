@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,20 +77,37 @@ enum class BlockKind {
   kCastGradients
 };
 
+// The operations of one pass over a block, and the memory that they take and leave.
+struct BlockPass {
+  std::vector<Operation> operations;
+  MemoryTrace memory;  // births and deaths by liveness (program/liveness.h)
+};
+
+// How a block's backward is lowered: as one pass, or as input gradients and weight gradients apart.
+enum class BackwardForm { kWhole, kSplit };
+
 struct Block {
   BlockKind kind = BlockKind::kLayer;
+  BackwardForm form = BackwardForm::kWhole;
   std::vector<Parameter> weights;       // in the order in which the flat parameters hold them
   BlockParameters parameters;           // the sum of the trained ones
   std::vector<GroupElements> by_group;  // the same by group, ascending
   FrozenWeights frozen;                 // and of the others
   std::vector<Buffer> buffers;
-  std::vector<Operation> forward;
-  std::vector<Operation> backward;  // recomputed operations first
-  BufferId input, output;           // activations handed from block to block
+  // By Pass; those that the form does not have are empty. Recomputed operations come first in the
+  // pass that needs them.
+  std::array<BlockPass, kPasses> passes;
+  BufferId input, output;  // activations handed from block to block
   BufferId input_gradient, output_gradient;
-  MemoryTrace forward_memory;  // births and deaths by liveness (program/liveness.h)
-  MemoryTrace backward_memory;
+
+  BlockPass& pass(Pass which) { return passes[static_cast<std::size_t>(which)]; }
+  const BlockPass& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
+
+// The passes over a block of this form, in the order in which one micro-batch meets them.
+std::span<const Pass> passes_of(BackwardForm form);
+// The pass behind which nothing of a micro-batch is left in a block.
+inline Pass last_pass_of(BackwardForm form) { return passes_of(form).back(); }
 
 struct Chunk {
   std::int64_t model_chunk;     // its place in model order
@@ -126,5 +144,8 @@ struct Program {
 
 // Lowers a scenario. Never fails for a scenario that read_scenario accepted.
 Program lower(const Scenario& scenario);
+// The same with the order of every stage given, instead of the schedule's: check_orders() accepts
+// them. Where one has input gradients and weight gradients apart, all blocks are lowered so.
+Program lower(const Scenario& scenario, const std::vector<StageOrder>& orders);
 
 }  // namespace stepcast

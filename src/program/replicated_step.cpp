@@ -59,6 +59,8 @@ class ReplicatedStep {
   }
   void pass(const Slot& slot, bool last);
   void load_batch(const Slot& slot, InstructionIndex received);
+  StageOrder with_passes_of(BackwardForm form) const;
+  void run_slot(const Slot& slot, bool last);
   void backward(const Slot& slot, bool reduce);
   void gathering_forward(const Slot& slot);
   bool gathers_ahead() const {
@@ -114,7 +116,9 @@ InstructionIndex ReplicatedStep::gather(ElementRange range, Stream stream) {
                              CollectiveKind::kAllGather, range, scenario_.training.precision);
 }
 
+// A pass of weight gradients receives and sends nothing.
 InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
+  if (slot.pass == Pass::kWeightGradient) return kNone;
   const std::int64_t chunk =
       builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
   const bool forward = slot.pass == Pass::kForward;
@@ -141,6 +145,7 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
 }
 
 InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex run) {
+  if (slot.pass == Pass::kWeightGradient) return kNone;
   const std::int64_t chunk =
       builder_.role().chunks[static_cast<std::size_t>(slot.chunk)].model_chunk;
   const bool forward = slot.pass == Pass::kForward;
@@ -177,18 +182,22 @@ void ReplicatedStep::pass(const Slot& slot, bool last) {
   load_batch(slot, received);
   const InstructionIndex sent = pending_send_;
   const auto before = static_cast<InstructionIndex>(builder_.role().instructions.size());
-  if (slot.pass == Pass::kForward && slot.micro_batch == 0 && gathers_ahead()) {
-    gathering_forward(slot);
-  } else if (slot.pass == Pass::kForward) {
-    builder_.run_whole(Pass::kForward, slot.chunk, slot.micro_batch);
-  } else {
-    backward(slot, last || reduces_per_micro_batch());
-  }
+  run_slot(slot, last);
   InstructionIndex first = before;
   while (!builder_.at(first).is_run()) ++first;
   builder_.at(first).wait_for(received);
   if (blocks_on_sends()) builder_.at(first).wait_for(sent);
   pending_send_ = send_after(slot, builder_.last_run());
+}
+
+void ReplicatedStep::run_slot(const Slot& slot, bool last) {
+  if (slot.pass == Pass::kForward && slot.micro_batch == 0 && gathers_ahead()) {
+    gathering_forward(slot);
+  } else if (slot.pass == Pass::kForward || slot.pass == Pass::kInputGradient) {
+    builder_.run_whole(slot.pass, slot.chunk, slot.micro_batch);
+  } else {
+    backward(slot, last || reduces_per_micro_batch());
+  }
 }
 
 InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
@@ -205,16 +214,17 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
   return reduced;
 }
 
-// Blocks run last to first; a bucket is reduced as soon as it is full.
+// The pass that completes gradients. Blocks run last to first; a bucket is reduced as soon as it is
+// full.
 void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
   if (!reduce_now || !reduces_in_backward()) {
-    builder_.run_whole(Pass::kBackward, slot.chunk, slot.micro_batch);
+    builder_.run_whole(slot.pass, slot.chunk, slot.micro_batch);
     return;
   }
   for (const Bucket& bucket : buckets_) {
     if (bucket.chunk != slot.chunk) continue;
-    const InstructionIndex run = builder_.run(Pass::kBackward, slot.chunk, slot.micro_batch,
-                                              bucket.block_begin, bucket.block_end);
+    const InstructionIndex run =
+        builder_.run(slot.pass, slot.chunk, slot.micro_batch, bucket.block_begin, bucket.block_end);
     hold_gradients(bucket, run);
     const InstructionIndex reduced = reduce(bucket, Stream::kReduce, run);
     previous_reduction_ = last_reduction_;
@@ -242,16 +252,32 @@ void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) 
   in_flight_ = whole_of(bucket);
 }
 
+// Where blocks have their backward apart, a whole one in the order is the two passes in a row.
+StageOrder ReplicatedStep::with_passes_of(BackwardForm form) const {
+  if (form == BackwardForm::kWhole) return order_;
+  StageOrder out;
+  for (const Slot& slot : order_) {
+    if (slot.pass != Pass::kBackward) {
+      out.push_back(slot);
+      continue;
+    }
+    out.push_back({Pass::kInputGradient, slot.micro_batch, slot.chunk});
+    out.push_back({Pass::kWeightGradient, slot.micro_batch, slot.chunk});
+  }
+  return out;
+}
+
 void ReplicatedStep::run_passes() {
   // The last backward of each chunk completes its gradients.
+  const StageOrder order = with_passes_of(builder_.block(0, 0).form);
   std::vector<std::size_t> last_backward(builder_.role().chunks.size(), 0);
-  for (std::size_t i = 0; i < order_.size(); ++i) {
-    if (order_[i].pass != Pass::kForward) {
-      last_backward[static_cast<std::size_t>(order_[i].chunk)] = i;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i].pass != Pass::kForward) {
+      last_backward[static_cast<std::size_t>(order[i].chunk)] = i;
     }
   }
-  for (std::size_t i = 0; i < order_.size(); ++i) {
-    const Slot& slot = order_[i];
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const Slot& slot = order[i];
     const bool backward = slot.pass != Pass::kForward;
     pass(slot, backward && last_backward[static_cast<std::size_t>(slot.chunk)] == i);
   }

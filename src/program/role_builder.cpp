@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/role_builder.h"
 
+#include <array>
 #include <utility>
 
 namespace stepcast {
@@ -20,7 +21,9 @@ InstructionIndex RoleBuilder::add(Instruction instruction) {
 
 InstructionIndex RoleBuilder::run(Pass pass, std::int32_t chunk, std::int32_t micro_batch,
                                   std::int32_t begin, std::int32_t end) {
-  Instruction instruction{Stream::kCompute, pass == Pass::kForward ? "forward" : "backward",
+  static constexpr std::array<const char*, kPasses> kNames{"forward", "backward", "input_gradient",
+                                                           "weight_gradient"};
+  Instruction instruction{Stream::kCompute, kNames[static_cast<std::size_t>(pass)],
                           RunPass{{pass, micro_batch, chunk}, begin, end}};
   const bool first = role_.chunks[static_cast<std::size_t>(chunk)].model_chunk == 0 && begin == 0;
   if (first && pass == Pass::kForward) {  // the tokens; everything else is received

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/assert.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -220,6 +221,8 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
 
 void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order, const StepBlocks& blocks) {
   const Scenario& scenario = builder.scenario();
+  STEPCAST_ASSERT(builder.block(0, 0).form == BackwardForm::kWhole,
+                  "without a pipeline nobody waits for input gradients alone");
   ShardedStep step(builder, blocks, !scenario.training.no_sync);
   builder.run_block(blocks.zero_gradients, StepWork::kZeroGradients);
   const auto last = static_cast<std::int32_t>(scenario.micro_batches() - 1);

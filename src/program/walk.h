@@ -14,10 +14,10 @@ namespace stepcast {
 
 // What runs when a pass comes to a block. A block outside the chunks has a forward alone.
 inline const std::vector<Operation>& operations_of(const Block& block, Pass pass) {
-  return pass == Pass::kForward ? block.forward : block.backward;
+  return block.pass(pass).operations;
 }
 inline const MemoryTrace& memory_of(const Block& block, Pass pass) {
-  return pass == Pass::kForward ? block.forward_memory : block.backward_memory;
+  return block.pass(pass).memory;
 }
 
 // A pass over one block of a chunk, or a block outside the chunks.

@@ -9,8 +9,6 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kPasses = 4;
-
 std::size_t index_of(Pass pass) { return static_cast<std::size_t>(pass); }
 
 // Which passes of (model chunk, micro-batch) have been run.

@@ -14,7 +14,10 @@
 
 namespace stepcast {
 
+// Backward runs as one pass, or apart: input gradients, which the stage before waits for, and
+// weight gradients, which nobody waits for.
 enum class Pass { kForward, kBackward, kInputGradient, kWeightGradient };
+inline constexpr int kPasses = 4;
 const char* name_of(Pass pass);  // "forward"
 
 struct Slot {

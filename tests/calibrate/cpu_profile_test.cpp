@@ -268,8 +268,8 @@ TEST(CpuProfile, HoldsEveryKernelOfAMeasuredProgram) {
   const KernelCosts costs = loaded.costs();
   int kernels = 0;
   for (const Block& block : small_gpt().blocks) {
-    for (const auto* list : {&block.forward, &block.backward}) {
-      for (const Operation& operation : *list) {
+    for (const BlockPass& pass : block.passes) {
+      for (const Operation& operation : pass.operations) {
         if (!runs_kernel(operation.work)) continue;
         EXPECT_EQ(costs.price(operation).provenance, Provenance::kMeasured) << signature(operation);
         ++kernels;

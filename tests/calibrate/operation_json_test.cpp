@@ -53,8 +53,8 @@ int expect_round_trips(const Program& program) {
   OperationNames names;
   int count = 0;
   for (const Block& block : program.blocks) {
-    for (const auto* list : {&block.forward, &block.backward}) {
-      for (const Operation& operation : *list) {
+    for (const BlockPass& pass : block.passes) {
+      for (const Operation& operation : pass.operations) {
         expect_same(operation, again(operation, names));
         ++count;
       }

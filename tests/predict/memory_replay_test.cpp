@@ -34,7 +34,7 @@ TEST(MemoryReplay, EachStageOf1F1BHoldsOneMicroBatchLess) {
   const Scenario scenario = gpt(c);
   const Program program = lower(scenario);
   const ByteCount layer =
-      total(lower_decoder_layer(scenario, RecomputeMode::kNone).forward_memory.after);
+      total(lower_decoder_layer(scenario, RecomputeMode::kNone).pass(Pass::kForward).memory.after);
   // Saved tensors of the stage's two layers; a layer's output counts as the next one's input.
   EXPECT_EQ(peak(program, 1) - peak(program, 2), 2 * layer);
 }
@@ -46,7 +46,7 @@ TEST(MemoryReplay, GpipeHoldsEveryMicroBatchOnEveryStage) {
   c.global_batch = 9;
   const Program more = lower(gpt(c));
   const ByteCount layer =
-      total(lower_decoder_layer(gpt(c), RecomputeMode::kNone).forward_memory.after);
+      total(lower_decoder_layer(gpt(c), RecomputeMode::kNone).pass(Pass::kForward).memory.after);
   EXPECT_EQ(peak(more, 1) - peak(program, 1), 2 * layer);
 }
 

@@ -23,8 +23,8 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
   profile.host.fill(kNoHost);
   std::map<std::string, int> occurrences;
   for (const Block& block : program.blocks) {
-    for (const auto* pass : {&block.forward, &block.backward}) {
-      for (const Operation& operation : *pass) {
+    for (const BlockPass& pass : block.passes) {
+      for (const Operation& operation : pass.operations) {
         if (!runs_kernel(operation.work)) continue;
         ++occurrences[signature(operation)];
         profile.exact[signature(operation)] = {Seconds(0), {}};
@@ -32,9 +32,10 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
     }
   }
   for (const BlockId id : blocks) {
-    for (const auto* pass : {&program.block(id).forward, &program.block(id).backward}) {
+    const Block& block = program.block(id);
+    for (const Pass pass : passes_of(block.form)) {
       bool found = false;
-      for (const Operation& operation : *pass) {
+      for (const Operation& operation : block.pass(pass).operations) {
         if (found || !runs_kernel(operation.work) || occurrences[signature(operation)] > 1)
           continue;
         profile.exact[signature(operation)] = {Seconds(1), {}};

@@ -15,7 +15,7 @@ using testing::GptCase;
 
 // Saved by the forward pass. The output counts here, the input with the layer before.
 ByteCount saved(const GptCase& c, RecomputeMode mode) {
-  return total(lower_decoder_layer(gpt(c), mode).forward_memory.after);
+  return total(lower_decoder_layer(gpt(c), mode).pass(Pass::kForward).memory.after);
 }
 
 struct Sizes {
@@ -90,7 +90,8 @@ TEST(ActivationMemory, BackwardFreesWhatForwardSaved) {
       const Block block = lower_decoder_layer(gpt(c), mode);
       const ByteCount boundary = 2 * sizes(c).sbh;
       // + output, - input, + input gradient, - output gradient.
-      EXPECT_EQ(total(block.forward_memory.after) + total(block.backward_memory.after),
+      EXPECT_EQ(total(block.pass(Pass::kForward).memory.after) +
+                    total(block.pass(Pass::kBackward).memory.after),
                 boundary - boundary + boundary - boundary);
     }
   }
@@ -101,7 +102,8 @@ TEST(ActivationMemory, RecomputingRebuildsTheWholeLayerAtItsPeak) {
   const Block none = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
   const Block full = lower_decoder_layer(gpt(c), RecomputeMode::kFull);
   // Saved + peak of the backward: recomputation only moves the saved tensors into the backward.
-  EXPECT_GE(full.backward_memory.peak, total(none.forward_memory.after) - 2 * sizes(c).sbh);
+  EXPECT_GE(full.pass(Pass::kBackward).memory.peak,
+            total(none.pass(Pass::kForward).memory.after) - 2 * sizes(c).sbh);
 }
 
 }  // namespace

@@ -131,10 +131,10 @@ TEST(Adapters, TheBaseIsMultipliedTwiceAndTheyThreeTimes) {
     c.attention = "flash";
     const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
     const double base = 24.0 * c.sequence * c.hidden * c.hidden / tp;
-    EXPECT_DOUBLE_EQ(gemm_flops(layer.forward, false), base);
-    EXPECT_DOUBLE_EQ(gemm_flops(layer.backward, false), base);
-    const double own = gemm_flops(layer.forward, true);
-    EXPECT_DOUBLE_EQ(gemm_flops(layer.backward, true), 2 * own);
+    EXPECT_DOUBLE_EQ(gemm_flops(layer.pass(Pass::kForward).operations, false), base);
+    EXPECT_DOUBLE_EQ(gemm_flops(layer.pass(Pass::kBackward).operations, false), base);
+    const double own = gemm_flops(layer.pass(Pass::kForward).operations, true);
+    EXPECT_DOUBLE_EQ(gemm_flops(layer.pass(Pass::kBackward).operations, true), 2 * own);
     if (tp == 1) {
       EXPECT_DOUBLE_EQ(
           own, 2.0 * c.sequence * static_cast<double>(count_adapters(gpt(c).model, 8)) / c.layers);
@@ -145,7 +145,7 @@ TEST(Adapters, TheBaseIsMultipliedTwiceAndTheyThreeTimes) {
 TEST(Adapters, NoWeightOfTheBaseHasAGradient) {
   const Program program = lower(gpt(adapters("lora")));
   for (const Block& block : program.blocks) {
-    for (const Operation& operation : block.backward) {
+    for (const Operation& operation : block.pass(Pass::kBackward).operations) {
       const auto* gemm = std::get_if<Gemm>(&operation.work);
       if (gemm == nullptr || gemm->role != GemmRole::kWeightGradient) continue;
       EXPECT_TRUE(std::string(operation.name).starts_with("adapter")) << operation.name;
@@ -160,7 +160,8 @@ TEST(Adapters, KeepWhatTrainingKeepsAndTheirNarrowProducts) {
   GptCase full;
   full.dropout = 0;
   const auto saved = [](const GptCase& one) {
-    return total(lower_decoder_layer(gpt(one), RecomputeMode::kNone).forward_memory.after);
+    return total(
+        lower_decoder_layer(gpt(one), RecomputeMode::kNone).pass(Pass::kForward).memory.after);
   };
   EXPECT_EQ(saved(c), saved(full) + 2 * 6 * 8 * c.sequence);
 }
@@ -184,8 +185,9 @@ TEST(FourBitBase, IsExpandedBeforeEachOfItsProducts) {
     }
     return products;
   };
-  EXPECT_EQ(expanded(layer.forward), 4);
-  EXPECT_EQ(expanded(layer.backward), 8);  // four products again, four gradients
+  EXPECT_EQ(expanded(layer.pass(Pass::kForward).operations), 4);
+  EXPECT_EQ(expanded(layer.pass(Pass::kBackward).operations),
+            8);  // four products again, four gradients
 }
 
 // Reduced, and gathered again, are adapters alone.

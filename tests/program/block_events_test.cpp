@@ -21,10 +21,10 @@ class Sketch {
   void operation(BlockStream stream, std::vector<BufferId> reads, std::vector<BufferId> writes) {
     Operation out{"operation", Phase::kForward, Gemm{}, std::move(reads), std::move(writes)};
     out.stream = stream;
-    block.forward.push_back(std::move(out));
+    block.pass(Pass::kForward).operations.push_back(std::move(out));
   }
   std::int32_t after(std::size_t operation, BlockStream stream) const {
-    return block.forward[operation].after[static_cast<std::size_t>(stream)];
+    return block.pass(Pass::kForward).operations[operation].after[static_cast<std::size_t>(stream)];
   }
   Block block;
 };
@@ -65,12 +65,13 @@ TEST(BlockEvents, BuffersLiveUntilSomebodyWaits) {
   sketch.operation(kCompute, {}, {z});
   sketch.operation(kCompute, {y}, {});
   finish_block(sketch.block);
-  EXPECT_EQ(uses_end(sketch.block.forward), (std::vector<std::int32_t>{0, 3, 2, 3}));
+  EXPECT_EQ(uses_end(sketch.block.pass(Pass::kForward).operations),
+            (std::vector<std::int32_t>{0, 3, 2, 3}));
   // x is read beside the third operation and must not be freed under it: x, y and z at once.
-  EXPECT_EQ(sketch.block.forward_memory.peak, 3);
+  EXPECT_EQ(sketch.block.pass(Pass::kForward).memory.peak, 3);
   const BlockLives lives = trace_lives(sketch.block);
-  EXPECT_EQ(lives.forward[3].deaths, (std::vector<BufferId>{x, y}));
-  EXPECT_EQ(total(sketch.block.forward_memory.after), 0);
+  EXPECT_EQ(lives.pass(Pass::kForward)[3].deaths, (std::vector<BufferId>{x, y}));
+  EXPECT_EQ(total(sketch.block.pass(Pass::kForward).memory.after), 0);
 }
 
 TEST(BlockEvents, WithoutAWaitBuffersLiveToTheEndOfThePass) {
@@ -81,8 +82,9 @@ TEST(BlockEvents, WithoutAWaitBuffersLiveToTheEndOfThePass) {
   sketch.operation(kCompute, {}, {z});
   sketch.operation(kCompute, {z}, {});
   finish_block(sketch.block);
-  EXPECT_EQ(uses_end(sketch.block.forward)[1], 3);
-  EXPECT_EQ(trace_lives(sketch.block).forward[3].deaths, (std::vector<BufferId>{x, z}));
+  EXPECT_EQ(uses_end(sketch.block.pass(Pass::kForward).operations)[1], 3);
+  EXPECT_EQ(trace_lives(sketch.block).pass(Pass::kForward)[3].deaths,
+            (std::vector<BufferId>{x, z}));
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ std::vector<Program> programs() {
 template <class Visit>
 void each_operation(Program& program, Visit visit) {
   for (Block& block : program.blocks) {
-    for (auto* list : {&block.forward, &block.backward}) {
-      for (Operation& operation : *list) visit(operation);
+    for (BlockPass& pass : block.passes) {
+      for (Operation& operation : pass.operations) visit(operation);
     }
   }
 }

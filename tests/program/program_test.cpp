@@ -31,8 +31,8 @@ TEST(Program, FlopsOfAllRanksAreThoseOfTheModel) {
     const Program program = lower(gpt(c));
     double forward = 0, backward = 0;
     for (const BlockId id : program.roles[0].chunks[0].blocks) {
-      forward += flops(program.block(id).forward, Phase::kForward);
-      backward += flops(program.block(id).backward, Phase::kBackward);
+      forward += flops(program.block(id).pass(Pass::kForward).operations, Phase::kForward);
+      backward += flops(program.block(id).pass(Pass::kBackward).operations, Phase::kBackward);
     }
     const double s = c.sequence, h = c.hidden;
     const double expected = s * (c.layers * (24 * h * h + 4 * s * h) + 2 * h * c.vocab);
@@ -48,8 +48,8 @@ TEST(Program, FullRecomputeRunsEachLayersForwardTwice) {
   for (const BlockId id : program.roles[0].chunks[0].blocks) {
     const Block& block = program.block(id);
     if (block.kind != BlockKind::kLayer) continue;
-    EXPECT_DOUBLE_EQ(flops(block.backward, Phase::kRecompute),
-                     flops(block.forward, Phase::kForward));
+    EXPECT_DOUBLE_EQ(flops(block.pass(Pass::kBackward).operations, Phase::kRecompute),
+                     flops(block.pass(Pass::kForward).operations, Phase::kForward));
   }
 }
 

@@ -100,7 +100,7 @@ TEST_F(TwoGroups, AreShardedAmongTheirOwnRanks) {
   EXPECT_EQ(shard_ranks(scenario_, AxisGroup::kExpertData), 2);
   EXPECT_EQ(state_bytes(scenario_, 1000, AxisGroup::kExpertData).total(), (6 + 12 / 2) * 1000);
   const Block update = lower_update(scenario_, role_);
-  const auto& clip = std::get<ClipGradients>(update.forward.front().work);
+  const auto& clip = std::get<ClipGradients>(update.pass(Pass::kForward).operations.front().work);
   EXPECT_EQ(clip.size.elements, 3 * kDense / 4 + 2 * kExperts / 2);
 }
 

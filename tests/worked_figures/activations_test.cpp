@@ -22,7 +22,7 @@ using testing::RunCase;
 
 double saved_bytes(const Scenario& scenario) {
   const Block layer = lower_decoder_layer(scenario, scenario.layout.recompute.mode);
-  return static_cast<double>(total(layer.forward_memory.after));
+  return static_cast<double>(total(layer.pass(Pass::kForward).memory.after));
 }
 
 double saved_bytes(RunCase c, const std::string& recompute, bool sequence_parallel) {
@@ -90,7 +90,9 @@ double layer_time(const std::string& recompute, bool sequence_parallel) {
   const CollectiveCosts collectives(scenario.cluster, testing::source_folders().profiles);
   BlockCosts costs(scenario, kernels, collectives);
   costs.use_groups({{AxisGroup::kTensor, testing::first_devices(8)}});
-  return (costs.price(layer.forward).gpu + costs.price(layer.backward).gpu).value();
+  return (costs.price(layer.pass(Pass::kForward).operations).gpu +
+          costs.price(layer.pass(Pass::kBackward).operations).gpu)
+      .value();
 }
 
 // Measured: 19.6 ms, 27.2 with full recompute (+ 39 %), 20.9 selective (+ 7 %), 20.3 selective

@@ -129,7 +129,7 @@ TEST(WorkedCommunication, ColumnThenRowParallelMatricesExchangeNothingBetweenThe
   const GptCase c = tensor_parallel();
   const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
   bool between = false;
-  for (const Operation& operation : layer.forward) {
+  for (const Operation& operation : layer.pass(Pass::kForward).operations) {
     const std::string name = operation.name;
     if (name == "qkv") {
       EXPECT_EQ(std::get<Gemm>(operation.work).n, 3 * c.hidden / c.tp);
@@ -152,7 +152,8 @@ TEST(WorkedCommunication, ColumnThenRowParallelMatricesExchangeNothingBetweenThe
 TEST(WorkedCommunication, ALayerHas2AllReducesForwardAnd2Backward) {
   const GptCase c = tensor_parallel();
   const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
-  for (const auto& pass : {collectives(layer.forward), collectives(layer.backward)}) {
+  for (const auto& pass : {collectives(layer.pass(Pass::kForward).operations),
+                           collectives(layer.pass(Pass::kBackward).operations)}) {
     ASSERT_EQ(pass.size(), 2u);
     for (const Collective& one : pass) {
       EXPECT_EQ(one.kind, CollectiveKind::kAllReduce);
@@ -165,7 +166,8 @@ TEST(WorkedCommunication, ALayerHas2AllReducesForwardAnd2Backward) {
 double tensor_bytes(const GptCase& c) {
   const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
   double sum = 0;
-  for (const auto& pass : {layer.forward, layer.backward}) {
+  for (const auto& pass :
+       {layer.pass(Pass::kForward).operations, layer.pass(Pass::kBackward).operations}) {
     for (const Collective& one : collectives(pass)) sum += 2 * static_cast<double>(one.bytes);
   }
   return sum;
