@@ -76,12 +76,13 @@ class CpuProfiler {
   }
 
  private:
-  // Every measurement whose work is a `Work`: visit(work, measurement).
-  template <class Work, class Visit>
-  void for_each(Visit visit) const {
+  // Every measurement in which `part` (its work, as a cost sees it) finds something:
+  // visit(found, measurement).
+  template <class Part, class Visit>
+  void for_each(Part part, Visit visit) const {
     for (const auto& [text, measured] : operations_) {
-      const auto* work = std::get_if<Work>(&measured->operation.work);
-      if (work != nullptr) visit(*work, measured->measurement);
+      const auto found = part(measured->operation.work);
+      if (found) visit(*found, measured->measurement);
     }
   }
 
@@ -140,7 +141,7 @@ double CpuProfiler::disturbance() const {
 Provenance CpuProfiler::add_gemms() {
   std::vector<GemmSample> samples;
   ordered_json rows = ordered_json::array();
-  for_each<Gemm>([&](const Gemm& gemm, const Measurement& measurement) {
+  for_each(product_of, [&](const Gemm& gemm, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(gemm), measurement);
     if (gemm.input != DataType::kFp32 || fraction < kLeastFraction || fraction > kMostFraction) {
       return;
@@ -187,7 +188,8 @@ Provenance CpuProfiler::add_gemms() {
 void CpuProfiler::add_attention() {
   std::vector<AttentionSample> samples;
   ordered_json rows = ordered_json::array();
-  for_each<Attention>([&](const Attention& a, const Measurement& measurement) {
+  const auto fused = [](const Operation::Work& work) { return std::get_if<Attention>(&work); };
+  for_each(fused, [&](const Attention& a, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(a), measurement);
     if (a.type != DataType::kFp32 || a.query_length != a.key_length || fraction < kLeastFraction ||
         fraction > kMostFraction) {
@@ -223,8 +225,8 @@ void CpuProfiler::add_attention() {
 }
 
 void CpuProfiler::add_memory_bound() {
-  std::vector<TimedElementwise> points;
-  for_each<Elementwise>([&](const Elementwise& kernel, const Measurement& measurement) {
+  std::vector<TimedKernel> points;
+  for_each(memory_bound, [&](const MemoryBound& kernel, const Measurement& measurement) {
     if (kernel.bytes > 0) points.push_back({kernel, measurement.median_s});
   });
   ordered_json curve = {{"operation", "memory_bound"}};

@@ -17,7 +17,10 @@ class Curves {
 
   void add(const MeasuredOperation& measured) {
     const double seconds = measured.measurement.median_s;
-    std::visit([&](const auto& work) { add(work, seconds); }, measured.operation.work);
+    const Operation::Work& work = measured.operation.work;
+    if (const auto gemm = product_of(work)) add(*gemm, seconds);
+    if (const auto* attention = std::get_if<Attention>(&work)) add(*attention, seconds);
+    if (const auto kernel = memory_bound(work)) add(*kernel, seconds);
   }
   Imported take() { return std::move(out_); }
 
@@ -53,11 +56,9 @@ class Curves {
          seconds});
   }
 
-  void add(const Elementwise& kernel, double seconds) {
+  void add(const MemoryBound& kernel, double seconds) {
     if (kernel.bytes > 0) out_.elementwise.push_back({kernel, seconds});
   }
-
-  void add(const Collective&, double) {}  // measured by themselves
 
   const Accelerator& device_;
   const std::string& attention_kernel_;

@@ -82,8 +82,10 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   for (const AttentionVariant& variant : profile.attention_variants) {
     ordered_json attention = {{"operation", "attention"}, {"kernel", variant.name}};
     ordered_json frameworks = ordered_json::array();
-    for (std::size_t i = 0; i < profile.attention_kernel.size(); ++i) {
-      if (profile.attention_kernel[i] == variant.name) frameworks.push_back(framework_names()[i]);
+    for (const Framework framework : all_frameworks()) {
+      if (profile.attention_kernel[framework] == variant.name) {
+        frameworks.push_back(name_of(framework));
+      }
     }
     attention["frameworks"] = std::move(frameworks);
     add_note(attention, shipped.notes, "attention " + variant.name);
@@ -108,14 +110,14 @@ ordered_json curves_of(const ShippedProfile& shipped) {
 
 // What was measured with the rest: the same for all frameworks that have it.
 void add_host(ordered_json& root, const Profile& profile) {
-  const auto own = std::find(profile.own_host.begin(), profile.own_host.end(), true);
-  if (own == profile.own_host.end()) return;
-  root["host"] = host_json(profile.host[static_cast<std::size_t>(own - profile.own_host.begin())]);
   ordered_json frameworks = ordered_json::array();
-  for (std::size_t i = 0; i < profile.own_host.size(); ++i) {
-    if (profile.own_host[i]) frameworks.push_back(framework_names()[i]);
+  for (const Framework framework : all_frameworks()) {
+    if (!profile.own_host[framework]) continue;
+    if (frameworks.empty()) root["host"] = host_json(profile.host[framework]);
+    frameworks.push_back(name_of(framework));
   }
-  if (frameworks.size() < profile.own_host.size()) root["host"]["frameworks"] = frameworks;
+  if (frameworks.empty()) return;
+  if (frameworks.size() < all_frameworks().size()) root["host"]["frameworks"] = frameworks;
 }
 
 }  // namespace

@@ -14,19 +14,6 @@ std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
 }  // namespace
 
-void solve_max_min(std::span<const Activity> activities, std::span<const double> capacities,
-                   std::vector<double>& rates) {
-  MaxMinSolver solver;
-  for (const double capacity : capacities) solver.add_resource(capacity);
-  for (const Activity& activity : activities) {
-    solver.add_activity(activity.bound, activity.share);
-    for (const Use& use : activity.uses) solver.add_use(use.resource.value, use.weight);
-  }
-  solver.solve();
-  rates.resize(activities.size());
-  for (std::size_t a = 0; a < rates.size(); ++a) rates[a] = solver.rate(static_cast<int>(a));
-}
-
 void MaxMinSolver::clear() {
   resources_.clear();
   claims_.clear();

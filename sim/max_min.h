@@ -11,22 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "sim/workload.h"
-
 namespace stepcast::sim {
 
-struct Activity {
-  double bound;
-  double share;
-  std::span<const Use> uses;
-};
-
-// Rates of all activities. A resource without capacity left gives its users rate 0.
-void solve_max_min(std::span<const Activity> activities, std::span<const double> capacities,
-                   std::vector<double>& rates);
-
-// The same for a system that is built piece by piece: clear, add, solve once, read the rates.
-// Reused, it allocates nothing.
+// A system is built piece by piece: clear, add, solve once, read the rates. A resource without
+// capacity left gives its users rate 0. Reused, the solver allocates nothing.
 class MaxMinSolver {
  public:
   void clear();

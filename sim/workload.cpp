@@ -66,15 +66,6 @@ void Workload::reserve(std::size_t tasks, std::size_t members, std::size_t depen
   edges_.reserve(dependencies);
 }
 
-void Workload::retime(TaskId task, Duration latency, double work) {
-  STEPCAST_ASSERT(task.valid() && task.index() < tasks_.size(), "the task exists");
-  STEPCAST_ASSERT(latency.ps >= 0 && work >= 0, "latency and work are never negative");
-  Task& entry = tasks_[task.index()];
-  STEPCAST_ASSERT(work == 0 || entry.rate_bound > 0, "work needs a rate");
-  entry.latency_ps = latency.ps;
-  entry.work = work;
-}
-
 void Workload::seal() {
   if (!graph_) graph_ = std::make_shared<const Graph>(make_graph(*this));
 }

@@ -62,8 +62,6 @@ class Workload {
 
   // Room for a workload whose size is known beforehand.
   void reserve(std::size_t tasks, std::size_t members, std::size_t dependencies);
-  // Other times for a task of the same shape: a seeded replay changes these alone.
-  void retime(TaskId task, Duration latency, double work);
   // Prepares the tables that every replay needs, once for many replays; adding anything undoes it.
   void seal();
 
@@ -101,7 +99,6 @@ class Workload {
     return {uses_.data() + entry.use_begin, static_cast<std::size_t>(entry.use_count)};
   }
   const std::vector<double>& capacities() const { return capacities_; }
-  const std::vector<std::vector<std::int32_t>>& stream_members() const { return stream_members_; }
   const std::shared_ptr<const Graph>& graph() const { return graph_; }  // null unless sealed
 
  private:

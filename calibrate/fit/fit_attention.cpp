@@ -11,11 +11,7 @@
 namespace stepcast {
 namespace {
 
-struct Free {
-  double& (*of)(AttentionFit&);
-  double low, high;
-  double prior;
-};
+using Free = FreeParameter<AttentionFit>;
 
 const std::vector<Free>& free_parameters() {
   static const std::vector<Free> parameters = {
@@ -66,16 +62,6 @@ std::vector<double> log_ratios(const AttentionFit& fit, const Accelerator& accel
 
 AttentionFit fit_form(const Accelerator& accelerator,
                       const std::vector<AttentionMeasurement>& points, const AttentionFit& family) {
-  AttentionFit start = family;
-  std::vector<FitParameter> parameters;
-  for (const Free& free : free_parameters()) {
-    parameters.push_back({free.of(start), free.low, free.high, free.prior});
-  }
-  const auto with = [&](const std::vector<double>& values) {
-    AttentionFit out = family;
-    for (std::size_t i = 0; i < values.size(); ++i) free_parameters()[i].of(out) = values[i];
-    return out;
-  };
   // Sums of both passes do not tell them apart: then their ratio is the family's.
   const bool apart = std::any_of(points.begin(), points.end(), [](const auto& point) {
     return point.pass != AttentionPass::kBoth;
@@ -84,12 +70,11 @@ AttentionFit fit_form(const Accelerator& accelerator,
     return fit.forward_efficiency / fit.backward_efficiency;
   };
   constexpr double kTied = 10;  // a residual of 1 % in the ratio weighs as one of 10 % in a point
-  return with(fit_least_squares(parameters, [&](const std::vector<double>& trial) {
-    const AttentionFit fit = with(trial);
+  return fit_free(family, free_parameters(), [&](const AttentionFit& fit) {
     std::vector<double> residuals = log_ratios(fit, accelerator, points);
     residuals.push_back(apart ? 0 : kTied * std::log(ratio(fit) / ratio(family)));
     return residuals;
-  }));
+  });
 }
 
 }  // namespace

@@ -15,12 +15,7 @@ namespace {
 constexpr int kFolds = 5;
 constexpr double kLeastFraction = 1e-5, kMostFraction = 10;  // that a profile may hold
 
-// One free parameter of the form.
-struct Free {
-  double& (*of)(GemmFit&);
-  double low, high;
-  double prior;
-};
+using Free = FreeParameter<GemmFit>;
 
 // Weak priors keep directions in place that a table does not determine.
 const std::vector<Free>& free_shape() {
@@ -60,38 +55,28 @@ const std::vector<Free>& free_on_core() {
   return parameters;
 }
 
-Gemm gemm_of(const GemmSample& sample, DataType precision) {
-  return {sample.role,
-          sample.batch,
-          sample.m,
-          sample.n,
-          sample.k,
-          precision,
-          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
-          sample.accumulate};
-}
-
 double log_measured(const GemmSample& sample, const Accelerator& accelerator, DataType precision) {
   return std::log(flops_of(gemm_of(sample, precision)) /
                   (matrix_peak(accelerator, precision).value() * sample.efficiency));
 }
 
+// log(predicted/measured) of the form.
+std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
+                                    const std::vector<GemmSample>& samples, DataType precision) {
+  std::vector<double> out;
+  out.reserve(samples.size());
+  for (const GemmSample& sample : samples) {
+    out.push_back(std::log(gemm_form_time(fit, accelerator, gemm_of(sample, precision)).value()) -
+                  log_measured(sample, accelerator, precision));
+  }
+  return out;
+}
+
 GemmFit fit_form(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                  const GemmFit& start, const std::vector<Free>& free, DataType precision) {
-  GemmFit form = start;
-  std::vector<FitParameter> parameters;
-  for (const Free& parameter : free) {
-    parameters.push_back({parameter.of(form), parameter.low, parameter.high, parameter.prior});
-  }
-  const auto with = [&](const std::vector<double>& values) {
-    GemmFit out = start;
-    for (std::size_t i = 0; i < free.size(); ++i) free[i].of(out) = values[i];
-    return out;
-  };
-  const auto values = fit_least_squares(parameters, [&](const std::vector<double>& trial) {
-    return gemm_log_ratios(with(trial), accelerator, samples, precision);
+  return fit_free(start, free, [&](const GemmFit& trial) {
+    return gemm_log_ratios(trial, accelerator, samples, precision);
   });
-  return with(values);
 }
 
 // The family's form with all times scaled by the factor that the median sample shows.
@@ -172,17 +157,6 @@ FittedSurface fit_surface(const Accelerator& accelerator, const std::vector<Gemm
 }
 
 }  // namespace
-
-std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
-                                    const std::vector<GemmSample>& samples, DataType precision) {
-  std::vector<double> out;
-  out.reserve(samples.size());
-  for (const GemmSample& sample : samples) {
-    out.push_back(std::log(gemm_form_time(fit, accelerator, gemm_of(sample, precision)).value()) -
-                  log_measured(sample, accelerator, precision));
-  }
-  return out;
-}
 
 FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                        const GemmFit& start) {

@@ -37,8 +37,4 @@ FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
                                  const std::vector<GemmSample>& samples, const GemmFit& family,
                                  DataType precision);
 
-// log(predicted/measured) of the form.
-std::vector<double> gemm_log_ratios(const GemmFit& fit, const Accelerator& accelerator,
-                                    const std::vector<GemmSample>& samples, DataType precision);
-
 }  // namespace stepcast

@@ -17,32 +17,32 @@ namespace {
 // What a profile may hold (cost/profile_curves.cpp).
 constexpr double kLeast = 1e-5, kMostFraction = 10, kMostFactor = 100;
 
-constexpr std::array<ElementwiseKind, 6> kStreaming = {
-    ElementwiseKind::kDropoutAdd, ElementwiseKind::kRotary,     ElementwiseKind::kTranspose,
-    ElementwiseKind::kCast,       ElementwiseKind::kAccumulate, ElementwiseKind::kFill};
+constexpr std::array<MemoryBoundKind, 6> kStreaming = {
+    MemoryBoundKind::kDropoutAdd, MemoryBoundKind::kRotary,     MemoryBoundKind::kTranspose,
+    MemoryBoundKind::kCast,       MemoryBoundKind::kAccumulate, MemoryBoundKind::kFill};
 
-std::size_t kind_of(const TimedElementwise& point) {
+std::size_t kind_of(const TimedKernel& point) {
   return static_cast<std::size_t>(point.kernel.kind);
 }
 
-double seconds_per_byte(const TimedElementwise& point) {
+double seconds_per_byte(const TimedKernel& point) {
   return point.seconds / traffic_of(point.kernel, true).value();
 }
 
 // Seconds per byte by kind, 0 where there is no point, and the overhead of each kernel.
 struct Rates {
   double overhead_s;
-  std::array<double, kElementwiseKinds> by_kind{};
+  std::array<double, kMemoryBoundKinds> by_kind{};
 
-  double time(const TimedElementwise& point) const {
+  double time(const TimedKernel& point) const {
     return overhead_s + by_kind[kind_of(point)] * traffic_of(point.kernel, true).value();
   }
 };
 
-Rates start_of(const std::vector<TimedElementwise>& points, double overhead_s) {
-  std::array<std::vector<double>, kElementwiseKinds> rates;
+Rates start_of(const std::vector<TimedKernel>& points, double overhead_s) {
+  std::array<std::vector<double>, kMemoryBoundKinds> rates;
   double shortest = points.front().seconds;
-  for (const TimedElementwise& point : points) {
+  for (const TimedKernel& point : points) {
     rates[kind_of(point)].push_back(seconds_per_byte(point));
     shortest = std::min(shortest, point.seconds);
   }
@@ -51,7 +51,7 @@ Rates start_of(const std::vector<TimedElementwise>& points, double overhead_s) {
   return out;
 }
 
-Rates fit_rates(const std::vector<TimedElementwise>& points, const Rates& start) {
+Rates fit_rates(const std::vector<TimedKernel>& points, const Rates& start) {
   std::vector<FitParameter> parameters = {{start.overhead_s, 1e-9, 1e-3, 0.02}};
   std::vector<std::size_t> kinds;
   for (std::size_t kind = 0; kind < start.by_kind.size(); ++kind) {
@@ -71,7 +71,7 @@ Rates fit_rates(const std::vector<TimedElementwise>& points, const Rates& start)
     const Rates rates = with(trial);
     std::vector<double> out;
     out.reserve(points.size());
-    for (const TimedElementwise& point : points) {
+    for (const TimedKernel& point : points) {
       out.push_back(std::log(rates.time(point) / point.seconds));
     }
     return out;
@@ -85,7 +85,7 @@ double reference(const Rates& rates) {
     if (rate == 0) continue;
     all.push_back(rate);
     const auto* end = kStreaming.end();
-    if (std::find(kStreaming.begin(), end, static_cast<ElementwiseKind>(kind)) != end) {
+    if (std::find(kStreaming.begin(), end, static_cast<MemoryBoundKind>(kind)) != end) {
       streaming.push_back(rate);
     }
   }
@@ -106,14 +106,14 @@ MemoryFit form_of(const Rates& rates, const Accelerator& accelerator) {
 }
 
 double log_ratio(const MemoryFit& fit, const Accelerator& accelerator,
-                 const TimedElementwise& point) {
+                 const TimedKernel& point) {
   return std::log(memory_bound_time(fit, accelerator, point.kernel, true).value() / point.seconds);
 }
 
 }  // namespace
 
 MemoryCurve fit_memory_bound(const Accelerator& accelerator,
-                             const std::vector<TimedElementwise>& points, const MemoryFit& start) {
+                             const std::vector<TimedKernel>& points, const MemoryFit& start) {
   STEPCAST_ASSERT(!points.empty(), "something was measured");
   MemoryCurve out;
   const Rates rates = fit_rates(points, start_of(points, start.overhead_s));
@@ -121,7 +121,7 @@ MemoryCurve fit_memory_bound(const Accelerator& accelerator,
   std::vector<double> ratios, held_out;
   for (std::size_t i = 0; i < points.size(); ++i) {
     ratios.push_back(log_ratio(out.fit, accelerator, points[i]));
-    std::vector<TimedElementwise> others = points;
+    std::vector<TimedKernel> others = points;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const bool has_another = std::any_of(others.begin(), others.end(), [&](const auto& other) {
       return kind_of(other) == kind_of(points[i]);

@@ -12,8 +12,8 @@
 
 namespace stepcast {
 
-struct TimedElementwise {
-  Elementwise kernel;
+struct TimedKernel {
+  MemoryBound kernel;
   double seconds;  // of the whole kernel, its chain fused
 };
 
@@ -27,6 +27,6 @@ struct MemoryCurve {
 // At least one point. The factor 1, which kinds without a point keep, stands for the median of the
 // kinds that stream (copies, sums, casts, fills, rotations) where one was measured, else of all.
 MemoryCurve fit_memory_bound(const Accelerator& accelerator,
-                             const std::vector<TimedElementwise>& points, const MemoryFit& start);
+                             const std::vector<TimedKernel>& points, const MemoryFit& start);
 
 }  // namespace stepcast

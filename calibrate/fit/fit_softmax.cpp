@@ -30,7 +30,7 @@ double softmax_seconds(const KernelCosts& costs, const AttentionSample& sample) 
   const auto time = [&](bool backward) {
     const double bytes = (backward ? 5.0 : 4.0) * 2 * static_cast<double>(scores);
     return costs
-        .price(Elementwise{ElementwiseKind::kSoftmax, backward, scores, sample.sequence, bytes})
+        .price(MemoryBound{MemoryBoundKind::kSoftmax, backward, scores, sample.sequence, bytes})
         .time.value();
   };
   return time(false) + time(true);

@@ -63,7 +63,7 @@ struct PowerLaw {
 };
 
 struct KindFactor {
-  std::size_t kind;  // ElementwiseKind
+  std::size_t kind;  // MemoryBoundKind
   std::vector<std::string> architectures;
   double factor;
   std::string source;

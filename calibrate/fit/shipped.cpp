@@ -346,7 +346,7 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
   }
   const auto softmax = softmax_.find(architecture);
   if (softmax != softmax_.end()) {
-    fit.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)] = softmax->second.first;
+    fit.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kSoftmax)] = softmax->second.first;
     note.fitted_on.push_back(softmax->second.second + " (softmax)");
   }
   out.notes.push_back(std::move(note));
@@ -365,8 +365,8 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   ship_memory(rules, out);
   for (const AttentionChoice& choice : rules.attention) {
     for (const std::string& framework : choice.frameworks) {
-      for (std::size_t i = 0; i < framework_names().size(); ++i) {
-        if (framework == framework_names()[i]) out.profile.attention_kernel[i] = choice.kernel;
+      for (const Framework known : all_frameworks()) {
+        if (framework == name_of(known)) out.profile.attention_kernel[known] = choice.kernel;
       }
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/import/imported.h"
+#include "core/gathered_errors.h"
 #include "core/text_file.h"
 
 namespace stepcast {
@@ -48,7 +49,7 @@ Result<Imported> import_files(const std::vector<std::string>& files, const Clust
   for (const std::string& file : files) {
     const auto text = read_text_file(file);
     const auto read = text ? import_text(*text, file, cluster, out) : failure(text.error());
-    if (!read) errors.insert(errors.end(), read.error().begin(), read.error().end());
+    if (!read) append(errors, read.error());
   }
   if (!errors.empty()) return failure(std::move(errors));
   return out;

@@ -71,24 +71,24 @@ constexpr AttentionOp kAttentions[] = {
 
 struct ElementwiseOp {
   const char* name;
-  ElementwiseKind kind;
+  MemoryBoundKind kind;
   bool backward;
   bool reads_first;  // its first input is not only overwritten
 };
 constexpr ElementwiseOp kElementwise[] = {
-    {"aten::native_layer_norm", ElementwiseKind::kNorm, false, true},
-    {"aten::native_layer_norm_backward", ElementwiseKind::kNorm, true, true},
-    {"aten::gelu", ElementwiseKind::kActivation, false, true},
-    {"aten::gelu_backward", ElementwiseKind::kActivation, true, true},
-    {"aten::silu", ElementwiseKind::kActivation, false, true},
-    {"aten::silu_backward", ElementwiseKind::kActivation, true, true},
-    {"aten::add", ElementwiseKind::kDropoutAdd, false, true},
-    {"aten::add_", ElementwiseKind::kAccumulate, false, true},
-    {"aten::_softmax", ElementwiseKind::kSoftmax, false, true},
-    {"aten::_softmax_backward_data", ElementwiseKind::kSoftmax, true, true},
-    {"aten::copy_", ElementwiseKind::kCast, false, false},
-    {"aten::fill_", ElementwiseKind::kFill, false, false},
-    {"aten::zero_", ElementwiseKind::kFill, false, false}};
+    {"aten::native_layer_norm", MemoryBoundKind::kNorm, false, true},
+    {"aten::native_layer_norm_backward", MemoryBoundKind::kNorm, true, true},
+    {"aten::gelu", MemoryBoundKind::kActivation, false, true},
+    {"aten::gelu_backward", MemoryBoundKind::kActivation, true, true},
+    {"aten::silu", MemoryBoundKind::kActivation, false, true},
+    {"aten::silu_backward", MemoryBoundKind::kActivation, true, true},
+    {"aten::add", MemoryBoundKind::kDropoutAdd, false, true},
+    {"aten::add_", MemoryBoundKind::kAccumulate, false, true},
+    {"aten::_softmax", MemoryBoundKind::kSoftmax, false, true},
+    {"aten::_softmax_backward_data", MemoryBoundKind::kSoftmax, true, true},
+    {"aten::copy_", MemoryBoundKind::kCast, false, false},
+    {"aten::fill_", MemoryBoundKind::kFill, false, false},
+    {"aten::zero_", MemoryBoundKind::kFill, false, false}};
 
 template <class T, std::size_t N>
 const T* find(const T (&table)[N], const std::string& name) {
@@ -284,7 +284,7 @@ class TraceReader {
       leave_out("elementwise operators of types that are not known");
       return;
     }
-    const Elementwise kernel{op.kind, op.backward, static_cast<std::int64_t>(largest), 0, bytes};
+    const MemoryBound kernel{op.kind, op.backward, static_cast<std::int64_t>(largest), 0, bytes};
     out_.elementwise.push_back({kernel, seconds_[index]});
   }
 

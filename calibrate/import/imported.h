@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "calibrate/fit/fit_attention.h"
+#include "calibrate/fit/fit_collectives.h"
 #include "calibrate/fit/fit_memory_bound.h"
 #include "cluster/cluster.h"
 #include "core/result.h"
-#include "cost/collective_fit.h"
 #include "cost/profile.h"
 
 namespace stepcast {
@@ -31,7 +31,7 @@ struct ImportedCollective {
 
 // What is measured in place rather than read: the framework whose kernels they are, and its host.
 struct OwnRun {
-  Framework framework = Framework::kNative;
+  Framework framework = own_executor();
   HostFit host;
   std::optional<double> sms_per_channel;       // none: no collective was measured beside kernels
   std::map<std::string, std::string> machine;  // facts, by the profile's key
@@ -41,7 +41,7 @@ struct Imported {
   std::vector<GemmSample> gemms;  // 16-bit operands, fraction of the device's dense peak
   std::vector<GemmSample> gemms_fp8;
   std::map<std::string, std::vector<AttentionMeasurement>> attention;  // by kernel
-  std::vector<TimedElementwise> elementwise;
+  std::vector<TimedKernel> elementwise;
   std::vector<ImportedCollective> collectives;
   std::optional<OwnRun> own_run;                 // none: of an unknown program
   std::vector<std::string> sources;              // as the files state them, else the files' names

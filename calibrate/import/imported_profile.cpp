@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/gathered_errors.h"
 #include "core/statistics.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
@@ -16,9 +17,9 @@
 namespace stepcast {
 namespace {
 
-// Below this a form with all of its shape free says more of the samples' noise than of the device.
+// With fewer samples a form whose whole shape is free would fit their noise, not the device.
 constexpr std::size_t kFewestForShape = 40;
-// Two samples of one size that differ by more: something disturbed the slower one.
+// When two samples of one size differ by more than this, something disturbed the slower one.
 constexpr double kDisturbed = 1.25;
 
 std::vector<GemmSample> medians(const std::vector<GemmSample>& samples) {
@@ -51,22 +52,22 @@ std::vector<AttentionMeasurement> medians(const std::vector<AttentionMeasurement
   return out;
 }
 
-std::vector<TimedElementwise> medians(const std::vector<TimedElementwise>& points) {
-  std::map<std::tuple<ElementwiseKind, bool, double>, std::vector<TimedElementwise>> by_work;
-  for (const TimedElementwise& point : points) {
+std::vector<TimedKernel> medians(const std::vector<TimedKernel>& points) {
+  std::map<std::tuple<MemoryBoundKind, bool, double>, std::vector<TimedKernel>> by_work;
+  for (const TimedKernel& point : points) {
     by_work[{point.kernel.kind, point.kernel.backward, point.kernel.bytes}].push_back(point);
   }
-  std::vector<TimedElementwise> out;
+  std::vector<TimedKernel> out;
   for (auto& [work, same] : by_work) {
     std::vector<double> seconds;
-    for (const TimedElementwise& point : same) seconds.push_back(point.seconds);
+    for (const TimedKernel& point : same) seconds.push_back(point.seconds);
     out.push_back({same.front().kernel, median(seconds)});
   }
   return out;
 }
 
-// One sample per size. Of runs that waited for others the fastest; of others the median, without
-// those that were disturbed.
+// One sample per size: the fastest of runs that waited for others, and otherwise the median of the
+// undisturbed samples.
 std::vector<CollectiveSample> one_per_size(const ImportedCollective& measured) {
   std::map<double, std::vector<double>> by_size;
   for (const CollectiveSample& sample : measured.samples) {
@@ -94,7 +95,7 @@ class ImportedProfiler {
     out_.remark = fmt::format("{}; what was not measured is that of {}",
                               in_.own_run ? "calibrated" : "imported", from);
     if (in_.own_run) {
-      const auto framework = static_cast<std::size_t>(in_.own_run->framework);
+      const Framework framework = in_.own_run->framework;
       out_.profile.host[framework] = in_.own_run->host;
       out_.profile.own_host[framework] = true;
       out_.machine = in_.own_run->machine;
@@ -192,13 +193,14 @@ class ImportedProfiler {
     }
     note_fit("attention " + kernel, curve.form, curve.held_out);
     if (in_.own_run) {
-      profile().attention_kernel[static_cast<std::size_t>(in_.own_run->framework)] = kernel;
+      profile().attention_kernel[in_.own_run->framework] = kernel;
     } else if (fresh && in_.attention.size() == 1) {
-      // A kernel that the base knows nothing of, alone in what was imported, is what was run.
+      // If the only imported kernel is unknown to the base, it is the one that was run.
       profile().attention_kernel.fill(kernel);
     }
     const auto& used = profile().attention_kernel;
-    const bool in_use = std::find(used.begin(), used.end(), kernel) != used.end();
+    const bool in_use = std::ranges::any_of(
+        all_frameworks(), [&](Framework framework) { return used[framework] == kernel; });
     if (in_use && points.size() > 1) sigma(Curve::kAttention) = log_error_of(curve.held_out);
     profile().attention = variants.front().fit;
   }
@@ -244,7 +246,7 @@ class ImportedProfiler {
     CollectiveTable table;
     table.group = read_measured_group(reader);
     if (!document->ok()) {
-      errors_.insert(errors_.end(), document->errors().begin(), document->errors().end());
+      append(errors_, document->errors());
       return;
     }
     table.samples = one_per_size(measured);

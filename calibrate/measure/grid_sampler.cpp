@@ -1,75 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/measure/grid_sampler.h"
 
-#include <algorithm>
+#include <memory>
 #include <vector>
 
-#include "kernels/cpu/attention.h"
-#include "kernels/cpu/gemm.h"
+#include "calibrate/measure/scratch_arrays.h"
+#include "kernels/cpu/cpu_kernels.h"
 
 namespace stepcast {
 namespace {
 
-using Input = cpu::Matrix<const float>;
+constexpr std::int64_t kCacheBytes = 32 << 20;  // of a last level
 
-// Copies of the operands, in turn, that together are larger than a last-level cache.
-class Rotation {
+class HostScratch final : public ScratchMemory {
  public:
-  explicit Rotation(std::int64_t elements)
-      : elements_(elements),
-        copies_(std::clamp<std::int64_t>(kCacheElements / std::max<std::int64_t>(elements, 1), 1,
-                                         kMostCopies)),
-        data_(static_cast<std::size_t>(elements * copies_), 0.5F) {}
-  float* next() {
-    turn_ = (turn_ + 1) % copies_;
-    return data_.data() + turn_ * elements_;
+  void* allocate(std::int64_t bytes) override {
+    // It is made of doubles, for their alignment.
+    return memory_.emplace_back(static_cast<std::size_t>(bytes + 7) / 8).data();
+  }
+  Array integers(const std::vector<std::int64_t>& values) override {
+    return {integers_.emplace_back(values).data(), DataType::kInt64};
   }
 
  private:
-  static constexpr std::int64_t kCacheElements = (64 << 20) / 4;
-  static constexpr std::int64_t kMostCopies = 64;
-  std::int64_t elements_, copies_;
-  std::vector<float> data_;
-  std::int64_t turn_ = 0;
+  std::vector<std::vector<double>> memory_;
+  std::vector<std::vector<std::int64_t>> integers_;
 };
-
-Result<Measurement> sample(const Gemm& gemm, const MeasurementProtocol& protocol,
-                           MeasuringClock& clock) {
-  Rotation a(gemm.m * gemm.k), b(gemm.k * gemm.n), c(gemm.m * gemm.n);
-  const bool weight = gemm.role == GemmRole::kWeightGradient;
-  const bool forward = gemm.role == GemmRole::kForward;
-  return measure(
-      [&] {
-        const Input left{a.next(), weight ? gemm.m : gemm.k, weight};
-        const Input right{b.next(), forward ? gemm.k : gemm.n, forward};
-        cpu::gemm<float>(gemm.m, gemm.n, gemm.k, left, right, {c.next(), gemm.n}, gemm.accumulate);
-      },
-      protocol, clock);
-}
-
-Result<Measurement> sample(const Attention& attention, const MeasurementProtocol& protocol,
-                           MeasuringClock& clock) {
-  const cpu::AttentionShape shape{attention.batch,        attention.heads,    attention.kv_heads,
-                                  attention.query_length, attention.head_dim, attention.causal};
-  const std::int64_t tokens = shape.batch * shape.sequence;
-  const std::int64_t query = shape.heads * shape.head_dim, key = shape.kv_heads * shape.head_dim;
-  Rotation q(tokens * query), k(tokens * key), v(tokens * key), context(tokens * query);
-  Rotation dq(tokens * query), dk(tokens * key), dv(tokens * key), work(tokens * query);
-  std::vector<float> log_sum(static_cast<std::size_t>(tokens * shape.heads), 6.0F);
-  return measure(
-      [&] {
-        if (!attention.backward) {
-          cpu::attention<float>(shape, {q.next(), query}, {k.next(), key}, {v.next(), key},
-                                {context.next(), query}, log_sum.data());
-          return;
-        }
-        cpu::attention_backward<float>(shape, {q.next(), query}, {k.next(), key}, {v.next(), key},
-                                       {context.next(), query}, log_sum.data(),
-                                       {context.next(), query}, {dq.next(), query},
-                                       {dk.next(), key}, {dv.next(), key}, work.next());
-      },
-      protocol, clock);
-}
 
 }  // namespace
 
@@ -83,8 +39,12 @@ bool can_sample_alone(const Operation& operation) {
 
 Result<Measurement> sample_alone(const Operation& operation, const MeasurementProtocol& protocol) {
   ThreadClock clock;
-  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) return sample(*gemm, protocol, clock);
-  return sample(std::get<Attention>(operation.work), protocol, clock);
+  HostScratch memory;
+  const std::unique_ptr<Kernels> kernels = make_cpu_kernels();
+  ScratchArrays arrays(operation.work, memory, *kernels, kCacheBytes);
+  const auto call = [&] { call_on_scratch(operation.work, arrays, *kernels); };
+  call();  // makes its arrays
+  return measure(call, protocol, clock);
 }
 
 }  // namespace stepcast

@@ -20,11 +20,11 @@ namespace {
 
 constexpr ByteCount kSmallest = 1 << 10;
 constexpr double kShareOfBudget = 1.0 / 60;  // of the kernels beside one transfer
-// Ranks that come from their kernels do not arrive at one instant, as they do from a barrier: who
-// is first has begun to nap, and finds the last one's message a nap later.
+// Ranks that come from their kernels do not arrive at one instant, as they would from a barrier.
+// The first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
-// What a transfer takes from kernels is measured with the largest message that takes no longer: a
-// short one of many ranks waits for their time slices rather than for its bytes.
+// What a transfer takes from kernels is measured with the largest message that takes no longer than
+// this. A short message among many ranks waits for their time slices rather than for its bytes.
 constexpr double kLongestBesideKernels_s = 4;
 constexpr std::int64_t kFewestBesideKernels = 4;  // samples
 constexpr double kLeastShare = 0.01;              // of a core: less is noise
@@ -50,13 +50,12 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
   return {sizes.begin(), sizes.end()};
 }
 
-}  // namespace
-
+// What `program` needs and sends, with sizes between for interpolation.
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
-  std::map<std::tuple<std::string, AxisGroup, bool, std::int32_t>, std::set<ByteCount>> sizes;
+  std::map<std::tuple<CollectiveKind, AxisGroup, bool, std::int32_t>, std::set<ByteCount>> sizes;
   for (const NeededCollective& one : needed.collectives) {
-    sizes[{name_of(one.message.kind), one.group, one.on_compute, -1}].insert(one.message.bytes);
+    sizes[{one.message.kind, one.group, one.on_compute, -1}].insert(one.message.bytes);
   }
   for (const Role& role : program.roles) {
     for (const Instruction& what : role.instructions) {
@@ -66,16 +65,19 @@ std::vector<CommunicationCurve> communication_curves(const Program& program,
       const std::int32_t apart = std::abs(role.stage - send->peer);
       // First and last stage meet under virtual stages.
       const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{"send_recv", AxisGroup::kPipeline, false, boundary}].insert(send->bytes);
+      sizes[{CollectiveKind::kSendReceive, AxisGroup::kPipeline, false, boundary}].insert(
+          send->bytes);
     }
   }
   std::vector<CommunicationCurve> out;
   for (auto& [key, of_this] : sizes) {
-    const auto& [name, group, compute, boundary] = key;
-    out.push_back({name, group, compute, boundary, with_grid(std::move(of_this))});
+    const auto& [kind, group, compute, boundary] = key;
+    out.push_back({kind, group, compute, boundary, with_grid(std::move(of_this))});
   }
   return out;
 }
+
+}  // namespace
 
 HostCollectives::HostCollectives(const RankContext& rank, const Scenario& scenario,
                                  const Program& program, const NeededMeasurements& needed)
@@ -87,7 +89,8 @@ HostCollectives::HostCollectives(const RankContext& rank, const Scenario& scenar
 
 std::vector<CollectiveBackend::Curve> HostCollectives::curves() const {
   std::vector<Curve> out;
-  for (const CommunicationCurve& curve : curves_) out.push_back({curve.collective, curve.sizes});
+  for (const CommunicationCurve& curve : curves_)
+    out.push_back({name_of(curve.collective), curve.sizes});
   return out;
 }
 
@@ -100,7 +103,7 @@ CollectiveBackend::Meeting HostCollectives::meet(std::size_t index) {
   meeting_ = {};
   const RankId own(rank_.world.rank());
   std::vector<RankId> members;
-  if (curve.collective != "send_recv") {
+  if (curve.collective != CollectiveKind::kSendReceive) {
     if (grid_.group_of(curve.group, own) >= 0) members = grid_.members(curve.group, own);
     meeting_.concurrent = grid_.group_count(curve.group);
   } else {
@@ -133,17 +136,21 @@ CollectiveBackend::Meeting HostCollectives::meet(std::size_t index) {
 
 std::unique_ptr<Request> HostCollectives::start(std::size_t count) {
   const std::span<float> data(data_.data(), count);
-  const std::string& collective = curve_->collective;
-  if (collective == "send_recv") {
-    return sends_ ? members_->start_send(data, 1, 1) : members_->start_receive(data, 0, 1);
+  switch (curve_->collective) {
+    case CollectiveKind::kSendReceive:
+      return sends_ ? members_->start_send(data, 1, 1) : members_->start_receive(data, 0, 1);
+    case CollectiveKind::kAllGather:
+      return members_->start_all_gather(data);
+    case CollectiveKind::kReduceScatter:
+      return members_->start_reduce_scatter(data);
+    case CollectiveKind::kAllReduce:
+      return members_->start_all_reduce(data, Reduction::kSum);
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kBroadcast:
+      break;
   }
-  if (collective == name_of(CollectiveKind::kAllGather)) return members_->start_all_gather(data);
-  if (collective == name_of(CollectiveKind::kReduceScatter)) {
-    return members_->start_reduce_scatter(data);
-  }
-  STEPCAST_ASSERT(collective == name_of(CollectiveKind::kAllReduce),
-                  "the executor runs no other collective");
-  return members_->start_all_reduce(data, Reduction::kSum);
+  STEPCAST_ASSERT(false, "the executor runs no other collective");
+  return nullptr;
 }
 
 // From the arrival of the last member to the end on the last one. Clocks of one machine agree.
@@ -189,8 +196,8 @@ HostCollectives::Moved HostCollectives::move(std::size_t count, BusyCore* beside
 }
 
 std::string HostCollectives::key_of(ByteCount bytes) const {
-  return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", curve_->collective, bytes,
-                     rank_.world.size(), scenario_.cluster.spec.name,
+  return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", name_of(curve_->collective),
+                     bytes, rank_.world.size(), scenario_.cluster.spec.name,
                      nlohmann::json(meeting_.placement).dump(), meeting_.concurrent,
                      curve_->on_compute_stream ? "" : " on a stream");
 }

@@ -21,16 +21,12 @@ namespace stepcast {
 
 // One curve: a kind of communication of one kind of group.
 struct CommunicationCurve {
-  std::string collective;  // "all_reduce", ..., "send_recv"
+  CollectiveKind collective = CollectiveKind::kAllReduce;
   AxisGroup group = AxisGroup::kData;
   bool on_compute_stream = false;
-  std::int32_t boundary = -1;    // of send_recv: from this stage to the next
+  std::int32_t boundary = -1;    // of a send: from this stage to the next
   std::vector<ByteCount> sizes;  // ascending
 };
-
-// What `program` needs and sends, with sizes between for interpolation.
-std::vector<CommunicationCurve> communication_curves(const Program& program,
-                                                     const NeededMeasurements& needed);
 
 class HostCollectives final : public CollectiveBackend {
  public:
@@ -72,7 +68,7 @@ class HostCollectives final : public CollectiveBackend {
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
   int next_tag_ = 1000;
 
-  // Of the meeting.
+  // The present meeting:
   const CommunicationCurve* curve_ = nullptr;
   Communicator* members_ = nullptr;  // null: this rank takes no part
   Meeting meeting_;

@@ -21,9 +21,7 @@ void OperationSampler::begin(const Operation& operation) {
 
 void OperationSampler::end(const Operation& operation) {
   Sample sample = timer_->stop();
-  if (std::holds_alternative<Collective>(operation.work)) return;  // measured by themselves
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  if (kernel != nullptr && kernel->elements == 0) return;
+  if (!runs_kernel(operation.work)) return;  // collectives are measured by themselves
   if (processor_time_) sample.seconds = clock_.accounting().thread_cpu_s - begin_cpu_s_;
   Point*& point = known_[&operation];
   if (point == nullptr) {

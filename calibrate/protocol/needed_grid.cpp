@@ -16,11 +16,11 @@ namespace {
 constexpr std::int64_t kSizeStep = 4;  // from one message to the next
 constexpr std::int64_t kRows = 128;    // whole chunks of vector instructions, and heads
 
-Operation bare(const char* name, Phase phase, decltype(Operation::work) work) {
+Operation bare(const char* name, Phase phase, Operation::Work work) {
   return {name, phase, std::move(work), {}, {}};
 }
 
-// Kernels that differ in sizes alone: the first one stands for the rest.
+// Kernels that differ only in sizes; the first one stands for the rest.
 struct Family {
   const Operation* first;
   std::vector<SweepShape> shapes;
@@ -35,7 +35,7 @@ void add(Families& families, const std::string& key, const Operation& operation,
 }
 
 // The signature with the sizes that vary set to 1.
-std::string key_of(const Operation& operation, decltype(Operation::work) work) {
+std::string key_of(const Operation& operation, Operation::Work work) {
   return signature(bare(operation.name, operation.phase, std::move(work)));
 }
 
@@ -47,7 +47,7 @@ class Grid {
   NeededMeasurements make() {
     for (const NeededKernel& kernel : needed_.kernels) {
       taken_.insert(signature(kernel.operation));
-      std::visit([&](const auto& work) { sort(kernel.operation, work); }, kernel.operation.work);
+      sort(kernel.operation);
     }
     extend(gemms_, options_.gemms, {1, 8, 8, 8}, gemm_of);
     extend(attentions_, options_.attentions, {1, 1, 16}, attention_of);
@@ -58,8 +58,18 @@ class Grid {
   }
 
  private:
+  void sort(const Operation& operation) {
+    const Operation::Work& work = operation.work;
+    if (const auto gemm = product_of(work)) sort(operation, *gemm);
+    if (const auto* attention = std::get_if<Attention>(&work)) sort(operation, *attention);
+    if (memory_bound(work)) sort_rows(operation);
+  }
+
+  // A bias changes little, and what a part of attention multiplies nothing about the product.
   void sort(const Operation& operation, const Gemm& gemm) {
     Gemm key = gemm;
+    key.bias = false;
+    taken_.insert(key_of(operation, key));
     key.m = key.n = key.k = 1;
     key.batch = std::min<std::int64_t>(2, gemm.batch);
     add(gemms_, key_of(operation, key), operation, {gemm.batch, gemm.m, gemm.n, gemm.k});
@@ -74,29 +84,35 @@ class Grid {
         {attention.batch, attention.kv_heads, attention.query_length});
   }
 
-  // Whole rows, as many bytes for each.
-  void sort(const Operation& operation, const Elementwise& kernel) {
-    const std::int64_t width = std::max<std::int64_t>(1, kernel.width);
-    if (kernel.elements % width != 0) return;
-    Elementwise key = kernel;
-    key.elements = 1;
-    key.bytes = kernel.bytes / static_cast<double>(kernel.elements);
-    add(elementwises_, key_of(operation, key), operation, {kernel.elements / width});
+  // Whole rows, as many bytes for each. Attention's own sizes say more than how many rows there
+  // are: no other is made of them.
+  void sort_rows(const Operation& operation) {
+    Operation::Work key = operation.work;
+    const bool has_sizes = std::visit(
+        [](auto& own) {
+          return requires { own.sizes; };
+        },
+        key);
+    KernelSize& size = *size_of_kernel(key);
+    const std::int64_t width = std::max<std::int64_t>(1, size.width), elements = size.elements;
+    if (has_sizes || elements % width != 0) return;
+    size.bytes /= static_cast<double>(elements);
+    size.elements = 1;
+    add(elementwises_, key_of(operation, key), operation, {elements / width});
   }
 
-  void sort(const Operation&, const Collective&) {}
+  using MakeWork = Operation::Work (*)(const Operation& first, const SweepShape& shape);
 
-  using MakeWork = decltype(Operation::work) (*)(const Operation& first, const SweepShape& shape);
-
-  static decltype(Operation::work) gemm_of(const Operation& first, const SweepShape& shape) {
-    Gemm out = std::get<Gemm>(first.work);
+  static Operation::Work gemm_of(const Operation& first, const SweepShape& shape) {
+    Gemm out = *product_of(first.work);
+    out.bias = false;
     out.batch = shape[0];
     out.m = shape[1];
     out.n = shape[2];
     out.k = shape[3];
     return out;
   }
-  static decltype(Operation::work) attention_of(const Operation& first, const SweepShape& shape) {
+  static Operation::Work attention_of(const Operation& first, const SweepShape& shape) {
     Attention out = std::get<Attention>(first.work);
     out.heads = out.heads / out.kv_heads * shape[1];
     out.batch = shape[0];
@@ -104,11 +120,15 @@ class Grid {
     out.query_length = out.key_length = shape[2];
     return out;
   }
-  static decltype(Operation::work) elementwise_of(const Operation& first, const SweepShape& shape) {
-    Elementwise out = std::get<Elementwise>(first.work);
-    const double bytes = out.bytes / static_cast<double>(out.elements);
-    out.elements = shape[0] * std::max<std::int64_t>(1, out.width);
-    out.bytes = bytes * static_cast<double>(out.elements);
+  static Operation::Work elementwise_of(const Operation& first, const SweepShape& shape) {
+    Operation::Work out = first.work;
+    KernelSize& size = *size_of_kernel(out);
+    const double bytes = size.bytes / static_cast<double>(size.elements);
+    size.elements = shape[0] * std::max<std::int64_t>(1, size.width);
+    size.bytes = bytes * static_cast<double>(size.elements);
+    // Rows are tokens: of whole sequences, or of one that is as long as there are rows.
+    auto* rotary = std::get_if<Rotary>(&out);
+    if (rotary != nullptr && shape[0] % rotary->sequence != 0) rotary->sequence = shape[0];
     return out;
   }
 

@@ -11,13 +11,6 @@
 namespace stepcast {
 namespace {
 
-bool is_kernel(const Operation& operation) {
-  if (std::holds_alternative<Collective>(operation.work)) return false;
-  // A kernel over nothing is not run.
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  return kernel == nullptr || kernel->elements > 0;
-}
-
 // Collects what the roles of one program need.
 class Collector {
  public:
@@ -51,13 +44,13 @@ class Collector {
     for (const Operation& operation : operations_of(program_.block(at.block), at.pass)) {
       if (const auto* collective = std::get_if<Collective>(&operation.work)) {
         add({collective->group, message_of(*collective), true, {}, 1}, stage);
-      } else if (is_kernel(operation) && signatures_.insert(signature(operation)).second) {
+      } else if (runs_kernel(operation.work) && signatures_.insert(signature(operation)).second) {
         out_.kernels.push_back({operation, at.block});
       }
     }
   }
 
-  // Wherever the groups of the stage's ranks lie.
+  // Adds the collective for every placement of the stage's groups.
   void add(NeededCollective collective, std::int32_t stage) {
     if (collective.message.bytes == 0 || grid_.group_size(collective.group) < 2) return;
     collective.concurrent = grid_.group_count(collective.group);

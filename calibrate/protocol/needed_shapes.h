@@ -44,8 +44,8 @@ struct NeededMeasurements {
   std::vector<NeededCollective> collectives;  // sorted; groups of two or more members
   std::vector<NeededSend> sends;              // sorted
 
-  // Takes over what is not there yet: of another scenario, or of a grid. Its kernels have no block
-  // then: programs number their own.
+  // Adds what is missing from the needs of another scenario or of a grid. Kernels that are added
+  // have no block, because each program numbers its own.
   void add(const NeededMeasurements& more);
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/protocol/operation_json.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
-
-#include "operation/signature.h"
+#include <type_traits>
+#include <utility>
 
 namespace stepcast {
 namespace {
@@ -13,151 +14,128 @@ using Names = std::vector<std::string>;
 
 constexpr double kMostBytes = 1e18;
 
-template <class Value>
-Names names_up_to(Value last) {
+constexpr DataType last_of(DataType) { return DataType::kInt8; }
+constexpr GemmRole last_of(GemmRole) { return GemmRole::kWeightGradient; }
+constexpr AttentionProductKind last_of(AttentionProductKind) {
+  return AttentionProductKind::kKeyGradient;
+}
+constexpr Norm last_of(Norm) { return Norm::kRmsNorm; }
+constexpr Mlp last_of(Mlp) { return Mlp::kSwiglu; }
+constexpr CastSubject last_of(CastSubject) { return CastSubject::kFourBitWeight; }
+constexpr CollectiveKind last_of(CollectiveKind) { return CollectiveKind::kSendReceive; }
+constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kLossSum; }
+constexpr Phase last_of(Phase) { return Phase::kOptimizer; }
+
+template <class Enum>
+Names names_of() {
   Names out;
-  for (int i = 0; i <= static_cast<int>(last); ++i) {
-    out.emplace_back(name_of(static_cast<Value>(i)));
+  for (int i = 0; i <= static_cast<int>(last_of(Enum{})); ++i) {
+    out.emplace_back(name_of(static_cast<Enum>(i)));
   }
   return out;
 }
 
-const Names& phase_names() {  // by Phase
-  static const Names names = {"forward", "recompute", "backward", "weight_gradient", "optimizer"};
-  return names;
-}
-const Names& work_names() {  // by the alternatives of Operation::work
-  static const Names names = {"gemm", "attention", "elementwise", "collective"};
-  return names;
+template <class Holder, class Visit>
+void each_field(Visit visit) {
+  std::apply([&](const auto&... field) { (visit(field.first, field.second), ...); },
+             Holder::fields());
 }
 
-void add(const Gemm& gemm, ordered_json& out) {
-  out["role"] = name_of(gemm.role);
-  out["batch"] = gemm.batch;
-  out["m"] = gemm.m;
-  out["n"] = gemm.n;
-  out["k"] = gemm.k;
-  out["input"] = name_of(gemm.input);
-  out["output"] = name_of(gemm.output);
-  out["accumulate"] = gemm.accumulate;
+// A work's fields, those of nested structs beside them.
+template <class Holder>
+void write(const Holder& holder, ordered_json& out) {
+  each_field<Holder>([&](const char* key, auto member) {
+    using Value = std::decay_t<decltype(holder.*member)>;
+    if constexpr (std::is_same_v<Value, AxisGroup> || std::is_enum_v<Value>) {
+      out[key] = name_of(holder.*member);
+    } else if constexpr (std::is_class_v<Value>) {
+      write(holder.*member, out);
+    } else {
+      out[key] = holder.*member;
+    }
+  });
 }
 
-void add(const Attention& attention, ordered_json& out) {
-  out["backward"] = attention.backward;
-  out["batch"] = attention.batch;
-  out["heads"] = attention.heads;
-  out["kv_heads"] = attention.kv_heads;
-  out["query_length"] = attention.query_length;
-  out["key_length"] = attention.key_length;
-  out["head_dim"] = attention.head_dim;
-  out["causal"] = attention.causal;
-  out["type"] = name_of(attention.type);
-}
-
-void add(const Elementwise& kernel, ordered_json& out) {
-  out["kind"] = name_of(kernel.kind);
-  out["backward"] = kernel.backward;
-  out["elements"] = kernel.elements;
-  out["width"] = kernel.width;
-  out["bytes"] = kernel.bytes;
-  out["launches"] = kernel.launches;
-}
-
-void add(const Collective& collective, ordered_json& out) {
-  out["kind"] = name_of(collective.kind);
-  out["group"] = name_of(collective.group);
-  out["bytes"] = collective.bytes;
-  out["type"] = name_of(collective.type);
-  out["overlapped"] = collective.overlapped;
-}
-
-// One object; every key is required.
+// The same from an object in which every key is required.
 class Fields {
  public:
   explicit Fields(ObjectReader& reader) : reader_(reader) {}
 
-  std::int64_t count(const char* key) { return reader_.required_integer(key, 0); }
-  bool flag(const char* key) {
-    return reader_.required(key) ? reader_.boolean(key).value_or(false) : false;
+  template <class Holder>
+  void read_all(Holder& holder) {
+    each_field<Holder>([&](const char* key, auto member) { read(key, holder.*member); });
+  }
+  template <class Value>
+  void read(const char* key, Value& value) {
+    if constexpr (std::is_same_v<Value, AxisGroup>) {
+      Names names;
+      for (const NamedGroup& one : named_groups()) names.emplace_back(one.name);
+      value = named_groups()[one_of(key, names)].group;
+    } else if constexpr (std::is_class_v<Value>) {
+      read_all(value);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      value = reader_.required(key) && reader_.boolean(key).value_or(false);
+    } else if constexpr (std::is_enum_v<Value>) {
+      value = static_cast<Value>(one_of(key, names_of<Value>()));
+    } else if constexpr (std::is_same_v<Value, double>) {
+      value = reader_.required(key) ? reader_.number(key, 0, kMostBytes).value_or(0) : 0;
+    } else {
+      value = reader_.required_integer(key, 0);
+    }
   }
   std::size_t one_of(const char* key, const Names& names) {
     return reader_.required(key) ? reader_.choice(key, names).value_or(0) : 0;
-  }
-  template <class Value>
-  Value named(const char* key, Value last) {
-    return static_cast<Value>(one_of(key, names_up_to(last)));
-  }
-  AxisGroup group(const char* key) {
-    Names names;
-    for (const NamedGroup& one : named_groups()) names.emplace_back(one.name);
-    return named_groups()[one_of(key, names)].group;
-  }
-  DataType type(const char* key) { return named(key, DataType::kInt8); }
-  double bytes(const char* key) {
-    return reader_.required(key) ? reader_.number(key, 0, kMostBytes).value_or(0) : 0;
   }
 
  private:
   ObjectReader& reader_;
 };
 
-// Members in the order of the braces: each key is asked for once.
-Gemm read_gemm(Fields fields) {
-  return Gemm{fields.named("role", GemmRole::kWeightGradient),
-              fields.count("batch"),
-              fields.count("m"),
-              fields.count("n"),
-              fields.count("k"),
-              fields.type("input"),
-              fields.type("output"),
-              fields.flag("accumulate")};
+using ReadWork = Operation::Work (*)(Fields& fields);
+
+template <class Work>
+Operation::Work read_work(Fields& fields) {
+  Work work{};
+  fields.read_all(work);
+  return work;
 }
 
-Attention read_attention(Fields fields) {
-  return Attention{
-      fields.flag("backward"),  fields.count("batch"),        fields.count("heads"),
-      fields.count("kv_heads"), fields.count("query_length"), fields.count("key_length"),
-      fields.count("head_dim"), fields.flag("causal"),        fields.type("type")};
+// One row for every alternative of Operation::Work.
+struct WorkTable {
+  Names families;
+  std::vector<ReadWork> readers;
+};
+
+template <std::size_t... Index>
+WorkTable table_of(std::index_sequence<Index...>) {
+  return {{std::variant_alternative_t<Index, Operation::Work>::kFamily...},
+          {read_work<std::variant_alternative_t<Index, Operation::Work>>...}};
 }
 
-Elementwise read_elementwise(Fields fields) {
-  return Elementwise{fields.named("kind", ElementwiseKind::kOptimizer),
-                     fields.flag("backward"),
-                     fields.count("elements"),
-                     fields.count("width"),
-                     fields.bytes("bytes"),
-                     fields.count("launches")};
-}
-
-Collective read_collective(Fields fields) {
-  return Collective{fields.named("kind", CollectiveKind::kBroadcast), fields.group("group"),
-                    fields.count("bytes"), fields.type("type"), fields.flag("overlapped")};
+const WorkTable& works() {
+  static const WorkTable table =
+      table_of(std::make_index_sequence<std::variant_size_v<Operation::Work>>());
+  return table;
 }
 
 }  // namespace
 
 ordered_json operation_json(const Operation& operation) {
-  ordered_json out = {{"work", work_names()[operation.work.index()]},
+  ordered_json out = {{"work", works().families[operation.work.index()]},
                       {"name", operation.name},
-                      {"phase", phase_names()[static_cast<std::size_t>(operation.phase)]}};
-  std::visit([&](const auto& work) { add(work, out); }, operation.work);
+                      {"phase", name_of(operation.phase)}};
+  std::visit([&](const auto& work) { write(work, out); }, operation.work);
   return out;
 }
 
 Operation read_operation(const JsonValue& value, OperationNames& names) {
   ObjectReader reader(value);
   Fields fields(reader);
-  const std::size_t work = fields.one_of("work", work_names());
-  Operation out{names.keep(reader.required_text("name")),
-                static_cast<Phase>(fields.one_of("phase", phase_names())),
-                {},
-                {},
-                {}};
+  const std::size_t work = fields.one_of("work", works().families);
+  Operation out{names.keep(reader.required_text("name")), Phase::kForward, Alias{}, {}, {}};
+  fields.read("phase", out.phase);
   if (!value.is_object()) return out;
-  if (work == 0) out.work = read_gemm(fields);
-  if (work == 1) out.work = read_attention(fields);
-  if (work == 2) out.work = read_elementwise(fields);
-  if (work == 3) out.work = read_collective(fields);
+  out.work = works().readers[work](fields);
   reader.finish();
   return out;
 }

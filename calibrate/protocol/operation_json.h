@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work of an operation as JSON, to the last bit: what a journal needs to say which kernel a
-// point is of.
-//   {"work": "gemm", "name", "phase", "role", "batch", "m", "n", "k", "input", "output",
-//    "accumulate"}
-//   {"work": "attention", "name", "phase", "backward", "batch", "heads", "kv_heads",
-//    "query_length", "key_length", "head_dim", "causal", "type"}
-//   {"work": "elementwise", "name", "phase", "kind", "backward", "elements", "width", "bytes",
-//    "launches"}
-//   {"work": "collective", "name", "phase", "kind", "group", "bytes", "type", "overlapped"}
+// point is of. `work` is the family; the fields are those of its struct (src/operation/), each
+// under its key there:
+//   {"work": "gemm", "name": "qkv", "phase": "forward", "role": "forward", "batch": 1, "m": 512,
+//   ...}
+//   {"work": "rotary", "name": "rotary", "phase": "forward", "backward": false, "sequence": 512,
+//   ...}
 // Buffers and parameters are those of a block and are left out.
 #pragma once
 
@@ -20,7 +18,7 @@
 
 namespace stepcast {
 
-// Where the names of operations live that no program text holds.
+// Holds the names of operations that are not literals of the program.
 class OperationNames {
  public:
   OperationNames() = default;

@@ -19,11 +19,11 @@ namespace stepcast {
 // A sample is left out when what disturbed it can have cost more than `fraction` of it.
 struct RejectionRule {
   double fraction = 0.02;
-  // Of one forced switch: it grows with the data that the other thread displaces (Li, Ding and
-  // Shen, "Quantifying the cost of context switch", ExpCS 2007); 1 MiB of a core's cache at 20 GB/s
-  // takes 50 us.
+  // The cost of one forced switch. It grows with the data that the other thread displaces (Li, Ding
+  // and Shen, "Quantifying the cost of context switch", ExpCS 2007); 1 MiB of a core's cache at 20
+  // GB/s takes 50 us.
   double forced_switch_s = 50e-6;
-  // Waits below this are not told from the resolution of the kernel's accounting.
+  // Shorter waits cannot be told from the resolution of the kernel's accounting.
   double shortest_wait_s = 20e-6;
   bool waiting = true;  // off for what waits on purpose: collectives, many threads
   double frequency_ratio = 0.9;
@@ -69,8 +69,8 @@ enum class Stop {
 // Times are of one call.
 struct Measurement {
   double median_s = 0;
-  // Of all samples after the warm-up, disturbed ones included: what a call costs in a long run. A
-  // step of hundreds of operations takes the sum of their means, not of their medians.
+  // The mean over all samples after the warm-up, disturbed ones included: what a call costs in a
+  // long run. A step of hundreds of operations takes the sum of their means, not of their medians.
   double mean_s = 0;
   double deviation_s = 0;  // standard deviation of those
   double p10_s = 0;
@@ -92,21 +92,17 @@ class Sampler {
   bool enough() const { return stopped_ != Stop::kNotYet; }
   Measurement result() const;  // of the samples so far; n = 0 when none was undisturbed
 
-  // Undisturbed samples in seconds per call, in the order they were taken, outliers included.
-  const std::vector<double>& samples_s() const { return clean_; }
-  double spent_s() const { return spent_s_; }  // in samples, warm-up included
-
  private:
   void decide();
 
   MeasurementProtocol protocol_;
-  std::vector<double> clean_;
+  std::vector<double> clean_;  // seconds per call, in the order they were taken, with outliers
   Rejected rejected_;
   std::int64_t warm_ups_ = 0;
   std::int64_t attempts_ = 0;  // after warm-up
   std::int64_t calls_ = 1;
   std::int64_t next_look_;
-  double spent_s_ = 0;
+  double spent_s_ = 0;                     // in samples, warm-up included
   double all_s_ = 0, all_squares_s2_ = 0;  // of all samples after warm-up, and their calls
   std::int64_t all_calls_ = 0;
   Stop stopped_ = Stop::kNotYet;

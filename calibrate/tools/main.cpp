@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stepcast-fit: rewrites the shipped profiles from the published tables. Same tables, same bytes.
+// stepcast-fit: rewrites the shipped profiles from the published tables of kernels and collectives.
+// The same tables give the same bytes.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "calibrate/fit/fit_collectives.h"
 #include "calibrate/fit/published.h"
 #include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
@@ -34,31 +36,54 @@ void print_curves(const ShippedProfile& shipped) {
   }
 }
 
-int run(const std::string& published_folder, const std::string& topologies,
-        const std::string& out_folder) {
+Errors write_profile(const std::string& folder, const std::string& name, const std::string& text) {
+  const std::string path = fmt::format("{}/{}.json", folder, name);
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) return {{ErrorCode::kIo, "cannot be written", path, "", ""}};
+  return {};
+}
+
+// One profile for each device, with what its kernels cost.
+Errors write_devices(const std::string& published_folder, const std::string& topologies,
+                     const std::string& out_folder) {
   const Result<Published> published = read_published(published_folder);
-  if (!published) return report(published.error());
+  if (!published) return published.error();
   const auto accelerators = list_accelerators(topologies);
-  if (!accelerators) return report(accelerators.error());
+  if (!accelerators) return accelerators.error();
   std::map<std::string, Accelerator> by_name;
   for (const Accelerator& accelerator : *accelerators) by_name[accelerator.name] = accelerator;
   const auto shipped = ship_profiles(*published, by_name);
-  if (!shipped) return report(shipped.error());
+  if (!shipped) return shipped.error();
   for (const ShippedProfile& profile : *shipped) {
     print_curves(profile);
-    const std::string path = fmt::format("{}/{}.json", out_folder, profile.profile.name);
-    std::ofstream file(path);
-    file << profile_text(profile);
-    if (!file.flush()) return report({{ErrorCode::kIo, "cannot be written", path, "", ""}});
+    Errors errors = write_profile(out_folder, profile.profile.name, profile_text(profile));
+    if (!errors.empty()) return errors;
   }
-  return 0;
+  return {};
+}
+
+// One file of curves for all devices: a curve is chosen by what the cluster's links are.
+Errors write_collectives(const std::string& published_folder, const std::string& out_folder) {
+  const auto published = JsonDocument::load(published_folder + "/collectives.json");
+  if (!published) return published.error();
+  const Result<std::string> curves = fit_collective_curves(**published);
+  if (!curves) return curves.error();
+  return write_profile(out_folder, "collectives", *curves);
+}
+
+int run(const std::string& published, const std::string& topologies, const std::string& out) {
+  Errors errors = write_devices(published, topologies, out);
+  if (errors.empty()) errors = write_collectives(published, out);
+  return errors.empty() ? 0 : report(errors);
 }
 
 }  // namespace
 }  // namespace stepcast
 
 int main(int argc, char** argv) {
-  CLI::App app("Fits the shipped profiles to the published kernel tables.", "stepcast-fit");
+  CLI::App app("Fits the shipped profiles to the published tables of kernels and collectives.",
+               "stepcast-fit");
   std::string published = "calibrate/published", topologies = "topologies",
               out = "calibrate/profiles";
   app.add_option("--published", published, "folder of published tables")->capture_default_str();

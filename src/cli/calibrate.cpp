@@ -11,6 +11,7 @@
 #include "cli/launch_calibration.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
 
 namespace stepcast::cli {
@@ -53,7 +54,7 @@ Result<std::vector<std::string>> scenario_texts(CalibrateFlags& flags, const Dat
       }
       out.push_back(std::move(stated->text));
     } else {
-      errors.insert(errors.end(), stated.error().begin(), stated.error().end());
+      append(errors, stated.error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));
@@ -106,7 +107,7 @@ int run_calibrate(CalibrateFlags& flags) {
   const Errors unwritable = output.check();
   errors.insert(errors.end(), unwritable.begin(), unwritable.end());
   const auto data = find_data(flags.data);
-  if (!data) errors.insert(errors.end(), data.error().begin(), data.error().end());
+  if (!data) append(errors, data.error());
   if (!errors.empty()) return report_errors(errors);
   if (imports) {
     return report_profile(

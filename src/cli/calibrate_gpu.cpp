@@ -12,6 +12,7 @@
 #include "cli/gpu_profile.h"
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
+#include "core/gathered_errors.h"
 
 namespace stepcast::cli {
 namespace {
@@ -34,7 +35,7 @@ Wanted wanted(const CalibrationRequest& request, Errors& errors) {
     const auto document = JsonDocument::from(stated, "scenario");
     const auto scenario = read_scenario(*document, request.folders);
     if (!scenario) {
-      errors.insert(errors.end(), scenario.error().begin(), scenario.error().end());
+      append(errors, scenario.error());
       continue;
     }
     const ClusterSpec& cluster = scenario->cluster.spec;
@@ -80,7 +81,7 @@ OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::strin
   OwnRun out;
   auto document = JsonDocument::load(file.string());
   if (!document) {
-    errors.insert(errors.end(), document.error().begin(), document.error().end());
+    append(errors, document.error());
     return out;
   }
   ObjectReader root((*document)->root());

@@ -14,6 +14,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/data_name.h"
+#include "core/gathered_errors.h"
 #include "core/text_file.h"
 #include "layout/override.h"
 #include "report/check_report.h"
@@ -33,7 +35,6 @@ struct CheckFlags {
   std::string baseline;
   bool update = false;
   bool unfolded = false;
-  std::uint64_t seed = 0;
   int threads = 0;
   CheckView view;
   std::string html;
@@ -41,10 +42,6 @@ struct CheckFlags {
   OutputOptions output;
   std::string data;
 };
-
-void append(Errors& errors, const Errors& more) {
-  errors.insert(errors.end(), more.begin(), more.end());
-}
 
 std::vector<std::string> shipped_suites(const std::string& folder) {
   std::vector<std::string> out;
@@ -63,7 +60,7 @@ Result<std::vector<std::string>> suite_files(const std::vector<std::string>& nam
   std::vector<std::string> out;
   Errors errors;
   for (const std::string& name : names) {
-    if (name.find('/') != std::string::npos || name.ends_with(".json")) {
+    if (is_path(name)) {
       out.push_back(name);
     } else if (name == "all") {
       for (const std::string& one : shipped) out.push_back(folder + "/" + one + ".json");
@@ -238,7 +235,6 @@ std::string render(const CheckFlags& flags, const CheckReport& report, const Gat
 CheckOptions options_of(const CheckFlags& flags) {
   CheckOptions options;
   options.fold = !flags.unfolded;
-  options.seed = flags.seed;
   options.threads = threads_of(flags.threads);
   if (!flags.output.quiet && isatty(STDERR_FILENO) == 1) {
     const auto mutex = std::make_shared<std::mutex>();
@@ -356,7 +352,6 @@ Command add_check(CLI::App& program) {
          "in table and md: list the N largest errors of each suite, not the ten largest of all")
       ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
-  app->add_option("--seed", flags->seed, "of everything random")->capture_default_str();
   add_threads_flag(*app, flags->threads);
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_check(*flags); }};

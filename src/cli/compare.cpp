@@ -10,6 +10,7 @@
 #include "cli/key_values.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/gathered_errors.h"
 #include "core/parallel.h"
 #include "plan/what_if.h"
 #include "report/compare_report.h"
@@ -261,7 +262,7 @@ int run_compare(CompareFlags& flags) {
     if (change) {
       changes.push_back(*change);
     } else {
-      errors.insert(errors.end(), change.error().begin(), change.error().end());
+      append(errors, change.error());
     }
   }
   const bool batches = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) {

@@ -5,11 +5,11 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "calibrate/protocol/system_file.h"
 #include "cli/commands.h"
 #include "cli/gpu_software.h"
 #include "cli/output.h"
@@ -31,25 +31,6 @@ struct Fact {
   std::string value;
   std::string to_do = {};
 };
-
-// The value behind "key : value" in one of the kernel's text files.
-std::string field_of(const fs::path& file, const std::string& key) {
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    const auto colon = line.find(':');
-    if (colon == std::string::npos || !line.starts_with(key)) continue;
-    const auto begin = line.find_first_not_of(" \t", colon + 1);
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return "";
-}
-
-std::string first_line(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
 
 std::string on_path(const std::string& program) {
   const char* path = std::getenv("PATH");

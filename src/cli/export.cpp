@@ -101,11 +101,8 @@ int run_export(const ExportFlags& flags) {
 
   std::vector<LaunchFile> files;
   std::vector<Exported> parts;
-  const auto names = export_target_names();
-  for (const std::string& name : flags.targets) {
-    const auto at = std::find(names.begin(), names.end(), name) - names.begin();
-    auto part = export_scenario(stated->scenario, stated->text, static_cast<ExportTarget>(at),
-                                options, data->folders);
+  for (const std::string& target : flags.targets) {
+    auto part = export_scenario(stated->scenario, stated->text, target, options, data->folders);
     if (!part) return report_errors(name_flags(part.error(), flags.scenario));
     add_files(files, part->files);
     const bool said = std::any_of(parts.begin(), parts.end(), [&](const Exported& old) {

@@ -98,9 +98,9 @@ Result<std::map<std::string, std::string>> read_variables(const ImportFlags& fla
 }
 
 // A value for a name that the script does not have would be ignored silently.
-Errors unused_variables(const ImportInput& input, ImportFormat format) {
+Errors unused_variables(const ImportInput& input, const std::string& format) {
   Errors errors;
-  if (format != ImportFormat::kMegatron) {
+  if (!is_script(format)) {
     if (input.variables.empty()) return {};
     return {{ErrorCode::kIllegal,
              fmt::format("'{}' is for shell scripts, and {} is none",
@@ -131,7 +131,7 @@ struct Draft {
   json document;
 };
 
-Result<Draft> read_draft(const ImportFlags& flags, ImportFormat format, ImportInput input,
+Result<Draft> read_draft(const ImportFlags& flags, const std::string& format, ImportInput input,
                          const DataFolders& folders) {
   Draft draft;
   // GPUs and layers decide other keys, so the file is read again once they are known.
@@ -149,7 +149,7 @@ Result<Draft> read_draft(const ImportFlags& flags, ImportFormat format, ImportIn
 }
 
 // Errors, or notes on what is legal and not supported yet.
-Result<std::vector<std::string>> check_draft(const ImportFlags& flags, ImportFormat format,
+Result<std::vector<std::string>> check_draft(const ImportFlags& flags, const std::string& format,
                                              const Draft& draft, const DataFolders& folders) {
   std::vector<std::string> notes;
   const auto held = JsonDocument::from(draft.document, "");
@@ -198,10 +198,7 @@ int run_import(const ImportFlags& flags) {
   input.file = flags.file;
   input.variables = *variables;
   input.models_folder = data->folders.models;
-  const auto names = import_format_names();
-  const auto at = std::find(names.begin(), names.end(), flags.from) - names.begin();
-  const ImportFormat format =
-      flags.from.empty() ? detect_format(input.text) : static_cast<ImportFormat>(at);
+  const std::string format = flags.from.empty() ? detect_format(input.text) : flags.from;
   if (const Errors unused = unused_variables(input, format); !unused.empty()) {
     return report_errors(unused);
   }

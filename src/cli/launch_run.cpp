@@ -111,6 +111,17 @@ std::vector<std::string> environment() {
   return out;
 }
 
+// `variable` of the environment names another one.
+fs::path program_beside(const char* name, const char* variable) {
+  const char* named = std::getenv(variable);
+  if (named != nullptr && *named != '\0') return named;
+  std::error_code none;
+  return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
+}
+
+// stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
+fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
+
 RankLaunch launch_of(int ranks, double time_limit_s) {
   RankLaunch out;
   out.program.program = rank_program().string();
@@ -121,14 +132,6 @@ RankLaunch launch_of(int ranks, double time_limit_s) {
   out.program.inherited = environment();
   out.limits.total = std::chrono::milliseconds(static_cast<std::int64_t>(time_limit_s * 1e3));
   return out;
-}
-
-// `variable` of the environment names another one.
-fs::path program_beside(const char* name, const char* variable) {
-  const char* named = std::getenv(variable);
-  if (named != nullptr && *named != '\0') return named;
-  std::error_code none;
-  return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
 }
 
 // What stepcast-gpu says of its job or of the machine.
@@ -175,7 +178,6 @@ json job_folders(const DataFolders& folders) {
           {"profiles", absolute(folders.profiles)}};
 }
 
-fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
 fs::path gpu_program() { return program_beside("stepcast-gpu", "STEPCAST_GPU_PROGRAM"); }
 
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,

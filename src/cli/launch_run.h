@@ -28,9 +28,6 @@ struct RunJob {
   std::optional<RankId> alone = {};  // this rank of the layout and no other
 };
 
-// stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
-std::filesystem::path rank_program();
-
 // stepcast-gpu beside this program, which needs CUDA; STEPCAST_GPU_PROGRAM names another.
 std::filesystem::path gpu_program();
 

@@ -11,6 +11,7 @@
 #include "cli/plan_offers.h"
 #include "cli/plan_progress.h"
 #include "cluster/named_cluster.h"
+#include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
 #include "plan/offers/layout_ranking.h"
 #include "report/plan_report.h"
@@ -117,7 +118,6 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
   }
   PredictOptions options;
   options.trace = true;
-  options.threads = threads_of(flags.threads);
   const auto first = report.planner.predict(report.result.found.front().choice, options);
   if (!first) return first.error();
   output.set_file(flags.html, plan_html(report, &*first));
@@ -128,7 +128,7 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
 int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const DataRoot& data,
                  Output& output) {
   auto planner = make_planner(scenario, flags, data.folders);
-  if (!planner) errors.insert(errors.end(), planner.error().begin(), planner.error().end());
+  if (!planner) append(errors, planner.error());
   if (!errors.empty()) return report_errors(errors);
   const PlanInput limits = (*planner)->limits();
   const std::int64_t most =

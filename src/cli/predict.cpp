@@ -9,6 +9,7 @@
 #include "cli/scenario_flags.h"
 #include "economics/run_forecast.h"
 #include "plan/what_if.h"
+#include "predict/choose_profile.h"
 #include "predict/prediction.h"
 #include "report/explain.h"
 #include "report/memory_timeline.h"
@@ -28,24 +29,13 @@ struct PredictFlags {
   std::string memory_timeline;
   std::string html;
   PredictOptions options;
-  int threads = 0;
+  std::uint64_t seed = 0;
+  CLI::Option* seed_given = nullptr;
   bool explain = false;
   bool unfolded = false;
   bool no_contention = false;
   std::vector<std::string> what_if;
 };
-
-// The profile that prices the scenario: named, the device's own, or its data sheet.
-Result<Profile> profile_of(const Scenario& scenario, const DataFolders& folders) {
-  const Accelerator& device = scenario.cluster.spec.accelerator;
-  if (!scenario.profile.empty() && scenario.profile != "none") {
-    return load_profile(scenario.profile, folders.profiles);
-  }
-  if (scenario.profile.empty() && !device.profile.empty()) {
-    if (auto own = load_profile(device.profile, folders.profiles)) return own;
-  }
-  return data_sheet_profile(device);
-}
 
 // The forecast of the whole run, if the scenario says something about it.
 Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
@@ -81,7 +71,7 @@ std::string render(const PredictFlags& flags, const Scenario& scenario,
   if (profile) {
     std::string explanation = explanation_text(scenario, prediction, *profile);
     if (run) {
-      explanation += "\n" + simulation_text(run->terms, run->forecast, flags.options.seed);
+      explanation += "\n" + simulation_text(run->terms, run->forecast, flags.seed);
     }
     out += markdown ? "\n### Explanation\n\n```text\n" + explanation + "```\n" : "\n" + explanation;
   }
@@ -119,18 +109,21 @@ int run_predict(const PredictFlags& flags) {
     if (scenario) scenario = apply_what_if(*scenario, *change);
   }
   if (!scenario) return report_errors(scenario.error());
+  if (flags.seed_given->count() > 0 && !(flags.explain && scenario->run)) {
+    return report_errors({{ErrorCode::kIllegal, "nothing here is drawn at random", "", "--seed",
+                           "it goes with --explain and a run, as of --tokens"}});
+  }
 
   PredictOptions options = flags.options;
   options.fold = !flags.unfolded;
   options.contention = !flags.no_contention;
   options.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty();
-  options.threads = threads_of(flags.threads);
   const auto prediction = predict(*scenario, data->folders, options);
   if (!prediction) return report_errors(prediction.error());
 
   std::optional<Profile> profile;
   if (flags.explain) {
-    auto loaded = profile_of(*scenario, data->folders);
+    auto loaded = choose_profile(*scenario, data->folders);
     if (!loaded) return report_errors(loaded.error());
     profile = std::move(*loaded);
   }
@@ -190,8 +183,9 @@ Command add_predict(CLI::App& program) {
                   "change the speed of a resource, for example nic=+20%")
       ->type_name("NAME=CHANGE")
       ->allow_extra_args(false);
-  app->add_option("--seed", flags->options.seed, "of everything random")->capture_default_str();
-  add_threads_flag(*app, flags->threads);
+  flags->seed_given =
+      app->add_option("--seed", flags->seed, "with --explain: of the run that it draws")
+          ->capture_default_str();
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_predict(*flags); }};
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/protocol/measurement_json.h"
+#include "core/gathered_errors.h"
 #include "cost/mpi_curve.h"
 #include "operation/signature.h"
 
@@ -43,7 +44,7 @@ MeasuredOperation mean_of_ranks(const std::vector<MeasuredOperation>& all) {
 void RankResults::read(const std::filesystem::path& file, Errors& errors) {
   auto document = JsonDocument::load(file.string());
   if (!document) {
-    errors.insert(errors.end(), document.error().begin(), document.error().end());
+    append(errors, document.error());
     return;
   }
   ObjectReader root((*document)->root());

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cluster/named_cluster.h"
+#include "core/data_name.h"
+#include "core/gathered_errors.h"
 #include "core/unit_text.h"
+#include "layout/keys.h"
 #include "layout/override.h"
 #include "model/import_model.h"
 
@@ -17,17 +21,12 @@ namespace {
 
 using nlohmann::json;
 
-void append(Errors& errors, Errors more) {
-  errors.insert(errors.end(), std::make_move_iterator(more.begin()),
-                std::make_move_iterator(more.end()));
-}
-
 // --cluster names other hardware for the same run. Without a size of its own it keeps the size of
 // the cluster that it replaces, except for this machine, whose size is given.
 void keep_size(const json& replaced, const std::string& topologies, json& scenario) {
   if (!scenario["cluster"].is_string()) return;
   const std::string name = scenario["cluster"].get<std::string>();
-  if (name.find('/') != std::string::npos || name.ends_with(".json") || name == "local") return;
+  if (is_path(name) || name == "local") return;
   const json before =
       replaced.is_string() ? named_cluster(replaced.get<std::string>(), topologies) : replaced;
   json named = named_cluster(name, topologies);
@@ -69,7 +68,7 @@ Errors assume_family(const std::string& family, json& scenario) {
     std::error_code none;
     if (std::filesystem::is_directory(path, none)) {
       path += "/config.json";
-    } else if (path.find('/') == std::string::npos && !path.ends_with(".json")) {
+    } else if (!is_path(path)) {
       return {};
     }
     const auto config = JsonDocument::load(path);
@@ -186,20 +185,14 @@ void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
   add("--nodes", "cluster.nodes", "N", "nodes of the cluster");
   add("--gpus", "cluster.gpus", "N", "GPUs of the cluster");
   add("--profile", "profile", "NAME|PATH", "measured costs; none for the data sheet", true);
-  add("--global-batch", "training.global_batch", "N", "sequences per optimizer step");
-  add("--seq", "training.sequence_length", "N", "tokens per sequence");
-  add("--precision", "training.precision", "TYPE", "bf16, fp16, fp32 or fp8", true);
-  add("--framework", "training.framework", "NAME", "megatron, fsdp, deepspeed or native", true);
-  add("--tp", "layout.tp", "N", "tensor parallel ranks");
-  add("--pp", "layout.pp", "N", "pipeline stages");
-  add("--vpp", "layout.virtual_stages", "N", "chunks per pipeline stage");
-  add("--dp", "layout.dp", "N", "data parallel ranks");
-  add("--cp", "layout.cp", "N", "context parallel ranks");
-  add("--ep", "layout.ep", "N", "expert parallel ranks");
-  add("--zero", "layout.zero", "0..3", "what data parallel ranks shard");
-  add("--micro-batch", "layout.micro_batch", "N", "sequences per forward pass");
-  add("--recompute", "layout.recompute", "MODE", "none, selective, full or an object");
-  add("--schedule", "layout.schedule", "NAME", "see: stepcast show schedules", true);
+  for (const Key* key : keys()) {
+    if (key->flag.name == nullptr) continue;
+    // A range is plain from the flag's type; words are not.
+    const std::string accepts = key->type->accepts();
+    const bool range = std::isdigit(static_cast<unsigned char>(accepts.front())) != 0;
+    const std::string help = range ? key->help : fmt::format("{}: {}", key->help, accepts);
+    add(key->flag.name, key->path, key->flag.value, help.c_str(), key->flag.text);
+  }
   app.add_option("--set", flags.sets, "any scenario key, for example layout.overlap.tp=true")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false)

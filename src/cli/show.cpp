@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cluster/cluster.h"
+#include "layout/keys.h"
 #include "model/import_model.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -150,35 +151,41 @@ Result<Listing> list_of_gpus(const DataFolders& folders, const std::string& filt
   return out;
 }
 
-struct ScheduleFacts {
-  ScheduleKind kind;
-  const char* bubble;
-  const char* in_flight;
-  const char* source;
-};
-
-// p stages, m micro-batches, v chunks per stage; equal stages, no communication.
-constexpr ScheduleFacts kSchedules[] = {
-    {ScheduleKind::kGpipe, "(p-1)/(m+p-1)", "m", "Huang et al. 2019"},
-    {ScheduleKind::k1F1B, "(p-1)/(m+p-1)", "min(p, m)", "Narayanan et al. 2021, section 2.2.1"},
-    {ScheduleKind::kInterleaved, "(p-1)/(v*m+p-1)", "p + (p-1)/v",
-     "Narayanan et al. 2021, section 2.2.2"},
-};
-
 Result<Listing> list_of_schedules(const DataFolders&, const std::string& filter) {
   Listing out{TextTable({{"schedule", Align::kLeft},
                          {"bubble", Align::kLeft},
                          {"micro-batches in memory, stage 0", Align::kLeft},
                          {"source", Align::kLeft}})};
-  for (const ScheduleFacts& facts : kSchedules) {
-    const std::string name = name_of(facts.kind);
-    if (!matches(name, filter)) continue;
-    out.table.add_row({name, facts.bubble, facts.in_flight, facts.source});
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->order == nullptr || !matches(schedule->name, filter)) continue;
+    out.table.add_row({schedule->name, schedule->bubble, schedule->in_flight, schedule->source});
     ordered_json value;
-    value["name"] = name;
-    value["bubble"] = facts.bubble;
-    value["in_flight"] = facts.in_flight;
-    value["source"] = facts.source;
+    value["name"] = schedule->name;
+    value["bubble"] = schedule->bubble;
+    value["in_flight"] = schedule->in_flight;
+    value["source"] = schedule->source;
+    out.values.push_back(std::move(value));
+  }
+  return out;
+}
+
+Result<Listing> list_of_keys(const DataFolders&, const std::string& filter) {
+  Listing out{TextTable({{"key", Align::kLeft},
+                         {"value", Align::kLeft},
+                         {"default", Align::kLeft},
+                         {"flag", Align::kLeft},
+                         {"what it says", Align::kLeft}})};
+  for (const Key* key : keys()) {
+    if (!matches(key->path, filter)) continue;
+    const char* flag = key->flag.name == nullptr ? "" : key->flag.name;
+    out.table.add_row({key->path, key->type->accepts(), key->fallback, flag, key->help});
+    ordered_json value;
+    value["key"] = key->path;
+    value["value"] = key->type->accepts();
+    value["default"] = key->fallback;
+    if (key->flag.name != nullptr) value["flag"] = flag;
+    value["help"] = key->help;
+    value["searched"] = key->search != nullptr;
     out.values.push_back(std::move(value));
   }
   return out;
@@ -221,7 +228,8 @@ std::vector<Command> add_show(CLI::App& program) {
   for (const Topic& topic : {Topic{"models", "models, with exact parameter counts", list_of_models},
                              Topic{"clusters", "clusters", list_of_clusters},
                              Topic{"gpus", "accelerators", list_of_gpus},
-                             Topic{"schedules", "pipeline schedules", list_of_schedules}}) {
+                             Topic{"schedules", "pipeline schedules", list_of_schedules},
+                             Topic{"keys", "keys of training and layout", list_of_keys}}) {
     auto flags = std::make_shared<ShowFlags>();
     CLI::App* app = show->add_subcommand(topic.name, topic.help);
     app->allow_extras();

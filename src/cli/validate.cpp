@@ -12,6 +12,7 @@
 #include "cli/scenario_flags.h"
 #include "cli/validate_baseline.h"
 #include "cli/validate_forecast.h"
+#include "core/gathered_errors.h"
 #include "report/github_command.h"
 #include "report/junit.h"
 #include "report/number_text.h"
@@ -53,10 +54,6 @@ ValidatedRun run_of(const ValidateFlags& flags, const Scenario& scenario) {
   const bool compares = !flags.no_numerics && flags.numerics_steps > 0 && !run.alone;
   if (compares) run.limits = numerics_limits(scenario.training.precision);
   return run;
-}
-
-void append(Errors& errors, const Errors& more) {
-  errors.insert(errors.end(), more.begin(), more.end());
 }
 
 Errors check_flags(const ValidateFlags& flags) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "core/gathered_errors.h"
 #include "core/text_file.h"
 
 namespace stepcast::cli {
@@ -40,7 +41,7 @@ Result<RecordedRun> RecordedRun::read(const BaselineFlags& flags) {
     if (auto limit = parse_drift_limit(text)) {
       out.limits_.push_back(std::move(*limit));
     } else {
-      errors.insert(errors.end(), limit.error().begin(), limit.error().end());
+      append(errors, limit.error());
     }
   }
   if (flags.file.empty()) {
@@ -61,7 +62,7 @@ Result<RecordedRun> RecordedRun::read(const BaselineFlags& flags) {
     } else if (auto baseline = read_validation_baseline(*text, flags.file)) {
       out.baseline_ = std::move(*baseline);
     } else {
-      errors.insert(errors.end(), baseline.error().begin(), baseline.error().end());
+      append(errors, baseline.error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));

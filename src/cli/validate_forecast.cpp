@@ -8,6 +8,7 @@
 
 #include "cli/calibrate_gpu.h"
 #include "cli/launch_calibration.h"
+#include "core/data_name.h"
 #include "layout/rank_grid.h"
 #include "predict/operation_table.h"
 
@@ -55,10 +56,6 @@ Result<bool> is_measured(const ValidatedRun& run, const Scenario& scenario,
   return known->provenance[static_cast<std::size_t>(Provenance::kDataSheet)] == 0;
 }
 
-bool names_file(const std::string& profile) {
-  return profile.find('/') != std::string::npos || profile.ends_with(".json");
-}
-
 // Into `profile`; returns the exit code.
 int calibrate_into(const std::string& profile, double budget_s, const ValidatedRun& run,
                    const StatedScenario& stated, const DataRoot& data,
@@ -94,7 +91,7 @@ int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
                     const OutputOptions& output) {
   Scenario& scenario = stated.scenario;
   std::error_code none;
-  const bool file = names_file(scenario.profile);
+  const bool file = is_path(scenario.profile);
   const bool automatic = choice.when == "auto";
   const bool to_be_made = automatic && file && !fs::exists(scenario.profile, none);
   if (choice.when != "always" && !to_be_made) {

@@ -8,6 +8,7 @@
 
 #include "cluster/data_folder.h"
 #include "cluster/local_cluster.h"
+#include "core/gathered_errors.h"
 
 namespace stepcast {
 namespace {
@@ -125,7 +126,7 @@ Result<std::vector<Accelerator>> list_accelerators(const std::string& topologies
     if (accelerator) {
       out.push_back(std::move(*accelerator));
     } else {
-      errors.insert(errors.end(), accelerator.error().begin(), accelerator.error().end());
+      append(errors, accelerator.error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));

@@ -12,6 +12,7 @@
 #include "cluster/irregular_cluster.h"
 #include "cluster/local_cluster.h"
 #include "cluster/named_cluster.h"
+#include "core/gathered_errors.h"
 
 namespace stepcast {
 namespace {
@@ -163,7 +164,7 @@ Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_fol
     if (description) {
       out.push_back(std::move(description->cluster.spec));
     } else {
-      errors.insert(errors.end(), description.error().begin(), description.error().end());
+      append(errors, description.error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));

@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/data_name.h"
+
 namespace stepcast {
 namespace {
-
-bool is_path(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".json");
-}
 
 constexpr std::int64_t kFormat = 1;
 

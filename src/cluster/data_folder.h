@@ -22,7 +22,7 @@ class DataFolder {
   std::vector<std::string> names() const;  // sorted
   bool has(const std::string& name) const;
 
-  // By stem, or by path (it has a '/' or ends in .json). The error names the nearest stem.
+  // By stem, or by path (core/data_name.h). The error names the nearest stem.
   Result<std::unique_ptr<JsonDocument>> open(const std::string& name) const;
 
  private:

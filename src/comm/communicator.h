@@ -5,8 +5,8 @@
 // A collective on `count` elements over n ranks cuts them into n slices, slice r = elements
 // [r*count/n, (r+1)*count/n): no padding, sizes differ by one at most.
 //
-// Implementations: comm/thread_communicator.h (ranks are threads of one process),
-// comm/mpi_communicator.h. tests/comm holds the contract that each of them passes.
+// comm/mpi_communicator.h makes those of processes; tests/comm makes some of threads, and holds the
+// contract that all of them pass.
 #pragma once
 
 #include <chrono>

@@ -13,10 +13,13 @@ SharedLibrary::SharedLibrary(std::string title, std::string file, std::string ol
       oldest_(std::move(oldest)),
       handle_(::dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (handle_ != nullptr) return;
-  why_not_ = fmt::format("no {}: {}", title_, ::dlerror());
-  if (elsewhere.empty()) return;
-  handle_ = ::dlopen(elsewhere.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_ != nullptr) why_not_.reset();
+  loader_error_ = ::dlerror();
+  if (!elsewhere.empty()) handle_ = ::dlopen(elsewhere.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) {
+    why_not_ = fmt::format("no {}: {}", title_, loader_error_);
+  } else {
+    loader_error_.clear();
+  }
 }
 
 void* SharedLibrary::find(const char* name) const {

@@ -17,7 +17,7 @@ class SharedLibrary {
 
   // Null where the library is older than the function.
   template <typename Function>
-  void look_for(Function& to, const char* name) {
+  void look_for(Function& to, const char* name) const {
     to = reinterpret_cast<Function>(find(name));
   }
   template <typename Function>
@@ -26,6 +26,8 @@ class SharedLibrary {
     if (to == nullptr) miss(name);
   }
 
+  // What the loader said of `file`; empty where it was found, or another file in its place.
+  const std::string& loader_error() const { return loader_error_; }
   // Why it cannot be called: it is not there, or lacks a needed function. Nothing where it can.
   const std::optional<std::string>& why_not() const { return why_not_; }
 
@@ -35,6 +37,7 @@ class SharedLibrary {
 
   std::string title_, file_, oldest_;
   void* handle_;
+  std::string loader_error_;
   std::optional<std::string> why_not_;
 };
 

@@ -43,13 +43,6 @@ double efficiency(const AttentionFit& fit, double sms, const Attention& attentio
 
 }  // namespace
 
-double flops_of(const Attention& attention) {
-  return 4.0 * static_cast<double>(attention.batch * attention.heads) *
-         static_cast<double>(attention.query_length) * static_cast<double>(attention.key_length) *
-         static_cast<double>(attention.head_dim) * (attention.causal ? 0.5 : 1.0) *
-         (attention.backward ? 2.5 : 1.0);
-}
-
 Bytes traffic_of(const Attention& attention) {
   const double rows_of_queries =
       static_cast<double>(attention.batch * attention.heads * attention.query_length);

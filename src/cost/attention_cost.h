@@ -8,7 +8,6 @@
 
 namespace stepcast {
 
-double flops_of(const Attention& attention);  // half when causal; backward 2.5 times forward
 Bytes traffic_of(const Attention& attention);
 
 Seconds attention_form_time(const AttentionFit& fit, const Accelerator& accelerator,

@@ -88,11 +88,6 @@ FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type) {
   return accelerator.dense_peak.begin()->second;
 }
 
-double flops_of(const Gemm& gemm) {
-  return 2.0 * static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
-         static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
-}
-
 Bytes traffic_of(const Gemm& gemm) {
   const double m = static_cast<double>(gemm.m), n = static_cast<double>(gemm.n),
                k = static_cast<double>(gemm.k);
@@ -100,6 +95,17 @@ Bytes traffic_of(const Gemm& gemm) {
   const double result =
       m * n * static_cast<double>(size_of(gemm.output)) * (gemm.accumulate ? 2.0 : 1.0);
   return Bytes(static_cast<double>(gemm.batch) * (operands + result));
+}
+
+Gemm gemm_of(const GemmSample& sample, DataType type) {
+  return {sample.role,
+          sample.batch,
+          sample.m,
+          sample.n,
+          sample.k,
+          type,
+          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
+          sample.accumulate};
 }
 
 Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm) {

@@ -12,8 +12,10 @@ namespace stepcast {
 // Dense matrix peak for operands of `type`; without one, that of the next wider type that has one.
 FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type);
 
-double flops_of(const Gemm& gemm);
 Bytes traffic_of(const Gemm& gemm);  // operands once, result once, twice when it accumulates
+
+// The product that a sample was measured with; `type` is that of its operands.
+Gemm gemm_of(const GemmSample& sample, DataType type);
 
 // Time of the form alone, on a device with `accelerator`'s SMs, peak and memory bandwidth.
 Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm);

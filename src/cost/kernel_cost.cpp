@@ -35,17 +35,6 @@ SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64
           causal ? 4.0 : 0.0,     0.0};
 }
 
-Gemm gemm_of(const GemmSample& sample, DataType type) {
-  return {sample.role,
-          sample.batch,
-          sample.m,
-          sample.n,
-          sample.k,
-          type,
-          sample.output_bytes > 2 ? DataType::kFp32 : DataType::kBf16,
-          sample.accumulate};
-}
-
 using GemmSurfaces = std::array<SampleSurface, 3>;
 
 GemmSurfaces empty_surfaces(const Neighbourhood& around) {
@@ -88,7 +77,7 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_ch
       attention_provenance_(profile_.provenance) {
   index_gemm_samples();
   if (!framework) return;
-  const std::string& kernel = profile_.attention_kernel[static_cast<std::size_t>(*framework)];
+  const std::string& kernel = profile_.attention_kernel[*framework];
   if (const AttentionVariant* variant = profile_.variant(kernel)) index_attention_samples(*variant);
 }
 
@@ -132,10 +121,10 @@ KernelPrice KernelCosts::price(const Operation& operation) const {
 }
 
 KernelPrice KernelCosts::price_by_kind(const Operation& operation) const {
-  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) return price(*gemm);
+  if (const auto gemm = product_of(operation.work)) return price(*gemm);
   if (const auto* attention = std::get_if<Attention>(&operation.work)) return price(*attention);
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  STEPCAST_ASSERT(kernel != nullptr, "a kernel");
+  const auto kernel = memory_bound(operation.work);
+  STEPCAST_ASSERT(kernel.has_value(), "a kernel");
   return price(*kernel);
 }
 
@@ -172,7 +161,7 @@ KernelPrice KernelCosts::price(const Attention& attention) const {
   return out;
 }
 
-KernelPrice KernelCosts::price(const Elementwise& kernel) const {
+KernelPrice KernelCosts::price(const MemoryBound& kernel) const {
   return {memory_bound_time(profile_.memory, accelerator_, kernel, fused_chains_),
           fused_chains_ ? 1 : kernel.launches, traffic_of(kernel, fused_chains_),
           Curve::kMemoryBound, profile_.memory_provenance};

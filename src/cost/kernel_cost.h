@@ -35,7 +35,7 @@ class KernelCosts {
   KernelPrice price(const Operation& operation) const;
   KernelPrice price(const Gemm& gemm) const;
   KernelPrice price(const Attention& attention) const;
-  KernelPrice price(const Elementwise& kernel) const;
+  KernelPrice price(const MemoryBound& kernel) const;
 
   const Profile& profile() const { return profile_; }
   const Accelerator& accelerator() const { return accelerator_; }
@@ -47,7 +47,7 @@ class KernelCosts {
 
   Accelerator accelerator_;
   Profile profile_;
-  bool fused_chains_;  // training.compile: one launch per chain instead of Elementwise::launches
+  bool fused_chains_;  // training.compile: one launch per chain instead of MemoryBound::launches
   std::array<SampleSurface, 3> gemm_surface_;       // by GemmRole
   std::array<SampleSurface, 3> gemm_fp32_surface_;  // by GemmRole
   std::array<SampleSurface, 2> attention_surface_;  // forward, backward

@@ -5,16 +5,16 @@ namespace stepcast {
 namespace {
 
 // Chains whose links hand a whole tensor on; other kinds' extra launches reduce partial results.
-bool is_chain(ElementwiseKind kind) {
-  return kind == ElementwiseKind::kActivation || kind == ElementwiseKind::kDropoutAdd ||
-         kind == ElementwiseKind::kRotary;
+bool is_chain(MemoryBoundKind kind) {
+  return kind == MemoryBoundKind::kActivation || kind == MemoryBoundKind::kDropoutAdd ||
+         kind == MemoryBoundKind::kRotary;
 }
 
 constexpr double kBytesOfIntermediate = 2;  // activations between eager kernels are 16 bit
 
 }  // namespace
 
-Bytes traffic_of(const Elementwise& kernel, bool fused_chains) {
+Bytes traffic_of(const MemoryBound& kernel, bool fused_chains) {
   if (fused_chains || !is_chain(kernel.kind)) return Bytes(kernel.bytes);
   // Each further kernel of an eager chain writes and reads one intermediate tensor.
   const double links = static_cast<double>(kernel.launches - 1);
@@ -23,7 +23,7 @@ Bytes traffic_of(const Elementwise& kernel, bool fused_chains) {
 }
 
 Seconds memory_bound_time(const MemoryFit& fit, const Accelerator& accelerator,
-                          const Elementwise& kernel, bool fused_chains) {
+                          const MemoryBound& kernel, bool fused_chains) {
   const BytesPerSecond rate = accelerator.memory_bandwidth * fit.fraction;
   const double factor = fit.kind_factor[static_cast<std::size_t>(kernel.kind)];
   const double kernels = fused_chains ? 1.0 : static_cast<double>(kernel.launches);

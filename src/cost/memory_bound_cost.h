@@ -9,9 +9,9 @@
 namespace stepcast {
 
 // Traffic of the kernel, or of the chain of kernels that it stands for where chains are not fused.
-Bytes traffic_of(const Elementwise& kernel, bool fused_chains);
+Bytes traffic_of(const MemoryBound& kernel, bool fused_chains);
 
 Seconds memory_bound_time(const MemoryFit& fit, const Accelerator& accelerator,
-                          const Elementwise& kernel, bool fused_chains);
+                          const MemoryBound& kernel, bool fused_chains);
 
 }  // namespace stepcast

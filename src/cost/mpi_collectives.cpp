@@ -26,7 +26,8 @@ std::vector<std::int64_t> nodes_of(const Cluster& cluster, std::span<const Devic
   return out;
 }
 
-// Nodes numbered as they first appear: groups that lie alike on other nodes have the same.
+// Numbers the nodes in the order of their first appearance, so that groups which lie alike on other
+// nodes have equal patterns.
 std::vector<std::int64_t> pattern_of(const std::vector<std::int64_t>& nodes) {
   std::map<std::int64_t, std::int64_t> seen;
   std::vector<std::int64_t> out;
@@ -42,8 +43,9 @@ double steps_of(CollectiveKind kind, double ranks) {
   return (kind == CollectiveKind::kAllReduce ? 2 : 1) * (ranks - 1);
 }
 
-// visit(from, to, bytes per byte of payload) for every pair that exchanges something. Of a
-// broadcast each hop carries all but the one before the root: the mean over roots.
+// visit(from, to, bytes per byte of payload) for every pair that exchanges something. In a
+// broadcast all hops but the one before the root carry the payload, so each hop gets the mean over
+// roots.
 template <class Visit>
 void for_each_hop(CollectiveKind kind, std::span<const DeviceId> members, Visit visit) {
   const double n = static_cast<double>(members.size());
@@ -148,7 +150,7 @@ Algorithm algorithm_of(CollectiveKind kind) {
 const MpiCurve* MpiCollectives::find(CollectiveKind kind, std::span<const DeviceId> members) const {
   const std::vector<std::int64_t> nodes = nodes_of(cluster_, members);
   const std::vector<std::int64_t> pattern = pattern_of(nodes);
-  // In step all groups of a kind communicate at once.
+  // All groups of a kind run in step, so they communicate at the same time.
   const double groups = static_cast<double>(cluster_.gpus()) / static_cast<double>(members.size());
   using Distance = std::tuple<bool, double, std::int64_t>;  // other nodes, concurrency
   const MpiCurve* best = nullptr;
@@ -177,7 +179,8 @@ CollectivePrice MpiCollectives::price(CollectiveKind kind, Bytes size,
     const MpiCurve::Point point = curve->at(size);
     const Seconds moving = std::max(size / curve->fastest(), point.time - curve->latency());
     out.latency = std::max(point.time - moving, Seconds());
-    // What buffers take meanwhile loads no link; they are full when the largest message is through.
+    // The part of a message that fits into buffers loads no link. The largest message of the curve
+    // fills them.
     const bool fits_buffers = size.value() <= curve->samples.back().bytes;
     out.work = fits_buffers ? std::min(size, curve->sustained() * moving) : size;
     out.rate_bound = out.work / moving;
@@ -203,7 +206,8 @@ std::vector<LinkLoad> MpiCollectives::loads(CollectiveKind kind,
   std::vector<LinkLoad> loads = routed(cluster_, kind, members);
   const MpiCurve* curve = find(kind, members);
   if (curve == nullptr) return loads;
-  // The groups that ran at once on it filled the busiest link: it cannot do more, and did no less.
+  // The groups that ran at once filled the busiest link, so its capacity is exactly what they
+  // moved.
   const LinkLoad busiest = busiest_of(cluster_.topology, loads);
   const double together = load_of_alike(cluster_, kind, members, curve->concurrent, busiest.link);
   const double filled =

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cluster/data_folder.h"
+#include "core/data_name.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
 
@@ -20,10 +21,6 @@ constexpr double kMostSms = 64;  // of one channel: more are a mistake
 
 // Other data that lives beside the profiles.
 bool is_profile(const std::string& stem) { return stem != "hosts" && stem != "collectives"; }
-
-bool is_path(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".json");
-}
 
 tl::unexpected<Errors> unknown_profile(const std::string& name, const std::string& folder) {
   std::vector<std::string> known = DataFolder(folder, "profile").names();
@@ -77,12 +74,12 @@ void read_own_host(const JsonValue& value, Profile& profile) {
   HostFit host = kNoHost;
   read_host(reader, host);
   profile.own_host.fill(!reader.has("frameworks"));
-  for (const std::size_t framework : read_framework_list(reader)) {
+  for (const Framework framework : read_framework_list(reader)) {
     profile.own_host[framework] = true;
   }
   reader.finish();
-  for (std::size_t i = 0; i < profile.host.size(); ++i) {
-    if (profile.own_host[i]) profile.host[i] = host;
+  for (const Framework framework : all_frameworks()) {
+    if (profile.own_host[framework]) profile.host[framework] = host;
   }
 }
 
@@ -135,16 +132,16 @@ void read_hosts(JsonDocument& document, Profile& profile) {
   const auto frameworks = reader.required("frameworks");
   if (!document.ok() || !frameworks) return;
   ObjectReader by_framework(*frameworks);
-  for (std::size_t i = 0; i < profile.host.size(); ++i) {
-    const auto entry = by_framework.value(framework_names()[i]);
+  for (const Framework framework : all_frameworks()) {
+    const auto entry = by_framework.value(name_of(framework));
     if (!entry) continue;
     ObjectReader host(*entry);
-    HostFit read = profile.host[i];
+    HostFit read = profile.host[framework];
     read_host(host, read);
     const std::vector<std::string> fitted_on = read_texts(host, "fitted_on");
     host.finish();
-    if (profile.own_host[i]) continue;
-    profile.host[i] = read;
+    if (profile.own_host[framework]) continue;
+    profile.host[framework] = read;
     profile.fitted_on.insert(profile.fitted_on.end(), fitted_on.begin(), fitted_on.end());
   }
   by_framework.finish();
@@ -161,8 +158,8 @@ Result<Profile> load_profile(const std::string& name_or_path, const std::string&
   if (!document) return failure(document.error());
   Profile profile = read_profile(**document);
   if (!(*document)->ok()) return failure((*document)->errors());
-  const auto& own = profile.own_host;
-  if (std::all_of(own.begin(), own.end(), [](bool measured) { return measured; })) return profile;
+  const auto measured = [&](Framework framework) { return profile.own_host[framework]; };
+  if (std::ranges::all_of(all_frameworks(), measured)) return profile;
 
   const std::string hosts = folder + "/hosts.json";
   std::error_code none;

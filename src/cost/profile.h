@@ -18,7 +18,7 @@
 #include "cost/jitter.h"
 #include "cost/mpi_curve.h"
 #include "cost/provenance.h"
-#include "layout/scenario.h"
+#include "layout/framework.h"
 #include "operation/operation.h"
 
 namespace stepcast {
@@ -98,7 +98,7 @@ struct MemoryFit {
   double fraction = 0.85;  // of the memory bandwidth, large streams
   double half_bytes = 0;   // traffic at which the fixed part equals the streaming part
   double overhead_s = 2e-6;
-  std::array<double, 13> kind_factor{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by ElementwiseKind
+  std::array<double, 13> kind_factor{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by MemoryBoundKind
 };
 
 // What the host spends per kernel and per pass, by framework.
@@ -136,8 +136,8 @@ struct Profile {
   std::vector<GemmSample> gemm_samples;
   AttentionFit attention;
   MemoryFit memory;
-  std::array<HostFit, 4> host;          // by Framework
-  std::array<bool, 4> own_host{};       // by Framework: measured with the rest
+  ByFramework<HostFit> host;
+  ByFramework<bool> own_host;           // measured with the rest
   std::array<double, kCurves> sigma{};  // log-error of each curve
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 
@@ -147,7 +147,7 @@ struct Profile {
   Neighbourhood neighbourhood;
   Provenance memory_provenance = Provenance::kDataSheet;
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
-  std::array<std::string, 4> attention_kernel;       // variant by Framework; "": the plain form
+  ByFramework<std::string> attention_kernel;         // names a variant; "": the plain form
 
   std::vector<MpiCurve> mpi;                            // of communication between processes
   std::vector<CollectiveCurve> nccl;                    // of communication between GPUs

@@ -294,7 +294,7 @@ void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profil
   variant.provenance = read_provenance(reader, "provenance", profile.provenance);
   if (reader.choice("precision", {"bf16", "fp32"}) == 1) variant.type = DataType::kFp32;
   if (const auto samples = reader.value("samples")) read_attention_samples(*samples, variant);
-  for (const std::size_t framework : read_framework_list(reader)) {
+  for (const Framework framework : read_framework_list(reader)) {
     profile.attention_kernel[framework] = variant.name;
   }
   if (profile.attention_variants.empty()) profile.attention = variant.fit;
@@ -303,8 +303,8 @@ void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profil
 
 }  // namespace
 
-std::vector<std::size_t> read_framework_list(ObjectReader& reader) {
-  std::vector<std::size_t> out;
+std::vector<Framework> read_framework_list(ObjectReader& reader) {
+  std::vector<Framework> out;
   const auto list = reader.value("frameworks");
   if (!list) return out;
   const std::vector<std::string> names = framework_names();
@@ -314,7 +314,7 @@ std::vector<std::size_t> read_framework_list(ObjectReader& reader) {
     if (found == names.end()) {
       item.fail(ErrorCode::kBadValue, fmt::format("'{}' is no framework", name), one_of(names));
     } else {
-      out.push_back(static_cast<std::size_t>(found - names.begin()));
+      out.push_back(framework_named(name));
     }
   }
   return out;
@@ -323,8 +323,8 @@ std::vector<std::size_t> read_framework_list(ObjectReader& reader) {
 const std::vector<std::string>& elementwise_kind_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> out;
-    for (int kind = 0; kind < kElementwiseKinds; ++kind) {
-      out.emplace_back(name_of(static_cast<ElementwiseKind>(kind)));
+    for (int kind = 0; kind < kMemoryBoundKinds; ++kind) {
+      out.emplace_back(name_of(static_cast<MemoryBoundKind>(kind)));
     }
     return out;
   }();

@@ -7,15 +7,15 @@
 
 namespace stepcast {
 
-// Names of ElementwiseKind and GemmRole in files, in the order of their enumerators.
+// Names of MemoryBoundKind and GemmRole in files, in the order of their enumerators.
 const std::vector<std::string>& elementwise_kind_names();
 const std::vector<std::string>& gemm_role_names();
 const std::vector<std::string>& provenance_names();
 const std::vector<std::string>& curve_names();  // in the order of Curve
 
-// Reads the list "frameworks" as indices; none where it is left out. Errors go to the reader's
-// document.
-std::vector<std::size_t> read_framework_list(ObjectReader& reader);
+// The frameworks that the list "frameworks" names; none where it is left out. Errors go to the
+// reader's document.
+std::vector<Framework> read_framework_list(ObjectReader& reader);
 
 // Reads one element of "curves" into `profile`. Errors go to the value's document.
 void read_curve(const JsonValue& value, Profile& profile);

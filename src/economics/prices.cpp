@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cluster/data_folder.h"
+#include "core/gathered_errors.h"
 
 namespace stepcast {
 namespace {
@@ -58,7 +59,7 @@ Result<PriceList> load_prices(const std::string& folder) {
   for (const std::string& name : files.names()) {
     auto document = files.open(name);
     if (!document) {
-      errors.insert(errors.end(), document.error().begin(), document.error().end());
+      append(errors, document.error());
       continue;
     }
     ObjectReader object((*document)->root());
@@ -77,7 +78,7 @@ Result<PriceList> load_prices(const std::string& folder) {
       }
     }
     object.finish();
-    errors.insert(errors.end(), (*document)->errors().begin(), (*document)->errors().end());
+    append(errors, (*document)->errors());
   }
   if (!errors.empty()) return failure(std::move(errors));
   return out;

@@ -42,9 +42,10 @@ struct Transfer {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // For use on `stream` first. Throws where there is no memory left.
+  // Memory whose first use is on `stream`. Throws where no memory is left.
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
-  // Once what has been queued for computing so far has run. By any thread.
+  // Frees the memory once everything that is queued for computing so far has run. Any thread may
+  // call it.
   virtual void release(void* data, std::size_t bytes) noexcept = 0;
 };
 
@@ -71,7 +72,7 @@ class Device : public Allocator {
   // Traffic between what is computed before and behind it.
   virtual void communicate(DeviceCommunicator& group, const StartTraffic& start) = 0;
   virtual EventHandle post(Stream stream, Transfer transfer) = 0;
-  // Where computing stands.
+  // An event at the point that computing has reached.
   virtual EventHandle mark() = 0;
 
   // What is computed from now on runs after `event`.
@@ -80,7 +81,7 @@ class Device : public Allocator {
   virtual void stop() noexcept = 0;
   // Now, nothing being computed: times of later events are exact near it.
   virtual Clock::time_point begin_step() = 0;
-  // The host waits. Throws what a transfer has thrown.
+  // Makes the host wait. Throws what a transfer has thrown.
   virtual void wait(const std::vector<EventHandle>& events) = 0;
 };
 

@@ -30,7 +30,7 @@ std::vector<ElementRange> without(ElementRange range, const std::vector<ElementR
   return left;
 }
 
-// Bytes that a whole gradient counts until it is reduced: the wider copy that reduces it included.
+// The bytes of a whole gradient until it is reduced, with the wider copy that is reduced.
 ByteCount window_bytes(const Scenario& scenario, DataType type) {
   const std::int64_t wide = size_of(scenario.training.reduce_precision);
   const bool copied = gradient_mode(scenario) == GradientMode::kUnit && wide > size_of(type);
@@ -51,19 +51,19 @@ DataType whole_gradient_type(const Scenario& scenario) {
   return unit ? scenario.training.precision : scenario.training.grad_precision;
 }
 
-}  // namespace
-
+// Layer under which a block's weights are named; a tied table belongs to the embedding everywhere.
 std::int64_t layer_of(const Scenario& scenario, const Program& program, const Chunk& chunk,
                       std::size_t block, const Parameter& parameter) {
-  const std::string& name = program.block(chunk.blocks[block]).name;
-  if (name == "embedding") return kEmbeddingLayer;
-  if (name == "head") {
-    const bool table = std::string_view(parameter.name) == "table";
-    return table && scenario.model.tied_embeddings ? kEmbeddingLayer : kHeadLayer;
+  const BlockKind kind = program.block(chunk.blocks[block]).kind;
+  if (kind == BlockKind::kEmbedding) return kEmbeddingLayer;
+  if (kind == BlockKind::kHead) {
+    return parameter.is_table && scenario.model.tied_embeddings ? kEmbeddingLayer : kHeadLayer;
   }
-  const bool embeds = program.block(chunk.blocks.front()).name == "embedding";
+  const bool embeds = program.block(chunk.blocks.front()).kind == BlockKind::kEmbedding;
   return chunk.first_layer + static_cast<std::int64_t>(block) - (embeds ? 1 : 0);
 }
+
+}  // namespace
 
 std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const Program& program,
                                                const Role& role) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "execute/kernel_arrays.h"
 #include "execute/shards.h"
 #include "execute/windows.h"
 #include "layout/scenario.h"
@@ -20,14 +21,6 @@ struct PlacedParameter {
 };
 std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const Program& program,
                                                const Role& role);
-// Layer under which a block's weights are named; a tied table belongs to the embedding everywhere.
-std::int64_t layer_of(const Scenario& scenario, const Program& program, const Chunk& chunk,
-                      std::size_t block, const Parameter& parameter);
-
-struct GradientPlace {
-  Array data;
-  bool fresh;  // holds nothing yet: write, do not add
-};
 
 class FlatState {
  public:

@@ -65,20 +65,6 @@ std::int64_t MarkovText::successor(std::int64_t token, std::int64_t j) const {
   return sum < vocabulary_ ? sum : sum - vocabulary_;
 }
 
-double MarkovText::probability(std::int64_t j) const {
-  // The first has weight 1, the j-th 1/(j+1).
-  return cumulative_.front() / static_cast<double>(j + 1);
-}
-
-double MarkovText::entropy_nats() const {
-  double out = 0;
-  for (std::size_t j = 0; j < offsets_.size(); ++j) {
-    const double q = probability(static_cast<std::int64_t>(j));
-    out -= q * std::log(q);
-  }
-  return out;
-}
-
 void MarkovText::sequence(std::int64_t index, std::span<std::int64_t> tokens) const {
   STEPCAST_ASSERT(index >= 0, "sequences are counted from 0");
   SeededRandom random(seed_, kSequences + static_cast<std::uint64_t>(index));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to train on whose loss is known in advance: a Markov chain over `vocabulary` tokens. Each
 // token has `fan_out` successors, the j-th with probability proportional to 1/(j+1) (Zipf), so a
-// model that has learnt the chain has the cross-entropy entropy_nats(), one that knows only how
-// often tokens occur has log(vocabulary), and no model does better than the first.
+// model that has learnt the chain has the cross-entropy H below, one that knows only how often
+// tokens occur has log(vocabulary), and no model does better than the first.
 //
 // Derivation. The j-th successor of t is
 //
@@ -31,9 +31,7 @@ class MarkovText {
   // n+1. A function of the seed and `index` alone. May be called by several threads at once.
   void sequence(std::int64_t index, std::span<std::int64_t> tokens) const;
 
-  double entropy_nats() const;  // per token, given the one before
   std::int64_t successor(std::int64_t token, std::int64_t j) const;
-  double probability(std::int64_t j) const;
 
  private:
   std::uint64_t seed_;

@@ -2,6 +2,7 @@
 #include "execute/operation_call.h"
 
 #include "core/assert.h"
+#include "execute/call_kernel.h"
 #include "program/flat_stretches.h"
 
 namespace stepcast {
@@ -23,23 +24,72 @@ ElementRange OperationCall::range(std::size_t i) const {
   return place.range(operation.parameters[i]);
 }
 
-Array OperationCall::weight(std::size_t i) const {
-  return has_parameter(i) ? state.parameters(range(i).begin) : Array{};
+namespace {
+
+// The arrays of a running program.
+class LiveArrays final : public KernelArrays {
+ public:
+  explicit LiveArrays(const OperationCall& call) : call_(call) {}
+
+  Array read(std::size_t i, const ArraySpec&) override { return call_.read(i); }
+  Array write(std::size_t i, const ArraySpec&) override { return call_.write(i); }
+  bool has_write(std::size_t i) const override { return i < call_.operation.writes.size(); }
+  HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) override {
+    const bool packed =
+        call_.buffer(call_.operation.reads[i]).elements == spec.tokens * spec.packed();
+    if (packed) return {call_.read(i).from(spec.begin(side)), spec.packed()};
+    return {call_.read(i), spec.width(side)};
+  }
+  Array weight(std::size_t i, const ArraySpec&) override { return call_.weight(i); }
+  GradientPlace gradient(std::size_t i, const ArraySpec&) override { return call_.gradient(i); }
+  Array tokens(std::int64_t, std::int64_t) override { return call_.micro_batch->tokens->array(); }
+  Array targets(std::int64_t, std::int64_t) override { return call_.micro_batch->targets->array(); }
+
+  RankPart part() const override {
+    const Shape& shape = call_.shape;
+    RankPart out;
+    out.first_token_row = call_.tp_rank * shape.vocab;
+    out.vocab = call_.scenario.model.vocab - out.first_token_row;
+    if (shape.sequence_parallel) out.first_position = call_.tp_rank * shape.rows;
+    // The mean over all tokens of the step: ranks and micro-batches add up.
+    const double all = static_cast<double>(call_.scenario.training.global_batch) *
+                       static_cast<double>(shape.sequence);
+    out.loss_scale = static_cast<float>(1 / all);
+    return out;
+  }
+
+ private:
+  const OperationCall& call_;
+};
+
+// What it writes is the tensor that it reads.
+void run_alias(const OperationCall& call) {
+  if (call.operation.writes.empty()) return;
+  call.instance.buffers[call.operation.writes[0].index()] =
+      call.instance.buffers[call.operation.reads[0].index()];
 }
 
-GradientPlace OperationCall::gradient(std::size_t i) const { return state.gradient(range(i)); }
+// The loss is complete once all slices of the vocabulary have met, which backward begins behind.
+void add_loss(const OperationCall& call, std::int64_t tokens) {
+  const Array largest = call.read(1);
+  call.kernels().add_loss(largest, largest.from(tokens), largest.from(2 * tokens), tokens,
+                          &call.totals->loss_sum);
+}
+
+}  // namespace
 
 void run_operation(const OperationCall& call) {
-  const auto& work = call.operation.work;
-  if (const auto* gemm = std::get_if<Gemm>(&work)) {
-    run_gemm(call, *gemm);
-  } else if (const auto* attention = std::get_if<Attention>(&work)) {
-    run_attention(call, *attention);
-  } else if (const auto* collective = std::get_if<Collective>(&work)) {
-    run_collective(call, *collective);
-  } else {
-    run_elementwise(call, std::get<Elementwise>(work));
+  const Operation::Work& work = call.operation.work;
+  if (std::holds_alternative<Alias>(work)) return run_alias(call);
+  if (const auto* collective = std::get_if<Collective>(&work)) {
+    return run_collective(call, *collective);
   }
+  if (run_on_state(call)) return;
+  const auto* loss = std::get_if<CrossEntropy>(&work);
+  if (loss != nullptr && loss->backward) add_loss(call, loss->size.rows());
+  LiveArrays arrays(call);
+  const bool is_run = call_kernel(work, arrays, call.kernels());
+  STEPCAST_ASSERT(is_run, "every operation of an executable program has a kernel");
 }
 
 }  // namespace stepcast

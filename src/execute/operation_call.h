@@ -67,14 +67,8 @@ struct OperationCall {
   Array data(BufferId id) const;
   Array read(std::size_t i) const { return data(operation.reads[i]); }
   Array write(std::size_t i) const { return data(operation.writes[i]); }
-  const Parameter& parameter(std::size_t i) const {
-    return block.weights[operation.parameters[i].index()];
-  }
-  bool has_parameter(std::size_t i) const { return i < operation.parameters.size(); }
-  // Absent where the operation has none.
-  Array weight(std::size_t i) const;
-  GradientPlace gradient(std::size_t i) const;
-  bool backward() const { return operation.phase == Phase::kBackward; }
+  Array weight(std::size_t i) const { return state.parameters(range(i).begin); }
+  GradientPlace gradient(std::size_t i) const { return state.gradient(range(i)); }
 
  private:
   ElementRange range(std::size_t i) const;
@@ -83,13 +77,9 @@ struct OperationCall {
 // Runs it. Never fails for a program that check_executable() accepted.
 void run_operation(const OperationCall& call);
 
-// By kind of work; each in a file of its own.
-void run_gemm(const OperationCall& call, const Gemm& gemm);
-void run_attention(const OperationCall& call, const Attention& attention);
-void run_unfused_attention(const OperationCall& call);  // products and kernels of the unfused form
 void run_collective(const OperationCall& call, const Collective& collective);
-void run_elementwise(const OperationCall& call, const Elementwise& kernel);
-void run_embedding(const OperationCall& call);
-void run_loss(const OperationCall& call, const Elementwise& kernel);
+
+// Work over all gradients or states of the rank. False for other work.
+bool run_on_state(const OperationCall& call);
 
 }  // namespace stepcast

@@ -264,9 +264,7 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
     const Operation& operation = operations[i];
     for (const BufferId id : lives[i].births) {
       const Buffer& buffer = block.buffers[id.index()];
-      // An operation without work renames its input.
-      const auto* kernel = std::get_if<Elementwise>(&operation.work);
-      if (kernel != nullptr && kernel->elements == 0) continue;
+      if (std::holds_alternative<Alias>(operation.work)) continue;  // it gets its input's tensor
       const auto* collective = std::get_if<Collective>(&operation.work);
       const bool gathers = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
       instance.buffers[id.index()] =

@@ -103,7 +103,7 @@ Transfer RoleRunner::reduce_replicated(DeviceCommunicator* group) {
   std::int64_t count = 0;
   for (const PlacedParameter& placed : parameters_) {
     if (placed.parameter->cut != Cut::kNone) continue;
-    // Outside the owned pieces the values are of no use after a reduction that scatters.
+    // After a reduction that scatters, values outside the owned pieces are meaningless.
     for (const OwnedPiece& piece : state_.shards().within(placed.range)) {
       places.emplace_back(state_.owned_gradients(piece), piece.range.size());
       count += piece.range.size();
@@ -141,7 +141,7 @@ Transfer RoleRunner::reduce_norm(DeviceCommunicator* group) {
   return out;
 }
 
-// Replicated over the tensor group: its first rank counts them. A table that both ends of the
+// The first rank of the tensor group counts replicated gradients. A table that both ends of the
 // pipeline hold is counted on the first stage.
 std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   std::vector<ElementRange> out;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string_view>
-
 #include "core/assert.h"
 #include "execute/operation_call.h"
 
@@ -21,26 +19,28 @@ void all_reduce(const OperationCall& call, DeviceCommunicator* group, Array data
 }
 
 // Parts of the loss statistics: largest logit, sum of exponentials, target logit.
-void combine_loss(const OperationCall& call, DeviceCommunicator* group, std::string_view name) {
+void combine_loss(const OperationCall& call, DeviceCommunicator* group, CollectivePurpose purpose) {
   const std::int64_t tokens = call.shape.tokens;
   const Array largest = call.write(0), sum = largest.from(tokens),
               target = largest.from(2 * tokens);
-  if (name == "loss_maximum") {
+  if (purpose == CollectivePurpose::kLossMaximum) {
     const Tensor local = call.memory.make_uncounted(tokens, DataType::kFp32);
     call.kernels().copy(largest, local->array(), tokens);
     all_reduce(call, group, largest, tokens, Reduction::kMaximum);
     call.kernels().rescale_sums(local->array(), largest, sum, tokens);
   } else {
-    all_reduce(call, group, name == "loss_sum" ? sum : target, tokens, Reduction::kSum);
+    all_reduce(call, group, purpose == CollectivePurpose::kLossSum ? sum : target, tokens,
+               Reduction::kSum);
   }
 }
 
 }  // namespace
 
 void run_collective(const OperationCall& call, const Collective& collective) {
-  const std::string_view name = call.operation.name;
   const auto [group, members, place] = call.groups.member(collective.group);
-  if (name.starts_with("loss_")) return combine_loss(call, group, name);
+  if (collective.purpose != CollectivePurpose::kActivations) {
+    return combine_loss(call, group, collective.purpose);
+  }
   const auto count = collective.bytes / size_of(collective.type);
   const Slice own = slice_of(count, members, place);
   switch (collective.kind) {

@@ -51,9 +51,8 @@ class Storage {
 
 using Tensor = std::shared_ptr<Storage>;
 
-// Memory for what other ranks would send, of a rank that runs alone: numbers from the start, and
-// never anything else. What memory holds otherwise would soon be NaNs, with which a GPU draws less
-// power and runs faster.
+// Memory of a rank that runs alone, for what other ranks would send. It holds plain numbers from
+// the start. Other contents would soon be NaNs, with which a GPU draws less power and runs faster.
 class StandIns final : public Allocator {
  public:
   explicit StandIns(Device& device) : device_(device) {}

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace stepcast {
 namespace {
@@ -117,12 +118,6 @@ void kill_if_marked(pid_t id, const std::string& mark) {
 std::string new_launch_mark() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
-std::vector<pid_t> marked_processes(const std::string& mark) {
-  std::vector<pid_t> out;
-  for_each_marked(mark, [&](pid_t id, const std::string&) { out.push_back(id); });
-  return out;
 }
 
 bool end_marked_processes(const std::string& mark) {

@@ -6,18 +6,13 @@
 // Ranks on other machines are left to Open MPI: they end when the connection to mpirun does.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
-#include <vector>
 
 namespace stepcast {
 
 inline constexpr const char* kLaunchMark = "STEPCAST_LAUNCH_ID";
 
 std::string new_launch_mark();  // 32 hexadecimal digits
-
-std::vector<pid_t> marked_processes(const std::string& mark);
 
 // Kills them until none is left, and removes what Open MPI leaves behind when it is killed: shared
 // memory and session folders. False: some live on (a call that the kernel does not interrupt).

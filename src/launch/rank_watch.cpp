@@ -47,7 +47,6 @@ void RankWatch::hear(int rank, std::string_view line, Time now) {
 void RankWatch::report(const RankReport& report, Time now) {
   Rank& rank = ranks_[static_cast<std::size_t>(report.rank)];
   heard_ = now;
-  rank.heard = now;
   switch (report.event) {
     case RankEvent::kStarted:
       rank.started = true;

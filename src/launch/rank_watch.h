@@ -26,7 +26,6 @@ class RankWatch {
   struct Rank {
     bool started = false;
     bool finished = false;
-    std::optional<Time> heard;
     std::string phase;
     bool failed = false;
     std::deque<std::string> last_lines;  // at most kLines

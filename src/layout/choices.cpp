@@ -3,16 +3,15 @@
 
 #include <array>
 
+#include "layout/framework.h"
+
 namespace stepcast {
 namespace {
 
-constexpr std::array kFrameworks = {"megatron", "fsdp", "deepspeed", "native"};
 constexpr std::array kAttentions = {"flash", "unfused"};
 constexpr std::array kGradClips = {"global", "post_validation", "none"};
 constexpr std::array kTrainingModes = {"pretrain", "lora", "qlora"};
 constexpr std::array kRecomputeModes = {"none", "selective", "full"};
-constexpr std::array kSchedules = {"gpipe", "1f1b",  "interleaved", "zb-h1",    "zb-h2",
-                                   "zb-1p", "zb-2p", "zb-v",        "dualpipe", "file"};
 
 template <class Table, class Enum>
 const char* entry(const Table& table, Enum value) {
@@ -26,22 +25,26 @@ std::vector<std::string> all(const Table& table) {
 
 }  // namespace
 
-std::vector<std::string> framework_names() { return all(kFrameworks); }
+std::vector<std::string> framework_names() {
+  std::vector<std::string> names;
+  for (const FrameworkTraits* framework : frameworks()) names.emplace_back(framework->name);
+  return names;
+}
 std::vector<std::string> attention_names() { return all(kAttentions); }
 std::vector<std::string> grad_clip_names() { return all(kGradClips); }
 std::vector<std::string> training_mode_names() { return all(kTrainingModes); }
 std::vector<std::string> recompute_mode_names() { return all(kRecomputeModes); }
 std::vector<std::string> schedule_names() {
-  auto names = all(kSchedules);
-  names.pop_back();  // a file is named by its path
+  std::vector<std::string> names;
+  for (const Schedule* schedule : schedules()) {
+    if (!schedule->from_file) names.emplace_back(schedule->name);
+  }
   return names;
 }
 
-const char* name_of(Framework framework) { return entry(kFrameworks, framework); }
 const char* name_of(AttentionKernel attention) { return entry(kAttentions, attention); }
 const char* name_of(GradClip clip) { return entry(kGradClips, clip); }
 const char* name_of(TrainingMode mode) { return entry(kTrainingModes, mode); }
 const char* name_of(RecomputeMode mode) { return entry(kRecomputeModes, mode); }
-const char* name_of(ScheduleKind schedule) { return entry(kSchedules, schedule); }
 
 }  // namespace stepcast

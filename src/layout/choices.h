@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that a scenario file uses for the enumerations of scenario.h: one table per type, in
-// the order of its enumerators, for reading and for writing.
+// The words that a scenario file uses for the enumerations of scenario.h and for the rows of
+// tables, in the order of enumerators and rows, for reading and for writing.
 #pragma once
 
 #include <string>

@@ -1,30 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a framework's name stands for, as data: defaults of scenario keys and the rules beyond them.
-// docs/frameworks.md is the table with its reasons; the sources stand beside the values.
+// What a framework's name stands for. Each framework is one file in layout/frameworks, which fills
+// a FrameworkTraits, and one entry of the list in framework.cpp. Everyone else asks rules by their
+// meaning: the traits here, or the FrameworkRules of a resolved scenario. docs/frameworks.md is the
+// table with its reasons.
 #pragma once
 
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "layout/findings.h"
 #include "layout/scenario.h"
 
 namespace stepcast {
 
-// Defaults of scenario keys that the framework alone decides.
-struct FrameworkDefaults {
+struct FrameworkTraits {
+  static constexpr int kNever = 4;  // above all stages of zero
+
+  const char* name;  // in scenario files and in profiles
+
+  // Defaults of scenario keys. `default_for`: which stated layouts mean this framework when none is
+  // named; null: none do.
+  bool (*default_for)(const Layout& stated) = nullptr;
   int zero = 0;
-  bool compile = true;          // elementwise chains run as fused kernels
-  bool gradients_fp32 = false;  // 16-bit training keeps and reduces gradients in fp32
+  bool compile = true;                       // elementwise chains run as fused kernels
+  bool gradients_fp32 = false;               // 16-bit training keeps and reduces gradients in fp32
+  Overlap (*overlap)(const Layout& layout);  // of a layout whose schedule and zero are resolved
+  FrameworkRules (*rules)(const Training& training, const Layout& layout);
+
+  // What a search may propose: schedules that the framework itself has, and whether it hides
+  // transfers between stages behind other micro-batches under this schedule.
+  bool (*offers)(std::string_view schedule);
+  bool (*offers_pipeline_overlap)(std::string_view schedule);
+  // On one replica all stages of zero do the same.
+  bool zero_needs_replicas = false;
+
+  // What it refuses of a scenario, in the words of its own checks; null: nothing.
+  void (*check_zero)(const Scenario& scenario, Findings& findings) = nullptr;
+  void (*check_overlap)(const Scenario& scenario, Findings& findings) = nullptr;
+  int least_zero = 0;  // stages of zero below it are another framework's
+  // Stages above `most_zero`, and a pipeline from a stage on, are not supported yet.
+  int most_zero = 3;
+  const char* most_zero_hint = "";
+  int zero_without_pipeline = kNever;
+
+  bool is_own_executor = false;  // this project's executor, whose kernels a profile measures
 };
 
-FrameworkDefaults defaults_of(Framework framework);
+// The first is the default where no other one takes a layout.
+std::span<const FrameworkTraits* const> frameworks();
+const FrameworkTraits& traits_of(Framework framework);
+Framework framework_named(std::string_view name);  // which must be there
+Framework default_framework(const Layout& stated);
+std::vector<Framework> default_frameworks();  // all that default_framework() may return
+Framework own_executor();
 
-// Of a layout whose schedule and zero are resolved.
-Overlap default_overlap(Framework framework, int zero, ScheduleKind schedule);
-
-// Of a resolved training and layout.
+// The rules that follow from a resolved training and layout.
 FrameworkRules rules_of(const Training& training, const Layout& layout);
 
-// What a search may propose: schedules that the framework itself has, and whether it hides
-// transfers between stages behind other micro-batches under this schedule.
-bool offers(Framework framework, ScheduleKind schedule);
-bool offers_pipeline_overlap(Framework framework, ScheduleKind schedule);
+// One value for each framework.
+template <class T>
+class ByFramework {
+ public:
+  ByFramework() : values_(frameworks().size()) {}
+
+  T& operator[](Framework framework) { return values_[static_cast<std::size_t>(framework)].value; }
+  const T& operator[](Framework framework) const {
+    return values_[static_cast<std::size_t>(framework)].value;
+  }
+  void fill(const T& value) {
+    for (auto& entry : values_) entry.value = value;
+  }
+  bool operator==(const ByFramework&) const = default;
+
+ private:
+  struct Entry {  // so that a vector of truths hands out references too
+    T value{};
+    bool operator==(const Entry&) const = default;
+  };
+  std::vector<Entry> values_;
+};
+
+// All of them, in the order of the list.
+std::vector<Framework> all_frameworks();
 
 }  // namespace stepcast

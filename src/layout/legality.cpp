@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "layout/framework.h"
 #include "layout/nearest.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 namespace {
@@ -25,7 +27,7 @@ std::string path_of_worst_degree(const Layout& l, std::int64_t gpus) {
 }
 
 // tp * cp * pp * dp = GPUs.
-void check_degrees(const Scenario& s, const LayoutInput& input, Findings& findings) {
+void check_degrees(const Scenario& s, const Stated& stated, Findings& findings) {
   if (!findings.trusts({"cluster", "layout.tp", "layout.cp", "layout.pp", "layout.dp"})) return;
   const Layout& l = s.layout;
   const std::int64_t gpus = s.cluster.gpus();
@@ -44,12 +46,12 @@ void check_degrees(const Scenario& s, const LayoutInput& input, Findings& findin
         fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {} is not the {} of the cluster", l.tp, l.cp, l.pp,
                     l.dp, capped_product({model_parallel, l.dp}), counted_gpus),
         fmt::format("use {}, or leave dp out", gpus / model_parallel));
-  } else if (!input.dp && l.dp > (1 << 20)) {
+  } else if (l.dp > (1 << 20) && !stated.has("layout.dp")) {
     findings.illegal("layout.dp", fmt::format("{} replicas are too many", l.dp), "at most 1048576");
   }
 }
 
-// m = global_batch / (micro_batch * dp): a positive integer, for interleaved a multiple of pp.
+// m = global_batch / (micro_batch * dp): a positive integer, for some schedules a multiple of pp.
 void check_micro_batches(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.global_batch", "layout.micro_batch", "layout.dp", "layout.pp",
                         "layout.tp", "layout.cp", "layout.schedule", "cluster"})) {
@@ -57,10 +59,10 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   }
   const Layout& l = s.layout;
   const std::int64_t batch = s.training.global_batch;
-  const bool interleaved = l.schedule == ScheduleKind::kInterleaved;
-  const std::int64_t group = interleaved ? l.pp : 1;
+  const Schedule& schedule = rules_of(l.schedule);
+  const std::int64_t group = schedule.whole_groups ? l.pp : 1;
   const std::int64_t unit = capped_product({l.micro_batch, l.dp, group});
-  // A forecast replays every micro-batch; more than these is a mistake in the batch.
+  // A forecast replays every micro-batch. More than this many is a mistake in the batch.
   constexpr std::int64_t kMostMicroBatches = 1 << 16;
   if (batch % unit == 0) {
     if (s.micro_batches() > kMostMicroBatches) {
@@ -72,9 +74,10 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
   }
   std::string message =
       fmt::format("{} is not a multiple of micro_batch*dp = {}*{}", batch, l.micro_batch, l.dp);
-  if (interleaved && batch % capped_product({l.micro_batch, l.dp}) == 0) {
-    message = fmt::format("{} gives {} micro-batch{}, not a multiple of pp = {} (interleaved)",
-                          batch, s.micro_batches(), s.micro_batches() == 1 ? "" : "es", l.pp);
+  if (schedule.whole_groups && batch % capped_product({l.micro_batch, l.dp}) == 0) {
+    message =
+        fmt::format("{} gives {} micro-batch{}, not a multiple of pp = {} ({})", batch,
+                    s.micro_batches(), s.micro_batches() == 1 ? "" : "es", l.pp, schedule.name);
   }
   std::string hint = use(nearest_multiples(unit, batch));
   const std::int64_t replicas = capped_product({l.dp, group});
@@ -150,12 +153,12 @@ void check_tensor_parallel(const Scenario& s, Findings& findings) {
   }
 }
 
-void check_experts(const Scenario& s, const LayoutInput& input, Findings& findings) {
+void check_experts(const Scenario& s, const Stated& stated, Findings& findings) {
   if (!findings.trusts({"model", "layout.ep", "layout.etp"})) return;
   const Layout& l = s.layout;
   if (!s.model.moe) {
-    for (const auto& [path, degree] : {std::pair("layout.ep", input.ep.value_or(1)),
-                                       std::pair("layout.etp", input.etp.value_or(1))}) {
+    for (const auto& [path, degree] :
+         {std::pair("layout.ep", stated.layout.ep), std::pair("layout.etp", stated.layout.etp)}) {
       if (degree > 1) {
         findings.illegal(path, fmt::format("{} on a model without experts", degree), "use 1");
       }
@@ -177,36 +180,54 @@ void check_experts(const Scenario& s, const LayoutInput& input, Findings& findin
   }
 }
 
+void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& findings) {
+  if (schedule.chunks > 1) {
+    findings.illegal(
+        "layout.virtual_stages",
+        fmt::format("{} where {} has {}", l.virtual_stages, schedule.name, schedule.chunks),
+        fmt::format("use {}", schedule.chunks));
+    return;
+  }
+  findings.illegal("layout.virtual_stages",
+                   fmt::format("{} under schedule {}, which has one chunk per stage",
+                               l.virtual_stages, schedule.name),
+                   "schedule interleaved takes virtual stages; or use 1");
+}
+
 void check_schedule(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.schedule", "layout.virtual_stages", "layout.pp"})) return;
   const Layout& l = s.layout;
-  const std::string name = name_of(l.schedule);
-  switch (l.schedule) {
-    case ScheduleKind::kInterleaved:
-      if (l.pp == 1) {
-        findings.illegal("layout.schedule", "interleaved needs a pipeline, and pp is 1",
-                         "pp 2 or more, or schedule 1f1b");
-      } else if (l.virtual_stages == 1) {
-        findings.illegal("layout.virtual_stages", "interleaved with 1 virtual stage is 1f1b",
-                         "virtual_stages 2 or more, or schedule 1f1b");
-      }
-      return;
-    case ScheduleKind::kZbV:
-    case ScheduleKind::kDualPipe:
-      if (l.virtual_stages != 2) {
-        findings.illegal("layout.virtual_stages",
-                         fmt::format("{} where {} has 2", l.virtual_stages, name), "use 2");
-      }
-      return;
-    case ScheduleKind::kFile:
-      return;
-    default:
-      if (l.virtual_stages > 1) {
-        findings.illegal("layout.virtual_stages",
-                         fmt::format("{} under schedule {}, which has one chunk per stage",
-                                     l.virtual_stages, name),
-                         "schedule interleaved takes virtual stages; or use 1");
-      }
+  const Schedule& schedule = rules_of(l.schedule);
+  const bool several =
+      schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
+  if (several && l.pp == 1) {
+    findings.illegal("layout.schedule",
+                     fmt::format("{} needs a pipeline, and pp is 1",
+                                 schedule.from_file ? "a file with virtual stages" : schedule.name),
+                     "pp 2 or more, or schedule 1f1b");
+  } else if (several && l.virtual_stages == 1) {
+    findings.illegal("layout.virtual_stages",
+                     fmt::format("{} with 1 virtual stage is 1f1b", schedule.name),
+                     "virtual_stages 2 or more, or schedule 1f1b");
+  } else if (!several && l.virtual_stages != schedule.chunks) {
+    check_virtual_stages(l, schedule, findings);
+  }
+}
+
+// An order from a file fits one pipeline and one number of micro-batches.
+void check_order_in_file(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  if (!l.schedule_text ||
+      !findings.trusts({"layout.schedule", "layout.virtual_stages", "layout.pp", "layout.dp",
+                        "layout.micro_batch", "training.global_batch"})) {
+    return;
+  }
+  const auto orders =
+      from_csv(*l.schedule_text, pipeline_of(l, s.micro_batches()), l.schedule_file);
+  if (orders) return;
+  for (const Error& error : orders.error()) {
+    const std::string place = error.path.empty() ? error.file : error.file + ", " + error.path;
+    findings.illegal("layout.schedule", fmt::format("{}: {}", place, error.message), error.hint);
   }
 }
 
@@ -269,23 +290,12 @@ void check_recompute(const Scenario& s, Findings& findings) {
 void check_zero(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.zero", "layout.pp", "training.framework"})) return;
   const Layout& l = s.layout;
-  const Framework framework = s.training.framework;
-  if (framework == Framework::kFsdp && l.zero < 2) {
-    findings.illegal("layout.zero", fmt::format("{} with framework fsdp", l.zero),
-                     "fsdp shards gradients (2) or also parameters (3)");
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (l.zero < framework.least_zero) {
+    findings.illegal("layout.zero", fmt::format("{} with framework {}", l.zero, framework.name),
+                     fmt::format("{} shards gradients (2) or also parameters (3)", framework.name));
   }
-  if (framework == Framework::kDeepSpeed && l.zero >= 2 && l.pp > 1) {
-    findings.illegal("layout.zero",
-                     fmt::format("{} with pp = {}: each micro-batch would reduce gradients that "
-                                 "the pipeline still accumulates",
-                                 l.zero, l.pp),
-                     "DeepSpeed's pipeline takes zero 0 or 1");
-  }
-  if (framework == Framework::kDeepSpeed && l.zero >= 2 && s.training.no_sync) {
-    findings.illegal("training.no_sync",
-                     fmt::format("DeepSpeed's zero {} partitions gradients as they come", l.zero),
-                     "leave it out, or zero 0 or 1");
-  }
+  if (framework.check_zero != nullptr) framework.check_zero(s, findings);
   if (findings.trusts({"layout.shard_group", "layout.dp", "layout.cp"}) && l.shard_group > 0 &&
       (l.dp * l.cp) % l.shard_group != 0) {
     findings.illegal("layout.shard_group",
@@ -294,27 +304,7 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
-// What Megatron's own argument checks demand of its overlap switches.
-void check_overlap(const Scenario& s, Findings& findings) {
-  const Layout& l = s.layout;
-  if (s.training.framework != Framework::kMegatron ||
-      !findings.trusts({"layout.overlap", "layout.zero", "layout.sequence_parallel"})) {
-    return;
-  }
-  if (l.overlap.param_gather && l.zero == 0) {
-    findings.illegal("layout.overlap.param_gather", "nothing is gathered with zero 0",
-                     "zero 1, or false");
-  } else if (l.overlap.param_gather && !l.overlap.grad_reduce) {
-    findings.illegal("layout.overlap.param_gather", "Megatron demands grad_reduce with it",
-                     "grad_reduce true, or param_gather false");
-  }
-  if (l.overlap.tp && l.tp > 1 && !l.sequence_parallel) {
-    findings.illegal("layout.overlap.tp", "Megatron demands sequence_parallel with it",
-                     "sequence_parallel true, or false here");
-  }
-}
-
-void check_precision(const Scenario& s, const TrainingInput& input, Findings& findings) {
+void check_precision(const Scenario& s, const Stated& stated, Findings& findings) {
   if (!findings.trusts({"training"})) return;
   const Training& t = s.training;
   const auto mixes_halves = [&](DataType type) {
@@ -328,50 +318,49 @@ void check_precision(const Scenario& s, const TrainingInput& input, Findings& fi
         fmt::format("{} gradients of {} training", name_of(t.grad_precision), name_of(t.precision)),
         fmt::format("{} or fp32", name_of(t.precision)));
   }
-  if (input.reduce_precision && t.precision != DataType::kFp32 &&
-      mixes_halves(t.reduce_precision)) {
+  if (t.precision != DataType::kFp32 && mixes_halves(t.reduce_precision) &&
+      stated.has("training.reduce_precision")) {
     findings.illegal("training.reduce_precision",
                      fmt::format("{} on the wire of {} training", name_of(t.reduce_precision),
                                  name_of(t.precision)),
                      fmt::format("{} or fp32", name_of(t.precision)));
   }
-  if (input.fp8_recipe && t.precision != DataType::kFp8) {
+  if (!t.fp8_recipe.empty() && t.precision != DataType::kFp8) {
     findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 takes a recipe");
   }
-  if (input.lora_rank && !t.trains_adapters()) {
+  if (t.lora_rank > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
   }
 }
 
 void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
-  const ScheduleKind schedule = s.layout.schedule;
-  const bool optimistic = schedule == ScheduleKind::kZb2p || schedule == ScheduleKind::kZbH2 ||
-                          schedule == ScheduleKind::kZbV;
-  if (s.training.grad_clip == GradClip::kPostValidation && !optimistic) {
+  const Schedule& schedule = rules_of(s.layout.schedule);
+  if (s.training.grad_clip == GradClip::kPostValidation && !schedule.validates_after_step) {
     findings.illegal("training.grad_clip",
-                     fmt::format("post_validation under schedule {}", name_of(schedule)),
+                     fmt::format("post_validation under schedule {}", schedule.name),
                      "global or none; zb-2p, zb-h2 and zb-v validate after the step");
   }
 }
 
 }  // namespace
 
-void check_legality(const Scenario& scenario, const TrainingInput& training,
-                    const LayoutInput& layout, Findings& findings) {
+void check_legality(const Scenario& scenario, const Stated& stated, Findings& findings) {
   check_tensor_parallel(scenario, findings);
-  check_degrees(scenario, layout, findings);
+  check_degrees(scenario, stated, findings);
   check_micro_batches(scenario, findings);
   check_device(scenario, findings);
   check_sequence(scenario, findings);
-  check_experts(scenario, layout, findings);
+  check_experts(scenario, stated, findings);
   check_schedule(scenario, findings);
+  check_order_in_file(scenario, findings);
   check_chunks(scenario, findings);
   check_recompute(scenario, findings);
   check_zero(scenario, findings);
-  check_overlap(scenario, findings);
-  check_precision(scenario, training, findings);
+  const auto check_overlap = traits_of(scenario.training.framework).check_overlap;
+  if (check_overlap != nullptr) check_overlap(scenario, findings);
+  check_precision(scenario, stated, findings);
   check_grad_clip(scenario, findings);
 }
 

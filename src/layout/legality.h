@@ -8,9 +8,8 @@
 
 namespace stepcast {
 
-// `training` and `layout` as stated, to tell what the file says from what a default says.
-void check_legality(const Scenario& scenario, const TrainingInput& training,
-                    const LayoutInput& layout, Findings& findings);
+// `stated` tells what the file says from what a default says.
+void check_legality(const Scenario& scenario, const Stated& stated, Findings& findings);
 
 // Not supported, and without a field of Scenario that could carry it.
 void check_fields(const Scenario& scenario, Findings& findings);

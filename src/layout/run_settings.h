@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The object `run` of a scenario as the file states it: how long to train, on what terms, and what
-// interrupts it. Defaults depend on the cluster and on price lists: economics/run_inputs.h.
+// interrupts it. Defaults depend on the cluster and on price lists: economics/run_terms.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

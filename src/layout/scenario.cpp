@@ -69,8 +69,12 @@ Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& fo
   auto model = read_scenario_model(object, document, folders);
   auto cluster = read_scenario_cluster(object, document, folders);
   const std::string profile = object.text("profile").value_or("");
-  if (const auto value = object.required("training")) out.training = read_training(*value);
-  if (const auto value = object.value("layout")) out.layout = read_layout(*value);
+  if (const auto value = object.required("training")) {
+    read_keys(*value, training_keys(), out.stated);
+  }
+  if (const auto value = object.value("layout")) {
+    read_keys(*value, layout_keys(), out.stated);
+  }
   std::optional<RunSettings> run;
   if (const auto value = object.value("run")) run = read_run(*value);
   if (const auto value = object.value("plan")) out.plan = read_plan(*value);
@@ -80,13 +84,13 @@ Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& fo
   if (!model) findings.distrust("model");
   if (!cluster) findings.distrust("cluster");
   if (open) {
-    for (const std::string& path : open(out.layout, out.training)) findings.distrust(path);
+    for (const std::string& path : open(out.stated)) findings.distrust(path);
   }
   out.scenario = resolve(model ? std::move(*model) : Model{},
-                         cluster ? std::move(*cluster) : Cluster{}, out.training, out.layout);
+                         cluster ? std::move(*cluster) : Cluster{}, out.stated);
   out.scenario.profile = profile;
   out.scenario.run = run;
-  check_legality(out.scenario, out.training, out.layout, findings);
+  check_legality(out.scenario, out.stated, findings);
   check_fields(out.scenario, findings);
   if (to_forecast) check_support(out.scenario, findings);
   document.add(findings.errors());

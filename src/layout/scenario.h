@@ -16,24 +16,14 @@
 #include "core/result.h"
 #include "layout/run_settings.h"
 #include "model/model.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 
-enum class Framework { kMegatron, kFsdp, kDeepSpeed, kNative };
+// A row of frameworks() (layout/framework.h).
+enum class Framework : std::uint8_t {};
 enum class AttentionKernel { kFlash, kUnfused };
 enum class GradClip { kGlobal, kPostValidation, kNone };
-enum class ScheduleKind {
-  kGpipe,
-  k1F1B,
-  kInterleaved,
-  kZbH1,
-  kZbH2,
-  kZb1p,
-  kZb2p,
-  kZbV,
-  kDualPipe,
-  kFile
-};
 enum class TrainingMode { kPretrain, kLora, kQlora };
 enum class RecomputeMode { kNone, kSelective, kFull };
 
@@ -41,9 +31,10 @@ struct Training {
   std::int64_t global_batch = 0;  // sequences per optimizer step
   std::int64_t sequence_length = 0;
   DataType precision = DataType::kBf16;
+  std::string fp8_recipe;  // with kFp8
   AttentionKernel attention = AttentionKernel::kFlash;
   std::string optimizer = "adamw";
-  Framework framework = Framework::kMegatron;
+  Framework framework{};
   DataType grad_precision = DataType::kFp32;    // stored and accumulated
   DataType reduce_precision = DataType::kFp32;  // on the wire
   GradClip grad_clip = GradClip::kGlobal;
@@ -85,8 +76,9 @@ struct Layout {
   std::int64_t pp = 1;
   std::int64_t dp = 1;
   std::int64_t micro_batch = 1;
-  ScheduleKind schedule = ScheduleKind::k1F1B;
-  std::string schedule_file;
+  ScheduleKind schedule = default_schedule();
+  std::string schedule_file;                         // of "file:PATH"
+  std::shared_ptr<const std::string> schedule_text;  // what stands in it
   std::int64_t virtual_stages = 1;
   int zero = 0;
   std::int64_t shard_group = 0;  // ranks that share one copy of the states; 0: all of dp x cp
@@ -100,8 +92,9 @@ struct Layout {
   bool account_for_loss = false;
 };
 
-// What `framework` stands for beyond the fields above: buckets, prefetch, padding, what stays in
-// memory. Values and sources: src/layout/framework.cpp and docs/frameworks.md.
+// What `framework` stands for beyond the fields above, as data: buckets, prefetch, padding, what
+// stays in memory, how it runs a step. Values and sources stand in src/layout/frameworks, reasons
+// in docs/frameworks.md.
 struct FrameworkRules {
   std::int64_t bucket_elements = 0;          // gradient bucket; 0: one bucket for all
   std::int64_t gather_bucket_elements = 0;   // parameter all-gather bucket; 0: one
@@ -113,14 +106,28 @@ struct FrameworkRules {
   bool host_sync_at_batch = false;           // host waits for the GPU where text is handed out
   bool fused_gradient_accumulation = false;  // weight gradients add into the main buffer
   bool scatter_gather_p2p = false;           // 1/tp of the activation crosses, then all-gather
+
+  bool drops_out_in_gpt = false;      // models of the GPT form that state no dropout have some
+  bool loss_in_single_steps = false;  // a kernel for each step of the loss, in fp32
+  bool gradients_by_unit = false;     // gradients live from a unit's backward until it is reduced
+  bool casts_to_reduce = false;       // gradients are cast into the type that reduces them
+  bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does
+  bool buckets_at_entrance_only = false;          // later stages and chunks reduce in one bucket
+  bool cuts_full_buckets = false;       // a bucket ends where it is full, inside a matrix too
+  bool gathers_by_matrix = false;       // zero 3 gathers and reduces each matrix by itself
+  std::int64_t most_live_elements = 0;  // zero 3: gathered parameters at once; 0: no limit
 };
 
-struct Scenario {
-  Model model;
-  Cluster cluster;
+// What `training` and `layout` come to.
+struct Settings {
   Training training;
   Layout layout;
   FrameworkRules rules;
+};
+
+struct Scenario : Settings {
+  Model model;
+  Cluster cluster;
   std::optional<RunSettings> run;
   std::string profile;  // "" = the device's own, "none" = data sheet, or a name or path
 
@@ -128,12 +135,11 @@ struct Scenario {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }
   std::int64_t padded_vocab() const;
-  // Two stages hold, and train, one table.
+  // Two stages hold and train the same table.
   bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
 };
 
 const char* name_of(Framework framework);
-const char* name_of(ScheduleKind schedule);
 const char* name_of(RecomputeMode mode);
 
 struct DataFolders {

@@ -2,7 +2,9 @@
 // The list of what is legal and not modelled yet. An entry goes when its mechanism is lowered.
 #include <fmt/format.h>
 
+#include "layout/framework.h"
 #include "layout/legality.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 namespace {
@@ -29,6 +31,30 @@ void check_model(const Scenario& s, Findings& findings) {
   }
 }
 
+// An order from a file that can be read, with whole backwards.
+void check_file(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  if (!l.schedule_text) {
+    findings.illegal("layout.schedule", fmt::format("cannot read '{}'", l.schedule_file),
+                     "a file of one row per stage, as stepcast export --to schedule writes");
+    return;
+  }
+  const auto orders = from_csv(*l.schedule_text, pipeline_of(l, s.micro_batches()), "");
+  if (!orders) return;  // not the pipeline that the file is for, as check_legality() has told
+  for (std::size_t stage = 0; stage < orders->size(); ++stage) {
+    for (const Slot& slot : (*orders)[stage]) {
+      if (slot.pass == Pass::kForward || slot.pass == Pass::kBackward) continue;
+      findings.unsupported(
+          "layout.schedule",
+          fmt::format("{} in row {} of {} is the {} alone, which is",
+                      cell_text(pipeline_of(l), static_cast<std::int64_t>(stage), slot), stage + 1,
+                      l.schedule_file, name_of(slot.pass)),
+          "F and B, the whole backward");
+      return;
+    }
+  }
+}
+
 void check_parallelism(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
   if (findings.trusts({"layout.cp"}) && l.cp > 1) {
@@ -38,33 +64,27 @@ void check_parallelism(const Scenario& s, Findings& findings) {
     findings.unsupported("layout.ep", fmt::format("ep = {} is", l.ep), "use 1");
   }
   if (!findings.trusts({"layout.schedule"})) return;
-  switch (l.schedule) {
-    case ScheduleKind::kGpipe:
-    case ScheduleKind::k1F1B:
-    case ScheduleKind::kInterleaved:
-      break;
-    default:
-      findings.unsupported("layout.schedule",
-                           fmt::format("the schedule {}{} is", name_of(l.schedule),
-                                       l.schedule_file.empty() ? "" : ":" + l.schedule_file),
-                           "gpipe, 1f1b or interleaved");
+  const Schedule& schedule = rules_of(l.schedule);
+  if (schedule.from_file) return check_file(s, findings);
+  if (schedule.order == nullptr) {
+    findings.unsupported("layout.schedule", fmt::format("the schedule {} is", schedule.name),
+                         "gpipe, 1f1b or interleaved");
   }
 }
 
 void check_sharding(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.zero", "layout.pp", "training.framework"})) return;
   const Layout& l = s.layout;
-  const Framework framework = s.training.framework;
-  if (framework == Framework::kMegatron && l.zero >= 2) {
-    findings.unsupported("layout.zero", fmt::format("zero {} with framework megatron is", l.zero),
-                         "megatron takes 0 or 1; fsdp and deepspeed shard more");
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (l.zero > framework.most_zero) {
+    findings.unsupported("layout.zero",
+                         fmt::format("zero {} with framework {} is", l.zero, framework.name),
+                         framework.most_zero_hint);
   }
-  const bool shards_in_pipeline = l.pp > 1 && (framework == Framework::kFsdp ||
-                                               (framework == Framework::kNative && l.zero >= 2));
-  if (shards_in_pipeline) {
+  if (l.pp > 1 && l.zero >= framework.zero_without_pipeline) {
     findings.unsupported(
         "layout.pp",
-        fmt::format("pp = {} with framework {} and zero {} is", l.pp, name_of(framework), l.zero),
+        fmt::format("pp = {} with framework {} and zero {} is", l.pp, framework.name, l.zero),
         "pp 1, or zero 0 or 1 with another framework");
   }
   if (findings.trusts({"layout.shard_group", "layout.dp", "layout.cp"}) && l.shard_group > 0) {

@@ -8,10 +8,24 @@ namespace {
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// FSDP keeps shards at both of its stages; what ZeRO-2 leaves gathered is a 16-bit buffer.
 bool shards_parameters(const Scenario& scenario) {
   const int zero = scenario.layout.zero;
-  return zero == 3 || (scenario.training.framework == Framework::kFsdp && zero == 2);
+  return zero == 3 || (scenario.rules.shards_parameters_with_gradients && zero == 2);
+}
+
+// Bytes of each state per parameter, wherever it is kept.
+struct StateWidths {
+  std::int64_t parameter, gradient, master, moments;
+};
+
+StateWidths state_widths(const Scenario& scenario) {
+  const Training& training = scenario.training;
+  const bool mixed = training.precision != DataType::kFp32;
+  const bool half_parameters = mixed && scenario.rules.bf16_parameters;
+  return {.parameter = half_parameters ? 2 : 4,
+          .gradient = size_of(training.grad_precision),
+          .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
+          .moments = 8};
 }
 
 }  // namespace
@@ -31,16 +45,6 @@ std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group) {
 
 std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
-}
-
-StateWidths state_widths(const Scenario& scenario) {
-  const Training& training = scenario.training;
-  const bool mixed = training.precision != DataType::kFp32;
-  const bool half_parameters = mixed && scenario.rules.bf16_parameters;
-  return {.parameter = half_parameters ? 2 : 4,
-          .gradient = size_of(training.grad_precision),
-          .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
-          .moments = 8};
 }
 
 ByteCount checkpoint_bytes(const Scenario& scenario) {

@@ -17,12 +17,6 @@ struct StateBytes {
   StateBytes& operator+=(const StateBytes& more);
 };
 
-// Bytes of each state per parameter, wherever it is kept.
-struct StateWidths {
-  std::int64_t parameter, gradient, master, moments;
-};
-StateWidths state_widths(const Scenario& scenario);
-
 // What a checkpoint holds: parameters, master weights and moments of what is trained, once.
 ByteCount checkpoint_bytes(const Scenario& scenario);
 
@@ -34,7 +28,7 @@ std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group = AxisGroup::
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
                        AxisGroup group = AxisGroup::kData);
 
-// Of what is not trained, sharded where parameters are.
+// What is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
 
 // Elements that the optimizer of this rank updates.

@@ -2,6 +2,8 @@
 #include "model/import_model.h"
 
 #include <fmt/format.h>
+#include "core/data_name.h"
+#include "core/gathered_errors.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,10 +13,6 @@ namespace stepcast {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool looks_like_path(const std::string& text) {
-  return text.find('/') != std::string::npos || text.ends_with(".json");
-}
 
 std::vector<std::string> shipped_names(const std::string& folder) {
   std::vector<std::string> names;
@@ -54,7 +52,7 @@ Result<Model> load_model(const fs::path& file, const std::string& assume_family)
 Result<Model> find_model(const std::string& name_or_path, const std::string& folder,
                          const std::string& assume_family) {
   std::error_code ignored;
-  if (!looks_like_path(name_or_path)) {
+  if (!is_path(name_or_path)) {
     const fs::path shipped = fs::path(folder) / (name_or_path + ".json");
     if (fs::exists(shipped, ignored)) return load_model(shipped, assume_family);
   }
@@ -62,7 +60,7 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
   if (fs::is_regular_file(file, ignored)) return load_model(file, assume_family);
   const std::vector<std::string> names = shipped_names(folder);
   std::string hint = did_you_mean(fs::path(name_or_path).stem().string(), names);
-  if (looks_like_path(name_or_path)) {
+  if (is_path(name_or_path)) {
     return failure({ErrorCode::kNotFound, fmt::format("there is no file '{}'", name_or_path), "",
                     "model", hint.empty() ? "a config.json, its folder or a shipped name" : hint});
   }
@@ -78,7 +76,7 @@ Result<std::vector<ModelEntry>> list_models(const std::string& folder) {
   for (const std::string& name : shipped_names(folder)) {
     auto document = JsonDocument::load((fs::path(folder) / (name + ".json")).string());
     if (!document) {
-      errors.insert(errors.end(), document.error().begin(), document.error().end());
+      append(errors, document.error());
       continue;
     }
     ObjectReader reader((*document)->root());

@@ -1,81 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation/operation.h"
 
+#include <array>
+
 namespace stepcast {
 namespace {
 
-double count(const Gemm& gemm) {
-  return 2.0 * static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
-         static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
-}
+template <class Work>
+concept MemoryBoundWork = requires {
+  Work::kKind;
+};
 
-double count(const Attention& attention) {
-  const double full = 4.0 * static_cast<double>(attention.batch * attention.heads) *
-                      static_cast<double>(attention.query_length) *
-                      static_cast<double>(attention.key_length) *
-                      static_cast<double>(attention.head_dim);
-  return full * (attention.causal ? 0.5 : 1.0) * (attention.backward ? 2.5 : 1.0);
+template <std::size_t N, class Enum>
+const char* named(const std::array<const char*, N>& names, Enum value) {
+  return names[static_cast<std::size_t>(value)];
 }
-
-double count(const Elementwise&) { return 0; }
-double count(const Collective&) { return 0; }
 
 }  // namespace
 
 const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kForward:
-      return "forward";
-    case Phase::kRecompute:
-      return "recompute";
-    case Phase::kBackward:
-      return "backward";
-    case Phase::kWeightGradient:
-      return "weight_gradient";
-    case Phase::kOptimizer:
-      return "optimizer";
-  }
-  return "";
+  static constexpr std::array<const char*, kPhases> kNames{"forward", "recompute", "backward",
+                                                           "weight_gradient", "optimizer"};
+  return named(kNames, phase);
 }
 
 const char* name_of(MemoryCategory category) {
-  switch (category) {
-    case MemoryCategory::kParameters:
-      return "parameters";
-    case MemoryCategory::kGradients:
-      return "gradients";
-    case MemoryCategory::kOptimizer:
-      return "optimizer";
-    case MemoryCategory::kActivations:
-      return "activations";
-    case MemoryCategory::kBuffers:
-      return "buffers";
-    case MemoryCategory::kWorkspace:
-      return "workspace";
-  }
-  return "";
+  static constexpr std::array<const char*, kMemoryCategories> kNames{
+      "parameters", "gradients", "optimizer", "activations", "buffers", "workspace"};
+  return named(kNames, category);
 }
 
 const char* name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all_reduce";
-    case CollectiveKind::kAllGather:
-      return "all_gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
-    case CollectiveKind::kAllToAll:
-      return "all_to_all";
-    case CollectiveKind::kBroadcast:
-      return "broadcast";
-    case CollectiveKind::kSendReceive:
-      return "send_recv";
-  }
-  return "";
+  static constexpr std::array<const char*, kCollectiveKinds> kNames{
+      "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"};
+  return named(kNames, kind);
+}
+
+const char* name_of(CollectivePurpose purpose) {
+  static constexpr std::array<const char*, 4> kNames{"activations", "loss_maximum", "loss_target",
+                                                     "loss_sum"};
+  return named(kNames, purpose);
+}
+
+const char* name_of(GemmRole role) {
+  static constexpr std::array<const char*, 3> kNames{"forward", "input_gradient",
+                                                     "weight_gradient"};
+  return named(kNames, role);
+}
+
+const char* name_of(AttentionProductKind kind) {
+  static constexpr std::array<const char*, 6> kNames{
+      "scores",         "context",        "probabilities_gradient",
+      "value_gradient", "query_gradient", "key_gradient"};
+  return named(kNames, kind);
+}
+
+const char* name_of(MemoryBoundKind kind) {
+  static constexpr std::array<const char*, kMemoryBoundKinds> kNames{
+      "embedding",     "norm",      "activation", "dropout_add", "softmax", "rotary",   "transpose",
+      "cross_entropy", "reduction", "cast",       "accumulate",  "fill",    "optimizer"};
+  return named(kNames, kind);
+}
+
+const char* name_of(Norm norm) { return norm == Norm::kLayerNorm ? "layer_norm" : "rms_norm"; }
+const char* name_of(Mlp mlp) { return mlp == Mlp::kGelu ? "gelu" : "swiglu"; }
+
+const char* name_of(CastSubject subject) {
+  static constexpr std::array<const char*, 4> kNames{"logits", "gradients", "parameters",
+                                                     "four_bit_weight"};
+  return named(kNames, subject);
+}
+
+double flops_of(const Gemm& gemm) {
+  return 2.0 * static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
+         static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
+}
+
+double flops_of(const Attention& attention) {
+  return 4.0 * static_cast<double>(attention.batch * attention.heads) *
+         static_cast<double>(attention.query_length) * static_cast<double>(attention.key_length) *
+         static_cast<double>(attention.head_dim) * (attention.causal ? 0.5 : 1.0) *
+         (attention.backward ? 2.5 : 1.0);
+}
+
+Gemm gemm_of(const AttentionProduct& product) {
+  const AttentionSizes& sizes = product.sizes;
+  const std::int64_t s = sizes.sequence, d = sizes.head_dim;
+  const bool by_keys = product.kind == AttentionProductKind::kScores ||
+                       product.kind == AttentionProductKind::kProbabilitiesGradient;
+  const bool forward = product.kind == AttentionProductKind::kScores ||
+                       product.kind == AttentionProductKind::kContext;
+  return {forward ? GemmRole::kForward : GemmRole::kInputGradient,
+          sizes.batch * sizes.heads,
+          s,
+          by_keys ? s : d,
+          by_keys ? d : s,
+          product.type,
+          product.type,
+          false};
+}
+
+std::optional<Gemm> product_of(const Operation::Work& work) {
+  if (const auto* gemm = std::get_if<Gemm>(&work)) return *gemm;
+  if (const auto* part = std::get_if<AttentionProduct>(&work)) return gemm_of(*part);
+  return std::nullopt;
+}
+
+std::optional<MemoryBound> memory_bound(const Operation::Work& work) {
+  return std::visit(
+      [](const auto& own) -> std::optional<MemoryBound> {
+        using Own = std::decay_t<decltype(own)>;
+        if constexpr (MemoryBoundWork<Own>) {
+          return MemoryBound{Own::kKind,     own.backward,   own.size.elements,
+                             own.size.width, own.size.bytes, own.size.launches};
+        } else {
+          return std::nullopt;
+        }
+      },
+      work);
+}
+
+KernelSize* size_of_kernel(Operation::Work& work) {
+  return std::visit(
+      [](auto& own) -> KernelSize* {
+        if constexpr (MemoryBoundWork<std::decay_t<decltype(own)>>) {
+          return &own.size;
+        } else {
+          return nullptr;
+        }
+      },
+      work);
+}
+
+bool runs_kernel(const Operation::Work& work) {
+  if (std::holds_alternative<Collective>(work) || std::holds_alternative<Alias>(work)) return false;
+  const auto kernel = memory_bound(work);
+  return !kernel || kernel->elements > 0;
 }
 
 Flops flops_of(const Operation& operation) {
-  return Flops(std::visit([](const auto& work) { return count(work); }, operation.work));
+  if (const auto gemm = product_of(operation.work)) return Flops(flops_of(*gemm));
+  const auto* attention = std::get_if<Attention>(&operation.work);
+  return Flops(attention != nullptr ? flops_of(*attention) : 0);
 }
 
 }  // namespace stepcast

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // One kernel or collective of a program, with its shapes: what the cost model prices, what the
-// executor runs. Sizes are per rank, after sharding.
+// executor runs, what a calibration measures. Sizes are per rank, after sharding.
+//
+// Every kind of work is a struct of its own, in the header of its family. It says all that a kernel
+// needs beside its arrays; names are for people. To add one: write its struct with its table of
+// fields, add it to Operation::Work, and say in execute/call_kernel.cpp which kernel runs it.
+// Costs, signatures and JSON follow from the table.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -12,7 +18,13 @@
 #include "core/data_type.h"
 #include "core/id.h"
 #include "core/quantity.h"
-#include "layout/rank_grid.h"
+#include "operation/attention_parts.h"
+#include "operation/collective.h"
+#include "operation/gradient_work.h"
+#include "operation/layer_parts.h"
+#include "operation/memory_bound.h"
+#include "operation/model_ends.h"
+#include "operation/product.h"
 
 namespace stepcast {
 
@@ -40,74 +52,10 @@ struct Buffer {
   ByteCount size() const { return elements * size_of(type); }
 };
 
-// C[m,n] = A[m,k] B[k,n], `batch` times. Forward: m tokens, n outputs, k inputs. Input gradient:
-// m tokens, n inputs, k outputs. Weight gradient: m outputs, n inputs, k tokens.
-enum class GemmRole { kForward, kInputGradient, kWeightGradient };
-struct Gemm {
-  GemmRole role;
-  std::int64_t batch;
-  std::int64_t m, n, k;
-  DataType input;
-  DataType output;
-  bool accumulate;  // C += A B
-};
-
-// Fused (flash) attention. FLOPs forward: 4*batch*heads*query_length*key_length*head_dim, half of
-// that when causal; backward 2.5 times as many.
-struct Attention {
-  bool backward;
-  std::int64_t batch;
-  std::int64_t heads;
-  std::int64_t kv_heads;
-  std::int64_t query_length;
-  std::int64_t key_length;
-  std::int64_t head_dim;
-  bool causal;
-  DataType type;
-};
-
-// A memory-bound kernel. `bytes` is its traffic to device memory, all reads and writes.
-enum class ElementwiseKind {
-  kEmbedding,
-  kNorm,
-  kActivation,
-  kDropoutAdd,
-  kSoftmax,
-  kRotary,
-  kTranspose,
-  kCrossEntropy,
-  kReduction,
-  kCast,
-  kAccumulate,
-  kFill,
-  kOptimizer
-};
-struct Elementwise {
-  ElementwiseKind kind;
-  bool backward;
-  std::int64_t elements;
-  std::int64_t width;  // of a row, for kernels that reduce along rows; 0: flat
-  double bytes;
-  std::int64_t launches = 1;  // kernels that it takes where chains are not fused
-};
-
-// `bytes` as nccl-tests counts: all-reduce the buffer, all-gather the full output, reduce-scatter
-// the full input, all-to-all what one rank sends, broadcast and send/receive the message.
-enum class CollectiveKind {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kBroadcast,
-  kSendReceive  // between two ranks
-};
-inline constexpr int kCollectiveKinds = 6;
-struct Collective {
-  CollectiveKind kind;
-  AxisGroup group;
-  ByteCount bytes;
-  DataType type;
-  bool overlapped = false;  // pipelined with the GEMM beside it (overlap.tp)
+// No kernel: what it writes is what it reads under another name, or nobody reads it any more.
+struct Alias {
+  static constexpr const char* kFamily = "alias";
+  static constexpr auto fields() { return std::tuple(); }
 };
 
 enum class Phase { kForward, kRecompute, kBackward, kWeightGradient, kOptimizer };
@@ -121,12 +69,19 @@ enum class BlockStream { kCompute, kCommunication, kCopy };
 inline constexpr int kBlockStreams = 3;
 
 struct Operation {
-  const char* name;  // "qkv", "attention", "mlp_up": a literal
+  using Work =
+      std::variant<Gemm, AttentionProduct, Attention, AttentionSoftmax, ContextTranspose, QkvGather,
+                   Normalization, QueryKeyNorm, Activation, Rotary, ResidualAdd, Dropout,
+                   AdapterAdd, AdapterScale, TokenEmbedding, PositionEmbedding, ZeroTableGradient,
+                   CrossEntropy, BiasGradient, Accumulate, Cast, ZeroGradients, UnscaleGradients,
+                   SquaredNorm, ClipGradients, OptimizerUpdate, Alias, Collective>;
+
+  const char* name;  // for people: "qkv", "attention", "mlp_up"; a literal
   Phase phase;
-  std::variant<Gemm, Attention, Elementwise, Collective> work;
+  Work work;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
-  // Of its block: weights that it reads forward, and whose gradients it writes backward.
+  // Weights of its block that it reads forward, and whose gradients it writes backward.
   std::vector<ParameterId> parameters = {};
   BlockStream stream = BlockStream::kCompute;
   // By stream: the latest earlier operation of the pass that must have ended (-1: none). An
@@ -134,7 +89,16 @@ struct Operation {
   std::array<std::int32_t, kBlockStreams> after{-1, -1, -1};
 };
 
-const char* name_of(CollectiveKind kind);
+// The product that it is, with a weight or of attention's parts; nothing for other work.
+std::optional<Gemm> product_of(const Operation::Work& work);
+
+// The memory-bound kernel that it is; nothing for other work.
+std::optional<MemoryBound> memory_bound(const Operation::Work& work);
+// Its size, to change it; null for other work.
+KernelSize* size_of_kernel(Operation::Work& work);
+
+// A kernel runs: it is neither a collective nor another name, and not over nothing.
+bool runs_kernel(const Operation::Work& work);
 
 // Floating-point operations; 0 for memory-bound kernels and collectives.
 Flops flops_of(const Operation& operation);

@@ -3,53 +3,76 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <type_traits>
+#include <utility>
 
 namespace stepcast {
 namespace {
 
-const char* direction(bool backward) { return backward ? "backward" : "forward"; }
+// Every field of a work: which of several it is by its name, a number or a type behind its key, a
+// condition by its key where it holds.
+class Text {
+ public:
+  explicit Text(std::string family) : text_(std::move(family)) {}
 
-std::string text_of(const Operation&, const Gemm& gemm) {
-  return fmt::format("gemm {} {}x{}x{}x{} {} {}{}", name_of(gemm.role), gemm.batch, gemm.m, gemm.n,
-                     gemm.k, name_of(gemm.input), name_of(gemm.output),
-                     gemm.accumulate ? " accumulate" : "");
+  template <class Fields>
+  void add_all(const Fields& holder) {
+    std::apply([&](const auto&... field) { (add(field.first, holder.*field.second), ...); },
+               Fields::fields());
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  template <class Value>
+  void add(const char* key, const Value& value) {
+    if constexpr (std::is_same_v<Value, KernelSize>) {
+      text_ +=
+          fmt::format(" elements {} width {} bytes {}", value.elements, value.width, value.bytes);
+    } else if constexpr (std::is_same_v<Value, AxisGroup>) {
+      text_ += fmt::format(" {}", name_of(value));
+    } else if constexpr (std::is_class_v<Value>) {
+      add_all(value);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      if (value) text_ += fmt::format(" {}", key);
+    } else if constexpr (std::is_same_v<Value, DataType>) {
+      text_ += fmt::format(" {} {}", key, name_of(value));
+    } else if constexpr (std::is_enum_v<Value>) {
+      text_ += fmt::format(" {}", name_of(value));
+    } else {
+      text_ += fmt::format(" {} {}", key, value);
+    }
+  }
+
+  std::string text_;
+};
+
+template <class Work>
+std::string text_of(const Work& work) {
+  Text text(Work::kFamily);
+  text.add_all(work);
+  return text.take();
 }
 
-std::string text_of(const Operation&, const Attention& a) {
-  return fmt::format("attention {} {}x{}x{}x{}x{}x{} {} {}", direction(a.backward), a.batch,
-                     a.heads, a.kv_heads, a.query_length, a.key_length, a.head_dim,
+std::string text_of(const Gemm& gemm) {
+  return fmt::format("gemm {} {}x{}x{}x{} {} {}{}{}", name_of(gemm.role), gemm.batch, gemm.m,
+                     gemm.n, gemm.k, name_of(gemm.input), name_of(gemm.output),
+                     gemm.accumulate ? " accumulate" : "", gemm.bias ? " bias" : "");
+}
+
+std::string text_of(const Attention& a) {
+  return fmt::format("attention {} {}x{}x{}x{}x{}x{} {} {}", a.backward ? "backward" : "forward",
+                     a.batch, a.heads, a.kv_heads, a.query_length, a.key_length, a.head_dim,
                      a.causal ? "causal" : "full", name_of(a.type));
-}
-
-std::string text_of(const Operation& operation, const Elementwise& kernel) {
-  return fmt::format("elementwise {} {} {} {} width {} bytes {}", operation.name,
-                     name_of(kernel.kind), direction(kernel.backward), kernel.elements,
-                     kernel.width, kernel.bytes);
-}
-
-std::string text_of(const Operation&, const Collective& collective) {
-  return fmt::format("collective {} {} {}", name_of(collective.kind), collective.bytes,
-                     name_of(collective.type));
 }
 
 }  // namespace
 
-const char* name_of(GemmRole role) {
-  static constexpr std::array<const char*, 3> kNames{"forward", "input_gradient",
-                                                     "weight_gradient"};
-  return kNames[static_cast<std::size_t>(role)];
-}
-
-const char* name_of(ElementwiseKind kind) {
-  static constexpr std::array<const char*, kElementwiseKinds> kNames{
-      "embedding",     "norm",      "activation", "dropout_add", "softmax", "rotary",   "transpose",
-      "cross_entropy", "reduction", "cast",       "accumulate",  "fill",    "optimizer"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 std::string signature(const Operation& operation) {
-  return std::visit([&](const auto& work) { return text_of(operation, work); }, operation.work);
+  return std::visit([](const auto& work) { return text_of(work); }, operation.work);
+}
+
+bool is_signature_of_collective(std::string_view signature) {
+  return signature.substr(0, signature.find(' ')) == Collective::kFamily;
 }
 
 }  // namespace stepcast

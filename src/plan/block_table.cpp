@@ -29,10 +29,9 @@ BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) con
 BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {
   BlockCosts costs(scenario_, pricing.kernels, pricing.collectives);
   costs.use_groups({{AxisGroup::kTensor, groups_.members(tensor_group)}});
-  const bool own_table = !scenario_.model.tied_embeddings || scenario_.layout.pp > 1;
   BlockSet out;
   out.embedding = facts_of(lower_embedding(scenario_), costs);
-  out.head = facts_of(lower_head(scenario_, own_table), costs);
+  out.head = facts_of(lower_head(scenario_), costs);
   out.plain = facts_of(lower_decoder_layer(scenario_, RecomputeMode::kNone), costs);
   const RecomputeMode mode = scenario_.layout.recompute.mode;
   out.recomputed = mode == RecomputeMode::kNone

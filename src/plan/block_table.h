@@ -26,7 +26,7 @@ struct BlockFacts {
   PassMemory forward_memory, backward_memory;
 };
 
-// Of one layout: layers without and with its recomputation.
+// The blocks of one layout: layers without and with its recomputation.
 struct BlockSet {
   BlockFacts embedding, head, plain, recomputed;
 };

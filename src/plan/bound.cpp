@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layout/recomputed_layers.h"
 #include "memory/device_footprint.h"
 #include "predict/transfer_shapes.h"
 #include "program/role_builder.h"
@@ -27,22 +28,27 @@ class Level {
   ByteCount left = 0, peak = 0;
 };
 
+// Collectives are of the cluster, whatever the framework.
+const Pricing& any_of(const PricingByFramework& pricing) {
+  const auto all = all_frameworks();
+  return *pricing[*std::ranges::find_if(all, [&](Framework f) { return pricing[f] != nullptr; })];
+}
+
 }  // namespace
 
 BoundMaker::BoundMaker(const Scenario& scenario, const PricingByFramework& pricing)
     : scenario_(scenario),
       scratch_(scenario),
       pricing_(pricing),
-      groups_(scenario.cluster,
-              (*std::find_if(pricing.begin(), pricing.end(), [](const auto& p) { return p; }))
-                  ->collectives),
+      groups_(scenario.cluster, any_of(pricing).collectives),
       block_table_(scenario, groups_),
       step_table_(scenario, scratch_, groups_) {}
 
 BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, std::int64_t layers,
                                          std::int64_t recomputed, bool first, bool last) const {
   const std::int64_t plain = layers - recomputed;
-  // Recomputed layers come first, except each so-many-th: then what stands where is left open.
+  // Recomputed layers come first, unless only every n-th layer is recomputed; then the bound leaves
+  // their places open.
   const bool mixed = scenario_.layout.recompute.every > 1 && recomputed > 0 && plain > 0;
   Chunk out;
   Level forward, backward;
@@ -167,8 +173,8 @@ double BoundMaker::run(const PassCost& cost, bool received) const {
   return synchronous ? std::max(cost.gpu, cost.floor) : cost.gpu;
 }
 
-// From the start of the first forward of a stage to the end of its last backward: all its passes,
-// and what its compute stream stands still for between them where transfers are not overlapped.
+// The time from the start of a stage's first forward to the end of its last backward: all its
+// passes, and the waits of its compute stream between them where transfers are not overlapped.
 double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t stage) const {
   const Layout& layout = scenario_.layout;
   const StageFacts& facts = order.stages[stage];
@@ -191,7 +197,7 @@ double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t 
   if (layout.overlap.pp || layout.pp == 1) return sum;
   // Receives are issued behind the work before them: each pass but the first waits for its own.
   if (layout.virtual_stages > 1) return sum + received - first_received;
-  // A stage waits for its sends too, while it receives.
+  // A stage waits for its sends too while it receives.
   const std::int32_t c = facts.first_chunk;
   const Hops::Times from_above = c > 0 ? between(c - 1, c) : Hops::Times{};
   const Hops::Times to_above = c > 0 ? between(c, c - 1) : Hops::Times{};
@@ -207,9 +213,9 @@ double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t 
 }
 
 // Overlapped receives are posted as soon as the host has issued them, and hold SMs until their
-// message comes: while one is to come, kernels have what is left. The host has issued the next one
-// before a pass begins if it needs less time up to there than has certainly gone by: `begin` and
-// the kernels before the pass. Behind the warm-up that is so from some pass on.
+// message comes: while a message is awaited, kernels get what is left. The host has issued the next
+// one before a pass begins if it needs less time up to there than has certainly gone by: `begin`
+// and the kernels before the pass. Behind the warm-up that is so from some pass on.
 double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double held, double begin,
                           double passes, double units) const {
   constexpr double kMost = 1e300;
@@ -224,7 +230,7 @@ double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double
   }
   // A pass has at most a receive, the gathering of what was received, and a send.
   host += 3 * ends.launch;
-  // All that the host does in the step beside passes, wherever it stands between them.
+  // Everything that the host does in the step besides passes, wherever it lies between them.
   const double beside =
       ends.update.host + ends.begin.host + ends.beside_first + units * ends.beside_more;
   const auto w = static_cast<double>(facts.warm_up);
@@ -285,7 +291,7 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
     const double from_top = opening_0 + to_[static_cast<std::size_t>(facts.first_chunk)];
     const double to_top = from_[static_cast<std::size_t>(facts.last_chunk)] + closing_0;
     const double own = opening(s);
-    // Where batches stop the host, it is never certain to be ahead.
+    // Where handing out batches stops the host, it is never certain to be ahead.
     if (scenario_.layout.overlap.pp && ends.has_barrier && !scenario_.rules.host_sync_at_batch) {
       passes += slowed(facts, end, between.held, std::max(from_top, own), passes, units);
     }

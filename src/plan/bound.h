@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layout's forecast is no better than, in closed form: no replay of it has a shorter step or
-// a lower peak of memory (docs/design/012-search-of-layouts.md). About a microsecond each.
+// A bound on a layout's forecast in closed form: no replay of it has a shorter step or a lower peak
+// of memory (docs/design/012-search-of-layouts.md). It takes about a microsecond.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace stepcast {
 
 // What prices each framework that layouts of a search may resolve to.
-using PricingByFramework = std::array<std::shared_ptr<const Pricing>, 4>;
+using PricingByFramework = ByFramework<std::shared_ptr<const Pricing>>;
 
 struct Bound {
   double time_s = 0;
@@ -58,9 +58,7 @@ class BoundMaker {
                 double passes, double units) const;
   double run(const PassCost& cost, bool received) const;
   ByteCount peak(const OrderFacts& order, const StepEnds& ends) const;
-  const Pricing& pricing() const {
-    return *pricing_[static_cast<std::size_t>(scenario_.training.framework)];
-  }
+  const Pricing& pricing() const { return *pricing_[scenario_.training.framework]; }
 
   const Scenario& scenario_;
   Scenario scratch_;
@@ -71,7 +69,7 @@ class BoundMaker {
   StepTable step_table_;
   Remembered<Hops> hops_;
   LayoutCode code_;
-  // Of the layout in hand, by model chunk.
+  // The chunks of the present layout, by model chunk.
   std::vector<Chunk> chunks_;
   std::vector<double> to_, from_;  // scratch
 };

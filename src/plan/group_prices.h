@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of ranks by how they lie in the cluster, and what a collective takes in each, alone on its
-// links. Groups that lie alike cost the same.
+// Groups of ranks by how they lie in the cluster, and the time of a collective in each, alone on
+// its links. Groups that lie alike cost the same.
 #pragma once
 
 #include <map>

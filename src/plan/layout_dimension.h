@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search may vary: one entry per layout key (plan/layout_dimensions.cpp). The search knows
-// no key by name; a new dimension is a new entry.
+// What a search may vary: the keys of `layout` that their table (layout/keys.h) opens to it. The
+// search knows no key by name.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "layout/scenario_input.h"
 
 namespace stepcast {
 
-struct LayoutDimension {
-  using Values = std::vector<std::int64_t>;
+struct LayoutDimension : KeySearch {
+  const char* path;    // "layout.tp"
+  std::size_t key;     // its place among keys()
+  std::int64_t usual;  // its value where nothing is set
 
-  const char* path;  // "layout.tp"
-  bool (*stated)(const LayoutInput&);
-  // All values behind a prefix: a scenario with the dimensions before this one set, the others at
-  // their defaults. Legality is not their business.
-  Values (*values)(const Scenario& prefix);
-  // Those that a forecast tells apart; of equal ones the first.
-  Values (*distinct)(const Scenario& prefix);
-  bool varies;  // `values` differs from prefix to prefix
-  void (*set)(LayoutInput&, std::optional<std::int64_t>);
-  std::int64_t (*of)(const Layout&);  // what a resolved layout has
-  std::string (*text)(std::int64_t);  // as --fix reads it
+  bool stated(const Stated& stated) const { return stated.keys[key]; }
+  // Without a value the key is open again.
+  void set(Stated& stated, std::optional<std::int64_t> value) const {
+    put(stated, value.value_or(usual));
+    stated.keys[key] = value.has_value();
+  }
 };
 
 // In the order of the tree: what others depend on first, keys without dependants last.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "schedule/schedule.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 namespace {
@@ -136,16 +136,6 @@ StageFacts facts_of(const std::vector<StageOrder>& orders, const Layout& layout,
 }
 
 }  // namespace
-
-// As lower() deals modes to layers.
-std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t first, std::int64_t count) {
-  if (recompute.mode == RecomputeMode::kNone) return 0;
-  const std::int64_t last = recompute.layers > 0 ? std::min(count, recompute.layers) : count;
-  if (recompute.every <= 1) return last;
-  std::int64_t out = 0;
-  for (std::int64_t i = 0; i < last; ++i) out += (first + i) % recompute.every == 0 ? 1 : 0;
-  return out;
-}
 
 const OrderFacts& OrderTable::facts(const LayoutCode& code, const Scenario& scenario) {
   const Layout& layout = scenario.layout;

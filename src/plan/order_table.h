@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bound of a pipeline needs of a schedule's orders (schedule/schedule.h).
+// What the bound of a pipeline needs to know about a schedule's orders (schedule/schedule.h).
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,5 @@ class OrderTable {
  private:
   Remembered<OrderFacts> known_;
 };
-
-// Of the layers [first, first + count) of a chunk, those that are recomputed.
-std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t first, std::int64_t count);
 
 }  // namespace stepcast

@@ -12,28 +12,34 @@ Result<std::unique_ptr<Planner>> Planner::make(JsonDocument& document, const Dat
                                                const std::vector<ValueRange>& ranges) {
   auto open = read_open_scenario(document, folders, open_paths);
   if (!open) return failure(open.error());
-  const TrainingInput training = open->training;
-  const LayoutInput layout = open->layout;
+  if (rules_of(open->stated.layout.schedule).from_file) {
+    return failure({ErrorCode::kNotSupported,
+                    "a search under an order from a file is not "
+                    "supported yet",
+                    document.file(), "layout.schedule",
+                    "name a schedule, or leave it out; predict takes the file"});
+  }
+  const Stated stated = open->stated;
   std::unique_ptr<Planner> planner(new Planner(std::move(*open), ranges));
-  if (Errors errors = planner->price(training, layout, folders); !errors.empty()) {
+  if (Errors errors = planner->price(stated, folders); !errors.empty()) {
     return failure(std::move(errors));
   }
   return planner;
 }
 
-// Without a stated framework a layout's degrees choose between these two (layout/resolve.cpp).
-Errors Planner::price(const TrainingInput& training, const LayoutInput& layout,
-                      const DataFolders& folders) {
-  std::vector<Framework> frameworks = {Framework::kMegatron, Framework::kFsdp};
-  if (training.framework) frameworks = {*training.framework};
+// Without a stated framework a layout's degrees choose it.
+Errors Planner::price(const Stated& stated, const DataFolders& folders) {
+  std::vector<Framework> frameworks = default_frameworks();
+  if (stated.has("training.framework")) frameworks = {stated.training.framework};
   for (const Framework framework : frameworks) {
-    TrainingInput stated = training;
-    stated.framework = framework;
+    Stated of_framework = stated;
+    of_framework.training.framework = framework;
+    of_framework.mark("training.framework");
     Scenario& scenario = *priced_.emplace_back(std::make_unique<Scenario>(space_.base()));
-    resolve(stated, layout, scenario);
+    resolve(of_framework, scenario);
     auto pricing = make_pricing(scenario, folders);
     if (!pricing) return pricing.error();
-    pricing_[static_cast<std::size_t>(framework)] = std::move(*pricing);
+    pricing_[framework] = std::move(*pricing);
   }
   return {};
 }
@@ -48,8 +54,7 @@ Result<Prediction> Planner::predict(const LayoutChoice& choice,
                                     const PredictOptions& options) const {
   Scenario scenario = space_.base();
   space_.put(choice, scenario);
-  return stepcast::predict(
-      scenario, *pricing_[static_cast<std::size_t>(scenario.training.framework)], options);
+  return stepcast::predict(scenario, *pricing_[scenario.training.framework], options);
 }
 
 }  // namespace stepcast

@@ -28,8 +28,7 @@ class Planner {
 
  private:
   Planner(OpenScenario open, const std::vector<ValueRange>& ranges);
-  Errors price(const TrainingInput& training, const LayoutInput& layout,
-               const DataFolders& folders);
+  Errors price(const Stated& stated, const DataFolders& folders);
 
   PlanInput limits_;
   Space space_;

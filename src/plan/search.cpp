@@ -26,7 +26,7 @@ struct Entry {
   }
 };
 
-// What one thread works with.
+// The state of one thread.
 struct Worker {
   Worker(const Space& space, const PricingByFramework& pricing)
       : scenario(space.base()), bounds(scenario, pricing) {}
@@ -179,8 +179,7 @@ Errors Search::replay(const std::vector<std::size_t>& round) {
   run_in_parallel(options_.threads, round.size(), [&](std::size_t worker, std::size_t i) {
     Scenario& scenario = workers_[worker]->scenario;
     space_.put(entries_[round[i]].choice, scenario);
-    const auto framework = static_cast<std::size_t>(scenario.training.framework);
-    predictions[i] = predict(scenario, *pricing_[framework]);
+    predictions[i] = predict(scenario, *pricing_[scenario.training.framework]);
   });
   for (std::size_t i = 0; i < round.size(); ++i) {
     Entry& entry = entries_[round[i]];
@@ -215,7 +214,7 @@ Errors Search::find_best() {
       out_.cut_by_time = out_.proven ? entries_.end() - behind : 0;
       return {};
     }
-    // Whoever stops a search before the first replay still wants an answer.
+    // A search that is stopped before the first replay should still have an answer.
     if (ends() && out_.replayed > 0) break;
     if (Errors errors = replay(round); !errors.empty()) return errors;
     report(first_open_ < entries_.size() ? entries_[first_open_].bound_s : 0);

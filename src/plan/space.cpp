@@ -23,13 +23,11 @@ bool decides_replicas(const std::string& path) {
   return path == "layout.tp" || path == "layout.pp" || path == "layout.cp";
 }
 
-std::vector<std::string> with_consequences(std::vector<std::string> paths,
-                                           const LayoutInput& layout,
-                                           const TrainingInput& training) {
-  if (!training.framework && std::ranges::any_of(paths, decides_framework)) {
+std::vector<std::string> with_consequences(std::vector<std::string> paths, const Stated& stated) {
+  if (!stated.has("training.framework") && std::ranges::any_of(paths, decides_framework)) {
     paths.emplace_back("training.framework");
   }
-  if (!layout.dp && std::ranges::any_of(paths, decides_replicas)) {
+  if (!stated.has("layout.dp") && std::ranges::any_of(paths, decides_replicas)) {
     paths.emplace_back("layout.dp");
   }
   return paths;
@@ -37,12 +35,12 @@ std::vector<std::string> with_consequences(std::vector<std::string> paths,
 
 }  // namespace
 
-std::vector<std::string> open_paths(const LayoutInput& stated, const TrainingInput& training) {
+std::vector<std::string> open_paths(const Stated& stated) {
   std::vector<std::string> paths;
   for (const LayoutDimension& dimension : layout_dimensions()) {
     if (!dimension.stated(stated)) paths.emplace_back(dimension.path);
   }
-  return with_consequences(std::move(paths), stated, training);
+  return with_consequences(std::move(paths), stated);
 }
 
 void SpaceCount::add(const SpaceCount& more) {
@@ -65,7 +63,7 @@ Errors refusals(const SpaceCount& count) {
 
 Space::Space(OpenScenario open, const std::vector<ValueRange>& ranges) : open_(std::move(open)) {
   for (const LayoutDimension& dimension : layout_dimensions()) {
-    if (!dimension.stated(open_.layout)) dimensions_.push_back(&dimension);
+    if (!dimension.stated(open_.stated)) dimensions_.push_back(&dimension);
   }
   STEPCAST_ASSERT(dimensions_.size() <= LayoutChoice::kMost, "a layout choice has room for all");
   for (std::size_t depth = 0; depth <= dimensions_.size(); ++depth) {
@@ -73,7 +71,7 @@ Space::Space(OpenScenario open, const std::vector<ValueRange>& ranges) : open_(s
     for (std::size_t i = depth; i < dimensions_.size(); ++i) {
       paths.emplace_back(dimensions_[i]->path);
     }
-    open_behind_.push_back(with_consequences(std::move(paths), open_.layout, open_.training));
+    open_behind_.push_back(with_consequences(std::move(paths), open_.stated));
   }
   least_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::min());
   most_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::max());
@@ -89,19 +87,19 @@ void Space::restrict_to(const ValueRange& range) {
     return;
   }
   const auto& all = layout_dimensions();
-  const auto stated = std::ranges::find(all, range.path, &LayoutDimension::path);
-  STEPCAST_ASSERT(stated != all.end(), "a range is of a dimension");
-  const std::int64_t value = stated->of(open_.scenario.layout);
+  const auto fixed = std::ranges::find(all, range.path, &LayoutDimension::path);
+  STEPCAST_ASSERT(fixed != all.end(), "a range is of a dimension");
+  const std::int64_t value = fixed->of(open_.scenario.layout);
   if (range.least <= value && value <= range.most) return;
   contradictions_.push_back({ErrorCode::kIllegal,
-                             fmt::format("is stated as {}", stated->text(value)), "", range.path,
+                             fmt::format("is stated as {}", fixed->text(value)), "", range.path,
                              "left out, it is searched"});
 }
 
-Errors Space::check(const Scenario& scenario, const LayoutInput& layout, std::size_t depth) const {
+Errors Space::check(const Scenario& scenario, const Stated& stated, std::size_t depth) const {
   Findings findings;
   for (const std::string& path : open_behind_[depth]) findings.distrust(path);
-  check_legality(scenario, open_.training, layout, findings);
+  check_legality(scenario, stated, findings);
   check_fields(scenario, findings);
   check_support(scenario, findings);
   return findings.errors();
@@ -109,7 +107,7 @@ Errors Space::check(const Scenario& scenario, const LayoutInput& layout, std::si
 
 struct Space::Walk {
   Scenario& scenario;
-  LayoutInput layout;
+  Stated stated;
   LayoutChoice choice;
   std::size_t stop;  // levels to descend to
   const Visit& visit;
@@ -123,12 +121,12 @@ void Space::descend(Walk& walk, std::size_t level) const {
     return;
   }
   const LayoutDimension& dimension = *dimensions_[level];
-  resolve(open_.training, walk.layout, walk.scenario);
+  resolve(walk.stated, walk.scenario);
   for (const std::int64_t value : dimension.distinct(walk.scenario)) {
     if (!admits(level, value)) continue;
-    dimension.set(walk.layout, value);
-    resolve(open_.training, walk.layout, walk.scenario);
-    const Errors errors = check(walk.scenario, walk.layout, level + 1);
+    dimension.set(walk.stated, value);
+    resolve(walk.stated, walk.scenario);
+    const Errors errors = check(walk.scenario, walk.stated, level + 1);
     if (errors.empty()) {
       walk.choice.values[level] = static_cast<std::int32_t>(value);
       descend(walk, level + 1);
@@ -137,7 +135,7 @@ void Space::descend(Walk& walk, std::size_t level) const {
       if (rule.subtrees++ == 0) rule.example = errors.front();
     }
   }
-  dimension.set(walk.layout, std::nullopt);
+  dimension.set(walk.stated, std::nullopt);
   walk.choice.values[level] = LayoutChoice::kUnset;
 }
 
@@ -147,12 +145,12 @@ std::size_t Space::depth_of(const LayoutChoice& prefix) const {
   return depth;
 }
 
-LayoutInput Space::input_of(const LayoutChoice& choice) const {
-  LayoutInput layout = open_.layout;
+Stated Space::stated_by(const LayoutChoice& choice) const {
+  Stated stated = open_.stated;
   for (std::size_t i = 0; i < depth_of(choice); ++i) {
-    dimensions_[i]->set(layout, choice.values[i]);
+    dimensions_[i]->set(stated, choice.values[i]);
   }
-  return layout;
+  return stated;
 }
 
 std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
@@ -161,7 +159,7 @@ std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
   if (!contradictions_.empty()) return out;
   const Visit visit = [&](const LayoutChoice& choice) { out.push_back(choice); };
   Scenario scenario = open_.scenario;
-  Walk walk{scenario, open_.layout, {}, std::min(kBranchLevels, dimensions_.size()), visit, {}};
+  Walk walk{scenario, open_.stated, {}, std::min(kBranchLevels, dimensions_.size()), visit, {}};
   descend(walk, 0);
   walk.count.legal = 0;  // they are no layouts yet
   count.add(walk.count);
@@ -169,46 +167,46 @@ std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
 }
 
 SpaceCount Space::walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit) const {
-  Walk walk{scenario, input_of(prefix), prefix, dimensions_.size(), visit, {}};
+  Walk walk{scenario, stated_by(prefix), prefix, dimensions_.size(), visit, {}};
   descend(walk, depth_of(prefix));
   return std::move(walk.count);
 }
 
 void Space::put(const LayoutChoice& choice, Scenario& scenario) const {
-  resolve(open_.training, input_of(choice), scenario);
+  resolve(stated_by(choice), scenario);
 }
 
 Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
-  const LayoutInput layout = input_of(choice);
-  resolve(open_.training, layout, scenario);
-  return check(scenario, layout, depth_of(choice));
+  const Stated stated = stated_by(choice);
+  resolve(stated, scenario);
+  return check(scenario, stated, depth_of(choice));
 }
 
 double Space::combinations() const {
   if (!contradictions_.empty()) return 0;
   Scenario scenario = open_.scenario;
-  LayoutInput layout = open_.layout;
-  return count(scenario, layout, 0);
+  Stated stated = open_.stated;
+  return count(scenario, stated, 0);
 }
 
-double Space::count(Scenario& scenario, LayoutInput& layout, std::size_t level) const {
+double Space::count(Scenario& scenario, Stated& stated, std::size_t level) const {
   if (level == dimensions_.size()) return 1;
   const LayoutDimension& dimension = *dimensions_[level];
-  resolve(open_.training, layout, scenario);
+  resolve(stated, scenario);
   LayoutDimension::Values values = dimension.values(scenario);
   std::erase_if(values, [&](std::int64_t value) { return !admits(level, value); });
   const bool rest_varies =
       std::any_of(dimensions_.begin() + static_cast<std::ptrdiff_t>(level) + 1, dimensions_.end(),
                   [](const LayoutDimension* other) { return other->varies; });
   if (!rest_varies) {
-    return static_cast<double>(values.size()) * count(scenario, layout, level + 1);
+    return static_cast<double>(values.size()) * count(scenario, stated, level + 1);
   }
   double sum = 0;
   for (const std::int64_t value : values) {
-    dimension.set(layout, value);
-    sum += count(scenario, layout, level + 1);
+    dimension.set(stated, value);
+    sum += count(scenario, stated, level + 1);
   }
-  dimension.set(layout, std::nullopt);
+  dimension.set(stated, std::nullopt);
   return sum;
 }
 

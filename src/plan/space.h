@@ -36,7 +36,7 @@ struct SpaceCount {
   void add(const SpaceCount& more);
 };
 
-// Of a space without a layout: the rules that have refused all of it.
+// The rules that have refused every layout of a space that has none.
 Errors refusals(const SpaceCount& count);
 
 // A part of a space: a dimension takes only values from `least` to `most`.
@@ -47,15 +47,15 @@ struct ValueRange {
 
 class Space {
  public:
-  // Of a scenario read with open_paths(). A key that the scenario states outside its range leaves
-  // no layout; the rule names it.
+  // Makes the space of a scenario that was read with open_paths(). A key that the scenario states
+  // outside its range leaves no layout; the rule names it.
   explicit Space(OpenScenario open, const std::vector<ValueRange>& ranges = {});
 
   const Scenario& base() const { return open_.scenario; }
   const std::vector<const LayoutDimension*>& dimensions() const { return dimensions_; }
 
-  // All combinations of values with tp*cp*pp*dp = GPUs, as planners count their spaces: whether the
-  // rules allow them or not, and each as often as it occurs.
+  // The number of all combinations of values with tp*cp*pp*dp = GPUs, as planners count their
+  // spaces: with those that the rules forbid, and each as often as it occurs.
   double combinations() const;
 
   // Prefixes from which the tree can be walked independently, in order; what is refused before them
@@ -76,10 +76,10 @@ class Space {
  private:
   struct Walk;
   std::size_t depth_of(const LayoutChoice& prefix) const;
-  LayoutInput input_of(const LayoutChoice& choice) const;
-  Errors check(const Scenario& scenario, const LayoutInput& layout, std::size_t depth) const;
+  Stated stated_by(const LayoutChoice& choice) const;
+  Errors check(const Scenario& scenario, const Stated& stated, std::size_t depth) const;
   void descend(Walk& walk, std::size_t level) const;
-  double count(Scenario& scenario, LayoutInput& layout, std::size_t level) const;
+  double count(Scenario& scenario, Stated& stated, std::size_t level) const;
   void restrict_to(const ValueRange& range);
   bool admits(std::size_t level, std::int64_t value) const {
     return least_[level] <= value && value <= most_[level];
@@ -93,6 +93,6 @@ class Space {
 };
 
 // Keys that a search may vary, and what follows from them: for read_open_scenario().
-std::vector<std::string> open_paths(const LayoutInput& stated, const TrainingInput& training);
+std::vector<std::string> open_paths(const Stated& stated);
 
 }  // namespace stepcast

@@ -49,7 +49,7 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
     const auto* call = what.as<CollectiveCall>();
     return call != nullptr && call->group.joins_all_stages();
   });
-  // A group of one meets nobody, and its host waits for nothing.
+  // A group of one communicates with nobody, and its host waits for nothing.
   const RankGrid grid(scratch_.layout);
   const auto counted = [](const CollectiveCall& call) {
     return Call{call.group, call.message(), static_cast<double>(call.pieces)};
@@ -99,7 +99,7 @@ StepTable::Skeleton StepTable::make_skeleton(const Pricing& pricing) {
   scratch_.layout.micro_batch = 1;
   scratch_.layout.recompute = {};
   Skeleton out;
-  out.unit = scratch_.layout.schedule == ScheduleKind::kInterleaved ? scratch_.layout.pp : 1;
+  out.unit = rules_of(scratch_.layout.schedule).whole_groups ? scratch_.layout.pp : 1;
   out.stages.resize(static_cast<std::size_t>(scratch_.layout.pp));
   const BlockCosts costs(scratch_, pricing.kernels, pricing.collectives);
   for (int units = 1; units <= 2; ++units) {
@@ -162,9 +162,7 @@ const StepEnds& StepTable::ends(const LayoutCode& code, const Places& places,
   return ends_.get(key, [&] {
     const Skeleton& skeleton =
         skeletons_.get(key.without({Field::kOrder}), [&] { return make_skeleton(pricing); });
-    return price(
-        skeleton, places,
-        pricing.kernels.profile().host[static_cast<std::size_t>(scenario_.training.framework)]);
+    return price(skeleton, places, pricing.kernels.profile().host[scenario_.training.framework]);
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the readers of a forecast's and of a measured timeline hold in common: the part of a step
-// that an instant of waiting belongs to (docs/terminology.md).
+// What readers of forecast and of measured timelines share: the part of a step to which an instant
+// of waiting belongs (docs/terminology.md).
 #pragma once
 
 #include "predict/prediction.h"

@@ -6,18 +6,17 @@
 namespace stepcast {
 namespace {
 
-// Of a collective pipelined with a GEMM in `steps` pieces, what the GEMM cannot hide: the first
-// piece, or what is longer than the GEMM (Wang et al. 2023, section 3; Megatron --tp-comm-overlap).
+// What a GEMM cannot hide of a collective that is pipelined with it in `steps` pieces: the first
+// piece, or the time by which the collective is longer (Wang et al. 2023, section 3; Megatron
+// --tp-comm-overlap).
 Seconds not_hidden(Seconds collective, Seconds gemm, std::int64_t steps) {
   const double hidden = static_cast<double>(steps - 1) / static_cast<double>(steps);
   return std::max(collective / static_cast<double>(steps), collective - gemm * hidden);
 }
 
-// Where the model ends, and with it a micro-batch.
+// The loss, where the model and a micro-batch end.
 bool is_loss(const Operation& operation) {
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  return kernel != nullptr && kernel->kind == ElementwiseKind::kCrossEntropy &&
-         operation.phase == Phase::kForward;
+  return std::holds_alternative<CrossEntropy>(operation.work) && operation.phase == Phase::kForward;
 }
 
 const Collective* overlapped_collective(const Operation& operation) {
@@ -32,7 +31,7 @@ BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
     : scenario_(scenario),
       kernels_(kernels),
       collectives_(collectives),
-      host_(kernels.profile().host[static_cast<std::size_t>(scenario.training.framework)]) {}
+      host_(kernels.profile().host[scenario.training.framework]) {}
 
 const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
   const auto found = std::ranges::find(groups_, group, &GroupPlacement::group);
@@ -86,8 +85,7 @@ RunCost BlockCosts::price(const Operation& operation) const {
   if (const auto* collective = std::get_if<Collective>(&operation.work)) {
     return price_collective(*collective);
   }
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  if (kernel != nullptr && kernel->elements == 0) return {};
+  if (!runs_kernel(operation.work)) return {};
   RunCost out = price_kernel(kernels_.price(operation), operation.phase);
   out.flops = flops_of(operation);
   if (is_loss(operation)) {
@@ -105,8 +103,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
   // Tensor-parallel overlap: an all-gather hides behind the GEMM that reads it, a reduction behind
   // the GEMM that feeds it (forward) or the weight gradient after it (backward).
   const auto gemm_at = [&](std::size_t i) {
-    return i < out.size() && std::holds_alternative<Gemm>(out[i].operation->work) ? out[i].cost.gpu
-                                                                                  : Seconds(0);
+    return i < out.size() && product_of(out[i].operation->work) ? out[i].cost.gpu : Seconds(0);
   };
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Collective* collective = overlapped_collective(*out[i].operation);
@@ -124,7 +121,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
   return out;
 }
 
-// Each collective begins when the last member has come through what lies before it.
+// Each collective begins when the last member has finished what comes before it.
 void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
   Jitter since_meeting;
   for (auto& [operation, cost, lag] : operations) {

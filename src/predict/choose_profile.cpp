@@ -14,7 +14,7 @@ constexpr const char* kFix =
     "calibrate on this machine, or give the cluster an accelerator object with the profile's "
     "processor as title and its cores";
 
-// GPUs of one model are alike wherever they stand; processors are told apart by what they say.
+// GPUs of one model are alike everywhere. Processors are told apart by their own names.
 Errors foreign_machine(const Accelerator& device, const Profile& profile) {
   Errors errors;
   const MeasuredMachine& machine = profile.machine;
@@ -33,7 +33,7 @@ Errors foreign_machine(const Accelerator& device, const Profile& profile) {
   return errors;
 }
 
-// Of another device of the same kind: fractions of its peaks, not times.
+// The profile is of another device of the same kind: it gives fractions of peaks, not times.
 void extrapolate(Profile& profile) {
   const auto demote = [](Provenance& provenance) {
     provenance = std::max(provenance, Provenance::kExtrapolated);
@@ -66,8 +66,8 @@ Result<Profile> load(const std::string& name, const Accelerator& device,
     return failure(std::move(errors));
   }
   // hosts.json is about frameworks that drive a GPU.
-  for (std::size_t i = 0; i < profile->host.size(); ++i) {
-    if (!profile->own_host[i]) profile->host[i] = kNoHost;
+  for (const Framework framework : all_frameworks()) {
+    if (!profile->own_host[framework]) profile->host[framework] = kNoHost;
   }
   return profile;
 }
@@ -89,9 +89,9 @@ Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& fold
 }
 
 void use_own_kernels(Profile& profile) {
-  const auto native = static_cast<std::size_t>(Framework::kNative);
-  profile.host.fill(profile.host[native]);
-  profile.attention_kernel.fill(profile.attention_kernel[native]);
+  const Framework own = own_executor();
+  profile.host.fill(HostFit(profile.host[own]));
+  profile.attention_kernel.fill(std::string(profile.attention_kernel[own]));
 }
 
 }  // namespace stepcast

@@ -95,7 +95,7 @@ void PathWalker::explain_wait(std::size_t& c, std::int32_t waiter, Time free) {
   add(awaited.transfer() == nullptr ? awaited.name : "transfer between stages",
       std::max(start, free));
   if (start <= free) return;
-  // The last to post released it: the other end, where it was still at work.
+  // The last member to post released the transfer: the other end, where it was still at work.
   for (const std::size_t member : members_[task.value]) {
     if (member != c) {
       c = member;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FLOPs of a step by the definitions of docs/terminology.md.
+// FLOPs of a step by the definitions of docs/terminology.md, "Work".
 #include "predict/prediction.h"
 #include "program/program.h"
 

@@ -8,7 +8,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::int32_t kNone = -1;
-// What rounding to the clock may take from a time in floating point.
+// The most that rounding to the clock may take from a time in floating point.
 constexpr std::int64_t kRoundingPs = 2;
 
 class HostPlanner {
@@ -58,11 +58,11 @@ class HostPlanner {
   void settle(std::int32_t i);
   bool starts_as_issued(const Instruction& what);
   Waits waits_of(const Instruction& what);
-  // It ends no earlier on the clock of this segment; negative where nothing is known.
+  // The earliest end on the clock of this segment; negative where nothing is known.
   std::int64_t end_of(std::int32_t i) {
     return i != kNone && issued(i).segment == segment_ ? issued(i).end_ps : -1;
   }
-  // What the instruction waits for ends no earlier, its issue left aside.
+  // The earliest end of what the instruction waits for, without its issue.
   std::int64_t end_of_waits(const Instruction& what);
   bool has_pending_waits() const { return !pending_waits_.empty(); }
 
@@ -118,7 +118,7 @@ std::int64_t HostPlanner::end_of_waits(const Instruction& what) {
 }
 
 void HostPlanner::synchronise(std::int32_t i, const Instruction& what) {
-  // Waits that end after all that the host has done leave nothing of it to be seen.
+  // When the waits end after everything that the host has done, the host's work does not show.
   const bool binds = end_of_waits(what) >= clock_ps_;
   if (!binds) settle(i);
   waits_bind_ = binds;
@@ -128,7 +128,7 @@ void HostPlanner::synchronise(std::int32_t i, const Instruction& what) {
   clock_ps_ = 0;
 }
 
-// The host and the run wait for the same, and for nothing else.
+// The host and the run wait for the same instructions, and for nothing else.
 bool HostPlanner::starts_as_issued(const Instruction& what) {
   if (shares_processor_ || !waits_bind_ || pending_ps_ > 0 || last_on_compute_ == kNone) {
     return false;

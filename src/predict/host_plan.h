@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host of a rank class in one step, with as few tasks as give every kernel and transfer the
-// same times as one host task per instruction would. Nothing is approximated: a host task is left
-// out where it provably binds nothing.
+// The host of a rank class in one step, with as few tasks as possible: every kernel and transfer
+// has the same times as with one host task per instruction. Nothing is approximated: a host task is
+// left out where it provably binds nothing.
 //
 // - A kernel or transfer ends no earlier than its own issue allows, and than what it waits for
 //   allows. Followed through the step these bounds show where the host must be ahead.

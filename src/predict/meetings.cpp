@@ -14,7 +14,7 @@ struct Tagged {
   bool operator<(const Tagged& other) const { return tag < other.tag; }
 };
 
-// What goes from one stage to another, in the order of the sender and of the receiver.
+// Transfers from one stage to another, in the sender's order and in the receiver's.
 struct Lane {
   std::vector<Tagged> sends, receives;
 };

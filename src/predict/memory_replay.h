@@ -19,7 +19,7 @@ struct MemoryPeak {
   ByteCount host_left = 0;       // likewise zero when sound
 };
 
-// Parts while `instruction` runs, `fraction` of its blocks done.
+// The parts of memory while `instruction` runs, with `fraction` of its blocks done.
 struct MemoryMoment {
   std::int32_t instruction;
   double fraction;

@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "operation/signature.h"
 #include "predict/pricing.h"
 #include "predict/run_costs.h"
 #include "program/walk.h"
@@ -17,8 +16,8 @@ class TableBuilder {
  public:
   void add(const PricedOperation& priced, double calls) {
     const Operation& operation = *priced.operation;
-    const auto* kernel = std::get_if<Elementwise>(&operation.work);
-    if (kernel != nullptr && kernel->elements == 0) return;
+    const bool communicates = std::holds_alternative<Collective>(operation.work);
+    if (!communicates && !runs_kernel(operation.work)) return;
     const auto [found, fresh] =
         index_.try_emplace({signature(operation), operation.name, operation.phase}, table_.size());
     if (fresh) {

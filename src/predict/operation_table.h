@@ -10,7 +10,7 @@
 #include "core/result.h"
 #include "cost/provenance.h"
 #include "layout/scenario.h"
-#include "operation/operation.h"
+#include "operation/signature.h"
 
 namespace stepcast {
 
@@ -23,7 +23,7 @@ struct OperationPrice {
   Seconds call;   // the mean of one
   Seconds total;  // of all
   Provenance provenance = Provenance::kDataSheet;
-  bool is_collective() const { return signature.starts_with("collective "); }
+  bool is_collective() const { return is_signature_of_collective(signature); }
 };
 
 // `own_kernels` as in PredictOptions. In the order in which the rank first runs them; operations

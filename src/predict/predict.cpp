@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lower, place, fold, price, replay, read off.
+// The way of a forecast: lower, place, fold, price, replay, read the result.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int32_t kMaxSteps = 4;
 
-// A class of its own, in no group and on no link.
+// One class for the rank, in no group and on no link.
 Symmetry class_of_one(RankId rank, const RankGrid& grid) {
   Symmetry out;
   out.class_of_rank.assign(static_cast<std::size_t>(grid.size()), 0);
@@ -126,7 +126,7 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
   }
 }
 
-// Prices of what ran, and of the traffic that the rank waited for.
+// Where the prices of what ran come from, and those of the traffic that the rank waited for.
 void Predictor::read_provenance(const Traffic& traffic, const ClassTimeline& critical) {
   std::array<Seconds, kProvenances> sum = critical.work.by_provenance;
   const auto add = [&](Provenance provenance, Seconds time) {
@@ -246,8 +246,8 @@ void Predictor::read_memory() {
   out_.fits = out_.peak_device <= out_.device_memory;
 }
 
-// A tensor-parallel collective leaves part of a rank's core to other ranks and streams, which a
-// macro activity of kernels and collectives has no room to say.
+// A tensor-parallel collective leaves a part of a rank's core to other ranks and streams. One macro
+// activity of kernels and collectives cannot express that.
 bool Predictor::must_expand() const {
   return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1 && !options_.alone;
 }
@@ -275,7 +275,7 @@ Result<Prediction> Predictor::run() {
                               traffic,
                               symmetry,
                               costs,
-                              profile_.host[static_cast<std::size_t>(scenario_.training.framework)],
+                              profile_.host[scenario_.training.framework],
                               options_.expand || must_expand(),
                               options_.contention,
                               alone,

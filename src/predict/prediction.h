@@ -104,16 +104,15 @@ struct PredictOptions {
   bool expand = false;  // every operator its own task instead of one macro activity per chunk
   bool trace = false;
   bool contention = true;  // false: transfers do not share links, each goes as if alone
-  std::uint64_t seed = 0;
-  int threads = 1;
   // This rank as it runs without the others: transfers are neither issued nor take time, and every
   // message is there at once. Its kernels, host and memory are those that it has among them.
   std::optional<RankId> alone = {};
-  // Priced as this project's executor runs it on GPUs, whosever program it is (use_own_kernels()).
+  // Price the program as this project's executor runs it on GPUs, whatever its framework
+  // (use_own_kernels()).
   bool own_kernels = false;
 };
 
-// FLOPs of one step over all GPUs (docs/terminology.md). `causal_half` halves attention.
+// FLOPs of one step over all GPUs (docs/terminology.md, "Work"). `causal_half` halves attention.
 Flops model_flops(const Scenario& scenario, bool causal_half = false, bool logits = true);
 Flops hardware_flops(const Scenario& scenario);
 Flops hardware_flops(const Scenario& scenario, const Program& program);  // of its lowering
@@ -121,8 +120,7 @@ Flops hardware_flops(const Scenario& scenario, const Program& program);  // of i
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options = {});
 
-// The same from prices that are at hand: of a scenario with this one's cluster, profile and
-// framework.
+// The same from existing prices, made for a scenario with the same cluster, profile and framework.
 struct Pricing;
 Result<Prediction> predict(const Scenario& scenario, const Pricing& pricing,
                            const PredictOptions& options = {});

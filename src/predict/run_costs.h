@@ -12,7 +12,7 @@ namespace stepcast {
 
 class RunCosts {
  public:
-  // `alone`: of ranks without the others, to whom a collective is nothing.
+  // With `alone` ranks run without the others, and collectives cost nothing.
   RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
            const Symmetry& symmetry, const KernelCosts& kernels, const CollectiveCosts& collectives,
            bool alone = false);

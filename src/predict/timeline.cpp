@@ -119,7 +119,7 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   const Time begin = interval(tasks.device_begin).start, end = interval(tasks.device).end;
   const double duration = sim::seconds(end - begin).value();
   const double kernels = cost.gpu.value();
-  // Longer than its kernels: starved by the host, or slowed by traffic beside it.
+  // The run took longer than its kernels: the host starved it, or traffic beside it slowed it.
   const Time issued = tasks.host.valid() ? interval(tasks.host).start : begin;
   const bool starved =
       !in_.expand && duration > kernels && end == issued + sim::duration(cost.floor);

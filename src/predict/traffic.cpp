@@ -12,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-// A message below this loads no link for a time that matters: it is latency alone.
+// A message below this size is latency alone; the time that it loads a link does not matter.
 constexpr ByteCount kSmallMessage = 4096;
 
 // What the program sends through the groups of one kind.
@@ -74,7 +74,7 @@ std::vector<LinkId> opposite_links(const Topology& topology) {
   return out;
 }
 
-// What comes back takes the same ways: no need to look for them again.
+// Traffic back takes the same ways, so they need not be searched again.
 std::vector<std::vector<LinkLoad>> turned_round(std::vector<std::vector<LinkLoad>> all_loads,
                                                 const std::vector<LinkId>& opposite) {
   for (std::vector<LinkLoad>& loads : all_loads) {

@@ -164,8 +164,9 @@ TransferShape TransferShapes::make(const CollectivePrice& price,
   shape.rate_bound = price.rate_bound.value();
   shape.share = static_cast<double>(std::max<std::int64_t>(1, price.channels));
   if (in_.scenario.cluster.spec.accelerator.is_cpu()) {
-    // Fairness among processes is in time on a core: rate over share is the part of one that each
-    // member has, as it is of kernels. Where the processor moves nothing, the part of full speed.
+    // Fairness among processes is in time on a core: rate over share is the part of a core that
+    // each member has, as it is for kernels. Where the processor moves nothing, it is the part of
+    // full speed.
     shape.share =
         price.core_weight * shape.rate_bound / (price.cpu_share > 0 ? price.cpu_share : 1.0);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine needs to know of every collective and every transfer between stages: times,
-// links, members. Worked out once per rank class and distinct message, not once per task.
+// What the engine needs to know about every collective and every transfer between stages: times,
+// links, members. It is computed once per rank class and distinct message, not once per task.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace stepcast {
 
-// SMs that one transfer between stages keeps busy, whatever it could use (NVIDIA/nccl issue 689: 2
-// SMs for a NIC).
+// SMs that one transfer between stages keeps busy, even if it could use more (NVIDIA/nccl issue
+// 689: 2 SMs for a NIC).
 inline constexpr std::int64_t kTransferBlocks = 2;
 
 // The fraction of a GPU's SMs that a transfer of so many channels holds while it is posted.

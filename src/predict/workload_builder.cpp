@@ -192,7 +192,7 @@ std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
     member = task.valid() ? 1 : 0;
     if (!task.valid()) task = open_seats(shape);
   }
-  // Its SMs are lost to kernels from the posting on; a process that waits sleeps.
+  // Kernels lose its SMs from the posting on. A process that waits sleeps, and holds nothing.
   const Use hold{processor(c), shape.held};
   MemberSpec spec{stream(c, what.stream), {}, {}, {}};
   if (processor(c).valid() && what.stream != Stream::kCompute && !on_cpu_) spec.holds = {&hold, 1};

@@ -8,14 +8,12 @@
 namespace stepcast {
 namespace {
 
-// Unstated dropout is the framework's default: 0.1 in Megatron and Megatron-DeepSpeed for the GPT
-// form (arguments.py, --hidden-dropout and --attention-dropout); the Llama form has none.
+// Unstated dropout is the framework's default, which is of models of the GPT form.
 bool has_dropout(const Scenario& scenario) {
   const Model& model = scenario.model;
   if (model.dropout >= 0) return model.dropout > 0;
-  const bool megatron = scenario.training.framework == Framework::kMegatron ||
-                        scenario.training.framework == Framework::kDeepSpeed;
-  return megatron && model.norm == Norm::kLayerNorm && model.position == Position::kLearned;
+  return scenario.rules.drops_out_in_gpt && model.norm == Norm::kLayerNorm &&
+         model.position == Position::kLearned;
 }
 
 }  // namespace
@@ -40,13 +38,14 @@ Shape::Shape(const Scenario& scenario) {
   type =
       scenario.training.precision == DataType::kFp8 ? DataType::kBf16 : scenario.training.precision;
   gradient = scenario.training.grad_precision;
+  norm = model.norm;
   mode = scenario.training.mode;
   lora_rank = scenario.training.lora_rank;
   element = size_of(type);
 }
 
 GradientMode gradient_mode(const Scenario& scenario) {
-  if (scenario.training.framework == Framework::kFsdp || scenario.layout.zero == 3) {
+  if (scenario.rules.gradients_by_unit || scenario.layout.zero == 3) {
     return GradientMode::kUnit;
   }
   return scenario.rules.fused_gradient_accumulation ? GradientMode::kFused
@@ -114,37 +113,31 @@ void BlockBuilder::into(std::vector<Operation>& operations, Phase phase) {
   phase_ = phase;
 }
 
-void BlockBuilder::emit(const char* name, decltype(Operation::work) work, Buffers reads,
-                        Buffers writes) {
+void BlockBuilder::add(const char* name, Operation::Work work, Buffers reads, Buffers writes) {
   operations_->push_back({name, phase_, std::move(work), reads, writes});
   std::erase_if(operations_->back().reads, [](BufferId id) { return !id.valid(); });
 }
 
+KernelSize BlockBuilder::size(std::int64_t elements, std::int64_t width, double bytes_per_element,
+                              std::int64_t launches) const {
+  return {elements, width, bytes_per_element * static_cast<double>(elements), launches};
+}
+
+AttentionSizes BlockBuilder::attention_sizes() const {
+  return {shape_.batch, shape_.heads, shape_.kv_heads, shape_.sequence, shape_.head_dim};
+}
+
 void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n,
-                        std::int64_t k, Buffers reads, Buffers writes, std::int64_t batch) {
-  emit(name, Gemm{role, batch, m, n, k, shape_.type, shape_.type, false}, reads, writes);
-}
-
-void BlockBuilder::attention(const char* name, bool backward, Buffers reads, Buffers writes) {
-  emit(name,
-       Attention{backward, shape_.batch, shape_.heads, shape_.kv_heads, shape_.sequence,
-                 shape_.sequence, shape_.head_dim, true, shape_.type},
-       reads, writes);
-}
-
-void BlockBuilder::elementwise(const char* name, ElementwiseKind kind, std::int64_t elements,
-                               std::int64_t width, double bytes_per_element, Buffers reads,
-                               Buffers writes, bool backward, std::int64_t launches) {
-  emit(name,
-       Elementwise{kind, backward, elements, width,
-                   bytes_per_element * static_cast<double>(elements), launches},
-       reads, writes);
+                        std::int64_t k, Buffers reads, Buffers writes, bool bias) {
+  add(name, Gemm{role, 1, m, n, k, shape_.type, shape_.type, false, bias}, reads, writes);
 }
 
 void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup group,
                               std::int64_t elements, DataType type, Buffers reads, Buffers writes,
-                              bool overlapped) {
-  emit(name, Collective{kind, group, elements * size_of(type), type, overlapped}, reads, writes);
+                              CollectivePurpose purpose) {
+  const bool overlapped = shape_.overlap_tp && purpose == CollectivePurpose::kActivations;
+  add(name, Collective{kind, group, elements * size_of(type), type, overlapped, purpose}, reads,
+      writes);
 }
 
 void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::int64_t n,
@@ -158,29 +151,33 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
   }
   if (mode_ == GradientMode::kFused && placeholder) {
     const BufferId unused = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
-    emit(name, gemm, reads, {unused});
+    add(name, gemm, reads, {unused});
     uses({weight});
     return;
   }
   if (mode_ != GradientMode::kAccumulate) {
-    emit(name, gemm, reads, {});
+    add(name, gemm, reads, {});
     uses({weight});
     return;
   }
   const BufferId fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
-  emit(name, gemm, reads, {fresh});
+  add(name, gemm, reads, {fresh});
   uses({weight});
-  elementwise("accumulate_gradient", ElementwiseKind::kAccumulate, elements, 0,
-              static_cast<double>(shape_.element + 2 * size_of(shape_.gradient)), {fresh}, {},
-              true);
+  accumulate(weight, elements, fresh);
+}
+
+void BlockBuilder::accumulate(ParameterId weight, std::int64_t elements, BufferId fresh) {
+  const auto bytes = static_cast<double>(shape_.element + 2 * size_of(shape_.gradient));
+  add("accumulate_gradient", Accumulate{shape_.type, shape_.gradient, size(elements, 0, bytes)},
+      {fresh}, {});
   uses({weight});
 }
 
 void BlockBuilder::bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width,
                                  Buffers reads) {
   if (!trains(bias)) return;
-  elementwise("bias_gradient", ElementwiseKind::kReduction, rows * width, width,
-              static_cast<double>(shape_.element), reads, {}, true, 2);
+  const KernelSize own = size(rows * width, width, static_cast<double>(shape_.element), 2);
+  add("bias_gradient", BiasGradient{shape_.type, gradient_type(), own}, reads, {});
   uses({bias});
 }
 
@@ -188,7 +185,7 @@ BufferId BlockBuilder::enter_region(const char* name, BufferId x) {
   if (!shape_.sequence_parallel) return x;
   const BufferId gathered = activation(name, shape_.tokens * shape_.hidden);
   collective(name, CollectiveKind::kAllGather, AxisGroup::kTensor, shape_.tokens * shape_.hidden,
-             shape_.type, {x}, {gathered}, shape_.overlap_tp);
+             shape_.type, {x}, {gathered});
   return gathered;
 }
 
@@ -197,12 +194,12 @@ BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
   const std::int64_t elements = shape_.tokens * shape_.hidden;
   if (!shape_.sequence_parallel) {
     collective(name, CollectiveKind::kAllReduce, AxisGroup::kTensor, elements, shape_.type,
-               {partial}, {partial}, shape_.overlap_tp);
+               {partial}, {partial});
     return partial;
   }
   const BufferId reduced = activation(name, elements / shape_.tp);
   collective(name, CollectiveKind::kReduceScatter, AxisGroup::kTensor, elements, shape_.type,
-             {partial}, {reduced}, shape_.overlap_tp);
+             {partial}, {reduced});
   return reduced;
 }
 
@@ -217,8 +214,10 @@ BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {
 BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,
                             std::int64_t rows, std::int64_t width) {
   const BufferId y = activation(name, rows * width);
-  elementwise(name, ElementwiseKind::kNorm, rows * width, width,
-              2.0 * static_cast<double>(shape_.element), {x}, {y});
+  const KernelSize own = size(rows * width, width, 2.0 * static_cast<double>(shape_.element));
+  add(name,
+      Normalization{shape_.norm, false, parameters.size() > 1, shape_.type, gradient_type(), own},
+      {x}, {y});
   uses(parameters);
   return y;
 }
@@ -227,15 +226,19 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
                                      BufferId gradient, BufferId residual, std::int64_t rows,
                                      std::int64_t width) {
   const std::int64_t elements = rows * width;
+  const double bytes = 3.0 * static_cast<double>(shape_.element);
   const BufferId dx = activation(name, elements);
-  elementwise(name, ElementwiseKind::kNorm, elements, width,
-              3.0 * static_cast<double>(shape_.element), {x, gradient}, {dx}, true,
-              trains(parameters.front()) ? 2 : 1);  // and the sum over rows for the weights
+  // And the sum over rows for the weights.
+  const KernelSize own = size(elements, width, bytes, trains(parameters.front()) ? 2 : 1);
+  add(name,
+      Normalization{shape_.norm, true, parameters.size() > 1, shape_.type, gradient_type(), own},
+      {x, gradient}, {dx});
   uses(parameters);
   if (!residual.valid()) return dx;
   const BufferId sum = activation("residual_gradient", elements);
-  elementwise("add_residual_gradient", ElementwiseKind::kDropoutAdd, elements, 0,
-              3.0 * static_cast<double>(shape_.element), {dx, residual}, {sum}, true);
+  add("add_residual_gradient",
+      ResidualAdd{true, false, false, shape_.type, size(elements, width, bytes)}, {dx, residual},
+      {sum});
   return sum;
 }
 

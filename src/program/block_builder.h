@@ -31,12 +31,13 @@ struct Shape {
   bool dropout;
   DataType type;      // of activations and GEMM inputs
   DataType gradient;  // of accumulated gradients
+  Norm norm;          // of the model's layers
   TrainingMode mode;
   std::int64_t lora_rank;
   std::int64_t element;  // bytes of `type`
 };
 
-// Where weight gradients go.
+// Where weight gradients are written.
 enum class GradientMode {
   kFused,       // the GEMM adds into the main gradient
   kAccumulate,  // a temporary, then an add into the main gradient
@@ -57,7 +58,7 @@ class BlockBuilder {
     return buffer(name, elements, shape_.type);
   }
 
-  // Frozen when only adapters are trained, unless it says how it is stored.
+  // The parameter is frozen when only adapters are trained, unless it says how it is stored.
   ParameterId parameter(Parameter parameter);
   ParameterId adapter(const Parameter& parameter);  // always trained
   bool trains(ParameterId id) const {
@@ -72,26 +73,30 @@ class BlockBuilder {
   // Chooses the list that the next operations go to, and what they count as.
   void into(std::vector<Operation>& operations, Phase phase);
 
-  void gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k,
-            Buffers reads, Buffers writes, std::int64_t batch = 1);
-  void attention(const char* name, bool backward, Buffers reads, Buffers writes);
+  // Any work; invalid buffers are left out of what it reads.
+  void add(const char* name, Operation::Work work, Buffers reads, Buffers writes);
   // `bytes_per_element` is all traffic of the kernel.
-  void elementwise(const char* name, ElementwiseKind kind, std::int64_t elements,
-                   std::int64_t width, double bytes_per_element, Buffers reads, Buffers writes,
-                   bool backward = false, std::int64_t launches = 1);
+  KernelSize size(std::int64_t elements, std::int64_t width, double bytes_per_element,
+                  std::int64_t launches = 1) const;
+  // A product with a weight.
+  void gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k,
+            Buffers reads, Buffers writes, bool bias = false);
   void collective(const char* name, CollectiveKind kind, AxisGroup group, std::int64_t elements,
-                  DataType type, Buffers reads, Buffers writes, bool overlapped = false);
+                  DataType type, Buffers reads, Buffers writes,
+                  CollectivePurpose purpose = CollectivePurpose::kActivations);
 
   // Attaches parameters to the operation written last; invalid ones are left out.
   void uses(std::initializer_list<ParameterId> parameters);
   void uses(const std::vector<ParameterId>& parameters);
 
-  // Of y[tokens, n] = x[tokens, k] w; nothing for a frozen one. Where the GEMM adds into the main
-  // gradient itself, autograd is still handed a tensor of the weight's shape: `placeholder`
-  // allocates it for the operation (Megatron's own linear layers; Transformer Engine keeps one per
-  // shape, see lower.cpp).
+  // The weight gradient of y[tokens, n] = x[tokens, k] w. A frozen weight has none. Where the GEMM
+  // adds into the main gradient itself, autograd is still handed a tensor of the weight's shape:
+  // `placeholder` allocates it for the operation (Megatron's own linear layers; Transformer Engine
+  // keeps one per shape, see lower.cpp).
   void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
                        Buffers reads, bool placeholder = false);
+  // A fresh gradient of a weight joins the main one.
+  void accumulate(ParameterId weight, std::int64_t elements, BufferId fresh);
   void bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width, Buffers reads);
 
   // Tensor-parallel edges. A region between them is cut by tp; outside it is whole (or cut along
@@ -104,18 +109,22 @@ class BlockBuilder {
   using Parameters = std::vector<ParameterId>;
   BufferId norm(const char* name, const Parameters& parameters, BufferId x, std::int64_t rows,
                 std::int64_t width);
-  // Gradient of a norm at `x`, plus `residual` where it joins a residual stream.
+  // The gradient of a norm at `x`, plus `residual` where the norm joins a residual stream.
   BufferId norm_backward(const char* name, const Parameters& parameters, BufferId x,
                          BufferId gradient, BufferId residual, std::int64_t rows,
                          std::int64_t width);
 
   const Shape& shape() const { return shape_; }
+  AttentionSizes attention_sizes() const;
+  // In which weights' gradients are summed over micro-batches, or over the unit's one.
+  DataType gradient_type() const {
+    return mode_ == GradientMode::kUnit ? shape_.type : shape_.gradient;
+  }
   GradientMode mode() const { return mode_; }
   Block& block() { return block_; }
 
  private:
   ParameterId declare(const Parameter& parameter);
-  void emit(const char* name, decltype(Operation::work) work, Buffers reads, Buffers writes);
 
   const Shape& shape_;
   GradientMode mode_;

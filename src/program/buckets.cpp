@@ -25,7 +25,7 @@ ElementRange shared_table(const RoleBuilder& builder) {
   return holder.begin < 0 ? kNowhere : ElementRange{holder.begin, holder.begin + table};
 }
 
-// From the end, as gradients come.
+// Cuts from the end, in the order in which gradients come.
 std::vector<ElementRange> cut(ElementRange whole, ElementRange alone, std::int64_t most) {
   std::vector<ElementRange> out;
   std::int64_t end = whole.end;
@@ -44,11 +44,10 @@ void append(std::vector<ElementRange>& to, const std::vector<ElementRange>& more
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// Megatron has one bucket on every stage but the first, and on later model chunks
-// (distributed_data_parallel.py; training.py, disable_bucketing).
+// Some frameworks cut buckets on the first stage's first chunk only.
 std::int64_t bucket_limit(const RoleBuilder& builder, std::int64_t rule, std::int32_t chunk) {
-  const bool one = builder.scenario().training.framework == Framework::kMegatron &&
-                   (builder.role().stage > 0 || chunk > 0);
+  const bool one =
+      builder.scenario().rules.buckets_at_entrance_only && (builder.role().stage > 0 || chunk > 0);
   return one || rule <= 0 ? ObjectReader::kMaxCount : rule;
 }
 
@@ -57,8 +56,7 @@ std::int64_t bucket_limit(const RoleBuilder& builder, std::int64_t rule, std::in
 std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::int64_t rule) {
   const ElementRange alone = shared_table(builder);
   if (!by_chunk) {
-    // DeepSpeed cuts its flat gradients wherever a bucket is full.
-    const bool full = builder.scenario().training.framework == Framework::kDeepSpeed && rule > 0;
+    const bool full = builder.scenario().rules.cuts_full_buckets && rule > 0;
     const std::int64_t most = full ? rule : ObjectReader::kMaxCount;
     Bucket all{-1, 0, 0, {}};
     for (const FlatStretch& stretch : builder.role().stretches) {
@@ -71,7 +69,7 @@ std::vector<Bucket> cut_buckets(const RoleBuilder& builder, bool by_chunk, std::
     const std::int64_t limit = bucket_limit(builder, rule, chunk);
     std::int32_t end = builder.blocks(chunk);
     for (std::int32_t begin = end; begin-- > 0;) {
-      // Not full yet, or before it there is nothing to reduce (a frozen embedding).
+      // The bucket is not full yet, or nothing before it is reduced (a frozen embedding).
       if (begin > 0 &&
           (builder.elements(chunk, begin, end) < limit || builder.elements(chunk, 0, begin) == 0)) {
         continue;

@@ -14,13 +14,18 @@ std::int64_t score_elements(const Shape& shape) {
   return shape.batch * shape.heads * shape.sequence * shape.sequence;
 }
 
+Attention fused(const Shape& shape, bool backward) {
+  return {backward,       shape.batch,    shape.heads, shape.kv_heads, shape.sequence,
+          shape.sequence, shape.head_dim, true,        shape.type};
+}
+
 CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
   const Shape& shape = builder.shape();
   CoreAttentionBuffers out;
   out.context = builder.activation("context", context_elements(shape));
   out.softmax = builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
-  builder.attention("attention", false, {qkv.query, qkv.key, qkv.value},
-                    {out.context, out.softmax});
+  builder.add("attention", fused(shape, false), {qkv.query, qkv.key, qkv.value},
+              {out.context, out.softmax});
   return out;
 }
 
@@ -28,28 +33,36 @@ CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
 // brings the heads of the context together.
 CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
   const Shape& shape = builder.shape();
-  const std::int64_t s = shape.sequence, d = shape.head_dim;
-  const std::int64_t batch = shape.batch * shape.heads;
+  const AttentionSizes sizes = builder.attention_sizes();
+  const DataType type = shape.type;
+  const std::int64_t width = shape.heads * shape.head_dim;
   const std::int64_t scores_elements = score_elements(shape);
   const double e = static_cast<double>(shape.element);
   CoreAttentionBuffers out;
   const BufferId scores = builder.activation("scores", scores_elements);
-  builder.gemm("scores", GemmRole::kForward, s, s, d, {qkv.query, qkv.key}, {scores}, batch);
+  builder.add("scores", AttentionProduct{AttentionProductKind::kScores, sizes, type},
+              {qkv.query, qkv.key}, {scores});
   out.softmax = builder.activation("probabilities", scores_elements);
-  builder.elementwise("softmax", ElementwiseKind::kSoftmax, scores_elements, s, 2 * e, {scores},
-                      {out.softmax});
+  builder.add(
+      "softmax",
+      AttentionSoftmax{false, sizes, type, builder.size(scores_elements, shape.sequence, 2 * e)},
+      {scores}, {out.softmax});
   out.dropped = out.softmax;
   if (shape.dropout) {
     out.mask = builder.buffer("attention_mask", scores_elements, DataType::kInt8);
     out.dropped = builder.activation("dropped", scores_elements);
-    builder.elementwise("attention_dropout", ElementwiseKind::kDropoutAdd, scores_elements, 0,
-                        2 * e + 1, {out.softmax}, {out.dropped, out.mask});
+    builder.add("attention_dropout",
+                Dropout{false, type, builder.size(scores_elements, 0, 2 * e + 1)}, {out.softmax},
+                {out.dropped, out.mask});
   }
   const BufferId by_head = builder.activation("context_by_head", context_elements(shape));
-  builder.gemm("context", GemmRole::kForward, s, d, s, {out.dropped, qkv.value}, {by_head}, batch);
+  builder.add("context", AttentionProduct{AttentionProductKind::kContext, sizes, type},
+              {out.dropped, qkv.value}, {by_head});
   out.context = builder.activation("context", context_elements(shape));
-  builder.elementwise("context_transpose", ElementwiseKind::kTranspose, context_elements(shape), 0,
-                      2 * e, {by_head}, {out.context}, false, 2);
+  builder.add(
+      "context_transpose",
+      ContextTranspose{false, sizes, type, builder.size(context_elements(shape), width, 2 * e, 2)},
+      {by_head}, {out.context});
   return out;
 }
 
@@ -60,44 +73,57 @@ BufferId flash_backward(BlockBuilder& builder, const QkvBuffers& qkv,
   // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
   const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
                                                     DataType::kFp32, MemoryCategory::kWorkspace);
-  builder.attention("attention_backward", true,
-                    {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
-                    {gradient, query_accumulator});
+  builder.add("attention_backward", fused(shape, true),
+              {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
+              {gradient, query_accumulator});
   return gradient;
 }
 
 BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
                           const CoreAttentionBuffers& saved, BufferId context_gradient) {
   const Shape& shape = builder.shape();
-  const std::int64_t s = shape.sequence, d = shape.head_dim;
-  const std::int64_t batch = shape.batch * shape.heads;
+  const AttentionSizes sizes = builder.attention_sizes();
+  const DataType type = shape.type;
+  const std::int64_t width = shape.heads * shape.head_dim;
+  const std::int64_t packed = width + 2 * shape.kv_heads * shape.head_dim;
   const std::int64_t scores_elements = score_elements(shape);
   const double e = static_cast<double>(shape.element);
+  const auto product = [&](const char* name, AttentionProductKind kind, BufferId a, BufferId b,
+                           BufferId out) {
+    builder.add(name, AttentionProduct{kind, sizes, type}, {a, b}, {out});
+    return out;
+  };
   const BufferId by_head = builder.activation("context_gradient_by_head", context_elements(shape));
-  builder.elementwise("context_transpose", ElementwiseKind::kTranspose, context_elements(shape), 0,
-                      2 * e, {context_gradient}, {by_head}, true, 2);
-  BufferId scores_gradient = builder.activation("probabilities_gradient", scores_elements);
-  builder.gemm("context_dgrad", GemmRole::kInputGradient, s, s, d, {by_head, qkv.value},
-               {scores_gradient}, batch);
-  const BufferId value_gradient = builder.activation("value_gradient", context_elements(shape));
-  builder.gemm("value_grad", GemmRole::kInputGradient, s, d, s, {saved.dropped, by_head},
-               {value_gradient}, batch);
+  builder.add(
+      "context_transpose",
+      ContextTranspose{true, sizes, type, builder.size(context_elements(shape), width, 2 * e, 2)},
+      {context_gradient}, {by_head});
+  const BufferId dropped =
+      product("context_dgrad", AttentionProductKind::kProbabilitiesGradient, by_head, qkv.value,
+              builder.activation("probabilities_gradient", scores_elements));
+  const BufferId value_gradient =
+      product("value_grad", AttentionProductKind::kValueGradient, saved.dropped, by_head,
+              builder.activation("value_gradient", context_elements(shape)));
   if (shape.dropout) {
-    builder.elementwise("attention_dropout", ElementwiseKind::kDropoutAdd, scores_elements, 0,
-                        2 * e + 1, {scores_gradient, saved.mask}, {scores_gradient}, true);
+    builder.add("attention_dropout",
+                Dropout{true, type, builder.size(scores_elements, 0, 2 * e + 1)},
+                {dropped, saved.mask}, {dropped});
   }
   const BufferId raw = builder.activation("scores_gradient", scores_elements);
-  builder.elementwise("softmax", ElementwiseKind::kSoftmax, scores_elements, s, 3 * e,
-                      {scores_gradient, saved.softmax}, {raw}, true);
-  const BufferId query_gradient = builder.activation("query_gradient", context_elements(shape));
-  const BufferId key_gradient = builder.activation("key_gradient", context_elements(shape));
-  builder.gemm("query_grad", GemmRole::kInputGradient, s, d, s, {raw, qkv.key}, {query_gradient},
-               batch);
-  builder.gemm("key_grad", GemmRole::kInputGradient, s, d, s, {raw, qkv.query}, {key_gradient},
-               batch);
+  builder.add(
+      "softmax",
+      AttentionSoftmax{true, sizes, type, builder.size(scores_elements, shape.sequence, 3 * e)},
+      {dropped, saved.softmax}, {raw});
+  const BufferId query_gradient =
+      product("query_grad", AttentionProductKind::kQueryGradient, raw, qkv.key,
+              builder.activation("query_gradient", context_elements(shape)));
+  const BufferId key_gradient =
+      product("key_grad", AttentionProductKind::kKeyGradient, raw, qkv.query,
+              builder.activation("key_gradient", context_elements(shape)));
   const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
-  builder.elementwise("qkv_gather", ElementwiseKind::kTranspose, qkv_elements(shape), 0, 2 * e,
-                      {query_gradient, key_gradient, value_gradient}, {gradient}, true, 3);
+  builder.add("qkv_gather",
+              QkvGather{sizes, type, builder.size(qkv_elements(shape), packed, 2 * e, 3)},
+              {query_gradient, key_gradient, value_gradient}, {gradient});
   return gradient;
 }
 

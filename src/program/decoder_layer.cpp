@@ -60,10 +60,14 @@ class LayerLowering {
   CoreAttentionBuffers core(const AttentionBuffers& saved) {
     return core_attention(builder_, scenario_.training.attention, saved.qkv);
   }
+  QueryKeyNorm query_key_norm(bool backward) const;
+  Rotary rotation(bool backward) const;
+  Activation activation(bool backward) const;
   void rotate(AttentionBuffers& buffers);
-  // `gradient` of the half's output; `residual` what else flows into its input.
+  // `gradient` is that of the half's output, `residual` what else flows into its input.
   BufferId attention_backward(const AttentionBuffers& saved, BufferId gradient, BufferId residual);
-  // Normalises and transforms `input`, adds to `residual`: the same, but in parallel blocks.
+  // Normalises and transforms `input`, and adds to `residual`. Both are the same except in parallel
+  // blocks.
   MlpBuffers mlp(BufferId input, BufferId residual);
   BufferId mlp_backward(const MlpBuffers& saved, BufferId gradient);
   BufferId rotate_backward(const AttentionBuffers& saved, BufferId gradient);
@@ -110,7 +114,7 @@ void LayerLowering::declare_parameters() {
   if (norms_branches()) {
     weights_.attention_post_norm = norm("attention_post_norm", "attention_post_norm_bias");
   }
-  // One norm feeds both halves of a parallel block that has but one (Falcon-7B, Phi-2).
+  // Where a parallel block has only one norm, it feeds both halves (Falcon-7B, Phi-2).
   weights_.mlp_norm =
       model_.norms_per_layer == 1 ? weights_.attention_norm : norm("mlp_norm", "mlp_norm_bias");
   const bool gated = model_.mlp == Mlp::kSwiglu;
@@ -135,11 +139,13 @@ BufferId LayerLowering::add_residual(const char* name, BufferId branch, BufferId
   const std::int64_t launches = 1 + (bias.valid() ? 1 : 0) + (shape_.dropout ? 1 : 0);
   if (shape_.dropout) {
     mask = builder_.buffer("dropout_mask", elements, DataType::kInt8);
-    builder_.elementwise(name, ElementwiseKind::kDropoutAdd, elements, 0, 3 * element() + 1,
-                         {branch, residual}, {sum, mask}, false, launches);
+    const KernelSize size = builder_.size(elements, shape_.hidden, 3 * element() + 1, launches);
+    builder_.add(name, ResidualAdd{false, bias.valid(), true, shape_.type, size},
+                 {branch, residual}, {sum, mask});
   } else {
-    builder_.elementwise(name, ElementwiseKind::kDropoutAdd, elements, 0, 3 * element(),
-                         {branch, residual}, {sum}, false, launches);
+    const KernelSize size = builder_.size(elements, shape_.hidden, 3 * element(), launches);
+    builder_.add(name, ResidualAdd{false, bias.valid(), false, shape_.type, size},
+                 {branch, residual}, {sum});
   }
   builder_.uses({bias});
   return sum;
@@ -150,11 +156,42 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, Para
   BufferId branch = gradient;
   if (shape_.dropout) {
     branch = builder_.activation("branch_gradient", elements);
-    builder_.elementwise("dropout", ElementwiseKind::kDropoutAdd, elements, 0, 2 * element() + 1,
-                         {gradient, mask}, {branch}, true);
+    builder_.add("dropout",
+                 Dropout{true, shape_.type, builder_.size(elements, 0, 2 * element() + 1)},
+                 {gradient, mask}, {branch});
   }
   if (bias.valid()) builder_.bias_gradient(bias, shape_.rows, shape_.hidden, {branch});
   return branch;
+}
+
+QueryKeyNorm LayerLowering::query_key_norm(bool backward) const {
+  const std::int64_t query = query_width(), key = key_width();
+  const double passes = backward ? 3 : 2;
+  // Queries and keys apart; backward also the two sums over rows for the weights.
+  const KernelSize size = builder_.size(shape_.tokens * (query + key), query + key,
+                                        passes * element(), backward ? 4 : 2);
+  return {backward,
+          query,
+          key,
+          norm_width(),
+          model_.wide_query_key_norm ? key : shape_.head_dim,
+          shape_.type,
+          builder_.gradient_type(),
+          size};
+}
+
+Rotary LayerLowering::rotation(bool backward) const {
+  const std::int64_t width = query_width() + key_width();
+  const KernelSize size = builder_.size(shape_.tokens * width, width, 2 * element(), 2);
+  return {backward,        shape_.sequence, shape_.heads, shape_.kv_heads,
+          shape_.head_dim, shape_.type,     size};
+}
+
+Activation LayerLowering::activation(bool backward) const {
+  const double ups = model_.mlp == Mlp::kSwiglu ? 2 : 1;
+  const double passes = backward ? 2 * ups + 1 : ups + 1;
+  return {model_.mlp, backward, weights_.mlp_up_bias.valid(), shape_.type,
+          builder_.size(shape_.tokens * shape_.ffn, shape_.ffn, passes * element(), 2)};
 }
 
 void LayerLowering::rotate(AttentionBuffers& buffers) {
@@ -167,29 +204,23 @@ void LayerLowering::rotate(AttentionBuffers& buffers) {
   if (normed) {
     buffers.qkv.query = builder_.activation("query_normed", query);
     buffers.qkv.key = builder_.activation("key_normed", key);
-    builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, query + key, norm_width(),
-                         2 * element(), {packed}, {buffers.qkv.query, buffers.qkv.key}, false, 2);
+    builder_.add("query_key_norm", query_key_norm(false), {packed},
+                 {buffers.qkv.query, buffers.qkv.key});
     builder_.uses(weights_.query_key_norm);
   }
   if (rotary()) {
     const QkvBuffers before = buffers.qkv;
     buffers.qkv.query = builder_.activation("query", query);
     buffers.qkv.key = builder_.activation("key", key);
-    builder_.elementwise("rotary", ElementwiseKind::kRotary, query + key, 0, 2 * element(),
-                         {before.query, before.key}, {buffers.qkv.query, buffers.qkv.key}, false,
-                         2);
+    builder_.add("rotary", rotation(false), {before.query, before.key},
+                 {buffers.qkv.query, buffers.qkv.key});
   }
 }
 
 BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId gradient) {
-  const std::int64_t elements = shape_.tokens * (query_width() + key_width());
-  if (rotary()) {
-    builder_.elementwise("rotary", ElementwiseKind::kRotary, elements, 0, 2 * element(), {gradient},
-                         {gradient}, true, 2);
-  }
+  if (rotary()) builder_.add("rotary", rotation(true), {gradient}, {gradient});
   if (model_.query_key_norm || model_.wide_query_key_norm) {
-    builder_.elementwise("query_key_norm", ElementwiseKind::kNorm, elements, norm_width(),
-                         3 * element(), {saved.packed.y, gradient}, {gradient}, true, 4);
+    builder_.add("query_key_norm", query_key_norm(true), {saved.packed.y, gradient}, {gradient});
     builder_.uses(weights_.query_key_norm);
   }
   return gradient;
@@ -249,9 +280,7 @@ MlpBuffers LayerLowering::mlp(BufferId input, BufferId residual) {
   const BufferId gathered = builder_.enter_region("mlp_input", out.normed);
   out.up = weights_.mlp_up.forward(builder_, gathered);
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
-  const bool gated = model_.mlp == Mlp::kSwiglu;
-  builder_.elementwise("activation", ElementwiseKind::kActivation, shape_.tokens * shape_.ffn, 0,
-                       (gated ? 3 : 2) * element(), {out.up.y}, {out.activated}, false, 2);
+  builder_.add("activation", activation(false), {out.up.y}, {out.activated});
   builder_.uses({weights_.mlp_up_bias});
   out.down = weights_.mlp_down.forward(builder_, out.activated);
   out.branch = builder_.leave_region("mlp_reduced", out.down.y);
@@ -273,9 +302,7 @@ BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient)
   const LinearGradient activated = weights_.mlp_down.input_gradient(builder_, whole);
   weights_.mlp_down.weight_gradient(builder_, whole, saved.activated, saved.down, activated);
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
-  const bool gated = model_.mlp == Mlp::kSwiglu;
-  builder_.elementwise("activation", ElementwiseKind::kActivation, shape_.tokens * shape_.ffn, 0,
-                       (gated ? 5 : 3) * element(), {saved.up.y, activated.x}, {up}, true, 2);
+  builder_.add("activation", activation(true), {saved.up.y, activated.x}, {up});
   builder_.uses({weights_.mlp_up_bias});
   if (weights_.mlp_up_bias.valid()) {
     builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
@@ -327,7 +354,7 @@ void LayerLowering::lower(RecomputeMode recompute) {
 
 Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute) {
   Block block;
-  block.name = "layer";
+  block.kind = BlockKind::kLayer;
   LayerLowering lowering(scenario, block);
   lowering.lower(recompute);
   finish_block(block);

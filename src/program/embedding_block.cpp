@@ -21,7 +21,9 @@ EmbeddingWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
   const Model& model = scenario.model;
   EmbeddingWeights out;
-  out.table = builder.parameter({"table", shape.vocab, shape.hidden, Cut::kRows});
+  Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
+  table.is_table = true;
+  out.table = builder.parameter(table);
   if (model.position == Position::kLearned) {
     out.positions =
         builder.parameter({"positions", model.max_positions + model.position_offset, shape.hidden});
@@ -31,6 +33,19 @@ EmbeddingWeights declare(const Scenario& scenario, BlockBuilder& builder) {
         "embedding_norm", model.norm_bias ? "embedding_norm_bias" : nullptr, shape.hidden);
   }
   return out;
+}
+
+PositionEmbedding positions(const Scenario& scenario, const BlockBuilder& builder, bool backward,
+                            const KernelSize& size) {
+  const Model& model = scenario.model;
+  const Shape& shape = builder.shape();
+  return {backward,
+          shape.sequence,
+          model.max_positions + model.position_offset,
+          model.position_offset,
+          shape.type,
+          builder.gradient_type(),
+          size};
 }
 
 EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weights,
@@ -44,13 +59,16 @@ EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weigh
   builder.into(block.forward, Phase::kForward);
   BufferId x = builder.activation("embedded", whole);
   // Vocabulary-parallel look-up masks the tokens of other ranks first.
-  builder.elementwise("embedding", ElementwiseKind::kEmbedding, whole, shape.hidden, 2 * e,
-                      {block.input}, {x}, false, shape.tp > 1 ? 5 : 1);
+  builder.add("embedding",
+              TokenEmbedding{false, shape.vocab, shape.type, builder.gradient_type(),
+                             builder.size(whole, shape.hidden, 2 * e, shape.tp > 1 ? 5 : 1)},
+              {block.input}, {x});
   builder.uses({weights.table});
   x = builder.leave_region("embedding_reduced", x);
   if (model.position == Position::kLearned) {
-    builder.elementwise("positions", ElementwiseKind::kEmbedding, local, shape.hidden, 3 * e, {x},
-                        {x}, false, 2);
+    builder.add("positions",
+                positions(scenario, builder, false, builder.size(local, shape.hidden, 3 * e, 2)),
+                {x}, {x});
     builder.uses({weights.positions});
   }
   saved.summed = x;
@@ -59,12 +77,11 @@ EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weigh
   block.output = builder.activation("embedding_output", local);
   if (shape.dropout) {
     saved.mask = builder.buffer("dropout_mask", local, DataType::kInt8);
-    builder.elementwise("dropout", ElementwiseKind::kDropoutAdd, local, 0, 2 * e + 1, {x},
-                        {block.output, saved.mask});
+    builder.add("dropout", Dropout{false, shape.type, builder.size(local, 0, 2 * e + 1)}, {x},
+                {block.output, saved.mask});
   } else {
     // The sum with the positions is the output itself.
-    builder.elementwise("embedding_output", ElementwiseKind::kCast, 0, 0, 0, {x}, {block.output},
-                        false, 0);
+    builder.add("embedding_output", Alias{}, {x}, {block.output});
   }
   return saved;
 }
@@ -78,15 +95,14 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
   const std::int64_t table = shape.vocab * shape.hidden;
   builder.into(block.backward, Phase::kBackward);
   if (!builder.trains(weights.table)) {
-    builder.elementwise("output_gradient", ElementwiseKind::kCast, 0, 0, 0, {block.output_gradient},
-                        {}, true, 0);  // read by nobody
+    builder.add("output_gradient", Alias{}, {block.output_gradient}, {});  // read by nobody
     return;
   }
   BufferId gradient = block.output_gradient;
   if (shape.dropout) {
     const BufferId dropped = builder.activation("embedding_gradient", local);
-    builder.elementwise("dropout", ElementwiseKind::kDropoutAdd, local, 0, 2 * e + 1,
-                        {gradient, saved.mask}, {dropped}, true);
+    builder.add("dropout", Dropout{true, shape.type, builder.size(local, 0, 2 * e + 1)},
+                {gradient, saved.mask}, {dropped});
     gradient = dropped;
   }
   if (scenario.model.embedding_norm) {
@@ -94,33 +110,33 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
                                      BufferId{}, shape.rows, shape.hidden);
   }
   if (scenario.model.position == Position::kLearned) {
-    builder.elementwise("position_gradient", ElementwiseKind::kEmbedding, local, shape.hidden,
-                        2 * e, {gradient}, {}, true, 3);
+    builder.add("position_gradient",
+                positions(scenario, builder, true, builder.size(local, shape.hidden, 2 * e, 3)),
+                {gradient}, {});
     builder.uses({weights.positions});
   }
   gradient = builder.leave_backward("embedding_gradient", gradient);
   // Autograd writes a dense gradient of the table, zeroes first, then adds it to the main one.
-  if (builder.mode() == GradientMode::kUnit) {
-    // The head of a tied table has written it before.
-    if (!scenario.model.tied_embeddings) {
-      builder.elementwise("table_gradient", ElementwiseKind::kFill, table, 0, e, {}, {}, true);
-      builder.uses({weights.table});
-    }
-    builder.elementwise("table_gradient", ElementwiseKind::kEmbedding, whole, shape.hidden, 3 * e,
-                        {block.input, gradient}, {}, true, 4);
-    builder.uses({weights.table});
-    return;
-  }
+  const bool into_unit = builder.mode() == GradientMode::kUnit;
   const BufferId dense =
-      builder.buffer("table_gradient", table, shape.type, MemoryCategory::kGradients);
-  builder.elementwise("table_gradient", ElementwiseKind::kFill, table, 0, e, {}, {dense}, true);
-  builder.uses({weights.table});
-  builder.elementwise("table_gradient", ElementwiseKind::kEmbedding, whole, shape.hidden, 3 * e,
-                      {block.input, gradient}, {dense}, true, 4);
-  builder.uses({weights.table});
-  builder.elementwise("accumulate_gradient", ElementwiseKind::kAccumulate, table, 0,
-                      e + 2.0 * static_cast<double>(size_of(shape.gradient)), {dense}, {}, true);
-  builder.uses({weights.table});
+      into_unit ? BufferId{}
+                : builder.buffer("table_gradient", table, shape.type, MemoryCategory::kGradients);
+  const auto write = [&](Operation::Work work, BlockBuilder::Buffers reads) {
+    if (into_unit) {
+      builder.add("table_gradient", std::move(work), reads, {});
+    } else {
+      builder.add("table_gradient", std::move(work), reads, {dense});
+    }
+    builder.uses({weights.table});
+  };
+  // The head of a tied table has written the unit's gradient before.
+  if (!into_unit || !scenario.model.tied_embeddings) {
+    write(ZeroTableGradient{shape.type, builder.size(table, 0, e)}, {});
+  }
+  write(TokenEmbedding{true, shape.vocab, shape.type, shape.type,
+                       builder.size(whole, shape.hidden, 3 * e, 4)},
+        {block.input, gradient});
+  if (!into_unit) builder.accumulate(weights.table, table, dense);
 }
 
 }  // namespace
@@ -128,7 +144,7 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
 Block lower_embedding(const Scenario& scenario) {
   const Shape shape(scenario);
   Block block;
-  block.name = "embedding";
+  block.kind = BlockKind::kEmbedding;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.buffer("tokens", shape.tokens, DataType::kInt64);
   block.output_gradient = builder.activation("output_gradient", shape.rows * shape.hidden);

@@ -57,7 +57,7 @@ class Checker {
     // fp16 needs a scale of the loss that follows its overflows, which no program has.
     expect("training.precision", training.precision, known, "use bf16 or fp32");
     expect("training.grad_precision", training.grad_precision, known, "use fp32 or bf16");
-    if (training.framework == Framework::kFsdp) {
+    if (scenario_.rules.casts_to_reduce) {
       expect("training.reduce_precision", training.reduce_precision, known, "use fp32 or bf16");
     } else if (training.reduce_precision != training.grad_precision) {
       refuse("training.reduce_precision",

@@ -17,11 +17,15 @@ struct HeadWeights {
   ParameterId table, bias;
 };
 
-HeadWeights declare(const Scenario& scenario, bool own_table, BlockBuilder& builder) {
+HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
+  // A table that is tied to the embedding's is the same one only on the same stage.
+  const bool own_table = !scenario.model.tied_embeddings || scenario.layout.pp > 1;
   HeadWeights out;
-  out.table = builder.parameter(
-      {"table", shape.vocab, shape.hidden, Cut::kRows, Initial::kNormal, {}, !own_table});
+  Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
+  table.borrowed = !own_table;
+  table.is_table = true;
+  out.table = builder.parameter(table);
   if (scenario.model.final_norm) {
     out.norm = builder.norm_parameters(
         "final_norm", scenario.model.norm_bias ? "final_norm_bias" : nullptr, shape.hidden);
@@ -38,9 +42,7 @@ struct LossTraffic {
   std::int64_t forward_launches, backward_launches;
 };
 LossTraffic loss_traffic(const Scenario& scenario) {
-  const bool megatron = scenario.training.framework == Framework::kMegatron ||
-                        scenario.training.framework == Framework::kDeepSpeed;
-  if (megatron) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
+  if (scenario.rules.loss_in_single_steps) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
   return {4 + 4, 4 + 12, 2, 2};
 }
 
@@ -57,21 +59,28 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
                    : block.input;
   const BufferId x = builder.enter_region("head_input", out.normed);
   const BufferId logits = builder.activation("logits", logits_elements);
-  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x},
-               {logits});
+  builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x}, {logits},
+               weights.bias.valid());
   builder.uses({weights.table, weights.bias});
   out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
-  builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4, {logits},
-                      {out.probabilities});
+  builder.add("logits_cast",
+              Cast{CastSubject::kLogits, false, shape.type, DataType::kFp32,
+                   builder.size(logits_elements, 0, e + 4)},
+              {logits}, {out.probabilities});
   out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
-  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements, shape.vocab,
-                      loss.forward, {logits, out.probabilities},
-                      {out.probabilities, out.statistics}, false, loss.forward_launches);
+  builder.add(
+      "cross_entropy",
+      CrossEntropy{false, DataType::kFp32,
+                   builder.size(logits_elements, shape.vocab, loss.forward, loss.forward_launches)},
+      {logits, out.probabilities}, {out.probabilities, out.statistics});
   if (shape.tp > 1) {
     // Maximum, target logit and sum of exponentials of every token.
-    for (const char* name : {"loss_maximum", "loss_target", "loss_sum"}) {
-      builder.collective(name, CollectiveKind::kAllReduce, AxisGroup::kTensor, shape.tokens,
-                         DataType::kFp32, {out.statistics}, {out.statistics});
+    for (const CollectivePurpose purpose :
+         {CollectivePurpose::kLossMaximum, CollectivePurpose::kLossTarget,
+          CollectivePurpose::kLossSum}) {
+      builder.collective(name_of(purpose), CollectiveKind::kAllReduce, AxisGroup::kTensor,
+                         shape.tokens, DataType::kFp32, {out.statistics}, {out.statistics},
+                         purpose);
     }
   }
   return out;
@@ -85,12 +94,16 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
   const double e = static_cast<double>(shape.element);
   const LossTraffic loss = loss_traffic(scenario);
   builder.into(block.backward, Phase::kBackward);
-  builder.elementwise("cross_entropy", ElementwiseKind::kCrossEntropy, logits_elements, shape.vocab,
-                      loss.backward, {saved.probabilities, saved.statistics}, {saved.probabilities},
-                      true, loss.backward_launches);
+  builder.add("cross_entropy",
+              CrossEntropy{true, DataType::kFp32,
+                           builder.size(logits_elements, shape.vocab, loss.backward,
+                                        loss.backward_launches)},
+              {saved.probabilities, saved.statistics}, {saved.probabilities});
   const BufferId gradient = builder.activation("logits_gradient", logits_elements);
-  builder.elementwise("logits_cast", ElementwiseKind::kCast, logits_elements, 0, e + 4,
-                      {saved.probabilities}, {gradient}, true);
+  builder.add("logits_cast",
+              Cast{CastSubject::kLogits, true, DataType::kFp32, shape.type,
+                   builder.size(logits_elements, 0, e + 4)},
+              {saved.probabilities}, {gradient});
   const bool trained = builder.trains(weights.table);
   const BufferId x = trained ? builder.enter_region("head_input", saved.normed) : BufferId{};
   const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
@@ -115,13 +128,13 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
 
 }  // namespace
 
-Block lower_head(const Scenario& scenario, bool own_table) {
+Block lower_head(const Scenario& scenario) {
   const Shape shape(scenario);
   Block block;
-  block.name = "head";
+  block.kind = BlockKind::kHead;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.activation("head_input", shape.rows * shape.hidden);
-  const HeadWeights weights = declare(scenario, own_table, builder);
+  const HeadWeights weights = declare(scenario, builder);
   const HeadBuffers saved = forward(scenario, weights, builder);
   backward(scenario, weights, builder, saved);
   finish_block(block);

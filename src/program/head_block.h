@@ -7,7 +7,6 @@
 
 namespace stepcast {
 
-// `own_table`: the head has a table of its own (untied, or tied across pipeline stages).
-Block lower_head(const Scenario& scenario, bool own_table);
+Block lower_head(const Scenario& scenario);
 
 }  // namespace stepcast

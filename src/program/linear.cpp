@@ -34,8 +34,11 @@ BufferId Linear::expand(BlockBuilder& builder) const {
   const std::int64_t elements = outputs_ * inputs_;
   const BufferId dense =
       builder.buffer("expanded_weight", elements, shape.type, MemoryCategory::kWorkspace);
-  builder.elementwise("expand_weight", ElementwiseKind::kCast, elements, 0,
-                      kFourBitBytes + static_cast<double>(shape.element), {}, {dense}, false, 2);
+  const double bytes = kFourBitBytes + static_cast<double>(shape.element);
+  builder.add("expand_weight",
+              Cast{CastSubject::kFourBitWeight, false, DataType::kInt8, shape.type,
+                   builder.size(elements, 0, bytes, 2)},
+              {}, {dense});
   builder.uses({weight_});
   return dense;
 }
@@ -47,7 +50,7 @@ LinearOutput Linear::forward(BlockBuilder& builder, BufferId x, ParameterId bias
   out.y = builder.activation(names_.output, shape.tokens * outputs_);
   const BufferId dense = expand(builder);
   builder.gemm(names_.layer, GemmRole::kForward, shape.tokens, outputs_, inputs_, {x, dense},
-               {out.y});
+               {out.y}, bias.valid());
   builder.uses({weight_, bias});
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];
@@ -62,8 +65,8 @@ LinearOutput Linear::forward(BlockBuilder& builder, BufferId x, ParameterId bias
                  {out.narrow[i]}, {up});
     builder.uses({adapter.up});
     // Scaled, then added.
-    builder.elementwise("adapter_add", ElementwiseKind::kDropoutAdd, wide, 0, 3 * element,
-                        {up, out.y}, {out.y}, false, 2);
+    builder.add("adapter_add", AdapterAdd{false, shape.type, builder.size(wide, 0, 3 * element, 2)},
+                {up, out.y}, {out.y});
   }
   return out;
 }
@@ -82,8 +85,8 @@ LinearGradient Linear::input_gradient(BlockBuilder& builder, BufferId gradient) 
     if (!adapter.down.valid()) continue;
     const std::int64_t wide = shape.tokens * adapter.outputs;
     out.scaled[i] = builder.activation("adapter_wide_gradient", wide);
-    builder.elementwise("adapter_scale", ElementwiseKind::kDropoutAdd, wide, 0, 2 * element,
-                        {gradient}, {out.scaled[i]}, true);
+    builder.add("adapter_scale", AdapterScale{shape.type, builder.size(wide, 0, 2 * element)},
+                {gradient}, {out.scaled[i]});
     out.narrow[i] = builder.activation("adapter_narrow_gradient", shape.tokens * shape.lora_rank);
     builder.gemm("adapter_up_dgrad", GemmRole::kInputGradient, shape.tokens, shape.lora_rank,
                  adapter.outputs, {out.scaled[i]}, {out.narrow[i]});
@@ -92,8 +95,9 @@ LinearGradient Linear::input_gradient(BlockBuilder& builder, BufferId gradient) 
     builder.gemm("adapter_down_dgrad", GemmRole::kInputGradient, shape.tokens, inputs_,
                  shape.lora_rank, {out.narrow[i]}, {part});
     builder.uses({adapter.down});
-    builder.elementwise("adapter_add", ElementwiseKind::kDropoutAdd, shape.tokens * inputs_, 0,
-                        3 * element, {part, out.x}, {out.x}, true);
+    builder.add("adapter_add",
+                AdapterAdd{true, shape.type, builder.size(shape.tokens * inputs_, 0, 3 * element)},
+                {part, out.x}, {out.x});
   }
   return out;
 }

@@ -26,7 +26,7 @@ struct LinearNames {
   const char* output_gradient;  // of the input's gradient's buffer
 };
 
-// By part: what adapters keep from forward, and between their two halves of backward.
+// What the adapters of each part keep from forward, and between their two halves of backward.
 struct LinearOutput {
   BufferId y;
   std::array<BufferId, 3> narrow;  // x A^T

@@ -2,6 +2,8 @@
 // (model, training, layout) -> program. The only place that knows both transformers and tasks.
 #include <map>
 
+#include "layout/pipeline.h"
+#include "layout/recomputed_layers.h"
 #include "memory/states.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
@@ -24,7 +26,6 @@ class Lowering {
     return BlockId(program_.blocks.size() - 1);
   }
   BlockId layer(RecomputeMode mode);
-  RecomputeMode mode_of(std::int64_t layer, std::int64_t index_in_chunk) const;
   void lay_out_chunks();
   void finish_role(Role& role);
   ByteCount placeholder_gradients() const;
@@ -40,20 +41,12 @@ BlockId Lowering::layer(RecomputeMode mode) {
   return layers_[mode] = add(lower_decoder_layer(scenario_, mode));
 }
 
-RecomputeMode Lowering::mode_of(std::int64_t layer, std::int64_t index_in_chunk) const {
-  const Recompute& recompute = scenario_.layout.recompute;
-  if (recompute.every > 1 && layer % recompute.every != 0) return RecomputeMode::kNone;
-  if (recompute.layers > 0 && index_in_chunk >= recompute.layers) return RecomputeMode::kNone;
-  return recompute.mode;
-}
-
 void Lowering::lay_out_chunks() {
   const Layout& layout = scenario_.layout;
   const std::int64_t model_chunks = layout.pp * layout.virtual_stages;
   const std::vector<std::int64_t> dealt = deal_layers(scenario_.model.layers, layout);
-  const bool own_table = !scenario_.model.tied_embeddings || layout.pp > 1;
   const BlockId embedding = add(lower_embedding(scenario_));
-  const BlockId head = add(lower_head(scenario_, own_table));
+  const BlockId head = add(lower_head(scenario_));
 
   std::int64_t first_layer = 0;
   std::vector<Chunk> in_model_order;
@@ -64,7 +57,7 @@ void Lowering::lay_out_chunks() {
     if (c == 0) chunk.blocks.push_back(embedding);
     const std::int64_t count = dealt[static_cast<std::size_t>(c)];
     for (std::int64_t i = 0; i < count; ++i) {
-      chunk.blocks.push_back(layer(mode_of(first_layer + i, i)));
+      chunk.blocks.push_back(layer(recompute_of(layout.recompute, first_layer + i, i)));
     }
     first_layer += count;
     if (c == model_chunks - 1) chunk.blocks.push_back(head);

@@ -7,11 +7,11 @@
 namespace stepcast {
 namespace {
 
-Block one_list(const char* name, const Scenario& scenario,
+Block one_list(BlockKind kind, const Scenario& scenario,
                void (*write)(BlockBuilder&, const Scenario&, const Role&), const Role& role) {
   const Shape shape(scenario);
   Block block;
-  block.name = name;
+  block.kind = kind;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   builder.into(block.forward, Phase::kOptimizer);
   write(builder, scenario, role);
@@ -34,34 +34,42 @@ double gradient_size(const Scenario& scenario) {
 void write_zero(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
   const std::int64_t held =
       scenario.layout.zero >= 2 ? owned_elements(scenario, role) : role.parameters;
-  builder.elementwise("zero_gradients", ElementwiseKind::kFill, held, 0, gradient_size(scenario),
-                      {}, {});
+  builder.add("zero_gradients",
+              ZeroGradients{scenario.training.grad_precision,
+                            builder.size(held, 0, gradient_size(scenario))},
+              {}, {});
 }
 
 // Sum of squares; fp16 also unscales and looks for infinities, one more pass over the gradients.
 void write_norm(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
   const std::int64_t local = owned_elements(scenario, role);
+  const DataType type = scenario.training.grad_precision;
   const double g = gradient_size(scenario);
   if (scenario.training.precision == DataType::kFp16) {
-    builder.elementwise("unscale_gradients", ElementwiseKind::kReduction, local, 0, 2 * g, {}, {},
-                        false, 2);
+    builder.add("unscale_gradients", UnscaleGradients{type, builder.size(local, 0, 2 * g, 2)}, {},
+                {});
   }
   if (scenario.training.grad_clip == GradClip::kNone) return;
-  builder.elementwise("gradient_norm", ElementwiseKind::kReduction, local, 0, g, {}, {}, false, 4);
+  builder.add("gradient_norm", SquaredNorm{type, builder.size(local, 0, g, 4)}, {}, {});
 }
 
 // Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
 // moments, writes weight and moments; then the copy in the model's precision.
 void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
   const std::int64_t local = owned_elements(scenario, role);
+  const DataType type = scenario.training.grad_precision;
   if (scenario.training.grad_clip != GradClip::kNone) {
-    builder.elementwise("clip_gradients", ElementwiseKind::kOptimizer, local, 0,
-                        2 * gradient_size(scenario), {}, {});
+    builder.add("clip_gradients",
+                ClipGradients{type, builder.size(local, 0, 2 * gradient_size(scenario))}, {}, {});
   }
-  builder.elementwise("adamw", ElementwiseKind::kOptimizer, local, 0, gradient_size(scenario) + 24,
-                      {}, {}, false, 4);
+  builder.add("adamw",
+              OptimizerUpdate{type, builder.size(local, 0, gradient_size(scenario) + 24, 4)}, {},
+              {});
   if (scenario.rules.keeps_master_weights && scenario.training.precision != DataType::kFp32) {
-    builder.elementwise("copy_parameters", ElementwiseKind::kCast, local, 0, 6, {}, {}, false, 2);
+    builder.add("copy_parameters",
+                Cast{CastSubject::kParameters, false, DataType::kFp32, scenario.training.precision,
+                     builder.size(local, 0, 6, 2)},
+                {}, {});
   }
 }
 
@@ -70,23 +78,26 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
 Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
   const Shape shape(scenario);
   Block block;
-  block.name = "cast_gradients";
+  block.kind = BlockKind::kCastGradients;
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   builder.into(block.forward, Phase::kBackward);
   const auto bytes =
       static_cast<double>(shape.element + size_of(scenario.training.reduce_precision));
-  builder.elementwise("cast_gradients", ElementwiseKind::kCast, elements, 0, bytes, {}, {}, true);
+  builder.add("cast_gradients",
+              Cast{CastSubject::kGradients, true, shape.type, scenario.training.reduce_precision,
+                   builder.size(elements, 0, bytes)},
+              {}, {});
   return block;
 }
 
 Block lower_zero_gradients(const Scenario& scenario, const Role& role) {
-  return one_list("zero_gradients", scenario, write_zero, role);
+  return one_list(BlockKind::kZeroGradients, scenario, write_zero, role);
 }
 Block lower_gradient_norm(const Scenario& scenario, const Role& role) {
-  return one_list("gradient_norm", scenario, write_norm, role);
+  return one_list(BlockKind::kGradientNorm, scenario, write_norm, role);
 }
 Block lower_update(const Scenario& scenario, const Role& role) {
-  return one_list("update", scenario, write_update, role);
+  return one_list(BlockKind::kUpdate, scenario, write_update, role);
 }
 
 }  // namespace stepcast

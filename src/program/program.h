@@ -22,7 +22,7 @@ namespace stepcast {
 // What tensor parallelism cuts of a parameter.
 enum class Cut { kNone, kRows, kColumns };
 enum class Initial { kNormal, kOnes, kZeros };
-// Trained, or as it came: in the precision of training or in four bits.
+// Whether a weight is trained, or frozen in the precision of training or in four bits.
 enum class WeightStorage { kTrained, kFrozen, kFourBit };
 
 // One matrix, or a vector as one column; row-major, sizes on this rank before ZeRO sharding.
@@ -32,11 +32,11 @@ struct Parameter {
   std::int64_t columns;
   Cut cut = Cut::kNone;
   Initial initial = Initial::kNormal;
-  // Rows of the parts that are cut each for itself (query, key, value; gate and linear); zeros
-  // behind the last.
+  // The rows of each part that is cut by itself (query, key, value; gate and linear), then zeros.
   std::array<std::int64_t, 3> parts{};
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
+  bool is_table = false;  // of tokens: embedding and head may share it
   // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
   // among them.
   AxisGroup replicas = AxisGroup::kData;
@@ -65,8 +65,19 @@ struct MemoryTrace {
   std::int32_t peak_operation = -1;
 };
 
+enum class BlockKind {
+  kEmbedding,
+  kLayer,
+  kHead,
+  // They end a step, over all parameters of a rank.
+  kZeroGradients,
+  kGradientNorm,
+  kUpdate,
+  kCastGradients
+};
+
 struct Block {
-  std::string name;
+  BlockKind kind = BlockKind::kLayer;
   std::vector<Parameter> weights;       // in the order in which the flat parameters hold them
   BlockParameters parameters;           // the sum of the trained ones
   std::vector<GroupElements> by_group;  // the same by group, ascending

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "layout/pipeline.h"
 #include "program/buckets.h"
 #include "program/step.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
@@ -32,8 +32,8 @@ class ReplicatedStep {
 
  private:
   bool reduces_per_micro_batch() const { return layout_.zero == 2; }
-  // A stage stands still until its messages are through. With virtual stages a message may be sent
-  // long before the receiver's slot for it: the frameworks post those receives ahead.
+  // A stage waits until its messages are through. With virtual stages a message may be sent long
+  // before the receiver's slot for it: the frameworks post those receives ahead.
   bool blocks_on_sends() const { return !layout_.overlap.pp && layout_.virtual_stages == 1; }
   bool reduces_in_backward() const {
     return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
@@ -162,7 +162,7 @@ void ReplicatedStep::wait_for_transfers(InstructionIndex received) {
   }
 }
 
-// Where the model begins and ends.
+// Only the stages where the model begins and ends read text.
 void ReplicatedStep::load_batch(const Slot& slot, InstructionIndex received) {
   if (slot.pass != Pass::kForward) return;
   const std::int64_t chunk =
@@ -219,13 +219,13 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
     const InstructionIndex reduced = reduce(bucket, Stream::kReduce, run);
     previous_reduction_ = last_reduction_;
     last_reduction_ = reduced;
-    // Nothing to hide it behind: the next micro-batch soon writes its first gradients.
+    // Nothing hides this reduction, because the next micro-batch soon writes its first gradients.
     if (&bucket == &buckets_.back()) free_in_flight();
   }
 }
 
-// ZeRO-2 has no place for whole gradients: a bucket's live from its backward until they are
-// reduced, which the next bucket's backward hides; the one after that waits.
+// ZeRO-2 keeps no whole gradients. Those of a bucket live from its backward until they are reduced.
+// The next bucket's backward hides this reduction, and the one after that waits for it.
 void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) {
   if (!reduces_per_micro_batch()) return;
   ElementRange fresh = whole_of(bucket);

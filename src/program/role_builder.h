@@ -35,7 +35,8 @@ class RoleBuilder {
   InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
   // The host waits for `first` and `second` before it issues anything more.
   InstructionIndex host_sync(InstructionIndex first, InstructionIndex second = kNone);
-  // The text of a micro-batch is handed out, in some frameworks behind all that was issued before.
+  // Hands out the text of a micro-batch; in some frameworks this waits for all that was issued
+  // before.
   void load_batch(InstructionIndex last_issued);
 
   Instruction& at(InstructionIndex index) {

@@ -5,9 +5,8 @@
 // which stays gathered from the first forward to the last backward of a micro-batch.
 //
 // DeepSpeed gathers matrix by matrix; it looks ahead, and keeps parameters from a recomputed
-// forward to the backward, only below its limit of live parameters (deepspeed/runtime/zero/
-// config.py: stage3_max_live_parameters and stage3_max_reuse_distance, 1e9 elements both). Until
-// 2022 it gathered into a list of one tensor per rank, which PyTorch filled with one copy per rank
+// forward to the backward, only below its limit of live parameters. Until 2022 it gathered into a
+// list of one tensor per rank, which PyTorch filled with one copy per rank
 // (deepspeedai/DeepSpeed pull request 1453 put an end to that): those copies are not counted.
 #include <algorithm>
 #include <vector>
@@ -26,11 +25,11 @@ class ShardedStep {
         layers_begin_(1),
         layers_end_(builder.blocks(0) - 1),
         synchronise_each_(synchronise_each),
-        deepspeed_(scenario_.training.framework == Framework::kDeepSpeed),
+        by_matrix_(scenario_.rules.gathers_by_matrix),
         // The matrices of a layer: packed query, key and value, output, up and down in the GPT
         // form, all seven apart in the Llama form. Biases and norms stay whole below the
         // persistence threshold of 1e5 elements (stage3_param_persistence_threshold).
-        pieces_(!deepspeed_                           ? 1
+        pieces_(!by_matrix_                           ? 1
                 : scenario_.model.mlp == Mlp::kSwiglu ? 7
                                                       : 4) {}
 
@@ -38,18 +37,20 @@ class ShardedStep {
   void backward(std::int32_t micro_batch, bool last);
 
  private:
-  static constexpr std::int64_t kMaxLiveElements = 1'000'000'000;
-
   bool regathers() const { return scenario_.layout.zero == 3; }
+  // So many gathered parameters at once.
+  bool may_live(std::int64_t elements) const {
+    const std::int64_t most = scenario_.rules.most_live_elements;
+    return most == 0 || elements <= most;
+  }
   bool looks_ahead() const {
-    const bool room = !deepspeed_ || layers_begin_ == layers_end_ ||
-                      2 * all_elements(layers_begin_) <= kMaxLiveElements;
+    const bool room = layers_begin_ == layers_end_ || may_live(2 * all_elements(layers_begin_));
     return scenario_.layout.overlap.param_gather && scenario_.rules.prefetch_units > 0 && room;
   }
   // A recomputed forward has released its matrices again by the time that the backward needs them.
   bool gathers_for_recompute() const {
-    return deepspeed_ && scenario_.layout.recompute.mode == RecomputeMode::kFull &&
-           all_elements(layers_begin_) > kMaxLiveElements;
+    return scenario_.layout.recompute.mode == RecomputeMode::kFull &&
+           !may_live(all_elements(layers_begin_));
   }
   std::int64_t elements(std::int32_t unit) const { return builder_.elements(0, unit, unit + 1); }
   std::int64_t root_elements() const { return elements(0) + elements(builder_.blocks(0) - 1); }
@@ -59,8 +60,8 @@ class ShardedStep {
   ByteCount gathered_bytes(std::int64_t count) const {
     return count * size_of(scenario_.training.precision);
   }
-  // What is gathered together: a place among the flat parameters, and bytes with the frozen ones.
-  // The root's two blocks stand together.
+  // Parameters that are gathered together: their place among the flat parameters, and their bytes
+  // with those of frozen ones. The root's two blocks stand together.
   struct Unit {
     ElementRange range;
     ByteCount bytes;
@@ -93,7 +94,7 @@ class ShardedStep {
   const Scenario& scenario_;
   std::int32_t layers_begin_, layers_end_;
   bool synchronise_each_;
-  bool deepspeed_;
+  bool by_matrix_;
   std::int32_t pieces_;
   // Their reduction overlaps the next unit's backward.
   ElementRange in_flight_;
@@ -152,7 +153,7 @@ void ShardedStep::forward(std::int32_t micro_batch) {
   InstructionIndex before = kNone, running = embedding;
   for (std::int32_t unit = layers_begin_; unit < layers_end_; ++unit) {
     const InstructionIndex gathered = next;
-    // Issued ahead of this unit's kernels, at most two in flight.
+    // The gather is issued ahead of this unit's kernels, with at most two in flight.
     if (ahead && unit + 1 < layers_end_) {
       next = gather("gather_unit", layer_unit(unit + 1), before == kNone ? embedding : before);
     }

@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-// Blocks of the end of a step, of this role.
+// The blocks at the end of this role's step.
 struct StepBlocks {
   BlockId zero_gradients;
   BlockId gradient_norm;  // with clipping

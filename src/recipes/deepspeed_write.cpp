@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "recipes/deepspeed.h"
+#include "recipes/launch_format.h"
 
 namespace stepcast {
 namespace {
@@ -66,5 +69,52 @@ std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remar
   if (!remarks.empty()) out["stepcast"] = remark_object(remarks);
   return out.dump(2, ' ', true) + "\n";
 }
+
+namespace {
+
+// JSON, with a mistake in it too: it is to be told as such.
+bool is_json(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string::npos && text[begin] == '{';
+}
+
+Result<std::string> write_settings(const Scenario& scenario, Launcher,
+                                   const std::vector<Setting>& remarks, const DataFolders&) {
+  return write_deepspeed(scenario, remarks);
+}
+
+LaunchProgram program_with(const std::string& settings) {
+  return {{"TRAIN_SCRIPT=\"${TRAIN_SCRIPT:?names your training program}\"",
+           fmt::format("CONFIG=\"${{CONFIG:-{}}}\"", settings)},
+          "\"$TRAIN_SCRIPT\"",
+          {{"TRAIN_ARGS", {"--deepspeed", "--deepspeed_config \"$CONFIG\""}}}};
+}
+
+std::vector<std::string> left_to_program(const Scenario& scenario) {
+  std::vector<std::string> left = {
+      "training.sequence_length",     "training.attention",       "training.compile",
+      "training.cuda_graphs",         "training.no_sync",         "training.mode",
+      "training.lora_rank",           "layout.sequence_parallel", "layout.order",
+      "layout.account_for_embedding", "layout.account_for_loss",  "layout.stage_layers"};
+  // The pipeline's own checkpointing is a key; elsewhere the model's code decides.
+  if (scenario.layout.pp == 1) left.emplace_back("layout.recompute");
+  return left;
+}
+
+}  // namespace
+
+extern const LaunchFormat kDeepSpeedSettings = {
+    .name = "deepspeed",
+    .program = "DeepSpeed",
+    .framework = "deepspeed",
+    .recognises = is_json,
+    .read = read_deepspeed,
+    .check = check_deepspeed,
+    .settings_file = "ds_config.json",
+    .write = write_settings,
+    .program_with = program_with,
+    .trains_adapters = true,
+    .left_to_program = left_to_program,
+};
 
 }  // namespace stepcast

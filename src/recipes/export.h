@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that launch a scenario: settings of a framework, scripts and manifests that start it, and
-// the table of ranks.
+// Files that launch a scenario: settings of a framework, scripts and manifests that start it, the
+// table of ranks, and the order of each stage's passes.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,8 @@
 
 namespace stepcast {
 
-enum class ExportTarget {
-  kMegatron,    // a script with the flags of Megatron-LM
-  kDeepSpeed,   // ds_config.json
-  kTorchtitan,  // torchtitan.toml
-  kTorchrun,    // a script, and the framework's settings
-  kSlurm,       // a batch script, and the framework's settings
-  kKubernetes,  // a manifest that holds both
-  kRankMap,
-};
-
-std::vector<std::string> export_target_names();  // in the order of the enumerators
+// Each framework has its own files; scripts and manifests hold them; ranks and passes are tables.
+std::vector<std::string> export_target_names();
 
 struct ExportOptions {
   PodJob pod_job = PodJob::kJobSet;
@@ -32,14 +23,15 @@ struct ExportOptions {
 
 struct Exported {
   std::vector<LaunchFile> files;
-  std::string framework;         // "Megatron-LM"; empty for the rank map
+  std::string framework;         // "Megatron-LM"; empty for a table
   std::vector<Setting> remarks;  // keys without a word in the framework's settings
 };
 
-// `stated` is the scenario as its file and flags say it (JSON). Errors name the key: a framework
-// that the target does not launch, a value that the framework has no word for or refuses.
+// `stated` is the scenario as its file and flags say it (JSON), `target` one of the names. Errors
+// name the key: a framework that the target does not launch, a value that the framework has no word
+// for or refuses.
 Result<Exported> export_scenario(const Scenario& scenario, const std::string& stated,
-                                 ExportTarget target, const ExportOptions& options,
+                                 const std::string& target, const ExportOptions& options,
                                  const DataFolders& folders);
 
 }  // namespace stepcast

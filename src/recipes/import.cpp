@@ -5,16 +5,16 @@
 #include <nlohmann/json.hpp>
 
 #include "layout/override.h"
-#include "recipes/deepspeed.h"
 #include "recipes/json_keys.h"
 #include "recipes/kubernetes.h"
-#include "recipes/megatron.h"
-#include "recipes/torchtitan.h"
+#include "recipes/launch_format.h"
 
 namespace stepcast {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kHuggingFace = "huggingface";
 
 ImportedScenario read_hugging_face(const ImportInput& input) {
   ImportedScenario out;
@@ -27,63 +27,49 @@ ImportedScenario read_hugging_face(const ImportInput& input) {
   return out;
 }
 
-bool has_any(const json& object, std::initializer_list<const char*> keys) {
-  return std::any_of(keys.begin(), keys.end(),
-                     [&](const char* key) { return object.contains(key); });
+// In a JSON file with a mistake in it the text alone tells.
+bool is_model_config(const std::string& text) {
+  const json document = json::parse(text, nullptr, false, true);
+  if (document.is_object()) {
+    return document.contains("model_type") || document.contains("architectures") ||
+           document.contains("text_config");
+  }
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string::npos && text[begin] == '{' &&
+         text.find("\"model_type\"") != std::string::npos;
 }
 
 }  // namespace
 
 std::vector<std::string> import_format_names() {
-  return {"megatron", "deepspeed", "torchtitan", "huggingface"};
+  std::vector<std::string> out;
+  for (const LaunchFormat* format : launch_formats()) out.emplace_back(format->name);
+  out.emplace_back(kHuggingFace);
+  return out;
 }
 
-ImportFormat detect_format(const std::string& text) {
-  const json document = json::parse(text, nullptr, false, true);
-  if (document.is_object()) {
-    if (has_any(document, {"model_type", "architectures", "text_config"})) {
-      return ImportFormat::kHuggingFace;
-    }
-    return document.contains("parallelism") ? ImportFormat::kTorchtitan : ImportFormat::kDeepSpeed;
+std::string detect_format(const std::string& text) {
+  if (is_model_config(text)) return kHuggingFace;
+  // From the last on: the first takes any text.
+  for (auto at = launch_formats().rbegin(); at != launch_formats().rend(); ++at) {
+    if ((*at)->recognises != nullptr && (*at)->recognises(text)) return (*at)->name;
   }
-  // JSON with a mistake in it is to be told as such.
-  if (const auto begin = text.find_first_not_of(" \t\r\n");
-      begin != std::string::npos && text[begin] == '{') {
-    return text.find("\"model_type\"") != std::string::npos ? ImportFormat::kHuggingFace
-                                                            : ImportFormat::kDeepSpeed;
-  }
-  for (const char* table : {"\n[training]", "\n[parallelism]", "\n[model]"}) {
-    if (("\n" + text).find(table) != std::string::npos) return ImportFormat::kTorchtitan;
-  }
-  return ImportFormat::kMegatron;
+  return launch_formats().front()->name;
 }
 
-ImportedScenario import_text(ImportFormat format, const ImportInput& input) {
-  switch (format) {
-    case ImportFormat::kMegatron:
-      return read_megatron(input);
-    case ImportFormat::kDeepSpeed:
-      return read_deepspeed(input);
-    case ImportFormat::kTorchtitan:
-      return read_torchtitan(input);
-    case ImportFormat::kHuggingFace:
-      return read_hugging_face(input);
-  }
-  return {};
+bool is_script(const std::string& format) {
+  const LaunchFormat* found = launch_format_named(format);
+  return found != nullptr && found->settings_file == nullptr;
 }
 
-Errors check_rules(ImportFormat format, const Scenario& scenario) {
-  switch (format) {
-    case ImportFormat::kMegatron:
-      return check_megatron(scenario);
-    case ImportFormat::kDeepSpeed:
-      return check_deepspeed(scenario);
-    case ImportFormat::kTorchtitan:
-      return check_torchtitan(scenario);
-    case ImportFormat::kHuggingFace:
-      return {};
-  }
-  return {};
+ImportedScenario import_text(const std::string& format, const ImportInput& input) {
+  const LaunchFormat* found = launch_format_named(format);
+  return found != nullptr ? found->read(input) : read_hugging_face(input);
+}
+
+Errors check_rules(const std::string& format, const Scenario& scenario) {
+  const LaunchFormat* found = launch_format_named(format);
+  return found != nullptr ? found->check(scenario) : Errors{};
 }
 
 std::string text_to_import(const std::string& text) {
@@ -98,7 +84,7 @@ std::string text_to_import(const std::string& text) {
 json scenario_document(const ImportedScenario& imported) {
   json out = {{"stepcast", 1}};
   for (const Setting& setting : imported.settings) {
-    // A key inside a model that is only named says more than the name can hold.
+    // A model that is only named cannot hold a key inside it.
     const std::string part = setting.path.substr(0, setting.path.find('.'));
     if (part != setting.path && out.contains(part) && !out[part].is_object()) out.erase(part);
     apply_override(out, setting.path, setting.value);

@@ -12,17 +12,16 @@
 
 namespace stepcast {
 
-enum class ImportFormat { kMegatron, kDeepSpeed, kTorchtitan, kHuggingFace };
+std::vector<std::string> import_format_names();
 
-std::vector<std::string> import_format_names();  // in the order of the enumerators
+// The name of the format that a file's text says it is.
+std::string detect_format(const std::string& text);
+bool is_script(const std::string& format);  // of the shell, which has variables
 
-// What a file's text says it is.
-ImportFormat detect_format(const std::string& text);
-
-ImportedScenario import_text(ImportFormat format, const ImportInput& input);
+ImportedScenario import_text(const std::string& format, const ImportInput& input);
 
 // What the format's own program would refuse of a scenario that is legal in itself.
-Errors check_rules(ImportFormat format, const Scenario& scenario);
+Errors check_rules(const std::string& format, const Scenario& scenario);
 
 // A Kubernetes manifest's file with the settings, else the text itself.
 std::string text_to_import(const std::string& text);

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "layout/pipeline.h"
 #include "recipes/megatron.h"
 #include "recipes/megatron_read.h"
 #include "recipes/megatron_text.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -24,7 +24,7 @@ Errors check_megatron(const Scenario& s) {
                     s.training.sequence_length),
         fmt::format("at least {}", s.training.sequence_length));
   }
-  if (l.schedule == ScheduleKind::kInterleaved && l.pp == 2 && !l.overlap.pp) {
+  if (l.schedule == schedule_named("interleaved") && l.pp == 2 && !l.overlap.pp) {
     add(errors, "layout.overlap.pp", "interleaved on 2 stages without overlapped transfers",
         "pp 3 or more, or overlap.pp true");
   }

@@ -4,10 +4,11 @@
 #include <algorithm>
 
 #include "layout/framework.h"
+#include "layout/pipeline.h"
+#include "recipes/launch_format.h"
 #include "recipes/megatron.h"
 #include "recipes/megatron_text.h"
 #include "recipes/shell_script.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
@@ -113,7 +114,7 @@ void add_pipeline(const Scenario& s, Block& block) {
     block.value("--pipeline-model-parallel-layout",
                 layout_text(deal_layers(s.model.layers, l), s.model.mtp_layers));
   }
-  const bool interleaved = l.schedule == ScheduleKind::kInterleaved;
+  const bool interleaved = l.schedule == schedule_named("interleaved");
   block.flag_if(interleaved && !l.overlap.pp, "--no-overlap-p2p-communication");
 }
 
@@ -232,5 +233,28 @@ LaunchProgram megatron_program(const Scenario& scenario) {
                     data_block(scenario.model)};
   return program;
 }
+
+namespace {
+
+Result<std::string> write_script(const Scenario& scenario, Launcher launcher,
+                                 const std::vector<Setting>& remarks, const DataFolders&) {
+  return launch_script(scenario, megatron_program(scenario), launcher, remarks);
+}
+
+}  // namespace
+
+extern const LaunchFormat kMegatronScript = {
+    .name = "megatron",
+    .program = "Megatron-LM",
+    .framework = "megatron",
+    .read = read_megatron,
+    .check = check_megatron,
+    .script_file = "megatron.sh",
+    .write = write_script,
+    .left_to_program =
+        [](const Scenario&) {
+          return std::vector<std::string>{"training.no_sync", "training.software"};
+        },
+};
 
 }  // namespace stepcast

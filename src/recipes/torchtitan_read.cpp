@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "layout/nearest.h"
+#include "layout/pipeline.h"
 #include "model/import_model.h"
 #include "recipes/json_keys.h"
 #include "recipes/torchtitan.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "layout/pipeline.h"
 #include "model/import_model.h"
 #include "model/import_native.h"
+#include "recipes/launch_format.h"
 #include "recipes/torchtitan.h"
-#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
@@ -54,7 +55,7 @@ json parallelism(const Scenario& s) {
   const auto schedule = std::find_if(
       known.begin(), known.end(), [&](const auto& entry) { return entry.schedule == l.schedule; });
   if (schedule != known.end()) out["pipeline_parallel_schedule"] = schedule->torchtitan;
-  if (l.schedule == ScheduleKind::kFile) {
+  if (rules_of(l.schedule).from_file) {
     out["pipeline_parallel_schedule"] =
         l.virtual_stages > 1 ? "PipelineScheduleMulti" : "PipelineScheduleSingle";
     out["pipeline_parallel_schedule_csv"] = l.schedule_file;
@@ -135,13 +136,56 @@ const std::vector<TorchtitanModel>& torchtitan_models() {
 
 const std::vector<TorchtitanSchedule>& torchtitan_schedules() {
   static const std::vector<TorchtitanSchedule> schedules = {
-      {"1F1B", ScheduleKind::k1F1B, false},
-      {"GPipe", ScheduleKind::kGpipe, false},
-      {"Interleaved1F1B", ScheduleKind::kInterleaved, true},
-      {"ZBVZeroBubble", ScheduleKind::kZbV, true},
-      {"DualPipeV", ScheduleKind::kDualPipe, true},
+      {"1F1B", schedule_named("1f1b"), false},
+      {"GPipe", schedule_named("gpipe"), false},
+      {"Interleaved1F1B", schedule_named("interleaved"), true},
+      {"ZBVZeroBubble", schedule_named("zb-v"), true},
+      {"DualPipeV", schedule_named("dualpipe"), true},
   };
   return schedules;
 }
+
+namespace {
+
+// The TOML file, or the JSON of `job.print_config`.
+bool has_its_tables(const std::string& text) {
+  const json document = json::parse(text, nullptr, false, true);
+  if (document.is_object()) return document.contains("parallelism");
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string::npos && text[begin] == '{') return false;
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{"\n[training]", "\n[parallelism]", "\n[model]"},
+      [&](const char* table) { return ("\n" + text).find(table) != std::string::npos; });
+}
+
+Result<std::string> write_settings(const Scenario& scenario, Launcher,
+                                   const std::vector<Setting>& remarks,
+                                   const DataFolders& folders) {
+  return write_torchtitan(scenario, remarks, folders.models);
+}
+
+LaunchProgram program_with(const std::string& settings) {
+  return {{fmt::format("CONFIG=\"${{CONFIG:-{}}}\"", settings)},
+          "-m torchtitan.train",
+          {{"TRAIN_ARGS", {"--job.config_file \"$CONFIG\""}}}};
+}
+
+}  // namespace
+
+extern const LaunchFormat kTorchtitanSettings = {
+    .name = "torchtitan",
+    .program = "torchtitan",
+    .framework = "fsdp",
+    .recognises = has_its_tables,
+    .read = read_torchtitan,
+    .check = check_torchtitan,
+    .settings_file = "torchtitan.toml",
+    .write = write_settings,
+    .program_with = program_with,
+    .left_to_program =
+        [](const Scenario&) {
+          return std::vector<std::string>{"training.no_sync", "training.cuda_graphs"};
+        },
+};
 
 }  // namespace stepcast

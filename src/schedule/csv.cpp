@@ -51,8 +51,7 @@ std::optional<Cell> parse_cell(std::string_view text) {
 
 class Reader {
  public:
-  Reader(const Layout& layout, std::int64_t micro_batches, const std::string& file)
-      : layout_(layout), micro_batches_(micro_batches), file_(file) {}
+  Reader(const Pipeline& pipeline, const std::string& file) : pipeline_(pipeline), file_(file) {}
 
   void read_row(std::string_view row) {
     StageOrder order;
@@ -65,11 +64,12 @@ class Reader {
 
   Result<std::vector<StageOrder>> finish() {
     const auto rows = static_cast<std::int64_t>(orders_.size());
-    if (rows != layout_.pp) {
-      errors_.push_back({ErrorCode::kIllegal, fmt::format("{} rows for pp = {}", rows, layout_.pp),
-                         file_, "", "one row per stage"});
+    if (rows != pipeline_.stages) {
+      errors_.push_back({ErrorCode::kIllegal,
+                         fmt::format("{} rows for pp = {}", rows, pipeline_.stages), file_, "",
+                         "one row per stage"});
     }
-    if (errors_.empty()) errors_ = check_orders(orders_, layout_, micro_batches_, file_);
+    if (errors_.empty()) errors_ = check_orders(orders_, pipeline_, file_);
     if (!errors_.empty()) return failure(std::move(errors_));
     return std::move(orders_);
   }
@@ -86,26 +86,25 @@ class Reader {
       return fail(ErrorCode::kSyntax, fmt::format("'{}' is not a pass", text),
                   "chunk, F, B, I or W, micro-batch, as in 0F3");
     }
-    if (cell->micro_batch < 0 || cell->micro_batch >= micro_batches_) {
+    if (cell->micro_batch < 0 || cell->micro_batch >= pipeline_.micro_batches) {
       return fail(ErrorCode::kIllegal, fmt::format("micro-batch {}", cell->micro_batch),
-                  fmt::format("0 to {}", micro_batches_ - 1));
+                  fmt::format("0 to {}", pipeline_.micro_batches - 1));
     }
-    const std::int64_t chunks = layout_.pp * layout_.virtual_stages;
+    const std::int64_t chunks = pipeline_.all_chunks();
     if (cell->chunk < 0 || cell->chunk >= chunks) {
       return fail(ErrorCode::kIllegal, fmt::format("model chunk {}", cell->chunk),
                   fmt::format("0 to {}", chunks - 1));
     }
-    if (stage_of_chunk(layout_, cell->chunk) != stage) {
+    if (stage_of_chunk(pipeline_, cell->chunk) != stage) {
       return fail(ErrorCode::kIllegal,
                   fmt::format("model chunk {} is not on this row's stage", cell->chunk),
-                  fmt::format("it is on row {}", stage_of_chunk(layout_, cell->chunk) + 1));
+                  fmt::format("it is on row {}", stage_of_chunk(pipeline_, cell->chunk) + 1));
     }
     order.push_back(
-        {cell->pass, cell->micro_batch, static_cast<std::int32_t>(cell->chunk / layout_.pp)});
+        {cell->pass, cell->micro_batch, static_cast<std::int32_t>(cell->chunk / pipeline_.stages)});
   }
 
-  const Layout& layout_;
-  std::int64_t micro_batches_;
+  const Pipeline& pipeline_;
   const std::string& file_;
   std::vector<StageOrder> orders_;
   Errors errors_;
@@ -113,24 +112,27 @@ class Reader {
 
 }  // namespace
 
-std::string to_csv(const Layout& layout, const std::vector<StageOrder>& orders) {
+std::string cell_text(const Pipeline& pipeline, std::int64_t stage, const Slot& slot) {
+  return fmt::format("{}{}{}", chunk_of(pipeline, stage, slot.chunk),
+                     kLetters[static_cast<std::size_t>(slot.pass)], slot.micro_batch);
+}
+
+std::string to_csv(const Pipeline& pipeline, const std::vector<StageOrder>& orders) {
   std::string text;
   for (std::size_t stage = 0; stage < orders.size(); ++stage) {
-    bool first = true;
+    const char* separator = "";
     for (const Slot& slot : orders[stage]) {
-      if (!first) text += ',';
-      first = false;
-      text += fmt::format("{}{}{}", chunk_of(layout, static_cast<std::int64_t>(stage), slot.chunk),
-                          kLetters[static_cast<std::size_t>(slot.pass)], slot.micro_batch);
+      text += separator + cell_text(pipeline, static_cast<std::int64_t>(stage), slot);
+      separator = ",";
     }
     text += '\n';
   }
   return text;
 }
 
-Result<std::vector<StageOrder>> from_csv(const std::string& text, const Layout& layout,
-                                         std::int64_t micro_batches, const std::string& file) {
-  Reader reader(layout, micro_batches, file);
+Result<std::vector<StageOrder>> from_csv(const std::string& text, const Pipeline& pipeline,
+                                         const std::string& file) {
+  Reader reader(pipeline, file);
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view row = trimmed(take(rest, '\n'));

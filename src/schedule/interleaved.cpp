@@ -6,41 +6,52 @@
 #include <algorithm>
 
 #include "core/assert.h"
-#include "schedule/generators.h"
+#include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
 
 // The k-th pass of a stage: groups of p micro-batches visit its chunks in turn, backward in the
 // opposite order of chunks.
-Slot slot_of(const Layout& layout, Pass pass, std::int64_t k) {
-  const std::int64_t pp = layout.pp;
-  const std::int64_t chunks = layout.virtual_stages;
-  const std::int64_t group = k / (pp * chunks);
-  const std::int64_t in_group = k % (pp * chunks);
-  const std::int64_t turn = in_group / pp;
+Slot slot_of(const Pipeline& pipeline, Pass pass, std::int64_t k) {
+  const std::int64_t stages = pipeline.stages;
+  const std::int64_t chunks = pipeline.chunks;
+  const std::int64_t group = k / (stages * chunks);
+  const std::int64_t in_group = k % (stages * chunks);
+  const std::int64_t turn = in_group / stages;
   const std::int64_t chunk = pass == Pass::kForward ? turn : chunks - 1 - turn;
-  return {pass, static_cast<std::int32_t>(group * pp + in_group % pp),
+  return {pass, static_cast<std::int32_t>(group * stages + in_group % stages),
           static_cast<std::int32_t>(chunk)};
+}
+
+StageOrder order(const Pipeline& pipeline, std::int64_t stage) {
+  STEPCAST_ASSERT(pipeline.micro_batches % pipeline.stages == 0,
+                  "interleaved takes whole groups of micro-batches");
+  const std::int64_t total = pipeline.micro_batches * pipeline.chunks;
+  const std::int64_t ahead =
+      2 * (pipeline.stages - stage - 1) + (pipeline.chunks - 1) * pipeline.stages;
+  const std::int64_t warm_up = std::min(ahead, total);
+  StageOrder out;
+  for (std::int64_t k = 0; k < warm_up; ++k) out.push_back(slot_of(pipeline, Pass::kForward, k));
+  for (std::int64_t k = 0; k + warm_up < total; ++k) {
+    out.push_back(slot_of(pipeline, Pass::kForward, k + warm_up));
+    out.push_back(slot_of(pipeline, Pass::kBackward, k));
+  }
+  for (std::int64_t k = total - warm_up; k < total; ++k) {
+    out.push_back(slot_of(pipeline, Pass::kBackward, k));
+  }
+  return out;
 }
 
 }  // namespace
 
-StageOrder interleaved_order(const Layout& layout, std::int64_t stage, std::int64_t micro_batches) {
-  STEPCAST_ASSERT(micro_batches % layout.pp == 0, "interleaved takes whole groups of pp");
-  const std::int64_t total = micro_batches * layout.virtual_stages;
-  const std::int64_t ahead = 2 * (layout.pp - stage - 1) + (layout.virtual_stages - 1) * layout.pp;
-  const std::int64_t warm_up = std::min(ahead, total);
-  StageOrder order;
-  for (std::int64_t k = 0; k < warm_up; ++k) order.push_back(slot_of(layout, Pass::kForward, k));
-  for (std::int64_t k = 0; k + warm_up < total; ++k) {
-    order.push_back(slot_of(layout, Pass::kForward, k + warm_up));
-    order.push_back(slot_of(layout, Pass::kBackward, k));
-  }
-  for (std::int64_t k = total - warm_up; k < total; ++k) {
-    order.push_back(slot_of(layout, Pass::kBackward, k));
-  }
-  return order;
-}
+extern const Schedule kInterleaved = {.name = "interleaved",
+                                      .order = order,
+                                      .chunks = Schedule::kSeveral,
+                                      .whole_groups = true,
+                                      .search_place = 1,
+                                      .bubble = "(p-1)/(v*m+p-1)",
+                                      .in_flight = "p + (p-1)/v",
+                                      .source = "Narayanan et al. 2021, section 2.2.2"};
 
 }  // namespace stepcast

@@ -1,45 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which a stage runs forward and backward passes: data, not time. Waiting, transfers
-// and bubbles come out of the replay.
+// and bubbles come out of the replay. A schedule is one file with its row (gpipe.cpp is the
+// shortest) and its name in the list of schedules.cpp.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
-#include "layout/scenario.h"
 
 namespace stepcast {
 
 enum class Pass { kForward, kBackward, kInputGradient, kWeightGradient };
+const char* name_of(Pass pass);  // "forward"
 
 struct Slot {
   Pass pass;
   std::int32_t micro_batch;
-  std::int32_t chunk;  // local index on its stage, 0 .. virtual_stages-1
+  std::int32_t chunk;  // local index on its stage, 0 .. chunks-1
   bool operator==(const Slot&) const = default;
 };
 
 using StageOrder = std::vector<Slot>;
 
-// Model chunk c (in model order, 0 .. pp*virtual_stages-1) sits on this stage; V schedules fold.
-std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk);
-std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk);
+// Model chunk c sits on stage c mod stages; a folded model comes back up: chunk c of the second
+// half sits on stage 2*stages-1-c, so that the last chunk is beside the first.
+enum class Placement { kStraight, kFolded };
 
-// Layers of each model chunk in model order, after account_for_embedding/loss and stage_layers.
-std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout);
+// The pipeline that an order is made for, in plain numbers.
+struct Pipeline {
+  std::int64_t stages = 1;
+  std::int64_t chunks = 1;  // of each stage
+  std::int64_t micro_batches = 1;
+  Placement placement = Placement::kStraight;
 
-// One order per stage. gpipe (Huang et al. 2019), 1f1b (PipeDream-Flush, Narayanan et al. 2021,
-// section 2.2.1), interleaved (section 2.2.2, Megatron's warm-up rule).
-std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches);
+  std::int64_t all_chunks() const { return stages * chunks; }
+};
 
-// PyTorch's pipeline CSV: one row per rank, cells like 0F0, 3B1, empty = idle.
-std::string to_csv(const Layout& layout, const std::vector<StageOrder>& orders);
-Result<std::vector<StageOrder>> from_csv(const std::string& text, const Layout& layout,
-                                         std::int64_t micro_batches, const std::string& file);
+std::int64_t stage_of_chunk(const Pipeline& pipeline, std::int64_t chunk);
+std::int64_t chunk_of(const Pipeline& pipeline, std::int64_t stage, std::int64_t local_chunk);
 
-// Largest number of micro-batch chunks whose forward is done and backward is not, per stage.
-std::int64_t most_in_flight(const StageOrder& order);
+// One schedule: how it orders passes, and the rules that go with it. Everyone else asks the rules.
+struct Schedule {
+  static constexpr std::int64_t kSeveral = 0;
+  static constexpr int kNotSearched = -1;
+
+  const char* name;  // in scenario files
+  // The order of one stage. Null where the name is known and the order is not supported yet, and
+  // where a file holds the order.
+  StageOrder (*order)(const Pipeline& pipeline, std::int64_t stage) = nullptr;
+  bool from_file = false;
+  Placement placement = Placement::kStraight;
+  std::int64_t chunks = 1;            // of each stage; kSeveral: two or more, on two stages or more
+  bool whole_groups = false;          // micro-batches come in groups of as many as there are stages
+  bool splits_backward = false;       // into the input's and the weights' gradient
+  bool validates_after_step = false;  // clips gradients without waiting for their norm
+  int search_place = kNotSearched;    // when `plan` tries it: 0 first
+  // Equal stages without communication: p stages, m micro-batches, v chunks per stage.
+  const char* bubble = "";
+  const char* in_flight = "";  // micro-batches that stage 0 holds
+  const char* source = "";
+};
+
+// A row of schedules().
+enum class ScheduleKind : std::uint8_t {};
+
+std::span<const Schedule* const> schedules();
+const Schedule& rules_of(ScheduleKind kind);
+const char* name_of(ScheduleKind kind);
+ScheduleKind schedule_named(std::string_view name);  // which must be there
+ScheduleKind default_schedule();                     // 1f1b
+
+// One order per stage, of a schedule that has them.
+std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline);
+
+// A cell of PyTorch's pipeline CSV: model chunk, letter, micro-batch, as in 0F3.
+std::string cell_text(const Pipeline& pipeline, std::int64_t stage, const Slot& slot);
+// The whole file: one row per stage, cells in order of execution.
+std::string to_csv(const Pipeline& pipeline, const std::vector<StageOrder>& orders);
+// Errors name row and column, and a circle of stages that wait for each other. Empty cells are
+// idle.
+Result<std::vector<StageOrder>> from_csv(const std::string& text, const Pipeline& pipeline,
+                                         const std::string& file);
 
 }  // namespace stepcast

@@ -25,6 +25,14 @@ ByteCount memory_of(const Prediction& prediction, Convention::Memory kind) {
   return 0;
 }
 
+// Dense peak of one GPU against which the source states MFU.
+std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
+                                              const Convention& convention) {
+  if (convention.peak) return convention.peak;
+  const Accelerator& device = scenario.cluster.spec.accelerator;
+  return device.peak(convention.bf16_peak ? DataType::kBf16 : scenario.training.precision);
+}
+
 }  // namespace
 
 CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
@@ -44,13 +52,6 @@ Flops convention_flops(const Scenario& scenario, const Convention& convention) {
   // Recomputed work is the same in every convention: it is the difference between hardware and
   // model FLOPs.
   return stated + (hardware_flops(scenario) - model_flops(scenario));
-}
-
-std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
-                                              const Convention& convention) {
-  if (convention.peak) return convention.peak;
-  const Accelerator& device = scenario.cluster.spec.accelerator;
-  return device.peak(convention.bf16_peak ? DataType::kBf16 : scenario.training.precision);
 }
 
 Result<std::optional<double>> measured_step_time(const Measured& measured, const Scenario& scenario,

@@ -52,9 +52,6 @@ CaseResult describe(const Suite& suite, const SuiteCase& test_case);
 
 // FLOPs of one step over all GPUs as the source counts them.
 Flops convention_flops(const Scenario& scenario, const Convention& convention);
-// Dense peak of one GPU against which the source states MFU.
-std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
-                                              const Convention& convention);
 
 // Step time that the measurement states: step_time_s, else tokens/s/GPU, TFLOP/s/GPU or MFU turned
 // into it, in this order. Nothing when none is given; an error when the peak is not known.

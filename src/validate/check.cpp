@@ -69,7 +69,6 @@ void predict_case(const Suite& suite, const SuiteCase& test_case, const DataFold
   result.fitted = fitted_on.contains(*scenario, result);
   PredictOptions predict_options;
   predict_options.fold = options.fold;
-  predict_options.seed = options.seed;
   const auto prediction = predict(*scenario, folders, predict_options);
   if (!prediction) return fail(result, prediction.error());
   align(result, *scenario, *prediction, test_case.convention);

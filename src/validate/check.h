@@ -18,7 +18,6 @@ namespace stepcast {
 
 struct CheckOptions {
   bool fold = true;
-  std::uint64_t seed = 0;
   int threads = 1;  // cases at once; changes no result
   std::function<void(std::size_t done, std::size_t all)> progress;  // from any thread
 };

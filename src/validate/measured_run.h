@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of a real run, by the definitions that a forecast's have (docs/terminology.md;
-// docs/formats/validation.md).
+// The figures of a real run, by the definitions that a forecast's have (docs/terminology.md,
+// "Work"; docs/formats/validation.md).
 #pragma once
 
 #include <optional>

@@ -137,9 +137,9 @@ class RankFileReader {
   const RankGrid& grid_;
 };
 
-}  // namespace
-
 std::string rank_file_name(RankId rank) { return fmt::format("rank-{}.json", rank.value); }
+
+}  // namespace
 
 Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const Program& program,
                                               const RankGrid& grid, std::optional<RankId> alone) {

@@ -9,6 +9,7 @@
 #include "core/quantity.h"
 #include "core/result.h"
 #include "layout/rank_grid.h"
+#include "operation/signature.h"
 #include "program/program.h"
 
 namespace stepcast {
@@ -32,7 +33,7 @@ struct OperationTime {
   double calls_per_step = 0;
   Seconds median;  // of a call
   Seconds total;   // of all calls of a step
-  bool is_collective() const { return signature.starts_with("collective "); }
+  bool is_collective() const { return is_signature_of_collective(signature); }
 };
 
 // How far results are from those of the same steps computed by one rank alone.
@@ -52,8 +53,6 @@ struct RankFile {
   std::optional<ByteCount> device_used;  // at most, of what the GPU had left before the run
   std::optional<Numerics> numerics;
 };
-
-std::string rank_file_name(RankId rank);  // "rank-3.json"
 
 // The files of all ranks of `grid` in `folder`, by rank; of one rank that ran alone, its own.
 // Errors name the file and the key: what is missing, what does not fit the program that the ranks

@@ -147,10 +147,4 @@ Result<Suite> load_suite(const std::string& file) {
   return read_suite(**document);
 }
 
-Result<Suite> parse_suite(const std::string& text, const std::string& file) {
-  const auto document = JsonDocument::parse(text, file);
-  if (!document) return failure(document.error());
-  return read_suite(**document);
-}
-
 }  // namespace stepcast

@@ -53,6 +53,5 @@ struct Suite {
 };
 
 Result<Suite> load_suite(const std::string& file);
-Result<Suite> parse_suite(const std::string& text, const std::string& file);
 
 }  // namespace stepcast

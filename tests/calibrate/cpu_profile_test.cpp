@@ -50,8 +50,26 @@ Measurement around(double seconds, double spread = 0.01) {
   return out;
 }
 
-Operation bare(const char* name, decltype(Operation::work) work) {
+Operation bare(const char* name, Operation::Work work) {
   return {name, Phase::kForward, std::move(work), {}, {}};
+}
+
+// A kernel that moves 8 bytes an element.
+Operation kernel(MemoryBoundKind kind, std::int64_t elements) {
+  const DataType type = DataType::kFp32;
+  const KernelSize size{elements, 0, 8 * static_cast<double>(elements), 3};
+  switch (kind) {
+    case MemoryBoundKind::kSoftmax:
+      return bare("kernel", AttentionSoftmax{false, {1, 1, 1, elements, 1}, type, size});
+    case MemoryBoundKind::kCast:
+      return bare("kernel", Cast{CastSubject::kLogits, false, type, type, size});
+    case MemoryBoundKind::kNorm:
+      return bare("kernel", Normalization{Norm::kLayerNorm, true, true, type, type, size});
+    case MemoryBoundKind::kAccumulate:
+      return bare("kernel", Accumulate{type, type, size});
+    default:
+      return bare("kernel", ResidualAdd{false, false, false, type, size});
+  }
 }
 
 // The seconds that the law gives with noise of up to `noise` to either side.
@@ -95,7 +113,7 @@ struct Loaded {
     if (loaded) profile = std::move(*loaded);
   }
   KernelCosts costs() const {
-    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, Framework::kNative);
+    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, framework_named("native"));
   }
   const CpuCurve& curve(const std::string& name) const {
     return *std::find_if(told.begin(), told.end(), [&](const auto& c) { return c.name == name; });
@@ -214,8 +232,7 @@ TEST(CpuProfile, ScalesTheFamilysFormToAFewProducts) {
 TEST(CpuProfile, PricesWhatWasMeasuredAtItsMedian) {
   const Operation gemm = bare(
       "qkv", Gemm{GemmRole::kForward, 1, 64, 96, 128, DataType::kFp32, DataType::kFp32, false});
-  const Operation norm =
-      bare("norm", Elementwise{ElementwiseKind::kNorm, true, 4096, 64, 49152, 2});
+  const Operation norm = kernel(MemoryBoundKind::kNorm, 4096);
   Laboratory laboratory(0);
   laboratory.measure(gemm, [](const Operation&) { return 1.23456e-5; });
   laboratory.measure(norm, [](const Operation&) { return 7.5e-6; });
@@ -231,7 +248,7 @@ TEST(CpuProfile, PricesWhatWasMeasuredAtItsMedian) {
 
 // A signature twice: the one of more samples counts.
 TEST(CpuProfile, TakesTheBetterOfTwoMeasurements) {
-  const Operation norm = bare("norm", Elementwise{ElementwiseKind::kNorm, true, 64, 64, 768, 2});
+  const Operation norm = kernel(MemoryBoundKind::kNorm, 64);
   Laboratory laboratory(0);
   for (const double seconds : {1e-6, 2e-6, 3e-6}) {
     laboratory.measure(norm, [&](const Operation&) { return seconds; });
@@ -253,8 +270,7 @@ TEST(CpuProfile, HoldsEveryKernelOfAMeasuredProgram) {
   for (const Block& block : small_gpt().blocks) {
     for (const auto* list : {&block.forward, &block.backward}) {
       for (const Operation& operation : *list) {
-        const auto* kernel = std::get_if<Elementwise>(&operation.work);
-        if (kernel != nullptr && kernel->elements == 0) continue;
+        if (!runs_kernel(operation.work)) continue;
         EXPECT_EQ(costs.price(operation).provenance, Provenance::kMeasured) << signature(operation);
         ++kernels;
       }
@@ -309,19 +325,14 @@ TEST(CpuProfile, KeepsTheFamilysRatioWhereADirectionIsMissing) {
 
 // Softmax computes: 6 times the time of its bytes at 8 GB/s. Casts and sums stream.
 double streaming_law(const Operation& operation) {
-  const Elementwise& kernel = std::get<Elementwise>(operation.work);
-  return 1e-6 + kernel.bytes * (kernel.kind == ElementwiseKind::kSoftmax ? 6 : 1) / 8e9;
-}
-
-Operation kernel(ElementwiseKind kind, std::int64_t elements) {
-  return bare("kernel",
-              Elementwise{kind, false, elements, 0, 8 * static_cast<double>(elements), 3});
+  const MemoryBound kernel = *memory_bound(operation.work);
+  return 1e-6 + kernel.bytes * (kernel.kind == MemoryBoundKind::kSoftmax ? 6 : 1) / 8e9;
 }
 
 TEST(CpuProfile, PredictsMemoryBoundKernelsOfOtherSizes) {
   Laboratory laboratory(0.017);
   for (const auto kind :
-       {ElementwiseKind::kSoftmax, ElementwiseKind::kCast, ElementwiseKind::kDropoutAdd}) {
+       {MemoryBoundKind::kSoftmax, MemoryBoundKind::kCast, MemoryBoundKind::kDropoutAdd}) {
     for (const std::int64_t elements : {1 << 8, 1 << 12, 1 << 16, 1 << 20}) {
       laboratory.measure(kernel(kind, elements), streaming_law);
     }
@@ -330,15 +341,15 @@ TEST(CpuProfile, PredictsMemoryBoundKernelsOfOtherSizes) {
   std::set<Provenance> provenances;
   const std::vector<double> errors =
       errors_of(loaded.costs(),
-                {kernel(ElementwiseKind::kSoftmax, 3000), kernel(ElementwiseKind::kSoftmax, 300000),
-                 kernel(ElementwiseKind::kCast, 100), kernel(ElementwiseKind::kDropoutAdd, 3 << 20),
+                {kernel(MemoryBoundKind::kSoftmax, 3000), kernel(MemoryBoundKind::kSoftmax, 300000),
+                 kernel(MemoryBoundKind::kCast, 100), kernel(MemoryBoundKind::kDropoutAdd, 3 << 20),
                  // Never measured: streams like the measured ones.
-                 kernel(ElementwiseKind::kAccumulate, 1 << 18)},
+                 kernel(MemoryBoundKind::kAccumulate, 1 << 18)},
                 streaming_law, provenances);
   for (const double error : errors) EXPECT_LT(error, 0.03);
   const MemoryFit& fit = loaded.profile.memory;
-  EXPECT_NEAR(fit.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)], 6, 0.2);
-  EXPECT_EQ(fit.kind_factor[static_cast<std::size_t>(ElementwiseKind::kAccumulate)], 1);
+  EXPECT_NEAR(fit.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kSoftmax)], 6, 0.2);
+  EXPECT_EQ(fit.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kAccumulate)], 1);
   EXPECT_NEAR(fit.fraction, 0.8, 0.02);  // of 10 GB/s
   EXPECT_LT(loaded.profile.sigma[static_cast<std::size_t>(Curve::kMemoryBound)], 0.05);
 }
@@ -346,9 +357,9 @@ TEST(CpuProfile, PredictsMemoryBoundKernelsOfOtherSizes) {
 // One kind's single point tells its rate; nothing can be left out, so the data sheet's error stays.
 TEST(CpuProfile, TakesASingleKernelForItsKind) {
   Laboratory laboratory(0);
-  laboratory.measure(kernel(ElementwiseKind::kNorm, 1 << 20), streaming_law);
+  laboratory.measure(kernel(MemoryBoundKind::kNorm, 1 << 20), streaming_law);
   const Loaded loaded(laboratory.out);
-  const Operation twice = kernel(ElementwiseKind::kNorm, 1 << 21);
+  const Operation twice = kernel(MemoryBoundKind::kNorm, 1 << 21);
   EXPECT_NEAR(loaded.costs().price(twice).time.value() / streaming_law(twice), 1, 0.01);
   EXPECT_EQ(loaded.curve("memory_bound").log_error, 0.5);
   EXPECT_EQ(loaded.curve("gemm").log_error, 0.4);  // nor was a product measured
@@ -439,10 +450,10 @@ TEST(CpuProfile, NamesTheMachineAsForecastsSeeIt) {
   EXPECT_EQ(loaded.profile.machine.processor, facts().processor);
   EXPECT_EQ(loaded.profile.machine.cores, 2);
   EXPECT_EQ(loaded.profile.device, "cpu");
-  for (const bool own : loaded.profile.own_host) EXPECT_TRUE(own);
-  for (const HostFit& host : loaded.profile.host) {
-    EXPECT_EQ(host.launch_s, 0);
-    EXPECT_DOUBLE_EQ(host.collective_s, 3e-6);
+  for (const Framework framework : all_frameworks()) {
+    EXPECT_TRUE(loaded.profile.own_host[framework]);
+    EXPECT_EQ(loaded.profile.host[framework].launch_s, 0);
+    EXPECT_DOUBLE_EQ(loaded.profile.host[framework].collective_s, 3e-6);
   }
   const auto first = make_cpu_profile(laboratory.out, "a");
   const auto second = make_cpu_profile(laboratory.out, "a");

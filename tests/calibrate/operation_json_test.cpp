@@ -30,6 +30,7 @@ void expect_same(const Collective& a, const Collective& b) {
   EXPECT_EQ(a.bytes, b.bytes);
   EXPECT_EQ(a.type, b.type);
   EXPECT_EQ(a.overlapped, b.overlapped);
+  EXPECT_EQ(a.purpose, b.purpose);
 }
 
 // What the signature leaves out is compared here; it holds every other field, bytes as the shortest
@@ -39,9 +40,9 @@ void expect_same(const Operation& a, const Operation& b) {
   EXPECT_EQ(a.phase, b.phase);
   ASSERT_EQ(a.work.index(), b.work.index());
   EXPECT_EQ(signature(a), signature(b));
-  if (const auto* kernel = std::get_if<Elementwise>(&a.work)) {
-    EXPECT_EQ(kernel->launches, std::get<Elementwise>(b.work).launches);
-    EXPECT_EQ(kernel->bytes, std::get<Elementwise>(b.work).bytes);
+  if (const auto kernel = memory_bound(a.work)) {
+    EXPECT_EQ(kernel->launches, memory_bound(b.work)->launches);
+    EXPECT_EQ(kernel->bytes, memory_bound(b.work)->bytes);
   }
   if (const auto* collective = std::get_if<Collective>(&a.work)) {
     expect_same(*collective, std::get<Collective>(b.work));
@@ -90,12 +91,9 @@ TEST(OperationJson, IsExactForAllOfALlama) {
 
 TEST(OperationJson, KeepsBytesThatAreNoWholeNumber) {
   OperationNames names;
-  const Operation operation{"odd",
-                            Phase::kForward,
-                            Elementwise{ElementwiseKind::kNorm, true, 3, 3, 0.1 + 0.2, 2},
-                            {},
-                            {}};
-  EXPECT_EQ(std::get<Elementwise>(again(operation, names).work).bytes, 0.1 + 0.2);
+  const Operation operation{
+      "odd", Phase::kForward, Dropout{true, DataType::kBf16, {3, 3, 0.1 + 0.2, 2}}, {}, {}};
+  EXPECT_EQ(memory_bound(again(operation, names).work)->bytes, 0.1 + 0.2);
 }
 
 TEST(OperationJson, TellsWhatIsMissingAndWhatIsUnknown) {

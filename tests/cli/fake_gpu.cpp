@@ -29,13 +29,13 @@ std::string variable(const char* name, const char* otherwise) {
 std::string device() { return variable("STEPCAST_FAKE_DEVICE", "NVIDIA H200"); }
 
 double seconds_at_peak(const Operation& operation, const Accelerator& device) {
-  if (const auto* gemm = std::get_if<Gemm>(&operation.work)) {
+  if (const auto gemm = product_of(operation.work)) {
     return flops_of(*gemm) / matrix_peak(device, gemm->input).value();
   }
   if (const auto* attention = std::get_if<Attention>(&operation.work)) {
     return flops_of(*attention) / matrix_peak(device, attention->type).value();
   }
-  return std::get<Elementwise>(operation.work).bytes / device.memory_bandwidth.value();
+  return memory_bound(operation.work)->bytes / device.memory_bandwidth.value();
 }
 
 ordered_json collectives_of(std::int64_t ranks) {

@@ -35,6 +35,46 @@ TEST(ShowCommand, ListsSchedulesThatPredictTakes) {
   }
 }
 
+// Exported, and read as a file, a schedule gives the same forecast but for its name.
+TEST(ShowCommand, ListsSchedulesThatGoThroughAFile) {
+  const Folder folder;
+  const std::string file = folder / "order.csv";
+  for (const json& schedule : run({"show", "schedules", "--format", "json"}).json()) {
+    const std::string name = schedule["name"];
+    const std::string chunks = name == "interleaved" ? "2" : "1";
+    std::vector<std::string> more{"--format", "json", "--vpp", chunks, "--schedule"};
+    std::vector<std::string> named = predict_words(more), from_file = predict_words(more);
+    named.push_back(name);
+    from_file.push_back("file:" + file);
+    std::vector<std::string> export_words = predict_words({"--vpp", chunks, "--schedule", name});
+    export_words.front() = "export";
+    export_words.insert(export_words.end(), {"--to", "schedule", "-o", file});
+    ASSERT_EQ(run(export_words).code, 0) << run(export_words).error;
+    const Outcome expected = run(named), got = run(from_file);
+    ASSERT_NE(got.code, 2) << got.error;
+    std::string text = got.out;
+    const std::string written = "file:" + file;
+    for (auto at = text.find(written); at != std::string::npos; at = text.find(written)) {
+      text.replace(at, written.size(), name);
+    }
+    EXPECT_EQ(text, expected.out) << name;
+  }
+}
+
+// A key of the table is a key of the scenario: each with a default is in the resolved one.
+TEST(ShowCommand, ListsTheKeysThatPredictResolves) {
+  const json resolved = run(predict_words({"--format", "json"})).json()["resolved"];
+  const json keys = run({"show", "keys", "--format", "json"}).json();
+  EXPECT_GE(keys.size(), 45u);
+  std::size_t shown = 0;
+  for (const json& key : keys) {
+    std::string pointer = "/" + key["key"].get<std::string>();
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+    shown += resolved.contains(json::json_pointer(pointer)) ? 1 : 0;
+  }
+  EXPECT_GE(shown, 38u);
+}
+
 TEST(ShowCommand, HasTheSameRowsInEveryForm) {
   const auto rows = run({"show", "gpus", "--format", "json"}).json().size();
   const Outcome csv = run({"show", "gpus", "--format", "csv"});

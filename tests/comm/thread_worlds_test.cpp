@@ -2,7 +2,7 @@
 #include <exception>
 #include <thread>
 
-#include "comm/thread_communicator.h"
+#include "comm/thread_world.h"
 #include "contract.h"
 
 namespace stepcast {

@@ -75,13 +75,13 @@ TEST(AttentionKernels, AreChosenByFramework) {
   AttentionVariant fast{"cudnn", flat_form(), {}, Provenance::kInterpolated};
   fast.fit.forward_efficiency = 0.8;
   profile.attention_variants = {fast};
-  profile.attention_kernel[static_cast<std::size_t>(Framework::kMegatron)] = "cudnn";
+  profile.attention_kernel[framework_named("megatron")] = "cudnn";
   const Attention work = attention(false, 64, 8192, false);
   const auto time = [&](std::optional<Framework> framework) {
     return KernelCosts(round_device(), profile, true, framework).price(work).time.value();
   };
-  EXPECT_NEAR(time(std::nullopt) / time(Framework::kMegatron), 0.8 / 0.5, 1e-9);
-  EXPECT_DOUBLE_EQ(time(Framework::kFsdp), time(std::nullopt));
+  EXPECT_NEAR(time(std::nullopt) / time(framework_named("megatron")), 0.8 / 0.5, 1e-9);
+  EXPECT_DOUBLE_EQ(time(framework_named("fsdp")), time(std::nullopt));
 }
 
 TEST(AttentionKernels, AMeasuredShapeCostsWhatWasMeasured) {
@@ -90,7 +90,7 @@ TEST(AttentionKernels, AMeasuredShapeCostsWhatWasMeasured) {
   measured.samples = {{true, 2, 16, 4, 4096, 128, true, 0.33}};
   profile.attention_variants = {measured};
   profile.attention_kernel.fill("cudnn");
-  const KernelCosts costs(round_device(), profile, true, Framework::kNative);
+  const KernelCosts costs(round_device(), profile, true, framework_named("native"));
   const Attention hit{true, 2, 16, 4, 4096, 4096, 128, true, DataType::kBf16};
   const KernelPrice price = costs.price(hit);
   EXPECT_NEAR(flops_of(hit) / price.time.value() / 100e12, 0.33, 1e-12);

@@ -24,23 +24,23 @@ Gemm square(std::int64_t n) {
   return {GemmRole::kForward, 1, n, n, n, DataType::kFp32, DataType::kFp32, false};
 }
 
-Operation operation(std::variant<Gemm, Attention, Elementwise, Collective> work) {
+Operation operation(Operation::Work work) {
   return {"kernel", Phase::kForward, std::move(work), {}, {}};
 }
 
 TEST(ExactSamples, GiveTheirMeanAsMeasured) {
   Profile profile = data_sheet_profile(core());
   profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = {Seconds(0.125), {}};
-  profile.exact["elementwise kernel rotary forward 1024 width 64 bytes 8192"] = {Seconds(0.25), {}};
+  const Operation fill = operation(ZeroGradients{DataType::kFp32, {1024, 0, 4096}});
+  profile.exact["zero_gradients type fp32 elements 1024 width 0 bytes 4096"] = {Seconds(0.25), {}};
   const KernelCosts costs(core(), profile, false);
   const KernelPrice gemm = costs.price(operation(square(512)));
   EXPECT_EQ(gemm.time.value(), 0.125);
   EXPECT_EQ(gemm.provenance, Provenance::kMeasured);
   EXPECT_EQ(gemm.curve, Curve::kGemm);
   EXPECT_TRUE(gemm.exact);
-  const Elementwise rotary{ElementwiseKind::kRotary, false, 1024, 64, 8192, 1};
-  EXPECT_EQ(costs.price(operation(rotary)).time.value(), 0.25);
-  EXPECT_EQ(costs.price(operation(rotary)).provenance, Provenance::kMeasured);
+  EXPECT_EQ(costs.price(fill).time.value(), 0.25);
+  EXPECT_EQ(costs.price(fill).provenance, Provenance::kMeasured);
 }
 
 TEST(ExactSamples, LeaveOtherOperationsToTheForms) {

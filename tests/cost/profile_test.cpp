@@ -73,10 +73,10 @@ TEST(Profile, ReadsFormsSamplesAndErrors) {
   EXPECT_EQ(profile->gemm_samples[0].output_bytes, 4);
   EXPECT_TRUE(profile->gemm_samples[0].accumulate);
   ASSERT_NE(profile->variant("fa2"), nullptr);
-  EXPECT_EQ(profile->attention_kernel[static_cast<std::size_t>(Framework::kFsdp)], "fa2");
-  EXPECT_EQ(profile->attention_kernel[static_cast<std::size_t>(Framework::kMegatron)], "");
+  EXPECT_EQ(profile->attention_kernel[framework_named("fsdp")], "fa2");
+  EXPECT_EQ(profile->attention_kernel[framework_named("megatron")], "");
   EXPECT_DOUBLE_EQ(profile->attention.forward_efficiency, 0.6);
-  EXPECT_DOUBLE_EQ(profile->memory.kind_factor[static_cast<std::size_t>(ElementwiseKind::kSoftmax)],
+  EXPECT_DOUBLE_EQ(profile->memory.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kSoftmax)],
                    1.2);
   EXPECT_DOUBLE_EQ(profile->sigma[static_cast<std::size_t>(Curve::kAttention)], 0.06);
   EXPECT_EQ(profile->fitted_on, std::vector<std::string>{"a table"});
@@ -168,7 +168,8 @@ TEST(Profile, AMeasuredHostTakesThePlaceOfTheFrameworks) {
   ASSERT_TRUE(profile) << to_string(profile.error());
   EXPECT_EQ(profile->machine.processor, "A CPU");
   EXPECT_EQ(profile->machine.cores, 2);
-  for (const HostFit& host : profile->host) {
+  for (const Framework framework : all_frameworks()) {
+    const HostFit& host = profile->host[framework];
     EXPECT_NEAR(host.launch_s, 50e-9, 1e-20);
     EXPECT_NEAR(host.collective_s, 5e-6, 1e-18);
     EXPECT_EQ(host.graph_launch_s, 0);
@@ -236,14 +237,15 @@ TEST(Profile, HostsComeFromTheFileBesideTheProfiles) {
       "hosts.json");
   ASSERT_TRUE(document);
   Profile profile;
-  const std::array<HostFit, 4>& hosts = profile.host;
-  const double untouched = hosts[0].launch_s;
+  const ByFramework<HostFit>& hosts = profile.host;
+  const Framework other = framework_named("fsdp");
+  const double untouched = hosts[other].launch_s;
   read_hosts(**document, profile);
   EXPECT_TRUE((*document)->ok());
   EXPECT_EQ(profile.fitted_on, std::vector<std::string>{"a-case"});
-  EXPECT_DOUBLE_EQ(hosts[static_cast<std::size_t>(Framework::kDeepSpeed)].launch_s, 9e-6);
-  EXPECT_DOUBLE_EQ(hosts[static_cast<std::size_t>(Framework::kDeepSpeed)].step_s, 2e-3);
-  EXPECT_DOUBLE_EQ(hosts[0].launch_s, untouched);
+  EXPECT_DOUBLE_EQ(hosts[framework_named("deepspeed")].launch_s, 9e-6);
+  EXPECT_DOUBLE_EQ(hosts[framework_named("deepspeed")].step_s, 2e-3);
+  EXPECT_DOUBLE_EQ(hosts[other].launch_s, untouched);
 }
 
 TEST(ShippedProfiles, PriceEveryAcceleratorThatNamesOne) {
@@ -256,7 +258,7 @@ TEST(ShippedProfiles, PriceEveryAcceleratorThatNamesOne) {
       ASSERT_TRUE(loaded) << to_string(loaded.error());
       profile = std::move(*loaded);
     }
-    const KernelCosts costs(accelerator, profile, true, Framework::kMegatron);
+    const KernelCosts costs(accelerator, profile, true, framework_named("megatron"));
     const Gemm gemm{GemmRole::kForward, 1,    8192, 8192, 8192, DataType::kBf16,
                     DataType::kBf16,    false};
     const double share = flops_of(gemm) / costs.price(gemm).time.value() /

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "text_entropy.h"
 #include "threaded_training.h"
 
 namespace stepcast {
@@ -239,8 +240,7 @@ TEST(Training, LearnsTheTextDownTowardsItsEntropy) {
   GptCase c = small();
   c.layers = 1;
   const Training trained = train(scenario(c), 700);
-  const double entropy =
-      MarkovText(ExecutorOptions{}.seed, c.vocab, ExecutorOptions{}.fan_out).entropy_nats();
+  const double entropy = testing::text_entropy_nats(ExecutorOptions{}.fan_out);
   EXPECT_NEAR(trained.loss.front(), std::log(c.vocab), 0.1);
   EXPECT_LT(trained.loss.back(), 0.5 * (std::log(c.vocab) + entropy));
   EXPECT_GT(trained.loss.back(), 0.9 * entropy);

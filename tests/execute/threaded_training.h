@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/host_group.h"
-#include "comm/thread_communicator.h"
+#include "comm/thread_world.h"
 #include "execute/host_device.h"
 #include "execute/role_runner.h"
 #include "execute/whole_model.h"

@@ -186,7 +186,7 @@ inline std::vector<BadScenario> bad_layouts() {
       bad("schedule_zero_bubble", R"({"layout": {"schedule": "zb-h1"}})", "schedule", kNotSupported,
           "not supported yet"),
       bad("schedule_of_a_file", R"({"layout": {"schedule": "file:order.csv"}})", "schedule",
-          kNotSupported, "order.csv"),
+          kIllegal, "cannot read 'order.csv'"),
       bad("schedule_of_no_file", R"({"layout": {"schedule": "file:"}})", "schedule", kBadValue,
           "file:PATH"),
       bad("interleaved_without_pipeline",

@@ -10,16 +10,28 @@
 namespace stepcast {
 namespace {
 
-Scenario resolved(Framework framework, DataType precision, LayoutInput layout = {},
+const Framework kMegatron = framework_named("megatron");
+const Framework kFsdp = framework_named("fsdp");
+const Framework kDeepSpeed = framework_named("deepspeed");
+const Framework kNative = framework_named("native");
+
+// `layout` is the text of the object.
+Scenario resolved(Framework framework, DataType precision, const char* layout = "{}",
                   std::int64_t gpus = 64) {
-  TrainingInput training;
-  training.global_batch = 1024;
-  training.sequence_length = 2048;
-  training.framework = framework;
-  training.precision = precision;
+  Stated stated;
+  stated.training.global_batch = 1024;
+  stated.training.sequence_length = 2048;
+  stated.training.framework = framework;
+  stated.training.precision = precision;
+  for (const char* key : {"global_batch", "sequence_length", "framework", "precision"}) {
+    stated.mark(std::string("training.") + key);
+  }
+  const auto document = JsonDocument::parse(layout, "layout.json");
+  read_keys((*document)->root(), layout_keys(), stated);
+  EXPECT_TRUE((*document)->ok()) << to_string((*document)->errors());
   Cluster cluster;
   cluster.spec.gpus = gpus;
-  return resolve(Model{}, cluster, training, layout);
+  return resolve(Model{}, cluster, stated);
 }
 
 std::int64_t state_bytes(const Scenario& s) {
@@ -29,39 +41,36 @@ std::int64_t state_bytes(const Scenario& s) {
 }
 
 TEST(FrameworkState, MegatronKeepsEighteenBytesPerParameter) {
-  EXPECT_EQ(state_bytes(resolved(Framework::kMegatron, DataType::kBf16)), 18);  // 2 + 4 + 4 + 8
-  EXPECT_EQ(state_bytes(resolved(Framework::kMegatron, DataType::kFp16)), 18);
+  EXPECT_EQ(state_bytes(resolved(kMegatron, DataType::kBf16)),
+            18);  // 2 + 4 + 4 + 8
+  EXPECT_EQ(state_bytes(resolved(kMegatron, DataType::kFp16)), 18);
 }
 
 TEST(FrameworkState, TheOthersKeepSixteen) {
-  EXPECT_EQ(state_bytes(resolved(Framework::kDeepSpeed, DataType::kFp16)), 16);  // 2 + 2 + 4 + 8
-  EXPECT_EQ(state_bytes(resolved(Framework::kNative, DataType::kBf16)), 16);
-  EXPECT_EQ(state_bytes(resolved(Framework::kFsdp, DataType::kBf16)), 16);  // 4 + 4 + 0 + 8
+  EXPECT_EQ(state_bytes(resolved(kDeepSpeed, DataType::kFp16)),
+            16);  // 2 + 2 + 4 + 8
+  EXPECT_EQ(state_bytes(resolved(kNative, DataType::kBf16)), 16);
+  EXPECT_EQ(state_bytes(resolved(kFsdp, DataType::kBf16)), 16);  // 4 + 4 + 0 + 8
 }
 
 TEST(FrameworkState, Fp32KeepsSixteenEverywhere) {
-  for (const Framework framework :
-       {Framework::kMegatron, Framework::kFsdp, Framework::kDeepSpeed, Framework::kNative}) {
+  for (const Framework framework : {kMegatron, kFsdp, kDeepSpeed, kNative}) {
     EXPECT_EQ(state_bytes(resolved(framework, DataType::kFp32)), 16) << name_of(framework);
   }
 }
 
 TEST(FrameworkState, GradientsAreReducedAsTheyAreStored) {
-  EXPECT_EQ(resolved(Framework::kMegatron, DataType::kBf16).training.reduce_precision,
-            DataType::kFp32);
-  EXPECT_EQ(resolved(Framework::kDeepSpeed, DataType::kFp16).training.reduce_precision,
-            DataType::kFp16);
-  EXPECT_EQ(resolved(Framework::kFsdp, DataType::kBf16).training.reduce_precision, DataType::kFp32);
+  EXPECT_EQ(resolved(kMegatron, DataType::kBf16).training.reduce_precision, DataType::kFp32);
+  EXPECT_EQ(resolved(kDeepSpeed, DataType::kFp16).training.reduce_precision, DataType::kFp16);
+  EXPECT_EQ(resolved(kFsdp, DataType::kBf16).training.reduce_precision, DataType::kFp32);
 }
 
 // Megatron: one bucket without overlap; with it max(40e6, 1e6 * data ranks) elements.
 TEST(FrameworkBuckets, MegatronsGrowWithTheDataGroup) {
-  EXPECT_EQ(resolved(Framework::kMegatron, DataType::kBf16).rules.bucket_elements, 0);
-  LayoutInput overlapped;
-  overlapped.overlap.grad_reduce = true;
-  overlapped.overlap.param_gather = true;
+  EXPECT_EQ(resolved(kMegatron, DataType::kBf16).rules.bucket_elements, 0);
+  const char* overlapped = R"({"overlap": {"grad_reduce": true, "param_gather": true}})";
   const auto rules = [&](std::int64_t gpus) {
-    return resolved(Framework::kMegatron, DataType::kBf16, overlapped, gpus).rules;
+    return resolved(kMegatron, DataType::kBf16, overlapped, gpus).rules;
   };
   EXPECT_EQ(rules(8).bucket_elements, 40'000'000);
   EXPECT_EQ(rules(64).bucket_elements, 64'000'000);
@@ -69,43 +78,48 @@ TEST(FrameworkBuckets, MegatronsGrowWithTheDataGroup) {
 }
 
 TEST(FrameworkBuckets, DeepSpeedsAndPlainDataParallelismsAreFixed) {
-  EXPECT_EQ(resolved(Framework::kDeepSpeed, DataType::kFp16).rules.bucket_elements, 500'000'000);
+  EXPECT_EQ(resolved(kDeepSpeed, DataType::kFp16).rules.bucket_elements, 500'000'000);
   // 25 MiB of 2-byte gradients.
-  EXPECT_EQ(resolved(Framework::kNative, DataType::kBf16).rules.bucket_elements, 13'107'200);
+  EXPECT_EQ(resolved(kNative, DataType::kBf16).rules.bucket_elements, 13'107'200);
 }
 
 TEST(FrameworkOverlap, FollowsTheFlagsOfEachFramework) {
-  const Overlap megatron = resolved(Framework::kMegatron, DataType::kBf16).layout.overlap;
+  const Overlap megatron = resolved(kMegatron, DataType::kBf16).layout.overlap;
   EXPECT_FALSE(megatron.grad_reduce || megatron.param_gather || megatron.tp || megatron.pp);
-  const Overlap fsdp = resolved(Framework::kFsdp, DataType::kBf16).layout.overlap;
+  const Overlap fsdp = resolved(kFsdp, DataType::kBf16).layout.overlap;
   EXPECT_TRUE(fsdp.grad_reduce && fsdp.param_gather);
-  LayoutInput zero_3;
-  zero_3.zero = 3;
-  EXPECT_TRUE(resolved(Framework::kDeepSpeed, DataType::kBf16, zero_3).layout.overlap.grad_reduce);
-  EXPECT_FALSE(resolved(Framework::kDeepSpeed, DataType::kBf16).layout.overlap.grad_reduce);
+  const char* zero_3 = R"({"zero": 3})";
+  EXPECT_TRUE(resolved(kDeepSpeed, DataType::kBf16, zero_3).layout.overlap.grad_reduce);
+  EXPECT_FALSE(resolved(kDeepSpeed, DataType::kBf16).layout.overlap.grad_reduce);
 }
 
 // Megatron's batched transfers end in a device synchronise, the interleaved schedule's overlap;
 // DeepSpeed reads what it receives on the host.
 TEST(FrameworkPipeline, TransfersStopTheHostUnlessOverlapped) {
-  LayoutInput layout;
-  layout.pp = 4;
-  EXPECT_TRUE(resolved(Framework::kMegatron, DataType::kBf16, layout).rules.host_sync_after_p2p);
-  EXPECT_TRUE(resolved(Framework::kDeepSpeed, DataType::kBf16, layout).rules.host_sync_after_p2p);
-  layout.schedule = ScheduleKind::kInterleaved;
-  const Scenario interleaved = resolved(Framework::kMegatron, DataType::kBf16, layout);
+  const char* layout = R"({"pp": 4})";
+  EXPECT_TRUE(resolved(kMegatron, DataType::kBf16, layout).rules.host_sync_after_p2p);
+  EXPECT_TRUE(resolved(kDeepSpeed, DataType::kBf16, layout).rules.host_sync_after_p2p);
+  const Scenario interleaved =
+      resolved(kMegatron, DataType::kBf16, R"({"pp": 4, "schedule": "interleaved"})");
   EXPECT_TRUE(interleaved.layout.overlap.pp);
   EXPECT_FALSE(interleaved.rules.host_sync_after_p2p);
 }
 
 TEST(FrameworkPipeline, TheActivationIsScatteredWhereAllTensorRanksHoldIt) {
-  LayoutInput layout;
-  layout.pp = 4;
-  EXPECT_FALSE(resolved(Framework::kMegatron, DataType::kBf16, layout).rules.scatter_gather_p2p);
-  layout.tp = 8;
-  EXPECT_FALSE(resolved(Framework::kMegatron, DataType::kBf16, layout).rules.scatter_gather_p2p);
-  layout.sequence_parallel = false;
-  EXPECT_TRUE(resolved(Framework::kMegatron, DataType::kBf16, layout).rules.scatter_gather_p2p);
+  const auto scatters = [](const char* layout) {
+    return resolved(kMegatron, DataType::kBf16, layout).rules.scatter_gather_p2p;
+  };
+  EXPECT_FALSE(scatters(R"({"pp": 4})"));
+  EXPECT_FALSE(scatters(R"({"pp": 4, "tp": 8})"));
+  EXPECT_TRUE(scatters(R"({"pp": 4, "tp": 8, "sequence_parallel": false})"));
+}
+
+TEST(Frameworks, EachHasItsOwnNameAndOneIsTheExecutor) {
+  for (const Framework framework : all_frameworks()) {
+    EXPECT_EQ(framework_named(name_of(framework)), framework);
+    EXPECT_EQ(traits_of(framework).is_own_executor, framework == own_executor());
+  }
+  EXPECT_EQ(default_frameworks(), (std::vector{kMegatron, kFsdp}));
 }
 
 }  // namespace

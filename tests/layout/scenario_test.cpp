@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "layout/scenario.h"
+#include "layout/framework.h"
 
 #include <gtest/gtest.h>
 
@@ -98,11 +98,11 @@ TEST(Scenario, FillsTheDefaultsOfSectionFive) {
   EXPECT_EQ(s.training.sequence_length, 4096);  // the model's 8192, at most 4096
   EXPECT_EQ(s.training.precision, DataType::kBf16);
   EXPECT_EQ(s.training.attention, AttentionKernel::kFlash);
-  EXPECT_EQ(s.training.framework, Framework::kMegatron);
+  EXPECT_EQ(s.training.framework, framework_named("megatron"));
   EXPECT_EQ(s.training.grad_clip, GradClip::kGlobal);
   EXPECT_EQ(s.layout.tp, 1);
   EXPECT_EQ(s.layout.dp, 64);
-  EXPECT_EQ(s.layout.schedule, ScheduleKind::k1F1B);
+  EXPECT_EQ(s.layout.schedule, schedule_named("1f1b"));
   EXPECT_EQ(s.layout.zero, 1);
   EXPECT_FALSE(s.layout.sequence_parallel);
   EXPECT_EQ(s.layout.recompute.mode, RecomputeMode::kNone);
@@ -117,7 +117,7 @@ TEST(Scenario, TensorParallelismBringsSequenceParallelism) {
 
 TEST(Scenario, ZeroThreeWithoutModelParallelismMeansFsdp) {
   const Scenario s = read_good(R"({"layout": {"zero": 3, "tp": 1, "pp": 1}})");
-  EXPECT_EQ(s.training.framework, Framework::kFsdp);
+  EXPECT_EQ(s.training.framework, framework_named("fsdp"));
   EXPECT_FALSE(s.rules.keeps_master_weights);
   EXPECT_FALSE(s.rules.bf16_parameters);
 }

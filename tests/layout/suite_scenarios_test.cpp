@@ -18,6 +18,7 @@ TEST(SuiteScenarios, AreReadOrRefusedAsNotSupported) {
   const DataFolders folders = {root + "/models", root + "/topologies", root + "/profiles"};
   std::size_t read = 0;
   for (const auto& entry : fs::directory_iterator(root + "/suites")) {
+    if (entry.path().extension() != ".json") continue;
     auto suite = JsonDocument::load(entry.path().string());
     ASSERT_TRUE(suite.has_value()) << to_string(suite.error());
     for (const auto& recorded : (*suite)->root().raw().at("cases")) {

@@ -8,8 +8,7 @@
 namespace stepcast {
 namespace {
 
-Operation of(const char* name, std::variant<Gemm, Attention, Elementwise, Collective> work,
-             Phase phase = Phase::kForward) {
+Operation of(const char* name, Operation::Work work, Phase phase = Phase::kForward) {
   return {name, phase, std::move(work), {}, {}};
 }
 
@@ -20,12 +19,47 @@ TEST(Signature, IsOneLinePerKind) {
   EXPECT_EQ(
       signature(of("attention", Attention{true, 2, 16, 4, 512, 256, 64, true, DataType::kFp32})),
       "attention backward 2x16x4x512x256x64 causal fp32");
-  EXPECT_EQ(signature(of("mlp_act",
-                         Elementwise{ElementwiseKind::kActivation, true, 65536, 64, 524288, 3})),
-            "elementwise mlp_act activation backward 65536 width 64 bytes 524288");
+  EXPECT_EQ(
+      signature(of("mlp_act",
+                   Activation{Mlp::kGelu, true, false, DataType::kBf16, {65536, 64, 524288, 3}})),
+      "activation gelu backward type bf16 elements 65536 width 64 bytes 524288");
+  EXPECT_EQ(
+      signature(
+          of("scores",
+             AttentionProduct{AttentionProductKind::kScores, {2, 8, 4, 128, 64}, DataType::kFp16})),
+      "attention_product scores batch 2 heads 8 kv_heads 4 sequence 128 head_dim 64 type fp16");
   EXPECT_EQ(signature(of("all_reduce", Collective{CollectiveKind::kAllReduce, AxisGroup::kTensor,
                                                   4096, DataType::kFp32, false})),
-            "collective all_reduce 4096 fp32");
+            "collective all_reduce tp bytes 4096 type fp32 activations");
+}
+
+// Kernels of one kind and size that compute different things.
+TEST(Signature, TellsMeaningsOfOneSizeApart) {
+  const KernelSize size{4096, 64, 16384};
+  const DataType type = DataType::kBf16;
+  const std::vector<Operation::Work> works = {
+      Normalization{Norm::kLayerNorm, false, true, type, type, size},
+      Normalization{Norm::kRmsNorm, false, true, type, type, size},
+      Normalization{Norm::kLayerNorm, false, false, type, type, size},
+      Normalization{Norm::kLayerNorm, false, true, DataType::kFp32, type, size},
+      QueryKeyNorm{false, 32, 32, 16, 16, type, type, size},
+      Activation{Mlp::kGelu, false, false, type, size},
+      Activation{Mlp::kSwiglu, false, false, type, size},
+      Activation{Mlp::kSwiglu, false, true, type, size},
+      ResidualAdd{false, false, false, type, size},
+      ResidualAdd{true, false, false, type, size},
+      Dropout{false, type, size},
+      AdapterAdd{false, type, size},
+      Cast{CastSubject::kLogits, false, type, DataType::kFp32, size},
+      Cast{CastSubject::kGradients, false, type, DataType::kFp32, size},
+      ClipGradients{type, size},
+      OptimizerUpdate{type, size},
+      Rotary{false, 64, 2, 2, 16, type, size},
+      Rotary{false, 32, 2, 2, 16, type, size}};
+  std::set<std::string> seen;
+  for (const Operation::Work& work : works) {
+    EXPECT_TRUE(seen.insert(signature(of("kernel", work))).second) << signature(of("kernel", work));
+  }
 }
 
 // A recomputed forward does the work of the first one.
@@ -37,7 +71,7 @@ TEST(Signature, LeavesOutThePhase) {
 
 TEST(Signature, TellsEveryFieldOfAGemmApart) {
   const Gemm base{GemmRole::kForward, 1, 2, 3, 4, DataType::kFp32, DataType::kFp32, false};
-  std::vector<Gemm> others(8, base);
+  std::vector<Gemm> others(9, base);
   others[0].role = GemmRole::kWeightGradient;
   others[1].batch = 5;
   others[2].m = 5;
@@ -46,6 +80,7 @@ TEST(Signature, TellsEveryFieldOfAGemmApart) {
   others[5].input = DataType::kBf16;
   others[6].output = DataType::kBf16;
   others[7].accumulate = true;
+  others[8].bias = true;
   std::set<std::string> seen{signature(of("g", base))};
   for (const Gemm& other : others) EXPECT_TRUE(seen.insert(signature(of("g", other))).second);
 }

@@ -126,7 +126,7 @@ TEST(Space, OneGpuHasEveryZeroThatTheFrameworksHave) {
     planner->space().put(choice, scenario);
     frameworks.insert(scenario.training.framework);
   }
-  EXPECT_EQ(frameworks, (std::set{Framework::kMegatron, Framework::kFsdp}));
+  EXPECT_EQ(frameworks, (std::set{framework_named("megatron"), framework_named("fsdp")}));
 }
 
 TEST(Space, WhatTheScenarioStatesIsFixed) {

@@ -153,16 +153,16 @@ TEST(RankAlone, PartsAddUpToTheStep) {
 
 TEST(OwnKernels, AreThoseOfNativeWhoseverTheProgramIs) {
   Profile profile;
-  for (std::size_t f = 0; f < profile.host.size(); ++f) {
-    profile.host[f].launch_s = 1e-6 * static_cast<double>(f + 1);
-    profile.attention_kernel[f] = std::to_string(f);
+  for (const Framework f : all_frameworks()) {
+    profile.host[f].launch_s = 1e-6 * (static_cast<int>(f) + 1);
+    profile.attention_kernel[f] = name_of(f);
   }
-  const auto native = static_cast<std::size_t>(Framework::kNative);
+  const auto native = framework_named("native");
   const HostFit host = profile.host[native];
   use_own_kernels(profile);
-  for (std::size_t f = 0; f < profile.host.size(); ++f) {
+  for (const Framework f : all_frameworks()) {
     EXPECT_EQ(profile.host[f].launch_s, host.launch_s);
-    EXPECT_EQ(profile.attention_kernel[f], std::to_string(native));
+    EXPECT_EQ(profile.attention_kernel[f], "native");
   }
 }
 

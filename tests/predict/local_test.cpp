@@ -34,7 +34,7 @@ std::string local_text(GptCase c, int cores, const std::string& profile = "none"
 // The blocks whose passes take a second: FSDP runs them one by one, the others all in a row.
 std::vector<BlockId> timed_blocks(const Scenario& scenario, const Program& program) {
   std::vector<BlockId> blocks = program.roles.front().chunks.front().blocks;
-  if (scenario.training.framework != Framework::kFsdp) blocks.resize(1);
+  if (scenario.training.framework != framework_named("fsdp")) blocks.resize(1);
   std::sort(blocks.begin(), blocks.end());
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
   return blocks;

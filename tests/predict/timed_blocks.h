@@ -16,12 +16,6 @@
 
 namespace stepcast::testing {
 
-inline bool is_timed(const Operation& operation) {
-  if (std::holds_alternative<Collective>(operation.work)) return false;
-  const auto* kernel = std::get_if<Elementwise>(&operation.work);
-  return kernel == nullptr || kernel->elements > 0;
-}
-
 // The second is the time of an operation that occurs nowhere else in the program.
 inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
                                const std::vector<BlockId>& blocks) {
@@ -31,7 +25,7 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
   for (const Block& block : program.blocks) {
     for (const auto* pass : {&block.forward, &block.backward}) {
       for (const Operation& operation : *pass) {
-        if (!is_timed(operation)) continue;
+        if (!runs_kernel(operation.work)) continue;
         ++occurrences[signature(operation)];
         profile.exact[signature(operation)] = {Seconds(0), {}};
       }
@@ -41,11 +35,12 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
     for (const auto* pass : {&program.block(id).forward, &program.block(id).backward}) {
       bool found = false;
       for (const Operation& operation : *pass) {
-        if (found || !is_timed(operation) || occurrences[signature(operation)] > 1) continue;
+        if (found || !runs_kernel(operation.work) || occurrences[signature(operation)] > 1)
+          continue;
         profile.exact[signature(operation)] = {Seconds(1), {}};
         found = true;
       }
-      EXPECT_TRUE(found) << program.block(id).name << " has no operation of its own";
+      EXPECT_TRUE(found) << "block " << id.value << " has no operation of its own";
     }
   }
   return {scenario.cluster.spec.accelerator, std::move(profile), true};

@@ -171,15 +171,15 @@ TEST(FourBitBase, IsExpandedBeforeEachOfItsProducts) {
   const auto expanded = [](const std::vector<Operation>& operations) {
     int products = 0;
     for (std::size_t i = 0; i < operations.size(); ++i) {
-      if (std::string(operations[i].name) != "expand_weight") continue;
+      const auto* cast = std::get_if<Cast>(&operations[i].work);
+      if (cast == nullptr || cast->subject != CastSubject::kFourBitWeight) continue;
       // The product behind it reads what it wrote.
       EXPECT_TRUE(std::holds_alternative<Gemm>(operations[i + 1].work));
       EXPECT_EQ(operations[i + 1].reads.back(), operations[i].writes.front());
       // Weights of a product of m tokens: n x k.
       const Gemm& gemm = std::get<Gemm>(operations[i + 1].work);
       const double elements = static_cast<double>(gemm.n * gemm.k);
-      EXPECT_DOUBLE_EQ(std::get<Elementwise>(operations[i].work).bytes,
-                       elements * (kFourBitBytes + 2));
+      EXPECT_DOUBLE_EQ(memory_bound(operations[i].work)->bytes, elements * (kFourBitBytes + 2));
       ++products;
     }
     return products;

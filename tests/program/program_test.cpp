@@ -47,7 +47,7 @@ TEST(Program, FullRecomputeRunsEachLayersForwardTwice) {
   const Program program = lower(gpt(c));
   for (const BlockId id : program.roles[0].chunks[0].blocks) {
     const Block& block = program.block(id);
-    if (block.name != "layer") continue;
+    if (block.kind != BlockKind::kLayer) continue;
     EXPECT_DOUBLE_EQ(flops(block.backward, Phase::kRecompute),
                      flops(block.forward, Phase::kForward));
   }

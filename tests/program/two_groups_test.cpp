@@ -100,8 +100,8 @@ TEST_F(TwoGroups, AreShardedAmongTheirOwnRanks) {
   EXPECT_EQ(shard_ranks(scenario_, AxisGroup::kExpertData), 2);
   EXPECT_EQ(state_bytes(scenario_, 1000, AxisGroup::kExpertData).total(), (6 + 12 / 2) * 1000);
   const Block update = lower_update(scenario_, role_);
-  const auto& clip = std::get<Elementwise>(update.forward.front().work);
-  EXPECT_EQ(clip.elements, 3 * kDense / 4 + 2 * kExperts / 2);
+  const auto& clip = std::get<ClipGradients>(update.forward.front().work);
+  EXPECT_EQ(clip.size.elements, 3 * kDense / 4 + 2 * kExperts / 2);
 }
 
 TEST_F(TwoGroups, AreReducedAndGatheredEachOverItsOwn) {

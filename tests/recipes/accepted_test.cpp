@@ -33,7 +33,7 @@ json accepted(const char* name) {
 }
 
 // Seeded scenarios of a framework that this target can launch.
-std::vector<Exported> exports(const char* framework, ExportTarget target,
+std::vector<Exported> exports(const char* framework, const std::string& target,
                               const ExportOptions& options = {}) {
   testing::ScenarioDraw draw(7);
   std::vector<Exported> out;
@@ -60,7 +60,7 @@ void expect_accepted(const std::string& flag, const std::vector<std::string>& va
 TEST(Accepted, MegatronKnowsEveryFlagWithAsManyValues) {
   const json flags = accepted("megatron_flags.json");
   std::set<std::string> seen;
-  for (const Exported& exported : exports("megatron", ExportTarget::kMegatron)) {
+  for (const Exported& exported : exports("megatron", "megatron")) {
     const auto script = read_shell(exported.files[0].text, {});
     const auto& words = script.commands.back();
     auto at = std::find_if(words.begin(), words.end(),
@@ -85,7 +85,7 @@ void expect_keys(const json& object, const json& known, const std::string& where
 
 TEST(Accepted, TorchtitanHasEveryField) {
   const json known = accepted("torchtitan_keys.json");
-  for (const Exported& exported : exports("fsdp", ExportTarget::kTorchtitan)) {
+  for (const Exported& exported : exports("fsdp", "torchtitan")) {
     const auto text = toml_to_json(exported.files[0].text, "exported");
     ASSERT_TRUE(text) << to_string(text.error());
     const json settings = json::parse(*text);
@@ -98,7 +98,7 @@ TEST(Accepted, TorchtitanHasEveryField) {
 
 TEST(Accepted, DeepSpeedHasEveryKeyAndItsBatchRuleHolds) {
   const json known = accepted("deepspeed_keys.json");
-  for (const Exported& exported : exports("deepspeed", ExportTarget::kDeepSpeed)) {
+  for (const Exported& exported : exports("deepspeed", "deepspeed")) {
     json settings = json::parse(exported.files[0].text);
     settings.erase("stepcast");
     expect_keys(settings, known[""], "");
@@ -132,7 +132,7 @@ void expect_program_accepts(const std::string& command, const std::vector<Export
 }
 
 TEST(Accepted, BashReadsTheScripts) {
-  for (const auto target : {ExportTarget::kTorchrun, ExportTarget::kSlurm}) {
+  for (const auto target : {"torchrun", "slurm"}) {
     for (const char* framework : {"megatron", "deepspeed", "fsdp"}) {
       auto all = exports(framework, target);
       all.resize(std::min<std::size_t>(all.size(), 4));
@@ -143,7 +143,7 @@ TEST(Accepted, BashReadsTheScripts) {
 
 TEST(Accepted, ShellcheckFindsNothing) {
   if (!has_program("shellcheck --version")) GTEST_SKIP() << "shellcheck is not installed";
-  for (const auto target : {ExportTarget::kTorchrun, ExportTarget::kSlurm}) {
+  for (const auto target : {"torchrun", "slurm"}) {
     auto all = exports("megatron", target);
     all.resize(std::min<std::size_t>(all.size(), 2));
     // SC2016: the node's rank is expanded where the task runs.
@@ -153,7 +153,7 @@ TEST(Accepted, ShellcheckFindsNothing) {
 
 TEST(Accepted, PythonReadsTheToml) {
   if (!has_program("python3 -c 'import tomllib'")) GTEST_SKIP() << "python3 has no tomllib";
-  auto all = exports("fsdp", ExportTarget::kTorchtitan);
+  auto all = exports("fsdp", "torchtitan");
   all.resize(std::min<std::size_t>(all.size(), 4));
   expect_program_accepts("python3 -c 'import sys,tomllib; tomllib.load(open(sys.argv[1],\"rb\"))'",
                          all, "torchtitan.toml");
@@ -161,7 +161,7 @@ TEST(Accepted, PythonReadsTheToml) {
 
 TEST(Accepted, DeepSpeedsOwnConfigReadsTheJson) {
   if (!has_program("python3 -c 'import deepspeed'")) GTEST_SKIP() << "deepspeed is not installed";
-  auto all = exports("deepspeed", ExportTarget::kDeepSpeed);
+  auto all = exports("deepspeed", "deepspeed");
   all.resize(std::min<std::size_t>(all.size(), 4));
   expect_program_accepts(
       "python3 -c 'import json,sys; from deepspeed.runtime.zero.config import get_zero_config; "
@@ -173,7 +173,7 @@ TEST(Accepted, TorchtitansOwnConfigReadsTheToml) {
   if (!has_program("python3 -c 'import torchtitan.config'")) {
     GTEST_SKIP() << "torchtitan is not installed";
   }
-  auto all = exports("fsdp", ExportTarget::kTorchtitan);
+  auto all = exports("fsdp", "torchtitan");
   all.resize(std::min<std::size_t>(all.size(), 4));
   expect_program_accepts(
       "python3 -c 'import sys; from torchtitan.config import ConfigManager; "
@@ -184,7 +184,7 @@ TEST(Accepted, TorchtitansOwnConfigReadsTheToml) {
 // Required fields of the two kinds, and that every pod asks for its node's GPUs.
 TEST(Accepted, ManifestsAreTwoDocumentsWithAPodPerNode) {
   for (const PodJob kind : {PodJob::kJobSet, PodJob::kPyTorchJob}) {
-    for (const Exported& exported : exports("megatron", ExportTarget::kKubernetes, {kind})) {
+    for (const Exported& exported : exports("megatron", "kubernetes", {kind})) {
       const auto documents = YAML::LoadAll(exported.files[0].text);
       ASSERT_EQ(documents.size(), 2u);
       EXPECT_EQ(documents[0]["kind"].as<std::string>(), "ConfigMap");

@@ -145,7 +145,7 @@ TEST(LayoutText, TellsSchedulesOfOneStageApart) {
   Scenario scenario = made_scenario();
   scenario.layout.pp = 1;
   EXPECT_EQ(layout_text(scenario).find("1f1b"), std::string::npos);
-  scenario.layout.schedule = ScheduleKind::kGpipe;
+  scenario.layout.schedule = schedule_named("gpipe");
   EXPECT_NE(layout_text(scenario).find(" · gpipe"), std::string::npos) << layout_text(scenario);
 }
 

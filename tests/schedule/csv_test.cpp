@@ -6,33 +6,29 @@
 namespace stepcast {
 namespace {
 
-Layout pipeline(ScheduleKind schedule, std::int64_t pp, std::int64_t virtual_stages = 1) {
-  Layout layout;
-  layout.schedule = schedule;
-  layout.pp = pp;
-  layout.virtual_stages = virtual_stages;
-  return layout;
-}
-
-const Layout kTwoStages = pipeline(ScheduleKind::k1F1B, 2);
+constexpr Pipeline kTwoStages{2, 1, 1};
 
 TEST(ScheduleCsv, WritesPyTorchsCells) {
-  EXPECT_EQ(to_csv(kTwoStages, make_schedule(kTwoStages, 2)), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const Pipeline pipeline{2, 1, 2};
+  EXPECT_EQ(to_csv(pipeline, make_orders(schedule_named("1f1b"), pipeline)),
+            "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
 }
 
-TEST(ScheduleCsv, ReadsWhatItWrites) {
-  for (const ScheduleKind kind :
-       {ScheduleKind::kGpipe, ScheduleKind::k1F1B, ScheduleKind::kInterleaved}) {
-    const Layout layout = pipeline(kind, 4, kind == ScheduleKind::kInterleaved ? 3 : 1);
-    const auto orders = make_schedule(layout, 8);
-    const auto read = from_csv(to_csv(layout, orders), layout, 8, "order.csv");
-    ASSERT_TRUE(read.has_value()) << to_string(read.error());
-    EXPECT_EQ(*read, orders);
+TEST(ScheduleCsv, ReadsWhatItWritesOfEverySchedule) {
+  for (std::size_t row = 0; row < schedules().size(); ++row) {
+    const Schedule& rules = *schedules()[row];
+    if (rules.order == nullptr) continue;
+    const Pipeline pipeline{4, rules.chunks == Schedule::kSeveral ? 3 : rules.chunks, 8,
+                            rules.placement};
+    const auto orders = make_orders(static_cast<ScheduleKind>(row), pipeline);
+    const auto read = from_csv(to_csv(pipeline, orders), pipeline, "order.csv");
+    ASSERT_TRUE(read.has_value()) << rules.name << to_string(read.error());
+    EXPECT_EQ(*read, orders) << rules.name;
   }
 }
 
 TEST(ScheduleCsv, ReadsIdleCellsBlanksAndSplitBackward) {
-  const auto read = from_csv("0F0, ,,0I0,0W0\r\n,1F0,1B0,,\n\n", kTwoStages, 1, "order.csv");
+  const auto read = from_csv("0F0, ,,0I0,0W0\r\n,1F0,1B0,,\n\n", kTwoStages, "order.csv");
   ASSERT_TRUE(read.has_value()) << to_string(read.error());
   EXPECT_EQ(read->front(), (StageOrder{{Pass::kForward, 0, 0},
                                        {Pass::kInputGradient, 0, 0},
@@ -40,11 +36,11 @@ TEST(ScheduleCsv, ReadsIdleCellsBlanksAndSplitBackward) {
 }
 
 TEST(ScheduleCsv, ReadsAFoldedPlacement) {
-  const Layout layout = pipeline(ScheduleKind::kZbV, 2, 2);
-  const auto read = from_csv("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", layout, 1, "order.csv");
+  const Pipeline pipeline{2, 2, 1, Placement::kFolded};
+  const auto read = from_csv("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n", pipeline, "order.csv");
   ASSERT_TRUE(read.has_value()) << to_string(read.error());
   EXPECT_EQ(read->front()[1], (Slot{Pass::kForward, 0, 1}));
-  EXPECT_EQ(to_csv(layout, *read), "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
+  EXPECT_EQ(to_csv(pipeline, *read), "0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n");
 }
 
 struct Refused {
@@ -56,7 +52,7 @@ struct Refused {
 class ScheduleCsvRefuses : public ::testing::TestWithParam<Refused> {};
 
 TEST_P(ScheduleCsvRefuses, NamingThePlaceAndTheReason) {
-  const auto read = from_csv(GetParam().text, kTwoStages, 1, "order.csv");
+  const auto read = from_csv(GetParam().text, kTwoStages, "order.csv");
   ASSERT_FALSE(read.has_value());
   const Error& first = read.error().front();
   EXPECT_EQ(first.file, "order.csv");
@@ -83,12 +79,32 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"99999999999F0\n1F0,1B0\n", "row 1, column 1", "is not a pass"}));
 
 // Each stage's own order is fine, and each waits for what the other does later.
-TEST(ScheduleCsv, NamesTheStagesOfADeadlock) {
-  const auto read = from_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", kTwoStages, 2, "order.csv");
+TEST(ScheduleCsv, NamesTheCircleOfADeadlock) {
+  const auto read = from_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", Pipeline{2, 1, 2}, "order.csv");
   ASSERT_FALSE(read.has_value());
-  ASSERT_EQ(read.error().size(), 2u);
-  EXPECT_NE(read.error()[0].message.find("waits for ever"), std::string::npos);
-  EXPECT_EQ(read.error()[1].path, "row 2");
+  ASSERT_EQ(read.error().size(), 1u);
+  EXPECT_EQ(read.error()[0].path, "row 1");
+  EXPECT_EQ(read.error()[0].message,
+            "a deadlock: 0B0 waits for 1B0 of row 2, which stands behind 1F1; 1F1 waits for 0F1 of "
+            "row 1, which stands behind 0B0");
+}
+
+// Stage 0 only waits; those that wait for each other are 1 and 2.
+TEST(ScheduleCsv, NamesNoStageThatOnlyWaitsForTheCircle) {
+  const auto read = from_csv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n2F1,2B1,2F0,2B0\n",
+                             Pipeline{3, 1, 2}, "order.csv");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error()[0].path, "row 2");
+  EXPECT_EQ(read.error()[0].message,
+            "a deadlock: 1B0 waits for 2B0 of row 3, which stands behind 2F1; 2F1 waits for 1F1 of "
+            "row 2, which stands behind 1B0");
+}
+
+// Two chunks of one stage can wait for each other too.
+TEST(ScheduleCsv, AStageCanWaitForItself) {
+  const auto read = from_csv("0F0,0B0,2F0,2B0\n1F0,3F0,3B0,1B0\n", Pipeline{2, 2, 1}, "order.csv");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_NE(read.error()[0].message.find("a deadlock"), std::string::npos);
 }
 
 }  // namespace

@@ -1,89 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <numeric>
-#include <random>
-
 #include "schedule/schedule.h"
 
 namespace stepcast {
 namespace {
 
-using Layers = std::vector<std::int64_t>;
-
-Layout chunks(std::int64_t pp, std::int64_t virtual_stages) {
-  Layout layout;
-  layout.pp = pp;
-  layout.virtual_stages = virtual_stages;
-  return layout;
-}
-
 TEST(Placement, ChunksGoRoundTheStages) {
-  const Layout layout = chunks(4, 3);
-  EXPECT_EQ(stage_of_chunk(layout, 0), 0);
-  EXPECT_EQ(stage_of_chunk(layout, 5), 1);
-  EXPECT_EQ(stage_of_chunk(layout, 11), 3);
-  EXPECT_EQ(chunk_of(layout, 1, 2), 9);
+  const Pipeline pipeline{4, 3};
+  EXPECT_EQ(stage_of_chunk(pipeline, 0), 0);
+  EXPECT_EQ(stage_of_chunk(pipeline, 5), 1);
+  EXPECT_EQ(stage_of_chunk(pipeline, 11), 3);
+  EXPECT_EQ(chunk_of(pipeline, 1, 2), 9);
 }
 
-TEST(Placement, VSchedulesFoldTheModelBack) {
-  Layout layout = chunks(4, 2);
-  layout.schedule = ScheduleKind::kZbV;
-  const Layers stages = {0, 1, 2, 3, 3, 2, 1, 0};
+TEST(Placement, AFoldedModelComesBackUp) {
+  const Pipeline pipeline{4, 2, 1, Placement::kFolded};
+  const std::int64_t stages[] = {0, 1, 2, 3, 3, 2, 1, 0};
   for (std::int64_t chunk = 0; chunk < 8; ++chunk) {
-    EXPECT_EQ(stage_of_chunk(layout, chunk), stages[static_cast<std::size_t>(chunk)]);
+    EXPECT_EQ(stage_of_chunk(pipeline, chunk), stages[chunk]);
   }
 }
 
 TEST(Placement, ChunkAndStageAreInverse) {
-  for (const ScheduleKind kind : {ScheduleKind::kInterleaved, ScheduleKind::kZbV}) {
-    Layout layout = chunks(5, 2);
-    layout.schedule = kind;
+  for (const Placement placement : {Placement::kStraight, Placement::kFolded}) {
+    const Pipeline pipeline{5, 2, 1, placement};
     for (std::int64_t stage = 0; stage < 5; ++stage) {
       for (std::int64_t local = 0; local < 2; ++local) {
-        EXPECT_EQ(stage_of_chunk(layout, chunk_of(layout, stage, local)), stage);
+        EXPECT_EQ(stage_of_chunk(pipeline, chunk_of(pipeline, stage, local)), stage);
       }
     }
-  }
-}
-
-TEST(DealLayers, ExtraLayersGoToTheEarliestChunks) {
-  EXPECT_EQ(deal_layers(32, chunks(4, 2)), (Layers{4, 4, 4, 4, 4, 4, 4, 4}));
-  EXPECT_EQ(deal_layers(10, chunks(4, 1)), (Layers{3, 3, 2, 2}));
-}
-
-// Embedding and loss each take one layer's place: 70 + 2 = 12 * 6.
-TEST(DealLayers, EmbeddingAndLossTakeALayersPlace) {
-  Layout layout = chunks(12, 1);
-  layout.account_for_embedding = true;
-  layout.account_for_loss = true;
-  EXPECT_EQ(deal_layers(70, layout), (Layers{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5}));
-  layout.account_for_loss = false;
-  EXPECT_EQ(deal_layers(71, layout), (Layers{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6}));
-}
-
-TEST(DealLayers, AStatedListIsTaken) {
-  Layout layout = chunks(2, 1);
-  layout.stage_layers = {3, 9};
-  EXPECT_EQ(deal_layers(12, layout), (Layers{3, 9}));
-}
-
-TEST(DealLayers, NoLayerIsLostAndNoChunkIsTwoAheadOfAnother) {
-  std::mt19937 random(1);
-  for (int round = 0; round < 200; ++round) {
-    const auto up_to = [&](std::int64_t n) {
-      return std::uniform_int_distribution<std::int64_t>(1, n)(random);
-    };
-    Layout layout = chunks(up_to(8), up_to(4));
-    layout.account_for_embedding = up_to(2) == 1;
-    layout.account_for_loss = up_to(2) == 1;
-    const std::int64_t layers = layout.pp * layout.virtual_stages + up_to(100);
-    Layers dealt = deal_layers(layers, layout);
-    EXPECT_EQ(std::accumulate(dealt.begin(), dealt.end(), std::int64_t{0}), layers);
-    dealt.front() += layout.account_for_embedding ? 1 : 0;
-    dealt.back() += layout.account_for_loss ? 1 : 0;
-    EXPECT_LE(dealt.front() - dealt.back(), 1);
-    EXPECT_TRUE(std::is_sorted(dealt.rbegin(), dealt.rend()));
   }
 }
 

@@ -7,41 +7,41 @@
 #include <map>
 #include <random>
 
+#include "most_in_flight.h"
 #include "schedule/order_check.h"
 
 namespace stepcast {
 namespace {
 
-Layout pipeline(ScheduleKind schedule, std::int64_t pp, std::int64_t virtual_stages = 1) {
-  Layout layout;
-  layout.schedule = schedule;
-  layout.pp = pp;
-  layout.virtual_stages = virtual_stages;
-  return layout;
-}
-
 struct Case {
-  Layout layout;
-  std::int64_t micro_batches;
+  ScheduleKind kind;
+  Pipeline pipeline;
 };
 
+std::vector<StageOrder> orders_of(const Case& c) { return make_orders(c.kind, c.pipeline); }
+
+// Any schedule that has an order may come.
 Case random_case(std::mt19937& random) {
   const auto up_to = [&](std::int64_t n) {
     return std::uniform_int_distribution<std::int64_t>(1, n)(random);
   };
-  constexpr ScheduleKind kKinds[] = {ScheduleKind::kGpipe, ScheduleKind::k1F1B,
-                                     ScheduleKind::kInterleaved};
-  const ScheduleKind kind = kKinds[up_to(3) - 1];
-  if (kind != ScheduleKind::kInterleaved) return {pipeline(kind, up_to(9)), up_to(20)};
-  const std::int64_t pp = 1 + up_to(7);
-  return {pipeline(kind, pp, 1 + up_to(4)), pp * up_to(5)};
+  ScheduleKind kind;
+  do {
+    const auto rows = static_cast<std::int64_t>(schedules().size());
+    kind = static_cast<ScheduleKind>(up_to(rows) - 1);
+  } while (rules_of(kind).order == nullptr);
+  const Schedule& rules = rules_of(kind);
+  const bool several = rules.chunks == Schedule::kSeveral;
+  const std::int64_t stages = several ? 1 + up_to(7) : up_to(9);
+  const std::int64_t micro_batches = rules.whole_groups ? stages * up_to(5) : up_to(20);
+  return {kind, {stages, several ? 1 + up_to(4) : rules.chunks, micro_batches, rules.placement}};
 }
 
 // Replays the orders where a forward of one chunk takes `forward` and a backward `backward` ticks,
 // without transfers; returns the span from the first start to the last end.
 std::int64_t replay(const Case& c, std::int64_t forward, std::int64_t backward) {
-  const auto orders = make_schedule(c.layout, c.micro_batches);
-  const std::int64_t chunks = c.layout.pp * c.layout.virtual_stages;
+  const auto orders = orders_of(c);
+  const std::int64_t chunks = c.pipeline.all_chunks();
   using Key = std::pair<std::int64_t, std::int32_t>;  // model chunk, micro-batch
   std::map<Key, std::int64_t> ends[2];
   std::vector<std::size_t> next(orders.size(), 0);
@@ -51,7 +51,7 @@ std::int64_t replay(const Case& c, std::int64_t forward, std::int64_t backward) 
     for (std::size_t stage = 0; stage < orders.size(); ++stage) {
       for (; next[stage] < orders[stage].size(); ++next[stage], moved = true) {
         const Slot& slot = orders[stage][next[stage]];
-        const auto chunk = chunk_of(c.layout, static_cast<std::int64_t>(stage), slot.chunk);
+        const auto chunk = chunk_of(c.pipeline, static_cast<std::int64_t>(stage), slot.chunk);
         const bool is_forward = slot.pass == Pass::kForward;
         auto& done = ends[is_forward ? 0 : 1];
         const std::int64_t from = is_forward ? chunk - 1 : chunk + 1;
@@ -66,7 +66,8 @@ std::int64_t replay(const Case& c, std::int64_t forward, std::int64_t backward) 
       }
     }
   }
-  EXPECT_EQ(ends[1].size(), static_cast<std::size_t>(chunks * c.micro_batches)) << "a deadlock";
+  EXPECT_EQ(ends[1].size(), static_cast<std::size_t>(chunks * c.pipeline.micro_batches))
+      << "a deadlock";
   return *std::ranges::max_element(free_at);
 }
 
@@ -74,9 +75,9 @@ TEST(Schedule, GivesEachChunkEachMicroBatchForwardThenBackwardWithoutDeadlock) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
     const Case c = random_case(random);
-    const auto orders = make_schedule(c.layout, c.micro_batches);
-    ASSERT_EQ(static_cast<std::int64_t>(orders.size()), c.layout.pp);
-    const Errors errors = check_orders(orders, c.layout, c.micro_batches, "");
+    const auto orders = orders_of(c);
+    ASSERT_EQ(static_cast<std::int64_t>(orders.size()), c.pipeline.stages);
+    const Errors errors = check_orders(orders, c.pipeline, "");
     ASSERT_TRUE(errors.empty()) << to_string(errors);
   }
 }
@@ -84,10 +85,10 @@ TEST(Schedule, GivesEachChunkEachMicroBatchForwardThenBackwardWithoutDeadlock) {
 // GPipe and 1F1B: a stage is busy m(f+b) of a span of (m+p-1)(f+b), so that the bubble
 // 1 - m/(m+p-1) is (p-1)/(m+p-1).
 TEST(Schedule, BubbleOfGpipeAnd1F1BIsTheClosedForm) {
-  for (const ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::k1F1B}) {
+  for (const ScheduleKind kind : {schedule_named("gpipe"), schedule_named("1f1b")}) {
     for (std::int64_t pp = 1; pp <= 8; ++pp) {
       for (std::int64_t m = 1; m <= 20; ++m) {
-        EXPECT_EQ(replay({pipeline(kind, pp), m}, 1, 2), (m + pp - 1) * 3) << pp << " " << m;
+        EXPECT_EQ(replay({kind, {pp, 1, m}}, 1, 2), (m + pp - 1) * 3) << pp << " " << m;
       }
     }
   }
@@ -98,7 +99,7 @@ TEST(Schedule, BubbleOfInterleavedIsTheClosedForm) {
   for (std::int64_t pp = 2; pp <= 8; ++pp) {
     for (std::int64_t v = 2; v <= 4; ++v) {
       for (std::int64_t m = pp; m <= 5 * pp; m += pp) {
-        const Case c{pipeline(ScheduleKind::kInterleaved, pp, v), m};
+        const Case c{schedule_named("interleaved"), {pp, v, m}};
         EXPECT_EQ(replay(c, 1, 2), (v * m + pp - 1) * 3) << pp << " " << v << " " << m;
         EXPECT_EQ(replay(c, 1, 1), (v * m + pp - 1) * 2) << pp << " " << v << " " << m;
       }
@@ -109,7 +110,7 @@ TEST(Schedule, BubbleOfInterleavedIsTheClosedForm) {
 TEST(Schedule, OneForwardOneBackwardHoldsTheStagesBehind) {
   for (std::int64_t pp = 1; pp <= 8; ++pp) {
     for (std::int64_t m = 1; m <= 12; ++m) {
-      const auto orders = make_schedule(pipeline(ScheduleKind::k1F1B, pp), m);
+      const auto orders = make_orders(schedule_named("1f1b"), {pp, 1, m});
       for (std::int64_t stage = 0; stage < pp; ++stage) {
         EXPECT_EQ(most_in_flight(orders[static_cast<std::size_t>(stage)]), std::min(pp - stage, m));
       }
@@ -118,7 +119,7 @@ TEST(Schedule, OneForwardOneBackwardHoldsTheStagesBehind) {
 }
 
 TEST(Schedule, GpipeHoldsEveryMicroBatch) {
-  for (const StageOrder& order : make_schedule(pipeline(ScheduleKind::kGpipe, 4), 9)) {
+  for (const StageOrder& order : make_orders(schedule_named("gpipe"), {4, 1, 9})) {
     EXPECT_EQ(most_in_flight(order), 9);
   }
 }
@@ -128,7 +129,7 @@ TEST(Schedule, InterleavedHoldsItsWarmUpAndOne) {
   for (std::int64_t pp = 2; pp <= 8; ++pp) {
     for (std::int64_t v = 2; v <= 4; ++v) {
       for (std::int64_t m = pp; m <= 4 * pp; m += pp) {
-        const auto orders = make_schedule(pipeline(ScheduleKind::kInterleaved, pp, v), m);
+        const auto orders = make_orders(schedule_named("interleaved"), {pp, v, m});
         for (std::int64_t stage = 0; stage < pp; ++stage) {
           const std::int64_t warm_up = 2 * (pp - 1 - stage) + (v - 1) * pp;
           EXPECT_EQ(most_in_flight(orders[static_cast<std::size_t>(stage)]),
@@ -141,8 +142,8 @@ TEST(Schedule, InterleavedHoldsItsWarmUpAndOne) {
 
 // Narayanan et al. 2021, figure 4, first device: 4 stages, 2 chunks each, 8 micro-batches.
 TEST(Schedule, InterleavedFirstStageRunsAsInThePapersFigure) {
-  const auto orders = make_schedule(pipeline(ScheduleKind::kInterleaved, 4, 2), 8);
-  const std::string csv = to_csv(pipeline(ScheduleKind::kInterleaved, 4, 2), orders);
+  const Pipeline pipeline{4, 2, 8};
+  const std::string csv = to_csv(pipeline, make_orders(schedule_named("interleaved"), pipeline));
   EXPECT_EQ(csv.substr(0, csv.find('\n')),
             "0F0,0F1,0F2,0F3,4F0,4F1,4F2,4F3,0F4,0F5,"          // 2*3 + 4 ahead
             "0F6,4B0,0F7,4B1,4F4,4B2,4F5,4B3,4F6,0B0,4F7,0B1,"  // one forward, one backward

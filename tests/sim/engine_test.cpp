@@ -167,15 +167,6 @@ TEST(Replay, IsTheSameForASealedWorkload) {
   EXPECT_EQ(scene.end(added), 2);
 }
 
-TEST(Replay, OfARetimedWorkloadTakesTheNewTimes) {
-  Scene scene;
-  const TaskId task = scene.flow(scene.stream(), {.work = 4, .bound = 2, .uses = {}});
-  scene.workload.seal();
-  scene.workload.retime(task, duration(Seconds(1)), 6);
-  scene.run();
-  EXPECT_EQ(scene.end(task), 4);  // 1 + 6/2
-}
-
 TEST(Replay, ThatOutlastsTheClockIsAnError) {
   Scene scene;
   scene.flow(scene.stream(), {.work = 1e9, .bound = 1, .uses = {}});  // 31 years

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <random>
 
+#include "solve_max_min.h"
+
 namespace stepcast::sim {
 namespace {
 
@@ -26,9 +28,7 @@ std::vector<double> solve(const System& system) {
   for (const Claim& claim : system.claims) {
     activities.push_back({claim.bound, claim.share, claim.uses});
   }
-  std::vector<double> rates;
-  solve_max_min(activities, system.capacities, rates);
-  return rates;
+  return solve_max_min(activities, system.capacities);
 }
 
 const ResourceId kA(0);

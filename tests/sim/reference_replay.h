@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "recipe.h"
-#include "sim/max_min.h"
+#include "solve_max_min.h"
 
 namespace stepcast::sim {
 
@@ -120,8 +120,7 @@ class ReferenceReplay {
       activities.push_back({task.bound, task.share, uses[i]});
     }
     for (State& state : states_) state.rate = 0;
-    std::vector<double> rates;
-    solve_max_min(activities, left, rates);
+    const std::vector<double> rates = solve_max_min(activities, left);
     for (std::size_t i = 0; i < flowing.size(); ++i) states_[flowing[i]].rate = rates[i];
   }
 

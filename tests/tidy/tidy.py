@@ -12,6 +12,7 @@ import argparse
 import pathlib
 import sys
 
+import tidy_citations
 import tidy_data
 import tidy_docs
 import tidy_includes
@@ -34,6 +35,7 @@ CHECKS = {
     "data": tidy_data.check,
     "notebooks": tidy_notebooks.check,
     "used": tidy_used.check,
+    "citations": tidy_citations.check,
     "literals": tidy_literals.check,
     "words": tidy_words.check,
 }

@@ -167,6 +167,25 @@ class Rules(unittest.TestCase):
                 ("src/execute/a.cpp", 'if (name == other.name) run("copy");')):
             self.accepts("literals", source, SPDX + code + "\n")
 
+    def test_citations(self):
+        source = "src/core/a.cpp"
+        for comment, words in (
+                ("see core/long.h", "no core/long.h"),
+                ("docs/none.md says why", "no docs/none.md"),
+                ('docs/page.md, "The second"', 'no heading "The second"'),
+                ("all_lengths() adds them", "no all_lengths()")):
+            self.offends("citations", source, f"// {comment}\n", words)
+        for comment in ("see core/length.h", 'docs/page.md,\n// "A page: the first"', "length()",
+                        "sim/clock.h", "NCCL's src/graph/search.cc", "other_library/a.h"):
+            self.accepts("citations", source, f"// {comment}\n")
+        page = "docs/a.md"
+        for span in "src/core/long.h", "src/none", "models/*.json", "all_lengths()":
+            self.offends("citations", page, f"`{span}`\n", f"no {span}")
+        for span in ("src/core/length.h", "src/core/", "suites/*.json", "suites/NAME.json",
+                     "src/graph/search.cc", "a/b", "length()"):
+            self.accepts("citations", page, f"`{span}`\n")
+        self.accepts("citations", page, "```\n`src/none`\n```\n")
+
     def test_words_of_comments(self):
         source = "src/core/a.cpp"
         for code in ("// Of all ranks.", "int a;  // Of all ranks", "// One. Of all ranks.",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a header declares, some program must use: a function or a header that only tests use, or
-nobody, is dead weight. A function that only its own .cpp calls belongs there, unless a test calls
-it.
+nobody, is dead weight. A free function that only its own .cpp calls belongs there, unless a test
+calls it.
 
 The check reads text, not meaning: a function counts as used as soon as any source outside tests/
 calls something of its name. So it misses some that are dead, and rarely blames one that lives. It
@@ -47,7 +47,8 @@ class Source:
 
     def __init__(self, text):
         self.includes = re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE)
-        self.declared = []    # (name, line, has a body) of functions that other files can call
+        # (name, line, stands alone: without a body or a class) of functions that others can call.
+        self.declared = []
         self.defined = set()  # names of all functions with a body here
         self.used = set()     # names that something other than their own function calls
         code = code_of(text)
@@ -141,7 +142,8 @@ class Source:
             own = NAME.fullmatch(name) and name not in NOT_A_NAME and name != class_name
             if own and shown and before > 0 and words[before - 1] != "::" and not (
                     NOT_DECLARED & set(words)):
-                self.declared.append((name, self._lines[places[before]], opens))
+                self.declared.append(
+                    (name, self._lines[places[before]], not (opens or class_name)))
             if opens:
                 self.defined.add(name)
         self._note_uses(start, self._at - 1, name)
@@ -201,13 +203,13 @@ def unused_functions(sources):
         if not is_header(name):
             continue
         own = {stem(name) + ending for ending in (".cpp", ".cu")} & sources.keys()
-        for function, line, has_body in dict.fromkeys(source.declared):
+        for function, line, alone in dict.fromkeys(source.declared):
             tested = any(user.startswith(TESTS) for user in users[function])
             programs = {user for user in users[function] if not user.startswith(TESTS)}
             if not programs:
                 who = "only tests call" if tested else "nobody calls"
                 yield name, line, f"{name} {function}", f"{who} {function}()"
-            elif not (has_body or tested) and programs == definers[function] == own:
+            elif alone and not tested and programs == definers[function] == own:
                 yield (name, line, f"{name} {function}",
                        f"only its own .cpp calls {function}(): declare it there")
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace stepcast {
 namespace {
@@ -22,12 +23,18 @@ bool names(const Errors& errors, const std::string& path) {
                      [&](const Error& error) { return error.path == path; });
 }
 
+Result<Suite> suite_of(const std::string& text) {
+  const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string file = ::testing::TempDir() + "/" + test + ".json";
+  std::ofstream(file) << text;
+  return load_suite(file);
+}
+
 TEST(Suite, KeepsIdTagsAssumptionsAndMeasuredFigures) {
-  const auto suite = parse_suite(
+  const auto suite = suite_of(
       suite_with(R"({"id": "a", "source": "s", "tags": ["x", "y"], "assumed": ["layout.zero"],
                      "notes": "n", "measured": {"mfu": 0.5, "peak_memory_bytes": 1e9},
-                     "scenario": {"stepcast": 1, "model": "m"}})"),
-      "s.json");
+                     "scenario": {"stepcast": 1, "model": "m"}})"));
   ASSERT_TRUE(suite) << to_string(suite.error());
   ASSERT_EQ(suite->cases.size(), 1u);
   const SuiteCase& one = suite->cases.front();
@@ -41,10 +48,9 @@ TEST(Suite, KeepsIdTagsAssumptionsAndMeasuredFigures) {
 }
 
 TEST(Suite, ReadsEveryConvention) {
-  const auto suite = parse_suite(
-      suite_with(case_with("a", R"(, "convention": {"attention": "causal", "logits": false,
-          "flops": "hardware", "peak": "989 TFLOP/s", "memory": "device", "bubble": "steady"})")),
-      "s.json");
+  const auto suite =
+      suite_of(suite_with(case_with("a", R"(, "convention": {"attention": "causal", "logits": false,
+          "flops": "hardware", "peak": "989 TFLOP/s", "memory": "device", "bubble": "steady"})")));
   ASSERT_TRUE(suite) << to_string(suite.error());
   const Convention& convention = suite->cases.front().convention;
   EXPECT_TRUE(convention.causal_attention);
@@ -57,7 +63,7 @@ TEST(Suite, ReadsEveryConvention) {
 }
 
 TEST(Suite, TakesTheDefaultsOfTheConventionWhenItIsAbsent) {
-  const auto suite = parse_suite(suite_with(case_with("a", "")), "s.json");
+  const auto suite = suite_of(suite_with(case_with("a", "")));
   ASSERT_TRUE(suite) << to_string(suite.error());
   const Convention& convention = suite->cases.front().convention;
   EXPECT_FALSE(convention.causal_attention);
@@ -75,16 +81,15 @@ TEST(Suite, GroupsByModelClusterAndTrainingWithoutLabels) {
            std::to_string(batch) + R"(}, "layout": {"tp": )" + std::to_string(tp) + "}}}";
   };
   const auto suite =
-      parse_suite(suite_with(scenario("a", "one", 8, 1) + "," + scenario("b", "two", 8, 2) + "," +
-                             scenario("c", "one", 16, 1)),
-                  "s.json");
+      suite_of(suite_with(scenario("a", "one", 8, 1) + "," + scenario("b", "two", 8, 2) + "," +
+                          scenario("c", "one", 16, 1)));
   ASSERT_TRUE(suite) << to_string(suite.error());
   EXPECT_EQ(suite->cases[0].group, suite->cases[1].group);
   EXPECT_NE(suite->cases[0].group, suite->cases[2].group);
 }
 
 TEST(Suite, RefusesAnotherFormatNamingTheAcceptedOne) {
-  const auto suite = parse_suite(R"({"stepcast_suite": 2, "cases": 7})", "s.json");
+  const auto suite = suite_of(R"({"stepcast_suite": 2, "cases": 7})");
   ASSERT_FALSE(suite);
   ASSERT_EQ(suite.error().size(), 1u);
   EXPECT_EQ(suite.error().front().code, ErrorCode::kFormat);
@@ -92,10 +97,9 @@ TEST(Suite, RefusesAnotherFormatNamingTheAcceptedOne) {
 }
 
 TEST(Suite, ListsAllErrorsWithTheirPaths) {
-  const auto suite = parse_suite(
-      suite_with(R"({"id": 3, "source": "s", "measured": {"step_time_s": -1, "mfuu": 0.3},
-                     "scenario": [], "convention": {"memory": "resident", "peak": "fast"}})"),
-      "s.json");
+  const auto suite =
+      suite_of(suite_with(R"({"id": 3, "source": "s", "measured": {"step_time_s": -1, "mfuu": 0.3},
+                     "scenario": [], "convention": {"memory": "resident", "peak": "fast"}})"));
   ASSERT_FALSE(suite);
   for (const char* path :
        {"cases[0].id", "cases[0].measured.step_time_s", "cases[0].measured.mfuu",
@@ -106,9 +110,8 @@ TEST(Suite, ListsAllErrorsWithTheirPaths) {
 
 TEST(Suite, RefusesACaseWithoutMeasurementAndAnIdThatStandsTwice) {
   const auto suite =
-      parse_suite(suite_with(case_with("a", "") + "," + case_with("a", "") + "," +
-                             R"({"id": "b", "source": "s", "measured": {}, "scenario": {}})"),
-                  "s.json");
+      suite_of(suite_with(case_with("a", "") + "," + case_with("a", "") + "," +
+                          R"({"id": "b", "source": "s", "measured": {}, "scenario": {}})"));
   ASSERT_FALSE(suite);
   EXPECT_TRUE(names(suite.error(), "cases[1]"));
   EXPECT_TRUE(names(suite.error(), "cases[2].measured"));

@@ -6,10 +6,11 @@
 #include <algorithm>
 
 #include "cost/collective_cost.h"
+#include "layout/pipeline.h"
+#include "most_in_flight.h"
 #include "predict/block_cost.h"
 #include "predict/prediction.h"
 #include "program/decoder_layer.h"
-#include "schedule/schedule.h"
 #include "worked_figures/worked_scenarios.h"
 
 namespace stepcast {

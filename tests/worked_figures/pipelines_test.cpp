@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "layout/pipeline.h"
+#include "most_in_flight.h"
 
 namespace stepcast {
 namespace {
@@ -48,25 +49,25 @@ double bubble(ScheduleKind schedule, std::int64_t stages, std::int64_t micro_bat
 
 // 3/35 and 3/7.
 TEST(WorkedPipelines, FourStagesIdle9PercentOf32MicroBatchesAnd43Of4) {
-  EXPECT_NEAR(bubble(ScheduleKind::k1F1B, 4, 32), 0.0857, 5e-5);
-  EXPECT_NEAR(bubble(ScheduleKind::k1F1B, 4, 4), 0.429, 5e-4);
-  EXPECT_NEAR(1 - bubble(ScheduleKind::k1F1B, 4, 4), 0.57, 0.005);
+  EXPECT_NEAR(bubble(schedule_named("1f1b"), 4, 32), 0.0857, 5e-5);
+  EXPECT_NEAR(bubble(schedule_named("1f1b"), 4, 4), 0.429, 5e-4);
+  EXPECT_NEAR(1 - bubble(schedule_named("1f1b"), 4, 4), 0.57, 0.005);
 }
 
 // 7/(k+7).
 TEST(WorkedPipelines, EightStagesIdle88And64And18Percent) {
-  EXPECT_NEAR(bubble(ScheduleKind::k1F1B, 8, 1), 0.875, 5e-4);
-  EXPECT_NEAR(bubble(ScheduleKind::k1F1B, 8, 4), 0.636, 5e-4);
-  EXPECT_NEAR(bubble(ScheduleKind::k1F1B, 8, 32), 0.179, 5e-4);
+  EXPECT_NEAR(bubble(schedule_named("1f1b"), 8, 1), 0.875, 5e-4);
+  EXPECT_NEAR(bubble(schedule_named("1f1b"), 8, 4), 0.636, 5e-4);
+  EXPECT_NEAR(bubble(schedule_named("1f1b"), 8, 32), 0.179, 5e-4);
 }
 
 // m/(m+p-1) for p = 8: 16/23 and 32/39. For any p, 2p/(3p-1) > 2/3 and 4p/(5p-1) > 4/5.
 TEST(WorkedPipelines, TwiceTheStagesKeepTwoThirdsBusyAndFourTimesFourFifths) {
-  EXPECT_NEAR(1 - bubble(ScheduleKind::k1F1B, 8, 16), 0.696, 5e-4);
-  EXPECT_NEAR(1 - bubble(ScheduleKind::k1F1B, 8, 32), 0.821, 5e-4);
+  EXPECT_NEAR(1 - bubble(schedule_named("1f1b"), 8, 16), 0.696, 5e-4);
+  EXPECT_NEAR(1 - bubble(schedule_named("1f1b"), 8, 32), 0.821, 5e-4);
   for (std::int64_t stages = 2; stages <= 12; ++stages) {
-    EXPECT_GT(1 - bubble(ScheduleKind::k1F1B, stages, 2 * stages), 2.0 / 3) << stages;
-    EXPECT_GT(1 - bubble(ScheduleKind::k1F1B, stages, 4 * stages), 4.0 / 5) << stages;
+    EXPECT_GT(1 - bubble(schedule_named("1f1b"), stages, 2 * stages), 2.0 / 3) << stages;
+    EXPECT_GT(1 - bubble(schedule_named("1f1b"), stages, 4 * stages), 4.0 / 5) << stages;
   }
 }
 
@@ -74,19 +75,19 @@ TEST(WorkedPipelines, TwiceTheStagesKeepTwoThirdsBusyAndFourTimesFourFifths) {
 TEST(WorkedPipelines, UtilisationDependsOnTheStages) {
   for (const std::int64_t m : {2, 4, 8}) {
     for (const std::int64_t p : {2, 4, 8}) {
-      const double busy = 1 - bubble(ScheduleKind::kGpipe, p, m);
+      const double busy = 1 - bubble(schedule_named("gpipe"), p, m);
       EXPECT_NEAR(busy, static_cast<double>(m) / static_cast<double>(m + p - 1), 1e-12);
     }
-    EXPECT_LT(1 - bubble(ScheduleKind::kGpipe, 8, m), 1 - 1.0 / static_cast<double>(m));
+    EXPECT_LT(1 - bubble(schedule_named("gpipe"), 8, m), 1 - 1.0 / static_cast<double>(m));
   }
 }
 
 // The same idle time; stage i of p keeps min(p - i, m) micro-batches instead of m.
 TEST(WorkedPipelines, OneForwardOneBackwardShrinksMemoryNotTheBubble) {
   for (const std::int64_t m : {4, 8, 32}) {
-    EXPECT_DOUBLE_EQ(bubble(ScheduleKind::k1F1B, 8, m), bubble(ScheduleKind::kGpipe, 8, m));
-    const auto gpipe = make_schedule(pipeline(ScheduleKind::kGpipe, 8), m);
-    const auto one_each = make_schedule(pipeline(ScheduleKind::k1F1B, 8), m);
+    EXPECT_DOUBLE_EQ(bubble(schedule_named("1f1b"), 8, m), bubble(schedule_named("gpipe"), 8, m));
+    const auto gpipe = make_schedule(pipeline(schedule_named("gpipe"), 8), m);
+    const auto one_each = make_schedule(pipeline(schedule_named("1f1b"), 8), m);
     for (std::int64_t stage = 0; stage < 8; ++stage) {
       const auto i = static_cast<std::size_t>(stage);
       EXPECT_EQ(most_in_flight(gpipe[i]), m);

@@ -25,11 +25,11 @@
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "core/atomic_file.h"
-#include "kernels/cuda/attention_choice.h"
 #include "kernels/cuda/cuda_error.h"
-#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/noise.h"
 #include "launch/host_facts.h"
+#include "operation/signature.h"
 
 namespace stepcast {
 namespace {
@@ -42,11 +42,6 @@ constexpr double kWarmUp_s = 0.5;  // of the device
 constexpr double kShapeWarmUp_s = 5e-3;
 constexpr std::int64_t kShareOfMemory = 16;   // of the device, for one buffer of a collective
 constexpr ByteCount kBesideBytes = 64 << 20;  // of the collective beside a product
-
-struct Wanted {
-  Operation operation;
-  const Scenario* scenario;
-};
 
 class CalibrateGpuJob {
  public:
@@ -73,9 +68,9 @@ class CalibrateGpuJob {
     if (ranks_.rank() != 0) return;
     measure_copies();
     begin_ = Clock::now();
-    for (const Wanted& wanted : list()) {
-      report_.progress("kernels", done_++, all_, wanted.operation.name);
-      measure(wanted);
+    for (const Operation& operation : list()) {
+      report_.progress("kernels", done_++, all_, operation.name);
+      measure(operation);
     }
     for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
     write("gpu.json", machine());
@@ -109,16 +104,14 @@ class CalibrateGpuJob {
     return std::move(*journal);
   }
 
-  GpuContext context(const Scenario& scenario) {
-    return {&products_, &attention_, gpu_.cache_bytes, &scenario};
-  }
+  GpuContext context() { return {&kernels_, gpu_.cache_bytes}; }
 
   // It needs the whole device.
   GpuCall large_product() {
     constexpr std::int64_t kSize = 4096;
     const Gemm product{GemmRole::kForward, 1,    kSize, kSize, kSize, DataType::kBf16,
                        DataType::kBf16,    false};
-    return gemm_call(product, context(scenarios_.front()));
+    return gpu_call(product, context());
   }
 
   void warm_up() { timer_.warm_up(large_product(), kWarmUp_s); }
@@ -183,22 +176,22 @@ class CalibrateGpuJob {
   }
 
   // What scenarios need first, then what lies around it.
-  std::vector<Wanted> list() {
-    std::vector<Wanted> out;
+  std::vector<Operation> list() {
+    std::vector<Operation> out;
     std::set<std::string> known;
-    const auto add = [&](const NeededMeasurements& kernels, const Scenario& scenario) {
+    const auto add = [&](const NeededMeasurements& kernels) {
       for (const NeededKernel& kernel : kernels.kernels) {
-        if (!known.insert(key_of(kernel.operation, scenario)).second) continue;
-        out.push_back({kernel.operation, &scenario});
+        if (!known.insert(signature(kernel.operation)).second) continue;
+        out.push_back(kernel.operation);
       }
     };
     std::vector<NeededMeasurements> all;
     for (const Scenario& scenario : scenarios_) {
       all.push_back(needed(scenario, lower(scenario), RankGrid(scenario.layout)));
-      add(all.back(), scenario);
+      add(all.back());
     }
     needed_ = static_cast<std::int64_t>(out.size());
-    for (std::size_t i = 0; job_.grid && i < all.size(); ++i) add(grid(all[i]), scenarios_[i]);
+    for (std::size_t i = 0; job_.grid && i < all.size(); ++i) add(grid(all[i]));
     all_ = static_cast<std::int64_t>(out.size());
     return out;
   }
@@ -208,14 +201,14 @@ class CalibrateGpuJob {
     return done_ > needed_ && spent > job_.budget_s;
   }
 
-  void measure(const Wanted& wanted) {
-    const std::string key = key_of(wanted.operation, *wanted.scenario);
+  void measure(const Operation& operation) {
+    const std::string key = signature(operation);
     if (journal_.find(key) == nullptr) {
       if (is_over()) {
         ++left_out_["shapes around the needed ones are left out: the budget is spent"];
         return;
       }
-      if (!sample(wanted, key)) return;
+      if (!sample(operation, key)) return;
     }
     const JournalPoint& point = *journal_.find(key);
     operations_.push_back({{"operation", ordered_json::parse(point.extra)},
@@ -224,10 +217,9 @@ class CalibrateGpuJob {
 
   // Into the journal, unless there is nothing to tell. A shape that fails is left out, unless it
   // has broken the device.
-  bool sample(const Wanted& wanted, const std::string& key) {
-    Operation operation = wanted.operation;
+  bool sample(Operation operation, const std::string& key) {
     try {
-      const GpuCall call = gpu_call(operation, context(*wanted.scenario));
+      const GpuCall call = gpu_call(operation.work, context());
       if (!call.run) {
         ++left_out_[fmt::format("shapes of {} have no kernel here", operation.name)];
         return false;
@@ -238,7 +230,7 @@ class CalibrateGpuJob {
         return false;
       }
       // What this kernel moves, which is not what every framework's does.
-      if (auto* kernel = std::get_if<Elementwise>(&operation.work)) kernel->bytes = call.bytes;
+      if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
       append(journal_, {key, *measured, operation_json(operation).dump()});
       return true;
     } catch (const cuda::OutOfDeviceMemory&) {
@@ -253,7 +245,7 @@ class CalibrateGpuJob {
   ordered_json machine() {
     ordered_json facts = to_json(gpu_);
     for (const auto& [key, fact] : nvml_.facts()) facts[key] = fact;
-    facts["attention"] = attention_.told();
+    facts["attention"] = kernels_.attention_kernels().told();
     facts["date"] = utc_date(std::time(nullptr));
     return {
         {"device", gpu_.name},
@@ -277,8 +269,8 @@ class CalibrateGpuJob {
   std::vector<Scenario> scenarios_;
   Nvml nvml_;
   GpuTimer timer_;
-  cuda::MatrixProducts products_{{.tf32 = false}};  // as the executor's
-  cuda::AttentionKernels attention_{cuda::attention_settings(job_.attention)};
+  cuda::CudaKernels kernels_{{.tf32 = false},  // as the executor's
+                             cuda::attention_settings(job_.attention)};
   Journal journal_;
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;

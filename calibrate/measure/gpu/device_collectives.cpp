@@ -180,7 +180,7 @@ CollectiveBackend::Meeting DeviceCollectives::meet(std::size_t index) {
   if (!made_[kind_.group]) {
     communicators_[kind_.group] = world_.split(member ? 0 : -1);
     made_[kind_.group] = true;
-    // Of the communicator that uses them.
+    // Buffers belong to the communicator that uses them.
     if (options_.registered && member) make_buffers(*communicators_[kind_.group]);
   }
   members_ = communicators_[kind_.group].get();
@@ -258,10 +258,10 @@ void DeviceCollectives::meet_up() {
       ->wait();
 }
 
-// Of this rank, from when all have come.
+// The time of this rank, from the moment when all have come.
 double DeviceCollectives::seconds(ByteCount bytes, std::int64_t calls) {
   const auto on = static_cast<cudaStream_t>(members_->stream());
-  // Requests are dropped where they are made: the end is that of the event behind all.
+  // Requests are dropped where they are made, because the event behind all of them marks the end.
   members_->start_all_reduce({small_->data(), 1, DataType::kFp32}, Reduction::kMaximum,
                              members_->stream());
   check(cudaEventRecord(begin_, on), "cudaEventRecord");

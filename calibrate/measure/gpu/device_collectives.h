@@ -79,7 +79,7 @@ class DeviceCollectives final : public CollectiveBackend {
   std::unique_ptr<Buffer> small_, send_, receive_;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 
-  // Of the meeting.
+  // The present meeting:
   Kind kind_{};
   DeviceCommunicator* members_ = nullptr;
   Meeting meeting_;

@@ -4,25 +4,20 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
 #include "kernels/cuda/stream.h"
-#include "layout/scenario.h"
 #include "operation/operation.h"
 
 namespace stepcast::cuda {
-class AttentionKernels;
-class MatrixProducts;
+class CudaKernels;
 }  // namespace stepcast::cuda
 
 namespace stepcast {
 
-// What calls share, and what an operation does not say of itself.
+// What calls share.
 struct GpuContext {
-  cuda::MatrixProducts* products;  // null: products cannot be called
-  cuda::AttentionKernels* attention;
+  cuda::CudaKernels* kernels;
   std::int64_t cache_bytes;  // of the second level
-  const Scenario* scenario;  // of the operation
 };
 
 struct GpuCall {
@@ -30,17 +25,12 @@ struct GpuCall {
   double bytes = 0;                       // of a memory-bound kernel: to and from memory
 };
 
-// Without a kernel are unfused attention's softmax and transposes, dropout, and products in fp8.
-// Throws CudaError, of memory too.
-GpuCall gpu_call(const Operation& operation, const GpuContext& context);
+// The kernel that the executor would call, on memory of its own (calibrate/measure/scratch_arrays.h
+// says which there are). Only batched products, which the executor has no single kernel for, are
+// called directly. Throws CudaError, of memory too.
+GpuCall gpu_call(const Operation::Work& work, const GpuContext& context);
 
-// The operation's signature, and whatever else the call depends on.
-std::string key_of(const Operation& operation, const Scenario& scenario);
-
-// By kind of work; each in a file of its own.
-GpuCall gemm_call(const Gemm& gemm, const GpuContext& context);
-GpuCall attention_call(const Attention& attention, const GpuContext& context);
-GpuCall elementwise_call(const Operation& operation, const Elementwise& kernel,
-                         const GpuContext& context);
+// Several products of one shape at once: points of the surface that attention's own are priced by.
+GpuCall batched_gemm_call(const Gemm& gemm, const GpuContext& context);
 
 }  // namespace stepcast

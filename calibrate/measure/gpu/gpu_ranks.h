@@ -13,8 +13,8 @@ namespace stepcast {
 
 class GpuRanks {
  public:
-  // `gpus` of the job. Of several, the environment tells which one this is, and it becomes the
-  // current one. Throws JobFailure: the environment is wrong, or this build has no NCCL;
+  // `gpus` of the job. Where there are several, the environment tells which one this is, and it
+  // becomes the current one. Throws JobFailure: the environment is wrong or this build has no NCCL;
   // CommunicationError.
   GpuRanks(std::int64_t gpus, const ReadVariable& read);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrate/measure/gpu/nvml.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -22,11 +21,12 @@ constexpr unsigned long long kProtective =
 
 template <typename Function>
 Function Nvml::find(const char* name) const {
-  return reinterpret_cast<Function>(::dlsym(library_, name));
+  Function found = nullptr;
+  library_.look_for(found, name);
+  return found;
 }
 
-Nvml::Nvml(const std::string& pci_bus_id) : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW)) {
-  if (library_ == nullptr) return;
+Nvml::Nvml(const std::string& pci_bus_id) : library_("NVML", "libnvidia-ml.so.1", "") {
   const auto init = find<int (*)()>("nvmlInit_v2");
   const auto by_bus = find<int (*)(const char*, void**)>("nvmlDeviceGetHandleByPciBusId_v2");
   if (init == nullptr || by_bus == nullptr || init() != kSuccess) return;
@@ -34,9 +34,7 @@ Nvml::Nvml(const std::string& pci_bus_id) : library_(::dlopen("libnvidia-ml.so.1
 }
 
 Nvml::~Nvml() {
-  if (library_ == nullptr) return;
   if (const auto shutdown = find<int (*)()>("nvmlShutdown"); shutdown != nullptr) shutdown();
-  ::dlclose(library_);
 }
 
 bool Nvml::is_throttled() const {

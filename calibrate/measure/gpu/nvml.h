@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "core/shared_library.h"
+
 namespace stepcast {
 
 class Nvml {
@@ -29,7 +31,7 @@ class Nvml {
   std::string reading(const char* function, int of, bool has_of, double unit,
                       const char* suffix) const;
 
-  void* library_ = nullptr;
+  SharedLibrary library_;
   void* device_ = nullptr;  // null: nothing is known
 };
 

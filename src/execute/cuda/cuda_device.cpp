@@ -13,7 +13,7 @@ namespace stepcast {
 
 using cuda::check;
 
-// CUDA's events, used again once theirs have gone.
+// CUDA's events. Each is used again once the event that had it has gone.
 struct CudaDevice::Marks {
   ~Marks() {
     for (cudaEvent_t mark : free) cudaEventDestroy(mark);
@@ -50,7 +50,7 @@ CudaDevice::CudaDevice(const cuda::GemmSettings& products, const cuda::Attention
   int gpu = 0;
   check(cudaGetDevice(&gpu), "cudaGetDevice");
   check(cudaDeviceGetDefaultMemPool(&pool_, gpu), "cudaDeviceGetDefaultMemPool");
-  // What is freed stays in the pool: every step asks for the same again.
+  // Freed memory stays in the pool, because every step asks for the same again.
   std::uint64_t all = UINT64_MAX, none = 0;
   check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
         "cudaMemPoolSetAttribute");
@@ -195,7 +195,7 @@ void CudaDevice::wait(const std::vector<EventHandle>& events) {
   for (const EventHandle& event : events) {
     auto& own = static_cast<GpuEvent&>(*event);
     Idle idle;
-    // A peer that is gone shows in the traffic, never in the event.
+    // Only the traffic shows that a peer is gone, never the event.
     while (!under_way_.empty()) {
       const cudaError_t state = cudaEventQuery(own.ends);
       if (state == cudaSuccess) break;

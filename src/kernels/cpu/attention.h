@@ -14,6 +14,8 @@ struct AttentionShape {
   std::int64_t sequence;
   std::int64_t head_dim;
   bool causal = true;
+
+  bool is_empty() const { return batch * heads * sequence * head_dim == 0; }
 };
 
 // Heads inside rows of tokens: element (b, s, h, i) is at

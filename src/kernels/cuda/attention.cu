@@ -54,17 +54,13 @@ void expect_shape(const AttentionShape& shape) {
   STEPCAST_ASSERT(shape.head_dim <= kLargestHead, "heads that fit the kernels' tiles");
 }
 
-bool is_empty(const AttentionShape& shape) {
-  return shape.batch * shape.heads * shape.sequence * shape.head_dim == 0;
-}
-
 }  // namespace
 
 template <typename T>
 void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
                Heads<const T> value, Heads<T> context, float* log_sum_exp, Stream stream) {
   expect_shape(shape);
-  if (is_empty(shape)) return;
+  if (shape.is_empty()) return;
   const AttentionForward<T> call{shape,
                                  query,
                                  key,
@@ -87,7 +83,7 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
                         Heads<T> key_gradient, Heads<T> value_gradient, float* row_products,
                         Stream stream) {
   expect_shape(shape);
-  if (is_empty(shape)) return;
+  if (shape.is_empty()) return;
   const std::int64_t warps = shape.batch * shape.heads * shape.sequence;
   const std::int64_t blocks = (warps * kWarp + kThreads - 1) / kThreads;
   launch("attention_backward", multiply_contexts<T>,

@@ -23,10 +23,6 @@ void run_own(const AttentionShape& shape, const BackwardArrays<T>& a, Stream str
                         a.row_products, stream);
 }
 
-bool is_empty(const AttentionShape& shape) {
-  return shape.batch * shape.heads * shape.sequence * shape.head_dim == 0;
-}
-
 }  // namespace
 
 AttentionSettings attention_settings(const std::string& name) {
@@ -70,7 +66,7 @@ AttentionKernels::Choice AttentionKernels::choose(const AttentionShape& shape, c
 
 template <typename T, typename Arrays>
 void AttentionKernels::run(const AttentionShape& shape, const Arrays& arrays, Stream stream) {
-  if (is_empty(shape)) return;
+  if (shape.is_empty()) return;
   const AttentionProblem::Key key = problem_of(shape, arrays).sort_key();
   auto found = choices_.find(key);
   if (found == choices_.end()) {

@@ -59,10 +59,6 @@ cublasLtMatmulDesc_t operation_of(const BlasProblem& problem) {
         static_cast<std::uint32_t>(CUBLASLT_EPILOGUE_BIAS));
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(problem.out));
   }
-  if (problem.is_fp8()) {
-    set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM,
-        static_cast<std::int8_t>(problem.fast_accumulation ? 1 : 0));
-  }
   return operation;
 }
 
@@ -80,9 +76,18 @@ void BlasProblem::align(const BlasOperands& operands) {
 }
 
 std::vector<std::int64_t> BlasProblem::key() const {
-  std::vector<std::int64_t> parts = {
-      in,         out,         tf32,     fast_accumulation, accumulate,       bias,         batch,
-      first_step, second_step, out_step, first_alignment,   second_alignment, out_alignment};
+  std::vector<std::int64_t> parts = {in,
+                                     out,
+                                     tf32,
+                                     accumulate,
+                                     bias,
+                                     batch,
+                                     first_step,
+                                     second_step,
+                                     out_step,
+                                     first_alignment,
+                                     second_alignment,
+                                     out_alignment};
   for (const ColumnMajorMatrix& matrix : {shape.first, shape.second, shape.out}) {
     parts.insert(parts.end(), {matrix.rows, matrix.columns, matrix.leading, matrix.transposed});
   }
@@ -136,10 +141,6 @@ std::vector<cublasLtMatmulAlgo_t> BlasProduct::algorithms(const BlasContext& con
 void BlasProduct::run(const BlasContext& context, const BlasOperands& operands,
                       const cublasLtMatmulAlgo_t& algorithm) {
   if (problem_.bias) set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
-  if (problem_.is_fp8()) {
-    set(operation_, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.first_scale);
-    set(operation_, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.second_scale);
-  }
   const float alpha = 1, beta = problem_.accumulate ? 1 : 0;
   check_blas(cublasLtMatmul(context.handle, operation_, &alpha, operands.first, first_,
                             operands.second, second_, &beta, operands.out, out_, operands.out, out_,

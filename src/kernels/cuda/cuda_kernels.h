@@ -19,6 +19,8 @@ class CudaKernels final : public Kernels {
       : products_(products), attention_(attention) {}
 
   void use(Stream stream) { stream_ = stream; }
+  MatrixProducts& products() { return products_; }
+  const AttentionKernels& attention_kernels() const { return attention_; }
   std::int64_t workspace_bytes() const {
     return static_cast<std::int64_t>(workspace_bytes_) + attention_.workspace_bytes();
   }

@@ -6,7 +6,6 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <tuple>
@@ -79,10 +78,6 @@ __device__ inline Bf16 narrow<Bf16>(float x) {
 template <>
 __device__ inline Fp16 narrow<Fp16>(float x) {
   return {__half_as_ushort(__float2half_rn(x))};
-}
-template <>
-__device__ inline Fp8 narrow<Fp8>(float x) {
-  return {__nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3)};
 }
 
 // Two numbers in one register, the first in the low half.

@@ -30,8 +30,6 @@ template <>
 constexpr cudaDataType_t kType<Bf16> = CUDA_R_16BF;
 template <>
 constexpr cudaDataType_t kType<Fp16> = CUDA_R_16F;
-template <>
-constexpr cudaDataType_t kType<Fp8> = CUDA_R_8F_E4M3;
 
 // The result where k is 0: a sum of no products.
 template <typename C>
@@ -44,15 +42,6 @@ void write_zeros(std::int64_t m, std::int64_t n, const Matrix<C>& c, Stream stre
 }
 
 }  // namespace
-
-bool has_fp8() {
-  int device = 0, major = 0, minor = 0;
-  const char* call = "cudaDeviceGetAttribute";
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), call);
-  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), call);
-  return 10 * major + minor >= 89;
-}
 
 struct MatrixProducts::Library {
   explicit Library(const GemmSettings& given)
@@ -107,24 +96,6 @@ void MatrixProducts::gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix
   problem.second_step = batch.a_step;
   problem.out_step = batch.c_step;
   const BlasOperands operands{b.data, a.data, c.data, bias};
-  problem.align(operands);
-  library_->run(problem, operands, stream);
-}
-
-void MatrixProducts::gemm_fp8(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const Fp8> a,
-                              const float* a_scale, Matrix<const Fp8> b, const float* b_scale,
-                              Matrix<Bf16> c, bool accumulate, Stream stream, const Bf16* bias) {
-  STEPCAST_ASSERT(!a.transposed && b.transposed && !c.transposed, "fp8 has k in rows");
-  STEPCAST_ASSERT(m % 16 == 0 && n % 16 == 0 && k % 16 == 0 && k > 0, "fp8 comes by sixteen");
-  if (m == 0 || n == 0) return;
-  BlasProblem problem;
-  problem.shape = column_major(m, n, k, a, b, c);
-  problem.in = kType<Fp8>;
-  problem.out = kType<Bf16>;
-  problem.fast_accumulation = library_->settings.fp8_fast_accumulation;
-  problem.accumulate = accumulate;
-  problem.bias = bias != nullptr;
-  const BlasOperands operands{b.data, a.data, c.data, bias, b_scale, a_scale};
   problem.align(operands);
   library_->run(problem, operands, stream);
 }

@@ -19,10 +19,7 @@ struct GemmSettings {
   // kept; 1 takes the library's first choice. Timing waits for the stream.
   int candidates = 8;
   std::size_t workspace_bytes = std::size_t{32} << 20;
-  bool fp8_fast_accumulation = false;  // fewer bits in sums of fp8: for forward passes
 };
-
-bool has_fp8();  // of this process's device; throws CudaError
 
 // `batch` products; elements from each matrix to the next.
 struct GemmBatch {
@@ -43,12 +40,6 @@ class MatrixProducts {
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,
             Matrix<C> c, bool accumulate, Stream stream, const C* bias = nullptr,
             const GemmBatch& batch = {});
-
-  // A number stands for itself times *scale, in device memory. Both operands have k in rows, as the
-  // hardware wants it: a is not transposed, b is. m, n and k are multiples of 16. From sm_89 on.
-  void gemm_fp8(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const Fp8> a,
-                const float* a_scale, Matrix<const Fp8> b, const float* b_scale, Matrix<Bf16> c,
-                bool accumulate, Stream stream, const Bf16* bias = nullptr);
 
  private:
   struct Library;

@@ -17,9 +17,7 @@ namespace {
 constexpr int kMostSets = 64;  // small products stay in the cache, as they do in a step
 constexpr int kProducts = 4;   // timed together
 
-std::int64_t bytes_of(cudaDataType_t type) {
-  return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 ? 1 : 2;
-}
+std::int64_t bytes_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 
 // From the first element of the first matrix of a batch to behind the last of the last one.
 std::int64_t extent(const ColumnMajorMatrix& matrix, std::int64_t batch, std::int64_t step) {
@@ -39,8 +37,6 @@ void fill(cudaDataType_t type, void* data, std::int64_t count, Stream stream) {
       return fill_with_noise(static_cast<Bf16*>(data), count, 1, stream);
     case CUDA_R_16F:
       return fill_with_noise(static_cast<Fp16*>(data), count, 1, stream);
-    case CUDA_R_8F_E4M3:
-      return fill_with_noise(static_cast<Fp8*>(data), count, 1, stream);
     default:
       return fill_with_noise(static_cast<float*>(data), count, 1, stream);
   }
@@ -49,7 +45,7 @@ void fill(cudaDataType_t type, void* data, std::int64_t count, Stream stream) {
 // Operands like those of the problem, with exactly their alignment.
 class Sets {
  public:
-  Sets(const BlasProblem& problem, Stream stream) : scale_(sizeof(float)) {
+  Sets(const BlasProblem& problem, Stream stream) {
     const ColumnMajorGemm& shape = problem.shape;
     const Part parts[] = {
         {problem.in, extent(shape.first, problem.batch, problem.first_step),
@@ -61,12 +57,10 @@ class Sets {
     std::int64_t bytes = 0;
     for (const Part& part : parts) bytes += part.count * bytes_of(part.type);
     const std::int64_t enough = 2 * second_level_cache_bytes() / bytes + 1;
-    const auto* scale = static_cast<const float*>(scale_.data());
-    fill_with_noise(static_cast<float*>(scale_.data()), 1, 2, stream);
     for (std::int64_t i = 0; i < std::min<std::int64_t>(enough, kMostSets); ++i) {
       void* of_set[4];
       for (std::size_t p = 0; p < 4; ++p) of_set[p] = make(parts[p], stream);
-      sets_.push_back({of_set[0], of_set[1], of_set[2], of_set[3], scale, scale});
+      sets_.push_back({of_set[0], of_set[1], of_set[2], of_set[3]});
     }
   }
   const BlasOperands& next() { return sets_[at_++ % sets_.size()]; }
@@ -85,7 +79,6 @@ class Sets {
     return data;
   }
 
-  DeviceMemory scale_;
   std::vector<DeviceMemory> memory_;
   std::vector<BlasOperands> sets_;
   std::size_t at_ = 0;

@@ -36,6 +36,5 @@ void fill_with_noise(T* data, std::int64_t count, std::uint32_t seed, Stream str
 template void fill_with_noise(float*, std::int64_t, std::uint32_t, Stream);
 template void fill_with_noise(Bf16*, std::int64_t, std::uint32_t, Stream);
 template void fill_with_noise(Fp16*, std::int64_t, std::uint32_t, Stream);
-template void fill_with_noise(Fp8*, std::int64_t, std::uint32_t, Stream);
 
 }  // namespace stepcast::cuda

@@ -10,7 +10,7 @@
 
 namespace stepcast::cuda {
 
-// Numbers in [-1, 1) from a hash of their position. T is float, Bf16, Fp16 or Fp8.
+// Numbers in [-1, 1) from a hash of their position. T is float, Bf16 or Fp16.
 template <typename T>
 void fill_with_noise(T* data, std::int64_t count, std::uint32_t seed, Stream stream);
 

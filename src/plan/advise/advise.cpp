@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/new_errors.h"
+#include "core/gathered_errors.h"
 #include "plan/advise/ways_out.h"
 
 namespace stepcast {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "layout/framework.h"
 
 namespace stepcast {
 namespace {
@@ -40,6 +41,16 @@ Ranges three_dimensions(const ClusterSpec& cluster) {
   return {{"layout.tp", 2, domain(cluster)}, {"layout.pp", 2, kAnyMore}};
 }
 
+// One that goes on from ZeRO-1 to sharded gradients and keeps whole parameters.
+Framework framework_of_zero_2() {
+  const std::vector<Framework> all = all_frameworks();
+  const auto found = std::ranges::find_if(all, [](Framework framework) {
+    return traits_of(framework).least_zero < 2 && traits_of(framework).most_zero >= 2;
+  });
+  STEPCAST_ASSERT(found != all.end(), "a framework has ZeRO-2");
+  return *found;
+}
+
 using enum TrainingMode;
 
 std::vector<Rung> rungs_of_one_gpu() {
@@ -71,7 +82,7 @@ std::vector<Rung> rungs_of_all_gpus() {
       rung("zero-1", "ZeRO-1", "optimizer states are sharded, parameters and gradients are not",
            replicas<1>),
       rung("zero-2", "ZeRO-2", "optimizer states and gradients are sharded, parameters are not",
-           replicas<2>, Framework::kDeepSpeed),
+           replicas<2>, framework_of_zero_2()),
       rung("fsdp", "FSDP (ZeRO-3)", "states are sharded, activations are not", replicas<3>),
       rung("tp", "TP in the node", "layers are cut over one node at most", tensor_parallel),
       rung("pp", "PP", "each GPU holds whole layers", pipeline),

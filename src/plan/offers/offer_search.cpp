@@ -7,7 +7,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "core/new_errors.h"
+#include "core/gathered_errors.h"
 
 namespace stepcast {
 namespace {

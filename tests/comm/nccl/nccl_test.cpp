@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/thread_communicator.h"
+#include "comm/thread_world.h"
 
 namespace stepcast {
 namespace {

@@ -130,8 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
 // Weights, gradients and activations of 16 bits, sums in fp32: losses stay near those in fp32.
 class InBf16 : public ::testing::TestWithParam<Case> {};
 
-// A bf16 number is off by 2^-9 of itself at most; a loss is a mean over all tokens of logits that
-// have passed some ten roundings, whose errors are of either sign.
+// A bf16 number has a relative error of at most 2^-9. A loss is a mean over all tokens of logits
+// that have passed some ten roundings, whose errors have either sign.
 constexpr double kLossTolerance = 10 * 0x1p-9;
 
 void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {

@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
-#include "kernels/cuda/half_types.h"
+#include "kernels/half_values.h"
 #include "kernels/numbers.h"
 
 namespace stepcast::cuda {

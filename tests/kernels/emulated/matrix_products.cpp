@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/gemm.h"
+#include "kernels/half_values.h"
 
 namespace stepcast::cuda {
 

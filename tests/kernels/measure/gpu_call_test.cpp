@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a calibration calls on a GPU, on the emulated one: every memory-bound kernel and attention
-// of small programs.
+// What a calibration calls on a GPU, on the emulated one: every kernel of small programs.
 #include "calibrate/measure/gpu/gpu_call.h"
 
 #include "calibrate/protocol/needed_shapes.h"
-#include "kernels/cuda/attention_choice.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "operation/signature.h"
 #include "scenario_from.h"
 
 namespace stepcast {
 namespace {
 
-Scenario gpt(const std::string& precision) {
+Scenario gpt(const std::string& precision, const std::string& attention) {
   testing::GptCase c;
   c.layers = 1;
   c.hidden = 64;
@@ -19,7 +19,7 @@ Scenario gpt(const std::string& precision) {
   c.sequence = 32;
   c.precision = precision;
   c.framework = "native";
-  c.attention = "flash";
+  c.attention = attention;
   c.dropout = 0;
   return testing::scenario_from(testing::text_of(c));
 }
@@ -35,52 +35,53 @@ Scenario llama() {
 }
 
 void expect_calls(const Scenario& scenario) {
-  cuda::AttentionKernels kernels;
-  const GpuContext context{nullptr, &kernels, 0, &scenario};
+  cuda::CudaKernels kernels({}, {});
+  const GpuContext context{&kernels, 0};
   int called = 0;
   for (const NeededKernel& needed :
        needed(scenario, lower(scenario), RankGrid(scenario.layout)).kernels) {
     const Operation& operation = needed.operation;
-    SCOPED_TRACE(key_of(operation, scenario));
-    if (const auto* attention = std::get_if<Attention>(&operation.work)) {
-      const GpuCall call = attention_call(*attention, context);
-      ASSERT_TRUE(call.run);
-      call.run(nullptr);
-      ++called;
-    } else if (const auto* kernel = std::get_if<Elementwise>(&operation.work)) {
-      if (kernel->bytes <= 0) continue;  // another name for a tensor
-      const GpuCall call = elementwise_call(operation, *kernel, context);
-      if (!call.run && kernel->kind == ElementwiseKind::kCast) continue;  // fp32 stays fp32
-      ASSERT_TRUE(call.run);
-      call.run(nullptr);
-      call.run(nullptr);
-      EXPECT_GT(call.bytes, 0);
-      EXPECT_LE(call.bytes, 1.01 * kernel->bytes);  // no more passes than the program counts
-      ++called;
-    }
+    SCOPED_TRACE(signature(operation));
+    const GpuCall call = gpu_call(operation.work, context);
+    ASSERT_TRUE(call.run);
+    call.run(nullptr);
+    call.run(nullptr);
+    ++called;
+    const auto kernel = memory_bound(operation.work);
+    if (!kernel) continue;
+    EXPECT_GT(call.bytes, 0);
+    EXPECT_LE(call.bytes, 1.01 * kernel->bytes);  // no more passes than the program counts
   }
   EXPECT_GT(called, 12);
 }
 
 TEST(GpuCall, EveryKernelOfAProgramIsThere) {
-  expect_calls(gpt("bf16"));
-  expect_calls(gpt("fp32"));
+  expect_calls(gpt("bf16", "flash"));
+  expect_calls(gpt("fp32", "flash"));
+  expect_calls(gpt("bf16", "unfused"));
   expect_calls(llama());
 }
 
-TEST(GpuCall, KeysTellKernelsApartThatSignaturesDoNot) {
-  const Scenario narrow = gpt("bf16"), wide = gpt("fp32"), gated = llama();
-  const Operation norm{
-      "norm", Phase::kForward, Elementwise{ElementwiseKind::kNorm, false, 4096, 64, 16384}, {}, {}};
-  EXPECT_NE(key_of(norm, narrow), key_of(norm, gated));
-  EXPECT_NE(key_of(norm, narrow), key_of(norm, wide));
-  const Operation product{
-      "qkv",
-      Phase::kForward,
-      Gemm{GemmRole::kForward, 1, 64, 64, 64, DataType::kBf16, DataType::kBf16, false},
-      {},
-      {}};
-  EXPECT_EQ(key_of(product, narrow), key_of(product, gated));
+TEST(GpuCall, ThereIsNoneForWhatNoKernelRuns) {
+  cuda::CudaKernels kernels({}, {});
+  const GpuContext context{&kernels, 0};
+  const KernelSize size{4096, 64, 3 * 2 * 4096};
+  EXPECT_FALSE(gpu_call(Dropout{false, DataType::kBf16, size}, context).run);
+  EXPECT_FALSE(gpu_call(ResidualAdd{false, false, true, DataType::kBf16, size}, context).run);
+  EXPECT_TRUE(gpu_call(ResidualAdd{false, false, false, DataType::kBf16, size}, context).run);
+  EXPECT_FALSE(gpu_call(Alias{}, context).run);
+}
+
+TEST(GpuCall, RunsProductsOneByOneAndInBatches) {
+  cuda::CudaKernels kernels({}, {});
+  const GpuContext context{&kernels, 0};
+  Gemm gemm{GemmRole::kForward, 1, 16, 16, 16, DataType::kBf16, DataType::kBf16, false};
+  for (const std::int64_t batch : {1, 3}) {
+    gemm.batch = batch;
+    const GpuCall call = gpu_call(gemm, context);
+    ASSERT_TRUE(call.run);
+    call.run(nullptr);
+  }
 }
 
 }  // namespace

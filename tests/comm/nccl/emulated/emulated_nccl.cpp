@@ -14,8 +14,8 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/cuda/half_types.h"
 #include "kernels/emulated/runtime.h"
+#include "kernels/half_values.h"
 
 namespace {
 

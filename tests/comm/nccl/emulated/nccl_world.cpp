@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/nccl/nccl_communicator.h"
-#include "comm/thread_communicator.h"
+#include "comm/thread_world.h"
 
 namespace stepcast::emulated {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "kernels/cuda/half_types.h"
+#include "kernels/half_values.h"
 
 namespace stepcast::emulated {
 namespace {

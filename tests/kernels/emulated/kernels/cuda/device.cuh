@@ -12,10 +12,10 @@
 #include <stdexcept>
 
 #include "kernels/cuda/cuda_error.h"
-#include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
 #include "kernels/emulated/block.h"
 #include "kernels/emulated/runtime.h"
+#include "kernels/half_values.h"
 
 #define __global__
 #define __device__

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/measure/scratch_arrays.h"
+
+#include <algorithm>
+
+#include "cost/attention_cost.h"
+#include "cost/gemm_cost.h"
+#include "execute/call_kernel.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kMostCopies = 1024;
+constexpr std::int64_t kAlignment = 256;  // every copy begins where an allocation would
+
+// All arrays of one call together.
+double bytes_of(const Operation::Work& work) {
+  if (const auto gemm = product_of(work)) return traffic_of(*gemm).value();
+  if (const auto* attention = std::get_if<Attention>(&work)) return traffic_of(*attention).value();
+  const auto kernel = memory_bound(work);
+  return kernel ? kernel->bytes : 0;
+}
+
+bool is_callable(const Gemm& gemm) { return gemm.batch == 1 && size_of(gemm.input) > 1; }
+bool is_callable(const Attention& attention) {
+  return attention.query_length == attention.key_length;
+}
+bool is_callable(const Rotary& rotary) { return rotary.head_dim > 0 && rotary.head_dim % 2 == 0; }
+bool is_callable(const ResidualAdd& sum) { return !sum.dropout; }
+bool is_callable(const Cast& cast) { return cast.subject != CastSubject::kFourBitWeight; }
+template <class Work>
+bool is_callable(const Work&) {
+  return true;
+}
+
+// The states of a rank are one piece here.
+void call_on_piece(const ZeroGradients& work, ScratchArrays& arrays, Kernels& kernels) {
+  const std::int64_t count = work.size.elements;
+  kernels.fill(arrays.write(0, {count, work.type}), 0, count);
+}
+
+void call_on_piece(const SquaredNorm& work, ScratchArrays& arrays, Kernels& kernels) {
+  const std::int64_t count = work.size.elements;
+  const Array total = arrays.write(0, {2, DataType::kFp32, 0.0F});  // of one double
+  kernels.add_squares(arrays.read(0, {count, work.type}), count, total.as<double>());
+}
+
+void scale(DataType type, std::int64_t count, ScratchArrays& arrays, Kernels& kernels) {
+  kernels.scale(arrays.write(0, {count, type}), 1, count);
+}
+void call_on_piece(const UnscaleGradients& work, ScratchArrays& arrays, Kernels& kernels) {
+  scale(work.type, work.size.elements, arrays, kernels);
+}
+void call_on_piece(const ClipGradients& work, ScratchArrays& arrays, Kernels& kernels) {
+  scale(work.type, work.size.elements, arrays, kernels);
+}
+
+void call_on_piece(const OptimizerUpdate& work, ScratchArrays& arrays, Kernels& kernels) {
+  constexpr std::int64_t kStep = 100;
+  const std::int64_t count = work.size.elements;
+  const ArraySpec state{count, DataType::kFp32};
+  const ArraySpec mean_of_squares{count, DataType::kFp32, 1e-2F};  // nothing below 0
+  kernels.adamw({}, kStep, arrays.read(0, {count, work.gradient}), arrays.write(0, state),
+                arrays.write(1, state), arrays.write(2, mean_of_squares), count);
+}
+
+template <class Work>
+concept HasPieces = requires(const Work& work, ScratchArrays& arrays, Kernels& kernels) {
+  call_on_piece(work, arrays, kernels);
+};
+
+}  // namespace
+
+ScratchArrays::ScratchArrays(const Operation::Work& work, ScratchMemory& memory, Kernels& kernels,
+                             std::int64_t cache_bytes)
+    : memory_(memory),
+      kernels_(kernels),
+      copies_(std::clamp<std::int64_t>(
+          2 * cache_bytes / std::max<std::int64_t>(static_cast<std::int64_t>(bytes_of(work)), 1) +
+              1,
+          1, kMostCopies)) {}
+
+Array ScratchArrays::next(Use use, std::size_t i, const ArraySpec& spec) {
+  auto found = rotations_.find({use, i});
+  if (found == rotations_.end()) found = rotations_.emplace(std::pair{use, i}, make(spec)).first;
+  Rotation& own = found->second;
+  own.turn = (own.turn + 1) % own.copies;
+  return own.first.from(own.turn * own.step);
+}
+
+ScratchArrays::Rotation ScratchArrays::make(const ArraySpec& spec) {
+  const std::int64_t unit = kAlignment / size_of(spec.type);
+  Rotation out;
+  out.step = (std::max<std::int64_t>(spec.elements, 1) + unit - 1) / unit * unit;
+  out.copies = spec.is_table ? 1 : copies_;
+  const std::int64_t all = out.step * out.copies;
+  out.first = {memory_.allocate(all * size_of(spec.type)), spec.type};
+  if (spec.value) {
+    kernels_.fill(out.first, *spec.value, all);
+  } else {
+    kernels_.noise(out.first, all);
+  }
+  return out;
+}
+
+// Spread by a multiplicative hash (Knuth, volume 3, section 6.4).
+Array ScratchArrays::indices(std::int64_t count, std::int64_t limit) {
+  if (indices_) return *indices_;
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<std::int64_t>((i * 2654435761U) % static_cast<std::uint64_t>(limit));
+  }
+  indices_ = memory_.integers(values);
+  return *indices_;
+}
+
+bool call_on_scratch(const Operation::Work& work, ScratchArrays& arrays, Kernels& kernels) {
+  if (!runs_kernel(work)) return false;
+  if (!std::visit([](const auto& own) { return is_callable(own); }, work)) return false;
+  const bool has_run = std::visit(
+      [&](const auto& own) {
+        if constexpr (HasPieces<std::decay_t<decltype(own)>>) {
+          call_on_piece(own, arrays, kernels);
+          return true;
+        } else {
+          return false;
+        }
+      },
+      work);
+  return has_run || call_kernel(work, arrays, kernels);
+}
+
+}  // namespace stepcast

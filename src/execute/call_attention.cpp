@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/call_kernel.h"
+
+namespace stepcast {
+namespace {
+
+using cpu::AttentionShape;
+
+AttentionShape shape_of(const AttentionSizes& sizes) {
+  return {sizes.batch, sizes.heads, sizes.kv_heads, sizes.sequence, sizes.head_dim, true};
+}
+
+// One call's heads and whole arrays, by the shape of the kernels.
+class AttentionCall {
+ public:
+  AttentionCall(const AttentionShape& shape, DataType type, KernelArrays& arrays)
+      : shape_(shape),
+        spec_{shape.batch * shape.sequence, shape.heads * shape.head_dim,
+              shape.kv_heads * shape.head_dim, type},
+        arrays_(arrays) {}
+  AttentionCall(const AttentionSizes& sizes, DataType type, KernelArrays& arrays)
+      : AttentionCall(shape_of(sizes), type, arrays) {}
+
+  const AttentionShape& shape() const { return shape_; }
+  HeadArray input(std::size_t i, HeadSide side) const { return arrays_.read_heads(i, side, spec_); }
+  // A context, of as many heads as queries.
+  HeadArray context(std::size_t i) const { return {read(i, contexts()), spec_.query}; }
+  HeadArray written_context() const { return {write(0, contexts()), spec_.query}; }
+  // Gradients go to the packed one.
+  HeadArray packed(HeadSide side) const {
+    return {write(0, spec_.tokens * spec_.packed()).from(spec_.begin(side)), spec_.packed()};
+  }
+
+  std::int64_t contexts() const { return spec_.tokens * spec_.query; }
+  std::int64_t scores() const {
+    return shape_.batch * shape_.heads * shape_.sequence * shape_.sequence;
+  }
+  Array read(std::size_t i, std::int64_t elements) const {
+    return arrays_.read(i, {elements, spec_.type});
+  }
+  Array write(std::size_t i, std::int64_t elements) const {
+    return arrays_.write(i, {elements, spec_.type});
+  }
+  std::int64_t rows() const { return spec_.tokens * shape_.heads; }
+
+ private:
+  AttentionShape shape_;
+  HeadSpec spec_;
+  KernelArrays& arrays_;
+};
+
+// About the logarithm of a row's sum for scores near 0; backward recomputes probabilities with it.
+constexpr float kLogSum = 6;
+
+}  // namespace
+
+void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels) {
+  const AttentionShape shape{attention.batch,        attention.heads,    attention.kv_heads,
+                             attention.query_length, attention.head_dim, attention.causal};
+  const AttentionCall own(shape, attention.type, arrays);
+  const HeadArray query = own.input(0, HeadSide::kQuery), key = own.input(1, HeadSide::kKey),
+                  value = own.input(2, HeadSide::kValue);
+  const ArraySpec row_sums{own.rows(), DataType::kFp32, kLogSum};
+  if (!attention.backward) {
+    kernels.attention(shape, query, key, value, own.written_context(), arrays.write(1, row_sums));
+    return;
+  }
+  kernels.attention_backward(shape, query, key, value, own.context(3), arrays.read(4, row_sums),
+                             own.context(5), own.packed(HeadSide::kQuery),
+                             own.packed(HeadSide::kKey), own.packed(HeadSide::kValue),
+                             arrays.write(1, {own.contexts(), DataType::kFp32}));
+}
+
+void call(const AttentionProduct& product, KernelArrays& arrays, Kernels& kernels) {
+  const AttentionCall own(product.sizes, product.type, arrays);
+  const AttentionShape& shape = own.shape();
+  switch (product.kind) {
+    case AttentionProductKind::kScores:
+      return kernels.attention_scores(shape, own.input(0, HeadSide::kQuery),
+                                      own.input(1, HeadSide::kKey), own.write(0, own.scores()));
+    case AttentionProductKind::kContext:
+      return kernels.attention_context(shape, own.read(0, own.scores()),
+                                       own.input(1, HeadSide::kValue),
+                                       own.write(0, own.contexts()));
+    case AttentionProductKind::kProbabilitiesGradient:
+      return kernels.probabilities_gradient(shape, own.read(0, own.contexts()),
+                                            own.input(1, HeadSide::kValue),
+                                            own.write(0, own.scores()));
+    case AttentionProductKind::kValueGradient:
+      return kernels.value_gradient(shape, own.read(0, own.scores()), own.read(1, own.contexts()),
+                                    own.write(0, own.contexts()));
+    case AttentionProductKind::kQueryGradient:
+      return kernels.query_gradient(shape, own.read(0, own.scores()), own.input(1, HeadSide::kKey),
+                                    own.write(0, own.contexts()));
+    case AttentionProductKind::kKeyGradient:
+      return kernels.key_gradient(shape, own.read(0, own.scores()), own.input(1, HeadSide::kQuery),
+                                  own.write(0, own.contexts()));
+  }
+}
+
+void call(const AttentionSoftmax& softmax, KernelArrays& arrays, Kernels& kernels) {
+  const AttentionCall own(softmax.sizes, softmax.type, arrays);
+  const Array first = own.read(0, own.scores());
+  if (!softmax.backward) {
+    return kernels.masked_softmax(own.shape(), first, own.write(0, own.scores()));
+  }
+  const Array probabilities = own.read(1, own.scores());
+  kernels.masked_softmax_backward(own.shape(), probabilities, first, own.write(0, own.scores()));
+}
+
+void call(const ContextTranspose& transpose, KernelArrays& arrays, Kernels& kernels) {
+  const AttentionCall own(transpose.sizes, transpose.type, arrays);
+  if (transpose.backward) {
+    kernels.context_transpose_backward(own.shape(), own.context(0), own.write(0, own.contexts()));
+  } else {
+    kernels.context_transpose(own.shape(), own.read(0, own.contexts()), own.written_context());
+  }
+}
+
+void call(const QkvGather& gather, KernelArrays& arrays, Kernels& kernels) {
+  const AttentionCall own(gather.sizes, gather.type, arrays);
+  kernels.gather_qkv_gradient(own.shape(), own.read(0, own.contexts()), own.read(1, own.contexts()),
+                              own.read(2, own.contexts()), own.packed(HeadSide::kQuery),
+                              own.packed(HeadSide::kKey), own.packed(HeadSide::kValue));
+}
+
+}  // namespace stepcast

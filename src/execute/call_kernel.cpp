@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/call_kernel.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace stepcast {
+namespace {
+
+cpu::NormKind kind_of(Norm norm) {
+  return norm == Norm::kLayerNorm ? cpu::NormKind::kLayer : cpu::NormKind::kRms;
+}
+
+cpu::LogitSlice slice_of(const RankPart& part, std::int64_t columns) {
+  const std::int64_t left = part.vocab.value_or(columns);
+  return {part.first_token_row, columns, std::clamp<std::int64_t>(left, 0, columns)};
+}
+
+// Where the gradient of a table goes: a dense one of its own, or the unit's.
+Array table_gradient(KernelArrays& arrays, const ArraySpec& spec) {
+  return arrays.has_write(0) ? arrays.write(0, spec) : arrays.gradient(0, spec).data;
+}
+
+template <class Work>
+concept HasKernel = requires(const Work& work, KernelArrays& arrays, Kernels& kernels) {
+  call(work, arrays, kernels);
+};
+
+}  // namespace
+
+// Forward y = x W^T (+ bias), input gradient dx[m, n] = dy[m, k] W[k, n], weight gradient
+// dW[m, n] = dy[k, m]^T x[k, n] with k the tokens, into a tensor of its own or the gradient itself.
+void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
+  const Array a = arrays.read(0, {g.m * g.k, g.input});
+  const ArraySpec b{g.k * g.n, g.input}, c{g.m * g.n, g.output};
+  if (g.role == GemmRole::kWeightGradient) {
+    const bool own = !g.accumulate && arrays.has_write(0);
+    const GradientPlace place =
+        own ? GradientPlace{arrays.write(0, c), true} : arrays.gradient(0, c);
+    kernels.gemm(g.m, g.n, g.k, {a, g.m, true}, {arrays.read(1, b), g.n}, {place.data, g.n},
+                 !place.fresh, {});
+    return;
+  }
+  const bool forward = g.role == GemmRole::kForward;
+  const MatrixArray weight{arrays.weight(0, b), forward ? g.k : g.n, forward};
+  const Array bias = g.bias ? arrays.weight(1, {g.n, g.input}) : Array{};
+  kernels.gemm(g.m, g.n, g.k, {a, g.k}, weight, {arrays.write(0, c), g.n}, false, bias);
+}
+
+void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t rows = norm.size.rows(), width = norm.size.width;
+  const ArraySpec whole{norm.size.elements, norm.type}, row{width, norm.type};
+  const Array x = arrays.read(0, whole), weight = arrays.weight(0, row);
+  if (!norm.backward) {
+    const Array bias = norm.bias ? arrays.weight(1, row) : Array{};
+    kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width, width,
+                 width);
+    return;
+  }
+  const ArraySpec sums{width, norm.gradient};
+  const GradientPlace place = arrays.gradient(0, sums);
+  const Array bias = norm.bias ? arrays.gradient(1, sums).data : Array{};
+  kernels.norm_backward(kind_of(norm.norm), x, weight, arrays.read(1, whole),
+                        arrays.write(0, whole), place.data, bias, !place.fresh, rows, width, width,
+                        width);
+}
+
+// Inside the packed projection: the same head of all tokens, or all heads of a token as one row.
+void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t tokens = norm.size.rows(), packed = norm.query + 2 * norm.key;
+  const ArraySpec rows{tokens * packed, norm.type};
+  const Array projection = arrays.read(0, rows);
+  const Array gradient = norm.backward ? arrays.write(0, rows) : Array{};
+  std::int64_t begin = 0;
+  for (std::size_t side = 0; side < 2; ++side) {
+    const std::int64_t all = side == 0 ? norm.query : norm.key;
+    const std::int64_t width = side == 0 ? norm.query_norm : norm.key_norm;
+    const Array weight = arrays.weight(side, {width, norm.type});
+    GradientPlace place{{}, false};
+    Array out;
+    if (norm.backward) {
+      place = arrays.gradient(side, {width, norm.gradient});
+    } else {
+      out = arrays.write(side, {tokens * all, norm.type});
+    }
+    for (std::int64_t at = 0; at < all; at += width) {
+      const Array x = projection.from(begin + at);
+      if (!norm.backward) {
+        kernels.norm(cpu::NormKind::kRms, x, weight, {}, out.from(at), tokens, width, packed, all);
+        continue;
+      }
+      const Array here = gradient.from(begin + at);
+      kernels.norm_backward(cpu::NormKind::kRms, x, weight, here, here, place.data, {},
+                            !place.fresh || at > 0, tokens, width, packed, packed);
+    }
+    begin += all;
+  }
+}
+
+void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) {
+  const bool gated = activation.mlp == Mlp::kSwiglu;
+  const auto kind = gated ? cpu::ActivationKind::kSwiglu : cpu::ActivationKind::kGelu;
+  const std::int64_t rows = activation.size.rows(), width = activation.size.width;
+  const std::int64_t up_width = gated ? 2 * width : width;
+  const ArraySpec out{rows * width, activation.type}, ups{rows * up_width, activation.type};
+  const Array up = arrays.read(0, ups);
+  const Array bias = activation.bias ? arrays.weight(0, {up_width, activation.type}) : Array{};
+  if (activation.backward) {
+    kernels.activation_backward(kind, up, bias, arrays.read(1, out), arrays.write(0, ups), rows,
+                                width);
+  } else {
+    kernels.activation(kind, up, bias, arrays.write(0, out), rows, width);
+  }
+}
+
+void call(const Rotary& rotary, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t tokens = rotary.size.rows(), batch = tokens / rotary.sequence;
+  const HeadSpec spec{tokens, rotary.heads * rotary.head_dim, rotary.kv_heads * rotary.head_dim,
+                      rotary.type};
+  for (const HeadSide side : {HeadSide::kQuery, HeadSide::kKey}) {
+    const std::size_t i = side == HeadSide::kQuery ? 0 : 1;
+    const std::int64_t heads = side == HeadSide::kQuery ? rotary.heads : rotary.kv_heads;
+    const std::int64_t width = spec.width(side);
+    HeadArray in, out;
+    if (rotary.backward) {
+      const ArraySpec packed{tokens * spec.packed(), rotary.type};
+      in = out = {arrays.write(0, packed).from(spec.begin(side)), spec.packed()};
+    } else {
+      in = arrays.read_heads(i, side, spec);
+      out = {arrays.write(i, {tokens * width, rotary.type}), width};
+    }
+    kernels.rotary(batch, rotary.sequence, heads, rotary.head_dim, in, out, rotary.backward);
+  }
+}
+
+void call(const ResidualAdd& sum, KernelArrays& arrays, Kernels& kernels) {
+  const ArraySpec whole{sum.size.elements, sum.type};
+  const Array branch = arrays.read(0, whole), residual = arrays.read(1, whole);
+  const Array bias = sum.bias ? arrays.weight(0, {sum.size.width, sum.type}) : Array{};
+  const std::int64_t rows = bias ? sum.size.rows() : 1;
+  kernels.add_residual(branch, bias, residual, arrays.write(0, whole), rows,
+                       sum.size.elements / rows);
+}
+
+void call(const TokenEmbedding& embedding, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t width = embedding.size.width, count = embedding.size.rows();
+  const cpu::TableSlice slice{arrays.part().first_token_row, embedding.vocab, width};
+  const std::int64_t elements = embedding.vocab * width;
+  const ArraySpec whole{embedding.size.elements, embedding.type};
+  const Array tokens = arrays.tokens(count, embedding.vocab);
+  if (embedding.backward) {
+    const ArraySpec table{elements, embedding.gradient, {}, true};
+    kernels.embed_tokens_backward(slice, tokens, count, arrays.read(1, whole),
+                                  table_gradient(arrays, table));
+  } else {
+    const Array table = arrays.weight(0, {elements, embedding.type, {}, true});
+    kernels.embed_tokens(slice, tokens, count, table, arrays.write(0, whole));
+  }
+}
+
+void call(const PositionEmbedding& embedding, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t width = embedding.size.width, rows = embedding.size.rows();
+  const std::int64_t first = arrays.part().first_position;
+  const std::int64_t elements = embedding.positions * width, offset = embedding.offset * width;
+  const ArraySpec whole{embedding.size.elements, embedding.type};
+  if (!embedding.backward) {
+    const Array table = arrays.weight(0, {elements, embedding.type, {}, true});
+    kernels.add_positions(arrays.write(0, whole), table.from(offset), rows, first,
+                          embedding.sequence, width);
+    return;
+  }
+  const GradientPlace place = arrays.gradient(0, {elements, embedding.gradient, {}, true});
+  if (place.fresh) kernels.fill(place.data, 0, elements);
+  kernels.add_positions_backward(arrays.read(0, whole), place.data.from(offset), rows, first,
+                                 embedding.sequence, width);
+}
+
+void call(const ZeroTableGradient& zero, KernelArrays& arrays, Kernels& kernels) {
+  kernels.fill(table_gradient(arrays, {zero.size.elements, zero.type}), 0, zero.size.elements);
+}
+
+void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t rows = loss.size.rows(), columns = loss.size.width;
+  const RankPart part = arrays.part();
+  const cpu::LogitSlice slice = slice_of(part, columns);
+  const Array logits = arrays.write(0, {loss.size.elements, loss.type});
+  const Array targets = arrays.targets(rows, columns);
+  // Largest logits, sums of exponentials, targets' logits; a made-up sum is not 0.
+  const ArraySpec figures{3 * rows, DataType::kFp32, 1.0F};
+  if (loss.backward) {
+    const Array largest = arrays.read(1, figures);
+    kernels.cross_entropy_backward(slice, logits, targets, rows, largest, largest.from(rows),
+                                   part.loss_scale);
+  } else {
+    const Array largest = arrays.write(1, figures);
+    kernels.cross_entropy(slice, logits, targets, rows, largest, largest.from(rows),
+                          largest.from(2 * rows));
+  }
+}
+
+void call(const BiasGradient& gradient, KernelArrays& arrays, Kernels& kernels) {
+  const KernelSize& size = gradient.size;
+  const Array data = arrays.read(0, {size.elements, gradient.type});
+  const GradientPlace place = arrays.gradient(0, {size.width, gradient.gradient});
+  kernels.bias_gradient(data, place.data, size.rows(), size.width, !place.fresh);
+}
+
+void call(const Accumulate& sum, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t count = sum.size.elements;
+  const Array more = arrays.read(0, {count, sum.from});
+  const GradientPlace place = arrays.gradient(0, {count, sum.to});
+  if (place.fresh) {
+    kernels.copy(more, place.data, count);
+  } else {
+    kernels.accumulate(more, place.data, count);
+  }
+}
+
+void call(const Cast& cast, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t count = cast.size.elements;
+  kernels.copy(arrays.read(0, {count, cast.from}), arrays.write(0, {count, cast.to}), count);
+}
+
+bool call_kernel(const Operation::Work& work, KernelArrays& arrays, Kernels& kernels) {
+  return std::visit(
+      [&](const auto& own) {
+        using Own = std::decay_t<decltype(own)>;
+        if constexpr (HasKernel<Own>) {
+          call(own, arrays, kernels);
+          return true;
+        } else {
+          return false;
+        }
+      },
+      work);
+}
+
+}  // namespace stepcast

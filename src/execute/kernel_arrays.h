@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the kernel of an operation finds its arrays: live buffers and weights of a running program
+// (LiveArrays in execute/operation_call.cpp), or scratch memory of a calibration
+// (calibrate/measure/scratch_arrays.h). execute/call_kernel.h asks for them by their place in the
+// operation, and says how much of what it will touch, for whoever has to make them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/kernels.h"
+
+namespace stepcast {
+
+struct ArraySpec {
+  std::int64_t elements;
+  DataType type;
+  // A made-up array holds this, where numbers around 0 would be no example of its contents.
+  std::optional<float> value = {};
+  // A made-up array is one for all calls: each touches a small part of it.
+  bool is_table = false;
+};
+
+struct GradientPlace {
+  Array data;
+  bool fresh;  // holds nothing yet: write, do not add
+};
+
+enum class HeadSide { kQuery, kKey, kValue };
+
+// Heads of queries, keys and values of so many tokens.
+struct HeadSpec {
+  std::int64_t tokens;
+  std::int64_t query, key;  // elements of one token; values as keys
+  DataType type;
+
+  std::int64_t width(HeadSide side) const { return side == HeadSide::kQuery ? query : key; }
+  std::int64_t packed() const { return query + 2 * key; }
+  // Where a side begins in a packed row.
+  std::int64_t begin(HeadSide side) const {
+    return side == HeadSide::kQuery ? 0 : side == HeadSide::kKey ? query : query + key;
+  }
+};
+
+// Which part of the model a rank holds, where a kernel must know.
+struct RankPart {
+  std::int64_t first_token_row = 0;   // of the table of tokens, and so of the logits
+  std::optional<std::int64_t> vocab;  // tokens that there are among them; absent: all
+  std::int64_t first_position = 0;    // of its rows in a sequence
+  float loss_scale = 1;               // of a token's loss in the step's
+};
+
+class KernelArrays {
+ public:
+  virtual ~KernelArrays() = default;
+
+  virtual Array read(std::size_t i, const ArraySpec& spec) = 0;
+  virtual Array write(std::size_t i, const ArraySpec& spec) = 0;
+  virtual bool has_write(std::size_t i) const = 0;
+  // What an operation reads as heads: inside the packed projection, or in a buffer of their own.
+  virtual HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) = 0;
+
+  virtual Array weight(std::size_t i, const ArraySpec& spec) = 0;
+  virtual GradientPlace gradient(std::size_t i, const ArraySpec& spec) = 0;
+
+  // Int64, below `limit`.
+  virtual Array tokens(std::int64_t count, std::int64_t limit) = 0;
+  virtual Array targets(std::int64_t count, std::int64_t limit) = 0;
+
+  virtual RankPart part() const { return {}; }
+};
+
+}  // namespace stepcast

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work over all gradients or states of a rank. It is no single kernel call: each goes through the
+// pieces of the flat state that the rank owns.
+#include <algorithm>
+#include <cmath>
+
+#include "execute/operation_call.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kLargestNorm = 1;  // to which gradients are clipped, as frameworks default to
+
+void run(const OperationCall& call, const ZeroGradients&) { call.state.zero_gradients(); }
+
+void run(const OperationCall& call, const SquaredNorm&) {
+  call.state.add_squares(call.counted_elsewhere, &call.totals->local_squared_norm);
+}
+
+// The factor is chosen on the host, as frameworks do.
+void run(const OperationCall& call, const ClipGradients&) {
+  float squared = 0;
+  call.memory.device.download(&squared, &call.totals->squared_norm, sizeof(squared));
+  const double norm = std::sqrt(static_cast<double>(squared));
+  call.state.scale_gradients(static_cast<float>(std::min(1.0, kLargestNorm / (norm + 1e-6))));
+}
+
+void run(const OperationCall& call, const OptimizerUpdate&) {
+  call.state.update(cpu::AdamW{}, call.step);
+}
+
+// A unit's gradients into the wider type that reduces them.
+void widen_gradients(const OperationCall& call) {
+  const ElementRange unit = call.wide->unit;
+  call.wide->data =
+      call.memory.make_uncounted(unit.size(), call.scenario.training.reduce_precision);
+  call.kernels().copy(call.state.gradients(unit.begin), call.wide->data->array(), unit.size());
+}
+
+template <class Work>
+bool run_if(const OperationCall& call) {
+  const auto* work = std::get_if<Work>(&call.operation.work);
+  if (work != nullptr) run(call, *work);
+  return work != nullptr;
+}
+
+}  // namespace
+
+bool run_on_state(const OperationCall& call) {
+  const auto* cast = std::get_if<Cast>(&call.operation.work);
+  if (cast != nullptr && cast->subject == CastSubject::kGradients) {
+    widen_gradients(call);
+    return true;
+  }
+  if (cast != nullptr && cast->subject == CastSubject::kParameters) {
+    call.state.round_weights();
+    return true;
+  }
+  return run_if<ZeroGradients>(call) || run_if<SquaredNorm>(call) || run_if<ClipGradients>(call) ||
+         run_if<OptimizerUpdate>(call);
+}
+
+}  // namespace stepcast

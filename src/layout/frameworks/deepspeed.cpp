@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeepSpeed, with the model code of Megatron-DeepSpeed. Sources: microsoft/DeepSpeed,
+// deepspeed/runtime/zero/config.py and deepspeed/runtime/pipe.
+#include <fmt/format.h>
+
+#include "layout/framework.h"
+#include "layout/frameworks/shared_rules.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kBucketElements = 500'000'000;  // zero/config.py, both directions
+// zero/config.py: stage3_max_live_parameters and stage3_max_reuse_distance, both.
+constexpr std::int64_t kMostLiveElements = 1'000'000'000;
+
+// overlap_comm: stage == 3
+Overlap overlap(const Layout& layout) {
+  return {.grad_reduce = layout.zero == 3, .param_gather = layout.zero == 3};
+}
+
+FrameworkRules rules(const Training& training, const Layout& layout) {
+  FrameworkRules rules = half_precision_rules(training);
+  rules.bucket_elements = kBucketElements;
+  rules.gather_bucket_elements = kBucketElements;
+  rules.cuts_full_buckets = true;  // flat gradients are cut wherever a bucket is full
+  rules.gathers_by_matrix = true;
+  rules.most_live_elements = kMostLiveElements;
+  // runtime/utils.py: PartitionedTensor.from_meta reads a message on the host.
+  rules.host_sync_after_p2p = true;
+  // Megatron's tensor_parallel/data.py: broadcast_data reads the sizes of each batch off the GPU.
+  rules.host_sync_at_batch = true;
+  // PipelineEngine partitions activations and gradients whenever it is model parallel.
+  rules.scatter_gather_p2p = scatters_p2p(layout);
+  add_megatron_model(rules);
+  return rules;
+}
+
+// runtime/pipe/schedule.py: TrainSchedule alone, and nothing overlaps its transfers.
+bool offers(std::string_view schedule) { return schedule == "1f1b"; }
+bool offers_no_overlap(std::string_view) { return false; }
+
+void check_zero(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  if (l.zero < 2) return;
+  if (l.pp > 1) {
+    findings.illegal("layout.zero",
+                     fmt::format("{} with pp = {}: each micro-batch would reduce gradients that "
+                                 "the pipeline still accumulates",
+                                 l.zero, l.pp),
+                     "DeepSpeed's pipeline takes zero 0 or 1");
+  }
+  if (s.training.no_sync) {
+    findings.illegal("training.no_sync",
+                     fmt::format("DeepSpeed's zero {} partitions gradients as they come", l.zero),
+                     "leave it out, or zero 0 or 1");
+  }
+}
+
+}  // namespace
+
+extern const FrameworkTraits kDeepSpeed = {
+    .name = "deepspeed",
+    .zero = 1,
+    .compile = true,          // Megatron-DeepSpeed's model code carries Megatron's fused kernels
+    .gradients_fp32 = false,  // communication_data_type defaults to the training type
+    .overlap = overlap,
+    .rules = rules,
+    .offers = offers,
+    .offers_pipeline_overlap = offers_no_overlap,
+    .check_zero = check_zero,
+};
+
+}  // namespace stepcast

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's fully sharded data parallelism. Sources: pytorch/pytorch, torch/distributed/fsdp, with
+// pytorch/torchtitan's and llm-foundry's settings.
+#include "layout/framework.h"
+
+namespace stepcast {
+namespace {
+
+// Sharded parameters without other parallelism are what FSDP is for.
+bool default_for(const Layout& stated) {
+  return stated.zero == 3 && stated.tp == 1 && stated.pp == 1;
+}
+
+Overlap overlap(const Layout&) { return {.grad_reduce = true, .param_gather = true}; }
+
+// The unit is a block, gathered one ahead.
+FrameworkRules rules(const Training&, const Layout&) {
+  FrameworkRules rules;
+  rules.bf16_parameters = false;  // fp32 shards, and no copy beside them
+  rules.keeps_master_weights = false;
+  rules.gradients_by_unit = true;
+  rules.casts_to_reduce = true;  // MixedPrecision.reduce_dtype
+  // SHARD_GRAD_OP keeps shards as FULL_SHARD does; what it leaves gathered is a 16-bit buffer.
+  rules.shards_parameters_with_gradients = true;
+  return rules;
+}
+
+bool offers(std::string_view) { return true; }
+
+}  // namespace
+
+extern const FrameworkTraits kFsdp = {
+    .name = "fsdp",
+    .default_for = default_for,
+    .zero = 3,
+    // torch.compile is opt-in in PyTorch, torchtitan (compile.enable) and llm-foundry
+    // (compile_config).
+    .compile = false,
+    .gradients_fp32 = true,  // parameters and gradients are fp32 shards
+    .overlap = overlap,
+    .rules = rules,
+    .offers = offers,
+    .offers_pipeline_overlap = offers,
+    .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
+    .zero_without_pipeline = 0,
+};
+
+}  // namespace stepcast

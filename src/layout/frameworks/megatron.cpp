@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Megatron-LM. Sources: NVIDIA/Megatron-LM, megatron/training/arguments.py,
+// megatron/core/model_parallel_config.py, megatron/core/distributed and
+// megatron/core/pipeline_parallel/schedules.py.
+#include <algorithm>
+
+#include "layout/framework.h"
+#include "layout/frameworks/shared_rules.h"
+
+namespace stepcast {
+namespace {
+
+// --overlap-grad-reduce, --overlap-param-gather and --tp-comm-overlap are off unless given;
+// overlap_p2p_comm is on, and forced off outside the interleaved schedule.
+Overlap overlap(const Layout& layout) { return {.pp = interleaves(layout)}; }
+
+// distributed_data_parallel.py: larger data groups need larger buckets to stay bound by bandwidth
+// instead of latency.
+std::int64_t bucket_elements(const Layout& layout) {
+  return std::max<std::int64_t>(40'000'000, 1'000'000 * layout.dp * layout.cp);
+}
+
+FrameworkRules rules(const Training& training, const Layout& layout) {
+  FrameworkRules rules = half_precision_rules(training);
+  rules.bucket_elements = layout.overlap.grad_reduce ? bucket_elements(layout) : 0;
+  rules.gather_bucket_elements = layout.overlap.param_gather ? bucket_elements(layout) : 0;
+  // One bucket on every stage but the first, and on later model chunks
+  // (distributed_data_parallel.py; training.py, disable_bucketing).
+  rules.buckets_at_entrance_only = true;
+  // batch_p2p_sync: a device synchronise after each batched send/receive; overlapped ones (the
+  // interleaved schedule's) are not batched.
+  rules.host_sync_after_p2p = !layout.overlap.pp;
+  rules.fused_gradient_accumulation = true;  // --no-gradient-accumulation-fusion switches it off
+  rules.scatter_gather_p2p = scatters_p2p(layout);
+  add_megatron_model(rules);
+  return rules;
+}
+
+// With and without interleaving (schedules.py).
+bool offers(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved"; }
+
+// overlap_p2p_comm is forced off without interleaving.
+bool offers_pipeline_overlap(std::string_view schedule) { return schedule == "interleaved"; }
+
+// What arguments.py demands of its overlap switches.
+void check_overlap(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  if (!findings.trusts({"layout.overlap", "layout.zero", "layout.sequence_parallel"})) return;
+  if (l.overlap.param_gather && l.zero == 0) {
+    findings.illegal("layout.overlap.param_gather", "nothing is gathered with zero 0",
+                     "zero 1, or false");
+  } else if (l.overlap.param_gather && !l.overlap.grad_reduce) {
+    findings.illegal("layout.overlap.param_gather", "Megatron demands grad_reduce with it",
+                     "grad_reduce true, or param_gather false");
+  }
+  if (l.overlap.tp && l.tp > 1 && !l.sequence_parallel) {
+    findings.illegal("layout.overlap.tp", "Megatron demands sequence_parallel with it",
+                     "sequence_parallel true, or false here");
+  }
+}
+
+}  // namespace
+
+extern const FrameworkTraits kMegatron = {
+    .name = "megatron",
+    .zero = 1,
+    .compile = true,         // fused bias-GELU, bias-dropout-add and rotary kernels are on
+    .gradients_fp32 = true,  // --accumulate-allreduce-grads-in-fp32 is implied by --bf16
+    .overlap = overlap,
+    .rules = rules,
+    .offers = offers,
+    .offers_pipeline_overlap = offers_pipeline_overlap,
+    .zero_needs_replicas = true,
+    .check_overlap = check_overlap,
+    .most_zero = 1,
+    .most_zero_hint = "megatron takes 0 or 1; fsdp and deepspeed shard more",
+};
+
+}  // namespace stepcast

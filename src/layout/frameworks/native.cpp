@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// This project's own executor, which runs every layout with kernels of its own. Where it replicates
+// parameters it reduces gradients as PyTorch's DistributedDataParallel does.
+#include "layout/framework.h"
+#include "layout/frameworks/shared_rules.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kDdpBucketBytes = 25 << 20;  // kDefaultBucketBytesCap, reducer.hpp
+
+Overlap overlap(const Layout&) { return {.grad_reduce = true}; }  // a bucket when it is full
+
+FrameworkRules rules(const Training& training, const Layout& layout) {
+  FrameworkRules rules = half_precision_rules(training);
+  if (layout.overlap.grad_reduce) {
+    rules.bucket_elements = kDdpBucketBytes / size_of(training.grad_precision);
+  }
+  return rules;
+}
+
+bool offers(std::string_view) { return true; }
+
+}  // namespace
+
+extern const FrameworkTraits kNative = {
+    .name = "native",
+    .zero = 0,
+    .compile = true,
+    .gradients_fp32 = false,
+    .overlap = overlap,
+    .rules = rules,
+    .offers = offers,
+    .offers_pipeline_overlap = offers,
+    .zero_without_pipeline = 2,
+    .is_own_executor = true,
+};
+
+}  // namespace stepcast

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/frameworks/shared_rules.h"
+
+namespace stepcast {
+
+FrameworkRules half_precision_rules(const Training& training) {
+  FrameworkRules rules;
+  rules.bf16_parameters = training.precision != DataType::kFp32;
+  rules.keeps_master_weights = rules.bf16_parameters;
+  return rules;
+}
+
+bool scatters_p2p(const Layout& layout) { return layout.tp > 1 && !layout.sequence_parallel; }
+
+bool interleaves(const Layout& layout) {
+  const Schedule& schedule = rules_of(layout.schedule);
+  return schedule.chunks == Schedule::kSeveral || (schedule.from_file && layout.virtual_stages > 1);
+}
+
+void add_megatron_model(FrameworkRules& rules) {
+  rules.vocab_multiple = 128;  // --make-vocab-size-divisible-by
+  // arguments.py: --hidden-dropout and --attention-dropout are 0.1; the Llama form switches them
+  // off.
+  rules.drops_out_in_gpt = true;
+  // core/tensor_parallel/cross_entropy.py: cast, maximum, subtract, exponential, sum, divide.
+  rules.loss_in_single_steps = true;
+}
+
+}  // namespace stepcast

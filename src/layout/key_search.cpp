@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/key_search.h"
+
+#include <algorithm>
+#include <array>
+
+#include "layout/choices.h"
+#include "layout/framework.h"
+#include "layout/key_types.h"
+
+namespace stepcast {
+namespace {
+
+using Values = KeySearch::Values;
+
+Values divisors(std::int64_t number, std::int64_t most) {
+  Values out;
+  for (std::int64_t d = 1; d <= std::min(number, most); ++d) {
+    if (number % d == 0) out.push_back(d);
+  }
+  return out;
+}
+
+std::string plain(std::int64_t value) { return fmt::format("{}", value); }
+std::string truth(std::int64_t value) { return value != 0 ? "true" : "false"; }
+Values both(const Scenario&) { return {0, 1}; }
+
+Values tensor_ranks(const Scenario& s) { return divisors(s.cluster.gpus(), s.model.heads); }
+Values stages(const Scenario& s) {
+  // With more tensor ranks than GPUs none is legal, and the rule says so.
+  return divisors(std::max<std::int64_t>(1, s.cluster.gpus() / s.layout.tp), s.model.layers);
+}
+
+// With a batch that the replicas do not divide, none is legal, and the rule says so.
+Values micro_batches(const Scenario& s) {
+  const std::int64_t share = std::max<std::int64_t>(1, s.training.global_batch / s.layout.dp);
+  return divisors(share, share);
+}
+
+const Schedule& schedule_rules(std::int64_t row) {
+  return rules_of(static_cast<ScheduleKind>(row));
+}
+
+// Those that a search tries, in the order of their places.
+Values schedule_values(const Scenario&) {
+  static const Values all = [] {
+    Values out;
+    for (std::size_t row = 0; row < schedules().size(); ++row) {
+      if (schedules()[row]->search_place >= 0) out.push_back(static_cast<std::int64_t>(row));
+    }
+    std::ranges::sort(out, {}, [](std::int64_t row) { return schedule_rules(row).search_place; });
+    return out;
+  }();
+  return all;
+}
+// Those of the framework. With one micro-batch all schedules without virtual stages are the same.
+Values distinct_schedules(const Scenario& s) {
+  Values out = schedule_values(s);
+  if (s.micro_batches() == 1) {
+    const auto alike = [](std::int64_t row) { return schedule_rules(row).chunks == 1; };
+    const auto first = std::ranges::find_if(out, alike);
+    out.erase(std::remove_if(first + 1, out.end(), alike), out.end());
+  }
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  std::erase_if(out, [&](std::int64_t row) { return !framework.offers(schedule_rules(row).name); });
+  return out;
+}
+
+Values virtual_stages(const Scenario& s) {
+  if (rules_of(s.layout.schedule).chunks != Schedule::kSeveral) return {s.layout.virtual_stages};
+  Values out;
+  for (std::int64_t v = 2; v * s.layout.pp <= s.model.layers; ++v) out.push_back(v);
+  return out;
+}
+
+// The modes, and full recomputation of the first n layers of each chunk.
+constexpr std::int64_t kModes = 3;
+std::int64_t layers_of_largest_chunk(const Scenario& s) {
+  const std::int64_t chunks = s.layout.pp * s.layout.virtual_stages;
+  return (s.model.layers + chunks - 1) / chunks;
+}
+Values recomputations(const Scenario& s) {
+  Values out;
+  for (std::int64_t value = 0; value < kModes + layers_of_largest_chunk(s) - 1; ++value) {
+    out.push_back(value);
+  }
+  return out;
+}
+void put_recompute(Settings& settings, std::int64_t value) {
+  Recompute out;
+  out.mode = static_cast<RecomputeMode>(std::min(value, kModes - 1));
+  out.layers = std::max<std::int64_t>(0, value - (kModes - 1));
+  if (out.mode == RecomputeMode::kSelective) out.modules = {"core_attention"};
+  settings.layout.recompute = std::move(out);
+}
+std::int64_t recompute_of(const Layout& layout) {
+  const auto mode = static_cast<std::int64_t>(layout.recompute.mode);
+  return layout.recompute.mode == RecomputeMode::kFull ? mode + layout.recompute.layers : mode;
+}
+std::string recompute_text(std::int64_t value) {
+  if (value < kModes) return name_of(static_cast<RecomputeMode>(value));
+  return fmt::format(R"({{"mode":"full","layers":{}}})", value - (kModes - 1));
+}
+
+constexpr std::array<const char*, 6> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp",
+                                                "dp-tp-cp-ep-pp", "dp-pp-tp-cp-ep",
+                                                "pp-tp-cp-ep-dp", "pp-dp-tp-cp-ep"};
+Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
+// A dimension of one rank has no place among the others.
+Values distinct_orders(const Scenario& s) {
+  const auto shown = [&](std::int64_t index) {
+    std::string out;
+    for (const char letter : std::string_view(kOrders[static_cast<std::size_t>(index)])) {
+      out += letter;
+    }
+    const std::pair<const char*, std::int64_t> degrees[] = {{"tp", s.layout.tp},
+                                                            {"cp", s.layout.cp},
+                                                            {"ep", 1},
+                                                            {"dp", s.layout.dp},
+                                                            {"pp", s.layout.pp}};
+    for (const auto& [name, degree] : degrees) {
+      if (degree == 1) out.erase(out.find(name), 2);
+    }
+    std::erase(out, '-');
+    return out;
+  };
+  Values out;
+  std::vector<std::string> seen;
+  for (const std::int64_t index : orders(s)) {
+    if (std::ranges::find(seen, shown(index)) != seen.end()) continue;
+    seen.push_back(shown(index));
+    out.push_back(index);
+  }
+  return out;
+}
+void put_order(Settings& settings, std::int64_t value) {
+  settings.layout.order = kOrders[static_cast<std::size_t>(value)];
+}
+// One that is no value of the search comes behind all that are.
+std::int64_t order_of(const Layout& layout) {
+  return std::ranges::find(kOrders, layout.order) - kOrders.begin();
+}
+std::string order_text(std::int64_t value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < kOrders.size() ? kOrders[index] : "another order";
+}
+
+bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }
+
+Values zero_stages(const Scenario&) { return {0, 1, 2, 3}; }
+
+// Without replicas nothing is sharded. But the stage may still choose the framework (on one GPU),
+// and what some do with gradients.
+Values distinct_zero(const Scenario& s) {
+  const bool all_equal = !has_replicas(s) && traits_of(s.training.framework).zero_needs_replicas &&
+                         s.layout.tp * s.layout.pp > 1;
+  return all_equal ? Values{s.layout.zero} : zero_stages(s);
+}
+
+// Where nothing tells the values apart: the default stays.
+template <auto member>
+Values either(bool matters, const Scenario& s) {
+  const std::int64_t usual = field(s, member) ? 1 : 0;
+  return matters ? Values{usual, 1 - usual} : Values{usual};
+}
+Values distinct_grad_reduce(const Scenario& s) {
+  return either<&Overlap::grad_reduce>(has_replicas(s), s);
+}
+Values distinct_param_gather(const Scenario& s) {
+  return either<&Overlap::param_gather>(has_replicas(s) && s.layout.zero >= 1, s);
+}
+Values distinct_tp_overlap(const Scenario& s) { return either<&Overlap::tp>(s.layout.tp > 1, s); }
+Values distinct_pp_overlap(const Scenario& s) {
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  const bool offered = framework.offers_pipeline_overlap(name_of(s.layout.schedule));
+  return either<&Overlap::pp>(s.layout.pp > 1 && offered, s);
+}
+Values distinct_sequence_parallel(const Scenario& s) {
+  return s.layout.tp > 1 ? Values{1, 0} : Values{0};
+}
+
+template <auto member>
+void put(Settings& settings, std::int64_t value) {
+  using Field = std::remove_reference_t<decltype(field(settings, member))>;
+  field(settings, member) = static_cast<Field>(value);
+}
+struct OfLayout {
+  const Layout& layout;
+};
+template <auto member>
+std::int64_t of(const Layout& layout) {
+  const OfLayout settings{layout};
+  return static_cast<std::int64_t>(field(settings, member));
+}
+std::string schedule_text(std::int64_t row) { return name_of(static_cast<ScheduleKind>(row)); }
+
+}  // namespace
+
+// The levels go from what others depend on to keys without dependants.
+const KeySearch kSearchTp = {
+    0, tensor_ranks, tensor_ranks, true, put<&Layout::tp>, of<&Layout::tp>, plain};
+const KeySearch kSearchPp = {1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain};
+const KeySearch kSearchMicroBatch = {
+    2,    micro_batches, micro_batches, true, put<&Layout::micro_batch>, of<&Layout::micro_batch>,
+    plain};
+const KeySearch kSearchSchedule = {3,
+                                   schedule_values,
+                                   distinct_schedules,
+                                   true,
+                                   put<&Layout::schedule>,
+                                   of<&Layout::schedule>,
+                                   schedule_text};
+const KeySearch kSearchVirtualStages = {4,
+                                        virtual_stages,
+                                        virtual_stages,
+                                        true,
+                                        put<&Layout::virtual_stages>,
+                                        of<&Layout::virtual_stages>,
+                                        plain};
+const KeySearch kSearchRecompute = {
+    5, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
+const KeySearch kSearchSequenceParallel = {6,
+                                           both,
+                                           distinct_sequence_parallel,
+                                           false,
+                                           put<&Layout::sequence_parallel>,
+                                           of<&Layout::sequence_parallel>,
+                                           truth};
+const KeySearch kSearchZero = {
+    7, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
+const KeySearch kSearchOrder = {8, orders, distinct_orders, false, put_order, order_of, order_text};
+const KeySearch kSearchOverlapGradReduce = {
+    9,    both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
+    truth};
+const KeySearch kSearchOverlapParamGather = {10,
+                                             both,
+                                             distinct_param_gather,
+                                             false,
+                                             put<&Overlap::param_gather>,
+                                             of<&Overlap::param_gather>,
+                                             truth};
+const KeySearch kSearchOverlapTp = {
+    11, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+const KeySearch kSearchOverlapPp = {
+    12, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+
+}  // namespace stepcast

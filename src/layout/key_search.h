@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a search may try for each key of `layout` that it may vary.
+#pragma once
+
+#include "layout/keys.h"
+
+namespace stepcast {
+
+extern const KeySearch kSearchTp, kSearchPp, kSearchMicroBatch, kSearchSchedule,
+    kSearchVirtualStages, kSearchRecompute, kSearchSequenceParallel, kSearchZero, kSearchOrder,
+    kSearchOverlapGradReduce, kSearchOverlapParamGather, kSearchOverlapTp, kSearchOverlapPp;
+
+}  // namespace stepcast

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of values that keys have, each made from the field that holds it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "layout/choices.h"
+#include "layout/keys.h"
+
+namespace stepcast {
+
+inline constexpr std::int64_t kMostInKey = 1 << 20;  // a million ranks, layers or chunks
+
+// The field of the settings that a member pointer names.
+template <class T>
+auto& field(auto& settings, T Training::*member) {
+  return settings.training.*member;
+}
+template <class T>
+auto& field(auto& settings, T Layout::*member) {
+  return settings.layout.*member;
+}
+template <class T>
+auto& field(auto& settings, T FrameworkRules::*member) {
+  return settings.rules.*member;
+}
+template <class T>
+auto& field(auto& settings, T Overlap::*member) {
+  return settings.layout.overlap.*member;
+}
+template <class T>
+auto& field(auto& settings, T Offload::*member) {
+  return settings.layout.offload.*member;
+}
+
+template <auto member>
+void copy_field(const Settings& from, Settings& to) {
+  field(to, member) = field(from, member);
+}
+void write_json(std::int64_t value, nlohmann::json& out);
+void write_json(int value, nlohmann::json& out);
+void write_json(bool value, nlohmann::json& out);
+void write_json(double value, nlohmann::json& out);
+void write_json(const char* value, nlohmann::json& out);
+void write_json(const std::string& value, nlohmann::json& out);
+void write_json(const std::vector<std::int64_t>& value, nlohmann::json& out);
+
+template <auto member>
+void write_field(const Settings& settings, nlohmann::json& out) {
+  write_json(field(settings, member), out);
+}
+template <auto member>
+void write_name(const Settings& settings, nlohmann::json& out) {
+  write_json(name_of(field(settings, member)), out);
+}
+
+// A whole number from `least` to `most`.
+template <auto member, std::int64_t least, std::int64_t most = ObjectReader::kMaxCount>
+inline constexpr KeyType kCount = {
+    [](ObjectReader& object, const char* key, Settings& out) {
+      const auto value = object.integer(key, least, most);
+      using Field = std::remove_reference_t<decltype(field(out, member))>;
+      if (value) field(out, member) = static_cast<Field>(*value);
+      return value.has_value();
+    },
+    write_field<member>, copy_field<member>,
+    [] {
+      const bool open = most >= kMostInKey;
+      return open ? fmt::format("{} or more", least) : fmt::format("{} to {}", least, most);
+    }};
+
+template <auto member>
+inline constexpr KeyType kTruth = {[](ObjectReader& object, const char* key, Settings& out) {
+                                     const auto value = object.boolean(key);
+                                     if (value) field(out, member) = *value;
+                                     return value.has_value();
+                                   },
+                                   write_field<member>, copy_field<member>,
+                                   [] { return std::string("true or false"); }};
+
+template <auto member>
+inline constexpr KeyType kFraction = {[](ObjectReader& object, const char* key, Settings& out) {
+                                        const auto value = object.number(key, 0, 1);
+                                        if (value) field(out, member) = *value;
+                                        return value.has_value();
+                                      },
+                                      write_field<member>, copy_field<member>,
+                                      [] { return std::string("0 to 1"); }};
+
+template <auto member>
+inline constexpr KeyType kText = {[](ObjectReader& object, const char* key, Settings& out) {
+                                    const auto value = object.text(key);
+                                    if (value) field(out, member) = *value;
+                                    return value.has_value();
+                                  },
+                                  write_field<member>, copy_field<member>,
+                                  [] { return std::string("text"); }};
+
+// One of `names()`, kept as the word itself.
+template <auto member, auto names>
+inline constexpr KeyType kWord = {[](ObjectReader& object, const char* key, Settings& out) {
+                                    const auto found = object.choice(key, names());
+                                    if (found) field(out, member) = names()[*found];
+                                    return found.has_value();
+                                  },
+                                  write_field<member>, copy_field<member>,
+                                  [] { return one_of(names()); }};
+
+// One of `names()`, which are in the order of the field's enumerators.
+template <auto member, auto names>
+inline constexpr KeyType kChoice = {
+    [](ObjectReader& object, const char* key, Settings& out) {
+      const auto found = object.choice(key, names());
+      using Field = std::remove_reference_t<decltype(field(out, member))>;
+      if (found) field(out, member) = static_cast<Field>(*found);
+      return found.has_value();
+    },
+    write_name<member>, copy_field<member>, [] { return one_of(names()); }};
+
+}  // namespace stepcast

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every key of `training` and `layout` is declared once, as a row here: how it is read and written,
+// what stands in for it where a file leaves it out, its help, its short flag, and what a search may
+// try. Reading, the resolved scenario, the command line, `plan` and the table in
+// docs/formats/scenario.md all walk these rows. training_keys.cpp and layout_keys.cpp hold them.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json.h"
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// What a file says of `training` and `layout`: its values, and the structs' own elsewhere.
+struct Stated : Settings {
+  static constexpr std::size_t kMostKeys = 128;
+  std::bitset<kMostKeys> keys;  // that the file states, by their place among keys()
+
+  bool has(std::string_view path) const;  // "layout.tp"
+  void mark(std::string_view path);       // as stated
+};
+
+// How one type of value is read and written.
+struct KeyType {
+  // Takes the value under `key` into the settings. False where there is none, or a wrong one.
+  bool (*read)(ObjectReader& object, const char* key, Settings& out);
+  void (*write)(const Settings& settings, nlohmann::json& out);
+  void (*copy)(const Settings& from, Settings& to);
+  std::string (*accepts)();  // "1 or more", "true or false", in words
+};
+
+// What a search may try for a key, as numbers.
+struct KeySearch {
+  using Values = std::vector<std::int64_t>;
+
+  int level;  // of the tree: what others depend on comes first
+  // All values behind a prefix: a scenario with the levels before this one set, the others at their
+  // defaults. Legality is not their business.
+  Values (*values)(const Scenario& prefix);
+  // Those that a forecast tells apart; among equal ones the first.
+  Values (*distinct)(const Scenario& prefix);
+  bool varies;  // `values` differs from prefix to prefix
+  void (*put)(Settings& settings, std::int64_t value);
+  std::int64_t (*of)(const Layout& layout);  // what a resolved layout has
+  std::string (*text)(std::int64_t value);   // as --fix reads it
+};
+
+struct KeyFlag {
+  const char* name = nullptr;  // "--tp"; null: the key has none
+  const char* value = "";      // "N", in its help
+  bool text = false;           // its value is text, even where it looks like JSON
+};
+
+struct Key {
+  const char* path;  // "layout.tp", "layout.overlap.pp"
+  const KeyType* type;
+  const char* fallback;  // the default, in words; "" where there is none
+  const char* help;
+  // Where the default depends on other keys: fills it in, in the order of the rows. A default that
+  // depends on nothing is the initial value of the struct's field.
+  void (*settle)(Scenario& scenario, bool stated) = nullptr;
+  bool of_framework = false;  // the framework's rule is the default, once all else is settled
+  bool (*shown)(const Scenario& scenario) = nullptr;  // in the resolved scenario; null: always
+  KeyFlag flag = {};
+  const KeySearch* search = nullptr;  // null: `plan` leaves it as it is
+};
+
+std::span<const Key> training_keys();
+std::span<const Key> layout_keys();
+const std::vector<const Key*>& keys();  // both, training first
+
+// The object's keys into `out`. Errors go to the value's document.
+void read_keys(const JsonValue& object, std::span<const Key> keys, Stated& out);
+
+// The object with every key that is shown.
+nlohmann::json write_keys(const Scenario& scenario, std::span<const Key> keys);
+
+// The settings with every default filled in. Values that contradict each other stay as they are:
+// check_legality() names them.
+void settle_keys(const Stated& stated, Scenario& scenario);
+
+}  // namespace stepcast

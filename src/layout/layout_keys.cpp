@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of the object `layout`, one row each, in the order in which they are read and settled.
+#include <algorithm>
+
+#include "layout/framework.h"
+#include "layout/key_search.h"
+#include "layout/key_types.h"
+#include "layout/layout_values.h"
+
+namespace stepcast {
+namespace {
+
+void settle_dp(Scenario& s, bool stated) {
+  Layout& l = s.layout;
+  // Each degree is at most 2^20, so the product of three fits.
+  if (!stated) l.dp = std::max<std::int64_t>(1, s.cluster.gpus() / (l.tp * l.cp * l.pp));
+}
+
+void settle_etp(Scenario& s, bool stated) {
+  Layout& l = s.layout;
+  if (!stated) l.etp = (l.dp * l.cp) % l.ep == 0 ? l.tp : 1;
+}
+
+void settle_virtual_stages(Scenario& s, bool stated) {
+  const std::int64_t chunks = rules_of(s.layout.schedule).chunks;
+  if (!stated && chunks != Schedule::kSeveral) s.layout.virtual_stages = chunks;
+}
+
+void settle_zero(Scenario& s, bool stated) {
+  if (!stated) s.layout.zero = traits_of(s.training.framework).zero;
+}
+
+void settle_shard_group(Scenario& s, bool) {
+  if (s.layout.shard_group == s.layout.dp * s.layout.cp) s.layout.shard_group = 0;
+}
+
+// Without tensor parallelism there is nothing to cut: the frameworks switch it off.
+void settle_sequence_parallel(Scenario& s, bool stated) {
+  s.layout.sequence_parallel = s.layout.tp > 1 && (!stated || s.layout.sequence_parallel);
+}
+
+template <bool Overlap::*member>
+void settle_overlap(Scenario& s, bool stated) {
+  if (stated) return;
+  s.layout.overlap.*member = traits_of(s.training.framework).overlap(s.layout).*member;
+}
+
+bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
+bool lists_layers(const Scenario& s) { return !s.layout.stage_layers.empty(); }
+bool deals_layers(const Scenario& s) { return s.layout.stage_layers.empty(); }
+
+constexpr const char* kByFramework = "by framework";
+
+constexpr Key kRows[] = {
+    {.path = "layout.tp",
+     .type = &kCount<&Layout::tp, 1, kMostInKey>,
+     .fallback = "1",
+     .help = "tensor parallel ranks",
+     .flag = {"--tp", "N"},
+     .search = &kSearchTp},
+    {.path = "layout.cp",
+     .type = &kCount<&Layout::cp, 1, kMostInKey>,
+     .fallback = "1",
+     .help = "context parallel ranks",
+     .flag = {"--cp", "N"}},
+    {.path = "layout.ep",
+     .type = &kCount<&Layout::ep, 1, kMostInKey>,
+     .fallback = "1",
+     .help = "expert parallel ranks",
+     .shown = has_experts,
+     .flag = {"--ep", "N"}},
+    {.path = "layout.pp",
+     .type = &kCount<&Layout::pp, 1, kMostInKey>,
+     .fallback = "1",
+     .help = "pipeline stages",
+     .flag = {"--pp", "N"},
+     .search = &kSearchPp},
+    {.path = "layout.dp",
+     .type = &kCount<&Layout::dp, 1, kMostInKey>,
+     .fallback = "GPUs / (tp x cp x pp)",
+     .help = "data parallel ranks",
+     .settle = settle_dp,
+     .flag = {"--dp", "N"}},
+    {.path = "layout.etp",
+     .type = &kCount<&Layout::etp, 1, kMostInKey>,
+     .fallback = "tp when ep divides dp x cp, else 1",
+     .help = "tensor parallel ranks of the experts",
+     .settle = settle_etp,
+     .shown = has_experts},
+    {.path = "layout.micro_batch",
+     .type = &kCount<&Layout::micro_batch, 1, kMostInKey>,
+     .fallback = "1",
+     .help = "sequences per forward pass",
+     .flag = {"--micro-batch", "N"},
+     .search = &kSearchMicroBatch},
+    {.path = "layout.schedule",
+     .type = &kScheduleName,
+     .fallback = "1f1b",
+     .help = "order of passes (see: stepcast show schedules)",
+     .flag = {"--schedule", "NAME", true},
+     .search = &kSearchSchedule},
+    {.path = "layout.virtual_stages",
+     .type = &kCount<&Layout::virtual_stages, 1, kMostInKey>,
+     .fallback = "1; 2 for zb-v and dualpipe",
+     .help = "chunks per pipeline stage",
+     .settle = settle_virtual_stages,
+     .flag = {"--vpp", "N"},
+     .search = &kSearchVirtualStages},
+    {.path = "layout.zero",
+     .type = &kCount<&Layout::zero, 0, 3>,
+     .fallback = kByFramework,
+     .help = "what data parallel ranks shard: 1 optimizer, 2 also gradients, 3 also parameters",
+     .settle = settle_zero,
+     .flag = {"--zero", "0..3"},
+     .search = &kSearchZero},
+    {.path = "layout.shard_group",
+     .type = &kShardGroup,
+     .fallback = "all",
+     .help = "ranks that share one copy of the states",
+     .settle = settle_shard_group},
+    {.path = "layout.sequence_parallel",
+     .type = &kTruth<&Layout::sequence_parallel>,
+     .fallback = "true when tp > 1",
+     .help = "tensor parallel ranks share what is outside the products; off without them",
+     .settle = settle_sequence_parallel,
+     .search = &kSearchSequenceParallel},
+    {.path = "layout.recompute",
+     .type = &kRecompute,
+     .fallback = "none",
+     .help = "what backward computes again",
+     .flag = {"--recompute", "MODE"},
+     .search = &kSearchRecompute},
+    {.path = "layout.order",
+     .type = &kOrder,
+     .fallback = "tp-cp-ep-dp-pp",
+     .help = "ranks along the axes, fastest first",
+     .search = &kSearchOrder},
+    {.path = "layout.overlap.grad_reduce",
+     .type = &kTruth<&Overlap::grad_reduce>,
+     .fallback = kByFramework,
+     .help = "gradients are reduced beside the backward",
+     .settle = settle_overlap<&Overlap::grad_reduce>,
+     .search = &kSearchOverlapGradReduce},
+    {.path = "layout.overlap.param_gather",
+     .type = &kTruth<&Overlap::param_gather>,
+     .fallback = kByFramework,
+     .help = "parameters are gathered beside the forward",
+     .settle = settle_overlap<&Overlap::param_gather>,
+     .search = &kSearchOverlapParamGather},
+    {.path = "layout.overlap.tp",
+     .type = &kTruth<&Overlap::tp>,
+     .fallback = kByFramework,
+     .help = "tensor parallel collectives run beside the products next to them",
+     .settle = settle_overlap<&Overlap::tp>,
+     .search = &kSearchOverlapTp},
+    {.path = "layout.overlap.pp",
+     .type = &kTruth<&Overlap::pp>,
+     .fallback = kByFramework,
+     .help = "transfers between stages run beside other micro-batches",
+     .settle = settle_overlap<&Overlap::pp>,
+     .search = &kSearchOverlapPp},
+    {.path = "layout.offload.optimizer",
+     .type = &kFraction<&Offload::optimizer>,
+     .fallback = "0",
+     .help = "fraction of the optimizer's states in host memory"},
+    {.path = "layout.offload.parameters",
+     .type = &kFraction<&Offload::parameters>,
+     .fallback = "0",
+     .help = "fraction of the parameters in host memory"},
+    {.path = "layout.offload.activations",
+     .type = &kFraction<&Offload::activations>,
+     .fallback = "0",
+     .help = "fraction of the activations in host memory"},
+    {.path = "layout.stage_layers",
+     .type = &kStageLayers,
+     .fallback = "",
+     .help = "layers per chunk, pp x virtual_stages entries in model order",
+     .shown = lists_layers},
+    {.path = "layout.account_for_embedding",
+     .type = &kTruth<&Layout::account_for_embedding>,
+     .fallback = "false",
+     .help = "the embedding takes one layer's place when layers are dealt",
+     .shown = deals_layers},
+    {.path = "layout.account_for_loss",
+     .type = &kTruth<&Layout::account_for_loss>,
+     .fallback = "false",
+     .help = "the loss takes one layer's place when layers are dealt",
+     .shown = deals_layers},
+};
+
+}  // namespace
+
+std::span<const Key> layout_keys() { return kRows; }
+
+}  // namespace stepcast

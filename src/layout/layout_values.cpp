@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of `layout` that are more than a number, a truth or a name.
+#include "layout/layout_values.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/text_file.h"
+#include "layout/choices.h"
+#include "layout/key_types.h"
+
+namespace stepcast {
+namespace {
+
+std::vector<std::string> read_modules(const JsonValue& list) {
+  const std::vector<std::string> known = {"core_attention", "mlp_act",     "mlp",
+                                          "layernorm",      "moe_act",     "moe",
+                                          "shared_experts", "mla_up_proj", "torchtitan_op"};
+  std::vector<std::string> modules;
+  for (const JsonValue& item : list.items()) {
+    const auto name = item.text();
+    if (!name) continue;
+    if (std::ranges::find(known, *name) == known.end()) {
+      std::string hint = "some of " + one_of(known);
+      const std::string near = did_you_mean(*name, known);
+      if (!near.empty()) hint += "; " + near;
+      item.fail(ErrorCode::kBadValue, fmt::format("'{}' is not a module", *name), hint);
+    } else if (std::ranges::find(modules, *name) != modules.end()) {
+      item.fail(ErrorCode::kBadValue, fmt::format("'{}' stands twice", *name), "keep one of them");
+    } else {
+      modules.push_back(*name);
+    }
+  }
+  return modules;
+}
+
+Recompute read_recompute_object(const JsonValue& value) {
+  ObjectReader object(value);
+  Recompute recompute;
+  const auto stated = object.required("mode");
+  const auto mode = stated ? object.choice("mode", recompute_mode_names()) : std::nullopt;
+  if (mode) recompute.mode = static_cast<RecomputeMode>(*mode);
+  recompute.layers = object.integer("layers", 1, kMostInKey).value_or(0);
+  recompute.every = object.integer("every", 1, kMostInKey).value_or(1);
+  if (const auto modules = object.value("modules")) {
+    recompute.modules = read_modules(*modules);
+    if (mode && recompute.mode != RecomputeMode::kSelective) {
+      modules->fail(ErrorCode::kIllegal,
+                    fmt::format("modules do not go with mode '{}'", name_of(recompute.mode)),
+                    "mode selective takes modules");
+    }
+  }
+  const bool narrowed = recompute.layers > 0 || recompute.every > 1;
+  if (mode && recompute.mode == RecomputeMode::kNone && narrowed) {
+    value.fail(ErrorCode::kIllegal, "layers and every do not go with mode 'none'",
+               "mode selective or full");
+  }
+  object.finish();
+  return recompute;
+}
+
+bool read_recompute(ObjectReader& layout, const char* key, Settings& out) {
+  const auto value = layout.value(key);
+  if (!value) return false;
+  Recompute& recompute = out.layout.recompute;
+  if (value->is_object()) {
+    recompute = read_recompute_object(*value);
+  } else if (const auto mode = layout.choice(key, recompute_mode_names())) {
+    recompute.mode = static_cast<RecomputeMode>(*mode);
+  }
+  if (recompute.mode == RecomputeMode::kSelective && recompute.modules.empty()) {
+    recompute.modules = {"core_attention"};
+  }
+  return true;
+}
+
+void write_recompute(const Settings& settings, nlohmann::json& out) {
+  const Recompute& r = settings.layout.recompute;
+  out = {{"mode", name_of(r.mode)}};
+  if (r.mode == RecomputeMode::kNone) return;
+  if (r.layers > 0) out["layers"] = r.layers;
+  out["every"] = r.every;
+  if (r.mode == RecomputeMode::kSelective) out["modules"] = r.modules;
+}
+
+constexpr std::string_view kFile = "file:";
+
+bool read_schedule(ObjectReader& object, const char* key, Settings& out) {
+  const auto value = object.value(key);
+  if (!value) return false;
+  Layout& layout = out.layout;
+  if (value->is_text() && value->text()->starts_with(kFile)) {
+    layout.schedule = schedule_named("file");
+    layout.schedule_file = value->text()->substr(kFile.size());
+    if (layout.schedule_file.empty()) {
+      value->fail(ErrorCode::kBadValue, "'file:' names no file", "write file:PATH");
+    } else if (auto text = read_text_file(layout.schedule_file)) {
+      layout.schedule_text = std::make_shared<const std::string>(std::move(*text));
+    }
+    return true;
+  }
+  const auto found = object.choice(key, schedule_names());
+  if (!found) return false;
+  layout.schedule = schedule_named(schedule_names()[*found]);
+  return true;
+}
+
+void write_schedule(const Settings& settings, nlohmann::json& out) {
+  const Layout& layout = settings.layout;
+  const Schedule& schedule = rules_of(layout.schedule);
+  out = schedule.from_file ? std::string(kFile) + layout.schedule_file : schedule.name;
+}
+
+void copy_schedule(const Settings& from, Settings& to) {
+  to.layout.schedule = from.layout.schedule;
+  to.layout.schedule_file = from.layout.schedule_file;
+  to.layout.schedule_text = from.layout.schedule_text;
+}
+
+bool read_shard_group(ObjectReader& object, const char* key, Settings& out) {
+  const auto value = object.value(key);
+  if (!value) return false;
+  if (value->is_text()) return object.choice(key, {"all"}).has_value();
+  const auto ranks = object.integer(key, 1, kMostInKey);
+  out.layout.shard_group = ranks.value_or(0);
+  return ranks.has_value();
+}
+
+void write_shard_group(const Settings& settings, nlohmann::json& out) {
+  if (settings.layout.shard_group > 0) {
+    out = settings.layout.shard_group;
+  } else {
+    out = "all";
+  }
+}
+
+bool read_order(ObjectReader& object, const char* key, Settings& out) {
+  const auto order = object.text(key);
+  if (!order) return false;
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= order->size();) {
+    const std::size_t end = std::min(order->find('-', begin), order->size());
+    names.push_back(order->substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::ranges::sort(names);
+  if (names != std::vector<std::string>{"cp", "dp", "ep", "pp", "tp"}) {
+    object.fail(key, ErrorCode::kBadValue, fmt::format("'{}' is not an order", *order),
+                "tp, cp, ep, dp and pp once each, fastest first, as in tp-cp-ep-dp-pp");
+    return false;
+  }
+  out.layout.order = *order;
+  return true;
+}
+
+bool read_stage_layers(ObjectReader& object, const char* key, Settings& out) {
+  const auto list = object.value(key);
+  if (!list) return false;
+  std::vector<std::int64_t>& layers = out.layout.stage_layers;
+  for (const JsonValue& item : list->items()) {
+    const auto count = item.integer();
+    if (count && (*count < 0 || *count > kMostInKey)) {
+      item.fail(ErrorCode::kBadValue, fmt::format("{} is out of range", *count),
+                fmt::format("0 to {}", kMostInKey));
+    }
+    layers.push_back(count.value_or(0));
+  }
+  if (list->is_array() && layers.empty()) {
+    list->fail(ErrorCode::kBadValue, "the list is empty", "one entry per model chunk");
+  }
+  return true;
+}
+
+}  // namespace
+
+const KeyType kRecompute = {read_recompute, write_recompute, copy_field<&Layout::recompute>,
+                            [] { return one_of(recompute_mode_names()) + ", or an object"; }};
+const KeyType kScheduleName = {read_schedule, write_schedule, copy_schedule, [] {
+                                 std::vector<std::string> names = schedule_names();
+                                 names.emplace_back("file:PATH");
+                                 return one_of(names);
+                               }};
+const KeyType kShardGroup = {read_shard_group, write_shard_group, copy_field<&Layout::shard_group>,
+                             [] { return std::string("1 or more, or `all`"); }};
+const KeyType kOrder = {read_order, write_field<&Layout::order>, copy_field<&Layout::order>,
+                        [] { return std::string("tp, cp, ep, dp and pp in some order"); }};
+const KeyType kStageLayers = {read_stage_layers, write_field<&Layout::stage_layers>,
+                              copy_field<&Layout::stage_layers>,
+                              [] { return std::string("a list of counts"); }};
+
+}  // namespace stepcast

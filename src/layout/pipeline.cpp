@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout/pipeline.h"
+
+#include "core/assert.h"
+
+namespace stepcast {
+
+Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches) {
+  return {layout.pp, layout.virtual_stages, micro_batches, rules_of(layout.schedule).placement};
+}
+
+std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk) {
+  return stage_of_chunk(pipeline_of(layout), chunk);
+}
+
+std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk) {
+  return chunk_of(pipeline_of(layout), stage, local_chunk);
+}
+
+std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout) {
+  if (!layout.stage_layers.empty()) return layout.stage_layers;
+  const std::int64_t chunks = layout.pp * layout.virtual_stages;
+  const std::int64_t embedding = layout.account_for_embedding ? 1 : 0;
+  const std::int64_t loss = layout.account_for_loss ? 1 : 0;
+  const std::int64_t places = layers + embedding + loss;
+  STEPCAST_ASSERT(places >= chunks, "check_legality() leaves no chunk empty");
+  std::vector<std::int64_t> dealt;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    dealt.push_back(places / chunks + (chunk < places % chunks ? 1 : 0));
+  }
+  dealt.front() -= embedding;
+  dealt.back() -= loss;
+  return dealt;
+}
+
+std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches) {
+  const Pipeline pipeline = pipeline_of(layout, micro_batches);
+  if (!rules_of(layout.schedule).from_file) return make_orders(layout.schedule, pipeline);
+  auto orders = from_csv(*layout.schedule_text, pipeline, layout.schedule_file);
+  STEPCAST_ASSERT(orders.has_value(), "check_legality() has read the file");
+  return std::move(*orders);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layout's pipeline: which stage owns which chunk of the model, how many layers each chunk has,
+// and in which order a stage runs its passes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "layout/scenario.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+
+Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
+
+// Model chunk c (in model order, 0 .. pp*virtual_stages-1) sits on this stage.
+std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk);
+std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk);
+
+// Layers of each model chunk in model order, after account_for_embedding/loss and stage_layers.
+std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout);
+
+// One order per stage, of a layout that check_legality() lets pass.
+std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches);
+
+}  // namespace stepcast

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of the object `training`, one row each, in the order in which they are read and settled.
+#include <algorithm>
+#include <array>
+
+#include "layout/choices.h"
+#include "layout/framework.h"
+#include "layout/key_types.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kDefaultSequenceLimit = 4096;
+constexpr std::int64_t kLoraRank = 16;  // between PEFT's default 8 and the QLoRA paper's 64
+
+constexpr std::array kPrecisions = {DataType::kBf16, DataType::kFp16, DataType::kFp32,
+                                    DataType::kFp8};
+constexpr std::size_t kAccumulatedPrecisions = 3;  // gradients are never fp8
+
+template <std::size_t accepted>
+std::vector<std::string> precision_names() {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < accepted; ++i) out.emplace_back(name_of(kPrecisions[i]));
+  return out;
+}
+
+template <auto member, std::size_t accepted = kPrecisions.size()>
+constexpr KeyType kPrecision = {
+    [](ObjectReader& object, const char* key, Settings& out) {
+      const auto found = object.choice(key, precision_names<accepted>());
+      if (found) field(out, member) = kPrecisions[*found];
+      return found.has_value();
+    },
+    write_name<member>, copy_field<member>, [] { return one_of(precision_names<accepted>()); }};
+
+bool read_global_batch(ObjectReader& object, const char* key, Settings& out) {
+  out.training.global_batch = object.required_integer(key, 1, std::int64_t{1} << 32);
+  return out.training.global_batch > 0;
+}
+constexpr KeyType kGlobalBatch = {read_global_batch, write_field<&Training::global_batch>,
+                                  copy_field<&Training::global_batch>,
+                                  [] { return std::string("1 or more"); }};
+
+std::vector<std::string> fp8_recipes() {
+  return {"delayed", "current", "mxfp8", "blockwise", "rowwise"};
+}
+std::vector<std::string> optimizers() { return {"adamw"}; }
+
+void settle_sequence_length(Scenario& s, bool stated) {
+  if (stated) return;
+  s.training.sequence_length = std::min(s.model.max_positions, kDefaultSequenceLimit);
+}
+
+void settle_framework(Scenario& s, bool stated) {
+  if (!stated) s.training.framework = default_framework(s.layout);
+}
+
+void settle_grad_precision(Scenario& s, bool stated) {
+  if (stated) return;
+  const DataType precision = s.training.precision;
+  if (traits_of(s.training.framework).gradients_fp32 || precision == DataType::kFp32) {
+    s.training.grad_precision = DataType::kFp32;
+  } else {
+    // fp8 is a type of what products read: they accumulate in bf16.
+    s.training.grad_precision = precision == DataType::kFp8 ? DataType::kBf16 : precision;
+  }
+}
+
+void settle_reduce_precision(Scenario& s, bool stated) {
+  if (!stated) s.training.reduce_precision = s.training.grad_precision;
+}
+
+void settle_grad_clip(Scenario& s, bool stated) {
+  const bool later = rules_of(s.layout.schedule).validates_after_step;
+  if (!stated && later) s.training.grad_clip = GradClip::kPostValidation;
+}
+
+void settle_compile(Scenario& s, bool stated) {
+  if (!stated) s.training.compile = traits_of(s.training.framework).compile;
+}
+
+void settle_lora_rank(Scenario& s, bool stated) {
+  if (!stated && s.training.trains_adapters()) s.training.lora_rank = kLoraRank;
+}
+
+bool trains_adapters(const Scenario& s) { return s.training.trains_adapters(); }
+bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
+bool has_software(const Scenario& s) { return !s.training.software.empty(); }
+
+constexpr const char* kByFramework = "by framework";
+
+constexpr Key kRows[] = {
+    {.path = "training.global_batch",
+     .type = &kGlobalBatch,
+     .fallback = "required",
+     .help = "sequences per optimizer step",
+     .flag = {"--global-batch", "N"}},
+    {.path = "training.sequence_length",
+     .type = &kCount<&Training::sequence_length, 1, std::int64_t{1} << 22>,
+     .fallback = "the model's maximum, at most 4096",
+     .help = "tokens per sequence; at most the model's learned positions",
+     .settle = settle_sequence_length,
+     .flag = {"--seq", "N"}},
+    {.path = "training.precision",
+     .type = &kPrecision<&Training::precision>,
+     .fallback = "bf16",
+     .help = "type in which products are taken",
+     .flag = {"--precision", "TYPE", true}},
+    {.path = "training.fp8_recipe",
+     .type = &kWord<&Training::fp8_recipe, fp8_recipes>,
+     .fallback = "",
+     .help = "with precision fp8: how its scales are found",
+     .shown = has_fp8_recipe},
+    {.path = "training.attention",
+     .type = &kChoice<&Training::attention, attention_names>,
+     .fallback = "flash",
+     .help = "`unfused` writes the matrix of scores"},
+    {.path = "training.optimizer",
+     .type = &kWord<&Training::optimizer, optimizers>,
+     .fallback = "adamw",
+     .help = "what updates the parameters"},
+    {.path = "training.framework",
+     .type = &kChoice<&Training::framework, framework_names>,
+     .fallback = "megatron; fsdp when zero is 3 and tp = pp = 1",
+     .help = "whose defaults hold and whose way of running a step",
+     .settle = settle_framework,
+     .flag = {"--framework", "NAME", true}},
+    {.path = "training.grad_precision",
+     .type = &kPrecision<&Training::grad_precision, kAccumulatedPrecisions>,
+     .fallback = kByFramework,
+     .help = "gradients as they are stored and accumulated",
+     .settle = settle_grad_precision},
+    {.path = "training.reduce_precision",
+     .type = &kPrecision<&Training::reduce_precision, kAccumulatedPrecisions>,
+     .fallback = "grad_precision",
+     .help = "gradients on the wire",
+     .settle = settle_reduce_precision},
+    {.path = "training.grad_clip",
+     .type = &kChoice<&Training::grad_clip, grad_clip_names>,
+     .fallback = "global; post_validation for zb-2p, zb-h2, zb-v",
+     .help = "how gradients are clipped by their norm",
+     .settle = settle_grad_clip},
+    {.path = "training.no_sync",
+     .type = &kTruth<&Training::no_sync>,
+     .fallback = "false",
+     .help = "gradients are reduced after the last micro-batch only"},
+    {.path = "training.compile",
+     .type = &kTruth<&Training::compile>,
+     .fallback = kByFramework,
+     .help = "elementwise chains run as fused kernels",
+     .settle = settle_compile},
+    {.path = "training.cuda_graphs",
+     .type = &kTruth<&Training::cuda_graphs>,
+     .fallback = "false",
+     .help = "kernels are launched as CUDA graphs"},
+    {.path = "training.mode",
+     .type = &kChoice<&Training::mode, training_mode_names>,
+     .fallback = "pretrain",
+     .help = "with `lora` or `qlora` adapters are trained and the model is frozen"},
+    {.path = "training.lora_rank",
+     .type = &kCount<&Training::lora_rank, 1, 1 << 16>,
+     .fallback = "16",
+     .help = "rank of the adapters",
+     .settle = settle_lora_rank,
+     .shown = trains_adapters},
+    {.path = "training.software",
+     .type = &kText<&Training::software>,
+     .fallback = "",
+     .help = "a label without effect",
+     .shown = has_software},
+    {.path = "training.bucket_elements",
+     .type = &kCount<&FrameworkRules::bucket_elements, 0>,
+     .fallback = kByFramework,
+     .help = "gradients reduced together; 0: all",
+     .of_framework = true},
+    {.path = "training.gather_bucket_elements",
+     .type = &kCount<&FrameworkRules::gather_bucket_elements, 0>,
+     .fallback = kByFramework,
+     .help = "parameters gathered together; 0: all",
+     .of_framework = true},
+    {.path = "training.prefetch_units",
+     .type = &kCount<&FrameworkRules::prefetch_units, 0, 1>,
+     .fallback = kByFramework,
+     .help = "units gathered ahead of the running one",
+     .of_framework = true},
+    {.path = "training.host_sync_after_p2p",
+     .type = &kTruth<&FrameworkRules::host_sync_after_p2p>,
+     .fallback = kByFramework,
+     .help = "the host waits for each transfer between stages",
+     .of_framework = true},
+    {.path = "training.host_sync_at_batch",
+     .type = &kTruth<&FrameworkRules::host_sync_at_batch>,
+     .fallback = kByFramework,
+     .help = "the host waits for the GPU where text is handed out",
+     .of_framework = true},
+    {.path = "training.fused_gradient_accumulation",
+     .type = &kTruth<&FrameworkRules::fused_gradient_accumulation>,
+     .fallback = kByFramework,
+     .help = "weight gradients add into the main buffer",
+     .of_framework = true},
+    {.path = "training.scatter_gather_p2p",
+     .type = &kTruth<&FrameworkRules::scatter_gather_p2p>,
+     .fallback = kByFramework,
+     .help = "each tensor rank sends its share between stages, and the receivers gather",
+     .of_framework = true},
+};
+
+}  // namespace
+
+std::span<const Key> training_keys() { return kRows; }
+
+}  // namespace stepcast

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention without its weights, softmax(Q K^T / sqrt(d)) V: as one fused kernel, or as the
+// products, softmax and copies that the unfused form consists of.
+#pragma once
+
+#include "operation/memory_bound.h"
+#include "operation/product.h"
+
+namespace stepcast {
+
+// Fused (flash) attention. FLOPs forward: 4*batch*heads*query_length*key_length*head_dim, half of
+// that when causal; backward 2.5 times as many.
+struct Attention {
+  bool backward;
+  std::int64_t batch;
+  std::int64_t heads;
+  std::int64_t kv_heads;
+  std::int64_t query_length;
+  std::int64_t key_length;
+  std::int64_t head_dim;
+  bool causal;
+  DataType type;
+
+  static constexpr const char* kFamily = "attention";
+  static constexpr auto fields() {
+    using A = Attention;
+    return std::tuple(std::pair("backward", &A::backward), std::pair("batch", &A::batch),
+                      std::pair("heads", &A::heads), std::pair("kv_heads", &A::kv_heads),
+                      std::pair("query_length", &A::query_length),
+                      std::pair("key_length", &A::key_length), std::pair("head_dim", &A::head_dim),
+                      std::pair("causal", &A::causal), std::pair("type", &A::type));
+  }
+};
+
+double flops_of(const Attention& attention);
+
+// The sizes that all parts of unfused attention share; every token sees itself and those before.
+struct AttentionSizes {
+  std::int64_t batch;
+  std::int64_t heads, kv_heads;
+  std::int64_t sequence;
+  std::int64_t head_dim;
+
+  static constexpr auto fields() {
+    using A = AttentionSizes;
+    return std::tuple(std::pair("batch", &A::batch), std::pair("heads", &A::heads),
+                      std::pair("kv_heads", &A::kv_heads), std::pair("sequence", &A::sequence),
+                      std::pair("head_dim", &A::head_dim));
+  }
+};
+
+// One of the batched products, a small matrix for every head.
+enum class AttentionProductKind {
+  kScores,                 // Q K^T
+  kContext,                // P V
+  kProbabilitiesGradient,  // dC V^T
+  kValueGradient,          // P^T dC
+  kQueryGradient,          // dS K
+  kKeyGradient             // dS^T Q
+};
+const char* name_of(AttentionProductKind kind);
+
+struct AttentionProduct {
+  AttentionProductKind kind;
+  AttentionSizes sizes;
+  DataType type;
+
+  static constexpr const char* kFamily = "attention_product";
+  static constexpr auto fields() {
+    return std::tuple(std::pair("kind", &AttentionProduct::kind),
+                      std::pair("sizes", &AttentionProduct::sizes),
+                      std::pair("type", &AttentionProduct::type));
+  }
+};
+
+// The batched GEMM that it is for a cost.
+Gemm gemm_of(const AttentionProduct& product);
+
+// The scale, the mask and the softmax of the scores, by rows.
+struct AttentionSoftmax {
+  bool backward;
+  AttentionSizes sizes;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "attention_softmax";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kSoftmax;
+  static constexpr auto fields() {
+    using A = AttentionSoftmax;
+    return std::tuple(std::pair("backward", &A::backward), std::pair("sizes", &A::sizes),
+                      std::pair("type", &A::type), std::pair("size", &A::size));
+  }
+};
+
+// Brings the heads of a token's context together; backward takes them apart.
+struct ContextTranspose {
+  bool backward;
+  AttentionSizes sizes;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "context_transpose";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
+  static constexpr auto fields() {
+    using C = ContextTranspose;
+    return std::tuple(std::pair("backward", &C::backward), std::pair("sizes", &C::sizes),
+                      std::pair("type", &C::type), std::pair("size", &C::size));
+  }
+};
+
+// Packs the gradients of queries, keys and values as the projection packs what they belong to.
+struct QkvGather {
+  AttentionSizes sizes;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "qkv_gather";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
+  static constexpr bool backward = true;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("sizes", &QkvGather::sizes), std::pair("type", &QkvGather::type),
+                      std::pair("size", &QkvGather::size));
+  }
+};
+
+}  // namespace stepcast

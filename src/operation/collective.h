@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collective inside a block.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "core/data_type.h"
+#include "core/quantity.h"
+#include "layout/axis_group.h"
+
+namespace stepcast {
+
+// `bytes` as nccl-tests counts: all-reduce the buffer, all-gather the full output, reduce-scatter
+// the full input, all-to-all what one rank sends, broadcast and send/receive the message.
+enum class CollectiveKind {
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kBroadcast,
+  kSendReceive  // between two ranks
+};
+inline constexpr int kCollectiveKinds = 6;
+const char* name_of(CollectiveKind kind);
+
+// What is put together: activations or their gradients; or one of the three figures of every token
+// that the loss over a cut vocabulary needs.
+enum class CollectivePurpose { kActivations, kLossMaximum, kLossTarget, kLossSum };
+const char* name_of(CollectivePurpose purpose);
+
+struct Collective {
+  CollectiveKind kind;
+  AxisGroup group;
+  ByteCount bytes;
+  DataType type;
+  bool overlapped = false;  // pipelined with the GEMM beside it (overlap.tp)
+  CollectivePurpose purpose = CollectivePurpose::kActivations;
+
+  static constexpr const char* kFamily = "collective";
+  static constexpr auto fields() {
+    using C = Collective;
+    return std::tuple(std::pair("kind", &C::kind), std::pair("group", &C::group),
+                      std::pair("bytes", &C::bytes), std::pair("type", &C::type),
+                      std::pair("overlapped", &C::overlapped), std::pair("purpose", &C::purpose));
+  }
+};
+
+}  // namespace stepcast

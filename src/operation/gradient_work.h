@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gradients and states go through beside the products: sums, casts, clipping, the update.
+#pragma once
+
+#include "core/data_type.h"
+#include "operation/memory_bound.h"
+
+namespace stepcast {
+
+// The sum of a gradient over its rows.
+struct BiasGradient {
+  DataType type;
+  DataType gradient;  // of the bias
+  KernelSize size;
+
+  static constexpr const char* kFamily = "bias_gradient";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
+  static constexpr bool backward = true;
+  static constexpr auto fields() {
+    using B = BiasGradient;
+    return std::tuple(std::pair("type", &B::type), std::pair("gradient", &B::gradient),
+                      std::pair("size", &B::size));
+  }
+};
+
+// A micro-batch's gradient of a weight joins the main gradient.
+struct Accumulate {
+  DataType from, to;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "accumulate";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kAccumulate;
+  static constexpr bool backward = true;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("from", &Accumulate::from), std::pair("to", &Accumulate::to),
+                      std::pair("size", &Accumulate::size));
+  }
+};
+
+enum class CastSubject { kLogits, kGradients, kParameters, kFourBitWeight };
+const char* name_of(CastSubject subject);
+
+// A copy in another precision. Four-bit weights come two to a byte (int8), with their scales.
+struct Cast {
+  CastSubject subject;
+  bool backward;
+  DataType from, to;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "cast";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kCast;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("subject", &Cast::subject), std::pair("backward", &Cast::backward),
+                      std::pair("from", &Cast::from), std::pair("to", &Cast::to),
+                      std::pair("size", &Cast::size));
+  }
+};
+
+// The next five run over all gradients or states of a rank, once a step.
+struct ZeroGradients {
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "zero_gradients";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kFill;
+  static constexpr bool backward = false;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("type", &ZeroGradients::type),
+                      std::pair("size", &ZeroGradients::size));
+  }
+};
+
+// Divides by the scale of the loss and looks for infinities (fp16).
+struct UnscaleGradients {
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "unscale_gradients";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
+  static constexpr bool backward = false;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("type", &UnscaleGradients::type),
+                      std::pair("size", &UnscaleGradients::size));
+  }
+};
+
+struct SquaredNorm {
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "squared_norm";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kReduction;
+  static constexpr bool backward = false;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("type", &SquaredNorm::type), std::pair("size", &SquaredNorm::size));
+  }
+};
+
+struct ClipGradients {
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "clip_gradients";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kOptimizer;
+  static constexpr bool backward = false;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("type", &ClipGradients::type),
+                      std::pair("size", &ClipGradients::size));
+  }
+};
+
+// AdamW on fp32 weights and moments.
+struct OptimizerUpdate {
+  DataType gradient;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "optimizer_update";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kOptimizer;
+  static constexpr bool backward = false;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("gradient", &OptimizerUpdate::gradient),
+                      std::pair("size", &OptimizerUpdate::size));
+  }
+};
+
+}  // namespace stepcast

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a model begins and ends: the tables of tokens and positions, and the loss.
+#pragma once
+
+#include "core/data_type.h"
+#include "operation/memory_bound.h"
+
+namespace stepcast {
+
+// Rows of the table by token; backward adds a token's gradient to its row.
+struct TokenEmbedding {
+  bool backward;
+  std::int64_t vocab;  // rows of the table on this rank
+  DataType type;
+  DataType gradient;  // of the table
+  KernelSize size;
+
+  static constexpr const char* kFamily = "token_embedding";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kEmbedding;
+  static constexpr auto fields() {
+    using T = TokenEmbedding;
+    return std::tuple(std::pair("backward", &T::backward), std::pair("vocab", &T::vocab),
+                      std::pair("type", &T::type), std::pair("gradient", &T::gradient),
+                      std::pair("size", &T::size));
+  }
+};
+
+// Adds the learned embedding of each position; backward adds gradients to the table's rows.
+struct PositionEmbedding {
+  bool backward;
+  std::int64_t sequence;
+  std::int64_t positions;  // rows of the table
+  std::int64_t offset;     // of the first position among them (OPT begins with row 2)
+  DataType type;
+  DataType gradient;  // of the table
+  KernelSize size;
+
+  static constexpr const char* kFamily = "position_embedding";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kEmbedding;
+  static constexpr auto fields() {
+    using P = PositionEmbedding;
+    return std::tuple(std::pair("backward", &P::backward), std::pair("sequence", &P::sequence),
+                      std::pair("positions", &P::positions), std::pair("offset", &P::offset),
+                      std::pair("type", &P::type), std::pair("gradient", &P::gradient),
+                      std::pair("size", &P::size));
+  }
+};
+
+// Autograd writes a dense gradient of the table, which begins as zeros.
+struct ZeroTableGradient {
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "zero_table_gradient";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kFill;
+  static constexpr bool backward = true;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("type", &ZeroTableGradient::type),
+                      std::pair("size", &ZeroTableGradient::size));
+  }
+};
+
+// Forward: of every token the largest logit, the sum of exponentials and the target's logit.
+// Backward: the gradient of the logits, in their place. A row is one token's logits on this rank.
+struct CrossEntropy {
+  bool backward;
+  DataType type;  // of the logits
+  KernelSize size;
+
+  static constexpr const char* kFamily = "cross_entropy";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kCrossEntropy;
+  static constexpr auto fields() {
+    using C = CrossEntropy;
+    return std::tuple(std::pair("backward", &C::backward), std::pair("type", &C::type),
+                      std::pair("size", &C::size));
+  }
+};
+
+}  // namespace stepcast

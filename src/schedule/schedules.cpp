@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/assert.h"
+#include "schedule/schedule.h"
+
+namespace stepcast {
+
+// Each fills its row in a file of its own.
+extern const Schedule kGpipe;
+extern const Schedule kOneForwardOneBackward;
+extern const Schedule kInterleaved;
+
+namespace {
+
+// Names that scenario files may use and no order is made for yet.
+constexpr Schedule kZbH1 = {.name = "zb-h1", .splits_backward = true};
+constexpr Schedule kZbH2 = {.name = "zb-h2", .splits_backward = true, .validates_after_step = true};
+constexpr Schedule kZb1p = {.name = "zb-1p", .splits_backward = true};
+constexpr Schedule kZb2p = {.name = "zb-2p", .splits_backward = true, .validates_after_step = true};
+constexpr Schedule kZbV = {.name = "zb-v",
+                           .placement = Placement::kFolded,
+                           .chunks = 2,
+                           .splits_backward = true,
+                           .validates_after_step = true};
+constexpr Schedule kDualPipe = {
+    .name = "dualpipe", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
+
+// "file:PATH": the order stands in the file.
+constexpr Schedule kFile = {.name = "file", .from_file = true};
+
+constexpr const Schedule* kSchedules[] = {&kGpipe,       &kOneForwardOneBackward,
+                                          &kInterleaved, &kZbH1,
+                                          &kZbH2,        &kZb1p,
+                                          &kZb2p,        &kZbV,
+                                          &kDualPipe,    &kFile};
+
+}  // namespace
+
+std::span<const Schedule* const> schedules() { return kSchedules; }
+
+const Schedule& rules_of(ScheduleKind kind) { return *kSchedules[static_cast<std::size_t>(kind)]; }
+
+const char* name_of(ScheduleKind kind) { return rules_of(kind).name; }
+
+ScheduleKind schedule_named(std::string_view name) {
+  const auto found = std::ranges::find(kSchedules, name, [](const Schedule* s) { return s->name; });
+  STEPCAST_ASSERT(found != std::end(kSchedules), "a name of the list");
+  return static_cast<ScheduleKind>(found - std::begin(kSchedules));
+}
+
+ScheduleKind default_schedule() {
+  static const ScheduleKind found = schedule_named(kOneForwardOneBackward.name);
+  return found;
+}
+
+}  // namespace stepcast

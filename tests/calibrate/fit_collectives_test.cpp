@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/fit/fit_collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace stepcast {
+namespace {
+
+TEST(CollectiveFit, IsWhatShips) {
+  const auto tables = JsonDocument::load(std::string(STEPCAST_SOURCE_DIR) +
+                                         "/calibrate/published/collectives.json");
+  ASSERT_TRUE(tables);
+  const Result<std::string> fitted = fit_collective_curves(**tables);
+  ASSERT_TRUE(fitted) << to_string(fitted.error());
+  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles/collectives.json");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(*fitted, text) << "run stepcast-fit and commit what it writes";
+}
+
+constexpr const char* kTable = R"({"stepcast_published_collectives": 1, "tables": [{"id": "t",
+  "source": "s", "architecture": "ampere", "scale_up": "nvswitch",
+  "scale_up_bandwidth": "300 GB/s", "collective": "all_gather", "ranks": 8, "domains": 1,
+  "launch": "LAUNCH", "rows_bytes_us": ROWS}]})";
+
+Result<std::string> fit_of(const std::string& launch, const std::string& rows) {
+  std::string text = kTable;
+  text.replace(text.find("LAUNCH"), 6, launch);
+  text.replace(text.find("ROWS"), 4, rows);
+  const auto document = JsonDocument::parse(text, "tables.json");
+  EXPECT_TRUE(document);
+  return fit_collective_curves(**document);
+}
+
+// 8 A100: the nominal all-gather of 8 KiB takes 6.6 + 7 x 0.6 us and 8192 B at 87.7 GB/s x 8/7,
+// 10.88 us in all; the loop's 40 us hold 29.12 us of launch.
+TEST(CollectiveFit, TakesTheLaunchOutOfSerialLoops) {
+  const Result<std::string> fitted = fit_of("serial", "[[8192, 40], [134217728, 700]]");
+  ASSERT_TRUE(fitted);
+  EXPECT_NE(fitted->find("[8192, 10.88"), std::string::npos) << *fitted;
+  EXPECT_NE(fitted->find("[134217728, 670.8"), std::string::npos) << *fitted;
+}
+
+TEST(CollectiveFit, DropsWhatASharedHostDecided) {
+  const std::string rows =
+      "[[1024, 40], [2048, 41], [4096, 40], [1048576, 45], [16777216, 150], [33554432, 250],"
+      " [67108864, 400], [134217728, 700]]";
+  const Result<std::string> fitted = fit_of("shared", rows);
+  ASSERT_TRUE(fitted);
+  EXPECT_EQ(fitted->find("[1048576,"), std::string::npos);
+  EXPECT_NE(fitted->find("[[16777216, 150]"), std::string::npos) << *fitted;
+  EXPECT_NE(fit_of("own", rows)->find("[1048576, 45]"), std::string::npos);
+}
+
+TEST(CollectiveFit, NamesTheKeyOfABadTable) {
+  const Result<std::string> fitted = fit_of("sideways", "[[8192, 40], [4096, 50]]");
+  ASSERT_FALSE(fitted);
+  const std::string text = to_string(fitted.error());
+  EXPECT_NE(text.find("launch"), std::string::npos) << text;
+  EXPECT_NE(text.find("rows_bytes_us"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace stepcast

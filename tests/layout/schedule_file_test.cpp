@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule from a file: read with the scenario, checked against its pipeline.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "layout/pipeline.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+// Two stages, two micro-batches.
+class ScheduleFile : public ::testing::Test {
+ protected:
+  ~ScheduleFile() override { std::remove(path_.c_str()); }
+
+  Result<Scenario> read(const std::string& csv, const std::string& more = "") {
+    std::ofstream(path_) << csv;
+    return read_without(more);
+  }
+  Result<Scenario> read_without(const std::string& more) {
+    const auto document = JsonDocument::parse(
+        R"({"stepcast": 1, "model": "gpt3-13b", "cluster": {"base": "dgx-a100-80g", "gpus": 2},
+            "training": {"global_batch": 2}, "layout": {"pp": 2, "schedule": "file:)" +
+            path_ + "\"" + more + "}}",
+        "scenario.json");
+    return read_scenario(**document, testing::source_folders());
+  }
+  static Error only_error(const Result<Scenario>& result) {
+    EXPECT_FALSE(result.has_value());
+    if (result) return {};
+    EXPECT_EQ(result.error().size(), 1u) << to_string(result.error());
+    EXPECT_EQ(result.error().front().path, "layout.schedule");
+    return result.error().front();
+  }
+
+  std::string path_ = (std::filesystem::temp_directory_path() /
+                       ("stepcast-order-" + std::to_string(::getpid()) + ".csv"))
+                          .string();
+};
+
+constexpr const char* kOneEach = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
+
+TEST_F(ScheduleFile, IsTheOrderOfItsStages) {
+  const auto scenario = read(kOneEach);
+  ASSERT_TRUE(scenario.has_value()) << to_string(scenario.error());
+  EXPECT_EQ(make_schedule(scenario->layout, 2), make_orders(schedule_named("1f1b"), {2, 1, 2}));
+  EXPECT_EQ(to_json(*scenario)["layout"]["schedule"], "file:" + path_);
+}
+
+TEST_F(ScheduleFile, NeedsTheMicroBatchesThatItNames) {
+  const auto result = read("0F0,0B0\n1F0,1B0\n");
+  ASSERT_FALSE(result.has_value());
+  ASSERT_EQ(result.error().size(), 2u);  // each row lacks one
+  for (const Error& error : result.error()) {
+    EXPECT_EQ(error.code, ErrorCode::kIllegal);
+    EXPECT_NE(error.message.find("the forward of micro-batch 1"), std::string::npos);
+  }
+}
+
+TEST_F(ScheduleFile, NamesRowColumnAndCell) {
+  const Error error = only_error(read("0F0,0F1,0B0,0X1\n1F0,1B0,1F1,1B1\n"));
+  EXPECT_NE(error.message.find(path_ + ", row 1, column 4: '0X1' is not a pass"), std::string::npos)
+      << error.message;
+}
+
+TEST_F(ScheduleFile, NamesWhatIsMissing) {
+  const Error error = only_error(read("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n"));
+  EXPECT_NE(error.message.find("the backward of micro-batch 1 (0B1) is missing"), std::string::npos)
+      << error.message;
+}
+
+TEST_F(ScheduleFile, WithABackwardInTwoPartsIsNotSupportedYet) {
+  const Error error = only_error(read("0F0,0F1,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n"));
+  EXPECT_EQ(error.code, ErrorCode::kNotSupported);
+  EXPECT_NE(error.message.find("0I0 in row 1"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("input gradient alone"), std::string::npos) << error.message;
+}
+
+TEST_F(ScheduleFile, ThatCannotBeReadIsNamed) {
+  EXPECT_NE(only_error(read_without("")).message.find("cannot read '" + path_ + "'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepcast
