@@ -48,7 +48,9 @@ Transfer RoleRunner::collective(const CollectiveCall& call, Stream stream) {
     case Purpose::kGradientNorm:
       return reduce_norm(group);
     case Purpose::kBoundary:
-      return gather_boundary(call.boundary, group);
+      return gather_boundary(call.slot, group);
+    case Purpose::kActivations:
+      STEPCAST_ASSERT(false, "passes are cut for a replay, not for a run");
   }
   return {};
 }

@@ -124,7 +124,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
 // Each collective begins when the last member has finished what comes before it.
 void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
   Jitter since_meeting;
-  for (auto& [operation, cost] : operations) {
+  for (auto& [operation, cost, lag] : operations) {
     const auto* collective = std::get_if<Collective>(&operation->work);
     if (collective == nullptr) {
       since_meeting += cost.jitter;
@@ -132,13 +132,8 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
     }
     const GroupPlacement* group = placement(collective->group);
     if (group == nullptr) continue;
-    const Seconds lag =
-        lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
-    for (Seconds* part : {&cost.gpu, &cost.floor, &cost.tensor_parallel, &cost.core_idle,
-                          &cost.by_curve[static_cast<std::size_t>(Curve::kExact)],
-                          &cost.by_provenance[static_cast<std::size_t>(Provenance::kMeasured)]}) {
-      *part += lag;
-    }
+    lag = lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
+    cost.wait(lag);
     since_meeting = {};
   }
 }

@@ -16,6 +16,7 @@ namespace stepcast {
 struct PricedOperation {
   const Operation* operation;
   RunCost cost;
+  Seconds lag = {};  // of a collective's cost: until the last member has come
 };
 
 // The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the

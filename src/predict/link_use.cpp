@@ -20,11 +20,8 @@ class LinkUse {
 
   std::vector<Seconds> read() {
     for (const GroupTraffic& groups : in_.traffic.groups) {
-      if (groups.in_blocks) {
-        add_groups_in_blocks(groups);
-      } else {
-        add_groups(groups);
-      }
+      if (!groups.in_blocks) add_groups(groups);
+      add_groups_in_blocks(groups);
     }
     for (const PairTraffic& pairs : in_.traffic.pairs) add_pairs(pairs);
     return std::move(use_);

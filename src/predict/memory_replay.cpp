@@ -27,7 +27,7 @@ class MemoryWalk {
     const Instruction& what = role_.instructions[static_cast<std::size_t>(index)];
     add(now_, what.birth);
     note(now_, index, 0);
-    if (const auto* pass = what.as<RunPass>()) run(*pass, index);
+    if (what.is<RunPass>()) run(what, index);
     subtract(now_, what.death);
     host_ += what.host_birth;
     peak_.host = std::max(peak_.host, host_);
@@ -44,16 +44,20 @@ class MemoryWalk {
   }
 
  private:
-  void run(const RunPass& pass, std::int32_t index) {
-    const std::int32_t count = pass.block_end - pass.block_begin;
+  // Where a pass is run in parts, a block counts where it begins.
+  void run(const Instruction& what, std::int32_t index) {
+    std::vector<BlockVisit> begun;
+    for_each_part(program_, role_, what, [&](const BlockPart& part) {
+      if (part.starts) begun.push_back(part.at);
+    });
     std::int32_t done = 0;
-    for_each_block(role_, pass, [&](const BlockVisit& at) {
+    for (const BlockVisit& at : begun) {
       const MemoryTrace& trace = memory_of(program_.block(at.block), at.pass);
       MemoryParts inside = now_;
       add(inside, trace.at_peak);
-      note(inside, index, static_cast<double>(done++) / count);
+      note(inside, index, static_cast<double>(done++) / static_cast<double>(begun.size()));
       add(now_, trace.after);
-    });
+    }
   }
 
   void note(const MemoryParts& parts, std::int32_t index, double fraction) {

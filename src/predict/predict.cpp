@@ -5,6 +5,7 @@
 
 #include "memory/device_footprint.h"
 #include "predict/critical_path.h"
+#include "predict/cut_passes.h"
 #include "predict/interval.h"
 #include "predict/link_use.h"
 #include "predict/memory_replay.h"
@@ -53,6 +54,8 @@ class Predictor {
 
  private:
   bool must_expand() const;
+  // Places the program's traffic, and cuts its passes where their own meets other traffic.
+  Traffic place(Program& program, const RankGrid& grid) const;
   Result<Simulation> settle(const SimulationInput& input);
   Seconds moment(const Simulation& simulation, std::size_t c, const MemoryPeak& peak) const;
   void read_classes(const SimulationInput& input, const Simulation& simulation);
@@ -249,12 +252,19 @@ bool Predictor::must_expand() const {
   return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1 && !options_.alone;
 }
 
+Traffic Predictor::place(Program& program, const RankGrid& grid) const {
+  Traffic traffic = place_traffic(scenario_, program, grid, pricing_.collectives);
+  const Cuts cuts = find_cuts(scenario_, program, grid, traffic, pricing_);
+  if (cuts.empty()) return traffic;
+  program = cut_passes(program, cuts);
+  return place_traffic(scenario_, program, grid, pricing_.collectives);
+}
+
 Result<Prediction> Predictor::run() {
   const RankGrid grid(scenario_.layout);
-  const Program program = lower(scenario_);
+  Program program = lower(scenario_);
   const bool alone = options_.alone.has_value();
-  const Traffic traffic =
-      alone ? Traffic{} : place_traffic(scenario_, program, grid, pricing_.collectives);
+  const Traffic traffic = alone ? Traffic{} : place(program, grid);
   const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)
                                   : find_symmetry(scenario_, grid, traffic, options_.fold);
   const RunCosts costs(scenario_, program, grid, symmetry, pricing_.kernels, pricing_.collectives,

@@ -35,6 +35,14 @@ void RunCost::add_parts(const RunCost& more) {
   add(by_provenance, more.by_provenance);
 }
 
+void RunCost::wait(Seconds lag) {
+  for (Seconds* part : {&gpu, &floor, &tensor_parallel, &core_idle,
+                        &by_curve[static_cast<std::size_t>(Curve::kExact)],
+                        &by_provenance[static_cast<std::size_t>(Provenance::kMeasured)]}) {
+    *part += lag;
+  }
+}
+
 RunCost RunCost::exposed(Seconds part) const {
   RunCost out = *this;
   const double share = gpu.value() > 0 ? part / gpu : 0.0;

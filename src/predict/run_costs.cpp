@@ -80,6 +80,7 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
 
   Table& table = tables_.emplace_back(Table{&role, placement, {}, {}});
   table.cost_of.assign(role.instructions.size(), -1);
+  block_costs_.use_groups(placements_[static_cast<std::size_t>(placement)]);
   std::map<RunKey, std::int32_t> costs;
   for (std::size_t i = 0; i < role.instructions.size(); ++i) {
     const Instruction& what = role.instructions[i];
@@ -87,9 +88,26 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
     if (!key) continue;
     const auto [found, fresh] =
         costs.try_emplace(*key, static_cast<std::int32_t>(table.costs.size()));
-    if (fresh) table.costs.push_back(prices.run(role, what));
+    if (fresh) {
+      const bool whole = key->part == OperationRange{};
+      table.costs.push_back(whole ? prices.run(role, what) : price_part(role, what));
+    }
     table.cost_of[i] = found->second;
   }
+}
+
+RunCost RunCosts::price_part(const Role& role, const Instruction& what) const {
+  RunCost sum;
+  for_each_part(program_, role, what, [&](const BlockPart& part) {
+    const std::vector<PricedOperation> priced =
+        block_costs_.price_each(operations_of(program_.block(part.at.block), part.at.pass));
+    for (std::size_t i = part.begin; i < part.end; ++i) sum.append(priced[i].cost);
+    if (part.end == priced.size()) return;
+    RunCost meeting;  // the collective behind it begins when the last member has come
+    meeting.wait(priced[part.end].lag);
+    sum.append(meeting);
+  });
+  return sum;
 }
 
 const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& instruction) const {
@@ -107,11 +125,10 @@ std::vector<PricedOperation> RunCosts::operations(std::int32_t rank_class,
   const RankClassEntry& entry = classes_[static_cast<std::size_t>(rank_class)];
   const Table& table = tables_[static_cast<std::size_t>(entry.table)];
   block_costs_.use_groups(placements_[static_cast<std::size_t>(table.placement)]);
-  for_each_block(*entry.role, instruction, [&](const BlockVisit& at) {
-    const Block& block = program_.block(at.block);
-    for (PricedOperation& priced : block_costs_.price_each(operations_of(block, at.pass))) {
-      out.push_back(std::move(priced));
-    }
+  for_each_part(program_, *entry.role, instruction, [&](const BlockPart& part) {
+    const auto priced =
+        block_costs_.price_each(operations_of(program_.block(part.at.block), part.at.pass));
+    for (std::size_t i = part.begin; i < part.end; ++i) out.push_back(priced[i]);
   });
   return out;
 }

@@ -49,6 +49,8 @@ class RunCosts {
   };
   BlockPrices price_blocks() const;
   void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);
+  // A pass that was cut at collectives: with the groups that block_costs_ remembers.
+  RunCost price_part(const Role& role, const Instruction& what) const;
 
   const Program& program_;
   mutable BlockCosts block_costs_;  // remembers the groups that it prices for

@@ -82,7 +82,6 @@ template <class Visit>
 void SymmetryFinder::for_each_load(Visit visit) const {
   for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
     const GroupTraffic& groups = traffic_.groups[k];
-    if (groups.in_blocks) continue;  // inside macro activities
     for (std::size_t g = 0; g < groups.members.size(); ++g) {
       for (std::size_t d = 0; d < groups.loads[g].size(); ++d) {
         double rate = 0;

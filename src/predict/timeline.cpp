@@ -34,7 +34,8 @@ class TimelineReader {
   void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
   void run(const Instruction& what, const InstructionTasks& tasks);
   void append_work(RunCost cost, double stretch);
-  void collective(const Instruction& what, AxisGroup group, const sim::Interval& when);
+  void collective(const Instruction& what, const CollectiveCall& call, const sim::Interval& when);
+  void count_inside(const CollectiveCall& call, Seconds time);
   void spend(Seconds& part, Time until);
 
   const SimulationInput& in_;
@@ -140,8 +141,20 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   }
 }
 
-void TimelineReader::collective(const Instruction& what, AxisGroup group,
+// Where a pass was cut, its collectives still are part of its price.
+void TimelineReader::count_inside(const CollectiveCall& call, Seconds time) {
+  const GroupTraffic& groups = *in_.traffic.find(call.group);
+  const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(class_)].front();
+  const auto group = static_cast<std::size_t>(in_.grid.group_of(call.group, rank));
+  const auto message = static_cast<std::size_t>(groups.message(call.message()));
+  const CollectivePrice& price = groups.prices[group][message].price;
+  out_.work.by_curve[static_cast<std::size_t>(price.curve)] += time;
+  out_.work.by_provenance[static_cast<std::size_t>(price.provenance)] += time;
+}
+
+void TimelineReader::collective(const Instruction& what, const CollectiveCall& call,
                                 const sim::Interval& when) {
+  const AxisGroup group = call.group;
   if (in_.alone) {
     spend(out_.parts.other, when.end);
     return;
@@ -152,6 +165,7 @@ void TimelineReader::collective(const Instruction& what, AxisGroup group,
   spend(inside_a_stage(group) ? exposed_part(out_.parts, group) : out_.parts.bubble, when.start);
   spend(exposed_part(out_.parts, group), when.end);
   if (inside_a_stage(group)) pending_ += sim::seconds(now_ - before);
+  if (call.purpose == Purpose::kActivations) count_inside(call, sim::seconds(now_ - before));
 }
 
 ClassTimeline TimelineReader::read() {
@@ -165,7 +179,7 @@ ClassTimeline TimelineReader::read() {
       spend(out_.parts.other, start);  // the host
       run(what, tasks_[i]);
     } else if (const auto* call = what.as<CollectiveCall>()) {
-      collective(what, call->group, interval(tasks_[i].device));
+      collective(what, *call, interval(tasks_[i].device));
     }
   }
   out_.step_end = now_;

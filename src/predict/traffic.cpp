@@ -2,6 +2,7 @@
 #include "predict/traffic.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,11 +15,19 @@ namespace {
 // A message below this size is latency alone; the time that it loads a link does not matter.
 constexpr ByteCount kSmallMessage = 4096;
 
-GroupTraffic place_groups(AxisGroup axes, std::set<Message> messages, const RankGrid& grid,
+// What the program sends through the groups of one kind.
+struct Messages {
+  std::set<Message> issued;     // by instructions
+  std::set<Message> in_passes;  // inside passes
+  bool is_cut = false;          // some passes are cut at their collectives (predict/cut_passes.h)
+};
+
+GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGrid& grid,
                           const CollectiveCosts& costs) {
   GroupTraffic out;
   out.group = axes;
-  out.messages.assign(messages.begin(), messages.end());
+  out.in_blocks = !messages.in_passes.empty() && !messages.is_cut;
+  std::ranges::set_union(messages.issued, messages.in_passes, std::back_inserter(out.messages));
   const auto count = static_cast<std::size_t>(grid.group_count(axes));
   out.members.resize(count);
   out.prices.resize(count);
@@ -35,7 +44,7 @@ GroupTraffic place_groups(AxisGroup axes, std::set<Message> messages, const Rank
     std::map<std::pair<CollectiveKind, Algorithm>, std::int32_t> known;
     for (const Message& key : out.messages) {
       Priced priced{costs.price(key.kind, key.bytes, key.type, devices), -1};
-      if (key.bytes > kSmallMessage) {
+      if (key.bytes > kSmallMessage && !out.in_blocks && messages.issued.contains(key)) {
         const auto [found, fresh] = known.try_emplace(
             {key.kind, priced.price.algorithm}, static_cast<std::int32_t>(out.loads[g].size()));
         if (fresh) out.loads[g].push_back(costs.loads(priced.price, key.kind, devices));
@@ -177,14 +186,15 @@ std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks) {
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
                       const CollectiveCosts& costs) {
-  std::map<AxisGroup, std::set<Message>> messages;
+  std::map<AxisGroup, Messages> messages;
   std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;
   std::set<std::pair<std::int32_t, CopyDirection>> copies;
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
       if (const auto* call = instruction.as<CollectiveCall>()) {
         if (grid.group_size(call->group) < 2) continue;
-        messages[call->group].insert(call->message());
+        messages[call->group].issued.insert(call->message());
+        if (call->purpose == Purpose::kActivations) messages[call->group].is_cut = true;
       } else if (const auto* send = instruction.as<Send>()) {
         pairs[{role.stage, send->peer}] = send->bytes;
       } else if (const auto* copy = instruction.as<HostCopy>()) {
@@ -192,19 +202,14 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
       }
     }
   }
-  // Traffic inside blocks is inside the macro activities; its groups are placed all the same,
-  // because ranks of differently placed groups are not alike.
-  std::set<AxisGroup> in_blocks;
-  for (const AxisGroup group : groups_in_blocks(program)) {
-    if (grid.group_size(group) > 1) in_blocks.insert(group);
-  }
-  for (const AxisGroup group : in_blocks) {
-    messages[group].insert({CollectiveKind::kAllReduce, 1 << 20, scenario.training.precision});
+  // What is sent inside passes is placed and priced too: ranks of groups that pay differently for
+  // it are not alike.
+  for (const auto& [group, message] : messages_in_blocks(program)) {
+    if (grid.group_size(group) > 1) messages[group].in_passes.insert(message);
   }
   Traffic out;
-  for (auto& [group, keys] : messages) {
-    out.groups.push_back(place_groups(group, std::move(keys), grid, costs));
-    out.groups.back().in_blocks = in_blocks.contains(group);
+  for (const auto& [group, sent] : messages) {
+    out.groups.push_back(place_groups(group, sent, grid, costs));
   }
   const auto ranks = ranks_by_stage(grid, program.roles.size());
   const std::vector<LinkId> opposite = opposite_links(scenario.cluster.topology);

@@ -15,13 +15,15 @@ namespace stepcast {
 
 struct Priced {
   CollectivePrice price;
-  std::int32_t loads = -1;  // index into the owner's `loads`; -1: too small to load a link
+  std::int32_t loads = -1;  // index into the owner's `loads`; -1: loads no link
 };
 
 // All groups that span the same axes.
 struct GroupTraffic {
   AxisGroup group;
-  bool in_blocks = false;                                 // their collectives run inside blocks
+  // They communicate inside passes alone: whatever they send loads no link, because a macro
+  // activity has it in its price.
+  bool in_blocks = false;
   std::vector<Message> messages;                          // that differ, ascending
   std::vector<std::vector<RankId>> members;               // by group
   std::vector<std::vector<Priced>> prices;                // by group, message

@@ -72,7 +72,7 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   const std::int32_t message = groups->message(call.message());
   const Priced& priced = groups->prices[group][static_cast<std::size_t>(message)];
   const std::vector<ClassLoad>* loads = nullptr;
-  if (priced.loads >= 0 && !groups->in_blocks) {
+  if (priced.loads >= 0) {
     loads = &classes.loads[group_class][static_cast<std::size_t>(priced.loads)];
   }
   TransferShape shape = make(priced.price, loads, priced.price.channels, call.pieces);

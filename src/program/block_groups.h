@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which groups of ranks communicate inside the blocks of a program.
+// Which groups of ranks communicate inside the blocks of a program, and what they send.
 #pragma once
 
 #include <vector>
@@ -10,5 +10,13 @@ namespace stepcast {
 
 // Ascending, each once.
 std::vector<AxisGroup> groups_in_blocks(const Program& program);
+
+// The same with what they send, each message once.
+struct GroupMessage {
+  AxisGroup group;
+  Message message;
+  auto operator<=>(const GroupMessage&) const = default;
+};
+std::vector<GroupMessage> messages_in_blocks(const Program& program);
 
 }  // namespace stepcast

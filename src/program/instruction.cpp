@@ -49,7 +49,9 @@ const Slot* Instruction::slot() const {
                         [](const RunPass& run) -> Result { return &run.slot; },
                         [](const RunBlock&) -> Result { return nullptr; },
                         [](const CollectiveCall& call) -> Result {
-                          return call.purpose == Purpose::kBoundary ? &call.boundary : nullptr;
+                          const bool of_pass = call.purpose == Purpose::kBoundary ||
+                                               call.purpose == Purpose::kActivations;
+                          return of_pass ? &call.slot : nullptr;
                         },
                         [](const StageTransfer& moved) -> Result { return &moved.slot; },
                         [](const HostWait&) -> Result { return nullptr; },

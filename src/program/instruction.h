@@ -44,11 +44,20 @@ struct ElementRange {
   std::int64_t size() const { return end - begin; }
 };
 
+// Operations of a pass, counted in the order in which they run, block after block.
+struct OperationRange {
+  static constexpr std::int32_t kToTheEnd = -1;
+  std::int32_t begin = 0, end = kToTheEnd;
+  auto operator<=>(const OperationRange&) const = default;
+};
+
 // One pass of a micro-batch over blocks [block_begin, block_end) of a chunk of the role; a backward
-// runs them last to first.
+// runs them last to first. The lowering writes whole passes; a replay may cut them at collectives
+// (predict/cut_passes.h), and each then runs a part.
 struct RunPass {
   Slot slot;
   std::int32_t block_begin, block_end;
+  OperationRange part = {};
 };
 
 // A block outside the chunks, at the step's ends or beside its passes.
@@ -65,7 +74,8 @@ enum class Purpose {
   kReplicatedGradients,  // of parameters that every tensor-parallel rank holds whole
   kTiedTable,            // gradients of the table that both ends of the pipeline hold
   kGradientNorm,
-  kBoundary  // an activation that each tensor-parallel rank has received a share of
+  kBoundary,    // an activation that each tensor-parallel rank has received a share of
+  kActivations  // in the middle of a pass that was cut at it (predict/cut_passes.h)
 };
 
 struct CollectiveCall {
@@ -77,7 +87,7 @@ struct CollectiveCall {
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
   // Gradients and parameters: flat elements of the role (Role::offsets), before sharding.
   ElementRange elements{};
-  Slot boundary{};  // kBoundary: the pass that receives it
+  Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
 
   Message message() const { return {kind, bytes / pieces, type}; }  // of one piece
 };

@@ -137,7 +137,7 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
   const Shape& shape = builder_.shape();
   CollectiveCall call{Purpose::kBoundary, CollectiveKind::kAllGather, AxisGroup::kTensor,
                       shape.rows * shape.hidden * shape.element, shape.type};
-  call.boundary = slot;
+  call.slot = slot;
   const InstructionIndex gathered =
       builder_.collective("gather_boundary", builder_.at(received).stream, call);
   builder_.at(gathered).wait_for(received);

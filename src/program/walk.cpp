@@ -6,11 +6,11 @@
 namespace stepcast {
 
 RunKey key_of(const RunPass& run) {
-  return {run.slot.chunk, run.slot.pass, run.block_begin, run.block_end};
+  return {run.slot.chunk, run.slot.pass, run.block_begin, run.block_end, run.part};
 }
 
 RunKey key_of(const RunBlock& run) {
-  return {std::nullopt, Pass::kForward, run.block.value, run.block.value + 1};
+  return {std::nullopt, Pass::kForward, run.block.value, run.block.value + 1, {}};
 }
 
 std::optional<RunKey> run_key(const Instruction& what) {

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/shared_links.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "predict/block_cost.h"
+#include "program/walk.h"
+
+namespace stepcast {
+namespace {
+
+// What sharing may cost of a stage's computing stream before its passes are cut. Less than this is
+// well inside the interval of any forecast, and a pass cut at all its collectives takes some dozen
+// times as long to replay.
+constexpr double kWorthCutting = 0.01;
+
+constexpr InstructionIndex kNone = -1;
+
+// Traffic of one kind beside the passes: the collectives of a stage on one stream, or the messages
+// from one stage to another.
+struct Beside {
+  std::map<LinkId, double> use;  // of each link's capacity, when all of it is under way at once
+  Seconds time;                  // of one rank's in a step
+  std::map<std::int32_t, std::vector<InstructionIndex>> issued;  // by stage
+};
+
+// What a pass costs, and the part of it that collectives of one group take.
+struct PassTime {
+  Seconds all, in_group;
+};
+
+class CutFinder {
+ public:
+  CutFinder(const Scenario& scenario, const Program& program, const RankGrid& grid,
+            const Traffic& traffic, const Pricing& pricing)
+      : scenario_(scenario),
+        program_(program),
+        grid_(grid),
+        traffic_(traffic),
+        pricing_(pricing),
+        costs_(scenario, pricing.kernels, pricing.collectives) {}
+
+  Cuts find();
+
+ private:
+  void find_traffic_beside();
+  void add_collective(const Role& role, InstructionIndex i);
+  void add_transfer(const Role& role, InstructionIndex i, const PairTraffic& pairs, Seconds time);
+  void add_use(Beside& to, const std::vector<LinkLoad>& loads, double rate) const;
+  // Passes of the role that may run beside the traffic.
+  std::vector<bool> passes_beside(const Role& role, const Beside& beside) const;
+  void find_in_role(const Role& role, const GroupTraffic& groups);
+  std::vector<PassTime> time_passes(const Role& role, AxisGroup group);
+  std::map<LinkId, double> use_of_blocks(const Role& role, const GroupTraffic& groups) const;
+  std::int32_t stage_of(RankId rank) const { return grid_.point(rank).pp; }
+
+  const Scenario& scenario_;
+  const Program& program_;
+  const RankGrid& grid_;
+  const Traffic& traffic_;
+  const Pricing& pricing_;
+  BlockCosts costs_;
+  std::vector<Beside> beside_;
+  std::map<std::tuple<AxisGroup, std::int32_t, Stream>, std::size_t> of_collectives_;
+  std::map<const PairTraffic*, std::size_t> of_pairs_;
+  std::vector<std::vector<TransferWindow>> windows_;  // by stage
+  Cuts cuts_;
+};
+
+void CutFinder::add_use(Beside& to, const std::vector<LinkLoad>& loads, double rate) const {
+  for (const LinkLoad& load : loads) {
+    const Link& link = scenario_.cluster.topology.links()[load.link.index()];
+    to.use[load.link] += load.weight * rate / link.capacity.value();
+  }
+}
+
+void CutFinder::add_collective(const Role& role, InstructionIndex i) {
+  const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
+  const auto& call = *what.as<CollectiveCall>();
+  const GroupTraffic* groups = traffic_.find(call.group);
+  if (groups == nullptr || groups->in_blocks || call.bytes == 0) return;
+  const auto message = static_cast<std::size_t>(groups->message(call.message()));
+  const auto [known, fresh] =
+      of_collectives_.try_emplace({call.group, role.stage, what.stream}, beside_.size());
+  if (fresh) beside_.push_back({});
+  Beside& own = beside_[known->second];
+  own.issued[role.stage].push_back(i);
+  const RankId rank = grid_.rank({0, 0, 0, role.stage});
+  const auto group = static_cast<std::size_t>(grid_.group_of(call.group, rank));
+  own.time += groups->prices[group][message].price.time() * static_cast<double>(call.pieces);
+  if (!fresh) return;  // those of one stream follow each other: one stands for all
+  for (std::size_t g = 0; g < groups->members.size(); ++g) {
+    if (groups->members[g].empty() || stage_of(groups->members[g].front()) != role.stage) continue;
+    const Priced& priced = groups->prices[g][message];
+    if (priced.loads < 0) continue;
+    add_use(own, groups->loads[g][static_cast<std::size_t>(priced.loads)],
+            priced.price.rate_bound.value());
+  }
+}
+
+void CutFinder::add_transfer(const Role& role, InstructionIndex i, const PairTraffic& pairs,
+                             Seconds time) {
+  const auto [known, fresh] = of_pairs_.try_emplace(&pairs, beside_.size());
+  if (fresh) {
+    Beside& made = beside_.emplace_back();
+    for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
+      add_use(made, pairs.loads[p], pairs.prices[p].rate_bound.value());
+    }
+  }
+  Beside& own = beside_[known->second];
+  own.issued[role.stage].push_back(i);
+  if (role.stage == pairs.from_stage) own.time += time;
+}
+
+void CutFinder::find_traffic_beside() {
+  for (const Role& role : program_.roles) {
+    for (InstructionIndex i = 0; i < static_cast<InstructionIndex>(role.instructions.size()); ++i) {
+      const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
+      if (what.stream == Stream::kCompute) continue;
+      if (what.is<CollectiveCall>()) add_collective(role, i);
+      if (const StageTransfer* moved = what.transfer()) {
+        const bool sends = what.is<Send>();
+        const PairTraffic* pairs =
+            traffic_.find(sends ? role.stage : moved->peer, sends ? moved->peer : role.stage);
+        add_transfer(role, i, *pairs, pairs->prices.front().time());
+      }
+      if (const auto* copy = what.as<HostCopy>()) {
+        const PairTraffic& pairs = *traffic_.find_copies(role.stage, copy->direction);
+        add_transfer(role, i, pairs,
+                     Bytes(static_cast<double>(copy->bytes)) / pairs.prices.front().rate_bound);
+      }
+    }
+  }
+}
+
+std::vector<bool> CutFinder::passes_beside(const Role& role, const Beside& beside) const {
+  std::vector<bool> out(role.instructions.size(), false);
+  const auto own = beside.issued.find(role.stage);
+  // What other stages send may be under way at any time of this one.
+  if (own == beside.issued.end()) {
+    out.assign(out.size(), true);
+    return out;
+  }
+  for (const InstructionIndex i : own->second) {
+    const TransferWindow& window =
+        windows_[static_cast<std::size_t>(role.stage)][static_cast<std::size_t>(i)];
+    for (InstructionIndex r = window.after + 1; r < window.before; ++r) {
+      out[static_cast<std::size_t>(r)] = true;
+    }
+  }
+  return out;
+}
+
+std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) {
+  const RankId rank = grid_.rank({0, 0, 0, role.stage});
+  costs_.use_groups({{group, devices_of(grid_.members(group, rank))}});
+  std::map<std::pair<BlockId, Pass>, PassTime> of_block;
+  std::vector<PassTime> out(role.instructions.size());
+  for (std::size_t i = 0; i < role.instructions.size(); ++i) {
+    const auto* pass = role.instructions[i].as<RunPass>();
+    if (pass == nullptr) continue;
+    for_each_block(role, *pass, [&](const BlockVisit& at) {
+      const auto [found, fresh] = of_block.try_emplace({at.block, at.pass});
+      if (fresh) {
+        const RunCost cost = costs_.price(operations_of(program_.block(at.block), at.pass));
+        found->second = {cost.gpu, cost.tensor_parallel};
+      }
+      out[i].all += found->second.all;
+      out[i].in_group += found->second.in_group;
+    });
+  }
+  return out;
+}
+
+// Of each link's capacity, what the collectives inside the blocks of the stage use at most. A rank
+// runs one of them at a time.
+std::map<LinkId, double> CutFinder::use_of_blocks(const Role& role,
+                                                  const GroupTraffic& groups) const {
+  std::set<Message> messages;
+  for (const CountedRun& run : distinct_runs(role)) {
+    for_each_operation(program_, role, *run.first, [&](const Operation& operation, BlockVisit) {
+      const auto* collective = std::get_if<Collective>(&operation.work);
+      if (collective == nullptr || collective->group != groups.group) return;
+      messages.insert(message_of(*collective));
+    });
+  }
+  std::map<LinkId, double> sum;
+  for (const std::vector<RankId>& members : groups.members) {
+    if (members.empty() || stage_of(members.front()) != role.stage) continue;
+    const std::vector<DeviceId> devices = devices_of(members);
+    Beside of_group;  // the most on each link
+    std::set<std::pair<CollectiveKind, Algorithm>> known;
+    for (const Message& message : messages) {
+      const CollectivePrice price =
+          pricing_.collectives.price(message.kind, message.bytes, message.type, devices);
+      if (!known.insert({message.kind, price.algorithm}).second) continue;
+      Beside once;
+      add_use(once, pricing_.collectives.loads(price, message.kind, devices),
+              price.rate_bound.value());
+      for (const auto& [link, use] : once.use) {
+        double& most = of_group.use[link];
+        most = std::max(most, use);
+      }
+    }
+    for (const auto& [link, use] : of_group.use) sum[link] += use;
+  }
+  return sum;
+}
+
+void CutFinder::find_in_role(const Role& role, const GroupTraffic& groups) {
+  const std::vector<PassTime> times = time_passes(role, groups.group);
+  Seconds all, inside;
+  for (const PassTime& time : times) {
+    all += time.all;
+    inside += time.in_group;
+  }
+  if (inside.value() <= 0) return;
+  // What meets each kind of traffic, at most; nothing is routed where even that is too little.
+  struct Met {
+    const Beside* beside;
+    std::vector<bool> passes;
+    Seconds time;
+  };
+  std::vector<Met> met;
+  Seconds most;
+  for (const Beside& beside : beside_) {
+    Met one{&beside, passes_beside(role, beside), {}};
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (one.passes[i]) one.time += times[i].in_group;
+    }
+    one.time = std::min(one.time, beside.time);
+    most += one.time;
+    met.push_back(std::move(one));
+  }
+  if (most <= all * kWorthCutting) return;
+  const std::map<LinkId, double> own = use_of_blocks(role, groups);
+  Seconds lost;
+  std::vector<bool> cut(times.size(), false);
+  for (const Met& one : met) {
+    double share = 0;  // of the time together that one of them loses
+    for (const auto& [link, use] : one.beside->use) {
+      const auto found = own.find(link);
+      if (found == own.end()) continue;
+      // Siblings in lockstep are in the price of the macro activity.
+      share = std::max(share, 1 - std::max(1.0, found->second) / (use + found->second));
+    }
+    if (share <= 1e-9) continue;
+    lost += one.time * share;
+    for (std::size_t i = 0; i < cut.size(); ++i) cut[i] = cut[i] || one.passes[i];
+  }
+  if (lost <= all * kWorthCutting) return;
+  for (std::size_t i = 0; i < cut.size(); ++i) {
+    if (cut[i] && times[i].in_group.value() > 0) {
+      cuts_[static_cast<std::size_t>(role.stage)][i].push_back(groups.group);
+    }
+  }
+}
+
+Cuts CutFinder::find() {
+  find_traffic_beside();
+  if (beside_.empty()) return {};
+  for (const Role& role : program_.roles) {
+    windows_.push_back(transfer_windows(role));
+    cuts_.emplace_back(role.instructions.size());
+  }
+  for (const GroupTraffic& groups : traffic_.groups) {
+    if (!groups.in_blocks || groups.group.crosses_stages()) continue;
+    for (const Role& role : program_.roles) find_in_role(role, groups);
+  }
+  const auto is_cut = [](const auto& of_stage) {
+    return std::ranges::any_of(of_stage, [](const auto& groups) { return !groups.empty(); });
+  };
+  return std::ranges::any_of(cuts_, is_cut) ? std::move(cuts_) : Cuts{};
+}
+
+}  // namespace
+
+std::vector<TransferWindow> transfer_windows(const Role& role) {
+  const std::vector<Instruction>& list = role.instructions;
+  const auto count = static_cast<InstructionIndex>(list.size());
+  std::vector<TransferWindow> out(list.size(), {kNone, count});
+  const auto at = [&](InstructionIndex i) -> TransferWindow& {
+    return out[static_cast<std::size_t>(i)];
+  };
+  const auto computes = [&](InstructionIndex i) {
+    return list[static_cast<std::size_t>(i)].stream == Stream::kCompute;
+  };
+  std::array<InstructionIndex, kStreams> before;
+  before.fill(kNone);
+  InstructionIndex waited = kNone;  // the last that has ended, because the host has waited for it
+  for (InstructionIndex i = 0; i < count; ++i) {
+    const Instruction& what = list[static_cast<std::size_t>(i)];
+    InstructionIndex& last = before[static_cast<std::size_t>(what.stream)];
+    InstructionIndex ended = waited;
+    const auto follow = [&](InstructionIndex j) {
+      if (j != kNone) ended = std::max(ended, computes(j) ? j : at(j).after);
+    };
+    follow(last);
+    for (const InstructionIndex wait : what.waits) follow(wait);
+    at(i).after = ended;
+    if (what.is<HostWait>()) waited = ended;
+    last = i;
+  }
+  std::array<InstructionIndex, kStreams> next;
+  next.fill(count);
+  InstructionIndex next_compute = count;
+  for (InstructionIndex i = count; i-- > 0;) {
+    const Instruction& what = list[static_cast<std::size_t>(i)];
+    const auto first_of = [&](InstructionIndex j) { return computes(j) ? j : at(j).before; };
+    if (what.is<HostWait>()) at(i).before = next_compute;
+    InstructionIndex& following = next[static_cast<std::size_t>(what.stream)];
+    if (following < count) at(i).before = std::min(at(i).before, first_of(following));
+    // Those that it waits for have ended before what it lets go on.
+    for (const InstructionIndex wait : what.waits) {
+      at(wait).before = std::min(at(wait).before, first_of(i));
+    }
+    following = i;
+    if (computes(i)) next_compute = i;
+  }
+  return out;
+}
+
+Cuts find_cuts(const Scenario& scenario, const Program& program, const RankGrid& grid,
+               const Traffic& traffic, const Pricing& pricing) {
+  // Ranks on processors run kernel by kernel, and what they send is no load on a link of its own.
+  if (scenario.cluster.spec.accelerator.is_cpu()) return {};
+  return CutFinder(scenario, program, grid, traffic, pricing).find();
+}
+
+}  // namespace stepcast
