@@ -35,7 +35,7 @@ struct BlockPlace {
   const Program* program = nullptr;
   const Role* role = nullptr;
   std::size_t chunk = 0, block = 0;
-  // Of one of its weights, among the flat ones of the role. A head may borrow the table of the
+  // Where a weight of it lies among the flat ones of the role. A head may borrow the table of the
   // embedding, which is the first weight of the model.
   ElementRange range(ParameterId weight) const;
 };

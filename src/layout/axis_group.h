@@ -44,7 +44,7 @@ class AxisGroup {
 
   constexpr bool spans(Axis axis) const { return (axes_ & bit(axis)) != 0; }
   constexpr bool spans_any(const AxisGroup& other) const { return (axes_ & other.axes_) != 0; }
-  // Of the pipeline, the first and the last stage alone take part.
+  // Only the first and the last stage of the pipeline take part.
   constexpr bool ends_only() const { return ends_only_; }
   constexpr bool crosses_stages() const { return spans(Axis::kPp); }
   // Ranks of every stage meet in one group.

@@ -177,7 +177,7 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
   return out;
 }
 
-// Of each link's capacity, what the collectives inside the blocks of the stage use at most. A rank
+// The largest share of each link that the collectives inside the stage's blocks use. A rank
 // runs one of them at a time.
 std::map<LinkId, double> CutFinder::use_of_blocks(const Role& role,
                                                   const GroupTraffic& groups) const {

@@ -7,7 +7,7 @@
 
 namespace stepcast {
 
-// Of the parameters of `role`, as far as this rank holds or updates them.
+// They cover the parameters of `role`, as far as this rank holds or updates them.
 Block lower_zero_gradients(const Scenario& scenario, const Role& role);
 Block lower_gradient_norm(const Scenario& scenario, const Role& role);
 Block lower_update(const Scenario& scenario, const Role& role);

@@ -46,7 +46,7 @@ class ReplicatedStep {
     }
     return 0;
   }
-  // Of the largest group that reduces gradients.
+  // The size of the largest group that reduces gradients.
   std::int64_t data_ranks() const {
     std::int64_t most = size_of(AxisGroup::kData, layout_);
     for (const FlatStretch& stretch : builder_.role().stretches) {
