@@ -34,7 +34,9 @@ TEST(Keys, EachStandsOnceWithItsHelpAndWhatItAccepts) {
     EXPECT_TRUE(paths.insert(key->path).second) << key->path;
     EXPECT_STRNE(key->help, "") << key->path;
     EXPECT_FALSE(key->type->accepts().empty()) << key->path;
-    if (key->flag.name != nullptr) EXPECT_TRUE(flags.insert(key->flag.name).second) << key->path;
+    if (key->flag.name != nullptr) {
+      EXPECT_TRUE(flags.insert(key->flag.name).second) << key->path;
+    }
   }
 }
 
@@ -62,7 +64,9 @@ TEST(Keys, AllThatIsShownIsReadAsItWas) {
   const Scenario second = resolved(again);
   EXPECT_EQ(to_json(second), to_json(scenario));
   for (const Key* key : keys()) {
-    if (key->shown == nullptr) EXPECT_TRUE(again.has(key->path)) << key->path;
+    if (key->shown == nullptr) {
+      EXPECT_TRUE(again.has(key->path)) << key->path;
+    }
   }
 }
 

@@ -20,10 +20,10 @@ template <class Holder>
 void add_fields(const Holder& holder, std::vector<double>& out) {
   std::apply(
       [&](const auto&... field) {
-        const auto add = [&](const char* key, const auto& value) {
+        [[maybe_unused]] const auto add = [&](const char* key, const auto& value) {
           using Value = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<Value, AxisGroup>) {
-            for (const char c : name_of(value)) out.push_back(c);
+            out.push_back(static_cast<double>(value.hash()));
           } else if constexpr (std::is_class_v<Value>) {
             add_fields(value, out);
           } else if (std::string(key) != "launches") {
