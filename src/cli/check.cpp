@@ -36,6 +36,7 @@ struct CheckFlags {
   bool update = false;
   bool unfolded = false;
   int threads = 0;
+  std::uint64_t seed = 0;
   CheckView view;
   std::string html;
   std::string markdown;
@@ -353,6 +354,8 @@ Command add_check(CLI::App& program) {
       ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
   add_threads_flag(*app, flags->threads);
+  app->add_option("--seed", flags->seed, "taken as by other verbs; no forecast of a case is random")
+      ->capture_default_str();
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_check(*flags); }};
 }

@@ -30,7 +30,7 @@ struct PredictFlags {
   std::string html;
   PredictOptions options;
   std::uint64_t seed = 0;
-  CLI::Option* seed_given = nullptr;
+  int threads = 0;
   bool explain = false;
   bool unfolded = false;
   bool no_contention = false;
@@ -109,10 +109,6 @@ int run_predict(const PredictFlags& flags) {
     if (scenario) scenario = apply_what_if(*scenario, *change);
   }
   if (!scenario) return report_errors(scenario.error());
-  if (flags.seed_given->count() > 0 && !(flags.explain && scenario->run)) {
-    return report_errors({{ErrorCode::kIllegal, "nothing here is drawn at random", "", "--seed",
-                           "it goes with --explain and a run, as of --tokens"}});
-  }
 
   PredictOptions options = flags.options;
   options.fold = !flags.unfolded;
@@ -183,9 +179,14 @@ Command add_predict(CLI::App& program) {
                   "change the speed of a resource, for example nic=+20%")
       ->type_name("NAME=CHANGE")
       ->allow_extra_args(false);
-  flags->seed_given =
-      app->add_option("--seed", flags->seed, "with --explain: of the run that it draws")
-          ->capture_default_str();
+  // Flags that every forecasting verb takes, so that a script can pass them to each of them alike.
+  app->add_option("--seed", flags->seed,
+                  "seed of the run that --explain draws; nothing else is random")
+      ->capture_default_str();
+  app->add_option("--threads", flags->threads,
+                  "taken as by other verbs; one forecast needs one thread")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_predict(*flags); }};
 }
