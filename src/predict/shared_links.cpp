@@ -190,14 +190,15 @@ std::map<LinkId, double> CutFinder::use_of_blocks(const Role& role,
     });
   }
   std::map<LinkId, double> sum;
-  for (const std::vector<RankId>& members : groups.members) {
+  for (std::size_t g = 0; g < groups.members.size(); ++g) {
+    const std::vector<RankId>& members = groups.members[g];
     if (members.empty() || stage_of(members.front()) != role.stage) continue;
     const std::vector<DeviceId> devices = devices_of(members);
     Beside of_group;  // the most on each link
     std::set<std::pair<CollectiveKind, Algorithm>> known;
     for (const Message& message : messages) {
-      const CollectivePrice price =
-          pricing_.collectives.price(message.kind, message.bytes, message.type, devices);
+      const auto place = static_cast<std::size_t>(groups.message(message));
+      const CollectivePrice& price = groups.prices[g][place].price;
       if (!known.insert({message.kind, price.algorithm}).second) continue;
       Beside once;
       add_use(once, pricing_.collectives.loads(price, message.kind, devices),
