@@ -21,11 +21,54 @@ constexpr double kWorthCutting = 0.01;
 
 constexpr InstructionIndex kNone = -1;
 
+// The share of a link's capacity that some traffic uses.
+struct LinkUse {
+  LinkId link;
+  double share;
+};
+
+// Sums shares by link. One sum serves many kinds of traffic, one after the other: a cluster has
+// many links, and one kind of traffic uses few.
+class UseSum {
+ public:
+  explicit UseSum(const std::vector<Link>& links) : links_(links), share_(links.size(), 0) {}
+
+  void add(const std::vector<LinkLoad>& loads, double rate) {
+    for (const LinkLoad& load : loads) {
+      add(load.link, load.weight * rate / links_[load.link.index()].capacity.value());
+    }
+  }
+  void add(LinkId link, double share) { at(link) += share; }
+  void raise(LinkId link, double share) { at(link) = std::max(at(link), share); }
+
+  // What was summed since the last call.
+  std::vector<LinkUse> take() {
+    std::vector<LinkUse> out;
+    out.reserve(used_.size());
+    for (const LinkId link : used_) {
+      out.push_back({link, std::exchange(share_[link.index()], 0)});
+    }
+    used_.clear();
+    return out;
+  }
+
+ private:
+  double& at(LinkId link) {
+    double& share = share_[link.index()];
+    if (share == 0) used_.push_back(link);
+    return share;
+  }
+
+  const std::vector<Link>& links_;
+  std::vector<double> share_;  // 0: not used
+  std::vector<LinkId> used_;
+};
+
 // Traffic of one kind beside the passes: the collectives of a stage on one stream, or the messages
 // from one stage to another.
 struct Beside {
-  std::map<LinkId, double> use;  // of each link's capacity, when all of it is under way at once
-  Seconds time;                  // of one rank's in a step
+  std::vector<LinkUse> use;  // when all of it is under way at once
+  Seconds time;              // of one rank's in a step
   std::map<std::int32_t, std::vector<InstructionIndex>> issued;  // by stage
 };
 
@@ -43,7 +86,9 @@ class CutFinder {
         grid_(grid),
         traffic_(traffic),
         pricing_(pricing),
-        costs_(scenario, pricing.kernels, pricing.collectives) {}
+        costs_(scenario, pricing.kernels, pricing.collectives),
+        sum_(scenario.cluster.topology.links()),
+        own_(scenario.cluster.topology.links().size(), 0) {}
 
   Cuts find();
 
@@ -51,12 +96,13 @@ class CutFinder {
   void find_traffic_beside();
   void add_collective(const Role& role, InstructionIndex i);
   void add_transfer(const Role& role, InstructionIndex i, const PairTraffic& pairs, Seconds time);
-  void add_use(Beside& to, const std::vector<LinkLoad>& loads, double rate) const;
   // Passes of the role that may run beside the traffic.
   std::vector<bool> passes_beside(const Role& role, const Beside& beside) const;
   void find_in_role(const Role& role, const GroupTraffic& groups);
   std::vector<PassTime> time_passes(const Role& role, AxisGroup group);
-  std::map<LinkId, double> use_of_blocks(const Role& role, const GroupTraffic& groups) const;
+  std::vector<LinkUse> use_of_blocks(const Role& role, const GroupTraffic& groups);
+  // The part of the time together that traffic of a pass, whose use of links is in own_, loses.
+  double share_lost(const Beside& beside) const;
   std::int32_t stage_of(RankId rank) const { return grid_.point(rank).pp; }
 
   const Scenario& scenario_;
@@ -70,14 +116,9 @@ class CutFinder {
   std::map<const PairTraffic*, std::size_t> of_pairs_;
   std::vector<std::vector<TransferWindow>> windows_;  // by stage
   Cuts cuts_;
+  UseSum sum_;
+  std::vector<double> own_;  // by link: what the blocks of the stage at hand use
 };
-
-void CutFinder::add_use(Beside& to, const std::vector<LinkLoad>& loads, double rate) const {
-  for (const LinkLoad& load : loads) {
-    const Link& link = scenario_.cluster.topology.links()[load.link.index()];
-    to.use[load.link] += load.weight * rate / link.capacity.value();
-  }
-}
 
 void CutFinder::add_collective(const Role& role, InstructionIndex i) {
   const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
@@ -98,9 +139,10 @@ void CutFinder::add_collective(const Role& role, InstructionIndex i) {
     if (groups->members[g].empty() || stage_of(groups->members[g].front()) != role.stage) continue;
     const Priced& priced = groups->prices[g][message];
     if (priced.loads < 0) continue;
-    add_use(own, groups->loads[g][static_cast<std::size_t>(priced.loads)],
-            priced.price.rate_bound.value());
+    sum_.add(groups->loads[g][static_cast<std::size_t>(priced.loads)],
+             priced.price.rate_bound.value());
   }
+  own.use = sum_.take();
 }
 
 void CutFinder::add_transfer(const Role& role, InstructionIndex i, const PairTraffic& pairs,
@@ -109,8 +151,9 @@ void CutFinder::add_transfer(const Role& role, InstructionIndex i, const PairTra
   if (fresh) {
     Beside& made = beside_.emplace_back();
     for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-      add_use(made, pairs.loads[p], pairs.prices[p].rate_bound.value());
+      sum_.add(pairs.loads[p], pairs.prices[p].rate_bound.value());
     }
+    made.use = sum_.take();
   }
   Beside& own = beside_[known->second];
   own.issued[role.stage].push_back(i);
@@ -179,8 +222,7 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
 
 // The largest share of each link that the collectives inside the stage's blocks use. A rank
 // runs one of them at a time.
-std::map<LinkId, double> CutFinder::use_of_blocks(const Role& role,
-                                                  const GroupTraffic& groups) const {
+std::vector<LinkUse> CutFinder::use_of_blocks(const Role& role, const GroupTraffic& groups) {
   std::set<Message> messages;
   for (const CountedRun& run : distinct_runs(role)) {
     for_each_operation(program_, role, *run.first, [&](const Operation& operation, BlockVisit) {
@@ -189,28 +231,36 @@ std::map<LinkId, double> CutFinder::use_of_blocks(const Role& role,
       messages.insert(message_of(*collective));
     });
   }
-  std::map<LinkId, double> sum;
+  std::vector<std::vector<LinkUse>> of_groups;  // the most on each link
+  UseSum most(scenario_.cluster.topology.links());
   for (std::size_t g = 0; g < groups.members.size(); ++g) {
     const std::vector<RankId>& members = groups.members[g];
     if (members.empty() || stage_of(members.front()) != role.stage) continue;
     const std::vector<DeviceId> devices = devices_of(members);
-    Beside of_group;  // the most on each link
     std::set<std::pair<CollectiveKind, Algorithm>> known;
     for (const Message& message : messages) {
       const auto place = static_cast<std::size_t>(groups.message(message));
       const CollectivePrice& price = groups.prices[g][place].price;
       if (!known.insert({message.kind, price.algorithm}).second) continue;
-      Beside once;
-      add_use(once, pricing_.collectives.loads(price, message.kind, devices),
-              price.rate_bound.value());
-      for (const auto& [link, use] : once.use) {
-        double& most = of_group.use[link];
-        most = std::max(most, use);
-      }
+      sum_.add(pricing_.collectives.loads(price, message.kind, devices), price.rate_bound.value());
+      for (const auto& [link, share] : sum_.take()) most.raise(link, share);
     }
-    for (const auto& [link, use] : of_group.use) sum[link] += use;
+    of_groups.push_back(most.take());
   }
-  return sum;
+  for (const std::vector<LinkUse>& of_group : of_groups) {
+    for (const auto& [link, share] : of_group) sum_.add(link, share);
+  }
+  return sum_.take();
+}
+
+double CutFinder::share_lost(const Beside& beside) const {
+  double lost = 0;
+  for (const auto& [link, use] : beside.use) {
+    const double own = own_[link.index()];
+    // Siblings in lockstep are in the price of the macro activity.
+    if (own > 0) lost = std::max(lost, 1 - std::max(1.0, own) / (use + own));
+  }
+  return lost;
 }
 
 void CutFinder::find_in_role(const Role& role, const GroupTraffic& groups) {
@@ -239,21 +289,17 @@ void CutFinder::find_in_role(const Role& role, const GroupTraffic& groups) {
     met.push_back(std::move(one));
   }
   if (most <= all * kWorthCutting) return;
-  const std::map<LinkId, double> own = use_of_blocks(role, groups);
+  const std::vector<LinkUse> own = use_of_blocks(role, groups);
+  for (const auto& [link, use] : own) own_[link.index()] = use;
   Seconds lost;
   std::vector<bool> cut(times.size(), false);
   for (const Met& one : met) {
-    double share = 0;  // of the time together that one of them loses
-    for (const auto& [link, use] : one.beside->use) {
-      const auto found = own.find(link);
-      if (found == own.end()) continue;
-      // Siblings in lockstep are in the price of the macro activity.
-      share = std::max(share, 1 - std::max(1.0, found->second) / (use + found->second));
-    }
+    const double share = share_lost(*one.beside);
     if (share <= 1e-9) continue;
     lost += one.time * share;
     for (std::size_t i = 0; i < cut.size(); ++i) cut[i] = cut[i] || one.passes[i];
   }
+  for (const auto& [link, use] : own) own_[link.index()] = 0;
   if (lost <= all * kWorthCutting) return;
   for (std::size_t i = 0; i < cut.size(); ++i) {
     if (cut[i] && times[i].in_group.value() > 0) {
