@@ -137,7 +137,7 @@ class ImportedProfiler {
     const auto found = std::find_if(out_.notes.begin(), out_.notes.end(),
                                     [&](const CurveNote& n) { return n.operation == operation; });
     CurveNote& out = found == out_.notes.end() ? out_.notes.emplace_back() : *found;
-    out = {operation, {}, {}, provenance, {}};
+    out = {operation, {}, {}, {}, provenance, {}};
     return out;
   }
   void note_fit(const std::string& operation, const FitError& form, const FitError& held_out,
@@ -167,8 +167,8 @@ class ImportedProfiler {
   void add_fp8() {
     if (in_.gemms_fp8.empty()) return;
     const FittedSurface surface =
-        fit_gemm_scattered(device_, medians(in_.gemms_fp8), profile().gemm_fp8, DataType::kFp8);
-    profile().gemm_fp8 = surface.fit;
+        fit_gemm_scattered(device_, medians(in_.gemms_fp8), profile().gemm_fp8.fit, DataType::kFp8);
+    profile().gemm_fp8.fit = surface.fit;
     note_fit("gemm fp8", surface.form, surface.held_out);
   }
 

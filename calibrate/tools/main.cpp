@@ -23,14 +23,18 @@ int report(const Errors& errors) {
   return kUsage;
 }
 
+// Median, and what 90 % are below.
+std::string text_of(const FitError& error) {
+  return fmt::format("{:4.1f} % ({:4.1f} %)", 100 * error.median, 100 * error.p90);
+}
+
 void print_curves(const ShippedProfile& shipped) {
   for (const CurveNote& note : shipped.notes) {
     fmt::print("{:<22} {:<16} {:<13}", shipped.profile.name, note.operation,
                name_of(note.provenance));
     if (note.held_out.median > 0) {
-      fmt::print(" fit {:4.1f} %, 90 % below {:4.1f} %; held out {:4.1f} %, 90 % below {:4.1f} %",
-                 100 * note.form.median, 100 * note.form.p90, 100 * note.held_out.median,
-                 100 * note.held_out.p90);
+      fmt::print(" fit {}, held out cells {}, sizes {}", text_of(note.form), text_of(note.cells),
+                 text_of(note.held_out));
     }
     fmt::print("\n");
   }
