@@ -14,6 +14,7 @@ The same tables give the same bytes.
 import argparse
 import json
 import pathlib
+import statistics
 
 DEVICES = {
     "a100_sxm": "a100-sxm4-80g",
@@ -92,6 +93,64 @@ def thin_products(folder, out):
             }))
 
 
+# Collectives: what the topologies say of these machines, and which group sizes others have not
+# measured better. The tables hold powers of two, which are all kept.
+MACHINES = {
+    "a100_sxm": ({"architecture": "ampere", "scale_up_bandwidth": "300 GB/s", "nvls": False},
+                 {"all_reduce": (2, 4, 8), "all_gather": (2, 4, 8), "reduce_scatter": (2, 4, 8),
+                  "alltoall": (2, 4, 8)}),
+    "h100_sxm": ({"architecture": "hopper", "scale_up_bandwidth": "450 GB/s", "nvls": True},
+                 {"all_reduce": (2, 4), "all_gather": (2, 4, 8), "reduce_scatter": (2, 4, 8),
+                  "alltoall": (2, 4, 8)}),
+    "b200_sxm": ({"architecture": "blackwell", "scale_up_bandwidth": "900 GB/s", "nvls": True},
+                 {"all_reduce": (2, 4), "all_gather": (2, 4), "reduce_scatter": (2, 4),
+                  "alltoall": (2, 4)}),
+}
+COLLECTIVES = {"all_reduce": "all_reduce", "all_gather": "all_gather",
+               "reduce_scatter": "reduce_scatter", "alltoall": "all_to_all"}
+
+
+def collective_table(name, source, rows, operation, ranks):
+    """Median over NCCL's versions; sizes in elements of two bytes."""
+    times = {}
+    for row in rows:
+        if (row["op_name"], row["num_gpus"], row["nccl_dtype"]) == (operation, ranks, "half"):
+            times.setdefault(2 * row["message_size"], []).append(row["median_us"])
+    machine, _ = MACHINES[name]
+    return {
+        "id": f"{name.split('_')[0]}x{ranks}-{COLLECTIVES[operation].replace('_', '-')}"
+              "-aiconfigurator",
+        "source": source,
+        "architecture": machine["architecture"],
+        "scale_up": "nvswitch",
+        "scale_up_bandwidth": machine["scale_up_bandwidth"],
+        "gpus_per_node": 8,
+        "nvls": machine["nvls"],
+        "cpu": "intel",
+        "collective": COLLECTIVES[operation],
+        "ranks": ranks,
+        "domains": 1,
+        "launch": "own",
+        "rows_bytes_us": [[size, statistics.median(times[size])] for size in sorted(times)],
+    }
+
+
+def thin_collectives(folder, out):
+    tables = []
+    for name, (_, groups) in MACHINES.items():
+        path = folder / f"nccl_{name}.json"
+        if not path.exists():
+            continue
+        table, rows = read(path)
+        for operation, sizes in groups.items():
+            for ranks in sizes:
+                tables.append(collective_table(name, source_of(table), rows, operation, ranks))
+    lines = ",\n".join("  " + json.dumps(table) for table in tables)
+    (out / "collectives_aiconfigurator.json").write_text(
+        '{\n "stepcast_published_collectives": 1,\n "convention": "bytes as nccl-tests counts '
+        f'them, median time over versions of NCCL in us",\n "tables": [\n{lines}\n ]\n}}\n')
+
+
 def source_of(table):
     """The repository and commit, without how the tables came here."""
     return ", ".join(table["source"].split(", ")[:3])
@@ -103,6 +162,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("calibrate/published"))
     arguments = parser.parse_args()
     thin_products(arguments.folder, arguments.out)
+    thin_collectives(arguments.folder, arguments.out)
 
 
 if __name__ == "__main__":

@@ -251,23 +251,9 @@ class ImportedProfiler {
     }
     table.samples = one_per_size(measured);
     remove_host(table.group, measured.launch, table.samples);
-    table.held_out = held_out(table);
+    table.held_out = held_out_sizes(table.group, table.samples);
     profile().nccl.emplace_back(table.group, table.samples);
     out_.collectives.push_back(std::move(table));
-  }
-
-  static FitError held_out(const CollectiveTable& table) {
-    const CollectiveModel model(table.group.cluster, table.group.group);
-    std::vector<double> ratios;
-    for (std::size_t i = 1; i + 1 < table.samples.size(); ++i) {
-      std::vector<CollectiveSample> others = table.samples;
-      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      const CollectiveCurves curves({CollectiveCurve(table.group, others)});
-      const CurvePrice price = curves.price(table.group.cluster, model, table.group.kind,
-                                            table.samples[i].size, DataType::kFp32);
-      ratios.push_back(std::log(price.time / table.samples[i].time));
-    }
-    return fit_error(ratios);
   }
 
   const Imported& in_;
