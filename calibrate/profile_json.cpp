@@ -62,7 +62,7 @@ ordered_json error_json(const FitError& error) {
 }
 
 ordered_json form_json(const GemmFit& fit) {
-  return {
+  ordered_json out = {
       {"efficiency", rounded(fit.efficiency)},
       {"tile_m", fit.tile_m},
       {"tile_n", fit.tile_n},
@@ -77,6 +77,8 @@ ordered_json form_json(const GemmFit& fit) {
       {"overhead", microseconds(fit.overhead_s)},
       {"role_factor",
        {rounded(fit.role_factor[0]), rounded(fit.role_factor[1]), rounded(fit.role_factor[2])}}};
+  if (fit.back_to_back > 0) out["back_to_back"] = rounded(fit.back_to_back);
+  return out;
 }
 
 ordered_json form_json(const AttentionFit& fit) {

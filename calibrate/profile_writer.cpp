@@ -13,18 +13,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json samples_of(const Profile& profile) {
+ordered_json samples_of(const std::vector<GemmSample>& samples, Provenance provenance,
+                        const Neighbourhood& neighbourhood) {
   ordered_json rows = ordered_json::array();
-  for (const GemmSample& sample : profile.gemm_samples) {
+  for (const GemmSample& sample : samples) {
     rows.push_back({gemm_role_names()[static_cast<std::size_t>(sample.role)], sample.batch,
                     sample.m, sample.n, sample.k, sample.output_bytes, sample.accumulate ? 1 : 0,
                     rounded(sample.efficiency)});
   }
-  return {{"provenance", name_of(profile.gemm_samples_provenance)},
-          {"reach", profile.neighbourhood.reach},
-          {"shrinkage", profile.neighbourhood.shrinkage},
-          {"columns", {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"}},
-          {"rows", std::move(rows)}};
+  ordered_json out = {{"provenance", name_of(provenance)},
+                      {"reach", neighbourhood.reach},
+                      {"shrinkage", neighbourhood.shrinkage}};
+  if (neighbourhood.all_roles) out["all_roles"] = true;
+  out["columns"] = {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"};
+  out["rows"] = std::move(rows);
+  return out;
 }
 
 ordered_json samples_of(const AttentionVariant& variant) {
@@ -71,12 +74,19 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   ordered_json gemm = {{"operation", "gemm"}, {"precision", "bf16"}};
   add_note(gemm, shipped.notes, "gemm bf16");
   gemm["form"] = form_json(profile.gemm);
-  if (!profile.gemm_samples.empty()) gemm["samples"] = samples_of(profile);
+  if (!profile.gemm_samples.empty()) {
+    gemm["samples"] =
+        samples_of(profile.gemm_samples, profile.gemm_samples_provenance, profile.neighbourhood);
+  }
   curves.push_back(std::move(gemm));
 
   ordered_json fp8 = {{"operation", "gemm"}, {"precision", "fp8"}};
   add_note(fp8, shipped.notes, "gemm fp8");
-  fp8["form"] = form_json(profile.gemm_fp8);
+  const GemmCurve& in_fp8 = profile.gemm_fp8;
+  fp8["form"] = form_json(in_fp8.fit);
+  if (!in_fp8.samples.empty()) {
+    fp8["samples"] = samples_of(in_fp8.samples, in_fp8.samples_provenance, in_fp8.neighbourhood);
+  }
   curves.push_back(std::move(fp8));
 
   for (const AttentionVariant& variant : profile.attention_variants) {

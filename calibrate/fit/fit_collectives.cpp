@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/data_folder.h"
 #include "cost/collective_curve.h"
 
 namespace stepcast {
@@ -108,17 +109,36 @@ Seconds remove_host(const MeasuredGroup& measured, Launch launch,
   return {};
 }
 
-Result<std::string> fit_collective_curves(JsonDocument& published) {
-  ObjectReader root(published.root());
-  root.required_integer("stepcast_published_collectives", 1, 1);
-  root.ignore("convention");
-  std::vector<Table> tables;
-  if (const std::optional<JsonValue> list = root.required("tables")) {
-    for (const JsonValue& value : list->items()) tables.push_back(read_table(value));
+FitError held_out_sizes(const MeasuredGroup& measured, const std::vector<CollectiveSample>& samples,
+                        Bytes from) {
+  const CollectiveModel model(measured.cluster, measured.group);
+  std::vector<double> ratios;
+  for (std::size_t i = 1; i + 1 < samples.size(); ++i) {
+    if (samples[i].size.value() < from.value()) continue;
+    std::vector<CollectiveSample> others = samples;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const CollectiveCurves curves({CollectiveCurve(measured, others)});
+    const CurvePrice price =
+        curves.price(measured.cluster, model, measured.kind, samples[i].size, DataType::kFp32);
+    ratios.push_back(std::log(price.time / samples[i].time));
   }
-  root.finish();
-  if (!published.ok()) return failure(published.errors());
+  return fit_error(ratios);
+}
 
+Result<FittedCollectives> fit_collective_curves(const std::vector<JsonDocument*>& published) {
+  std::vector<Table> tables;
+  for (JsonDocument* document : published) {
+    ObjectReader root(document->root());
+    root.required_integer("stepcast_published_collectives", 1, 1);
+    root.ignore("convention");
+    if (const std::optional<JsonValue> list = root.required("tables")) {
+      for (const JsonValue& value : list->items()) tables.push_back(read_table(value));
+    }
+    root.finish();
+    if (!document->ok()) return failure(document->errors());
+  }
+
+  FittedCollectives out;
   std::vector<std::string> curves, fitted_on, rejected;
   for (Table& table : tables) {
     if (!table.rejected.empty() || table.samples.empty()) {
@@ -128,12 +148,26 @@ Result<std::string> fit_collective_curves(JsonDocument& published) {
     const Seconds launch = remove_host(table.measured, table.launch, table.samples);
     curves.push_back(curve_text(table, launch));
     fitted_on.push_back("  " + Json(table.measured.id).dump());
+    out.curves.push_back({table.measured, table.samples});
   }
-  return fmt::format(
+  out.text = fmt::format(
       "{{\n \"stepcast_collectives\": 1,\n \"convention\": \"bytes as nccl-tests counts them, "
       "time of the kernel in us\",\n \"curves\": [\n{}\n ],\n \"fitted_on\": [\n{}\n ],\n "
       "\"rejected\": [\n{}\n ]\n}}\n",
       join(curves), join(fitted_on), join(rejected));
+  return out;
+}
+
+Result<std::vector<std::unique_ptr<JsonDocument>>> published_collectives(
+    const std::string& folder) {
+  std::vector<std::unique_ptr<JsonDocument>> out;
+  for (const std::string& name : DataFolder(folder, "published").names()) {
+    if (name.rfind("collectives", 0) != 0) continue;
+    auto document = JsonDocument::load(folder + "/" + name + ".json");
+    if (!document) return failure(document.error());
+    out.push_back(std::move(*document));
+  }
+  return out;
 }
 
 }  // namespace stepcast

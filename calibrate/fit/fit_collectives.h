@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // From published nccl-tests tables to the shipped curves of kernel times
-// (calibrate/published/collectives.json -> calibrate/profiles/collectives.json). Takes the host's
+// (calibrate/published/collectives*.json -> calibrate/profiles/collectives.json). Takes the host's
 // launches out and leaves out what the host, not the GPUs, decided (docs/collectives.md,
 // "Sources").
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "calibrate/fit/fit_error.h"
 #include "core/json.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
@@ -22,7 +24,23 @@ enum class Launch { kOwn, kShared, kSerial };
 Seconds remove_host(const MeasuredGroup& measured, Launch launch,
                     std::vector<CollectiveSample>& samples);
 
-// The text of the profile: the same bytes for the same tables.
-Result<std::string> fit_collective_curves(JsonDocument& published);
+// Of each size between others, from the others; sizes of at least `from`.
+FitError held_out_sizes(const MeasuredGroup& measured, const std::vector<CollectiveSample>& samples,
+                        Bytes from = Bytes());
+
+struct FittedCollectives {
+  struct Curve {
+    MeasuredGroup measured;
+    std::vector<CollectiveSample> samples;
+  };
+  std::vector<Curve> curves;
+  std::string text;  // of the profile: the same bytes for the same tables
+};
+
+// Where two tables are of one group, that which stands first prices it.
+Result<FittedCollectives> fit_collective_curves(const std::vector<JsonDocument*>& published);
+
+// The files of `folder` that hold such tables, in the order of their names.
+Result<std::vector<std::unique_ptr<JsonDocument>>> published_collectives(const std::string& folder);
 
 }  // namespace stepcast

@@ -55,6 +55,41 @@ const std::vector<Free>& free_on_core() {
   return parameters;
 }
 
+// A form of short runs, and what the engine does in the same call.
+struct ShortRuns {
+  GemmFit form;
+  double cast_bytes = 0;  // moved at the device's memory bandwidth, for an element of x
+};
+
+template <double GemmFit::*kMember>
+double& in_form(ShortRuns& runs) {
+  return runs.form.*kMember;
+}
+
+std::vector<FreeParameter<ShortRuns>> free_in_short_runs(bool casts) {
+  std::vector<FreeParameter<ShortRuns>> out = {{in_form<&GemmFit::efficiency>, 0.1, 1.2, 0},
+                                               {in_form<&GemmFit::k_half>, 1, 1000, 0.1},
+                                               {in_form<&GemmFit::tile_half>, 0.5, 200, 0.1},
+                                               {in_form<&GemmFit::wave_weight>, 0.02, 1, 0.1},
+                                               {in_form<&GemmFit::overhead_s>, 1e-6, 1e-5, 0.3},
+                                               {in_form<&GemmFit::memory_fraction>, 0.3, 1.2, 0.3},
+                                               {in_form<&GemmFit::sustained_factor>, 1, 1.6, 0.1},
+                                               {in_form<&GemmFit::sustained_s>, 2e-5, 2e-2, 0.1}};
+  if (casts) {
+    out.push_back({[](ShortRuns& runs) -> double& { return runs.cast_bytes; }, 0.5, 10, 0.3});
+  }
+  return out;
+}
+
+const std::vector<Free>& free_in_training() {
+  static const std::vector<Free> parameters = {
+      {[](GemmFit& f) -> double& { return f.back_to_back; }, 1, 2, 0},
+      {[](GemmFit& f) -> double& { return f.role_factor[1]; }, 0.7, 1.5, 0.1},
+      {[](GemmFit& f) -> double& { return f.role_factor[2]; }, 0.7, 1.5, 0.1},
+      {[](GemmFit& f) -> double& { return f.accumulate_exposed; }, 0.05, 1, 0.1}};
+  return parameters;
+}
+
 double log_measured(const GemmSample& sample, const Accelerator& accelerator, DataType precision) {
   return std::log(flops_of(gemm_of(sample, precision)) /
                   (matrix_peak(accelerator, precision).value() * sample.efficiency));
@@ -156,11 +191,116 @@ FittedSurface fit_surface(const Accelerator& accelerator, const std::vector<Gemm
   return out;
 }
 
+// `rows` as fractions of the dense peak.
+std::vector<GemmSample> fractions(const GemmTable& table, const std::vector<GemmSample>& rows,
+                                  const Accelerator& accelerator) {
+  std::vector<GemmSample> out = rows;
+  const double peak = matrix_peak(accelerator, table.precision).value();
+  for (GemmSample& sample : out) {
+    if (!table.microseconds) continue;
+    sample.efficiency =
+        flops_of(gemm_of(sample, table.precision)) / (peak * sample.efficiency * 1e-6);
+  }
+  return out;
+}
+
+double cast_seconds(const ShortRuns& runs, const Accelerator& accelerator,
+                    const GemmSample& sample) {
+  return runs.cast_bytes * static_cast<double>(sample.m * sample.k) /
+         accelerator.memory_bandwidth.value();
+}
+
+std::vector<double> log_ratios(const ShortRuns& runs, const Accelerator& accelerator,
+                               const std::vector<GemmSample>& samples, DataType precision) {
+  std::vector<double> out;
+  out.reserve(samples.size());
+  for (const GemmSample& sample : samples) {
+    const double product =
+        gemm_form_time(runs.form, accelerator, gemm_of(sample, precision), Pace::kShortRun).value();
+    out.push_back(std::log(product + cast_seconds(runs, accelerator, sample)) -
+                  log_measured(sample, accelerator, precision));
+  }
+  return out;
+}
+
+// The product's part of each sample, by the form's.
+std::vector<GemmSample> without_casts(const ShortRuns& runs, const Accelerator& accelerator,
+                                      const std::vector<GemmSample>& samples, DataType precision) {
+  std::vector<GemmSample> out = samples;
+  for (GemmSample& sample : out) {
+    const double product =
+        gemm_form_time(runs.form, accelerator, gemm_of(sample, precision), Pace::kShortRun).value();
+    sample.efficiency *= 1 + cast_seconds(runs, accelerator, sample) / product;
+  }
+  return out;
+}
+
+// Log errors on `held_out` of the form bent by `samples`.
+std::vector<double> surface_log_ratios(const ShortRuns& runs, const Accelerator& accelerator,
+                                       const std::vector<GemmSample>& samples,
+                                       const std::vector<GemmSample>& held_out,
+                                       const Neighbourhood& neighbourhood, DataType precision) {
+  Profile profile;
+  const GemmCurve curve{runs.form, samples, neighbourhood};
+  if (precision == DataType::kFp8) {
+    profile.gemm_fp8 = curve;
+  } else {
+    profile.gemm = curve.fit;
+    profile.gemm_samples = curve.samples;
+    profile.neighbourhood = curve.neighbourhood;
+  }
+  const KernelCosts costs(accelerator, std::move(profile), true);
+  std::vector<double> out;
+  for (const GemmSample& sample : held_out) {
+    const double product = costs.price(gemm_of(sample, precision)).time.value();
+    out.push_back(std::log(product + cast_seconds(runs, accelerator, sample)) -
+                  log_measured(sample, accelerator, precision));
+  }
+  return out;
+}
+
 }  // namespace
 
 FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                        const GemmFit& start) {
   return fit_surface(accelerator, samples, start, free_shape(), DataType::kBf16);
+}
+
+FittedSurface fit_gemm_short_runs(const Accelerator& accelerator, const GemmTable& table,
+                                  const GemmFit& start) {
+  const DataType type = table.precision;
+  const bool casts = type == DataType::kFp8;
+  const std::vector<GemmSample> rows = fractions(table, table.samples, accelerator);
+  // A static cast reads two bytes and writes one.
+  const ShortRuns runs =
+      fit_free(ShortRuns{start, casts ? 3.0 : 0.0}, free_in_short_runs(casts),
+               [&](const ShortRuns& trial) { return log_ratios(trial, accelerator, rows, type); });
+  FittedSurface out;
+  out.fit = runs.form;
+  out.form = fit_error(log_ratios(runs, accelerator, rows, type));
+  out.samples = without_casts(runs, accelerator, rows, type);
+  out.neighbourhood = {0.5, 0.1, true};
+  const auto errors = [&](const std::vector<GemmSample>& kept,
+                          const std::vector<GemmSample>& held_out) {
+    return surface_log_ratios(runs, accelerator, kept, held_out, out.neighbourhood, type);
+  };
+  // Eight values follow 400 rows as closely as four fifths of them: the form is kept.
+  std::vector<double> cells;
+  for (int fold = 0; fold < kFolds; ++fold) {
+    const std::vector<GemmSample> training = split(out.samples, fold).training;
+    const std::vector<double> of_fold = errors(training, split(rows, fold).held_out);
+    cells.insert(cells.end(), of_fold.begin(), of_fold.end());
+  }
+  out.held_out = fit_error(cells);
+  out.other_sizes = fit_error(errors(out.samples, fractions(table, table.held_out, accelerator)));
+  return out;
+}
+
+GemmFit fit_gemm_in_training(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
+                             const GemmFit& form) {
+  GemmFit start = form;
+  start.back_to_back = std::max(form.sustained_factor, 1.001);
+  return fit_form(accelerator, samples, start, free_in_training(), DataType::kBf16);
 }
 
 FittedSurface fit_gemm_on_core(const Accelerator& accelerator,

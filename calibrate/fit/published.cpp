@@ -14,19 +14,18 @@ namespace {
 // Rows of a table by column name.
 class Rows {
  public:
-  explicit Rows(ObjectReader& reader) : columns_(read_texts(reader, "columns")) {
-    if (const auto rows = reader.required("rows")) {
-      for (const JsonValue& row : rows->items()) rows_.push_back(row.items());
-    }
+  Rows(const std::vector<std::string>& columns, const JsonValue& rows) : columns_(columns) {
+    for (const JsonValue& row : rows.items()) rows_.push_back(row.items());
   }
   std::size_t size() const { return rows_.size(); }
-  std::int64_t count(std::size_t row, const char* column) const {
+  // `missing` is what a table means that has no such column.
+  std::int64_t count(std::size_t row, const char* column, std::int64_t missing = 1) const {
     const JsonValue* cell = at(row, column);
-    return cell == nullptr ? 1 : cell->integer().value_or(1);
+    return cell == nullptr ? missing : cell->integer().value_or(1);
   }
-  double number(std::size_t row, const char* column) const {
+  double number(std::size_t row, const char* column, double missing = 1) const {
     const JsonValue* cell = at(row, column);
-    return cell == nullptr ? 1 : cell->number().value_or(1);
+    return cell == nullptr ? missing : cell->number().value_or(1);
   }
   std::size_t choice(std::size_t row, const char* column,
                      const std::vector<std::string>& names) const {
@@ -48,6 +47,17 @@ class Rows {
   std::vector<std::vector<JsonValue>> rows_;
 };
 
+std::vector<GemmSample> gemm_samples(const Rows& rows, const char* measured) {
+  std::vector<GemmSample> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out.push_back({static_cast<GemmRole>(rows.choice(i, "role", gemm_role_names())),
+                   rows.count(i, "batch"), rows.count(i, "m"), rows.count(i, "n"),
+                   rows.count(i, "k"), rows.number(i, measured), rows.count(i, "output_bytes", 2),
+                   rows.number(i, "accumulate", 0) > 0});
+  }
+  return out;
+}
+
 void read_gemms(ObjectReader& reader, Published& out) {
   GemmTable table;
   table.source = reader.required_text("source");
@@ -55,12 +65,15 @@ void read_gemms(ObjectReader& reader, Published& out) {
   table.scattered = reader.boolean("scattered").value_or(false);
   table.precision = reader.choice("precision", {"bf16", "fp8"}).value_or(0) == 1 ? DataType::kFp8
                                                                                  : DataType::kBf16;
-  const Rows rows(reader);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    table.samples.push_back({static_cast<GemmRole>(rows.choice(i, "role", gemm_role_names())),
-                             rows.count(i, "batch"), rows.count(i, "m"), rows.count(i, "n"),
-                             rows.count(i, "k"), rows.number(i, "median"),
-                             rows.count(i, "output_bytes"), rows.number(i, "accumulate") > 0});
+  table.short_runs = reader.choice("runs", {"short", "back_to_back"}).value_or(1) == 0;
+  table.microseconds = reader.text("unit").value_or("") == "us";
+  const char* measured = table.microseconds ? "time" : "median";
+  const std::vector<std::string> columns = read_texts(reader, "columns");
+  if (const auto rows = reader.required("rows")) {
+    table.samples = gemm_samples(Rows(columns, *rows), measured);
+  }
+  if (const auto rows = reader.value("held_out")) {
+    table.held_out = gemm_samples(Rows(columns, *rows), measured);
   }
   out.gemm.push_back(std::move(table));
 }
@@ -71,7 +84,10 @@ void read_attentions(ObjectReader& reader, Published& out) {
   table.device = reader.required_text("device");
   table.kernel = reader.required_text("kernel");
   table.tflops = reader.text("unit").value_or("") == "TFLOP/s";
-  const Rows rows(reader);
+  const std::vector<std::string> columns = read_texts(reader, "columns");
+  const auto list = reader.required("rows");
+  if (!list) return;
+  const Rows rows(columns, *list);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto pass =
         static_cast<AttentionPass>(rows.choice(i, "pass", {"forward", "backward", "both"}));
@@ -94,6 +110,7 @@ DeviceRules read_device(const JsonValue& value) {
   DeviceRules out;
   out.device = reader.required_text("device");
   out.gemm_from = reader.text("gemm_from").value_or("");
+  out.gemm_roles_from = reader.text("gemm_roles_from").value_or("");
   out.max_matmul = read_rate(reader, "max_matmul");
   out.max_matmul_fp8 = read_rate(reader, "max_matmul_fp8");
   out.max_matmul_source = reader.text("max_matmul_source").value_or("");

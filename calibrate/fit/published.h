@@ -17,8 +17,11 @@ struct GemmTable {
   std::string source;
   std::string device;
   DataType precision = DataType::kBf16;
-  bool scattered = false;  // points of several sources: they fit a form, and bend nothing
+  bool scattered = false;     // points of several sources: they fit a form, and bend nothing
+  bool short_runs = false;    // each product alone, not among those of a step
+  bool microseconds = false;  // the unit of `median`, else fraction of the dense peak
   std::vector<GemmSample> samples;
+  std::vector<GemmSample> held_out;  // of other sizes than the samples; no fit sees them
 };
 
 enum class AttentionPass { kForward, kBackward, kBoth };
@@ -43,7 +46,8 @@ struct AttentionChoice {
 
 struct DeviceRules {
   std::string device;
-  std::string gemm_from;                             // empty: data sheet
+  std::string gemm_from;        // empty: data sheet
+  std::string gemm_roles_from;  // whose table tells gradients from forward; empty: gemm_from's
   std::optional<double> max_matmul, max_matmul_fp8;  // FLOP/s
   std::string max_matmul_source;
   bool power_limited = false;

@@ -43,6 +43,12 @@ struct FittedGemm {
   FittedSurface curve;
 };
 
+// What the products of a step add to a form.
+struct FittedStep {
+  const GemmTable* table = nullptr;
+  GemmFit fit;
+};
+
 class Shipping {
  public:
   Shipping(const Published& published, const std::map<std::string, Accelerator>& accelerators)
@@ -59,6 +65,9 @@ class Shipping {
   double scale(const std::string& to, const std::string& from, DataType precision) const;
   double rate_scale(const std::string& to, const std::string& from) const;
   void fit_gemms();
+  void fit_steps();
+  void set_in_step(const std::string& device, GemmFit& fit) const;
+  GemmCurve carried(const FittedGemm& fitted, const DeviceRules& rules, CurveNote& note) const;
   void fit_attentions();
   void fit_attention_family(const std::string& device, const std::string& kernel,
                             const AttentionFit& family);
@@ -70,7 +79,8 @@ class Shipping {
   const Published& published_;
   const std::map<std::string, Accelerator>& accelerators_;
   std::map<std::string, FittedGemm> gemms_;  // by device, 16-bit operands
-  FittedGemm fp8_;
+  std::map<std::string, FittedGemm> fp8_;    // by device
+  std::map<std::string, FittedStep> steps_;  // by device of the table
   std::map<AttentionKey, FittedAttention> attentions_;
   std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
 };
@@ -175,29 +185,57 @@ double Shipping::scale(const std::string& to, const std::string& from, DataType 
   return (*max_a / peak_to) / (*max_b / peak_from);
 }
 
-void Shipping::fit_gemms() {
-  const GemmFit* family = nullptr;
+// Products of a step, table by table: what tells gradients from forward, and how much slower
+// products are one after the other than alone.
+void Shipping::fit_steps() {
   for (const GemmTable& table : published_.gemm) {
-    if (table.scattered || table.precision == DataType::kFp8) continue;
-    FittedGemm fitted{&table, fit_gemm(accelerator(table.device), table.samples,
-                                       first_guess(rules_of(table.device)))};
-    const auto placed = gemms_.emplace(table.device, std::move(fitted)).first;
-    if (family == nullptr) family = &placed->second.curve.fit;
+    if (table.scattered || table.short_runs) continue;
+    const auto alone = gemms_.find(table.device);
+    if (alone == gemms_.end()) {
+      gemms_[table.device] = {&table, fit_gemm(accelerator(table.device), table.samples,
+                                               first_guess(rules_of(table.device)))};
+      gemms_[table.device].curve.samples = table.samples;
+      steps_[table.device] = {&table, gemms_[table.device].curve.fit};
+    } else {
+      steps_[table.device] = {&table, fit_gemm_in_training(accelerator(table.device), table.samples,
+                                                           alone->second.curve.fit)};
+    }
   }
-  STEPCAST_ASSERT(family != nullptr, "one table fixes the shape of the family");
+}
+
+// Long products of a short run meet the power limit; in a step all do.
+void Shipping::set_in_step(const std::string& device, GemmFit& fit) const {
+  const DeviceRules* rules = rules_of(device);
+  fit.back_to_back = fit.sustained_factor;
+  const auto step = steps_.find(rules == nullptr ? "" : rules->gemm_roles_from);
+  if (step == steps_.end()) return;
+  fit.role_factor = step->second.fit.role_factor;
+  fit.accumulate_exposed = step->second.fit.accumulate_exposed;
+  if (step->first == device) {
+    fit.back_to_back = std::max(fit.sustained_factor, step->second.fit.back_to_back);
+  }
+}
+
+void Shipping::fit_gemms() {
   for (const GemmTable& table : published_.gemm) {
-    if (!table.scattered || table.precision == DataType::kFp8) continue;
-    GemmFit start = *family;
+    if (!table.short_runs) continue;
+    auto& of_precision = table.precision == DataType::kFp8 ? fp8_ : gemms_;
+    of_precision[table.device] = {&table, fit_gemm_short_runs(accelerator(table.device), table,
+                                                              first_guess(rules_of(table.device)))};
+  }
+  fit_steps();
+  for (auto* of_precision : {&gemms_, &fp8_}) {
+    for (auto& [device, fitted] : *of_precision) {
+      if (fitted.table->short_runs) set_in_step(device, fitted.curve.fit);
+    }
+  }
+  STEPCAST_ASSERT(!steps_.empty(), "one table fixes the shape of the family");
+  for (const GemmTable& table : published_.gemm) {
+    if (!table.scattered) continue;
+    GemmFit start = steps_.begin()->second.fit;
     start.memory_fraction = first_guess(rules_of(table.device)).memory_fraction;
     gemms_[table.device] = {&table, fit_gemm_scattered(accelerator(table.device), table.samples,
                                                        start, table.precision)};
-  }
-  for (const GemmTable& table : published_.gemm) {
-    if (table.precision != DataType::kFp8) continue;
-    GemmFit start = *family;
-    start.memory_fraction = first_guess(rules_of(table.device)).memory_fraction;
-    fp8_ = {&table,
-            fit_gemm_scattered(accelerator(table.device), table.samples, start, DataType::kFp8)};
   }
 }
 
@@ -251,46 +289,56 @@ void Shipping::fit() {
   }
 }
 
+// The fitted curve of `fitted` on the device of `rules`, and what is to be said about it.
+GemmCurve Shipping::carried(const FittedGemm& fitted, const DeviceRules& rules,
+                            CurveNote& note) const {
+  const GemmTable& table = *fitted.table;
+  const bool own = rules.device == table.device;
+  const double factor = scale(rules.device, table.device, table.precision);
+  GemmCurve out{fitted.curve.fit, fitted.curve.samples, fitted.curve.neighbourhood};
+  out.fit.efficiency *= factor;
+  if (!table.short_runs) out.fit.memory_fraction = rules.stream_fraction;
+  for (GemmSample& sample : out.samples) sample.efficiency *= factor;
+  out.provenance = own ? Provenance::kInterpolated : Provenance::kExtrapolated;
+  out.samples_provenance = own ? Provenance::kMeasured : Provenance::kInterpolated;
+  note.form = fitted.curve.form;
+  note.held_out = table.held_out.empty() ? fitted.curve.held_out : fitted.curve.other_sizes;
+  note.cells = fitted.curve.held_out;
+  note.provenance = out.provenance;
+  note.fitted_on = {table.source};
+  const auto step = steps_.find(rules.gemm_roles_from);
+  if (step != steps_.end()) note.fitted_on.push_back(step->second.table->source + " (gradients)");
+  if (!own && rules.power_limited) note.fitted_on.push_back(published_.power_law.source);
+  if (factor != 1 && !rules.power_limited) note.fitted_on.push_back(rules.max_matmul_source);
+  return out;
+}
+
 void Shipping::ship_gemm(const DeviceRules& rules, ShippedProfile& out) const {
   Profile& profile = out.profile;
-  CurveNote note{"gemm bf16", {}, {}, Provenance::kDataSheet, {}};
+  CurveNote note{"gemm bf16", {}, {}, {}, Provenance::kDataSheet, {}};
   const auto found = gemms_.find(rules.gemm_from);
-  if (found != gemms_.end()) {
-    const FittedGemm& fitted = found->second;
-    const bool own = rules.device == rules.gemm_from;
-    const double factor = scale(rules.device, rules.gemm_from, DataType::kBf16);
-    profile.gemm = fitted.curve.fit;
-    profile.gemm.efficiency *= factor;
-    profile.neighbourhood = fitted.curve.neighbourhood;
-    if (!fitted.table->scattered) profile.gemm_samples = fitted.table->samples;
-    for (GemmSample& sample : profile.gemm_samples) sample.efficiency *= factor;
-    profile.gemm_samples_provenance = own ? Provenance::kMeasured : Provenance::kInterpolated;
-    note.form = fitted.curve.form;
-    note.held_out = fitted.curve.held_out;
-    note.provenance = own ? Provenance::kInterpolated : Provenance::kExtrapolated;
-    note.fitted_on = {fitted.table->source};
-    if (!own && rules.power_limited) note.fitted_on.push_back(published_.power_law.source);
-    if (!own && !rules.power_limited) note.fitted_on.push_back(rules.max_matmul_source);
+  if (found == gemms_.end()) {
+    profile.gemm.memory_fraction = rules.stream_fraction;
+  } else {
+    GemmCurve curve = carried(found->second, rules, note);
+    profile.gemm = curve.fit;
+    profile.neighbourhood = curve.neighbourhood;
+    profile.gemm_samples = std::move(curve.samples);
+    profile.gemm_samples_provenance = curve.samples_provenance;
     profile.sigma[static_cast<std::size_t>(Curve::kGemm)] =
-        std::hypot(std::max(kDeviceSpread, note.held_out.median), own ? 0 : kCarried);
+        std::hypot(std::max(kDeviceSpread, note.held_out.median),
+                   rules.device == rules.gemm_from ? 0 : kCarried);
   }
-  profile.gemm.memory_fraction = rules.stream_fraction;
   profile.provenance = note.provenance;
   out.notes.push_back(std::move(note));
 }
 
 void Shipping::ship_fp8(const DeviceRules& rules, ShippedProfile& out) const {
-  if (fp8_.table == nullptr || !accelerator(rules.device).peak(DataType::kFp8)) return;
-  const bool own = rules.device == fp8_.table->device;
-  GemmFit& fit = out.profile.gemm_fp8;
-  fit = fp8_.curve.fit;
-  fit.efficiency *= scale(rules.device, fp8_.table->device, DataType::kFp8);
-  fit.memory_fraction = rules.stream_fraction;
-  out.notes.push_back({"gemm fp8",
-                       fp8_.curve.form,
-                       fp8_.curve.held_out,
-                       own ? Provenance::kInterpolated : Provenance::kExtrapolated,
-                       {fp8_.table->source}});
+  const auto found = fp8_.find(rules.gemm_from);
+  if (found == fp8_.end() || !accelerator(rules.device).peak(DataType::kFp8)) return;
+  CurveNote note{"gemm fp8", {}, {}, {}, Provenance::kDataSheet, {}};
+  out.profile.gemm_fp8 = carried(found->second, rules, note);
+  out.notes.push_back(std::move(note));
 }
 
 void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) const {
@@ -320,7 +368,7 @@ void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) con
           std::hypot(std::max(kDeviceSpread, fitted.curve.held_out.median), own ? 0 : kCarried);
     }
     out.notes.push_back({"attention " + choice.kernel, fitted.curve.form, fitted.curve.held_out,
-                         variant.provenance, fitted.sources});
+                         fitted.curve.held_out, variant.provenance, fitted.sources});
     profile.attention_variants.push_back(std::move(variant));
   }
 }
@@ -328,6 +376,7 @@ void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) con
 void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const {
   MemoryFit& fit = out.profile.memory;
   CurveNote note{"memory_bound",
+                 {},
                  {},
                  {},
                  Provenance::kInterpolated,

@@ -20,6 +20,7 @@ namespace stepcast {
 struct CurveNote {
   std::string operation;  // "gemm bf16", "attention fa2", ...
   FitError form, held_out;
+  FitError cells;  // of held-out cells among the sizes that were fitted
   Provenance provenance = Provenance::kDataSheet;
   std::vector<std::string> fitted_on;
 };

@@ -137,7 +137,7 @@ class ImportedProfiler {
     const auto found = std::find_if(out_.notes.begin(), out_.notes.end(),
                                     [&](const CurveNote& n) { return n.operation == operation; });
     CurveNote& out = found == out_.notes.end() ? out_.notes.emplace_back() : *found;
-    out = {operation, {}, {}, provenance, {}};
+    out = {operation, {}, {}, {}, provenance, {}};
     return out;
   }
   void note_fit(const std::string& operation, const FitError& form, const FitError& held_out,
@@ -167,8 +167,8 @@ class ImportedProfiler {
   void add_fp8() {
     if (in_.gemms_fp8.empty()) return;
     const FittedSurface surface =
-        fit_gemm_scattered(device_, medians(in_.gemms_fp8), profile().gemm_fp8, DataType::kFp8);
-    profile().gemm_fp8 = surface.fit;
+        fit_gemm_scattered(device_, medians(in_.gemms_fp8), profile().gemm_fp8.fit, DataType::kFp8);
+    profile().gemm_fp8.fit = surface.fit;
     note_fit("gemm fp8", surface.form, surface.held_out);
   }
 
@@ -251,23 +251,9 @@ class ImportedProfiler {
     }
     table.samples = one_per_size(measured);
     remove_host(table.group, measured.launch, table.samples);
-    table.held_out = held_out(table);
+    table.held_out = held_out_sizes(table.group, table.samples);
     profile().nccl.emplace_back(table.group, table.samples);
     out_.collectives.push_back(std::move(table));
-  }
-
-  static FitError held_out(const CollectiveTable& table) {
-    const CollectiveModel model(table.group.cluster, table.group.group);
-    std::vector<double> ratios;
-    for (std::size_t i = 1; i + 1 < table.samples.size(); ++i) {
-      std::vector<CollectiveSample> others = table.samples;
-      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      const CollectiveCurves curves({CollectiveCurve(table.group, others)});
-      const CurvePrice price = curves.price(table.group.cluster, model, table.group.kind,
-                                            table.samples[i].size, DataType::kFp32);
-      ratios.push_back(std::log(price.time / table.samples[i].time));
-    }
-    return fit_error(ratios);
   }
 
   const Imported& in_;

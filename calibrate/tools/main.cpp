@@ -23,14 +23,18 @@ int report(const Errors& errors) {
   return kUsage;
 }
 
+// Median, and what 90 % are below.
+std::string text_of(const FitError& error) {
+  return fmt::format("{:4.1f} % ({:4.1f} %)", 100 * error.median, 100 * error.p90);
+}
+
 void print_curves(const ShippedProfile& shipped) {
   for (const CurveNote& note : shipped.notes) {
     fmt::print("{:<22} {:<16} {:<13}", shipped.profile.name, note.operation,
                name_of(note.provenance));
     if (note.held_out.median > 0) {
-      fmt::print(" fit {:4.1f} %, 90 % below {:4.1f} %; held out {:4.1f} %, 90 % below {:4.1f} %",
-                 100 * note.form.median, 100 * note.form.p90, 100 * note.held_out.median,
-                 100 * note.held_out.p90);
+      fmt::print(" fit {}, held out cells {}, sizes {}", text_of(note.form), text_of(note.cells),
+                 text_of(note.held_out));
     }
     fmt::print("\n");
   }
@@ -65,11 +69,21 @@ Errors write_devices(const std::string& published_folder, const std::string& top
 
 // One file of curves for all devices: a curve is chosen by what the cluster's links are.
 Errors write_collectives(const std::string& published_folder, const std::string& out_folder) {
-  const auto published = JsonDocument::load(published_folder + "/collectives.json");
+  const auto published = published_collectives(published_folder);
   if (!published) return published.error();
-  const Result<std::string> curves = fit_collective_curves(**published);
-  if (!curves) return curves.error();
-  return write_profile(out_folder, "collectives", *curves);
+  std::vector<JsonDocument*> documents;
+  for (const auto& document : *published) documents.push_back(document.get());
+  const Result<FittedCollectives> fitted = fit_collective_curves(documents);
+  if (!fitted) return fitted.error();
+  for (const FittedCollectives::Curve& curve : fitted->curves) {
+    constexpr Bytes kFrom(16.0 * 1024 *
+                          1024);  // below, NCCL changes its protocol between two sizes
+    const FitError error = held_out_sizes(curve.measured, curve.samples, kFrom);
+    if (error.median > 0) {
+      fmt::print("{:<39} held out sizes from 16 MiB on {}\n", curve.measured.id, text_of(error));
+    }
+  }
+  return write_profile(out_folder, "collectives", fitted->text);
 }
 
 int run(const std::string& published, const std::string& topologies, const std::string& out) {

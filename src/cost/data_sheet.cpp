@@ -70,8 +70,8 @@ Profile data_sheet_profile(const Accelerator& accelerator) {
   out.gemm.wave_weight = 0.5;
   out.gemm.overhead_s = 3e-6;
   out.gemm.misaligned_factor = 1.26;
-  out.gemm_fp8 = out.gemm;
-  out.gemm_fp8.efficiency *= 0.9;  // max achievable fp8 against bf16: 0.88 to 0.99 (same table)
+  out.gemm_fp8.fit = out.gemm;
+  out.gemm_fp8.fit.efficiency *= 0.9;  // max achievable fp8 against bf16: 0.88 to 0.99 (same table)
   const double attention = attention_efficiency(accelerator.architecture);
   out.attention.forward_efficiency = attention;
   out.attention.backward_efficiency = 0.85 * attention;
@@ -83,7 +83,7 @@ Profile data_sheet_profile(const Accelerator& accelerator) {
   // Streaming kernels reach 0.72 to 0.89 of the sheet (RRZE-HPC/gpu-benches@1038c5d, gpu-stream).
   out.memory.fraction = 0.80;
   out.memory.overhead_s = 1.3e-6;
-  out.gemm.memory_fraction = out.gemm_fp8.memory_fraction = out.memory.fraction;
+  out.gemm.memory_fraction = out.gemm_fp8.fit.memory_fraction = out.memory.fraction;
   out.sigma = {0.15, 0.20, 0.15, 0.30, 0.20, 0.20};
   if (accelerator.is_cpu()) describe_core(out);
   // Compute beside NCCL takes 18.9 % longer on average (arXiv 2507.03114).

@@ -53,6 +53,13 @@ double split_traffic(const Gemm& gemm, double split) {
          static_cast<double>(gemm.n);
 }
 
+// What the power limit makes of products that take `seconds` at full clocks.
+double throttling(const GemmFit& fit, double seconds, Pace pace) {
+  if (pace == Pace::kBackToBack && fit.back_to_back > 0) return fit.back_to_back;
+  return 1 + (fit.sustained_factor - 1) * seconds / (seconds + fit.sustained_s);
+}
+
+// At full clocks.
 double compute_seconds(const GemmFit& fit, double sms, double peak, double bandwidth,
                        const Gemm& gemm) {
   const auto menu = tile_menu(fit);
@@ -72,8 +79,7 @@ double compute_seconds(const GemmFit& fit, double sms, double peak, double bandw
       if (blocks * split >= 2 * sms) break;  // enough blocks: splitting further only adds traffic
     }
   }
-  best *= misalignment(fit, gemm) * fit.role_factor[static_cast<std::size_t>(gemm.role)];
-  return best * (1 + (fit.sustained_factor - 1) * best / (best + fit.sustained_s));
+  return best * misalignment(fit, gemm) * fit.role_factor[static_cast<std::size_t>(gemm.role)];
 }
 
 }  // namespace
@@ -108,11 +114,13 @@ Gemm gemm_of(const GemmSample& sample, DataType type) {
           sample.accumulate};
 }
 
-Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm) {
+Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm,
+                       Pace pace) {
   const double bandwidth = fit.memory_fraction * accelerator.memory_bandwidth.value();
-  const double compute =
+  const double full_clock =
       compute_seconds(fit, static_cast<double>(accelerator.sm_count),
                       matrix_peak(accelerator, gemm.input).value(), bandwidth, gemm);
+  const double compute = full_clock * throttling(fit, full_clock, pace);
   const double memory = traffic_of(gemm).value() / bandwidth;
   // A soft maximum: near balance neither hides entirely behind the other.
   const double c2 = compute * compute, m2 = memory * memory;

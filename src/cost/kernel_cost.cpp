@@ -35,24 +35,6 @@ SampleSurface::Point point_of(std::int64_t batch, std::int64_t heads, std::int64
           causal ? 4.0 : 0.0,     0.0};
 }
 
-using GemmSurfaces = std::array<SampleSurface, 3>;
-
-GemmSurfaces empty_surfaces(const Neighbourhood& around) {
-  const SampleSurface surface(around.reach, around.shrinkage);
-  return {surface, surface, surface};
-}
-
-void index(const std::vector<GemmSample>& samples, DataType type, const GemmFit& fit,
-           const Accelerator& accelerator, GemmSurfaces& surfaces) {
-  for (const GemmSample& sample : samples) {
-    const Gemm gemm = gemm_of(sample, type);
-    const double measured =
-        flops_of(gemm) / (matrix_peak(accelerator, type).value() * sample.efficiency);
-    const double form = gemm_form_time(fit, accelerator, gemm).value();
-    surfaces[static_cast<std::size_t>(sample.role)].add(point_of(gemm), std::log(measured / form));
-  }
-}
-
 // What a price bent by samples rests on: `hit` for a sample itself, lower beside and outside them.
 Provenance provenance_of(const SampleSurface::Correction& correction, Provenance hit) {
   if (correction.distance == 0) return hit;
@@ -67,25 +49,46 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_ch
     : accelerator_(std::move(accelerator)),
       profile_(std::move(profile)),
       fused_chains_(fused_chains),
-      gemm_surface_(empty_surfaces(profile_.neighbourhood)),
-      gemm_fp32_surface_(empty_surfaces(profile_.gemm_fp32 ? profile_.gemm_fp32->neighbourhood
-                                                           : profile_.neighbourhood)),
+      gemm_surface_(
+          surface_of(GemmCurve{profile_.gemm, profile_.gemm_samples, profile_.neighbourhood,
+                               profile_.provenance, profile_.gemm_samples_provenance},
+                     DataType::kBf16)),
+      gemm_fp8_surface_(surface_of(profile_.gemm_fp8, DataType::kFp8)),
+      gemm_fp32_surface_(
+          surface_of(profile_.gemm_fp32.value_or(
+                         GemmCurve{profile_.gemm, {}, profile_.neighbourhood, profile_.provenance}),
+                     DataType::kFp32)),
       attention_surface_{
           SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage),
           SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage)},
       attention_(profile_.attention),
       attention_provenance_(profile_.provenance) {
-  index_gemm_samples();
   if (!framework) return;
   const std::string& kernel = profile_.attention_kernel[*framework];
   if (const AttentionVariant* variant = profile_.variant(kernel)) index_attention_samples(*variant);
 }
 
-void KernelCosts::index_gemm_samples() {
-  index(profile_.gemm_samples, DataType::kBf16, profile_.gemm, accelerator_, gemm_surface_);
-  if (!profile_.gemm_fp32) return;
-  index(profile_.gemm_fp32->samples, DataType::kFp32, profile_.gemm_fp32->fit, accelerator_,
-        gemm_fp32_surface_);
+KernelCosts::GemmSurface KernelCosts::surface_of(const GemmCurve& curve, DataType type) const {
+  const SampleSurface empty(curve.neighbourhood.reach, curve.neighbourhood.shrinkage);
+  GemmSurface out{curve.fit,
+                  {empty, empty, empty},
+                  curve.neighbourhood.all_roles,
+                  curve.provenance,
+                  curve.samples_provenance};
+  for (const GemmSample& sample : curve.samples) {
+    const Gemm gemm = gemm_of(sample, type);
+    const double measured =
+        flops_of(gemm) / (matrix_peak(accelerator_, type).value() * sample.efficiency);
+    const double form = gemm_form_time(curve.fit, accelerator_, gemm, Pace::kShortRun).value();
+    out.by_role[static_cast<std::size_t>(sample.role)].add(point_of(gemm),
+                                                           std::log(measured / form));
+  }
+  return out;
+}
+
+const KernelCosts::GemmSurface& KernelCosts::surface_of(DataType type) const {
+  if (size_of(type) == 2) return gemm_surface_;
+  return type == DataType::kFp8 ? gemm_fp8_surface_ : gemm_fp32_surface_;
 }
 
 void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
@@ -129,19 +132,25 @@ KernelPrice KernelCosts::price_by_kind(const Operation& operation) const {
 }
 
 KernelPrice KernelCosts::price(const Gemm& gemm) const {
-  const bool fp8 = gemm.input == DataType::kFp8;
-  const bool fp32 = gemm.input == DataType::kFp32 && profile_.gemm_fp32;
-  const GemmFit& fit = fp32 ? profile_.gemm_fp32->fit : fp8 ? profile_.gemm_fp8 : profile_.gemm;
-  KernelPrice out{gemm_form_time(fit, accelerator_, gemm), 1, traffic_of(gemm), Curve::kGemm,
-                  fp32 ? profile_.gemm_fp32->provenance : profile_.provenance};
-  const SampleSurface& surface =
-      (fp32 ? gemm_fp32_surface_ : gemm_surface_)[static_cast<std::size_t>(gemm.role)];
-  // The other samples are of 16-bit operands; other precisions run other kernels.
-  if ((size_of(gemm.input) != 2 && !fp32) || surface.empty()) return out;
-  const SampleSurface::Correction correction = surface.at(point_of(gemm));
+  const GemmSurface& surface = surface_of(gemm.input);
+  KernelPrice out{gemm_form_time(surface.fit, accelerator_, gemm), 1, traffic_of(gemm),
+                  Curve::kGemm, surface.form};
+  const SampleSurface& own = surface.by_role[static_cast<std::size_t>(gemm.role)];
+  const SampleSurface& forward = surface.by_role[static_cast<std::size_t>(GemmRole::kForward)];
+  const bool borrowed = own.empty() && surface.all_roles;
+  if (own.empty() && (!borrowed || forward.empty())) return out;
+  Gemm like = gemm;
+  if (borrowed) {
+    like.output = DataType::kBf16;
+    like.accumulate = false;
+  }
+  const SampleSurface::Correction correction = (borrowed ? forward : own).at(point_of(like));
   out.time *= std::exp(correction.log_factor);
-  out.provenance = provenance_of(
-      correction, fp32 ? profile_.gemm_fp32->samples_provenance : profile_.gemm_samples_provenance);
+  out.provenance = provenance_of(correction, surface.samples);
+  // A sample of another role, or of a short run, is not the product of a step itself.
+  if (borrowed || surface.fit.back_to_back > 0) {
+    out.provenance = std::max(out.provenance, Provenance::kInterpolated);
+  }
   return out;
 }
 

@@ -41,15 +41,24 @@ class KernelCosts {
   const Accelerator& accelerator() const { return accelerator_; }
 
  private:
-  void index_gemm_samples();
   KernelPrice price_by_kind(const Operation& operation) const;
   void index_attention_samples(const AttentionVariant& variant);
 
   Accelerator accelerator_;
   Profile profile_;
   bool fused_chains_;  // training.compile: one launch per chain instead of MemoryBound::launches
-  std::array<SampleSurface, 3> gemm_surface_;       // by GemmRole
-  std::array<SampleSurface, 3> gemm_fp32_surface_;  // by GemmRole
+  struct GemmSurface {
+    GemmFit fit;
+    std::array<SampleSurface, 3> by_role;
+    bool all_roles;  // a role without samples takes those of forward
+    Provenance form, samples;
+  };
+  GemmSurface surface_of(const GemmCurve& curve, DataType type) const;
+  const GemmSurface& surface_of(DataType type) const;
+
+  GemmSurface gemm_surface_;  // of 16-bit operands
+  GemmSurface gemm_fp8_surface_;
+  GemmSurface gemm_fp32_surface_;
   std::array<SampleSurface, 2> attention_surface_;  // forward, backward
   AttentionFit attention_;
   Provenance attention_provenance_;

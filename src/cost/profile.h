@@ -46,12 +46,16 @@ struct GemmFit {
   double sustained_factor = 1;    // time factor once a long kernel has met the power limit
   double sustained_s = 1e-3;      // duration at which half of that factor is felt
   double accumulate_exposed = 0;  // share of reading and writing C of C += A B that nothing hides
+  // Time factor of products that follow each other without rest, as in a training step: the power
+  // limit is met whatever a product's own duration. 0: as the two sustained values say.
+  double back_to_back = 0;
 };
 
 // How measured samples bend the fitted form near them.
 struct Neighbourhood {
   double reach = 0.5;  // standard deviation of a sample's influence, in octaves of each dimension
   double shrinkage = 0.1;  // weight of the form itself, in samples
+  bool all_roles = false;  // forward samples bend gradients too: their shape matters, not the role
 };
 
 // A GEMM surface of its own.
@@ -141,7 +145,7 @@ struct Profile {
   std::array<double, kCurves> sigma{};  // log-error of each curve
   std::vector<std::string> fitted_on;   // sources and case ids used for fitting
 
-  GemmFit gemm_fp8;                                            // of the dense fp8 peak
+  GemmCurve gemm_fp8;                                          // of the dense fp8 peak
   std::optional<GemmCurve> gemm_fp32;                          // without it `gemm` stands in
   Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
   Neighbourhood neighbourhood;

@@ -140,6 +140,7 @@ void read_gemm_samples(const JsonValue& value, GemmCurve& curve) {
   curve.samples_provenance = read_provenance(reader, "provenance", Provenance::kMeasured);
   read_number(reader, "reach", curve.neighbourhood.reach, kTiny, 100);
   read_number(reader, "shrinkage", curve.neighbourhood.shrinkage, kTiny, 100);
+  curve.neighbourhood.all_roles = reader.boolean("all_roles").value_or(false);
   const SampleTable table(reader,
                           {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"});
   curve.samples.reserve(table.size());
@@ -226,6 +227,7 @@ GemmFit read_gemm_form(const JsonValue& value) {
   read_number(reader, "sustained_factor", fit.sustained_factor, 1, 100);
   read_seconds(reader, "sustained", fit.sustained_s);
   read_number(reader, "accumulate_exposed", fit.accumulate_exposed, 0, 1);
+  read_number(reader, "back_to_back", fit.back_to_back, 1, 100);
   read_seconds(reader, "overhead", fit.overhead_s);
   read_numbers(reader, "role_factor", fit.role_factor);
   reader.finish();
@@ -272,16 +274,14 @@ void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   curve.fit = read_gemm_form(form);
   curve.neighbourhood = profile.neighbourhood;
   curve.provenance = read_provenance(reader, "provenance", profile.provenance);
-  if (precision != 1) {
-    if (const auto samples = reader.value("samples")) read_gemm_samples(*samples, curve);
-  }
+  if (const auto samples = reader.value("samples")) read_gemm_samples(*samples, curve);
   if (precision == 0) {
     profile.gemm = curve.fit;
     profile.gemm_samples = std::move(curve.samples);
     profile.gemm_samples_provenance = curve.samples_provenance;
     profile.neighbourhood = curve.neighbourhood;
   } else if (precision == 1) {
-    profile.gemm_fp8 = curve.fit;
+    profile.gemm_fp8 = std::move(curve);
   } else {
     profile.gemm_fp32 = std::move(curve);
   }

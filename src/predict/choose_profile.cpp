@@ -40,6 +40,8 @@ void extrapolate(Profile& profile) {
   };
   demote(profile.provenance);
   demote(profile.gemm_samples_provenance);
+  demote(profile.gemm_fp8.provenance);
+  demote(profile.gemm_fp8.samples_provenance);
   demote(profile.memory_provenance);
   for (AttentionVariant& variant : profile.attention_variants) {
     demote(variant.provenance);

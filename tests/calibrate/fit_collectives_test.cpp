@@ -10,15 +10,30 @@
 namespace stepcast {
 namespace {
 
+FittedCollectives fitted_from_published() {
+  const auto tables =
+      published_collectives(std::string(STEPCAST_SOURCE_DIR) + "/calibrate/published");
+  EXPECT_TRUE(tables) << to_string(tables.error());
+  std::vector<JsonDocument*> documents;
+  for (const auto& document : *tables) documents.push_back(document.get());
+  const Result<FittedCollectives> fitted = fit_collective_curves(documents);
+  EXPECT_TRUE(fitted) << to_string(fitted.error());
+  return *fitted;
+}
+
+TEST(CollectiveFit, PredictsSizesBetweenOthers) {
+  for (const FittedCollectives::Curve& curve : fitted_from_published().curves) {
+    if (curve.measured.group.domains > 1 || curve.samples.size() < 10) continue;
+    const FitError error = held_out_sizes(curve.measured, curve.samples, Bytes(16.0 * 1024 * 1024));
+    EXPECT_LT(error.median, 0.08) << curve.measured.id;
+  }
+}
+
 TEST(CollectiveFit, IsWhatShips) {
-  const auto tables = JsonDocument::load(std::string(STEPCAST_SOURCE_DIR) +
-                                         "/calibrate/published/collectives.json");
-  ASSERT_TRUE(tables);
-  const Result<std::string> fitted = fit_collective_curves(**tables);
-  ASSERT_TRUE(fitted) << to_string(fitted.error());
+  const FittedCollectives fitted = fitted_from_published();
   std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles/collectives.json");
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(*fitted, text) << "run stepcast-fit and commit what it writes";
+  EXPECT_EQ(fitted.text, text) << "run stepcast-fit and commit what it writes";
 }
 
 constexpr const char* kTable = R"({"stepcast_published_collectives": 1, "tables": [{"id": "t",
@@ -32,7 +47,9 @@ Result<std::string> fit_of(const std::string& launch, const std::string& rows) {
   text.replace(text.find("ROWS"), 4, rows);
   const auto document = JsonDocument::parse(text, "tables.json");
   EXPECT_TRUE(document);
-  return fit_collective_curves(**document);
+  const auto fitted = fit_collective_curves({document->get()});
+  if (!fitted) return failure(fitted.error());
+  return fitted->text;
 }
 
 // 8 A100: the nominal all-gather of 8 KiB takes 6.6 + 7 x 0.6 us and 8192 B at 87.7 GB/s x 8/7,

@@ -271,8 +271,9 @@ TEST(ImportTables, OtherPrecisionsAndCollectives) {
 
 TEST(ImportTables, TheProjectsOwnTablesAndErrorsWithTheirPaths) {
   const ClusterSpec spec = cluster("dgx-h100").spec;
-  const Imported own = imported(kRoot + "/calibrate/published/gemm_hopper_points.json", spec);
-  EXPECT_EQ(own.gemms.size(), 16);
+  const Imported own = imported(kRoot + "/calibrate/published/gemm_a100_pcie_simumax.json",
+                                cluster("a100-pcie-8").spec);
+  EXPECT_EQ(own.gemms.size(), 183);
   Imported none;
   std::string error = error_of(import_tables(
       R"([{"id": "a", "source": "b", "kind": "GEMM TFLOP/s vs shape", "gpu": "H100-SXM",

@@ -91,7 +91,8 @@ TEST(CollectiveCurves, CallTheirOwnGroupMeasuredAndOthersNot) {
     return curves.price(spec, {spec, shape}, kind, Bytes(size), DataType::kBf16).provenance;
   };
   EXPECT_EQ(provenance(a100(1), 8, 16e6, CollectiveKind::kAllReduce), Provenance::kMeasured);
-  EXPECT_EQ(provenance(a100(1), 4, 16e6, CollectiveKind::kAllReduce), Provenance::kInterpolated);
+  EXPECT_EQ(provenance(a100(1), 4, 16e6, CollectiveKind::kAllReduce), Provenance::kMeasured);
+  EXPECT_EQ(provenance(a100(1), 6, 16e6, CollectiveKind::kAllReduce), Provenance::kInterpolated);
   EXPECT_EQ(provenance(a100(1), 8, 100e9, CollectiveKind::kAllReduce), Provenance::kExtrapolated);
   ClusterSpec volta = testing::machine(GpuArchitecture::kVolta, 150, 1);
   EXPECT_EQ(provenance(volta, 8, 16e6, CollectiveKind::kAllReduce), Provenance::kExtrapolated);
@@ -138,10 +139,34 @@ TEST(CollectiveCurves, CarryOverToOtherGroupSizes) {
   }
 }
 
-// The same steps take the same time: n-1 steps of S/n bytes, whatever n. So with the tuner's hop
-// latencies aside the time of a ring all-gather at equal S/n grows as n-1.
-TEST(CollectiveCurves, KeepTheTimeOfARingStep) {
+// A ring of 2 drives fewer channels than one of 8: 150 of 205 GB/s.
+TEST(CollectiveCurves, KnowThatSmallGroupsAreSlower) {
   const CollectiveCurves curves = shipped_curves();
+  const auto bus = [&](const ClusterSpec& spec, std::int64_t ranks, CollectiveKind kind) {
+    const GroupShape shape{ranks, 1, ranks, ranks, 0};
+    const Bytes size(512.0 * 1024 * 1024);
+    const double n = static_cast<double>(ranks);
+    const double passes = kind == CollectiveKind::kAllReduce ? 2 : 1;
+    return (size / curves.price(spec, {spec, shape}, kind, size, DataType::kBf16).time).value() *
+           passes * (n - 1) / n * 1e-9;
+  };
+  for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather}) {
+    for (const ClusterSpec& spec : {a100(1), h100(1), testing::b200(1)}) {
+      EXPECT_LT(bus(spec, 2, kind), 0.95 * bus(spec, 4, kind));
+      EXPECT_LT(bus(spec, 4, kind), bus(spec, 8, kind));
+    }
+  }
+  EXPECT_NEAR(bus(a100(1), 2, CollectiveKind::kAllGather), 150, 5);
+}
+
+// A group that nobody measured takes the steps of the nearest: n-1 steps of S/n bytes, whatever n.
+// So with the tuner's hop latencies aside its ring all-gather at equal S/n grows as n-1.
+TEST(CollectiveCurves, CarryTheTimeOfARingStep) {
+  std::vector<CollectiveCurve> eight;
+  for (const CollectiveCurve& curve : shipped_curves().curves()) {
+    if (curve.measured().group.ranks == 8) eight.push_back(curve);
+  }
+  const CollectiveCurves curves(std::move(eight));
   const auto time = [&](std::int64_t ranks, double per_rank) {
     const GroupShape shape{ranks, 1, ranks, ranks, 0};
     const Bytes size(per_rank * static_cast<double>(ranks));

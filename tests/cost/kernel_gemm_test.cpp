@@ -108,6 +108,23 @@ TEST(GemmForm, RoleAndLongRunsMultiplyTheTime) {
   EXPECT_NEAR(gemm_form_time(fit, round_device(), square(8192)).value() / forward, 1.25, 1e-3);
 }
 
+TEST(GemmForm, ProductsOfAStepMeetThePowerLimitWhateverTheirLength) {
+  GemmFit fit = ideal_form();
+  fit.sustained_factor = 1.2;
+  fit.sustained_s = 1e-3;
+  const auto slower = [&](const Gemm& gemm, Pace pace) {
+    return gemm_form_time(fit, round_device(), gemm, pace).value() /
+           gemm_form_time(ideal_form(), round_device(), gemm).value();
+  };
+  const double small_alone = slower(square(2048), Pace::kShortRun);
+  EXPECT_NEAR(slower(square(2048), Pace::kBackToBack), small_alone,
+              1e-12);  // nothing else is known
+  fit.back_to_back = 1.2;
+  EXPECT_NEAR(slower(square(2048), Pace::kShortRun), small_alone, 1e-12);
+  EXPECT_NEAR(slower(square(2048), Pace::kBackToBack), 1.2, 1e-3);
+  EXPECT_NEAR(slower(square(16384), Pace::kBackToBack), 1.2, 1e-3);
+}
+
 TEST(GemmForm, IsFinitePositiveAndMonotoneOnRandomShapes) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> octaves(0, 15), fraction(0.01, 1);
@@ -179,6 +196,42 @@ TEST(GemmSamples, OfOneRoleSayNothingOfAnother) {
   const KernelCosts costs(round_device(), profile_with_sample(0.37), true);
   const Gemm gradient = square(4096, GemmRole::kInputGradient);
   EXPECT_EQ(costs.price(gradient).time, gemm_form_time(ideal_form(), round_device(), gradient));
+}
+
+TEST(GemmSamples, OfForwardBendGradientsWhereTheProfileSaysSo) {
+  Profile profile = profile_with_sample(0.37);
+  profile.neighbourhood.all_roles = true;
+  const KernelCosts costs(round_device(), profile, true);
+  Gemm gradient = square(4096, GemmRole::kWeightGradient);
+  gradient.output = DataType::kFp32;
+  gradient.accumulate = true;
+  const KernelPrice forward = costs.price(square(4096)), bent = costs.price(gradient);
+  EXPECT_NEAR(bent.time / gemm_form_time(ideal_form(), round_device(), gradient),
+              forward.time / gemm_form_time(ideal_form(), round_device(), square(4096)), 1e-12);
+  EXPECT_EQ(forward.provenance, Provenance::kMeasured);
+  EXPECT_EQ(bent.provenance, Provenance::kInterpolated);
+}
+
+TEST(GemmSamples, OfShortRunsGiveAStepTheirShapeAndNotTheirClock) {
+  Profile profile = profile_with_sample(0.37);
+  const double alone = KernelCosts(round_device(), profile, true).price(square(4096)).time.value();
+  profile.gemm.back_to_back = 1.3;
+  const KernelPrice price = KernelCosts(round_device(), profile, true).price(square(4096));
+  EXPECT_NEAR(price.time.value() / alone, 1.3, 1e-3);
+  EXPECT_EQ(price.provenance, Provenance::kInterpolated);
+}
+
+TEST(GemmSamples, InFp8BendProductsInFp8Alone) {
+  Profile profile = profile_with_sample(0.37);
+  profile.gemm_fp8.fit = ideal_form();
+  profile.gemm_fp8.samples = {{GemmRole::kForward, 1, 4096, 4096, 4096, 0.25}};
+  const KernelCosts costs(round_device(), profile, true);
+  Gemm narrow = square(4096);
+  narrow.input = DataType::kFp8;
+  const double rate = flops_of(narrow) / costs.price(narrow).time.value();
+  EXPECT_NEAR(rate / matrix_peak(round_device(), DataType::kFp8).value(), 0.25, 1e-12);
+  EXPECT_NEAR(flops_of(square(4096)) / costs.price(square(4096)).time.value() / 100e12, 0.37,
+              1e-12);
 }
 
 TEST(GemmSamples, CarriedFromAnotherDeviceAreNotCalledMeasured) {

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Thins measured tables of kernels to the surfaces that calibrate/published holds.
+
+    scripts/thin-kernel-tables.py FOLDER [--out calibrate/published]
+
+FOLDER holds tables of ai-dynamo/aiconfigurator as one JSON file a device and kind: `source`,
+`columns` and `rows`, times in microseconds. The rows that are kept lie on a coarse grid of sizes,
+so every other row has a size that no kept row has. An even selection of those others is written
+beside the kept ones as `held_out`: the fit never sees it, and its errors are stated.
+The same tables give the same bytes.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+
+DEVICES = {
+    "a100_sxm": "a100-sxm4-80g",
+    "h100_sxm": "h100-sxm5-80g",
+    "h200_sxm": "h200-sxm5-141g",
+    "b200_sxm": "b200-sxm6-180g",
+    "b300_sxm": "b300-sxm-288g",
+    "gb200": "gb200-186g",
+    "gb300": "gb300-288g",
+    "l40s": "l40s-48g",
+}
+
+# Products: the sizes whose every combination is kept.
+PRODUCT_SIZES = {
+    "m": {512, 1024, 2048, 4096, 16384},
+    "n": {256, 512, 1024, 1536, 3072, 5120, 8192, 16384, 65536},
+    "k": {128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536},
+}
+# Engines run products in bf16 with the same library, and differ by what they fill operands with:
+# zeros draw less power. In fp8 they differ by how they cast, and the quickest casts in one kernel.
+PRODUCTS = {"bfloat16": ("bf16", "median_us", 240), "fp8": ("fp8", "least_us", 160)}
+
+
+def read(path):
+    table = json.loads(path.read_text())
+    rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
+    return table, rows
+
+
+def evenly(rows, count):
+    """`count` of `rows`, which are in order, at equal distances."""
+    return [rows[i * len(rows) // count] for i in range(min(count, len(rows)))]
+
+
+def text_of(table):
+    """One row a line, as the published tables have it."""
+    lines = []
+    for key, value in table.items():
+        if key in ("rows", "held_out"):
+            rows = ",\n".join("    " + json.dumps(row) for row in value)
+            lines.append(f'  "{key}": [\n{rows}\n  ]')
+        else:
+            lines.append(f'  "{key}": {json.dumps(value)}')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def thin_products(folder, out):
+    for name, device in DEVICES.items():
+        path = folder / f"gemm_{name}.json"
+        if not path.exists():
+            continue
+        table, rows = read(path)
+        for dtype, (precision, time, held_out) in PRODUCTS.items():
+            of_type = sorted((r for r in rows if r["gemm_dtype"] == dtype),
+                             key=lambda r: (r["m"], r["n"], r["k"]))
+            if not of_type:
+                continue
+            on_grid = [all(r[d] in PRODUCT_SIZES[d] for d in "mnk") for r in of_type]
+            kept = [r for r, on in zip(of_type, on_grid) if on]
+            others = [r for r, on in zip(of_type, on_grid) if not on]
+            cells = lambda some: [[r["m"], r["n"], r["k"], r[time]] for r in some]
+            (out / f"gemm_{precision}_{device}_aiconfigurator.json").write_text(text_of({
+                "stepcast_published": 1,
+                "kind": "gemm",
+                "source": source_of(table),
+                "device": device,
+                "precision": precision,
+                "runs": "short",
+                "unit": "us",
+                "notes": f"forward products of inference engines, {time[:-3]} of them; "
+                         "held_out: rows of other sizes, which no fit sees"
+                         + ("; the time holds the cast of x" if precision == "fp8" else ""),
+                "columns": ["m", "n", "k", "time"],
+                "rows": cells(kept),
+                "held_out": cells(evenly(others, held_out)),
+            }))
+
+
+# Collectives: what the topologies say of these machines, and which group sizes others have not
+# measured better. The tables hold powers of two, which are all kept.
+MACHINES = {
+    "a100_sxm": ({"architecture": "ampere", "scale_up_bandwidth": "300 GB/s", "nvls": False},
+                 {"all_reduce": (2, 4, 8), "all_gather": (2, 4, 8), "reduce_scatter": (2, 4, 8),
+                  "alltoall": (2, 4, 8)}),
+    "h100_sxm": ({"architecture": "hopper", "scale_up_bandwidth": "450 GB/s", "nvls": True},
+                 {"all_reduce": (2, 4), "all_gather": (2, 4, 8), "reduce_scatter": (2, 4, 8),
+                  "alltoall": (2, 4, 8)}),
+    "b200_sxm": ({"architecture": "blackwell", "scale_up_bandwidth": "900 GB/s", "nvls": True},
+                 {"all_reduce": (2, 4), "all_gather": (2, 4), "reduce_scatter": (2, 4),
+                  "alltoall": (2, 4)}),
+}
+COLLECTIVES = {"all_reduce": "all_reduce", "all_gather": "all_gather",
+               "reduce_scatter": "reduce_scatter", "alltoall": "all_to_all"}
+
+
+def collective_table(name, source, rows, operation, ranks):
+    """Median over NCCL's versions; sizes in elements of two bytes."""
+    times = {}
+    for row in rows:
+        if (row["op_name"], row["num_gpus"], row["nccl_dtype"]) == (operation, ranks, "half"):
+            times.setdefault(2 * row["message_size"], []).append(row["median_us"])
+    machine, _ = MACHINES[name]
+    return {
+        "id": f"{name.split('_')[0]}x{ranks}-{COLLECTIVES[operation].replace('_', '-')}"
+              "-aiconfigurator",
+        "source": source,
+        "architecture": machine["architecture"],
+        "scale_up": "nvswitch",
+        "scale_up_bandwidth": machine["scale_up_bandwidth"],
+        "gpus_per_node": 8,
+        "nvls": machine["nvls"],
+        "cpu": "intel",
+        "collective": COLLECTIVES[operation],
+        "ranks": ranks,
+        "domains": 1,
+        "launch": "own",
+        "rows_bytes_us": [[size, statistics.median(times[size])] for size in sorted(times)],
+    }
+
+
+def thin_collectives(folder, out):
+    tables = []
+    for name, (_, groups) in MACHINES.items():
+        path = folder / f"nccl_{name}.json"
+        if not path.exists():
+            continue
+        table, rows = read(path)
+        for operation, sizes in groups.items():
+            for ranks in sizes:
+                tables.append(collective_table(name, source_of(table), rows, operation, ranks))
+    lines = ",\n".join("  " + json.dumps(table) for table in tables)
+    (out / "collectives_aiconfigurator.json").write_text(
+        '{\n "stepcast_published_collectives": 1,\n "convention": "bytes as nccl-tests counts '
+        f'them, median time over versions of NCCL in us",\n "tables": [\n{lines}\n ]\n}}\n')
+
+
+def source_of(table):
+    """The repository and commit, without how the tables came here."""
+    return ", ".join(table["source"].split(", ")[:3])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=pathlib.Path, help="folder of measured tables")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("calibrate/published"))
+    arguments = parser.parse_args()
+    thin_products(arguments.folder, arguments.out)
+    thin_collectives(arguments.folder, arguments.out)
+
+
+if __name__ == "__main__":
+    main()
