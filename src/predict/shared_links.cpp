@@ -72,7 +72,7 @@ struct Beside {
   std::map<std::int32_t, std::vector<InstructionIndex>> issued;  // by stage
 };
 
-// What a pass costs, and the part of it that collectives of one group take.
+// What a pass costs, and what collectives of one group take, also beside its kernels.
 struct PassTime {
   Seconds all, in_group;
 };
@@ -210,8 +210,11 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
     for_each_block(role, *pass, [&](const BlockVisit& at) {
       const auto [found, fresh] = of_block.try_emplace({at.block, at.pass});
       if (fresh) {
-        const RunCost cost = costs_.price(operations_of(program_.block(at.block), at.pass));
-        found->second = {cost.gpu, cost.tensor_parallel};
+        const auto priced = costs_.price_each(operations_of(program_.block(at.block), at.pass));
+        found->second.all = replay_block(priced).gpu;
+        for (const auto& operation : priced) {
+          found->second.in_group += operation.cost.tensor_parallel;
+        }
       }
       out[i].all += found->second.all;
       out[i].in_group += found->second.in_group;

@@ -52,6 +52,9 @@ struct ElementRange {
 struct OperationRange {
   static constexpr std::int32_t kToTheEnd = -1;
   std::int32_t begin = 0, end = kToTheEnd;
+  // Behind it comes a collective that is an instruction of its own: the part ends when the last
+  // member has come to it.
+  bool meets = false;
   auto operator<=>(const OperationRange&) const = default;
 };
 
