@@ -61,6 +61,24 @@ TEST(BlockStreams, HoldComputingWhereAResultIsNeeded) {
   EXPECT_EQ(*(held + 1), "mlp_norm");
 }
 
+// Nobody in the pass waits for the transfer; what comes behind the pass does.
+TEST(BlockStreams, EndTogether) {
+  std::vector<std::string> log;
+  RecordingDevice device(log);
+  std::vector<Operation> pass(3, Operation{"operation", Phase::kForward, Gemm{}, {}, {}});
+  pass[1].stream = BlockStream::kCommunication;
+  pass[1].after[static_cast<std::size_t>(BlockStream::kCompute)] = 0;
+  PassStreams streams(device, pass);
+  streams.before(0);
+  streams.behind(0);
+  streams.post(1, {});
+  streams.before(2);
+  streams.behind(2);
+  streams.join();
+  EXPECT_EQ(log,
+            (std::vector<std::string>{"mark", "mark", "post block communication 0", "hold 0"}));
+}
+
 TEST(BlockStreams, CostNothingWhereAllIsComputed) {
   const Scenario scenario = testing::gpt(two_ranks());
   for (const std::string& what : recorded(scenario, lower(scenario))) {
