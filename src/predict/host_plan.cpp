@@ -116,7 +116,7 @@ void HostPlanner::settle(std::int32_t i) {
 
 std::int64_t HostPlanner::end_of_waits(const Instruction& what) {
   std::int64_t end_ps = what.stream == Stream::kCompute ? end_of(last_on_compute_) : -1;
-  for (const std::int32_t wait : waits_of(what)) end_ps = std::max(end_ps, end_of(wait));
+  for (const std::int32_t wait : what.waits) end_ps = std::max(end_ps, end_of(wait));
   return end_ps;
 }
 
@@ -133,7 +133,7 @@ void HostPlanner::synchronise(std::int32_t i, const Instruction& what) {
 
 std::int32_t HostPlanner::followed_by_waits(const Instruction& what) {
   std::int32_t follows = kNone;
-  for (const std::int32_t wait : waits_of(what)) follows = std::max(follows, issued(wait).follows);
+  for (const std::int32_t wait : what.waits) follows = std::max(follows, issued(wait).follows);
   return follows;
 }
 

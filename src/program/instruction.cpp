@@ -54,11 +54,6 @@ Stream stream_of(BlockStream stream) {
   return Stream::kCompute;
 }
 
-const StageTransfer* Instruction::transfer() const {
-  if (const auto* send = as<Send>()) return send;
-  return as<Receive>();
-}
-
 const Slot* Instruction::slot() const {
   using Result = const Slot*;
   return std::visit(Overloaded{
