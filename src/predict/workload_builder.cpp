@@ -175,7 +175,7 @@ sim::TaskId WorkloadBuilder::add_block(std::int32_t c, const RunCosts::PricedBlo
                                        sim::TaskId begin) {
   std::vector<sim::TaskId> tasks;  // by operation
   std::array<sim::TaskId, kBlockStreams> last{};
-  for (const auto& [operation, cost, lag] : block) {
+  for (const auto& [operation, cost, lag, held] : block) {
     const sim::TaskId launch = add_host(c, sim::duration(cost.host));
     const sim::TaskId task = add_kernel(c, stream_of(operation->stream), launch, cost);
     sim::TaskId& before = last[static_cast<std::size_t>(operation->stream)];

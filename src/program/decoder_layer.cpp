@@ -264,7 +264,7 @@ BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, Buffer
   if (weights_.qkv_bias.valid()) {
     builder_.bias_gradient(weights_.qkv_bias, shape_.tokens, packed_width(), {packed_gradient});
   }
-  const BufferId input = builder_.enter_region("attention_input", saved.normed);
+  const BufferId input = builder_.gather_again("attention_input", saved.normed);
   const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed_gradient);
   const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial.x);
   weights_.qkv.weight_gradient(builder_, packed_gradient, input, saved.packed, partial);
@@ -307,7 +307,7 @@ BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient)
   if (weights_.mlp_up_bias.valid()) {
     builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
   }
-  const BufferId input = builder_.enter_region("mlp_input", saved.normed);
+  const BufferId input = builder_.gather_again("mlp_input", saved.normed);
   const LinearGradient partial = weights_.mlp_up.input_gradient(builder_, up);
   const BufferId reduced = builder_.enter_backward("mlp_input_gradient", partial.x);
   weights_.mlp_up.weight_gradient(builder_, up, input, saved.up, partial);

@@ -105,7 +105,7 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
                    builder.size(logits_elements, 0, e + 4)},
               {saved.probabilities}, {gradient});
   const bool trained = builder.trains(weights.table);
-  const BufferId x = trained ? builder.enter_region("head_input", saved.normed) : BufferId{};
+  const BufferId x = trained ? builder.gather_again("head_input", saved.normed) : BufferId{};
   const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
   builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
                {gradient}, {partial});

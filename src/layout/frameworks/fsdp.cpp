@@ -11,7 +11,7 @@ bool default_for(const Layout& stated) {
   return stated.zero == 3 && stated.tp == 1 && stated.pp == 1;
 }
 
-Overlap overlap(const Layout&) { return {.grad_reduce = true, .param_gather = true}; }
+Overlap overlap(const Training&, const Layout&) { return {.grad_reduce = true, .param_gather = true}; }
 
 // The unit is a block, gathered one ahead.
 FrameworkRules rules(const Training&, const Layout&) {
