@@ -129,6 +129,11 @@ struct FrameworkRules {
   // In backward the gather of a saved input runs beside the input gradient, and the reduction of
   // the input gradient beside the weight gradient.
   bool async_tensor_backward = false;
+  // With overlap.tp: pieces of a product whose result is reduced; 0: as many as tensor ranks, which
+  // exchange them by copies and add them up behind the last.
+  std::int64_t reduced_pieces = 0;
+  // Layers keep the inputs of their products as tensor parallelism gathered them.
+  bool keeps_gathered_inputs = false;
 
   bool drops_out_in_gpt = false;      // models of the GPT form that state no dropout have some
   bool loss_in_single_steps = false;  // a kernel for each step of the loss, in fp32

@@ -15,9 +15,6 @@ Seconds in_pieces(Seconds product, Seconds collective, std::int64_t steps) {
   return product + std::max(product, collective) * static_cast<double>(steps - 1);
 }
 
-// A reduction is pipelined in as many pieces (Transformer Engine, module/base.py: num_splits).
-constexpr std::int64_t kReducedPieces = 4;
-
 // How long a launch that waits for its kernel takes beyond kernel and issue: from the launch to the
 // begin, and from the end until the host knows. A round trip of one elementwise kernel is 20 us
 // (NVIDIA's guide of Nsight Systems, V100), and its issue and run are half of that.
@@ -139,29 +136,44 @@ std::vector<PricedOperation> BlockCosts::price_each(
 }
 
 // The product in pieces of its rows, each at the speed of its own size. Gathered pieces go around
-// the ring by copies (one SM or a copy engine); reduced ones take the SMs of their collective.
+// the ring by copies (one SM or a copy engine), and so do those that are added up at the end;
+// pieces that a collective reduces lose its SMs.
 void BlockCosts::pipeline(const Collective& collective, PricedOperation& moved,
                           PricedOperation& computed) const {
   const auto* whole = std::get_if<Gemm>(&computed.operation->work);
   if (whole == nullptr || computed.operation->stream != BlockStream::kCompute) return;
+  const std::vector<DeviceId>& devices = placement(collective.group)->devices;
+  const auto members = static_cast<std::int64_t>(devices.size());
   const bool gathers = collective.kind == CollectiveKind::kAllGather;
-  const auto members = static_cast<std::int64_t>(placement(collective.group)->devices.size());
-  const std::int64_t pieces = gathers ? members : kReducedPieces;
+  const bool copies = gathers || scenario_.rules.reduced_pieces == 0;
+  const std::int64_t pieces = copies ? members : scenario_.rules.reduced_pieces;
   Operation piece = *computed.operation;
   auto& gemm = std::get<Gemm>(piece.work);
   gemm.m = (whole->m + pieces - 1) / pieces;
   const Seconds alone = price(piece).gpu;
-  const Seconds product = gathers ? alone : alone / (1 - moved.held);
-  Collective part = collective;
-  part.bytes = collective.bytes / pieces;
-  const Seconds transfer =
-      gathers ? moved.cost.gpu / static_cast<double>(members - 1) : price_collective(part).gpu;
-  const Seconds both = in_pieces(product, transfer, pieces) + (gathers ? Seconds(0) : transfer);
+  const Seconds product = copies ? alone : alone / (1 - moved.held);
+  Seconds both;
+  if (copies) {
+    both = in_pieces(product, moved.cost.gpu / static_cast<double>(members - 1), pieces);
+    if (!gathers) both += sum_of_pieces(collective, members);
+  } else {
+    Collective part = collective;
+    part.bytes = collective.bytes / pieces;
+    const Seconds transfer = price_collective(part).gpu;
+    both = in_pieces(product, transfer, pieces) + transfer;
+  }
   // Split only where it helps: a framework's table of methods says so for each product.
   if (both >= moved.cost.gpu + computed.cost.gpu) return;
   const Seconds busy = product * static_cast<double>(pieces);
   computed.cost = computed.cost.exposed(busy);
   moved.cost = moved.cost.exposed(std::max(Seconds(0), both - busy));
+}
+
+// Reads every member's part of a shard and writes the shard.
+Seconds BlockCosts::sum_of_pieces(const Collective& collective, std::int64_t members) const {
+  const double traffic = 1 + 1 / static_cast<double>(members);
+  return bytes(collective.bytes) * traffic /
+         (scenario_.cluster.spec.accelerator.memory_bandwidth * kernels_.profile().memory.fraction);
 }
 
 // Of the processor, while it moves.

@@ -43,6 +43,7 @@ class BlockCosts {
   void wait_for_last(std::vector<PricedOperation>& operations) const;
   void pipeline(const Collective& collective, PricedOperation& moved,
                 PricedOperation& computed) const;
+  Seconds sum_of_pieces(const Collective& collective, std::int64_t members) const;
   void block_host(RunCost& cost, std::int64_t launches) const;
   double held_by(const Collective& collective) const;
 

@@ -45,6 +45,7 @@ Shape::Shape(const Scenario& scenario) {
   ffn = model.ffn / tp;
   vocab = scenario.padded_vocab() / tp;
   overlap_tp = layout.overlap.tp && tp > 1;
+  keeps_gathered = scenario.rules.keeps_gathered_inputs;
   async_backward = scenario.rules.async_tensor_backward && tp > 1;
   dropout = has_dropout(scenario);
   type =
@@ -240,8 +241,8 @@ BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {
   return gather(name, gradient, BlockStream::kCompute);
 }
 
-BufferId BlockBuilder::gather_again(const char* name, BufferId x) {
-  return gather(name, x, backward_stream());
+BufferId BlockBuilder::gather_again(const char* name, BufferId x, BufferId gathered) {
+  return shape_.keeps_gathered ? gathered : gather(name, x, backward_stream());
 }
 
 BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,

@@ -29,6 +29,7 @@ struct Shape {
   bool sequence_parallel;
   bool overlap_tp;
   bool async_backward;  // FrameworkRules::async_tensor_backward
+  bool keeps_gathered;  // FrameworkRules::keeps_gathered_inputs
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;      // of activations and GEMM inputs
@@ -118,8 +119,9 @@ class BlockBuilder {
   BufferId leave_region(const char* name, BufferId partial);  // forward: reduce-scatter/all-reduce
   BufferId enter_backward(const char* name, BufferId gradient);  // of enter: the reduction
   BufferId leave_backward(const char* name, BufferId gradient);  // of leave: all-gather or nothing
-  // Backward: what enter_region() gathered and nobody kept, for the weight gradient.
-  BufferId gather_again(const char* name, BufferId x);
+  // Backward: what enter_region() gathered, for the weight gradient. Where nobody has kept it, it
+  // is gathered again.
+  BufferId gather_again(const char* name, BufferId x, BufferId gathered);
 
   using Parameters = std::vector<ParameterId>;
   BufferId norm(const char* name, const Parameters& parameters, BufferId x, std::int64_t rows,

@@ -45,6 +45,8 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // core/tensor_parallel/layers.py: LinearWithGradAccumulationAndAsyncCommunication. It asks for
   // no flag; --no-async-tensor-model-parallel-allreduce switches it off.
   rules.async_tensor_backward = layout.tp > 1 && training.release.has(kAsyncBackward);
+  // Transformer Engine, module/base.py: num_splits of method pipeline.
+  rules.reduced_pieces = 4;
   rules.scatter_gather_p2p = scatters_p2p(layout);
   add_megatron_model(rules);
   return rules;
