@@ -252,10 +252,10 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
     if (pass == nullptr) continue;
     const auto [found, fresh] = of_run.try_emplace(key_of(*pass));
     if (fresh) {
-      for_each_block(role, *pass, [&](const BlockVisit& at) {
+      for_each_block(role, *pass, [&, &run = found->second](const BlockVisit& at) {
         const PassTime block = time_block(at);
-        found->second.all += block.all;
-        found->second.in_group += block.in_group;
+        run.all += block.all;
+        run.in_group += block.in_group;
       });
     }
     time = found->second;
