@@ -71,7 +71,10 @@ class Summary(unittest.TestCase):
     def setUpClass(cls):
         done, cls.text = page(**{
             "validate-whole-test": WHOLE, "validate-slice-test": SLICE, "pytorch-steps": STEPS,
-            "pytorch": KERNELS, "profile": {"machine": {"driver": "1.2"}}})
+            "pytorch": KERNELS, "profile": {"machine": {"driver": "1.2"}},
+            "fits": {"large-test": "it needs 90.0 GiB, of 79.1 GiB that the card has",
+                     "whole-test": ""},
+            "done": {"tests": {"code": 1, "seconds": 3}, "doctor": {"code": 0, "seconds": 1}}})
         assert done.returncode == 0, done.stderr
 
     def test_step_times_and_their_ratios(self):
@@ -113,13 +116,22 @@ class Summary(unittest.TestCase):
         self.assertIn("a copy reaches 4.000 TB/s, fused AdamW 3.500 TB/s", self.text)
 
     def test_remarks_and_machine(self):
-        for line in ("- slice-test, step time: too far",
+        for line in ("- tests ended with exit code 1: tests.log says why",
+                     "- large-test, left out: it needs 90.0 GiB, of 79.1 GiB that the card has",
+                     "- slice-test, step time: too far",
                      "- slice-test, PyTorch, compiled: RuntimeError: no compiler",
                      "- slice-test, left out in PyTorch: collectives",
                      "- slice-test, left out in the executor: all-reduce",
                      "- refused-test, PyTorch: model.moe: not measured",
                      "a test card, PyTorch 0.0.0-test, driver 1.2"):
             self.assertIn(line + "\n", self.text)
+
+    def test_results_of_pytorch_may_lie_in_a_file_for_each_scenario(self):
+        apart = {f"pytorch-steps-{one['scenario']}": {**STEPS, "scenarios": [one]}
+                 for one in STEPS["scenarios"]}
+        _, text = page(**apart)
+        self.assertEqual(rows(text, "Step time")["whole-test"][3], "220.00")
+        self.assertEqual(rows(text, "Step time")["slice-test"][4], "150.00")
 
     def test_an_empty_folder_gives_a_page_of_dashes(self):
         done, text = page()
