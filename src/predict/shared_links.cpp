@@ -250,14 +250,15 @@ PassTimes CutFinder::time_passes(const Role& role, AxisGroup group) {
     const auto* pass = what.as<RunPass>();
     if (pass == nullptr) continue;
     const auto [found, fresh] = of_run.try_emplace(key_of(*pass));
+    PassTime& known = found->second;
     if (fresh) {
       for_each_block(role, *pass, [&](const BlockVisit& at) {
         const PassTime block = time_block(at);
-        found->second.all += block.all;
-        found->second.in_group += block.in_group;
+        known.all += block.all;
+        known.in_group += block.in_group;
       });
     }
-    time = found->second;
+    time = known;
   }
   for (const auto& [at, time] : of_block) {
     for (const Operation& operation : operations_of(program_.block(at.first), at.second)) {
