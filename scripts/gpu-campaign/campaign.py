@@ -151,12 +151,14 @@ class Campaign:
                 machines.accelerator_of(name, memory, TOPOLOGIES), TOPOLOGIES)
         except machines.NoCard as reason:
             raise Refused(str(reason)) from reason
-        card = {"name": name, "memory_bytes": memory, "cluster": cluster}
+        card = {"name": name, "memory_bytes": memory, "cluster": cluster,
+                "attention": self.options.attention}
         before = read(self.state / "card.json", card)
         if before != card:
-            raise Refused(f"the earlier results are of '{before['name']}' as part of "
-                          f"{before['cluster']}, and this is '{name}' as part of {cluster}: "
-                          "begin again in another folder, without --resume")
+            words = "'{name}' as part of {cluster}, with attention {attention}"
+            raise Refused(f"the earlier results are of {words.format(**before)}, and this is "
+                          f"{words.format(**card)}: begin again in another folder, without "
+                          "--resume")
         (self.state / "card.json").write_text(json.dumps(card) + "\n")
         self.tell(f"{name}, as part of {cluster}")
         return cluster
@@ -174,7 +176,8 @@ class Campaign:
             wrapper.write_text(
                 "#!/bin/sh\n"
                 f'LD_LIBRARY_PATH="{path}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"\n'
-                f'export LD_LIBRARY_PATH\nexec "{program}" "$@"\n')
+                f"STEPCAST_ATTENTION={self.options.attention}\n"
+                f'export LD_LIBRARY_PATH STEPCAST_ATTENTION\nexec "{program}" "$@"\n')
             wrapper.chmod(0o755)
 
     def scenarios(self, cluster):
@@ -225,7 +228,7 @@ class Campaign:
             if self.options.slice not in ("all", step.slice):
                 continue
             if step.name not in done:
-                outcome = self.run_step(step)
+                outcome = self.run_step(step, done)
                 missed = missed or outcome is OUT_OF_TIME
                 failed = failed or outcome is FAILED
                 if isinstance(outcome, dict):
@@ -235,17 +238,19 @@ class Campaign:
             failed = failed or done.get(step.name, {"code": 0})["code"] != 0
         return FAILED if failed else OUT_OF_TIME if missed else FINISHED
 
-    def run_step(self, step):
+    def run_step(self, step, done):
         """What is remembered of a finished step, else FAILED or OUT_OF_TIME."""
+        likes = [one["seconds"] for one in done.values() if step.kind and one["kind"] == step.kind]
+        needs = max([step.needs_s, *(min(seconds, step.limit_s) for seconds in likes)])
         if step.tool and shutil.which(step.tool) is None:
             self.tell(f"{step.name}: left out: this machine has no {step.tool}")
-            return {"code": 0, "seconds": 0}
+            return {"code": 0, "seconds": 0, "kind": step.kind}
         if step.after and not (self.state / step.after).exists():
             self.tell(f"{step.name}: waits for {step.after}")
             return OUT_OF_TIME
-        if self.seconds_left() < step.needs_s:
+        if self.seconds_left() < needs:
             self.tell(f"{step.name}: {max(0, self.seconds_left()):.0f} s are left, and it needs "
-                      f"{step.needs_s}: another slice does it")
+                      f"{needs}: another slice does it")
             return OUT_OF_TIME
         return self.run_now(step)
 
@@ -271,7 +276,8 @@ class Campaign:
         last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         why = f": {last[-1]}" if last and code != 0 else ""
         self.tell(f"{step.name}: exit code {code} after {seconds} s{why}")
-        return {"code": code, "seconds": seconds} if finished else FAILED
+        outcome = {"code": code, "seconds": seconds, "kind": step.kind}
+        return outcome if finished else FAILED
 
 
 def parse(arguments):
@@ -290,6 +296,9 @@ def parse(arguments):
     parser.add_argument("--cluster", help="a cluster of this card (by the card's name)")
     parser.add_argument("--budget", type=float, default=240, metavar="SECONDS",
                         help="of the calibration, for shapes around those of the scenarios (240)")
+    parser.add_argument("--attention", default="atomics",
+                        choices=("atomics", "fastest", "cudnn", "own"),
+                        help="STEPCAST_ATTENTION of the programs (atomics, as PyTorch has it)")
     parser.add_argument("--gpus", type=int, default=1,
                         help="with two or more, NCCL's collectives are measured too (1)")
     options = parser.parse_args(arguments)

@@ -30,6 +30,7 @@ class Step:
     result: str = ""  # a file that it writes when all went well
     after: str = ""   # a file of an earlier step that it reads
     tool: str = ""    # a program that the machine may lack
+    kind: str = ""    # of steps that take about as long as each other
 
 
 def tests(programs):
@@ -41,8 +42,9 @@ def tests(programs):
     for tool, subset in (("memcheck", MEMCHECK), ("racecheck", RACECHECK)):
         result = f"{tool}.json"
         yield Step(tool, "tests",
-                   ("compute-sanitizer", "--tool", tool, "--error-exitcode", "9", kernels,
-                    f"--gtest_filter={subset}", f"--gtest_output=json:{result}"),
+                   ("compute-sanitizer", "--tool", tool, "--target-processes", "all",
+                    "--error-exitcode", "9", kernels, f"--gtest_filter={subset}",
+                    f"--gtest_output=json:{result}"),
                    40, 130, result, tool="compute-sanitizer")
 
 
@@ -65,7 +67,7 @@ def validations(programs, scenarios):
                     "--rank", "0", "--profile", "profile.json", "--calibrate", "never",
                     "--data", ROOT, "--warmup", "1", "--steps", "4", "--time-limit", "110",
                     "--format", "json", *numerics, "-o", result),
-                   40, 120, result, "profile.json")
+                   40, 120, result, "profile.json", kind="validate")
 
 
 def comparison(programs, scenarios):
@@ -80,7 +82,7 @@ def comparison(programs, scenarios):
         yield Step(f"pytorch-steps-{name}", "pytorch",
                    (*python, CAMPAIGN / "pytorch_steps.py", scenario, "--data", ROOT,
                     "--stepcast", programs / "stepcast", "-o", result),
-                   150, 260, result)
+                   150, 260, result, kind="pytorch-steps")
 
 
 def all_steps(programs, scenarios, options):

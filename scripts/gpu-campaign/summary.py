@@ -94,7 +94,8 @@ class Case:
         device = [at(predicted, "peak_device_bytes"), at(measured, "device_used_bytes")]
         return [self.name, gib(arena[0]), gib(arena[1]), percent(error(*arena)), gib(device[0]),
                 gib(device[1]), percent(error(*device)),
-                gib(at(self.steps, "compiled", "peak_memory_bytes")),
+                *(gib(at(self.steps, "compiled", key))
+                  for key in ("peak_memory_bytes", "device_used_bytes")),
                 gib(at(self.steps, "eager", "peak_memory_bytes"))]
 
     def numerics_row(self):
@@ -167,8 +168,8 @@ def totals(cases):
     return [
         errors("forecast against executor", [(c.forecast, c.executor) for c in cases]),
         errors("forecast against PyTorch compiled", [(c.forecast, c.compiled) for c in cases]),
-        errors("memory of the arena", memory("peak_memory_bytes", "peak_memory_bytes")),
-        errors("memory by cudaMemGetInfo", memory("peak_device_bytes", "device_used_bytes")),
+        errors("memory of tensors", memory("peak_memory_bytes", "peak_memory_bytes")),
+        errors("memory by the driver", memory("peak_device_bytes", "device_used_bytes")),
         ["PyTorch compiled over executor", str(len(ratios)),
          shown(statistics.mean(ratios) if ratios else None, "{:.3f}"),
          shown(min(ratios, default=None), "{:.3f}")],
@@ -212,9 +213,11 @@ def page(folder):
                "forecast/executor", "forecast/compiled", "compiled : executor",
                "eager : executor"], [case.time_row() for case in cases]),
         "## All cases", table(["figure", "cases", "mean", "worst"], totals(cases)),
-        "## Memory", "In GiB. PyTorch's is the peak of its allocator.",
-        table(["scenario", "forecast", "arena", "error", "forecast of the device",
-               "cudaMemGetInfo", "error", "PyTorch compiled", "PyTorch eager"],
+        "## Memory", "In GiB: living tensors at their peak, and what the driver counts, with "
+        "context and libraries.",
+        table(["scenario", "forecast", "executor", "error", "forecast by the driver",
+               "executor by the driver", "error", "PyTorch compiled", "the same by the driver",
+               "PyTorch eager"],
               [case.memory_row() for case in cases]),
         "## Numerics", "Relative errors of losses and parameters, with their limits. PyTorch's "
         "losses are of other weights and texts.",

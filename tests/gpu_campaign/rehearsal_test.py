@@ -188,6 +188,14 @@ class MadeUp(Rehearsal):
         self.slice(second, "--slice", "tests", code=0)
         self.assertEqual(second.ran, [("memcheck", 300)])
 
+    def test_a_step_is_not_begun_when_its_like_took_longer_than_what_is_left(self):
+        for name in ("tests", "calibration"):
+            self.slice(PretendedMachine(programs_run=False), "--slice", name, code=0)
+        machine = PretendedMachine(programs_run=False)
+        self.slice(machine, "--slice", "validation", code=75)  # eight of ten, of 65 s each
+        self.assertEqual(machine.now() - 1000, 8 * 65)
+        self.assertRegex(self.said, r"validate-[^:]*: 25 s are left, and it needs 65")
+
     def test_the_limits_of_the_steps_before_the_comparison_fit_into_their_slices(self):
         options = campaign.parse(["out"])
         scenarios = {"numerics": pathlib.Path("numerics.json")}

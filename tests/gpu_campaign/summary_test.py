@@ -33,7 +33,8 @@ STEPS = {
     "torch": "0.0.0-test", "device": "a test card",
     "scenarios": [
         {"scenario": "whole-test", "of_ranks": 1, "left_out": [],
-         "compiled": {"step_time_s": 0.220, "peak_memory_bytes": 45 * GIB, "losses": [9.0, 8.5]},
+         "compiled": {"step_time_s": 0.220, "peak_memory_bytes": 45 * GIB,
+                      "device_used_bytes": 47 * GIB, "losses": [9.0, 8.5]},
          "eager": {"step_time_s": 0.300, "peak_memory_bytes": 60 * GIB, "losses": [9.0, 8.4]}},
         {"scenario": "slice-test", "of_ranks": 64, "left_out": ["collectives"],
          "compiled": {"error": "RuntimeError: no compiler"},
@@ -93,15 +94,15 @@ class Summary(unittest.TestCase):
         totals = rows(self.text, "All cases")
         self.assertEqual(totals["forecast against executor"], ["2", "4.0 %", "5.0 %"])
         self.assertEqual(totals["forecast against PyTorch compiled"], ["1", "6.4 %", "6.4 %"])
-        self.assertEqual(totals["memory of the arena"], ["2", "0.0 %", "0.0 %"])
-        self.assertEqual(totals["memory by cudaMemGetInfo"], ["1", "2.3 %", "2.3 %"])  # 42/43
+        self.assertEqual(totals["memory of tensors"], ["2", "0.0 %", "0.0 %"])
+        self.assertEqual(totals["memory by the driver"], ["1", "2.3 %", "2.3 %"])  # 42/43
         self.assertEqual(totals["PyTorch compiled over executor"], ["1", "1.100", "1.100"])
 
     def test_memory(self):
         memory = rows(self.text, "Memory")
         self.assertEqual(memory["whole-test"], ["40.00", "40.00", "+0.0 %", "42.00", "43.00",
-                                                "-2.3 %", "45.00", "60.00"])
-        self.assertEqual(memory["slice-test"][3:], ["–", "–", "–", "–", "55.00"])
+                                                "-2.3 %", "45.00", "47.00", "60.00"])
+        self.assertEqual(memory["slice-test"][3:], ["–", "–", "–", "–", "–", "55.00"])
 
     def test_numerics(self):
         numerics = rows(self.text, "Numerics")
