@@ -72,6 +72,9 @@ struct Beside {
   std::map<std::int32_t, std::vector<InstructionIndex>> issued;  // by stage
 };
 
+// A role's sends and receives, by peer and whether it sends: few peers, many messages.
+using IssuedTransfers = std::map<std::pair<std::int32_t, bool>, std::vector<InstructionIndex>>;
+
 // Traffic that shares links with a pass, and the part of their time together that the pass loses.
 struct Meeting {
   const Beside* beside;
@@ -81,10 +84,6 @@ struct Meeting {
 // What a pass costs, and the part of it that collectives of one group take.
 struct PassTime {
   Seconds all, in_group;
-};
-struct PassTimes {
-  std::vector<PassTime> by_instruction;
-  std::set<Message> messages;  // of the group's collectives
 };
 
 class CutFinder {
@@ -105,15 +104,17 @@ class CutFinder {
  private:
   void find_traffic_beside();
   void add_collective(const Role& role, InstructionIndex i);
-  void add_transfers(const Role& role);
+  void add_transfers(const Role& role, const IssuedTransfers& issued);
   void add_copy(const Role& role, InstructionIndex i, const HostCopy& copy);
   Beside& messages_over(const PairTraffic& pairs);
   // Passes of the role that may run beside the traffic.
   std::vector<bool> passes_beside(const Role& role, const Beside& beside);
   void find_in_role(const Role& role, const GroupTraffic& groups);
-  PassTimes time_passes(const Role& role, AxisGroup group);
-  std::vector<LinkUse> use_of_blocks(const Role& role, const GroupTraffic& groups,
-                                     const std::set<Message>& messages);
+  std::vector<PassTime> time_passes(const Role& role, AxisGroup group);
+  std::set<Message> messages_of(const Role& role, AxisGroup group) const;
+  // The traffic that shares links with what blocks of the role send in the group.
+  std::vector<Meeting> find_meetings(const Role& role, const GroupTraffic& groups);
+  std::vector<LinkUse> use_of_blocks(const Role& role, const GroupTraffic& groups);
   // The part of the time together that traffic of a pass, whose use of links is in own_, loses.
   double share_lost(const Beside& beside) const;
   std::int32_t stage_of(RankId rank) const { return grid_.point(rank).pp; }
@@ -169,16 +170,8 @@ Beside& CutFinder::messages_over(const PairTraffic& pairs) {
   return beside_.back();
 }
 
-// A role sends to few stages and often.
-void CutFinder::add_transfers(const Role& role) {
-  std::map<std::pair<std::int32_t, bool>, std::vector<InstructionIndex>> issued;  // by peer, sent
-  for (InstructionIndex i = 0; i < static_cast<InstructionIndex>(role.instructions.size()); ++i) {
-    const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
-    const StageTransfer* moved = what.transfer();
-    if (moved == nullptr || what.stream == Stream::kCompute) continue;
-    issued[{moved->peer, what.is<Send>()}].push_back(i);
-  }
-  for (auto& [at, instructions] : issued) {
+void CutFinder::add_transfers(const Role& role, const IssuedTransfers& issued) {
+  for (const auto& [at, instructions] : issued) {
     const auto [peer, sends] = at;
     const PairTraffic& pairs = *traffic_.find(sends ? role.stage : peer, sends ? peer : role.stage);
     Beside& own = messages_over(pairs);
@@ -199,13 +192,19 @@ void CutFinder::add_copy(const Role& role, InstructionIndex i, const HostCopy& c
 
 void CutFinder::find_traffic_beside() {
   for (const Role& role : program_.roles) {
-    add_transfers(role);
+    IssuedTransfers transfers;
     for (InstructionIndex i = 0; i < static_cast<InstructionIndex>(role.instructions.size()); ++i) {
       const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
       if (what.stream == Stream::kCompute) continue;
-      if (what.is<CollectiveCall>()) add_collective(role, i);
-      if (const auto* copy = what.as<HostCopy>()) add_copy(role, i, *copy);
+      if (const StageTransfer* moved = what.transfer()) {
+        transfers[{moved->peer, what.is<Send>()}].push_back(i);
+      } else if (what.is<CollectiveCall>()) {
+        add_collective(role, i);
+      } else if (const auto* copy = what.as<HostCopy>()) {
+        add_copy(role, i, *copy);
+      }
     }
+    add_transfers(role, transfers);
   }
 }
 
@@ -230,7 +229,7 @@ std::vector<bool> CutFinder::passes_beside(const Role& role, const Beside& besid
   return out;
 }
 
-PassTimes CutFinder::time_passes(const Role& role, AxisGroup group) {
+std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) {
   const RankId rank = grid_.rank({0, 0, 0, role.stage});
   costs_.use_groups({{group, devices_of(grid_.members(group, rank))}});
   std::map<std::pair<BlockId, Pass>, PassTime> of_block;
@@ -244,9 +243,9 @@ PassTimes CutFinder::time_passes(const Role& role, AxisGroup group) {
     return found->second;
   };
   std::map<RunKey, PassTime> of_run;
-  PassTimes out;
+  std::vector<PassTime> out;
   for (const Instruction& what : role.instructions) {
-    PassTime& time = out.by_instruction.emplace_back();
+    PassTime& time = out.emplace_back();
     const auto* pass = what.as<RunPass>();
     if (pass == nullptr) continue;
     const auto [found, fresh] = of_run.try_emplace(key_of(*pass));
@@ -260,11 +259,22 @@ PassTimes CutFinder::time_passes(const Role& role, AxisGroup group) {
     }
     time = known;
   }
-  for (const auto& [at, time] : of_block) {
-    for (const Operation& operation : operations_of(program_.block(at.first), at.second)) {
-      const auto* collective = std::get_if<Collective>(&operation.work);
-      if (collective == nullptr || collective->group != group) continue;
-      out.messages.insert(message_of(*collective));
+  return out;
+}
+
+// What the group's collectives inside the stage's blocks move.
+std::set<Message> CutFinder::messages_of(const Role& role, AxisGroup group) const {
+  std::set<BlockId> blocks;
+  for (const Chunk& chunk : role.chunks) blocks.insert(chunk.blocks.begin(), chunk.blocks.end());
+  std::set<Message> out;
+  for (const BlockId id : blocks) {
+    const Block& block = program_.block(id);
+    for (const Pass pass : passes_of(block.form)) {
+      for (const Operation& operation : operations_of(block, pass)) {
+        const auto* collective = std::get_if<Collective>(&operation.work);
+        if (collective == nullptr || collective->group != group) continue;
+        out.insert(message_of(*collective));
+      }
     }
   }
   return out;
@@ -272,8 +282,8 @@ PassTimes CutFinder::time_passes(const Role& role, AxisGroup group) {
 
 // The largest share of each link that the collectives inside the stage's blocks use. A rank
 // runs one of them at a time.
-std::vector<LinkUse> CutFinder::use_of_blocks(const Role& role, const GroupTraffic& groups,
-                                              const std::set<Message>& messages) {
+std::vector<LinkUse> CutFinder::use_of_blocks(const Role& role, const GroupTraffic& groups) {
+  const std::set<Message> messages = messages_of(role, groups.group);
   std::vector<std::vector<LinkUse>> of_groups;  // the most on each link
   UseSum most(scenario_.cluster.topology.links());
   for (std::size_t g = 0; g < groups.members.size(); ++g) {
@@ -306,30 +316,30 @@ double CutFinder::share_lost(const Beside& beside) const {
   return lost;
 }
 
+std::vector<Meeting> CutFinder::find_meetings(const Role& role, const GroupTraffic& groups) {
+  const std::vector<LinkUse> own = use_of_blocks(role, groups);
+  for (const auto& [link, use] : own) own_[link.index()] = use;
+  std::vector<Meeting> out;
+  for (const Beside& beside : beside_) {
+    const double share = share_lost(beside);
+    if (share > 1e-9) out.push_back({&beside, share});
+  }
+  for (const auto& [link, use] : own) own_[link.index()] = 0;
+  return out;
+}
+
 void CutFinder::find_in_role(const Role& role, const GroupTraffic& groups) {
-  const auto [times, messages] = time_passes(role, groups.group);
+  const std::vector<Meeting> met = find_meetings(role, groups);
+  if (met.empty()) return;
+  const std::vector<PassTime> times = time_passes(role, groups.group);
   Seconds all, inside;
   for (const PassTime& time : times) {
     all += time.all;
     inside += time.in_group;
   }
-  if (inside.value() <= 0) return;
-  // The most that is lost; nothing is routed where even that is too little.
   const Seconds worth = all * kWorthCutting;
-  Seconds most;
-  for (const Beside& beside : beside_) most += std::min(inside, beside.time);
-  if (most <= worth) return;
-  const std::vector<LinkUse> own = use_of_blocks(role, groups, messages);
-  for (const auto& [link, use] : own) own_[link.index()] = use;
-  std::vector<Meeting> met;
-  most = {};
-  for (const Beside& beside : beside_) {
-    const double share = share_lost(beside);
-    if (share <= 1e-9) continue;
-    most += std::min(inside, beside.time) * share;
-    met.push_back({&beside, share});
-  }
-  for (const auto& [link, use] : own) own_[link.index()] = 0;
+  Seconds most;  // that is lost; windows need not be known where even that is too little
+  for (const auto& [beside, share] : met) most += std::min(inside, beside->time) * share;
   if (most <= worth) return;
   Seconds lost;
   std::vector<bool> cut(times.size(), false);
