@@ -39,6 +39,7 @@ again), 1 when a step has failed, 2 for wrong arguments or no GPU.
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -239,12 +240,16 @@ class Campaign:
         return FAILED if failed else OUT_OF_TIME if missed else FINISHED
 
     def run_step(self, step, done):
-        """What is remembered of a finished step, else FAILED or OUT_OF_TIME."""
+        """What is remembered of a step that has ended, else FAILED, OUT_OF_TIME, or FINISHED where
+        there is nothing to remember."""
         likes = [one["seconds"] for one in done.values() if step.kind and one["kind"] == step.kind]
         needs = max([step.needs_s, *(min(seconds, step.limit_s) for seconds in likes)])
-        if step.tool and shutil.which(step.tool) is None:
-            self.tell(f"{step.name}: left out: this machine has no {step.tool}")
-            return {"code": 0, "seconds": 0, "kind": step.kind}
+        if step.tool:
+            found = machines.find_program(step.tool)
+            if found is None:
+                self.tell(f"{step.name}: left out: this machine has no {step.tool}")
+                return FINISHED  # another machine may have it
+            step = dataclasses.replace(step, command=(found, *step.command[1:]))
         if step.after and not (self.state / step.after).exists():
             self.tell(f"{step.name}: waits for {step.after}")
             return OUT_OF_TIME

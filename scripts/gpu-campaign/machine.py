@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,6 +83,11 @@ def stop(process):
             process.wait(STOP_S)
         except (ProcessLookupError, subprocess.TimeoutExpired):
             continue
+
+
+def find_program(name):
+    """Its path, or None; CUDA's own programs need not be on PATH."""
+    return shutil.which(name) or next(iter(sorted(glob.glob(f"/usr/local/cuda*/bin/{name}"))), None)
 
 
 def words_of(text):
