@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenarios of the GPU campaign can be forecast, and its scripts end with a reason."""
 
+import fnmatch
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,7 @@ CAMPAIGN = ROOT / "scripts/gpu-campaign"
 sys.path.insert(0, str(CAMPAIGN))
 
 import machine  # noqa: E402
+import steps  # noqa: E402
 
 
 def run(*command):
@@ -71,6 +74,13 @@ class GpuCampaign(unittest.TestCase):
             self.assertIn(card.split()[-1].lower(), found)
         with self.assertRaisesRegex(machine.NoCard, "describes no 'NVIDIA T4'"):
             machine.accelerator_of("NVIDIA T4", 15 << 30, topologies)
+
+    def test_what_runs_under_compute_sanitizer_exists(self):
+        sources = "".join(file.read_text() for file in (ROOT / "tests/kernels/cuda").glob("*.cpp"))
+        known = {f"{suite}/bf16.{name}"
+                 for suite, name in re.findall(r"TYPED_TEST\((\w+), (\w+)\)", sources)}
+        for pattern in (*steps.MEMCHECK.split(":"), *steps.RACECHECK.split(":")):
+            self.assertTrue(fnmatch.filter(known, pattern), pattern)
 
     def test_libraries_are_found_where_they_are(self):
         with tempfile.TemporaryDirectory() as folder:
