@@ -153,7 +153,8 @@ void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup g
                               std::int64_t elements, DataType type, Buffers reads, Buffers writes,
                               CollectivePurpose purpose, BlockStream stream) {
   // Beside a whole product nothing is cut into pieces.
-  const bool overlapped = shape_.overlap_tp && purpose == CollectivePurpose::kActivations &&
+  const bool overlapped = shape_.overlap_tp && group == AxisGroup::kTensor &&
+                          purpose == CollectivePurpose::kActivations &&
                           stream == BlockStream::kCompute;
   add(name, Collective{kind, group, elements * size_of(type), type, overlapped, purpose}, reads,
       writes);

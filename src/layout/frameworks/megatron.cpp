@@ -19,9 +19,10 @@ constexpr Release kOverlappedTransfers = Release::of(2023, 5);  // overlap_p2p_c
 constexpr Release kOverlappedReduction = Release::of(2023, 8);  // --overlap-grad-reduce
 
 // --overlap-grad-reduce, --overlap-param-gather and --tp-comm-overlap are off unless given;
-// overlap_p2p_comm is on, and forced off outside the interleaved schedule.
+// overlap_p2p_comm is on, and forced off outside the interleaved schedule. Megatron with
+// zero-bubble schedules (sail-sg/zero-bubble-pipeline-parallelism) posts transfers ahead too.
 Overlap overlap(const Training& training, const Layout& layout) {
-  return {.pp = interleaves(layout) && training.release.has(kOverlappedTransfers)};
+  return {.pp = posts_transfers_ahead(layout) && training.release.has(kOverlappedTransfers)};
 }
 
 // distributed_data_parallel.py: larger data groups need larger buckets to stay bound by bandwidth
