@@ -78,24 +78,36 @@ void read_gemms(ObjectReader& reader, Published& out) {
   out.gemm.push_back(std::move(table));
 }
 
+std::vector<AttentionPoint> attention_points(const Rows& rows, const char* measured) {
+  std::vector<AttentionPoint> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto pass =
+        static_cast<AttentionPass>(rows.choice(i, "pass", {"forward", "backward", "both"}));
+    out.push_back(
+        {pass,
+         {pass == AttentionPass::kBackward, rows.count(i, "batch"), rows.count(i, "heads"),
+          rows.count(i, "kv_heads"), rows.count(i, "sequence"), rows.count(i, "head_dim"),
+          rows.number(i, "causal") > 0, rows.number(i, measured)}});
+  }
+  return out;
+}
+
 void read_attentions(ObjectReader& reader, Published& out) {
   AttentionTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
   table.kernel = reader.required_text("kernel");
-  table.tflops = reader.text("unit").value_or("") == "TFLOP/s";
+  const std::string unit = reader.text("unit").value_or("");
+  table.tflops = unit == "TFLOP/s";
+  table.microseconds = unit == "us";
+  table.short_runs = reader.choice("runs", {"short", "back_to_back"}).value_or(1) == 0;
+  const char* measured = table.microseconds ? "time" : "median";
   const std::vector<std::string> columns = read_texts(reader, "columns");
-  const auto list = reader.required("rows");
-  if (!list) return;
-  const Rows rows(columns, *list);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto pass =
-        static_cast<AttentionPass>(rows.choice(i, "pass", {"forward", "backward", "both"}));
-    table.points.push_back(
-        {pass,
-         {pass == AttentionPass::kBackward, rows.count(i, "batch"), rows.count(i, "heads"),
-          rows.count(i, "kv_heads"), rows.count(i, "sequence"), rows.count(i, "head_dim"),
-          rows.number(i, "causal") > 0, rows.number(i, "median")}});
+  if (const auto rows = reader.required("rows")) {
+    table.points = attention_points(Rows(columns, *rows), measured);
+  }
+  if (const auto rows = reader.value("held_out")) {
+    table.held_out = attention_points(Rows(columns, *rows), measured);
   }
   out.attention.push_back(std::move(table));
 }
@@ -124,7 +136,8 @@ DeviceRules read_device(const JsonValue& value) {
     for (const JsonValue& item : list->items()) {
       ObjectReader choice(item);
       out.attention.push_back({choice.required_text("kernel"), choice.required_text("from"),
-                               read_texts(choice, "frameworks")});
+                               read_texts(choice, "frameworks"),
+                               choice.text("backward_from").value_or("")});
       choice.finish();
     }
   }

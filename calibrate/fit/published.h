@@ -33,8 +33,11 @@ struct AttentionTable {
   std::string source;
   std::string device;
   std::string kernel;
-  bool tflops = false;  // the unit: TFLOP/s, else fraction of the dense peak
+  bool tflops = false;        // the unit: TFLOP/s, else fraction of the dense peak
+  bool microseconds = false;  // the unit: us
+  bool short_runs = false;    // by inference engines, which write their cache in the same call
   std::vector<AttentionPoint> points;
+  std::vector<AttentionPoint> held_out;  // of other sizes than the points; no fit sees them
 };
 
 // Which kernels of which table a device gets, and for which frameworks.
@@ -42,6 +45,7 @@ struct AttentionChoice {
   std::string kernel;
   std::string from;
   std::vector<std::string> frameworks;
+  std::string backward_from;  // whose backward pass; empty: `from`'s own
 };
 
 struct DeviceRules {

@@ -23,6 +23,10 @@
 
 namespace stepcast {
 
+// A kernel measured in a short run has the clock to itself; those of a step follow each other, at
+// the power limit.
+enum class Pace { kShortRun, kBackToBack };
+
 // One measured GEMM.
 struct GemmSample {
   GemmRole role;
@@ -86,6 +90,9 @@ struct AttentionFit {
   double backward_length_half = 0;
   double causal_efficiency = 1;  // of long causal sequences against full ones: uneven blocks
   std::array<double, 3> head_dim_factor{1, 1, 1};  // efficiency at 64, 128, 256 against 128
+  // Time factor of kernels in a step against a short run. With it, forward samples are of short
+  // runs and backward ones of a step; 0: all alike.
+  double back_to_back = 0;
 };
 
 // A generation of attention kernels and where it is used.

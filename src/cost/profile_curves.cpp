@@ -246,6 +246,7 @@ AttentionFit read_attention_form(const JsonValue& value) {
   read_number(reader, "blocks_half", fit.blocks_half);
   read_number(reader, "backward_blocks_half", fit.backward_blocks_half);
   read_numbers(reader, "head_dim_factor", fit.head_dim_factor);
+  read_number(reader, "back_to_back", fit.back_to_back, 1, 100);
   read_seconds(reader, "overhead", fit.overhead_s);
   reader.finish();
   return fit;
