@@ -92,6 +92,11 @@ CollectivePrice CollectiveCosts::price(CollectiveKind kind, ByteCount count, Dat
   return split(priced, size, Curve::kCollective);
 }
 
+std::optional<GroupShape> CollectiveCosts::shape(std::span<const DeviceId> members) const {
+  if (tables_->mpi) return std::nullopt;
+  return shape_of(cluster_, tables_->nics, members);
+}
+
 CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, DeviceId to,
                                             SendGroup group) const {
   if (from == to || count <= 0) return nothing();

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "core/id.h"
 #include "core/result.h"
 #include "cost/collective_curve.h"
+#include "cost/collective_group.h"
 #include "cost/link_load.h"
 #include "cost/mpi_curve.h"
 #include "cost/nccl_tuner.h"
@@ -57,6 +59,8 @@ class CollectiveCosts {
   // `members` in ring order (group order). One member costs nothing.
   CollectivePrice price(CollectiveKind kind, ByteCount bytes, DataType type,
                         std::span<const DeviceId> members) const;
+  // All of a group that decides its prices; among processors its very members do.
+  std::optional<GroupShape> shape(std::span<const DeviceId> members) const;
   CollectivePrice price_send(ByteCount bytes, DeviceId from, DeviceId to,
                              SendGroup group = {}) const;
 

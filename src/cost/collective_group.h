@@ -2,6 +2,7 @@
 // How the members of a communicator lie in the cluster: what decides its graph and its price.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,6 +19,7 @@ struct GroupShape {
   std::int64_t largest = 1;   // members in the fullest domain
   std::int64_t smallest = 1;  // and in the emptiest
   std::int64_t nics = 0;      // NICs beside the members of a domain, the fewest of all domains
+  auto operator<=>(const GroupShape&) const = default;
 };
 
 // Members of one domain, in group order.

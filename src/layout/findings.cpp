@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/findings.h"
 
-#include <algorithm>
+#include <span>
+#include <utility>
 
 namespace stepcast {
 namespace {
 
 // "layout" is around "layout.tp" and "layout.stage_layers[2]", not around "layouts". Searches ask
 // this millions of times, of paths that begin alike: where they end is looked at first.
-bool is_around(std::string_view outer, std::string_view inner) {
+inline bool one_is_around_the_other(std::string_view a, std::string_view b) {
+  const auto& [outer, inner] = a.size() <= b.size() ? std::pair(a, b) : std::pair(b, a);
   if (outer.empty()) return true;
-  if (inner.size() < outer.size() || inner[outer.size() - 1] != outer.back()) return false;
+  if (inner[outer.size() - 1] != outer.back()) return false;
   if (inner.size() > outer.size() && inner[outer.size()] != '.' && inner[outer.size()] != '[') {
     return false;
   }
@@ -29,11 +31,15 @@ Findings::Findings(const Errors& earlier) {
 void Findings::distrust(std::string path) { distrusted_.push_back(std::move(path)); }
 
 bool Findings::trusts(std::initializer_list<std::string_view> paths) const {
-  return std::ranges::none_of(paths, [&](std::string_view path) {
-    return std::ranges::any_of(distrusted_, [&](const std::string& bad) {
-      return is_around(bad, path) || is_around(path, bad);
-    });
-  });
+  for (const std::span<const std::string> list :
+       {unknown_, std::span<const std::string>(distrusted_)}) {
+    for (const std::string_view bad : list) {
+      for (const std::string_view path : paths) {
+        if (one_is_around_the_other(bad, path)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 void Findings::illegal(std::string path, std::string message, std::string hint) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ class Findings {
  public:
   Findings() = default;
   explicit Findings(const Errors& earlier);  // of the same document
+  // `unknown`: paths that have no value yet, kept by reference.
+  explicit Findings(std::span<const std::string> unknown) : unknown_(unknown) {}
 
   void distrust(std::string path);
   // No error so far concerns one of these keys, an object around it or a value inside it.
@@ -30,6 +33,7 @@ class Findings {
  private:
   Errors errors_;
   std::vector<std::string> distrusted_;
+  std::span<const std::string> unknown_;
 };
 
 }  // namespace stepcast

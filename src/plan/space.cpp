@@ -97,8 +97,7 @@ void Space::restrict_to(const ValueRange& range) {
 }
 
 Errors Space::check(const Scenario& scenario, const Stated& stated, std::size_t depth) const {
-  Findings findings;
-  for (const std::string& path : open_behind_[depth]) findings.distrust(path);
+  Findings findings{std::span<const std::string>(open_behind_[depth])};
   check_legality(scenario, stated, findings);
   check_fields(scenario, findings);
   check_support(scenario, findings);

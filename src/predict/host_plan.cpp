@@ -113,7 +113,7 @@ void HostPlanner::settle(std::int32_t i) {
 
 std::int64_t HostPlanner::end_of_waits(const Instruction& what) {
   std::int64_t end_ps = what.stream == Stream::kCompute ? end_of(last_on_compute_) : -1;
-  for (const std::int32_t wait : waits_of(what)) end_ps = std::max(end_ps, end_of(wait));
+  for (const std::int32_t wait : what.waits) end_ps = std::max(end_ps, end_of(wait));
   return end_ps;
 }
 
@@ -164,9 +164,7 @@ void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
   const bool on_compute = what.stream == Stream::kCompute;
   std::int32_t follows =
       on_compute && last_on_compute_ != kNone ? issued(last_on_compute_).follows : kNone;
-  for (const std::int32_t wait : waits_of(what)) {
-    follows = std::max(follows, issued(wait).follows);
-  }
+  for (const std::int32_t wait : what.waits) follows = std::max(follows, issued(wait).follows);
   const std::int64_t launch_ps = sim::duration(in_.costs.launch(what)).ps;
   const std::int64_t free_ps = end_of_waits(what);
   clock_ps_ += launch_ps;

@@ -46,16 +46,16 @@ class MemoryWalk {
  private:
   // Where a pass is run in parts, a block counts where it begins.
   void run(const Instruction& what, std::int32_t index) {
-    std::vector<BlockVisit> begun;
+    begun_.clear();
     for_each_part(program_, role_, what, [&](const BlockPart& part) {
-      if (part.starts) begun.push_back(part.at);
+      if (part.starts) begun_.push_back(part.at);
     });
     std::int32_t done = 0;
-    for (const BlockVisit& at : begun) {
+    for (const BlockVisit& at : begun_) {
       const MemoryTrace& trace = memory_of(program_.block(at.block), at.pass);
       MemoryParts inside = now_;
       add(inside, trace.at_peak);
-      note(inside, index, static_cast<double>(done++) / static_cast<double>(begun.size()));
+      note(inside, index, static_cast<double>(done++) / static_cast<double>(begun_.size()));
       add(now_, trace.after);
     }
   }
@@ -77,6 +77,7 @@ class MemoryWalk {
   ByteCount host_ = 0;
   MemoryMoment highest_here_{};
   MemoryPeak peak_;
+  std::vector<BlockVisit> begun_;  // in the pass at hand
 };
 
 }  // namespace

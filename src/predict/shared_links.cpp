@@ -72,6 +72,15 @@ struct Beside {
   std::map<std::int32_t, std::vector<InstructionIndex>> issued;  // by stage
 };
 
+// A role's sends and receives, by peer and whether it sends: few peers, many messages.
+using IssuedTransfers = std::map<std::pair<std::int32_t, bool>, std::vector<InstructionIndex>>;
+
+// Traffic that shares links with a pass, and the part of their time together that the pass loses.
+struct Meeting {
+  const Beside* beside;
+  double share;
+};
+
 // What a pass costs, and the part of it that collectives of one group take.
 struct PassTime {
   Seconds all, in_group;
@@ -95,11 +104,16 @@ class CutFinder {
  private:
   void find_traffic_beside();
   void add_collective(const Role& role, InstructionIndex i);
-  void add_transfer(const Role& role, InstructionIndex i, const PairTraffic& pairs, Seconds time);
+  void add_transfers(const Role& role, const IssuedTransfers& issued);
+  void add_copy(const Role& role, InstructionIndex i, const HostCopy& copy);
+  Beside& messages_over(const PairTraffic& pairs);
   // Passes of the role that may run beside the traffic.
-  std::vector<bool> passes_beside(const Role& role, const Beside& beside) const;
+  std::vector<bool> passes_beside(const Role& role, const Beside& beside);
   void find_in_role(const Role& role, const GroupTraffic& groups);
   std::vector<PassTime> time_passes(const Role& role, AxisGroup group);
+  std::set<Message> messages_of(const Role& role, AxisGroup group) const;
+  // The traffic that shares links with what blocks of the role send in the group.
+  std::vector<Meeting> find_meetings(const Role& role, const GroupTraffic& groups);
   std::vector<LinkUse> use_of_blocks(const Role& role, const GroupTraffic& groups);
   // The part of the time together that traffic of a pass, whose use of links is in own_, loses.
   double share_lost(const Beside& beside) const;
@@ -114,7 +128,7 @@ class CutFinder {
   std::vector<Beside> beside_;
   std::map<std::tuple<AxisGroup, std::int32_t, Stream>, std::size_t> of_collectives_;
   std::map<const PairTraffic*, std::size_t> of_pairs_;
-  std::vector<std::vector<TransferWindow>> windows_;  // by stage
+  std::vector<std::vector<TransferWindow>> windows_;  // by stage; empty: not asked for yet
   Cuts cuts_;
   UseSum sum_;
   std::vector<double> own_;  // by link: what the blocks of the stage at hand use
@@ -145,57 +159,73 @@ void CutFinder::add_collective(const Role& role, InstructionIndex i) {
   own.use = sum_.take();
 }
 
-void CutFinder::add_transfer(const Role& role, InstructionIndex i, const PairTraffic& pairs,
-                             Seconds time) {
+// What is known of the messages over these pairs.
+Beside& CutFinder::messages_over(const PairTraffic& pairs) {
   const auto [known, fresh] = of_pairs_.try_emplace(&pairs, beside_.size());
-  if (fresh) {
-    Beside& made = beside_.emplace_back();
-    for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-      sum_.add(pairs.loads[p], pairs.prices[p].rate_bound.value());
-    }
-    made.use = sum_.take();
+  if (!fresh) return beside_[known->second];
+  for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
+    sum_.add(pairs.loads[p], pairs.prices[p].rate_bound.value());
   }
-  Beside& own = beside_[known->second];
+  beside_.push_back({sum_.take(), {}, {}});
+  return beside_.back();
+}
+
+void CutFinder::add_transfers(const Role& role, const IssuedTransfers& issued) {
+  for (const auto& [at, instructions] : issued) {
+    const auto [peer, sends] = at;
+    const PairTraffic& pairs = *traffic_.find(sends ? role.stage : peer, sends ? peer : role.stage);
+    Beside& own = messages_over(pairs);
+    if (sends) {
+      own.time += pairs.prices.front().time() * static_cast<double>(instructions.size());
+    }
+    std::vector<InstructionIndex>& of_stage = own.issued[role.stage];
+    of_stage.insert(of_stage.end(), instructions.begin(), instructions.end());
+  }
+}
+
+void CutFinder::add_copy(const Role& role, InstructionIndex i, const HostCopy& copy) {
+  const PairTraffic& pairs = *traffic_.find_copies(role.stage, copy.direction);
+  Beside& own = messages_over(pairs);
   own.issued[role.stage].push_back(i);
-  if (role.stage == pairs.from_stage) own.time += time;
+  own.time += Bytes(static_cast<double>(copy.bytes)) / pairs.prices.front().rate_bound;
 }
 
 void CutFinder::find_traffic_beside() {
   for (const Role& role : program_.roles) {
+    IssuedTransfers transfers;
     for (InstructionIndex i = 0; i < static_cast<InstructionIndex>(role.instructions.size()); ++i) {
       const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
       if (what.stream == Stream::kCompute) continue;
-      if (what.is<CollectiveCall>()) add_collective(role, i);
       if (const StageTransfer* moved = what.transfer()) {
-        const bool sends = what.is<Send>();
-        const PairTraffic* pairs =
-            traffic_.find(sends ? role.stage : moved->peer, sends ? moved->peer : role.stage);
-        add_transfer(role, i, *pairs, pairs->prices.front().time());
-      }
-      if (const auto* copy = what.as<HostCopy>()) {
-        const PairTraffic& pairs = *traffic_.find_copies(role.stage, copy->direction);
-        add_transfer(role, i, pairs,
-                     Bytes(static_cast<double>(copy->bytes)) / pairs.prices.front().rate_bound);
+        transfers[{moved->peer, what.is<Send>()}].push_back(i);
+      } else if (what.is<CollectiveCall>()) {
+        add_collective(role, i);
+      } else if (const auto* copy = what.as<HostCopy>()) {
+        add_copy(role, i, *copy);
       }
     }
+    add_transfers(role, transfers);
   }
 }
 
-std::vector<bool> CutFinder::passes_beside(const Role& role, const Beside& beside) const {
-  std::vector<bool> out(role.instructions.size(), false);
+std::vector<bool> CutFinder::passes_beside(const Role& role, const Beside& beside) {
+  const std::size_t count = role.instructions.size();
   const auto own = beside.issued.find(role.stage);
   // What other stages send may be under way at any time of this one.
-  if (own == beside.issued.end()) {
-    out.assign(out.size(), true);
-    return out;
-  }
+  if (own == beside.issued.end()) return std::vector<bool>(count, true);
+  std::vector<TransferWindow>& windows = windows_[static_cast<std::size_t>(role.stage)];
+  if (windows.empty()) windows = transfer_windows(role);
+  // Windows are long and overlap: they are counted where they open and close.
+  std::vector<std::int32_t> change(count + 1, 0);
   for (const InstructionIndex i : own->second) {
-    const TransferWindow& window =
-        windows_[static_cast<std::size_t>(role.stage)][static_cast<std::size_t>(i)];
-    for (InstructionIndex r = window.after + 1; r < window.before; ++r) {
-      out[static_cast<std::size_t>(r)] = true;
-    }
+    const TransferWindow& window = windows[static_cast<std::size_t>(i)];
+    if (window.after + 1 >= window.before) continue;
+    ++change[static_cast<std::size_t>(window.after + 1)];
+    --change[static_cast<std::size_t>(window.before)];
   }
+  std::vector<bool> out(count);
+  std::int32_t open = 0;
+  for (std::size_t i = 0; i < count; ++i) out[i] = (open += change[i]) > 0;
   return out;
 }
 
@@ -203,19 +233,48 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
   const RankId rank = grid_.rank({0, 0, 0, role.stage});
   costs_.use_groups({{group, devices_of(grid_.members(group, rank))}});
   std::map<std::pair<BlockId, Pass>, PassTime> of_block;
-  std::vector<PassTime> out(role.instructions.size());
-  for (std::size_t i = 0; i < role.instructions.size(); ++i) {
-    const auto* pass = role.instructions[i].as<RunPass>();
+  const auto time_block = [&](const BlockVisit& at) {
+    const auto [found, fresh] = of_block.try_emplace({at.block, at.pass});
+    if (fresh) {
+      const std::vector<Operation>& operations = operations_of(program_.block(at.block), at.pass);
+      const RunCost cost = costs_.price(operations);
+      found->second = {cost.gpu, cost.tensor_parallel};
+    }
+    return found->second;
+  };
+  std::map<RunKey, PassTime> of_run;
+  std::vector<PassTime> out;
+  for (const Instruction& what : role.instructions) {
+    PassTime& time = out.emplace_back();
+    const auto* pass = what.as<RunPass>();
     if (pass == nullptr) continue;
-    for_each_block(role, *pass, [&](const BlockVisit& at) {
-      const auto [found, fresh] = of_block.try_emplace({at.block, at.pass});
-      if (fresh) {
-        const RunCost cost = costs_.price(operations_of(program_.block(at.block), at.pass));
-        found->second = {cost.gpu, cost.tensor_parallel};
+    const auto [found, fresh] = of_run.try_emplace(key_of(*pass));
+    if (fresh) {
+      for_each_block(role, *pass, [&](const BlockVisit& at) {
+        const PassTime block = time_block(at);
+        found->second.all += block.all;
+        found->second.in_group += block.in_group;
+      });
+    }
+    time = found->second;
+  }
+  return out;
+}
+
+// What the group's collectives inside the stage's blocks move.
+std::set<Message> CutFinder::messages_of(const Role& role, AxisGroup group) const {
+  std::set<BlockId> blocks;
+  for (const Chunk& chunk : role.chunks) blocks.insert(chunk.blocks.begin(), chunk.blocks.end());
+  std::set<Message> out;
+  for (const BlockId id : blocks) {
+    const Block& block = program_.block(id);
+    for (const Pass pass : passes_of(block.form)) {
+      for (const Operation& operation : operations_of(block, pass)) {
+        const auto* collective = std::get_if<Collective>(&operation.work);
+        if (collective == nullptr || collective->group != group) continue;
+        out.insert(message_of(*collective));
       }
-      out[i].all += found->second.all;
-      out[i].in_group += found->second.in_group;
-    });
+    }
   }
   return out;
 }
@@ -223,14 +282,7 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
 // The largest share of each link that the collectives inside the stage's blocks use. A rank
 // runs one of them at a time.
 std::vector<LinkUse> CutFinder::use_of_blocks(const Role& role, const GroupTraffic& groups) {
-  std::set<Message> messages;
-  for (const CountedRun& run : distinct_runs(role)) {
-    for_each_operation(program_, role, *run.first, [&](const Operation& operation, BlockVisit) {
-      const auto* collective = std::get_if<Collective>(&operation.work);
-      if (collective == nullptr || collective->group != groups.group) return;
-      messages.insert(message_of(*collective));
-    });
-  }
+  const std::set<Message> messages = messages_of(role, groups.group);
   std::vector<std::vector<LinkUse>> of_groups;  // the most on each link
   UseSum most(scenario_.cluster.topology.links());
   for (std::size_t g = 0; g < groups.members.size(); ++g) {
@@ -263,44 +315,44 @@ double CutFinder::share_lost(const Beside& beside) const {
   return lost;
 }
 
+std::vector<Meeting> CutFinder::find_meetings(const Role& role, const GroupTraffic& groups) {
+  const std::vector<LinkUse> own = use_of_blocks(role, groups);
+  for (const auto& [link, use] : own) own_[link.index()] = use;
+  std::vector<Meeting> out;
+  for (const Beside& beside : beside_) {
+    const double share = share_lost(beside);
+    if (share > 1e-9) out.push_back({&beside, share});
+  }
+  for (const auto& [link, use] : own) own_[link.index()] = 0;
+  return out;
+}
+
 void CutFinder::find_in_role(const Role& role, const GroupTraffic& groups) {
+  const std::vector<Meeting> met = find_meetings(role, groups);
+  if (met.empty()) return;
   const std::vector<PassTime> times = time_passes(role, groups.group);
   Seconds all, inside;
   for (const PassTime& time : times) {
     all += time.all;
     inside += time.in_group;
   }
-  if (inside.value() <= 0) return;
-  // What meets each kind of traffic, at most; nothing is routed where even that is too little.
-  struct Met {
-    const Beside* beside;
-    std::vector<bool> passes;
-    Seconds time;
-  };
-  std::vector<Met> met;
-  Seconds most;
-  for (const Beside& beside : beside_) {
-    Met one{&beside, passes_beside(role, beside), {}};
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      if (one.passes[i]) one.time += times[i].in_group;
-    }
-    one.time = std::min(one.time, beside.time);
-    most += one.time;
-    met.push_back(std::move(one));
-  }
-  if (most <= all * kWorthCutting) return;
-  const std::vector<LinkUse> own = use_of_blocks(role, groups);
-  for (const auto& [link, use] : own) own_[link.index()] = use;
+  const Seconds worth = all * kWorthCutting;
+  Seconds most;  // that is lost; windows need not be known where even that is too little
+  for (const auto& [beside, share] : met) most += std::min(inside, beside->time) * share;
+  if (most <= worth) return;
   Seconds lost;
   std::vector<bool> cut(times.size(), false);
-  for (const Met& one : met) {
-    const double share = share_lost(*one.beside);
-    if (share <= 1e-9) continue;
-    lost += one.time * share;
-    for (std::size_t i = 0; i < cut.size(); ++i) cut[i] = cut[i] || one.passes[i];
+  for (const Meeting& one : met) {
+    const std::vector<bool> passes = passes_beside(role, *one.beside);
+    Seconds together;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (!passes[i]) continue;
+      together += times[i].in_group;
+      cut[i] = true;
+    }
+    lost += std::min(together, one.beside->time) * one.share;
   }
-  for (const auto& [link, use] : own) own_[link.index()] = 0;
-  if (lost <= all * kWorthCutting) return;
+  if (lost <= worth) return;
   for (std::size_t i = 0; i < cut.size(); ++i) {
     if (cut[i] && times[i].in_group.value() > 0) {
       cuts_[static_cast<std::size_t>(role.stage)][i].push_back(groups.group);
@@ -311,8 +363,8 @@ void CutFinder::find_in_role(const Role& role, const GroupTraffic& groups) {
 Cuts CutFinder::find() {
   find_traffic_beside();
   if (beside_.empty()) return {};
+  windows_.resize(program_.roles.size());
   for (const Role& role : program_.roles) {
-    windows_.push_back(transfer_windows(role));
     cuts_.emplace_back(role.instructions.size());
   }
   for (const GroupTraffic& groups : traffic_.groups) {

@@ -22,6 +22,36 @@ struct Messages {
   bool is_cut = false;          // some passes are cut at their collectives (predict/cut_passes.h)
 };
 
+// Prices messages group by group. Groups of GPUs that lie alike are priced once.
+class MessagePrices {
+ public:
+  MessagePrices(const CollectiveCosts& costs, const std::vector<Message>& messages)
+      : costs_(costs), messages_(messages) {}
+
+  // By message. Valid until the next call.
+  const std::vector<CollectivePrice>& of(const std::vector<DeviceId>& members) {
+    const std::optional<GroupShape> shape = costs_.shape(members);
+    if (!shape) return fresh_ = price(members);
+    const auto [known, fresh] = known_.try_emplace(*shape);
+    if (fresh) known->second = price(members);
+    return known->second;
+  }
+
+ private:
+  std::vector<CollectivePrice> price(const std::vector<DeviceId>& members) const {
+    std::vector<CollectivePrice> out;
+    for (const Message& one : messages_) {
+      out.push_back(costs_.price(one.kind, one.bytes, one.type, members));
+    }
+    return out;
+  }
+
+  const CollectiveCosts& costs_;
+  const std::vector<Message>& messages_;
+  std::map<GroupShape, std::vector<CollectivePrice>> known_;
+  std::vector<CollectivePrice> fresh_;
+};
+
 GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGrid& grid,
                           const CollectiveCosts& costs) {
   GroupTraffic out;
@@ -38,12 +68,15 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
     auto& members = out.members[static_cast<std::size_t>(group)];
     if (members.empty()) members = grid.members(axes, RankId(r));
   }
+  MessagePrices prices(costs, out.messages);
   for (std::size_t g = 0; g < count; ++g) {
     if (out.members[g].empty()) continue;
     const std::vector<DeviceId> devices = devices_of(out.members[g]);
+    const std::vector<CollectivePrice>& of_group = prices.of(devices);
     std::map<std::pair<CollectiveKind, Algorithm>, std::int32_t> known;
-    for (const Message& key : out.messages) {
-      Priced priced{costs.price(key.kind, key.bytes, key.type, devices), -1};
+    for (std::size_t m = 0; m < out.messages.size(); ++m) {
+      const Message& key = out.messages[m];
+      Priced priced{of_group[m], -1};
       if (key.bytes > kSmallMessage && !out.in_blocks && messages.issued.contains(key)) {
         const auto [found, fresh] = known.try_emplace(
             {key.kind, priced.price.algorithm}, static_cast<std::int32_t>(out.loads[g].size()));

@@ -38,11 +38,6 @@ const char* name_of(Stream stream) {
   return "";
 }
 
-const StageTransfer* Instruction::transfer() const {
-  if (const auto* send = as<Send>()) return send;
-  return as<Receive>();
-}
-
 const Slot* Instruction::slot() const {
   using Result = const Slot*;
   return std::visit(Overloaded{

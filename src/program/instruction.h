@@ -146,7 +146,10 @@ struct Instruction {
   }
 
   bool is_run() const { return is<RunPass>() || is<RunBlock>(); }
-  const StageTransfer* transfer() const;  // a send's or a receive's
+  const StageTransfer* transfer() const {  // a send's or a receive's
+    if (const auto* send = as<Send>()) return send;
+    return as<Receive>();
+  }
   // The pass that it runs, or whose activation or gradient it moves; null where there is none.
   const Slot* slot() const;
   Phase phase() const;      // what the time of a run counts as; of others kForward
