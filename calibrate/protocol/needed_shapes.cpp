@@ -43,7 +43,8 @@ class Collector {
     if (!visited_.insert({at.block, at.pass, stage}).second) return;
     for (const Operation& operation : operations_of(program_.block(at.block), at.pass)) {
       if (const auto* collective = std::get_if<Collective>(&operation.work)) {
-        add({collective->group, message_of(*collective), true, {}, 1}, stage);
+        const bool on_compute = operation.stream == BlockStream::kCompute;
+        add({collective->group, message_of(*collective), on_compute, {}, 1}, stage);
       } else if (runs_kernel(operation.work) && signatures_.insert(signature(operation)).second) {
         out_.kernels.push_back({operation, at.block});
       }

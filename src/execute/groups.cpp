@@ -28,7 +28,9 @@ Groups::Groups(const Program& program, const RankGrid& grid, DeviceCommunicator*
       stages_(static_cast<std::int32_t>(grid.group_size(AxisGroup::kPipeline))) {
   if (world == nullptr) return;
   std::set<std::pair<AxisGroup, Stream>> used;
-  for (const AxisGroup group : groups_in_blocks(program)) used.insert({group, Stream::kCompute});
+  for (const auto& [group, stream] : streams_of_groups(program)) {
+    used.insert({group, stream_of(stream)});
+  }
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
       const auto* call = instruction.as<CollectiveCall>();
@@ -67,8 +69,8 @@ DeviceCommunicator* Groups::find(AxisGroup group, Stream stream) const {
   return found == groups_.end() ? nullptr : found->second.get();
 }
 
-Groups::Member Groups::member(AxisGroup group) const {
-  return {find(group, Stream::kCompute), static_cast<int>(grid_.group_size(group)),
+Groups::Member Groups::member(AxisGroup group, Stream stream) const {
+  return {find(group, stream), static_cast<int>(grid_.group_size(group)),
           grid_.place_in(group, rank_)};
 }
 

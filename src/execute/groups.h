@@ -26,7 +26,7 @@ class Groups {
     DeviceCommunicator* communicator = nullptr;
     int size = 1, place = 0;
   };
-  Member member(AxisGroup group) const;
+  Member member(AxisGroup group, Stream stream) const;
   // To or from a stage, of this rank's pipeline; null where traffic is left out.
   struct Link {
     DeviceCommunicator* group = nullptr;

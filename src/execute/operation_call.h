@@ -77,7 +77,11 @@ struct OperationCall {
 // Runs it. Never fails for a program that check_executable() accepted.
 void run_operation(const OperationCall& call);
 
+// A collective among what is computed.
 void run_collective(const OperationCall& call, const Collective& collective);
+// The same as a transfer, which runs beside what is computed. It holds what it needs beyond the
+// buffers of the block.
+Transfer collective_beside(const OperationCall& call, const Collective& collective);
 
 // Work over all gradients or states of the rank. False for other work.
 bool run_on_state(const OperationCall& call);

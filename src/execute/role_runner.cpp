@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/assert.h"
 #include "core/overloaded.h"
 #include "program/walk.h"
 
@@ -12,6 +13,15 @@ namespace {
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
+}
+
+// Two kernels at once would share what a device has for one: its cores, a library's workspace.
+void expect_collectives_beside(const std::vector<Operation>& pass) {
+  for (const Operation& operation : pass) {
+    STEPCAST_ASSERT(operation.stream == BlockStream::kCompute ||
+                        std::holds_alternative<Collective>(operation.work),
+                    "only collectives run beside what a block computes");
+  }
 }
 
 constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
@@ -36,7 +46,10 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)),
       totals_(
           memory_.make_uncounted(static_cast<std::int64_t>(sizeof(StepTotals)), DataType::kInt8)) {
-  for (const Block& block : program.blocks) lives_.push_back(trace_lives(block));
+  for (const Block& block : program.blocks) {
+    for (const BlockPass& pass : block.passes) expect_collectives_beside(pass.operations);
+    lives_.push_back(trace_lives(block));
+  }
   if (role_.persistent[kWorkspace] > 0) {
     placeholder_ =
         memory_.make(MemoryCategory::kWorkspace, role_.persistent[kWorkspace], DataType::kInt8);
@@ -264,25 +277,43 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
                                 BlockInstance& instance, const std::vector<Operation>& operations,
                                 const std::vector<OperationLives>& lives, const MicroBatch* batch,
                                 WideGradients* wide) {
+  PassStreams streams(*device_, operations);
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Operation& operation = operations[i];
-    for (const BufferId id : lives[i].births) {
-      const Buffer& buffer = block.buffers[id.index()];
-      if (std::holds_alternative<Alias>(operation.work)) continue;  // it gets its input's tensor
-      const auto* collective = std::get_if<Collective>(&operation.work);
-      const bool gathers = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
-      instance.buffers[id.index()] =
-          gathers ? memory_.make_gathered(buffer.category, buffer.elements, buffer.type)
-                  : memory_.make(buffer.category, buffer.elements, buffer.type);
-    }
+    give_birth(block, operation, lives[i].births, instance);
     const OperationCall call{scenario_, shape_,  block,   operation, place, instance,
                              state_,    memory_, groups_, point_.tp, batch, counted_elsewhere_,
                              totals(),  wide,    step_};
-    if (observer_ != nullptr) observer_->begin(operation);
-    run_operation(call);
-    if (observer_ != nullptr) observer_->end(operation);
+    if (operation.stream != BlockStream::kCompute) {
+      post_beside(call, i, streams);
+    } else {
+      streams.before(i);
+      if (observer_ != nullptr) observer_->begin(operation);
+      run_operation(call);
+      if (observer_ != nullptr) observer_->end(operation);
+      streams.behind(i);
+    }
+    if (i + 1 == operations.size()) streams.join();  // nothing that still runs loses its buffers
     for (const BufferId id : lives[i].deaths) instance.buffers[id.index()].reset();
   }
+}
+
+void RoleRunner::give_birth(const Block& block, const Operation& operation,
+                            const std::vector<BufferId>& births, BlockInstance& instance) {
+  if (std::holds_alternative<Alias>(operation.work)) return;  // it gets its input's tensor
+  const auto* collective = std::get_if<Collective>(&operation.work);
+  const bool gathers = collective != nullptr && collective->kind == CollectiveKind::kAllGather;
+  for (const BufferId id : births) {
+    instance.buffers[id.index()] =
+        memory_.make_in_block(block.buffers[id.index()], stream_of(operation.stream), gathers);
+  }
+}
+
+void RoleRunner::post_beside(const OperationCall& call, std::size_t i, PassStreams& streams) {
+  Transfer transfer = collective_beside(call, std::get<Collective>(call.operation.work));
+  // Stand-ins change hands in the order of what is computed.
+  if (memory_.is_alone()) transfer.waits.push_back(device_->mark());
+  streams.post(i, std::move(transfer));
 }
 
 }  // namespace stepcast

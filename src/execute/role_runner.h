@@ -14,6 +14,7 @@
 #include "execute/groups.h"
 #include "execute/markov_text.h"
 #include "execute/operation_call.h"
+#include "execute/pass_streams.h"
 #include "program/liveness.h"
 
 namespace stepcast {
@@ -36,7 +37,8 @@ struct StepRecord {
   std::vector<InstructionSpan> spans;  // by instruction
 };
 
-// Told when each operation begins and ends, on the thread that runs it.
+// Told when each operation that is computed begins and ends, on the thread that runs it; what runs
+// beside is not told.
 class OperationObserver {
  public:
   virtual ~OperationObserver() = default;
@@ -86,6 +88,9 @@ class RoleRunner {
                       const std::vector<Operation>& operations,
                       const std::vector<OperationLives>& lives, const MicroBatch* batch,
                       WideGradients* wide);
+  void give_birth(const Block& block, const Operation& operation,
+                  const std::vector<BufferId>& births, BlockInstance& instance);
+  void post_beside(const OperationCall& call, std::size_t i, PassStreams& streams);
   void run_unplaced(const Block& block, WideGradients* wide);
   Transfer collective(const CollectiveCall& call, Stream stream);
   Transfer all_in_place(const CollectiveCall& call, DeviceCommunicator* group);

@@ -1,66 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "core/assert.h"
 #include "execute/operation_call.h"
 
 namespace stepcast {
 namespace {
 
-template <typename Start>
-void communicate(const OperationCall& call, DeviceCommunicator* group, const Start& start) {
-  if (group == nullptr) return;
-  call.memory.device.communicate(*group, start);
-}
-
-void all_reduce(const OperationCall& call, DeviceCommunicator* group, Array data,
-                std::int64_t count, Reduction reduction) {
-  communicate(call, group, [&](DeviceStream after) {
-    return group->start_all_reduce({data.data, count, data.type}, reduction, after);
-  });
-}
-
-// Parts of the loss statistics: largest logit, sum of exponentials, target logit.
-void combine_loss(const OperationCall& call, DeviceCommunicator* group, CollectivePurpose purpose) {
-  const std::int64_t tokens = call.shape.tokens;
-  const Array largest = call.write(0), sum = largest.from(tokens),
-              target = largest.from(2 * tokens);
-  if (purpose == CollectivePurpose::kLossMaximum) {
-    const Tensor local = call.memory.make_uncounted(tokens, DataType::kFp32);
-    call.kernels().copy(largest, local->array(), tokens);
-    all_reduce(call, group, largest, tokens, Reduction::kMaximum);
-    call.kernels().rescale_sums(local->array(), largest, sum, tokens);
-  } else {
-    all_reduce(call, group, purpose == CollectivePurpose::kLossSum ? sum : target, tokens,
-               Reduction::kSum);
+// A collective of a block with what it works on: kernels, traffic, kernels.
+class BlockCollective {
+ public:
+  BlockCollective(const OperationCall& call, const Collective& collective)
+      : kernels_(&call.kernels()), kind_(collective.kind) {
+    const auto [group, members, place] =
+        call.groups.member(collective.group, stream_of(call.operation.stream));
+    group_ = group;
+    if (collective.purpose != CollectivePurpose::kActivations) {
+      combine_loss(call, collective.purpose);
+    } else {
+      move_activations(call, collective, members, place);
+    }
   }
-}
+
+  DeviceCommunicator* group() const { return group_; }  // null: the rank is alone
+  void prepare() const { before_.run(*kernels_); }
+  Pending start(DeviceStream after) const {
+    switch (kind_) {
+      case CollectiveKind::kAllReduce:
+        return group_->start_all_reduce(moved_, reduction_, after);
+      case CollectiveKind::kAllGather:
+        return group_->start_all_gather(moved_, after);
+      default:
+        return group_->start_reduce_scatter(moved_, after);
+    }
+  }
+  void finish() const {
+    behind_.run(*kernels_);
+    if (local_ == nullptr) return;
+    const Array largest{moved_.data, moved_.type};
+    kernels_->rescale_sums(local_->array(), largest, largest.from(moved_.count), moved_.count);
+  }
+
+ private:
+  struct Copy {
+    Array from{}, to{};
+    std::int64_t count = 0;
+    void run(Kernels& kernels) const {
+      if (count > 0) kernels.copy(from, to, count);
+    }
+  };
+
+  void move(Array data, std::int64_t count) { moved_ = {data.data, count, data.type}; }
+
+  void move_activations(const OperationCall& call, const Collective& collective, int members,
+                        int place) {
+    const auto count = collective.bytes / size_of(collective.type);
+    const Slice own = slice_of(count, members, place);
+    switch (collective.kind) {
+      case CollectiveKind::kAllReduce:
+        return move(call.write(0), count);
+      case CollectiveKind::kAllGather:
+        before_ = {call.read(0), call.write(0).from(own.begin), own.size()};
+        return move(call.write(0), count);
+      case CollectiveKind::kReduceScatter:
+        behind_ = {call.read(0).from(own.begin), call.write(0), own.size()};
+        return move(call.read(0), count);
+      default:
+        STEPCAST_ASSERT(false, "blocks use no other collectives");
+    }
+  }
+
+  // Parts of the loss statistics: largest logit, sum of exponentials, target logit.
+  void combine_loss(const OperationCall& call, CollectivePurpose purpose) {
+    const std::int64_t tokens = call.shape.tokens;
+    const Array largest = call.write(0);
+    if (purpose == CollectivePurpose::kLossMaximum) {
+      local_ =
+          call.memory.make_temporary(tokens, DataType::kFp32, stream_of(call.operation.stream));
+      before_ = {largest, local_->array(), tokens};
+      reduction_ = Reduction::kMaximum;
+      return move(largest, tokens);
+    }
+    const bool sums = purpose == CollectivePurpose::kLossSum;
+    move(largest.from(sums ? tokens : 2 * tokens), tokens);
+  }
+
+  Kernels* kernels_;
+  DeviceCommunicator* group_ = nullptr;
+  CollectiveKind kind_;
+  Reduction reduction_ = Reduction::kSum;
+  DeviceBuffer moved_;
+  Copy before_, behind_;
+  Tensor local_;  // largest logits before they are put together
+};
 
 }  // namespace
 
 void run_collective(const OperationCall& call, const Collective& collective) {
-  const auto [group, members, place] = call.groups.member(collective.group);
-  if (collective.purpose != CollectivePurpose::kActivations) {
-    return combine_loss(call, group, collective.purpose);
+  const BlockCollective work(call, collective);
+  work.prepare();
+  if (work.group() != nullptr) {
+    call.memory.device.communicate(*work.group(),
+                                   [&work](DeviceStream after) { return work.start(after); });
   }
-  const auto count = collective.bytes / size_of(collective.type);
-  const Slice own = slice_of(count, members, place);
-  switch (collective.kind) {
-    case CollectiveKind::kAllReduce:
-      return all_reduce(call, group, call.write(0), count, Reduction::kSum);
-    case CollectiveKind::kAllGather:
-      call.kernels().copy(call.read(0), call.write(0).from(own.begin), own.size());
-      communicate(call, group, [&, to = group](DeviceStream after) {
-        return to->start_all_gather({call.write(0).data, count, collective.type}, after);
-      });
-      return;
-    case CollectiveKind::kReduceScatter:
-      communicate(call, group, [&, to = group](DeviceStream after) {
-        return to->start_reduce_scatter({call.read(0).data, count, collective.type}, after);
-      });
-      call.kernels().copy(call.read(0).from(own.begin), call.write(0), own.size());
-      return;
-    default:
-      STEPCAST_ASSERT(false, "blocks use no other collectives");
-  }
+  work.finish();
+}
+
+Transfer collective_beside(const OperationCall& call, const Collective& collective) {
+  const auto work = std::make_shared<const BlockCollective>(call, collective);
+  Transfer out{{}, work->group(), {}, {}};
+  out.starts = {[work](DeviceStream after) -> Pending {
+    work->prepare();
+    return work->group() != nullptr ? work->start(after) : nullptr;
+  }};
+  out.finish = [work] { work->finish(); };
+  return out;
 }
 
 }  // namespace stepcast

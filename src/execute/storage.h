@@ -102,9 +102,15 @@ class Memory {
     return make(MemoryCategory::kBuffers, elements, type, stream, stream != Stream::kCompute,
                 false);
   }
-  // For a gather among what is computed.
-  Tensor make_gathered(MemoryCategory category, std::int64_t elements, DataType type) {
-    return make(category, elements, type, Stream::kCompute, true, true);
+  // For an operation of a block on `stream`. What a gather writes comes from others; numbers that
+  // stand in for it are written by the computing stream.
+  Tensor make_in_block(const Buffer& buffer, Stream stream, bool gathers) {
+    const Stream first = gathers && alone_ ? Stream::kCompute : stream;
+    return make(buffer.category, buffer.elements, buffer.type, first, gathers, true);
+  }
+  // For one operation on `stream`, and nothing that others send.
+  Tensor make_temporary(std::int64_t elements, DataType type, Stream stream) {
+    return make(MemoryCategory::kBuffers, elements, type, stream, false, false);
   }
 
   // Room for a tensor that is copied out, and for one that comes back.
@@ -113,6 +119,8 @@ class Memory {
     return make(like.category(), like.size() / size_of(like.array().type), like.array().type,
                 Stream::kCopyIn, false, true);
   }
+
+  bool is_alone() const { return alone_; }  // what others would send is a stand-in
 
   Device& device;
   MemoryLedger ledger;

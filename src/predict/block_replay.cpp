@@ -7,25 +7,19 @@
 namespace stepcast {
 namespace {
 
-struct Span {
-  Seconds start, end;
-};
-
 // Takes the operations of a pass in the order of issue and says when each runs.
 class Streams {
  public:
-  // `host_bound`: no operation starts before the host, which begins with the pass, has issued it.
-  explicit Streams(bool host_bound) : host_bound_(host_bound) {}
+  explicit Streams(Seconds begin) : last_(begin) { free_.fill(begin); }
 
-  Span run(const PricedOperation& priced) {
-    const Operation& operation = *priced.operation;
+  // No earlier than `issued`, and for `time`.
+  OperationSpan run(const Operation& operation, Seconds issued, Seconds time) {
     Seconds& free = free_[static_cast<std::size_t>(operation.stream)];
-    host_ += priced.cost.host;
-    Seconds start = host_bound_ ? std::max(free, host_) : free;
+    Seconds start = std::max(free, issued);
     for (const std::int32_t before : operation.after) {
       if (before >= 0) start = std::max(start, ends_[static_cast<std::size_t>(before)]);
     }
-    free = start + priced.cost.gpu;
+    free = start + time;
     ends_.push_back(free);
     last_ = std::max(last_, free);
     return {start, free};
@@ -33,8 +27,7 @@ class Streams {
   Seconds last() const { return last_; }
 
  private:
-  bool host_bound_;
-  Seconds host_, last_;
+  Seconds last_;
   std::array<Seconds, kBlockStreams> free_{};
   std::vector<Seconds> ends_;
 };
@@ -44,7 +37,7 @@ class Accounts {
  public:
   explicit Accounts(std::span<const PricedOperation> operations) : operations_(operations) {}
 
-  void add(std::size_t i, const Span& span) {
+  void add(std::size_t i, const OperationSpan& span) {
     spans_.push_back(span);
     const PricedOperation& own = operations_[i];
     if (own.operation->stream != BlockStream::kCompute) {
@@ -66,7 +59,7 @@ class Accounts {
  private:
   void wait_until(Seconds time) {
     if (!(busy_until_ < time)) return;
-    const auto awaited = std::find_if(spans_.begin(), spans_.end(), [&](const Span& span) {
+    const auto awaited = std::find_if(spans_.begin(), spans_.end(), [&](const OperationSpan& span) {
       return span.end == time && span.start < time;
     });
     const auto i = static_cast<std::size_t>(awaited - spans_.begin());
@@ -77,18 +70,18 @@ class Accounts {
   }
 
   std::span<const PricedOperation> operations_;
-  std::vector<Span> spans_;
+  std::vector<OperationSpan> spans_;
   RunCost sum_;
   Seconds busy_until_;
 };
 
+}  // namespace
+
 bool on_one_stream(std::span<const PricedOperation> operations) {
-  return std::all_of(operations.begin(), operations.end(), [](const PricedOperation& priced) {
-    return priced.operation->stream == BlockStream::kCompute;
+  return std::all_of(operations.begin(), operations.end(), [&](const PricedOperation& priced) {
+    return priced.operation->stream == operations.front().operation->stream;
   });
 }
-
-}  // namespace
 
 RunCost replay_block(std::span<const PricedOperation> operations) {
   if (on_one_stream(operations)) {
@@ -96,15 +89,37 @@ RunCost replay_block(std::span<const PricedOperation> operations) {
     for (const PricedOperation& priced : operations) sum.append(priced.cost);
     return sum;
   }
-  Streams free(false), issued(true);
+  Streams free{Seconds(0)}, issued{Seconds(0)};
   Accounts accounts(operations);
+  Seconds host;  // it begins with the pass
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    accounts.add(i, free.run(operations[i]));
-    issued.run(operations[i]);
+    const auto& [operation, cost, lag] = operations[i];
+    host += cost.host;
+    accounts.add(i, free.run(*operation, Seconds(0), cost.gpu));
+    issued.run(*operation, host, cost.gpu);
   }
   RunCost out = accounts.finish(free.last());
   out.gpu = free.last();
   out.floor = issued.last();
+  return out;
+}
+
+std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations, Seconds begin,
+                                        double stretch) {
+  std::vector<OperationSpan> out;
+  if (on_one_stream(operations)) {
+    Seconds at = begin;
+    for (const PricedOperation& priced : operations) {
+      const Seconds time = priced.cost.gpu * stretch;
+      out.push_back({at, at + time});
+      at += time;
+    }
+    return out;
+  }
+  Streams streams(begin);
+  for (const PricedOperation& priced : operations) {
+    out.push_back(streams.run(*priced.operation, begin, priced.cost.gpu * stretch));
+  }
   return out;
 }
 

@@ -19,8 +19,20 @@ struct PricedOperation {
   Seconds lag = {};  // of a collective's cost: until the last member has come
 };
 
+// All of them run one after the other. A part of a pass (RunPass::part) whose pass has several
+// streams is one: what it waits for is said by the instruction.
+bool on_one_stream(std::span<const PricedOperation> operations);
+
 // The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the
 // operation is priced as, time in which that stream waits counts as what it waits for.
 RunCost replay_block(std::span<const PricedOperation> operations);
+
+struct OperationSpan {
+  Seconds start, end;
+};
+// When each runs if the streams are free at `begin`, the host is ahead, and all of it takes
+// `stretch` times as long as it is priced.
+std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations, Seconds begin,
+                                        double stretch);
 
 }  // namespace stepcast

@@ -2,18 +2,172 @@
 #include "predict/cut_passes.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "program/block_events.h"
 #include "program/walk.h"
 
 namespace stepcast {
 namespace {
 
-// A collective that a pass is cut at, and its place among the operations of the pass.
-struct CutPoint {
-  std::int32_t place;
-  const Operation* operation;
+constexpr InstructionIndex kNone = -1;
+
+// A collective that is pipelined with a product is priced with it, and stays in the pass.
+bool is_cut_at(const Operation& operation, const std::vector<AxisGroup>& groups) {
+  const auto* collective = std::get_if<Collective>(&operation.work);
+  return collective != nullptr && !collective->overlapped &&
+         std::ranges::find(groups, collective->group) != groups.end();
+}
+
+// Writes the parts of one pass behind the instructions that are there.
+class PassParts {
+ public:
+  PassParts(const Instruction& pass, const std::vector<AxisGroup>& groups,
+            std::vector<Instruction>& out)
+      : pass_(pass), groups_(groups), out_(out), first_(out.size()) {}
+
+  void add_block(const std::vector<Operation>& operations);
+  void finish();
+
+ private:
+  std::int32_t place(std::size_t i) const { return block_ + static_cast<std::int32_t>(i); }
+  void operation(const std::vector<Operation>& operations, std::size_t i);
+  void add_beside(const Operation& operation, std::size_t i);
+  void add_call(const Operation& operation, std::size_t i);
+  InstructionIndex add_part(const Operation* beside, OperationRange range);
+  // What was computed since the last part is one, up to `end` among the operations of the pass.
+  void close(std::int32_t end, bool meets = false);
+  void begin_block(const std::vector<Operation>& operations);
+  void join();
+
+  const Instruction& pass_;
+  const std::vector<AxisGroup>& groups_;
+  std::vector<Instruction>& out_;
+  std::size_t first_;                  // the first part
+  std::int32_t block_ = 0;             // the first operation of the block
+  std::int32_t open_ = 0;              // the first operation that is computed and in no part yet
+  InstructionIndex computed_ = kNone;  // the last on the computing stream
+  // Of the block: what each operation became, who is awaited beside, and what its streams begin
+  // and end with.
+  std::vector<InstructionIndex> made_;
+  std::vector<bool> is_awaited_;
+  InstructionIndex begin_ = kNone;
+  std::array<InstructionIndex, kBlockStreams> last_{};
+  Waits waits_;  // of the next part on the computing stream
 };
+
+InstructionIndex PassParts::add_part(const Operation* beside, OperationRange range) {
+  Instruction part{beside != nullptr ? stream_of(beside->stream) : pass_.stream,
+                   beside != nullptr ? beside->name : pass_.name, *pass_.as<RunPass>()};
+  part.as<RunPass>()->part = range;
+  if (beside == nullptr) part.waits = std::exchange(waits_, {});
+  out_.push_back(std::move(part));
+  const auto index = static_cast<InstructionIndex>(out_.size() - 1);
+  if (beside == nullptr) computed_ = index;
+  return index;
+}
+
+void PassParts::close(std::int32_t end, bool meets) {
+  const InstructionIndex part = add_part(nullptr, {open_, end, meets});
+  for (std::int32_t i = std::max(open_ - block_, 0); i < end - block_; ++i) {
+    made_[static_cast<std::size_t>(i)] = part;
+  }
+  open_ = end;
+}
+
+void PassParts::add_call(const Operation& operation, std::size_t i) {
+  const auto& inside = std::get<Collective>(operation.work);
+  CollectiveCall call{Purpose::kActivations, inside.kind, inside.group, inside.bytes, inside.type};
+  call.slot = pass_.as<RunPass>()->slot;
+  out_.push_back({stream_of(operation.stream), operation.name, call});
+  made_[i] = static_cast<InstructionIndex>(out_.size() - 1);
+  if (operation.stream == BlockStream::kCompute) computed_ = made_[i];
+  open_ = place(i) + 1;
+}
+
+// On a stream beside the computing one, behind what it waits for.
+void PassParts::add_beside(const Operation& operation, std::size_t i) {
+  const bool cut = is_cut_at(operation, groups_);
+  made_[i] = add_part(&operation, {place(i), place(i) + (cut ? 0 : 1), cut});
+  Waits& waits = out_.back().waits;
+  InstructionIndex& last = last_[static_cast<std::size_t>(operation.stream)];
+  if (last == kNone) waits.add(begin_);
+  for (const std::int32_t before : operation.after) {
+    if (before >= 0) waits.add(made_[static_cast<std::size_t>(before)]);
+  }
+  open_ = place(i) + 1;
+  if (cut) {
+    add_call(operation, i);
+    out_.back().wait_for(made_[i] - 1);
+  }
+  last = made_[i];
+}
+
+void PassParts::operation(const std::vector<Operation>& operations, std::size_t i) {
+  const Operation& operation = operations[i];
+  if (operation.stream != BlockStream::kCompute) {
+    if (open_ < place(i)) close(place(i));
+    return add_beside(operation, i);
+  }
+  const bool waits =
+      std::ranges::any_of(operation.after, [](std::int32_t before) { return before >= 0; });
+  if (waits && open_ < place(i)) close(place(i));
+  for (const std::int32_t before : operation.after) {
+    if (before >= 0) waits_.add(made_[static_cast<std::size_t>(before)]);
+  }
+  if (is_cut_at(operation, groups_)) {
+    close(place(i), true);
+    return add_call(operation, i);
+  }
+  if (is_awaited_[i]) close(place(i) + 1);
+}
+
+// The streams beside the computing one begin behind what was computed before the block.
+void PassParts::begin_block(const std::vector<Operation>& operations) {
+  made_.assign(operations.size(), kNone);
+  is_awaited_.assign(operations.size(), false);
+  last_.fill(kNone);
+  if (!runs_beside(operations)) return;
+  for (const Operation& operation : operations) {
+    const std::int32_t computed = operation.after[static_cast<std::size_t>(BlockStream::kCompute)];
+    if (computed >= 0) is_awaited_[static_cast<std::size_t>(computed)] = true;
+  }
+  if (open_ < block_ || computed_ == kNone) close(block_);
+  begin_ = computed_;
+}
+
+void PassParts::join() {
+  for (const InstructionIndex last : last_) {
+    if (last != kNone) waits_.add(last);
+  }
+}
+
+void PassParts::add_block(const std::vector<Operation>& operations) {
+  if (!waits_.empty()) close(block_);  // an empty part, in which the block before has ended
+  begin_block(operations);
+  for (std::size_t i = 0; i < operations.size(); ++i) operation(operations, i);
+  const std::int32_t end = place(operations.size());
+  if (runs_beside(operations) && open_ < end) close(end);
+  join();
+  block_ = end;
+}
+
+// A part behind the last collective: also where it runs nothing, because a part says which blocks
+// begin in it.
+void PassParts::finish() {
+  add_part(nullptr, {open_, OperationRange::kToTheEnd, false});
+  Instruction& head = out_[first_];
+  for (const InstructionIndex wait : pass_.waits) head.waits.add(wait);
+  head.birth = pass_.birth;
+  head.host_birth = pass_.host_birth;
+  head.holds_gradients = pass_.holds_gradients;
+  Instruction& tail = out_.back();
+  tail.death = pass_.death;
+  tail.host_death = pass_.host_death;
+  tail.frees_gradients = pass_.frees_gradients;
+  tail.frees_parameters = pass_.frees_parameters;
+}
 
 class PassCutter {
  public:
@@ -22,61 +176,29 @@ class PassCutter {
   std::vector<Instruction> cut(const std::vector<std::vector<AxisGroup>>& cuts);
 
  private:
-  std::vector<CutPoint> points(const Instruction& what, const std::vector<AxisGroup>& groups) const;
-  void add_parts(const Instruction& what, const std::vector<CutPoint>& points);
+  bool has_collectives(const Instruction& what, const std::vector<AxisGroup>& groups) const;
+  void add_parts(const Instruction& what, const std::vector<AxisGroup>& groups);
 
   const Program& program_;
   const Role& role_;
   std::vector<Instruction> out_;
 };
 
-std::vector<CutPoint> PassCutter::points(const Instruction& what,
-                                         const std::vector<AxisGroup>& groups) const {
-  std::vector<CutPoint> out;
-  std::int32_t place = 0;
-  bool one_stream = true;
+bool PassCutter::has_collectives(const Instruction& what,
+                                 const std::vector<AxisGroup>& groups) const {
+  bool found = false;
   for_each_operation(program_, role_, what, [&](const Operation& operation, const BlockVisit&) {
-    const auto* collective = std::get_if<Collective>(&operation.work);
-    one_stream = one_stream && operation.stream == BlockStream::kCompute;
-    // One that is pipelined with a product is priced with it.
-    const bool is_cut = collective != nullptr && !collective->overlapped &&
-                        std::ranges::find(groups, collective->group) != groups.end();
-    if (is_cut) out.push_back({place, &operation});
-    ++place;
+    found = found || is_cut_at(operation, groups);
   });
-  return one_stream ? out : std::vector<CutPoint>{};
+  return found;
 }
 
-// A part before every collective, and one behind the last: also where it runs nothing, because a
-// part says which blocks begin in it.
-void PassCutter::add_parts(const Instruction& what, const std::vector<CutPoint>& points) {
-  const auto first = out_.size();
-  std::int32_t begin = 0;
-  const auto add_part = [&](std::int32_t end) {
-    Instruction part{what.stream, what.name, *what.as<RunPass>()};
-    part.as<RunPass>()->part = {begin, end};
-    out_.push_back(std::move(part));
-    begin = end + 1;
-  };
-  for (const CutPoint& point : points) {
-    add_part(point.place);
-    const auto& inside = std::get<Collective>(point.operation->work);
-    CollectiveCall call{Purpose::kActivations, inside.kind, inside.group, inside.bytes,
-                        inside.type};
-    call.slot = what.as<RunPass>()->slot;
-    out_.push_back({what.stream, point.operation->name, call});
-  }
-  add_part(OperationRange::kToTheEnd);
-  Instruction& head = out_[first];
-  head.waits = what.waits;
-  head.birth = what.birth;
-  head.host_birth = what.host_birth;
-  head.holds_gradients = what.holds_gradients;
-  Instruction& tail = out_.back();
-  tail.death = what.death;
-  tail.host_death = what.host_death;
-  tail.frees_gradients = what.frees_gradients;
-  tail.frees_parameters = what.frees_parameters;
+void PassCutter::add_parts(const Instruction& what, const std::vector<AxisGroup>& groups) {
+  PassParts parts(what, groups, out_);
+  for_each_block(role_, what, [&](const BlockVisit& at) {
+    parts.add_block(operations_of(program_.block(at.block), at.pass));
+  });
+  parts.finish();
 }
 
 std::vector<Instruction> PassCutter::cut(const std::vector<std::vector<AxisGroup>>& cuts) {
@@ -84,12 +206,10 @@ std::vector<Instruction> PassCutter::cut(const std::vector<std::vector<AxisGroup
   for (std::size_t i = 0; i < role_.instructions.size(); ++i) {
     const Instruction& what = role_.instructions[i];
     const std::size_t first = out_.size();
-    const std::vector<CutPoint> here =
-        cuts[i].empty() ? std::vector<CutPoint>{} : points(what, cuts[i]);
-    if (here.empty()) {
+    if (cuts[i].empty() || !has_collectives(what, cuts[i])) {
       out_.push_back(what);
     } else {
-      add_parts(what, here);
+      add_parts(what, cuts[i]);
     }
     for (InstructionIndex& wait : out_[first].waits) wait = now[static_cast<std::size_t>(wait)];
     now.push_back(static_cast<InstructionIndex>(out_.size() - 1));

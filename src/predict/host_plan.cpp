@@ -45,7 +45,8 @@ class HostPlanner {
   // host; its clock counts what the host has spent in it.
   struct Issued {
     bool has_task = false;
-    std::int32_t follows = kNone;  // a run that has ended when it ends (a run: itself)
+    // A run of the computing stream that has ended when it ends; such a run: itself.
+    std::int32_t follows = kNone;
     std::int32_t segment = kNone;
     std::int64_t end_ps = 0;  // on its segment's clock, it ends no earlier
   };
@@ -57,6 +58,8 @@ class HostPlanner {
   void emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable);
   void settle(std::int32_t i);
   bool starts_as_issued(const Instruction& what);
+  // A run of the computing stream that has ended when all that the instruction waits for has.
+  std::int32_t followed_by_waits(const Instruction& what);
   Waits waits_of(const Instruction& what);
   // The earliest end on the clock of this segment; negative where nothing is known.
   std::int64_t end_of(std::int32_t i) {
@@ -128,9 +131,16 @@ void HostPlanner::synchronise(std::int32_t i, const Instruction& what) {
   clock_ps_ = 0;
 }
 
+std::int32_t HostPlanner::followed_by_waits(const Instruction& what) {
+  std::int32_t follows = kNone;
+  for (const std::int32_t wait : what.waits) follows = std::max(follows, issued(wait).follows);
+  return follows;
+}
+
 // The host and the run wait for the same instructions, and for nothing else.
 bool HostPlanner::starts_as_issued(const Instruction& what) {
-  if (shares_processor_ || !waits_bind_ || pending_ps_ > 0 || last_on_compute_ == kNone) {
+  if (what.stream != Stream::kCompute || shares_processor_ || !waits_bind_ || pending_ps_ > 0 ||
+      last_on_compute_ == kNone) {
     return false;
   }
   if (!(waits_of(what) == pending_waits_)) return false;
@@ -155,16 +165,18 @@ void HostPlanner::run(std::int32_t i, const Instruction& what) {
     issuer = static_cast<std::int32_t>(plan_.tasks.size());
     emit(i, host_ps, true);
   }
-  issued(i) = {true, i, segment_, std::max(std::max(free_ps, clock_ps_) + gpu_ps, floor_ps)};
+  const bool on_compute = what.stream == Stream::kCompute;
+  issued(i) = {true, on_compute ? i : followed_by_waits(what), segment_,
+               std::max(std::max(free_ps, clock_ps_) + gpu_ps, floor_ps)};
   clock_ps_ += host_ps;
-  last_on_compute_ = i;
+  if (on_compute) last_on_compute_ = i;
 }
 
 void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
   const bool on_compute = what.stream == Stream::kCompute;
   std::int32_t follows =
       on_compute && last_on_compute_ != kNone ? issued(last_on_compute_).follows : kNone;
-  for (const std::int32_t wait : what.waits) follows = std::max(follows, issued(wait).follows);
+  follows = std::max(follows, followed_by_waits(what));
   const std::int64_t launch_ps = sim::duration(in_.costs.launch(what)).ps;
   const std::int64_t free_ps = end_of_waits(what);
   clock_ps_ += launch_ps;

@@ -73,7 +73,7 @@ class LinkUse {
       const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
       const auto [counted, fresh] = counts.try_emplace(&role);
       if (fresh) {
-        counted->second = collectives_in_blocks(static_cast<std::int32_t>(c), role, groups.group);
+        counted->second = collectives_in_blocks(role, groups.group);
       }
     }
     for (const std::vector<RankId>& members : groups.members) {
@@ -87,14 +87,15 @@ class LinkUse {
     }
   }
 
-  Counts collectives_in_blocks(std::int32_t rank_class, const Role& role, AxisGroup group) const {
+  Counts collectives_in_blocks(const Role& role, AxisGroup group) const {
     Counts out;
     for (const CountedRun& run : distinct_runs(role)) {
-      for (const PricedOperation& priced : in_.costs.operations(rank_class, *run.first)) {
-        const auto* collective = std::get_if<Collective>(&priced.operation->work);
-        if (collective == nullptr || collective->group != group) continue;
-        out[message_of(*collective)] += static_cast<double>(run.times);
-      }
+      for_each_operation(in_.program, role, *run.first,
+                         [&](const Operation& operation, BlockVisit) {
+                           const auto* collective = std::get_if<Collective>(&operation.work);
+                           if (collective == nullptr || collective->group != group) return;
+                           out[message_of(*collective)] += static_cast<double>(run.times);
+                         });
     }
     return out;
   }

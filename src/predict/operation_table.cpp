@@ -61,8 +61,10 @@ Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
 
   TableBuilder builder;
   for (const CountedRun& run : distinct_runs(costs.role(own))) {
-    for (const PricedOperation& priced : costs.operations(own, *run.first)) {
-      builder.add(priced, static_cast<double>(run.times));
+    for (const RunCosts::PricedBlock& block : costs.operations(own, *run.first)) {
+      for (const PricedOperation& priced : block) {
+        builder.add(priced, static_cast<double>(run.times));
+      }
     }
   }
   return builder.table();

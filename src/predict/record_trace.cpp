@@ -13,24 +13,30 @@ Seconds after(sim::Time time, sim::Time origin) {
   return Seconds(static_cast<double>(time.ps - origin.ps) * 1e-12);
 }
 
-// Operators of a run, drawn back to back and stretched to the time that the run took.
+// Operators of a run, as they follow each other and run beside each other in the replay of each
+// block, stretched to the time that the run took.
 void record_run(const SimulationInput& input, std::int32_t c, const Instruction& what,
                 Seconds start, Seconds duration, Prediction& prediction) {
   const RunCost& cost = input.costs.run(c, what);
   if (cost.gpu.value() <= 0) return;
   const double stretch = duration / cost.gpu;
-  Seconds at = start;
-  for (const PricedOperation& priced : input.costs.operations(c, what)) {
-    const Seconds time = priced.cost.gpu * stretch;
-    if (time.value() <= 0) continue;
-    const auto* collective = std::get_if<Collective>(&priced.operation->work);
-    TraceSlice slice = slice_of(what, c, at, time);
-    slice.name = priced.operation->name;
-    slice.phase = priced.operation->phase;
-    slice.collective = collective != nullptr;
-    slice.bytes = collective != nullptr ? collective->bytes : 0;
-    prediction.slices.push_back(std::move(slice));
-    at += time;
+  Seconds begin = start;  // of the block
+  for (const RunCosts::PricedBlock& block : input.costs.operations(c, what)) {
+    const std::vector<OperationSpan> spans = replay_spans(block, begin, stretch);
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      begin = std::max(begin, spans[i].end);
+      const Seconds time = block[i].cost.gpu * stretch;
+      if (time.value() <= 0) continue;
+      const Operation& operation = *block[i].operation;
+      const auto* collective = std::get_if<Collective>(&operation.work);
+      TraceSlice slice = slice_of(what, c, spans[i].start, time);
+      slice.name = operation.name;
+      slice.phase = operation.phase;
+      slice.stream = stream_of(operation.stream);
+      slice.collective = collective != nullptr;
+      slice.bytes = collective != nullptr ? collective->bytes : 0;
+      prediction.slices.push_back(std::move(slice));
+    }
   }
 }
 

@@ -80,7 +80,6 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
 
   Table& table = tables_.emplace_back(Table{&role, placement, {}, {}});
   table.cost_of.assign(role.instructions.size(), -1);
-  block_costs_.use_groups(placements_[static_cast<std::size_t>(placement)]);
   std::map<RunKey, std::int32_t> costs;
   for (std::size_t i = 0; i < role.instructions.size(); ++i) {
     const Instruction& what = role.instructions[i];
@@ -90,23 +89,53 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
         costs.try_emplace(*key, static_cast<std::int32_t>(table.costs.size()));
     if (fresh) {
       const bool whole = key->part == OperationRange{};
-      table.costs.push_back(whole ? prices.run(role, what) : price_part(role, what));
+      table.costs.push_back(whole ? prices.run(role, what) : price_part(table, what));
     }
     table.cost_of[i] = found->second;
   }
 }
 
-RunCost RunCosts::price_part(const Role& role, const Instruction& what) const {
-  RunCost sum;
-  for_each_part(program_, role, what, [&](const BlockPart& part) {
-    const std::vector<PricedOperation> priced =
-        block_costs_.price_each(operations_of(program_.block(part.at.block), part.at.pass));
-    for (std::size_t i = part.begin; i < part.end; ++i) sum.append(priced[i].cost);
-    if (part.end == priced.size()) return;
-    RunCost meeting;  // the collective behind it begins when the last member has come
-    meeting.wait(priced[part.end].lag);
-    sum.append(meeting);
+const RunCosts::PricedBlock& RunCosts::priced(std::int32_t placement, const BlockVisit& at) const {
+  const auto [found, fresh] = priced_.try_emplace({placement, at.block, at.pass});
+  if (fresh) {
+    block_costs_.use_groups(placements_[static_cast<std::size_t>(placement)]);
+    found->second = block_costs_.price_each(operations_of(program_.block(at.block), at.pass));
+  }
+  return found->second;
+}
+
+std::vector<RunCosts::PricedBlock> RunCosts::price_each(const Table& table,
+                                                        const Instruction& what) const {
+  std::vector<PricedBlock> out;
+  for_each_part(program_, *table.role, what, [&](const BlockPart& part) {
+    const PricedBlock& all = priced(table.placement, part.at);
+    out.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(part.begin),
+                     all.begin() + static_cast<std::ptrdiff_t>(part.end));
   });
+  return out;
+}
+
+RunCost RunCosts::price_meeting(const Table& table, const Instruction& what) const {
+  RunCost out;
+  const auto* pass = what.as<RunPass>();
+  if (pass == nullptr || !pass->part.meets) return out;
+  std::int32_t place = pass->part.end;  // of the collective, counted from the block at hand
+  for_each_block(*table.role, *pass, [&](const BlockVisit& at) {
+    const PricedBlock& all = priced(table.placement, at);
+    const auto count = static_cast<std::int32_t>(all.size());
+    if (place >= 0 && place < count) out.wait(all[static_cast<std::size_t>(place)].lag);
+    place -= count;
+  });
+  return out;
+}
+
+// Its operations run one after the other on one stream.
+RunCost RunCosts::price_part(const Table& table, const Instruction& what) const {
+  RunCost sum;
+  for (const PricedBlock& block : price_each(table, what)) {
+    for (const PricedOperation& one : block) sum.append(one.cost);
+  }
+  sum.append(price_meeting(table, what));
   return sum;
 }
 
@@ -119,18 +148,13 @@ const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& instruc
   return table.costs[static_cast<std::size_t>(table.cost_of[index])];
 }
 
-std::vector<PricedOperation> RunCosts::operations(std::int32_t rank_class,
-                                                  const Instruction& instruction) const {
-  std::vector<PricedOperation> out;
-  const RankClassEntry& entry = classes_[static_cast<std::size_t>(rank_class)];
-  const Table& table = tables_[static_cast<std::size_t>(entry.table)];
-  block_costs_.use_groups(placements_[static_cast<std::size_t>(table.placement)]);
-  for_each_part(program_, *entry.role, instruction, [&](const BlockPart& part) {
-    const auto priced =
-        block_costs_.price_each(operations_of(program_.block(part.at.block), part.at.pass));
-    for (std::size_t i = part.begin; i < part.end; ++i) out.push_back(priced[i]);
-  });
-  return out;
+std::vector<RunCosts::PricedBlock> RunCosts::operations(std::int32_t rank_class,
+                                                        const Instruction& instruction) const {
+  return price_each(table_of(rank_class), instruction);
+}
+
+RunCost RunCosts::meeting(std::int32_t rank_class, const Instruction& instruction) const {
+  return price_meeting(table_of(rank_class), instruction);
 }
 
 Seconds RunCosts::launch(const Instruction& instruction) const {

@@ -4,10 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "predict/block_cost.h"
 #include "predict/symmetry.h"
+#include "program/walk.h"
 
 namespace stepcast {
 
@@ -20,9 +23,13 @@ class RunCosts {
 
   // `instruction` is one of role(rank_class).instructions.
   const RunCost& run(std::int32_t rank_class, const Instruction& instruction) const;
-  // Its operations one by one, in order.
-  std::vector<PricedOperation> operations(std::int32_t rank_class,
-                                          const Instruction& instruction) const;
+  // Its operations one by one, block by block in order.
+  using PricedBlock = std::vector<PricedOperation>;
+  std::vector<PricedBlock> operations(std::int32_t rank_class,
+                                      const Instruction& instruction) const;
+  // Behind a part of a pass: until the last member has come to the collective that follows it
+  // (OperationRange::meets).
+  RunCost meeting(std::int32_t rank_class, const Instruction& instruction) const;
   const Role& role(std::int32_t rank_class) const {
     return *classes_[static_cast<std::size_t>(rank_class)].role;
   }
@@ -49,11 +56,18 @@ class RunCosts {
   };
   BlockPrices price_blocks() const;
   void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);
-  // A pass that was cut at collectives: with the groups that block_costs_ remembers.
-  RunCost price_part(const Role& role, const Instruction& what) const;
+  // The whole pass over a block, priced once.
+  const PricedBlock& priced(std::int32_t placement, const BlockVisit& at) const;
+  std::vector<PricedBlock> price_each(const Table& table, const Instruction& what) const;
+  RunCost price_meeting(const Table& table, const Instruction& what) const;
+  RunCost price_part(const Table& table, const Instruction& what) const;
+  const Table& table_of(std::int32_t rank_class) const {
+    return tables_[static_cast<std::size_t>(classes_[static_cast<std::size_t>(rank_class)].table)];
+  }
 
   const Program& program_;
   mutable BlockCosts block_costs_;  // remembers the groups that it prices for
+  mutable std::map<std::tuple<std::int32_t, BlockId, Pass>, PricedBlock> priced_;  // by placement
   bool alone_;
   std::vector<std::vector<GroupPlacement>> placements_;
   std::vector<Table> tables_;

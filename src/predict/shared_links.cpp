@@ -81,7 +81,7 @@ struct Meeting {
   double share;
 };
 
-// What a pass costs, and the part of it that collectives of one group take.
+// What a pass costs, and what collectives of one group take, also beside its kernels.
 struct PassTime {
   Seconds all, in_group;
 };
@@ -236,9 +236,11 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
   const auto time_block = [&](const BlockVisit& at) {
     const auto [found, fresh] = of_block.try_emplace({at.block, at.pass});
     if (fresh) {
-      const std::vector<Operation>& operations = operations_of(program_.block(at.block), at.pass);
-      const RunCost cost = costs_.price(operations);
-      found->second = {cost.gpu, cost.tensor_parallel};
+      const auto priced = costs_.price_each(operations_of(program_.block(at.block), at.pass));
+      found->second.all = replay_block(priced).gpu;
+      for (const PricedOperation& one : priced) {
+        found->second.in_group += one.cost.tensor_parallel;
+      }
     }
     return found->second;
   };
@@ -250,10 +252,10 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
     if (pass == nullptr) continue;
     const auto [found, fresh] = of_run.try_emplace(key_of(*pass));
     if (fresh) {
-      for_each_block(role, *pass, [&](const BlockVisit& at) {
+      for_each_block(role, *pass, [&, &run = found->second](const BlockVisit& at) {
         const PassTime block = time_block(at);
-        found->second.all += block.all;
-        found->second.in_group += block.in_group;
+        run.all += block.all;
+        run.in_group += block.in_group;
       });
     }
     time = found->second;

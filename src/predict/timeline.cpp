@@ -32,7 +32,9 @@ class TimelineReader {
   Time last_compute_end(const std::vector<InstructionTasks>& tasks) const;
   void wait_for(const Instruction& what, Time until);
   void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
+  void wait_for_operation(const Instruction& awaited, const sim::Interval& when, Time until);
   void run(const Instruction& what, const InstructionTasks& tasks);
+  void count(const RunCost& cost, double stretch);
   void append_work(RunCost cost, double stretch);
   void collective(const Instruction& what, const CollectiveCall& call, const sim::Interval& when);
   void count_inside(const CollectiveCall& call, Seconds time);
@@ -83,6 +85,23 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
   if (!inside_a_stage(call->group)) spend(out_.parts.bubble, std::min(when.start, until));
   spend(exposed_part(out_.parts, call->group), until);
   if (inside_a_stage(call->group)) pending_ += sim::seconds(now_ - before);
+  if (call->purpose == Purpose::kActivations) count_inside(*call, sim::seconds(now_ - before));
+}
+
+// An operation of a pass that was cut, on a stream beside it.
+void TimelineReader::wait_for_operation(const Instruction& awaited, const sim::Interval& when,
+                                        Time until) {
+  wait_for(awaited, std::min(when.start, until));  // what it waited for itself
+  const Time before = now_;
+  const RunCost& cost = in_.costs.run(class_, awaited);
+  if (cost.gpu.value() > 0 && until > now_) {
+    const RunCost exposed = cost.exposed(sim::seconds(until - now_));
+    count(exposed, 1);
+    out_.work.append(exposed);
+    now_ = until;
+  }
+  spend(out_.parts.other, until);
+  pending_ += sim::seconds(now_ - before);
 }
 
 // What a gap before `what` was spent on: the operations that it waited for, the earliest to end
@@ -99,9 +118,13 @@ void TimelineReader::wait_for(const Instruction& what, Time until) {
   for (const std::int32_t wait : waits) {
     if (!tasks_[static_cast<std::size_t>(wait)].device.valid()) continue;
     const Instruction& awaited = role_.instructions[static_cast<std::size_t>(wait)];
-    if (awaited.is_run()) continue;
+    if (awaited.is_run() && awaited.stream == Stream::kCompute) continue;
     const sim::Interval& when = interval(tasks_[static_cast<std::size_t>(wait)].device);
-    wait_for_transfer(awaited, when, std::min(when.end, until));
+    if (awaited.is_run()) {
+      wait_for_operation(awaited, when, std::min(when.end, until));
+    } else {
+      wait_for_transfer(awaited, when, std::min(when.end, until));
+    }
   }
 }
 
@@ -114,6 +137,13 @@ void TimelineReader::append_work(RunCost cost, double stretch) {
   out_.work.append(cost);
 }
 
+void TimelineReader::count(const RunCost& cost, double stretch) {
+  out_.parts.compute += cost.compute * stretch;
+  out_.parts.recompute += cost.recompute * stretch;
+  out_.parts.optimizer += cost.optimizer * stretch;
+  out_.parts.exposed_tp += cost.tensor_parallel * stretch;
+}
+
 void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks) {
   const RunCost& cost = in_.costs.run(class_, what);
   const Time begin = interval(tasks.device_begin).start, end = interval(tasks.device).end;
@@ -124,10 +154,7 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   const bool starved =
       !in_.expand && duration > kernels && end == issued + sim::duration(cost.floor);
   const double stretch = kernels > 0 && !starved ? duration / kernels : 1.0;
-  out_.parts.compute += cost.compute * stretch;
-  out_.parts.recompute += cost.recompute * stretch;
-  out_.parts.optimizer += cost.optimizer * stretch;
-  out_.parts.exposed_tp += cost.tensor_parallel * stretch;
+  count(cost, stretch);
   out_.parts.other += Seconds(duration - kernels * stretch);
   append_work(cost, stretch);
   now_ = end;

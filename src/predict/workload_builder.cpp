@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace stepcast {
@@ -15,6 +16,13 @@ using sim::Use;
 namespace {
 
 constexpr double kLinksForAll = 1e9;  // times a link's capacity: nobody waits for it
+
+// Traffic of a block on a stream of its own is part of a pass: the replay of the block, which is
+// its price, takes no SMs from the kernels beside it.
+bool runs_beside_passes(Stream stream) {
+  return stream != Stream::kCompute && stream != Stream::kBlockCommunication &&
+         stream != Stream::kBlockCopy;
+}
 
 }  // namespace
 
@@ -36,7 +44,7 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
   const auto& list = in_.costs.role(c).instructions;
   return std::any_of(list.begin(), list.end(), [&](const Instruction& what) {
     const auto* call = what.as<CollectiveCall>();
-    if (what.stream == Stream::kCompute || shapes_.is_idle(what)) return false;
+    if (!runs_beside_passes(what.stream) || shapes_.is_idle(what)) return false;
     // A process moves all its messages itself; a GPU's copies between stages wait for their host.
     if (on_cpu_) return call != nullptr || what.transfer() != nullptr;
     return call != nullptr && call->group == AxisGroup::kData;
@@ -98,14 +106,13 @@ void WorkloadBuilder::use_processor(std::int32_t c, double part) {
   uses_.push_back({cores_, part * static_cast<double>(ranks.size())});
 }
 
-sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, sim::TaskId issuer, const RunCost& cost) {
-  const MemberSpec member{stream(c, Stream::kCompute),
-                          issuer,
-                          issuer.valid() ? sim::duration(cost.floor) : sim::Duration{},
-                          {}};
+sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, Stream s, sim::TaskId issuer,
+                                        const RunCost& cost) {
+  const MemberSpec member{
+      stream(c, s), issuer, issuer.valid() ? sim::duration(cost.floor) : sim::Duration{}, {}};
   TaskSpec spec;
   spec.members = {&member, 1};
-  const bool takes_time = cost.gpu.value() > 0;
+  const bool takes_time = cost.gpu.value() > 0 && (on_cpu_ || s == Stream::kCompute);
   const double part = on_cpu_ && takes_time ? 1 - cost.core_idle / cost.gpu : 1.0;
   use_processor(c, takes_time ? part : 0);
   if (uses_.empty()) {
@@ -123,7 +130,7 @@ sim::TaskId WorkloadBuilder::add_kernel(std::int32_t c, sim::TaskId issuer, cons
 sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& cost) {
   RunCost issued;
   issued.gpu = std::max(cost.gpu, cost.floor);
-  return add_kernel(c, {}, issued);
+  return add_kernel(c, Stream::kCompute, {}, issued);
 }
 
 void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction& what) {
@@ -136,17 +143,54 @@ void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction&
   const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
   const bool as_issued = plan.issuer[static_cast<std::size_t>(i)] == HostPlan::kAsIssued;
   own.device = own.device_begin =
-      as_issued ? add_run_as_issued(c, cost) : add_kernel(c, own.host, cost);
+      as_issued ? add_run_as_issued(c, cost) : add_kernel(c, what.stream, own.host, cost);
 }
 
-// Every kernel its own task behind its own launch: what add_run() contracts.
+// Every operation its own task behind its own launch: what add_run() contracts.
 void WorkloadBuilder::add_expanded_run(std::int32_t c, const Instruction& what,
                                        InstructionTasks& own) {
-  for (const PricedOperation& priced : in_.costs.operations(c, what)) {
-    const sim::TaskId launch = add_host(c, sim::duration(priced.cost.host));
-    own.device = add_kernel(c, launch, priced.cost);
-    if (!own.device_begin.valid()) own.device_begin = own.device;
+  const std::vector<RunCosts::PricedBlock> blocks = in_.costs.operations(c, what);
+  const auto add = [&](sim::TaskId task) {
+    own.device = task;
+    if (!own.device_begin.valid()) own.device_begin = task;
+  };
+  // A pass begins where its computing stream comes to it, and a block where the one before ended.
+  if (!std::all_of(blocks.begin(), blocks.end(), on_one_stream)) {
+    add(add_kernel(c, what.stream, {}, {}));
+    for (const RunCosts::PricedBlock& block : blocks) add(add_block(c, block, own.device));
+    return;
   }
+  for (const RunCosts::PricedBlock& block : blocks) {
+    for (const PricedOperation& priced : block) {
+      const sim::TaskId launch = add_host(c, sim::duration(priced.cost.host));
+      add(add_kernel(c, what.stream, launch, priced.cost));
+    }
+  }
+  const RunCost meeting = in_.costs.meeting(c, what);
+  if (meeting.gpu.value() > 0 || !own.device.valid()) add(add_kernel(c, what.stream, {}, meeting));
+}
+
+// A whole pass over a block, on all its streams. Returns what ends when the last of them does.
+sim::TaskId WorkloadBuilder::add_block(std::int32_t c, const RunCosts::PricedBlock& block,
+                                       sim::TaskId begin) {
+  std::vector<sim::TaskId> tasks;  // by operation
+  std::array<sim::TaskId, kBlockStreams> last{};
+  for (const auto& [operation, cost, lag] : block) {
+    const sim::TaskId launch = add_host(c, sim::duration(cost.host));
+    const sim::TaskId task = add_kernel(c, stream_of(operation->stream), launch, cost);
+    sim::TaskId& before = last[static_cast<std::size_t>(operation->stream)];
+    if (!before.valid()) workload_.depend(begin, task);
+    for (const std::int32_t awaited : operation->after) {
+      if (awaited >= 0) workload_.depend(tasks[static_cast<std::size_t>(awaited)], task);
+    }
+    before = task;
+    tasks.push_back(task);
+  }
+  const sim::TaskId end = add_kernel(c, Stream::kCompute, {}, {});
+  for (const sim::TaskId task : last) {
+    if (task.valid()) workload_.depend(task, end);
+  }
+  return end;
 }
 
 // A task with a seat for each member.
@@ -195,7 +239,8 @@ std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
   // Kernels lose its SMs from the posting on. A process that waits sleeps, and holds nothing.
   const Use hold{processor(c), shape.held};
   MemberSpec spec{stream(c, what.stream), {}, {}, {}};
-  if (processor(c).valid() && what.stream != Stream::kCompute && !on_cpu_) spec.holds = {&hold, 1};
+  const bool holds = processor(c).valid() && !on_cpu_ && runs_beside_passes(what.stream);
+  if (holds) spec.holds = {&hold, 1};
   workload_.place(task, member, spec);
   InstructionTasks& own = tasks(c, i);
   own.device = own.device_begin = task;
@@ -252,7 +297,6 @@ void WorkloadBuilder::add_class(std::int32_t c, std::int32_t begin) {
     std::int32_t member = 0;
     if (what.is_run()) {
       add_run(c, i, what);
-      if (!tasks(c, i).device.valid()) continue;  // expanded, without a kernel
     } else {
       member = add_transfer(c, i, what);
     }

@@ -54,7 +54,8 @@ class WorkloadBuilder {
   void add_host_task(std::int32_t c, const HostTask& host);
   void add_run(std::int32_t c, std::int32_t i, const Instruction& what);
   void add_expanded_run(std::int32_t c, const Instruction& what, InstructionTasks& own);
-  sim::TaskId add_kernel(std::int32_t c, sim::TaskId issuer, const RunCost& cost);
+  sim::TaskId add_block(std::int32_t c, const RunCosts::PricedBlock& block, sim::TaskId begin);
+  sim::TaskId add_kernel(std::int32_t c, Stream s, sim::TaskId issuer, const RunCost& cost);
   sim::TaskId add_run_as_issued(std::int32_t c, const RunCost& cost);
   std::int32_t add_transfer(std::int32_t c, std::int32_t i, const Instruction& what);
   sim::TaskId open_seats(const TransferShape& shape);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace stepcast {
 namespace {
@@ -46,6 +47,30 @@ class Events {
   std::vector<Users> users_;
 };
 
+// By operation: on each stream, the latest operation that has ended when it has. It knows of what
+// it waits for, of the one before it on its stream, and of all that these have waited for.
+std::vector<ByStream> ended_with(const std::vector<Operation>& pass) {
+  std::vector<ByStream> out;
+  out.reserve(pass.size());
+  ByStream latest = kNobody;
+  for (const Operation& operation : pass) {
+    const auto index = static_cast<std::int32_t>(out.size());
+    const auto own = static_cast<std::size_t>(operation.stream);
+    ByStream ended = kNobody;
+    const auto follow = [&](std::int32_t before) {
+      if (before < 0) return;
+      const ByStream& known = out[static_cast<std::size_t>(before)];
+      for (std::size_t s = 0; s < known.size(); ++s) ended[s] = std::max(ended[s], known[s]);
+    };
+    follow(latest[own]);
+    for (const std::int32_t before : operation.after) follow(before);
+    ended[own] = index;
+    latest[own] = index;
+    out.push_back(ended);
+  }
+  return out;
+}
+
 }  // namespace
 
 void place_events(Block& block) {
@@ -57,18 +82,26 @@ void place_events(Block& block) {
   }
 }
 
+bool runs_beside(const std::vector<Operation>& pass) {
+  return std::any_of(pass.begin(), pass.end(), [](const Operation& operation) {
+    return operation.stream != BlockStream::kCompute;
+  });
+}
+
 std::vector<std::int32_t> uses_end(const std::vector<Operation>& pass) {
-  std::vector<std::int32_t> out;
-  out.reserve(pass.size());
-  for (auto i = pass.begin(); i != pass.end(); ++i) {
-    const auto index = static_cast<std::int32_t>(i - pass.begin());
-    out.push_back(index);
-    if (i->stream == BlockStream::kCompute) continue;
-    const auto own = static_cast<std::size_t>(i->stream);
-    const auto waiting = std::find_if(
-        i, pass.end(), [&](const Operation& later) { return later.after[own] >= index; });
-    out.back() = static_cast<std::int32_t>((waiting == pass.end() ? pass.end() - 1 : waiting) -
-                                           pass.begin());
+  std::vector<std::int32_t> out(pass.size());
+  std::iota(out.begin(), out.end(), 0);
+  if (!runs_beside(pass)) return out;
+  const std::vector<ByStream> ended = ended_with(pass);
+  for (std::size_t i = 0; i < pass.size(); ++i) {
+    if (pass[i].stream == BlockStream::kCompute) continue;
+    const auto own = static_cast<std::size_t>(pass[i].stream);
+    std::size_t waiting = i + 1;
+    while (waiting < pass.size() && (pass[waiting].stream != BlockStream::kCompute ||
+                                     ended[waiting][own] < static_cast<std::int32_t>(i))) {
+      ++waiting;
+    }
+    out[i] = static_cast<std::int32_t>(std::min(waiting, pass.size() - 1));
   }
   return out;
 }

@@ -11,9 +11,13 @@ namespace stepcast {
 // Fills Operation::after in every pass of `block`.
 void place_events(Block& block);
 
+// Some operation of the pass has another stream than the computing one.
+bool runs_beside(const std::vector<Operation>& pass);
+
 // By operation of a pass: until which operation its buffers are in use. Behind an operation on the
-// computing stream nothing is; one beside it uses them until the first operation that waits for it,
-// or to the end of the pass.
+// computing stream nothing is. One beside it uses them until the computing stream comes to an
+// operation before which it has ended for certain, or to the end of the pass: memory is freed in
+// the order of what is computed.
 std::vector<std::int32_t> uses_end(const std::vector<Operation>& pass);
 
 }  // namespace stepcast

@@ -2,6 +2,7 @@
 // Which groups of ranks communicate inside the blocks of a program, and what they send.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -10,6 +11,9 @@ namespace stepcast {
 
 // Ascending, each once.
 std::vector<AxisGroup> groups_in_blocks(const Program& program);
+
+// The same, once for each stream that their collectives run on.
+std::vector<std::pair<AxisGroup, BlockStream>> streams_of_groups(const Program& program);
 
 // The same with what they send, each message once.
 struct GroupMessage {

@@ -34,8 +34,24 @@ const char* name_of(Stream stream) {
       return "copy out";
     case Stream::kCopyIn:
       return "copy in";
+    case Stream::kBlockCommunication:
+      return "block communication";
+    case Stream::kBlockCopy:
+      return "block copy";
   }
   return "";
+}
+
+Stream stream_of(BlockStream stream) {
+  switch (stream) {
+    case BlockStream::kCompute:
+      return Stream::kCompute;
+    case BlockStream::kCommunication:
+      return Stream::kBlockCommunication;
+    case BlockStream::kCopy:
+      return Stream::kBlockCopy;
+  }
+  return Stream::kCompute;
 }
 
 const Slot* Instruction::slot() const {

@@ -34,10 +34,14 @@ enum class Stream {
   kReceiveBackward,
   kHost,
   kCopyOut,  // to host memory
-  kCopyIn
+  kCopyIn,
+  kBlockCommunication,  // operations of blocks that run beside the others
+  kBlockCopy
 };
-inline constexpr int kStreams = 10;
+inline constexpr int kStreams = 12;
 const char* name_of(Stream stream);
+// Where a rank runs what a block has on one of its streams.
+Stream stream_of(BlockStream stream);
 
 struct ElementRange {
   std::int64_t begin = 0, end = 0;
@@ -48,6 +52,9 @@ struct ElementRange {
 struct OperationRange {
   static constexpr std::int32_t kToTheEnd = -1;
   std::int32_t begin = 0, end = kToTheEnd;
+  // Behind it comes a collective that is an instruction of its own: the part ends when the last
+  // member has come to it.
+  bool meets = false;
   auto operator<=>(const OperationRange&) const = default;
 };
 

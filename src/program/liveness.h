@@ -2,8 +2,8 @@
 // Births and deaths of a block's buffers: a buffer is born at its first write and dies after its
 // last use over all passes in their order, as autograd frees what no later operation reads: what
 // weight gradients read lives until their pass. An operation beside the others uses its buffers
-// until somebody waits for it (program/block_events.h). The input is born outside, the output and
-// the input gradient live on outside.
+// until the computing stream knows that it has ended (program/block_events.h). The input is born
+// outside, the output and the input gradient live on outside.
 #pragma once
 
 #include <array>

@@ -69,7 +69,8 @@ void for_each_part(const Program& program, const Role& role, const Instruction& 
     const std::int32_t end = part.end == OperationRange::kToTheEnd ? first + count : part.end;
     const std::int32_t from = std::clamp(part.begin - first, 0, count);
     const std::int32_t to = std::clamp(end - first, from, count);
-    const bool starts = part.begin <= first && first <= end;
+    const bool behind = part.meets ? first <= end : first < end;
+    const bool starts = part.begin <= first && (behind || part.end == OperationRange::kToTheEnd);
     if (starts || to > from) {
       visit(BlockPart{at, static_cast<std::size_t>(from), static_cast<std::size_t>(to), starts});
     }

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
+#include "core/seeded_random.h"
 #include "program/liveness.h"
 
 namespace stepcast {
@@ -72,6 +76,61 @@ TEST(BlockEvents, BuffersLiveUntilSomebodyWaits) {
   const BlockLives lives = trace_lives(sketch.block);
   EXPECT_EQ(lives.pass(Pass::kForward)[3].deaths, (std::vector<BufferId>{x, y}));
   EXPECT_EQ(total(sketch.block.pass(Pass::kForward).memory.after), 0);
+}
+
+// Memory is freed in the order of what is computed: a wait on another stream does not tell the
+// computing one, until it waits for that.
+TEST(BlockEvents, BuffersLiveUntilTheComputingStreamKnows) {
+  Sketch sketch;
+  const BufferId x = sketch.buffer("x"), y = sketch.buffer("y"), z = sketch.buffer("z");
+  sketch.operation(kBeside, {}, {x});
+  sketch.operation(BlockStream::kCopy, {x}, {y});
+  sketch.operation(kCompute, {}, {z});
+  sketch.operation(kCompute, {y}, {});
+  sketch.operation(kCompute, {z}, {});
+  finish_block(sketch.block);
+  EXPECT_EQ(uses_end(sketch.block.pass(Pass::kForward).operations),
+            (std::vector<std::int32_t>{3, 3, 2, 3, 4}));
+}
+
+// Streams that run as they like within what they wait for, again and again: when computing comes to
+// where the buffers of an operation are free, the operation has ended, whatever the times.
+TEST(BlockEvents, NoBufferIsFreedUnderAnOperation) {
+  SeededRandom random(14);
+  int early = 0;  // freed before the pass ends
+  for (int round = 0; round < 300; ++round) {
+    Sketch sketch;
+    std::vector<BufferId> buffers;
+    for (int b = 0; b < 5; ++b) buffers.push_back(sketch.buffer("buffer"));
+    const auto any = [&] { return buffers[static_cast<std::size_t>(random.below(5))]; };
+    const auto count = static_cast<std::size_t>(2 + random.below(14));
+    for (std::size_t i = 0; i < count; ++i) {
+      sketch.operation(static_cast<BlockStream>(random.below(kBlockStreams)), {any()}, {any()});
+    }
+    finish_block(sketch.block);
+    const auto& pass = sketch.block.pass(Pass::kForward).operations;
+    const std::vector<std::int32_t> ends = uses_end(pass);
+    for (int times = 0; times < 5; ++times) {
+      std::array<std::int64_t, kBlockStreams> free{};
+      std::vector<std::int64_t> start, end;
+      for (const Operation& operation : pass) {
+        std::int64_t& stream = free[static_cast<std::size_t>(operation.stream)];
+        for (const std::int32_t before : operation.after) {
+          if (before >= 0) stream = std::max(stream, end[static_cast<std::size_t>(before)]);
+        }
+        start.push_back(stream);
+        end.push_back(stream += random.below(9));
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto freed = static_cast<std::size_t>(ends[i]);
+        if (freed + 1 == count) continue;  // behind all streams
+        ASSERT_EQ(pass[freed].stream, kCompute);
+        ASSERT_LE(end[i], freed == i ? end[i] : start[freed]) << i << " of round " << round;
+        if (freed > i) ++early;
+      }
+    }
+  }
+  EXPECT_GT(early, 100);
 }
 
 TEST(BlockEvents, WithoutAWaitBuffersLiveToTheEndOfThePass) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "asynchronous_program.h"
 #include "execute/cuda/cuda_device.h"
 #include "nccl_world.h"
 #include "offloaded_program.h"
@@ -239,6 +240,25 @@ TEST(OnOneGpu, OffloadedActivationsComeBack) {
   const MemoryPeak forecast = replay_memory(moved, moved.roles.front());
   EXPECT_EQ(total(after.peaks.front()), total(forecast.parts));
   EXPECT_EQ(total(after.host_peaks.front()), forecast.host);
+}
+
+// Collectives on streams of their own inside the blocks, in the memory that is forecast for them.
+TEST(OnTwoGpus, CollectivesBesideKernelsTrainAsTheList) {
+  for (const bool sequence_parallel : {false, true}) {
+    GptCase c = small();
+    c.cluster = R"("base": "dgx-a100-80g")";
+    c.tp = 2;
+    c.sequence_parallel = sequence_parallel;
+    const Scenario scenario = testing::gpt(c);
+    const Program listed = lower(scenario), beside = testing::asynchronous(listed);
+    const Training before = train(scenario, listed, kSteps, on_gpus());
+    const Training after = train(scenario, beside, kSteps, on_gpus());
+    EXPECT_EQ(after.loss, before.loss);
+    EXPECT_EQ(after.model.relative_error(before.model), 0);
+    const ByteCount more = total(replay_memory(beside, beside.roles.front()).parts) -
+                           total(replay_memory(listed, listed.roles.front()).parts);
+    EXPECT_EQ(total(after.peaks.front()) - total(before.peaks.front()), more);
+  }
 }
 
 // Where others' numbers would arrive there are numbers, not what memory held: NaNs would spread.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs whose collectives run beside the kernels of their blocks, as in Megatron's asynchronous
+// backward: an input gradient is reduced beside the product for the weight gradient. No layout asks
+// for that yet.
+#pragma once
+
+#include <utility>
+
+#include "program/liveness.h"
+
+namespace stepcast::testing {
+
+// `stream(operation)` says where an operation of a block runs.
+template <class StreamOf>
+Program on_streams(Program program, StreamOf stream) {
+  for (Block& block : program.blocks) {
+    for (BlockPass& pass : block.passes) {
+      for (Operation& operation : pass.operations) operation.stream = stream(operation);
+    }
+    finish_block(block);
+  }
+  return program;
+}
+
+inline bool is_collective(const Operation& operation) {
+  return std::holds_alternative<Collective>(operation.work);
+}
+
+// All collectives beside all kernels.
+inline Program asynchronous(Program program) {
+  return on_streams(std::move(program), [](const Operation& operation) {
+    return is_collective(operation) ? BlockStream::kCommunication : BlockStream::kCompute;
+  });
+}
+
+}  // namespace stepcast::testing
