@@ -167,6 +167,45 @@ def thin_attention(folder, out):
         }))
 
 
+# Grouped products: whole models are held out, every third in order of their sizes. The A100's
+# readings are of one engine with an untuned kernel, ten times slower than its products.
+GROUPED = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm", "gb200", "gb300")
+GROUPED_TOKENS = 16384  # of the largest batches, which not every device has
+
+
+def model_of(row):
+    return tuple(row[k] for k in ("hidden_size", "inter_size", "topk", "num_experts"))
+
+
+def thin_grouped(folder, out):
+    for name in GROUPED:
+        path = folder / f"moe_{name}.json"
+        if not path.exists():
+            continue
+        table, rows = read(path)
+        rows = [r for r in rows if r["moe_dtype"] == "bfloat16"]
+        ungated = {model_of(r) for r in rows if "nongated" in table["from"][r["least_from"]]}
+        rows = sorted((r for r in rows if model_of(r) not in ungated
+                       and r["distribution"] == "balanced" and r["num_tokens"] <= GROUPED_TOKENS),
+                      key=lambda r: (*model_of(r), r["moe_ep_size"], r["num_tokens"]))
+        unseen = set(sorted({model_of(r) for r in rows})[::3])
+        columns = ["hidden_size", "inter_size", "topk", "num_experts", "moe_ep_size", "num_tokens",
+                   "least_us"]
+        cells = lambda some: [[r[k] for k in columns] for r in some]
+        (out / f"grouped_{DEVICES[name]}_aiconfigurator.json").write_text(text_of({
+            "stepcast_published": 1,
+            "kind": "grouped",
+            "source": source_of(table),
+            "device": DEVICES[name],
+            "unit": "us",
+            "notes": "gate and up, activation, down of one rank's experts, the quickest of "
+                     "inference engines; balanced; held_out: models that no fit sees",
+            "columns": ["hidden", "inter", "top_k", "experts", "ranks", "tokens", "time"],
+            "rows": cells([r for r in rows if model_of(r) not in unseen]),
+            "held_out": cells([r for r in rows if model_of(r) in unseen]),
+        }))
+
+
 # Collectives: what the topologies say of these machines, and which group sizes others have not
 # measured better. The tables hold powers of two, which are all kept.
 MACHINES = {
@@ -237,6 +276,7 @@ def main():
     arguments = parser.parse_args()
     thin_products(arguments.folder, arguments.out)
     thin_attention(arguments.folder, arguments.out)
+    thin_grouped(arguments.folder, arguments.out)
     thin_collectives(arguments.folder, arguments.out)
 
 

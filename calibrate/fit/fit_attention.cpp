@@ -108,7 +108,7 @@ const std::vector<FreeParameter<EngineCalls>>& free_in_calls() {
   return parameters;
 }
 
-// Of an engine's call beside the kernel.
+// What an engine's call takes beside the kernel.
 double beside_kernel(const EngineCalls& calls, const Accelerator& accelerator,
                      const AttentionSample& sample) {
   const double elements =

@@ -112,6 +112,28 @@ void read_attentions(ObjectReader& reader, Published& out) {
   out.attention.push_back(std::move(table));
 }
 
+std::vector<ExpertCall> expert_calls(const Rows& rows) {
+  std::vector<ExpertCall> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out.push_back({rows.count(i, "hidden"), rows.count(i, "inter"), rows.count(i, "top_k"),
+                   rows.count(i, "experts"), rows.count(i, "ranks"), rows.count(i, "tokens"),
+                   rows.number(i, "time") * 1e-6});
+  }
+  return out;
+}
+
+void read_grouped(ObjectReader& reader, Published& out) {
+  GroupedTable table;
+  table.source = reader.required_text("source");
+  table.device = reader.required_text("device");
+  const std::vector<std::string> columns = read_texts(reader, "columns");
+  if (const auto rows = reader.required("rows")) table.calls = expert_calls(Rows(columns, *rows));
+  if (const auto rows = reader.value("held_out")) {
+    table.held_out = expert_calls(Rows(columns, *rows));
+  }
+  out.grouped.push_back(std::move(table));
+}
+
 std::optional<double> read_rate(ObjectReader& reader, const char* key) {
   const auto rate = reader.flops_rate(key);
   return rate ? std::optional<double>(rate->value()) : std::nullopt;
@@ -179,9 +201,12 @@ void read_published_file(JsonDocument& document, Published& out) {
   reader.ignore("stepcast_published");
   for (const char* told : {"notes", "unit"}) reader.ignore(told);
   const std::string kind = reader.text("kind").value_or("");
-  if (kind != "gemm" && kind != "attention" && kind != "devices") return;  // another fitter's
+  if (kind != "gemm" && kind != "attention" && kind != "grouped" && kind != "devices") {
+    return;  // another fitter's
+  }
   if (kind == "gemm") read_gemms(reader, out);
   if (kind == "attention") read_attentions(reader, out);
+  if (kind == "grouped") read_grouped(reader, out);
   if (kind == "devices") read_devices(reader, out);
   reader.finish();
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "calibrate/fit/fit_grouped.h"
 #include "calibrate/fit/fit_softmax.h"
 #include "core/assert.h"
 #include "cost/gemm_cost.h"
@@ -50,6 +51,11 @@ struct FittedStep {
   GemmFit fit;
 };
 
+struct FittedGrouped {
+  const GroupedTable* table = nullptr;
+  GroupedCurve curve;
+};
+
 class Shipping {
  public:
   Shipping(const Published& published, const std::map<std::string, Accelerator>& accelerators)
@@ -77,6 +83,7 @@ class Shipping {
                      FittedAttention& out) const;
   void ship_gemm(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_fp8(const DeviceRules& rules, ShippedProfile& out) const;
+  void ship_grouped(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_attention(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_memory(const DeviceRules& rules, ShippedProfile& out) const;
 
@@ -85,6 +92,7 @@ class Shipping {
   std::map<std::string, FittedGemm> gemms_;  // by device, 16-bit operands
   std::map<std::string, FittedGemm> fp8_;    // by device
   std::map<std::string, FittedStep> steps_;  // by device of the table
+  std::map<std::string, FittedGrouped> grouped_;
   std::map<AttentionKey, FittedAttention> attentions_;
   std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
 };
@@ -129,6 +137,7 @@ Errors Shipping::check() const {
   };
   for (const GemmTable& table : published_.gemm) need(table.device);
   for (const AttentionTable& table : published_.attention) need(table.device);
+  for (const GroupedTable& table : published_.grouped) need(table.device);
   for (const DeviceRules& rules : published_.devices) {
     need(rules.device);
     if (!rules.gemm_from.empty() && gemm_table(rules.gemm_from, DataType::kBf16) == nullptr) {
@@ -322,6 +331,12 @@ void Shipping::fit_attentions() {
 
 void Shipping::fit() {
   fit_gemms();
+  for (const GroupedTable& table : published_.grouped) {
+    const auto dense = gemms_.find(table.device);
+    if (dense == gemms_.end()) continue;
+    grouped_[table.device] = {
+        &table, fit_grouped(accelerator(table.device), table, dense->second.curve.fit)};
+  }
   fit_attentions();
   for (const AttentionTable& table : published_.attention) {
     if (table.kernel != "unfused") continue;
@@ -390,6 +405,22 @@ void Shipping::ship_fp8(const DeviceRules& rules, ShippedProfile& out) const {
   out.notes.push_back(std::move(note));
 }
 
+// Factors on the device's products, which carry over as they are.
+void Shipping::ship_grouped(const DeviceRules& rules, ShippedProfile& out) const {
+  const auto found = grouped_.find(rules.gemm_from);
+  if (found == grouped_.end()) return;
+  const GroupedCurve& curve = found->second.curve;
+  out.profile.grouped = curve.fit;
+  out.profile.grouped_provenance =
+      rules.device == rules.gemm_from ? Provenance::kInterpolated : Provenance::kExtrapolated;
+  out.notes.push_back({"grouped gemm",
+                       curve.form,
+                       curve.other_models,
+                       {},
+                       out.profile.grouped_provenance,
+                       {found->second.table->source}});
+}
+
 void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) const {
   Profile& profile = out.profile;
   for (const AttentionChoice& choice : rules.attention) {
@@ -456,6 +487,7 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   out.remark = rules.notes;
   ship_gemm(rules, out);
   ship_fp8(rules, out);
+  ship_grouped(rules, out);
   ship_attention(rules, out);
   ship_memory(rules, out);
   for (const AttentionChoice& choice : rules.attention) {

@@ -21,4 +21,9 @@ Gemm gemm_of(const GemmSample& sample, DataType type);
 Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm,
                        Pace pace = Pace::kBackToBack);
 
+// Time of a grouped product: `gemm.batch` groups of the mean size that `gemm` has.
+Seconds grouped_form_time(const GroupedFit& grouped, const GemmFit& fit,
+                          const Accelerator& accelerator, const Gemm& gemm,
+                          Pace pace = Pace::kBackToBack);
+
 }  // namespace stepcast

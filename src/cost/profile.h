@@ -71,6 +71,13 @@ struct GemmCurve {
   Provenance samples_provenance = Provenance::kMeasured;  // of an exact hit
 };
 
+// Products of many groups in one kernel, as of experts: the form of as many dense products of a
+// group's mean size, with these factors.
+struct GroupedFit {
+  double rate = 1;       // on its efficiency
+  double bandwidth = 1;  // on its share of the memory bandwidth
+};
+
 // One measured attention kernel.
 struct AttentionSample {
   bool backward;
@@ -156,6 +163,8 @@ struct Profile {
   std::optional<GemmCurve> gemm_fp32;                          // without it `gemm` stands in
   Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
   Neighbourhood neighbourhood;
+  GroupedFit grouped;
+  Provenance grouped_provenance = Provenance::kDataSheet;
   Provenance memory_provenance = Provenance::kDataSheet;
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
   ByFramework<std::string> attention_kernel;         // names a variant; "": the plain form

@@ -288,6 +288,14 @@ void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   }
 }
 
+void read_grouped(ObjectReader& reader, const JsonValue& value, Profile& profile) {
+  ObjectReader form(value);
+  read_number(form, "rate", profile.grouped.rate, kTiny, 10);
+  read_number(form, "bandwidth", profile.grouped.bandwidth, kTiny, 10);
+  form.finish();
+  profile.grouped_provenance = read_provenance(reader, "provenance", profile.provenance);
+}
+
 void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   AttentionVariant variant;
   variant.name = reader.required_text("kernel");
@@ -353,8 +361,8 @@ const std::vector<std::string>& curve_names() {
 
 void read_curve(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
-  const auto operation =
-      reader.choice("operation", {"gemm", "attention", "memory_bound", "exact", "collective"});
+  const auto operation = reader.choice(
+      "operation", {"gemm", "attention", "memory_bound", "exact", "collective", "grouped_gemm"});
   if (!reader.required("operation") || !operation) return;
   if (*operation == 4) {
     read_collective(reader, profile);
@@ -365,6 +373,7 @@ void read_curve(const JsonValue& value, Profile& profile) {
     if (!form) return;
     if (*operation == 0) read_gemm(reader, *form, profile);
     if (*operation == 1) read_attention(reader, *form, profile);
+    if (*operation == 5) read_grouped(reader, *form, profile);
     if (*operation == 2) {
       profile.memory = read_memory_form(*form);
       profile.memory_provenance = read_provenance(reader, "provenance", profile.provenance);

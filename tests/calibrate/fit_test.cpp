@@ -10,6 +10,7 @@
 
 #include "calibrate/fit/fit_attention.h"
 #include "calibrate/fit/fit_gemm.h"
+#include "calibrate/fit/fit_grouped.h"
 #include "calibrate/fit/least_squares.h"
 #include "calibrate/fit/published.h"
 #include "calibrate/fit/shipped.h"
@@ -22,6 +23,8 @@ namespace stepcast {
 namespace {
 
 const std::string kRoot = STEPCAST_SOURCE_DIR;
+// Median error of models that were held out. Blackwell's engines choose among more kernels.
+constexpr double kGroupedOnHopper = 0.08, kGroupedOnBlackwell = 0.16;
 
 Accelerator accelerator(const std::string& name) {
   const auto found = find_accelerator(name, kRoot + "/topologies");
@@ -289,6 +292,44 @@ TEST(FitAttention, TakesTheCacheOutOfEnginesCallsAndTheStepsClockFromOthers) {
   }
 }
 
+TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
+  const Accelerator device = accelerator("h100-sxm5-80g");
+  GemmFit dense;
+  dense.efficiency = 0.8;
+  dense.k_half = 150;
+  dense.tile_half = 30;
+  dense.memory_fraction = 0.8;
+  dense.overhead_s = 3e-6;
+  const GroupedFit truth{0.9, 1.1};
+  GroupedTable table;
+  for (const std::int64_t hidden : {2048, 4096, 7168}) {
+    for (const std::int64_t inter : {768, 2048}) {
+      for (const std::int64_t ranks : {1, 8, 64}) {
+        for (const std::int64_t tokens : {1024, 4096, 16384}) {
+          const std::int64_t groups = 128 / ranks, rows = tokens * 8 / 128;
+          const auto product = [&](std::int64_t n, std::int64_t k) {
+            return grouped_form_time(truth, dense, device,
+                                     {GemmRole::kForward, groups, rows, n, k, DataType::kBf16,
+                                      DataType::kBf16, false})
+                .value();
+          };
+          const double elements = static_cast<double>(tokens * 8 / ranks);
+          const double bytes = elements * static_cast<double>(8 * hidden + 5 * inter) +
+                               4.0 * static_cast<double>(tokens * hidden);
+          table.calls.push_back({hidden, inter, 8, 128, ranks, tokens,
+                                 product(2 * inter, hidden) + product(hidden, inter) +
+                                     bytes / device.memory_bandwidth.value() + 3e-5});
+        }
+      }
+    }
+  }
+  table.held_out = table.calls;
+  const GroupedCurve curve = fit_grouped(device, table, dense);
+  EXPECT_NEAR(curve.fit.rate, 0.9, 0.03);
+  EXPECT_NEAR(curve.fit.bandwidth, 1.1, 0.03);
+  EXPECT_LT(curve.other_models.p90, 0.02);
+}
+
 class Shipped : public testing::Test {
  protected:
   static const std::vector<ShippedProfile>& profiles() {
@@ -377,6 +418,26 @@ TEST_F(Shipped, AttentionOfSizesThatNobodyFittedCostsWhatWasMeasured) {
     }
   }
   EXPECT_EQ(curves, 7);
+}
+
+TEST_F(Shipped, GroupedProductsOfModelsThatNobodyFittedCostWhatWasMeasured) {
+  int curves = 0;
+  for (const ShippedProfile& shipped : profiles()) {
+    for (const CurveNote& note : shipped.notes) {
+      if (note.operation != "grouped gemm" || note.provenance != Provenance::kInterpolated)
+        continue;
+      const bool hopper = shipped.profile.name[0] == 'h';
+      EXPECT_LT(note.held_out.median, hopper ? kGroupedOnHopper : kGroupedOnBlackwell)
+          << shipped.profile.name;
+      const auto read = load_profile(shipped.profile.name, kRoot + "/calibrate/profiles");
+      ASSERT_TRUE(read) << to_string(read.error());
+      EXPECT_NEAR(read->grouped.rate / shipped.profile.grouped.rate, 1, 1e-3);
+      EXPECT_NEAR(read->grouped.bandwidth / shipped.profile.grouped.bandwidth, 1, 1e-3);
+      EXPECT_EQ(read->grouped_provenance, Provenance::kInterpolated);
+      ++curves;
+    }
+  }
+  EXPECT_EQ(curves, 6);
 }
 
 // The H800 is an H100 with less NVLink, the H200 one with more memory bandwidth.

@@ -125,6 +125,22 @@ TEST(GemmForm, ProductsOfAStepMeetThePowerLimitWhateverTheirLength) {
   EXPECT_NEAR(slower(square(16384), Pace::kBackToBack), 1.2, 1e-3);
 }
 
+TEST(GroupedForm, IsADenseProductOfAsManyGroupsWithItsOwnFactors) {
+  const Gemm bound_by_compute{GemmRole::kForward, 64,   4096, 4096, 4096, DataType::kBf16,
+                              DataType::kBf16,    false};
+  Gemm bound_by_memory = bound_by_compute;
+  bound_by_memory.m = 8;  // every group reads its weights for eight rows
+  const auto slower = [&](const GroupedFit& grouped, const Gemm& gemm) {
+    return grouped_form_time(grouped, ideal_form(), round_device(), gemm).value() /
+           gemm_form_time(ideal_form(), round_device(), gemm).value();
+  };
+  EXPECT_NEAR(slower({1, 1}, bound_by_compute), 1, 1e-12);
+  EXPECT_NEAR(slower({0.5, 1}, bound_by_compute), 2, 0.01);
+  EXPECT_NEAR(slower({1, 0.5}, bound_by_compute), 1, 0.01);
+  EXPECT_NEAR(slower({1, 0.5}, bound_by_memory), 2, 0.01);
+  EXPECT_NEAR(slower({0.5, 1}, bound_by_memory), 1, 0.05);
+}
+
 TEST(GemmForm, IsFinitePositiveAndMonotoneOnRandomShapes) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> octaves(0, 15), fraction(0.01, 1);
