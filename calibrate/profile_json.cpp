@@ -82,18 +82,20 @@ ordered_json form_json(const GemmFit& fit) {
 }
 
 ordered_json form_json(const AttentionFit& fit) {
-  return {{"forward_efficiency", rounded(fit.forward_efficiency)},
-          {"backward_efficiency", rounded(fit.backward_efficiency)},
-          {"causal_efficiency", rounded(fit.causal_efficiency)},
-          {"causal_half_length", rounded(fit.causal_half_length)},
-          {"length_half", rounded(fit.length_half)},
-          {"backward_length_half", rounded(fit.backward_length_half)},
-          {"blocks_half", rounded(fit.blocks_half)},
-          {"backward_blocks_half", rounded(fit.backward_blocks_half)},
-          {"head_dim_factor",
-           {rounded(fit.head_dim_factor[0]), rounded(fit.head_dim_factor[1]),
-            rounded(fit.head_dim_factor[2])}},
-          {"overhead", microseconds(fit.overhead_s)}};
+  ordered_json out = {{"forward_efficiency", rounded(fit.forward_efficiency)},
+                      {"backward_efficiency", rounded(fit.backward_efficiency)},
+                      {"causal_efficiency", rounded(fit.causal_efficiency)},
+                      {"causal_half_length", rounded(fit.causal_half_length)},
+                      {"length_half", rounded(fit.length_half)},
+                      {"backward_length_half", rounded(fit.backward_length_half)},
+                      {"blocks_half", rounded(fit.blocks_half)},
+                      {"backward_blocks_half", rounded(fit.backward_blocks_half)},
+                      {"head_dim_factor",
+                       {rounded(fit.head_dim_factor[0]), rounded(fit.head_dim_factor[1]),
+                        rounded(fit.head_dim_factor[2])}},
+                      {"overhead", microseconds(fit.overhead_s)}};
+  if (fit.back_to_back > 0) out["back_to_back"] = rounded(fit.back_to_back);
+  return out;
 }
 
 ordered_json form_json(const MemoryFit& fit) {

@@ -89,6 +89,14 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   }
   curves.push_back(std::move(fp8));
 
+  if (profile.grouped_provenance != Provenance::kDataSheet) {
+    ordered_json grouped = {{"operation", "grouped_gemm"}};
+    add_note(grouped, shipped.notes, "grouped gemm");
+    grouped["form"] = {{"rate", rounded(profile.grouped.rate)},
+                       {"bandwidth", rounded(profile.grouped.bandwidth)}};
+    curves.push_back(std::move(grouped));
+  }
+
   for (const AttentionVariant& variant : profile.attention_variants) {
     ordered_json attention = {{"operation", "attention"}, {"kernel", variant.name}};
     ordered_json frameworks = ordered_json::array();

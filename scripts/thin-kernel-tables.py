@@ -93,6 +93,119 @@ def thin_products(folder, out):
             }))
 
 
+# Attention: the kernel generation that the quickest engine's kernel stands for, and the head
+# dimensions that engines have kernels for (192 falls back to another one on Blackwell).
+ATTENTION = {
+    "a100_sxm": ("fa2", {128}),
+    "h100_sxm": ("fa3", {64, 128, 192, 256}),
+    "h200_sxm": ("fa3", {64, 128, 192, 256}),
+    "b200_sxm": ("cudnn", {64, 128, 256}),
+    "b300_sxm": ("cudnn", {64, 128, 256}),
+    "gb200": ("cudnn", {64, 128, 256}),
+    "gb300": ("cudnn", {64, 128, 256}),
+}
+ATTENTION_SIZES = {
+    "batch_size": {1, 2, 8},
+    "num_heads": {8, 16, 24, 32, 64, 96},
+    "isl": {512, 2048, 4096, 16384},
+}
+# A reading is a fault when it is so much quicker than the median of engines, or when it does more
+# FLOPs a second than the same heads at a longer sequence.
+FAULT_OF_ENGINES, FAULT_OF_LENGTHS = 1.8, 1.03
+
+
+def sound_attention(rows, head_dims):
+    """Rows of plain causal attention in bf16 without faults."""
+    groups = {}
+    for row in rows:
+        plain = row["attn_dtype"] == "bfloat16" and row["window_size"] == 0
+        if plain and row["head_dim"] in head_dims:
+            key = tuple(row[k] for k in ("batch_size", "num_heads", "num_key_value_heads",
+                                         "head_dim"))
+            groups.setdefault(key, []).append(row)
+    sound = []
+    for key in sorted(groups):
+        slowest = float("inf")
+        for row in sorted(groups[key], key=lambda r: -r["isl"]):
+            rate = row["isl"] ** 2 / row["least_us"]
+            if rate > FAULT_OF_LENGTHS * slowest:
+                continue
+            slowest = min(slowest, rate)
+            if row["median_us"] < FAULT_OF_ENGINES * row["least_us"]:
+                sound.append(row)
+    return sorted(sound, key=lambda r: [r[k] for k in ("head_dim", "isl", "batch_size",
+                                                       "num_heads", "num_key_value_heads")])
+
+
+def thin_attention(folder, out):
+    for name, (kernel, head_dims) in ATTENTION.items():
+        path = folder / f"attention_{name}.json"
+        if not path.exists():
+            continue
+        table, rows = read(path)
+        sound = sound_attention(rows, head_dims)
+        kept, others = [], []
+        for row in sound:
+            on_grid = (all(row[k] in sizes for k, sizes in ATTENTION_SIZES.items())
+                       and row["num_key_value_heads"] in (1, 8, row["num_heads"]))
+            (kept if on_grid else others).append(row)
+        cells = lambda some: [[r[k] for k in ("batch_size", "num_heads", "num_key_value_heads",
+                                              "isl", "head_dim", "least_us")] for r in some]
+        (out / f"attention_{DEVICES[name]}_aiconfigurator.json").write_text(text_of({
+            "stepcast_published": 1,
+            "kind": "attention",
+            "source": source_of(table),
+            "device": DEVICES[name],
+            "kernel": kernel,
+            "runs": "short",
+            "unit": "us",
+            "notes": "causal forward, the quickest of inference engines, which also write the "
+                     "cache of keys and values; held_out: rows of other sizes, which no fit sees",
+            "columns": ["batch", "heads", "kv_heads", "sequence", "head_dim", "time"],
+            "rows": cells(kept),
+            "held_out": cells(evenly(others, 240)),
+        }))
+
+
+# Grouped products: whole models are held out, every third in order of their sizes. The A100's
+# readings are of one engine with an untuned kernel, ten times slower than its products.
+GROUPED = ("h100_sxm", "h200_sxm", "b200_sxm", "b300_sxm", "gb200", "gb300")
+GROUPED_TOKENS = 16384  # of the largest batches, which not every device has
+
+
+def model_of(row):
+    return tuple(row[k] for k in ("hidden_size", "inter_size", "topk", "num_experts"))
+
+
+def thin_grouped(folder, out):
+    for name in GROUPED:
+        path = folder / f"moe_{name}.json"
+        if not path.exists():
+            continue
+        table, rows = read(path)
+        rows = [r for r in rows if r["moe_dtype"] == "bfloat16"]
+        ungated = {model_of(r) for r in rows if "nongated" in table["from"][r["least_from"]]}
+        rows = sorted((r for r in rows if model_of(r) not in ungated
+                       and r["distribution"] == "balanced" and r["num_tokens"] <= GROUPED_TOKENS),
+                      key=lambda r: (*model_of(r), r["moe_ep_size"], r["num_tokens"]))
+        unseen = set(sorted({model_of(r) for r in rows})[::3])
+        columns = ["hidden_size", "inter_size", "topk", "num_experts", "moe_ep_size", "num_tokens",
+                   "least_us"]
+        cells = lambda some: [[r[k] for k in columns] for r in some]
+        (out / f"grouped_{DEVICES[name]}_aiconfigurator.json").write_text(text_of({
+            "stepcast_published": 1,
+            "kind": "grouped",
+            "source": source_of(table),
+            "device": DEVICES[name],
+            "unit": "us",
+            "notes": "gate and up, activation, down of one rank's experts, the quickest of "
+                     "inference engines; balanced; held_out: models that no fit sees",
+            "columns": ["hidden", "inter", "top_k", "experts", "ranks", "tokens", "time"],
+            "rows": cells([r for r in rows if model_of(r) not in unseen]),
+            "held_out": cells([r for r in rows if model_of(r) in unseen]),
+        }))
+
+
 # Collectives: what the topologies say of these machines, and which group sizes others have not
 # measured better. The tables hold powers of two, which are all kept.
 MACHINES = {
@@ -162,6 +275,8 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("calibrate/published"))
     arguments = parser.parse_args()
     thin_products(arguments.folder, arguments.out)
+    thin_attention(arguments.folder, arguments.out)
+    thin_grouped(arguments.folder, arguments.out)
     thin_collectives(arguments.folder, arguments.out)
 
 

@@ -162,10 +162,11 @@ Result<std::vector<std::unique_ptr<JsonDocument>>> published_collectives(
     const std::string& folder) {
   std::vector<std::unique_ptr<JsonDocument>> out;
   for (const std::string& name : DataFolder(folder, "published").names()) {
-    if (name.rfind("collectives", 0) != 0) continue;
     auto document = JsonDocument::load(folder + "/" + name + ".json");
     if (!document) return failure(document.error());
-    out.push_back(std::move(*document));
+    if ((*document)->root().raw().contains("stepcast_published_collectives")) {
+      out.push_back(std::move(*document));
+    }
   }
   return out;
 }

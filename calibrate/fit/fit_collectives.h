@@ -24,7 +24,7 @@ enum class Launch { kOwn, kShared, kSerial };
 Seconds remove_host(const MeasuredGroup& measured, Launch launch,
                     std::vector<CollectiveSample>& samples);
 
-// Of each size between others, from the others; sizes of at least `from`.
+// The error of each size between others, priced by the others; sizes of at least `from`.
 FitError held_out_sizes(const MeasuredGroup& measured, const std::vector<CollectiveSample>& samples,
                         Bytes from = Bytes());
 

@@ -78,26 +78,60 @@ void read_gemms(ObjectReader& reader, Published& out) {
   out.gemm.push_back(std::move(table));
 }
 
+std::vector<AttentionPoint> attention_points(const Rows& rows, const char* measured) {
+  std::vector<AttentionPoint> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto pass =
+        static_cast<AttentionPass>(rows.choice(i, "pass", {"forward", "backward", "both"}));
+    out.push_back(
+        {pass,
+         {pass == AttentionPass::kBackward, rows.count(i, "batch"), rows.count(i, "heads"),
+          rows.count(i, "kv_heads"), rows.count(i, "sequence"), rows.count(i, "head_dim"),
+          rows.number(i, "causal") > 0, rows.number(i, measured)}});
+  }
+  return out;
+}
+
 void read_attentions(ObjectReader& reader, Published& out) {
   AttentionTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
   table.kernel = reader.required_text("kernel");
-  table.tflops = reader.text("unit").value_or("") == "TFLOP/s";
+  const std::string unit = reader.text("unit").value_or("");
+  table.tflops = unit == "TFLOP/s";
+  table.microseconds = unit == "us";
+  table.short_runs = reader.choice("runs", {"short", "back_to_back"}).value_or(1) == 0;
+  const char* measured = table.microseconds ? "time" : "median";
   const std::vector<std::string> columns = read_texts(reader, "columns");
-  const auto list = reader.required("rows");
-  if (!list) return;
-  const Rows rows(columns, *list);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto pass =
-        static_cast<AttentionPass>(rows.choice(i, "pass", {"forward", "backward", "both"}));
-    table.points.push_back(
-        {pass,
-         {pass == AttentionPass::kBackward, rows.count(i, "batch"), rows.count(i, "heads"),
-          rows.count(i, "kv_heads"), rows.count(i, "sequence"), rows.count(i, "head_dim"),
-          rows.number(i, "causal") > 0, rows.number(i, "median")}});
+  if (const auto rows = reader.required("rows")) {
+    table.points = attention_points(Rows(columns, *rows), measured);
+  }
+  if (const auto rows = reader.value("held_out")) {
+    table.held_out = attention_points(Rows(columns, *rows), measured);
   }
   out.attention.push_back(std::move(table));
+}
+
+std::vector<ExpertCall> expert_calls(const Rows& rows) {
+  std::vector<ExpertCall> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out.push_back({rows.count(i, "hidden"), rows.count(i, "inter"), rows.count(i, "top_k"),
+                   rows.count(i, "experts"), rows.count(i, "ranks"), rows.count(i, "tokens"),
+                   rows.number(i, "time") * 1e-6});
+  }
+  return out;
+}
+
+void read_grouped(ObjectReader& reader, Published& out) {
+  GroupedTable table;
+  table.source = reader.required_text("source");
+  table.device = reader.required_text("device");
+  const std::vector<std::string> columns = read_texts(reader, "columns");
+  if (const auto rows = reader.required("rows")) table.calls = expert_calls(Rows(columns, *rows));
+  if (const auto rows = reader.value("held_out")) {
+    table.held_out = expert_calls(Rows(columns, *rows));
+  }
+  out.grouped.push_back(std::move(table));
 }
 
 std::optional<double> read_rate(ObjectReader& reader, const char* key) {
@@ -124,7 +158,8 @@ DeviceRules read_device(const JsonValue& value) {
     for (const JsonValue& item : list->items()) {
       ObjectReader choice(item);
       out.attention.push_back({choice.required_text("kernel"), choice.required_text("from"),
-                               read_texts(choice, "frameworks")});
+                               read_texts(choice, "frameworks"),
+                               choice.text("backward_from").value_or("")});
       choice.finish();
     }
   }
@@ -166,9 +201,12 @@ void read_published_file(JsonDocument& document, Published& out) {
   reader.ignore("stepcast_published");
   for (const char* told : {"notes", "unit"}) reader.ignore(told);
   const std::string kind = reader.text("kind").value_or("");
-  if (kind != "gemm" && kind != "attention" && kind != "devices") return;  // another fitter's
+  if (kind != "gemm" && kind != "attention" && kind != "grouped" && kind != "devices") {
+    return;  // another fitter's
+  }
   if (kind == "gemm") read_gemms(reader, out);
   if (kind == "attention") read_attentions(reader, out);
+  if (kind == "grouped") read_grouped(reader, out);
   if (kind == "devices") read_devices(reader, out);
   reader.finish();
 }

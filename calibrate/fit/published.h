@@ -33,8 +33,24 @@ struct AttentionTable {
   std::string source;
   std::string device;
   std::string kernel;
-  bool tflops = false;  // the unit: TFLOP/s, else fraction of the dense peak
+  bool tflops = false;        // the unit: TFLOP/s, else fraction of the dense peak
+  bool microseconds = false;  // the unit: us
+  bool short_runs = false;    // by inference engines, which write their cache in the same call
   std::vector<AttentionPoint> points;
+  std::vector<AttentionPoint> held_out;  // of other sizes than the points; no fit sees them
+};
+
+// The experts of one layer on one of `ranks` ranks, by an inference engine: gate and up, activation
+// and down of `tokens` tokens before each is routed to `top_k` experts, evenly.
+struct ExpertCall {
+  std::int64_t hidden, inter, top_k, experts, ranks, tokens;
+  double seconds;
+};
+struct GroupedTable {
+  std::string source;
+  std::string device;
+  std::vector<ExpertCall> calls;
+  std::vector<ExpertCall> held_out;  // of other models; no fit sees them
 };
 
 // Which kernels of which table a device gets, and for which frameworks.
@@ -42,6 +58,7 @@ struct AttentionChoice {
   std::string kernel;
   std::string from;
   std::vector<std::string> frameworks;
+  std::string backward_from;  // whose backward pass; empty: `from`'s own
 };
 
 struct DeviceRules {
@@ -76,6 +93,7 @@ struct KindFactor {
 struct Published {
   std::vector<GemmTable> gemm;
   std::vector<AttentionTable> attention;
+  std::vector<GroupedTable> grouped;
   std::vector<DeviceRules> devices;
   std::vector<KindFactor> kind_factors;
   PowerLaw power_law;
@@ -84,7 +102,7 @@ struct Published {
 // One file of them; errors go to the document.
 void read_published_file(JsonDocument& document, Published& out);
 
-// Every file of `folder` that says "kind": "gemm", "attention" or "devices".
+// Every file of `folder` that says "kind": "gemm", "attention", "grouped" or "devices".
 Result<Published> read_published(const std::string& folder);
 
 }  // namespace stepcast

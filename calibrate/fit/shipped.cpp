@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "calibrate/fit/fit_grouped.h"
 #include "calibrate/fit/fit_softmax.h"
 #include "core/assert.h"
 #include "cost/gemm_cost.h"
@@ -33,6 +34,7 @@ struct AttentionKey {
 
 struct FittedAttention {
   AttentionCurve curve;
+  FitError stated;  // of sizes that no fit saw, else of points left out
   std::vector<AttentionMeasurement> points;
   std::vector<std::string> sources;
   std::set<std::string> sample_devices;  // of the points that become samples
@@ -47,6 +49,11 @@ struct FittedGemm {
 struct FittedStep {
   const GemmTable* table = nullptr;
   GemmFit fit;
+};
+
+struct FittedGrouped {
+  const GroupedTable* table = nullptr;
+  GroupedCurve curve;
 };
 
 class Shipping {
@@ -69,10 +76,14 @@ class Shipping {
   void set_in_step(const std::string& device, GemmFit& fit) const;
   GemmCurve carried(const FittedGemm& fitted, const DeviceRules& rules, CurveNote& note) const;
   void fit_attentions();
+  double attention_scale(const std::string& to, const std::string& from) const;
   void fit_attention_family(const std::string& device, const std::string& kernel,
-                            const AttentionFit& family);
+                            const AttentionFit& family, const std::string& backward_from = "");
+  void take_backward(const std::string& device, const FittedAttention& other,
+                     FittedAttention& out) const;
   void ship_gemm(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_fp8(const DeviceRules& rules, ShippedProfile& out) const;
+  void ship_grouped(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_attention(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_memory(const DeviceRules& rules, ShippedProfile& out) const;
 
@@ -81,6 +92,7 @@ class Shipping {
   std::map<std::string, FittedGemm> gemms_;  // by device, 16-bit operands
   std::map<std::string, FittedGemm> fp8_;    // by device
   std::map<std::string, FittedStep> steps_;  // by device of the table
+  std::map<std::string, FittedGrouped> grouped_;
   std::map<AttentionKey, FittedAttention> attentions_;
   std::map<GpuArchitecture, std::pair<double, std::string>> softmax_;  // factor, source
 };
@@ -125,6 +137,7 @@ Errors Shipping::check() const {
   };
   for (const GemmTable& table : published_.gemm) need(table.device);
   for (const AttentionTable& table : published_.attention) need(table.device);
+  for (const GroupedTable& table : published_.grouped) need(table.device);
   for (const DeviceRules& rules : published_.devices) {
     need(rules.device);
     if (!rules.gemm_from.empty() && gemm_table(rules.gemm_from, DataType::kBf16) == nullptr) {
@@ -216,6 +229,13 @@ void Shipping::set_in_step(const std::string& device, GemmFit& fit) const {
   }
 }
 
+// The same for attention, which is not at the power limit where products are: at 300 W the
+// A100-PCIe runs its forward pass as fast as the A100-SXM at 400 W.
+double Shipping::attention_scale(const std::string& to, const std::string& from) const {
+  const DeviceRules* rules = rules_of(to);
+  return rules != nullptr && rules->power_limited ? scale(to, from, DataType::kBf16) : 1;
+}
+
 void Shipping::fit_gemms() {
   for (const GemmTable& table : published_.gemm) {
     if (!table.short_runs) continue;
@@ -239,15 +259,18 @@ void Shipping::fit_gemms() {
   }
 }
 
+// Points of short runs are of the device itself, those of a step of any device with the chip.
 void Shipping::fit_attention_family(const std::string& device, const std::string& kernel,
-                                    const AttentionFit& family) {
+                                    const AttentionFit& family, const std::string& backward_from) {
   FittedAttention out;
+  const AttentionTable* alone = nullptr;
   for (const AttentionTable& table : published_.attention) {
-    const bool same_chip =
-        accelerator(table.device).architecture == accelerator(device).architecture;
-    if (table.kernel != kernel || !same_chip) continue;
-    const auto points = attention_measurements(table, accelerator(device),
-                                               scale(device, table.device, DataType::kBf16));
+    if (table.kernel != kernel) continue;
+    if (table.short_runs ? table.device != device : !backward_from.empty()) continue;
+    if (accelerator(table.device).architecture != accelerator(device).architecture) continue;
+    if (table.short_runs) alone = &table;
+    const auto points =
+        attention_measurements(table, accelerator(device), attention_scale(device, table.device));
     out.points.insert(out.points.end(), points.begin(), points.end());
     out.sources.push_back(table.source);
     for (const AttentionMeasurement& point : points) {
@@ -255,24 +278,65 @@ void Shipping::fit_attention_family(const std::string& device, const std::string
     }
   }
   if (out.points.empty()) return;
-  out.curve = fit_attention(accelerator(device), out.points, family);
+  if (alone == nullptr) {
+    out.curve = fit_attention(accelerator(device), out.points, family);
+    out.stated = out.curve.held_out;
+  } else {
+    out.curve =
+        fit_attention_short_runs(accelerator(device), out.points,
+                                 held_out_measurements(*alone, accelerator(device)), family);
+    out.stated = out.curve.other_sizes;
+  }
+  const auto other = attentions_.find({backward_from, kernel});
+  if (other != attentions_.end()) take_backward(device, other->second, out);
   attentions_[{device, kernel}] = std::move(out);
 }
 
+// Nobody measured a step: the backward pass reaches the other device's share of the peak, at the
+// clocks that the device's own products have.
+void Shipping::take_backward(const std::string& device, const FittedAttention& other,
+                             FittedAttention& out) const {
+  AttentionFit& fit = out.curve.fit;
+  const AttentionFit& from = other.curve.fit;
+  fit.backward_efficiency = from.backward_efficiency;
+  fit.backward_length_half = from.backward_length_half;
+  fit.backward_blocks_half = from.backward_blocks_half;
+  const auto products = gemms_.find(device);
+  fit.back_to_back = products == gemms_.end() ? 1 : products->second.curve.fit.back_to_back;
+  for (const std::string& source : other.sources) out.sources.push_back(source + " (backward)");
+}
+
 void Shipping::fit_attentions() {
-  // Occupancy was measured on the A100 and B200 only; the H100's kernels take it from the A100's.
+  const auto fitted = [&](const char* device, const char* kernel) -> const AttentionFit& {
+    return attentions_[{device, kernel}].curve.fit;
+  };
   fit_attention_family("a100-sxm4-80g", "fa2", first_attention());
-  fit_attention_family("a100-sxm4-80g", "fa1", attentions_[{"a100-sxm4-80g", "fa2"}].curve.fit);
-  const AttentionFit& ampere = attentions_[{"a100-sxm4-80g", "fa2"}].curve.fit;
-  for (const char* kernel : {"fa1", "fa2", "fa3", "cudnn"}) {
-    fit_attention_family("h100-sxm5-80g", kernel, ampere);
+  const AttentionFit ampere = fitted("a100-sxm4-80g", "fa2");
+  fit_attention_family("a100-sxm4-80g", "fa1", ampere);
+  // Occupancy of the older kernels was measured on the A100 alone.
+  fit_attention_family("h100-sxm5-80g", "fa1", fitted("a100-sxm4-80g", "fa1"));
+  fit_attention_family("h100-sxm5-80g", "fa2", ampere);
+  fit_attention_family("h100-sxm5-80g", "fa3", ampere);
+  fit_attention_family("h100-sxm5-80g", "cudnn", fitted("h100-sxm5-80g", "fa3"));
+  fit_attention_family("h200-sxm5-141g", "fa3", fitted("h100-sxm5-80g", "fa3"));
+  fit_attention_family("b200-sxm6-180g", "cudnn", fitted("h100-sxm5-80g", "cudnn"));
+  const AttentionFit blackwell = fitted("b200-sxm6-180g", "cudnn");
+  for (const DeviceRules& rules : published_.devices) {
+    for (const AttentionChoice& choice : rules.attention) {
+      if (choice.backward_from.empty()) continue;
+      fit_attention_family(rules.device, choice.kernel, blackwell, choice.backward_from);
+    }
   }
-  fit_attention_family("b200-sxm6-180g", "cudnn",
-                       attentions_[{"h100-sxm5-80g", "cudnn"}].curve.fit);
 }
 
 void Shipping::fit() {
   fit_gemms();
+  for (const GroupedTable& table : published_.grouped) {
+    const auto dense = gemms_.find(table.device);
+    if (dense == gemms_.end()) continue;
+    grouped_[table.device] = {
+        &table, fit_grouped(accelerator(table.device), table, dense->second.curve.fit)};
+  }
   fit_attentions();
   for (const AttentionTable& table : published_.attention) {
     if (table.kernel != "unfused") continue;
@@ -341,6 +405,22 @@ void Shipping::ship_fp8(const DeviceRules& rules, ShippedProfile& out) const {
   out.notes.push_back(std::move(note));
 }
 
+// Factors on the device's products, which carry over as they are.
+void Shipping::ship_grouped(const DeviceRules& rules, ShippedProfile& out) const {
+  const auto found = grouped_.find(rules.gemm_from);
+  if (found == grouped_.end()) return;
+  const GroupedCurve& curve = found->second.curve;
+  out.profile.grouped = curve.fit;
+  out.profile.grouped_provenance =
+      rules.device == rules.gemm_from ? Provenance::kInterpolated : Provenance::kExtrapolated;
+  out.notes.push_back({"grouped gemm",
+                       curve.form,
+                       curve.other_models,
+                       {},
+                       out.profile.grouped_provenance,
+                       {found->second.table->source}});
+}
+
 void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) const {
   Profile& profile = out.profile;
   for (const AttentionChoice& choice : rules.attention) {
@@ -348,7 +428,7 @@ void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) con
     if (found == attentions_.end()) continue;
     const FittedAttention& fitted = found->second;
     const bool own = rules.device == choice.from;
-    const double factor = scale(rules.device, choice.from, DataType::kBf16);
+    const double factor = attention_scale(rules.device, choice.from);
     AttentionVariant variant;
     variant.name = choice.kernel;
     variant.fit = fitted.curve.fit;
@@ -357,17 +437,14 @@ void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) con
     variant.provenance = own ? Provenance::kInterpolated : Provenance::kExtrapolated;
     const bool measured_here = fitted.sample_devices == std::set<std::string>{rules.device};
     variant.samples_provenance = measured_here ? Provenance::kMeasured : Provenance::kInterpolated;
-    for (const AttentionMeasurement& point : fitted.points) {
-      if (point.pass == AttentionPass::kBoth) continue;
-      variant.samples.push_back(point.sample);
-      variant.samples.back().efficiency *= factor;
-    }
+    variant.samples = fitted.curve.samples;
+    for (AttentionSample& sample : variant.samples) sample.efficiency *= factor;
     if (profile.attention_variants.empty()) {
       profile.attention = variant.fit;
       profile.sigma[static_cast<std::size_t>(Curve::kAttention)] =
-          std::hypot(std::max(kDeviceSpread, fitted.curve.held_out.median), own ? 0 : kCarried);
+          std::hypot(std::max(kDeviceSpread, fitted.stated.median), own ? 0 : kCarried);
     }
-    out.notes.push_back({"attention " + choice.kernel, fitted.curve.form, fitted.curve.held_out,
+    out.notes.push_back({"attention " + choice.kernel, fitted.curve.form, fitted.stated,
                          fitted.curve.held_out, variant.provenance, fitted.sources});
     profile.attention_variants.push_back(std::move(variant));
   }
@@ -410,6 +487,7 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   out.remark = rules.notes;
   ship_gemm(rules, out);
   ship_fp8(rules, out);
+  ship_grouped(rules, out);
   ship_attention(rules, out);
   ship_memory(rules, out);
   for (const AttentionChoice& choice : rules.attention) {

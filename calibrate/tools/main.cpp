@@ -33,8 +33,9 @@ void print_curves(const ShippedProfile& shipped) {
     fmt::print("{:<22} {:<16} {:<13}", shipped.profile.name, note.operation,
                name_of(note.provenance));
     if (note.held_out.median > 0) {
-      fmt::print(" fit {}, held out cells {}, sizes {}", text_of(note.form), text_of(note.cells),
-                 text_of(note.held_out));
+      fmt::print(" fit {}, held out", text_of(note.form));
+      if (note.cells.median > 0) fmt::print(" cells {},", text_of(note.cells));
+      fmt::print(" sizes {}", text_of(note.held_out));
     }
     fmt::print("\n");
   }

@@ -56,10 +56,11 @@ Bytes traffic_of(const Attention& attention) {
 }
 
 Seconds attention_form_time(const AttentionFit& fit, const Accelerator& accelerator,
-                            const Attention& attention) {
+                            const Attention& attention, Pace pace) {
   const double padding =
       padded_head_dim(attention.head_dim) / static_cast<double>(attention.head_dim);
-  const double compute = flops_of(attention) * padding /
+  const bool throttled = pace == Pace::kBackToBack && fit.back_to_back > 0;
+  const double compute = flops_of(attention) * padding * (throttled ? fit.back_to_back : 1) /
                          (matrix_peak(accelerator, attention.type).value() *
                           efficiency(fit, static_cast<double>(accelerator.sm_count), attention));
   const double memory = traffic_of(attention).value() / accelerator.memory_bandwidth.value();

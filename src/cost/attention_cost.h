@@ -11,6 +11,6 @@ namespace stepcast {
 Bytes traffic_of(const Attention& attention);
 
 Seconds attention_form_time(const AttentionFit& fit, const Accelerator& accelerator,
-                            const Attention& attention);
+                            const Attention& attention, Pace pace = Pace::kBackToBack);
 
 }  // namespace stepcast

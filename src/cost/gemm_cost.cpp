@@ -147,4 +147,12 @@ Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const
   return Seconds(fit.overhead_s + std::sqrt(std::sqrt(c2 * c2 + m2 * m2)) + epilogue);
 }
 
+Seconds grouped_form_time(const GroupedFit& grouped, const GemmFit& fit,
+                          const Accelerator& accelerator, const Gemm& gemm, Pace pace) {
+  GemmFit of_groups = fit;
+  of_groups.efficiency *= grouped.rate;
+  of_groups.memory_fraction *= grouped.bandwidth;
+  return gemm_form_time(of_groups, accelerator, gemm, pace);
+}
+
 }  // namespace stepcast

@@ -17,11 +17,13 @@ Bytes traffic_of(const Gemm& gemm);  // operands once, result once, twice when i
 // The product that a sample was measured with; `type` is that of its operands.
 Gemm gemm_of(const GemmSample& sample, DataType type);
 
-// A kernel measured in a short run has the clock to itself; those of a step follow each other.
-enum class Pace { kShortRun, kBackToBack };
-
 // Time of the form alone, on a device with `accelerator`'s SMs, peak and memory bandwidth.
 Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const Gemm& gemm,
                        Pace pace = Pace::kBackToBack);
+
+// Time of a grouped product: `gemm.batch` groups of the mean size that `gemm` has.
+Seconds grouped_form_time(const GroupedFit& grouped, const GemmFit& fit,
+                          const Accelerator& accelerator, const Gemm& gemm,
+                          Pace pace = Pace::kBackToBack);
 
 }  // namespace stepcast

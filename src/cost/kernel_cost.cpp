@@ -102,7 +102,9 @@ void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
                               sample.head_dim, sample.causal,   variant.type};
     const double measured =
         flops_of(attention) / (matrix_peak(accelerator_, variant.type).value() * sample.efficiency);
-    const double form = attention_form_time(attention_, accelerator_, attention).value();
+    const double form = attention_form_time(attention_, accelerator_, attention,
+                                            sample.backward ? Pace::kBackToBack : Pace::kShortRun)
+                            .value();
     attention_surface_[sample.backward ? 1 : 0].add(
         point_of(sample.batch, sample.heads, sample.kv_heads, sample.sequence, sample.head_dim,
                  sample.causal),
@@ -167,6 +169,9 @@ KernelPrice KernelCosts::price(const Attention& attention) const {
                           attention.query_length, attention.head_dim, attention.causal));
   out.time *= std::exp(correction.log_factor);
   out.provenance = provenance_of(correction, attention_samples_provenance_);
+  if (attention_.back_to_back > 0 && !attention.backward) {
+    out.provenance = std::max(out.provenance, Provenance::kInterpolated);  // not a step's own
+  }
   return out;
 }
 

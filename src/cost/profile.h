@@ -23,6 +23,10 @@
 
 namespace stepcast {
 
+// A kernel measured in a short run has the clock to itself; those of a step follow each other, at
+// the power limit.
+enum class Pace { kShortRun, kBackToBack };
+
 // One measured GEMM.
 struct GemmSample {
   GemmRole role;
@@ -67,6 +71,13 @@ struct GemmCurve {
   Provenance samples_provenance = Provenance::kMeasured;  // of an exact hit
 };
 
+// Products of many groups in one kernel, as of experts: the form of as many dense products of a
+// group's mean size, with these factors.
+struct GroupedFit {
+  double rate = 1;       // on its efficiency
+  double bandwidth = 1;  // on its share of the memory bandwidth
+};
+
 // One measured attention kernel.
 struct AttentionSample {
   bool backward;
@@ -86,6 +97,9 @@ struct AttentionFit {
   double backward_length_half = 0;
   double causal_efficiency = 1;  // of long causal sequences against full ones: uneven blocks
   std::array<double, 3> head_dim_factor{1, 1, 1};  // efficiency at 64, 128, 256 against 128
+  // Time factor of kernels in a step against a short run. With it, forward samples are of short
+  // runs and backward ones of a step; 0: all alike.
+  double back_to_back = 0;
 };
 
 // A generation of attention kernels and where it is used.
@@ -149,6 +163,8 @@ struct Profile {
   std::optional<GemmCurve> gemm_fp32;                          // without it `gemm` stands in
   Provenance gemm_samples_provenance = Provenance::kMeasured;  // of an exact hit
   Neighbourhood neighbourhood;
+  GroupedFit grouped;
+  Provenance grouped_provenance = Provenance::kDataSheet;
   Provenance memory_provenance = Provenance::kDataSheet;
   std::vector<AttentionVariant> attention_variants;  // other than `attention`'s plain form
   ByFramework<std::string> attention_kernel;         // names a variant; "": the plain form

@@ -246,6 +246,7 @@ AttentionFit read_attention_form(const JsonValue& value) {
   read_number(reader, "blocks_half", fit.blocks_half);
   read_number(reader, "backward_blocks_half", fit.backward_blocks_half);
   read_numbers(reader, "head_dim_factor", fit.head_dim_factor);
+  read_number(reader, "back_to_back", fit.back_to_back, 1, 100);
   read_seconds(reader, "overhead", fit.overhead_s);
   reader.finish();
   return fit;
@@ -285,6 +286,14 @@ void read_gemm(ObjectReader& reader, const JsonValue& form, Profile& profile) {
   } else {
     profile.gemm_fp32 = std::move(curve);
   }
+}
+
+void read_grouped(ObjectReader& reader, const JsonValue& value, Profile& profile) {
+  ObjectReader form(value);
+  read_number(form, "rate", profile.grouped.rate, kTiny, 10);
+  read_number(form, "bandwidth", profile.grouped.bandwidth, kTiny, 10);
+  form.finish();
+  profile.grouped_provenance = read_provenance(reader, "provenance", profile.provenance);
 }
 
 void read_attention(ObjectReader& reader, const JsonValue& form, Profile& profile) {
@@ -352,8 +361,8 @@ const std::vector<std::string>& curve_names() {
 
 void read_curve(const JsonValue& value, Profile& profile) {
   ObjectReader reader(value);
-  const auto operation =
-      reader.choice("operation", {"gemm", "attention", "memory_bound", "exact", "collective"});
+  const auto operation = reader.choice(
+      "operation", {"gemm", "attention", "memory_bound", "exact", "collective", "grouped_gemm"});
   if (!reader.required("operation") || !operation) return;
   if (*operation == 4) {
     read_collective(reader, profile);
@@ -364,6 +373,7 @@ void read_curve(const JsonValue& value, Profile& profile) {
     if (!form) return;
     if (*operation == 0) read_gemm(reader, *form, profile);
     if (*operation == 1) read_attention(reader, *form, profile);
+    if (*operation == 5) read_grouped(reader, *form, profile);
     if (*operation == 2) {
       profile.memory = read_memory_form(*form);
       profile.memory_provenance = read_provenance(reader, "provenance", profile.provenance);

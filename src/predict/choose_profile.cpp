@@ -43,6 +43,7 @@ void extrapolate(Profile& profile) {
   demote(profile.gemm_fp8.provenance);
   demote(profile.gemm_fp8.samples_provenance);
   demote(profile.memory_provenance);
+  demote(profile.grouped_provenance);
   for (AttentionVariant& variant : profile.attention_variants) {
     demote(variant.provenance);
     demote(variant.samples_provenance);

@@ -10,6 +10,7 @@
 
 #include "calibrate/fit/fit_attention.h"
 #include "calibrate/fit/fit_gemm.h"
+#include "calibrate/fit/fit_grouped.h"
 #include "calibrate/fit/least_squares.h"
 #include "calibrate/fit/published.h"
 #include "calibrate/fit/shipped.h"
@@ -22,6 +23,8 @@ namespace stepcast {
 namespace {
 
 const std::string kRoot = STEPCAST_SOURCE_DIR;
+// Median error of models that were held out. Blackwell's engines choose among more kernels.
+constexpr double kGroupedOnHopper = 0.08, kGroupedOnBlackwell = 0.16;
 
 Accelerator accelerator(const std::string& name) {
   const auto found = find_accelerator(name, kRoot + "/topologies");
@@ -195,7 +198,8 @@ TEST(FitAttention, RecoversTheFormBehindSyntheticPoints) {
   truth.causal_half_length = 180;
   truth.length_half = truth.backward_length_half = 60;
   truth.blocks_half = truth.backward_blocks_half = 1.5;
-  AttentionTable table{"synthetic", device.name, "fa2", false, {}};
+  AttentionTable table;
+  table.tflops = false;
   for (const bool backward : {false, true}) {
     for (const bool causal : {false, true}) {
       for (const std::int64_t heads : {4, 16, 64}) {
@@ -219,6 +223,111 @@ TEST(FitAttention, RecoversTheFormBehindSyntheticPoints) {
   EXPECT_NEAR(curve.fit.backward_efficiency, 0.55, 0.02);
   EXPECT_NEAR(curve.fit.blocks_half, 1.5, 0.15);
   EXPECT_LT(curve.form.p90, 0.05);  // priors hold on to the start a little
+}
+
+// A table of engines' calls: 9 bytes move for an element of a key, and every call takes 4 us more.
+AttentionTable engine_calls(const AttentionFit& truth, const Accelerator& device) {
+  AttentionTable table;
+  table.microseconds = table.short_runs = true;
+  for (const std::int64_t batch : {1, 4}) {
+    for (const std::int64_t heads : {8, 32, 96}) {
+      for (const std::int64_t kv_heads : {1L, 8L, heads}) {
+        for (const std::int64_t length : {512, 2048, 8192}) {
+          const Attention work{false,  batch, heads, kv_heads,       length,
+                               length, 128,   true,  DataType::kBf16};
+          const double kernel = attention_form_time(truth, device, work, Pace::kShortRun).value();
+          const double cache = 9.0 * static_cast<double>(batch * kv_heads * length * 128) /
+                               device.memory_bandwidth.value();
+          table.points.push_back(
+              {AttentionPass::kForward,
+               {false, batch, heads, kv_heads, length, 128, true, (kernel + cache + 4e-6) * 1e6}});
+        }
+      }
+    }
+  }
+  return table;
+}
+
+TEST(FitAttention, TakesTheCacheOutOfEnginesCallsAndTheStepsClockFromOthers) {
+  const Accelerator device = accelerator("h100-sxm5-80g");
+  AttentionFit truth;
+  truth.forward_efficiency = 0.75;
+  truth.backward_efficiency = 0.6;
+  truth.causal_half_length = 300;
+  truth.length_half = truth.backward_length_half = 100;
+  truth.blocks_half = truth.backward_blocks_half = 0.6;
+  truth.overhead_s = 3e-6;
+  truth.back_to_back = 1.2;
+  auto points = attention_measurements(engine_calls(truth, device), device, 1);
+  const std::size_t calls = points.size();
+  AttentionTable chart;
+  for (const bool backward : {false, true}) {
+    for (const std::int64_t length : {1024, 4096, 16384}) {
+      const Attention work{backward, 16384 / length, 16, 16, length, length, 128,
+                           true,     DataType::kBf16};
+      const double rate = flops_of(work) / attention_form_time(truth, device, work).value() /
+                          matrix_peak(device, DataType::kBf16).value();
+      chart.points.push_back({backward ? AttentionPass::kBackward : AttentionPass::kForward,
+                              {backward, 16384 / length, 16, 16, length, 128, true, rate}});
+    }
+  }
+  const auto step = attention_measurements(chart, device, 1);
+  points.insert(points.end(), step.begin(), step.end());
+  AttentionFit start = truth;
+  start.forward_efficiency = start.backward_efficiency = 0.5;
+  start.back_to_back = 0;
+  const AttentionCurve curve = fit_attention_short_runs(device, points, {}, start);
+  EXPECT_NEAR(curve.fit.back_to_back, 1.2, 0.03);
+  EXPECT_NEAR(curve.fit.backward_efficiency, 0.6, 0.03);
+  ASSERT_EQ(curve.samples.size(), calls + 3);  // and the backward points
+  for (std::size_t i = 0; i < calls; ++i) {
+    const AttentionSample& sample = curve.samples[i];
+    const Attention work{false,           sample.batch,    sample.heads, sample.kv_heads,
+                         sample.sequence, sample.sequence, 128,          true,
+                         DataType::kBf16};
+    const double rate = flops_of(work) /
+                        attention_form_time(truth, device, work, Pace::kShortRun).value() /
+                        matrix_peak(device, DataType::kBf16).value();
+    EXPECT_NEAR(sample.efficiency / rate, 1, 0.06) << sample.heads << ' ' << sample.sequence;
+  }
+}
+
+TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
+  const Accelerator device = accelerator("h100-sxm5-80g");
+  GemmFit dense;
+  dense.efficiency = 0.8;
+  dense.k_half = 150;
+  dense.tile_half = 30;
+  dense.memory_fraction = 0.8;
+  dense.overhead_s = 3e-6;
+  const GroupedFit truth{0.9, 1.1};
+  GroupedTable table;
+  for (const std::int64_t hidden : {2048, 4096, 7168}) {
+    for (const std::int64_t inter : {768, 2048}) {
+      for (const std::int64_t ranks : {1, 8, 64}) {
+        for (const std::int64_t tokens : {1024, 4096, 16384}) {
+          const std::int64_t groups = 128 / ranks, rows = tokens * 8 / 128;
+          const auto product = [&](std::int64_t n, std::int64_t k) {
+            return grouped_form_time(truth, dense, device,
+                                     {GemmRole::kForward, groups, rows, n, k, DataType::kBf16,
+                                      DataType::kBf16, false})
+                .value();
+          };
+          const double elements = static_cast<double>(tokens * 8 / ranks);
+          const double bytes = elements * static_cast<double>(8 * hidden + 5 * inter) +
+                               4.0 * static_cast<double>(tokens * hidden);
+          table.calls.push_back({hidden, inter, 8, 128, ranks, tokens,
+                                 product(2 * inter, hidden) + product(hidden, inter) +
+                                     bytes / device.memory_bandwidth.value() + 3e-5});
+        }
+      }
+    }
+  }
+  table.held_out = table.calls;
+  const GroupedCurve curve = fit_grouped(device, table, dense);
+  EXPECT_NEAR(curve.fit.rate, 0.9, 0.03);
+  EXPECT_NEAR(curve.fit.bandwidth, 1.1, 0.03);
+  EXPECT_LT(curve.other_models.p90, 0.02);
 }
 
 class Shipped : public testing::Test {
@@ -292,6 +401,43 @@ TEST_F(Shipped, ProductsOfSizesThatNobodyFittedCostWhatWasMeasured) {
     }
   }
   EXPECT_EQ(tables, 8);
+}
+
+TEST_F(Shipped, AttentionOfSizesThatNobodyFittedCostsWhatWasMeasured) {
+  int curves = 0;
+  for (const ShippedProfile& shipped : profiles()) {
+    for (const AttentionVariant& variant : shipped.profile.attention_variants) {
+      if (variant.fit.back_to_back == 0) continue;
+      for (const CurveNote& note : shipped.notes) {
+        if (note.operation != "attention " + variant.name) continue;
+        if (note.provenance != Provenance::kInterpolated) continue;  // another device's
+        EXPECT_LT(note.held_out.median, 0.0605) << shipped.profile.name;
+        EXPECT_LT(note.held_out.p90, 0.18) << shipped.profile.name;
+        ++curves;
+      }
+    }
+  }
+  EXPECT_EQ(curves, 7);
+}
+
+TEST_F(Shipped, GroupedProductsOfModelsThatNobodyFittedCostWhatWasMeasured) {
+  int curves = 0;
+  for (const ShippedProfile& shipped : profiles()) {
+    for (const CurveNote& note : shipped.notes) {
+      if (note.operation != "grouped gemm" || note.provenance != Provenance::kInterpolated)
+        continue;
+      const bool hopper = shipped.profile.name[0] == 'h';
+      EXPECT_LT(note.held_out.median, hopper ? kGroupedOnHopper : kGroupedOnBlackwell)
+          << shipped.profile.name;
+      const auto read = load_profile(shipped.profile.name, kRoot + "/calibrate/profiles");
+      ASSERT_TRUE(read) << to_string(read.error());
+      EXPECT_NEAR(read->grouped.rate / shipped.profile.grouped.rate, 1, 1e-3);
+      EXPECT_NEAR(read->grouped.bandwidth / shipped.profile.grouped.bandwidth, 1, 1e-3);
+      EXPECT_EQ(read->grouped_provenance, Provenance::kInterpolated);
+      ++curves;
+    }
+  }
+  EXPECT_EQ(curves, 6);
 }
 
 // The H800 is an H100 with less NVLink, the H200 one with more memory bandwidth.

@@ -63,6 +63,36 @@ TEST(AttentionForm, PadsHeadDimensionsToMultiplesOf32) {
               1, 1e-9);
 }
 
+TEST(AttentionForm, ComputeOfAStepIsSlowerThanThatOfAShortRun) {
+  AttentionFit fit = flat_form();
+  const Attention some = attention(false, 64, 4096, true);
+  const double alone = attention_form_time(fit, round_device(), some).value();
+  fit.back_to_back = 1.3;
+  EXPECT_NEAR(attention_form_time(fit, round_device(), some).value() / alone, 1.3, 1e-12);
+  EXPECT_NEAR(attention_form_time(fit, round_device(), some, Pace::kShortRun).value() / alone, 1,
+              1e-12);
+}
+
+// A forward sample of a short run bends the form by its shape; a step pays its clock beside it.
+TEST(AttentionForm, SamplesOfShortRunsKeepTheStepsClock) {
+  Profile profile;
+  AttentionVariant variant{"fast", flat_form(), {}, Provenance::kInterpolated};
+  variant.samples = {{false, 1, 64, 64, 4096, 128, true, 0.4},
+                     {true, 1, 64, 64, 4096, 128, true, 0.3}};
+  variant.fit.back_to_back = 1.25;
+  profile.attention_variants = {variant};
+  profile.attention_kernel[framework_named("native")] = "fast";
+  const KernelCosts costs(round_device(), profile, true, framework_named("native"));
+  const auto share = [&](bool backward) {
+    const Attention some = attention(backward, 64, 4096, true);
+    return flops_of(some) / costs.price(some).time.value() / 100e12;
+  };
+  EXPECT_NEAR(share(false), 0.4 / 1.25, 1e-12);
+  EXPECT_NEAR(share(true), 0.3, 1e-12);  // measured in a step
+  EXPECT_EQ(costs.price(attention(false, 64, 4096, true)).provenance, Provenance::kInterpolated);
+  EXPECT_EQ(costs.price(attention(true, 64, 4096, true)).provenance, Provenance::kMeasured);
+}
+
 TEST(AttentionForm, AShortSequenceIsBoundByItsTraffic) {
   const Attention short_one = attention(false, 4096, 32, false);
   EXPECT_DOUBLE_EQ(attention_form_time(flat_form(), round_device(), short_one).value(),

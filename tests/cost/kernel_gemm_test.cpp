@@ -125,6 +125,23 @@ TEST(GemmForm, ProductsOfAStepMeetThePowerLimitWhateverTheirLength) {
   EXPECT_NEAR(slower(square(16384), Pace::kBackToBack), 1.2, 1e-3);
 }
 
+TEST(GroupedForm, IsADenseProductOfAsManyGroupsWithItsOwnFactors) {
+  const Gemm gemm{GemmRole::kForward, 64,   4096, 4096, 4096, DataType::kBf16,
+                  DataType::kBf16,    false};
+  Accelerator fast = round_device(), narrow = round_device();
+  fast.memory_bandwidth = BytesPerSecond(1e14);
+  narrow.memory_bandwidth = BytesPerSecond(1e9);
+  const auto slower = [&](const GroupedFit& grouped, const Accelerator& device) {
+    return grouped_form_time(grouped, ideal_form(), device, gemm) /
+           gemm_form_time(ideal_form(), device, gemm);
+  };
+  EXPECT_NEAR(slower({1, 1}, fast), 1, 1e-12);
+  EXPECT_NEAR(slower({0.5, 1}, fast), 2, 1e-3);
+  EXPECT_NEAR(slower({1, 0.5}, fast), 1, 1e-3);
+  EXPECT_NEAR(slower({1, 0.5}, narrow), 2, 1e-3);
+  EXPECT_NEAR(slower({0.5, 1}, narrow), 1, 1e-3);
+}
+
 TEST(GemmForm, IsFinitePositiveAndMonotoneOnRandomShapes) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> octaves(0, 15), fraction(0.01, 1);
