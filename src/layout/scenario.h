@@ -132,6 +132,9 @@ struct FrameworkRules {
   // With overlap.tp: pieces of a product whose result is reduced; 0: as many as tensor ranks, which
   // exchange them by copies and add them up behind the last.
   std::int64_t reduced_pieces = 0;
+  // Products that read one input are apart (queries, keys, values; gate and up), so that its
+  // gradient is a sum behind them, whose reduction is pipelined with none of them.
+  bool sums_input_gradients = false;
   // Layers keep the inputs of their products as tensor parallelism gathered them.
   bool keeps_gathered_inputs = false;
 

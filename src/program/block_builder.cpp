@@ -45,6 +45,7 @@ Shape::Shape(const Scenario& scenario) {
   ffn = model.ffn / tp;
   vocab = scenario.padded_vocab() / tp;
   overlap_tp = layout.overlap.tp && tp > 1;
+  sums_gradients = scenario.rules.sums_input_gradients;
   keeps_gathered = scenario.rules.keeps_gathered_inputs;
   async_backward = scenario.rules.async_tensor_backward && tp > 1;
   dropout = has_dropout(scenario);
@@ -235,7 +236,11 @@ BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
 }
 
 BufferId BlockBuilder::enter_backward(const char* name, BufferId gradient) {
-  return reduce(name, gradient, backward_stream());
+  const BufferId out = reduce(name, gradient, backward_stream());
+  if (shape_.sums_gradients && shape_.tp > 1) {
+    std::get<Collective>(operations().back().work).overlapped = false;
+  }
+  return out;
 }
 
 BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {

@@ -30,6 +30,7 @@ struct Shape {
   bool overlap_tp;
   bool async_backward;  // FrameworkRules::async_tensor_backward
   bool keeps_gathered;  // FrameworkRules::keeps_gathered_inputs
+  bool sums_gradients;  // FrameworkRules::sums_input_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;      // of activations and GEMM inputs

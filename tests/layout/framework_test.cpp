@@ -88,7 +88,7 @@ TEST(FrameworkOverlap, MegatronPostsTransfersAheadWhereItHasWorkToHideThem) {
   const auto hides = [](const char* schedule) {
     Layout layout;
     layout.schedule = schedule_named(schedule);
-    return traits_of(kMegatron).overlap(layout).pp;
+    return traits_of(kMegatron).overlap(Training{}, layout).pp;
   };
   EXPECT_FALSE(hides("1f1b") || hides("gpipe"));
   EXPECT_TRUE(hides("interleaved") && hides("zb-h1"));
