@@ -5,9 +5,10 @@
     scripts/gpu-campaign/pytorch.py PROFILE.json [-o OUT.json] [--most 60]
 
 Of each product and attention of the profile's samples: PyTorch's time over the profile's, which is
-above 1 where the program's kernel is the faster one. Also the bandwidth of a copy and of fused
-AdamW. Kernels are launched as CUDA graphs, on noise that takes turns in memory; the median of 20
-launches counts.
+above 1 where the program's kernel is the faster one. Attention is timed by cuDNN and by flash
+attention, and the faster one counts. Also the bandwidth of a copy and of fused AdamW. Kernels are
+launched as CUDA graphs, on noise in copies that take turns and together are twice the second-level
+cache, as in the calibration; the median of 20 launches counts.
 """
 
 import argparse
@@ -16,50 +17,61 @@ import pathlib
 import statistics
 import sys
 
+import attention_backends
+
 ACCELERATORS = pathlib.Path(__file__).resolve().parents[2] / "topologies/accelerators"
-CACHE_BYTES = 128 << 20  # more than twice any second-level cache so far
+MOST_COPIES = 1024
 SAMPLES = 20
 SAMPLE_S = 2e-3
+MOST_CALLS = 1024
 
 
-def seconds_of(torch, call, copies):
-    """The time of one call; `call` gets the number of the copy to work on."""
-    call(0)
-    torch.cuda.synchronize()
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    call(0)
-    end.record()
-    end.synchronize()
-    once = max(1e-6, start.elapsed_time(end) / 1e3)
-    calls = max(1, min(1000, round(SAMPLE_S / once)))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for i in range(calls):
-            call(i % copies)
-    times = []
-    for _ in range(SAMPLES + 2):
+class Timer:
+    def __init__(self, torch):
+        self.torch = torch
+        self.cache_bytes = torch.cuda.get_device_properties(0).L2_cache_size
+
+    def copies(self, bytes_of_call):
+        """As many as the calibration has."""
+        return max(1, min(MOST_COPIES, 2 * self.cache_bytes // max(1, bytes_of_call) + 1))
+
+    def seconds_of(self, call, copies):
+        """The time of one call; `call` gets the number of the copy to work on."""
+        torch = self.torch
+        for copy in range(copies):
+            call(copy)
+        torch.cuda.synchronize()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        graph.replay()
+        call(0)
         end.record()
         end.synchronize()
-        times.append(start.elapsed_time(end) / 1e3 / calls)
-    return statistics.median(times[2:])
-
-
-def copies_for(bytes_of_call):
-    return max(1, min(32, CACHE_BYTES // max(1, bytes_of_call) + 1))
+        once = max(1e-6, start.elapsed_time(end) / 1e3)
+        calls = max(1, min(MOST_CALLS, round(SAMPLE_S / once)))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for i in range(calls):
+                call(i % copies)
+        times = []
+        for _ in range(SAMPLES + 2):
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times.append(start.elapsed_time(end) / 1e3 / calls)
+        return statistics.median(times[2:])
 
 
 def noise(torch, *shape, dtype=None):
     return torch.randn(*shape, device="cuda", dtype=dtype or torch.bfloat16)
 
 
-def time_gemm(torch, row):
+def time_gemm(timer, row):
+    torch = timer.torch
     batch, m, n, k = (row[key] for key in ("batch", "m", "n", "k"))
     if batch != 1:
         return None
-    copies = copies_for(2 * (m * k + k * n + m * n))
+    copies = timer.copies(2 * (m * k + k * n + m * n))
     # As linear layers hold them: x W^T, dy W, dy^T x.
     left = [noise(torch, *((k, m) if row["role"] == "weight_gradient" else (m, k)))
             for _ in range(copies)]
@@ -72,26 +84,54 @@ def time_gemm(torch, row):
         b = right[i].t() if row["role"] == "forward" else right[i]
         torch.mm(a, b, out=out[i])
 
-    return seconds_of(torch, call, copies)
+    return {"pytorch_s": timer.seconds_of(call, copies)}
 
 
-def time_attention(torch, row):
+def attention_call(timer, row):
+    """(call, copies) of one pass, under the backend that is chosen now."""
+    torch = timer.torch
     attend = torch.nn.functional.scaled_dot_product_attention
     b, h, kv, s, d = (row[key] for key in ("batch", "heads", "kv_heads", "sequence", "head_dim"))
-    q, g = noise(torch, b, h, s, d), noise(torch, b, h, s, d)
-    k, v = noise(torch, b, kv, s, d), noise(torch, b, kv, s, d)
-    causal, grouped = bool(row["causal"]), h != kv
-    if row["pass"] == "forward":
-        with torch.no_grad():
-            return seconds_of(
-                torch, lambda i: attend(q, k, v, is_causal=causal, enable_gqa=grouped), 1)
-    for tensor in (q, k, v):
-        tensor.requires_grad_(True)
+    options = {"is_causal": bool(row["causal"])}
+    if h != kv:
+        options["enable_gqa"] = True
+    backward = row["pass"] == "backward"
+    queries, keys = b * h * s * d, b * kv * s * d
+    copies = timer.copies(2 * ((4 if backward else 2) * queries + (4 if backward else 2) * keys))
+
+    def heads(count):  # as a layer has them: heads inside rows of tokens
+        return noise(torch, b, s, count, d).transpose(1, 2)
+
+    inputs = [(heads(h), heads(kv), heads(kv)) for _ in range(copies)]
+    if not backward:
+        def forward(i):
+            with torch.no_grad():
+                attend(*inputs[i], **options)
+        return forward, copies
+    for tensors in inputs:
+        for tensor in tensors:
+            tensor.requires_grad_(True)
+    gradients = [heads(h) for _ in range(copies)]
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        out = attend(q, k, v, is_causal=causal, enable_gqa=grouped)
+        outs = [attend(*tensors, **options) for tensors in inputs]
     stream.synchronize()
-    return seconds_of(torch, lambda i: torch.autograd.grad(out, (q, k, v), g, retain_graph=True), 1)
+    return (lambda i: torch.autograd.grad(outs[i], inputs[i], gradients[i], retain_graph=True),
+            copies)
+
+
+def time_attention(timer, row):
+    found, reasons = {}, []
+    for name in attention_backends.NAMES:
+        try:
+            with attention_backends.only(timer.torch, name):
+                found[name] = timer.seconds_of(*attention_call(timer, row))
+        except RuntimeError as error:  # the backend has no such kernel, or no memory
+            reasons.append(f"{name}: {str(error).splitlines()[0]}")
+            timer.torch.cuda.empty_cache()
+    if not found:
+        raise RuntimeError("; ".join(reasons))
+    return {"pytorch_s": min(found.values()), "by_backend_s": found}
 
 
 def rows_of(curve):
@@ -113,7 +153,7 @@ def bf16_peak(device):
     return float(number) * {"TFLOP/s": 1e12, "PFLOP/s": 1e15}[unit]
 
 
-def compare(torch, profile, peak, most):
+def compare(timer, profile, peak, most):
     out = []
     for curve in profile["curves"]:
         kind = curve["operation"]
@@ -125,27 +165,28 @@ def compare(torch, profile, peak, most):
         for row in rows[::max(1, len(rows) // most)]:
             measure = time_gemm if kind == "gemm" else time_attention
             try:
-                theirs = measure(torch, row)
+                theirs = measure(timer, row)
             except RuntimeError as error:  # torch.OutOfMemoryError is one
                 print(f"left out {kind} {row}: {str(error).splitlines()[0]}", file=sys.stderr)
-                torch.cuda.empty_cache()
+                timer.torch.cuda.empty_cache()
                 continue
             if theirs is None:
                 continue
             ours = flops_of(kind, row) / (peak * row["median"])
-            out.append({"kind": kind, **row, "ours_s": ours, "pytorch_s": theirs,
-                        "ratio": theirs / ours})
+            out.append({"kind": kind, **row, "ours_s": ours, **theirs,
+                        "ratio": theirs["pytorch_s"] / ours})
     return out
 
 
-def streams(torch):
-    n = 1 << 28
+def streams(timer):
+    """Arrays that are several times the cache need no copies."""
+    torch, n = timer.torch, 1 << 28
     a, b = noise(torch, n), noise(torch, n)
-    copy = seconds_of(torch, lambda i: b.copy_(a), 1)
+    copy = timer.seconds_of(lambda i: b.copy_(a), 1)
     weight = torch.nn.Parameter(noise(torch, n // 4, dtype=torch.float32))
     weight.grad = noise(torch, n // 4, dtype=torch.float32)
     adamw = torch.optim.AdamW([weight], fused=True, capturable=True)
-    step = seconds_of(torch, lambda i: adamw.step(), 1)
+    step = timer.seconds_of(lambda i: adamw.step(), 1)
     return {"copy_bytes_per_s": 2 * a.nbytes / copy, "adamw_bytes_per_s": 7 * weight.nbytes / step}
 
 
@@ -165,9 +206,10 @@ def main():
         sys.exit("pytorch.py: PyTorch is not installed here")
     if not torch.cuda.is_available():
         sys.exit("pytorch.py: PyTorch sees no GPU")
-    compared = compare(torch, profile, bf16_peak(profile["device"]), options.most)
+    timer = Timer(torch)
+    compared = compare(timer, profile, bf16_peak(profile["device"]), options.most)
     result = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
-              "streams": streams(torch), "kernels": compared}
+              "streams": streams(timer), "kernels": compared}
     if options.output:
         options.output.write_text(json.dumps(result, indent=1) + "\n")
     for kind in ("gemm", "attention"):

@@ -13,6 +13,7 @@ NORM_EPSILON = 1e-5
 DEVIATION = 0.02
 LARGEST_NORM = 1.0
 GROUP_ELEMENTS = 1 << 28  # updated at once: bounds the fp32 copy of gradients
+BATCHES = 4  # of text, which take turns: no step finds its rows of the embedding in the cache
 
 
 def version(torch):
@@ -170,7 +171,8 @@ class Rank:
             self.noise = noise(*whole, deviation=1.0)
             self.noise_gradient = noise(*whole, deviation=1e-4)
         self.output_gradient = None if share.last else noise(*rows, deviation=1e-4)
-        shape = (share.micro_batches, share.batch, share.sequence + 1)
+        self.turn = 0
+        shape = (BATCHES * share.micro_batches, share.batch, share.sequence + 1)
         self.tokens = torch.randint(share.vocab, shape, device=device, generator=generator)
 
     def parameters(self):
@@ -200,10 +202,11 @@ class Rank:
         y = self.scatter(y, self.noise_gradient, self.share.rows)
         return pieces["join"](x, y, w.get("down.bias"))
 
-    def micro_batch(self, index):
-        """Forward and backward; the loss where this stage has one, else None."""
+    def micro_batch(self):
+        """Forward and backward of the next; the loss where this stage has one, else None."""
         share = self.share
-        tokens = self.tokens[index]
+        tokens = self.tokens[self.turn]
+        self.turn = (self.turn + 1) % (BATCHES * share.micro_batches)
         x = self.embedded(tokens[:, :-1])
         for layer in self.layers:
             if share.sequence_parallel:

@@ -3,12 +3,16 @@
 """Times in PyTorch, on one GPU, the steps of rank 0 of each scenario: eager and compiled.
 
     scripts/gpu-campaign/pytorch_steps.py SCENARIO... --stepcast BINARY -o OUT.json
-                                          [--data FOLDER] [--seconds 8]
+                                          [--data FOLDER] [--seconds 4]
 
 bf16 with fp32 master weights, attention by scaled_dot_product_attention, fused AdamW, gradients
-clipped at norm 1. Of a layout of several ranks the share of rank 0 runs alone; what that leaves
-out stands in the result. A scenario or mode that fails is reported there, and the others go on.
-What OUT already has of the same scenario, PyTorch and GPU is kept.
+clipped at norm 1. Each mode is timed with attention by cuDNN and by flash attention, and the faster
+of the two counts. Of a layout of several ranks the share of rank 0 runs alone; what that leaves out
+stands in the result. A scenario or mode that fails is reported there, and the others go on. What
+OUT already has of the same scenario, PyTorch and GPU is kept.
+
+Memory is counted as the executor counts its own: peak_memory_bytes is what tensors took at most,
+device_used_bytes what the device lacked at the end, with context, libraries and allocator.
 """
 
 import argparse
@@ -20,6 +24,7 @@ import statistics
 import subprocess
 import sys
 
+import attention_backends
 import pytorch_decoder
 import rank_share
 
@@ -62,7 +67,7 @@ def time_steps(torch, share, compiled, seconds):
     losses = []
 
     def step():
-        found = [rank.micro_batch(i) for i in range(share.micro_batches)]
+        found = [rank.micro_batch() for _ in range(share.micro_batches)]
         update.step()
         if share.last:
             losses.append(torch.stack(found).mean())
@@ -86,6 +91,8 @@ def time_steps(torch, share, compiled, seconds):
     torch.cuda.synchronize()
     out = spread([start.elapsed_time(end) / 1e3 for start, end in pairs])
     out["peak_memory_bytes"] = torch.cuda.max_memory_allocated()
+    free, total = torch.cuda.mem_get_info()
+    out["device_used_bytes"] = total - free
     out["losses"] = [loss.item() for loss in losses]
     out["clocks"] = at_work
     return out
@@ -95,19 +102,28 @@ def first_line(error):
     return f"{type(error).__name__}: " + (str(error).strip().splitlines() or [""])[0]
 
 
-def measure_modes(torch, share, seconds):
-    """By mode what was measured, or {"error"}."""
-    out = {}
-    for mode in MODES:
-        try:
-            out[mode] = time_steps(torch, share, mode == "compiled", seconds)
-        except Exception as error:  # out of memory and whatever a compiler may raise
-            out[mode] = {"error": first_line(error)}
-        gc.collect()
-        torch.cuda.empty_cache()
+def time_mode(torch, share, compiled, seconds, backend):
+    try:
+        with attention_backends.only(torch, backend):
+            out = time_steps(torch, share, compiled, seconds)
+    except Exception as error:  # out of memory and whatever a compiler may raise
+        out = {"error": first_line(error)}
+    gc.collect()
+    torch.cuda.empty_cache()
     if hasattr(torch, "_dynamo"):
-        torch._dynamo.reset()
+        torch._dynamo.reset()  # what is compiled has its backend inside
     return out
+
+
+def measure_modes(torch, share, seconds):
+    """By mode what was measured with the faster attention, or {"error"}; and all there is."""
+    found = {mode: {backend: time_mode(torch, share, mode == "compiled", seconds, backend)
+                    for backend in attention_backends.NAMES} for mode in MODES}
+    out = {}
+    for mode, by_backend in found.items():
+        best = min(by_backend, key=lambda name: by_backend[name].get("step_time_s", math.inf))
+        out[mode] = {"attention": best, **by_backend[best]}
+    return {**out, "by_attention": found}
 
 
 def measure(torch, scenario, options, known):
@@ -156,7 +172,7 @@ def line_of(entry):
         found = entry[mode]
         parts.append(f"{mode} " + (found["error"] if "error" in found else
                                    f"{found['step_time_s'] * 1e3:.2f} ms "
-                                   f"({found['n']} steps)"))
+                                   f"({found['n']} steps, attention by {found['attention']})"))
     return f"{entry['scenario']}: " + ", ".join(parts)
 
 
@@ -166,7 +182,8 @@ def main():
     parser.add_argument("--stepcast", type=pathlib.Path, required=True, help="the program")
     parser.add_argument("--data", type=pathlib.Path, help="folder of models and clusters")
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
-    parser.add_argument("--seconds", type=float, default=8, help="of steps, for each mode")
+    parser.add_argument("--seconds", type=float, default=4,
+                        help="of steps, for each mode and attention")
     options = parser.parse_args()
     for file in (options.stepcast, *options.scenarios):
         if not file.is_file():

@@ -4,8 +4,8 @@
 
     scripts/gpu-campaign/summary.py OUT [-o OUT/summary.md]
 
-Reads of the folder OUT what is there: profile.json, validate-*.json, pytorch-steps.json,
-pytorch.json. A figure that is not there is a dash.
+Reads of the folder OUT, an unpacked campaign.tar.gz, what is there: profile.json, validate-*.json,
+pytorch-steps*.json, pytorch.json, fits.json, done.json. A figure that is not there is a dash.
 """
 
 import argparse
@@ -69,8 +69,9 @@ def table(head, rows):
 class Case:
     """One scenario: what was forecast, what the executor and PyTorch measured."""
 
-    def __init__(self, name, validation, steps):
+    def __init__(self, name, validation, steps, why_left_out):
         self.name, self.validation, self.steps = name, validation, steps
+        self.why_left_out = why_left_out
         self.forecast = at(validation, "predicted", "step_time_s")
         self.executor = at(validation, "measured", "step_time_s")
         self.compiled = at(steps, "compiled", "step_time_s")
@@ -93,7 +94,8 @@ class Case:
         device = [at(predicted, "peak_device_bytes"), at(measured, "device_used_bytes")]
         return [self.name, gib(arena[0]), gib(arena[1]), percent(error(*arena)), gib(device[0]),
                 gib(device[1]), percent(error(*device)),
-                gib(at(self.steps, "compiled", "peak_memory_bytes")),
+                *(gib(at(self.steps, "compiled", key))
+                  for key in ("peak_memory_bytes", "device_used_bytes")),
                 gib(at(self.steps, "eager", "peak_memory_bytes"))]
 
     def numerics_row(self):
@@ -109,6 +111,8 @@ class Case:
 
     def remarks(self):
         """(what, text) that a reader of the figures has to know."""
+        if self.why_left_out:
+            yield "left out", self.why_left_out
         for one in at(self.validation, "broken") or []:
             yield one["what"], one["found"]
         if at(self.steps, "refused"):
@@ -122,14 +126,29 @@ class Case:
             yield "left out in the executor", one["what"]
 
 
-def cases_of(folder):
+def steps_of(folder):
+    """What PyTorch measured, in one file for each scenario, as one."""
+    out = {"scenarios": []}
+    for file in sorted(folder.glob("pytorch-steps*.json")):
+        found = read(file)
+        out = {**found, "scenarios": out["scenarios"] + found.get("scenarios", [])}
+    return out
+
+
+def cases_of(folder, pytorch_steps):
     validations = {file.stem.removeprefix("validate-"): read(file)
                    for file in folder.glob("validate-*.json")}
-    steps = {entry["scenario"]: entry
-             for entry in read(folder / "pytorch-steps.json").get("scenarios", [])}
+    steps = {entry["scenario"]: entry for entry in pytorch_steps["scenarios"]}
+    left_out = read(folder / "fits.json")
     shipped = {file.stem for file in CAMPAIGN.glob("*.json")}
-    return [Case(name, validations.get(name, {}), steps.get(name, {}))
-            for name in sorted(shipped | set(validations) | set(steps))]
+    return [Case(name, validations.get(name, {}), steps.get(name, {}), left_out.get(name, ""))
+            for name in sorted(shipped | set(validations) | set(steps) | set(left_out))]
+
+
+def failed_steps(folder):
+    for name, one in read(folder / "done.json").items():
+        if one["code"] != 0:
+            yield f"- {name} ended with exit code {one['code']}: {name}.log says why"
 
 
 def totals(cases):
@@ -149,8 +168,8 @@ def totals(cases):
     return [
         errors("forecast against executor", [(c.forecast, c.executor) for c in cases]),
         errors("forecast against PyTorch compiled", [(c.forecast, c.compiled) for c in cases]),
-        errors("memory of the arena", memory("peak_memory_bytes", "peak_memory_bytes")),
-        errors("memory by cudaMemGetInfo", memory("peak_device_bytes", "device_used_bytes")),
+        errors("memory of tensors", memory("peak_memory_bytes", "peak_memory_bytes")),
+        errors("memory by the driver", memory("peak_device_bytes", "device_used_bytes")),
         ["PyTorch compiled over executor", str(len(ratios)),
          shown(statistics.mean(ratios) if ratios else None, "{:.3f}"),
          shown(min(ratios, default=None), "{:.3f}")],
@@ -180,13 +199,13 @@ def machine_line(folder, pytorch, steps):
 
 
 def page(folder):
-    pytorch, steps = read(folder / "pytorch.json"), read(folder / "pytorch-steps.json")
-    cases = cases_of(folder)
+    pytorch, steps = read(folder / "pytorch.json"), steps_of(folder)
+    cases = cases_of(folder, steps)
     streams = pytorch.get("streams", {})
     bandwidths = [shown(streams.get(key), "{:.3f}", 1e-12)
                   for key in ("copy_bytes_per_s", "adamw_bytes_per_s")]
-    remarks = [f"- {case.name}, {what}: {text}" for case in cases
-               for what, text in case.remarks()]
+    remarks = [*failed_steps(folder), *(f"- {case.name}, {what}: {text}" for case in cases
+                                        for what, text in case.remarks())]
     return "\n\n".join([
         "# Results of the GPU campaign", machine_line(folder, pytorch, steps),
         "## Step time", "Times in ms; a ratio above 1 means that the executor is the faster one.",
@@ -194,9 +213,11 @@ def page(folder):
                "forecast/executor", "forecast/compiled", "compiled : executor",
                "eager : executor"], [case.time_row() for case in cases]),
         "## All cases", table(["figure", "cases", "mean", "worst"], totals(cases)),
-        "## Memory", "In GiB. PyTorch's is the peak of its allocator.",
-        table(["scenario", "forecast", "arena", "error", "forecast of the device",
-               "cudaMemGetInfo", "error", "PyTorch compiled", "PyTorch eager"],
+        "## Memory", "In GiB: living tensors at their peak, and what the driver counts, with "
+        "context and libraries.",
+        table(["scenario", "forecast", "executor", "error", "forecast by the driver",
+               "executor by the driver", "error", "PyTorch compiled", "the same by the driver",
+               "PyTorch eager"],
               [case.memory_row() for case in cases]),
         "## Numerics", "Relative errors of losses and parameters, with their limits. PyTorch's "
         "losses are of other weights and texts.",

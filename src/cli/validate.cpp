@@ -146,6 +146,18 @@ Result<ComparedRun> read_run(const ValidatedRun& run, const Scenario& scenario,
   return out;
 }
 
+// Minutes are not spent on a reference that ends without memory.
+int check_reference(const StatedScenario& stated, const DataFolders& folders) {
+  const auto reference = reference_forecast(stated, folders);
+  if (!reference) return report_errors(reference.error());
+  if (reference->fits) return kOk;
+  fmt::print(stderr,
+             "error: numerics are held against the whole model in fp32 on one GPU, which needs {} "
+             "GiB of {} GiB: give --no-numerics, or a smaller model\n",
+             gib_text(reference->peak_device), gib_text(reference->device_memory));
+  return kDoesNotFit;
+}
+
 // From here on there is a folder for the ranks' files, and Ctrl-C is noted.
 int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedScenario& stated,
                     const DataRoot& data, const std::vector<Tolerance>& tolerances,
@@ -154,6 +166,10 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   const auto memory = data_sheet_forecast(run, stated.scenario, data.folders, !flags.html.empty());
   if (!memory) return report_errors(memory.error());
   if (!memory->fits) return report_too_large(flags, stated.scenario, *memory, output);
+  if (run.limits && run.on_gpu()) {
+    const int code = check_reference(stated, data.folders);
+    if (code != kOk) return code;
+  }
   const int prepared = prepare_profile(flags.calibration, run, stated, data, folder, flags.output);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
   if (prepared != kOk) return prepared;

@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/calibrate_gpu.h"
 #include "cli/launch_calibration.h"
+#include "cli/launch_run.h"
 #include "core/data_name.h"
 #include "layout/rank_grid.h"
 #include "predict/operation_table.h"
+#include "program/reference_scenario.h"
+#include "validate/executor_memory.h"
 
 namespace stepcast::cli {
 namespace {
@@ -22,6 +26,14 @@ PredictOptions options_of(const ValidatedRun& run) {
   options.alone = run.alone;
   options.own_kernels = run.on_gpu();
   return options;
+}
+
+// As the run's job names it. Where the faster one is asked for, cuDNN's is counted on: it is the
+// faster one on GPUs that have it.
+AttentionBy attention_of_runs() {
+  const std::string wanted = attention_wanted();
+  if (wanted == "own") return AttentionBy::kOwnKernels;
+  return wanted == "atomics" ? AttentionBy::kAtomics : AttentionBy::kSameBits;
 }
 
 // The rank that runs alone, else one of each stage.
@@ -76,7 +88,11 @@ Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
                             const DataFolders& folders, bool trace) {
   PredictOptions options = options_of(run);
   options.trace = trace;
-  return predict(scenario, folders, options);
+  auto out = predict(scenario, folders, options);
+  if (out && run.on_gpu()) {
+    count_executor_memory(scenario, attention_of_runs(), *out);
+  }
+  return out;
 }
 
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,
@@ -84,6 +100,21 @@ Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& 
   Scenario unmeasured = scenario;
   unmeasured.profile = "none";
   return forecast(run, unmeasured, folders, trace);
+}
+
+Result<Prediction> reference_forecast(const StatedScenario& stated, const DataFolders& folders) {
+  const auto text = reference_scenario(to_json(stated.scenario).dump());
+  const auto document = JsonDocument::parse(text, "the reference of the numerics");
+  if (!document) return failure(document.error());
+  auto reference = read_scenario(**document, folders);
+  if (!reference) return failure(reference.error());
+  reference->cluster.spec.accelerator = stated.scenario.cluster.spec.accelerator;
+  reference->profile = "none";
+  PredictOptions options;
+  options.own_kernels = true;
+  auto out = predict(*reference, folders, options);
+  if (out) count_executor_memory(*reference, AttentionBy::kOwnKernels, *out);
+  return out;
 }
 
 int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,

@@ -18,6 +18,9 @@ Result<Prediction> forecast(const ValidatedRun& run, const Scenario& scenario,
 Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& scenario,
                                        const DataFolders& folders, bool trace = false);
 
+// The forecast of the rank that the numerics are held against, on a GPU like those of the run.
+Result<Prediction> reference_forecast(const StatedScenario& stated, const DataFolders& folders);
+
 struct CalibrationChoice {
   std::string when = "auto";  // "never", "always"
   double budget_s = 60;

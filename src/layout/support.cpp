@@ -68,7 +68,7 @@ void check_parallelism(const Scenario& s, Findings& findings) {
   if (schedule.from_file) return check_file(s, findings);
   if (schedule.order == nullptr) {
     findings.unsupported("layout.schedule", fmt::format("the schedule {} is", schedule.name),
-                         "gpipe, 1f1b or interleaved");
+                         one_of(supported_schedules()));
   }
 }
 

@@ -24,7 +24,11 @@ constexpr ByteCount kNetworkCommunicator = 320 * kMiB;
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated) {
   if (scenario.cluster.spec.accelerator.is_cpu()) return allocated;
   const auto grown = static_cast<ByteCount>(static_cast<double>(allocated) * (1 + kFragmentation));
-  return (grown + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  return pooled_bytes(grown);
+}
+
+ByteCount pooled_bytes(ByteCount allocated) {
+  return (allocated + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
 }
 
 ByteCount framework_bytes(const Scenario& scenario, bool alone) {

@@ -11,6 +11,9 @@ namespace stepcast {
 // processor allocates what it needs.
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated);
 
+// What a pool of CUDA's, which maps memory in pieces, takes from the device for as much.
+ByteCount pooled_bytes(ByteCount allocated);
+
 // CUDA context and libraries, and NCCL's channel buffers of every communicator of the layout; none
 // of them on a processor. A rank `alone` has no communicators.
 ByteCount framework_bytes(const Scenario& scenario, bool alone = false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/block_table.h"
 
+#include "program/block_groups.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
 #include "program/head_block.h"
@@ -12,6 +13,19 @@ namespace {
 PassMemory memory_in(const Block& block, Pass pass) {
   const MemoryTrace& trace = memory_of(block, pass);
   return {total(trace.after), trace.peak};
+}
+
+// What the blocks depend on, wherever their ranks lie.
+LayoutCode code_of_blocks(const LayoutCode& code) {
+  LayoutCode key =
+      code.without({Field::kDp, Field::kSchedule, Field::kVirtualStages, Field::kRecomputeLayers,
+                    Field::kRecomputeEvery, Field::kOrder, Field::kOverlapGradReduce,
+                    Field::kOverlapParamGather, Field::kOverlapPp});
+  // The head has a table of its own or not; nothing else of a block knows of stages.
+  key[Field::kPp] = code.of(Field::kPp) > 1;
+  // ZeRO-1 and 2 shard what is outside the blocks.
+  key[Field::kZero] = code.of(Field::kZero) == 3;
+  return key;
 }
 
 }  // namespace
@@ -29,32 +43,39 @@ BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) con
   return out;
 }
 
-BlockSet BlockTable::make(PlaceId tensor_group, const Pricing& pricing) {
-  BlockCosts costs(scenario_, pricing.kernels, pricing.collectives);
-  costs.use_groups({{AxisGroup::kTensor, groups_.members(tensor_group)}});
-  BlockSet out;
-  out.embedding = facts_of(lower_embedding(scenario_), costs);
-  out.head = facts_of(lower_head(scenario_), costs);
-  out.plain = facts_of(lower_decoder_layer(scenario_, RecomputeMode::kNone), costs);
+// The embedding, the head, a plain layer, and the recomputed one where the layout has any.
+Program BlockTable::lower_blocks() const {
+  Program out;
+  out.blocks = {lower_embedding(scenario_), lower_head(scenario_),
+                lower_decoder_layer(scenario_, RecomputeMode::kNone)};
   const RecomputeMode mode = scenario_.layout.recompute.mode;
-  out.recomputed = mode == RecomputeMode::kNone
-                       ? out.plain
-                       : facts_of(lower_decoder_layer(scenario_, mode), costs);
+  if (mode != RecomputeMode::kNone) out.blocks.push_back(lower_decoder_layer(scenario_, mode));
   return out;
 }
 
-const BlockSet& BlockTable::blocks(const LayoutCode& code, PlaceId tensor_group,
+BlockSet BlockTable::make(const std::vector<PlaceId>& places, const Pricing& pricing) const {
+  const Program lowered = lower_blocks();
+  BlockCosts costs(scenario_, pricing.kernels, pricing.collectives);
+  std::vector<GroupPlacement> placements;
+  for (const AxisGroup group : groups_in_blocks(lowered)) {
+    placements.push_back({group, groups_.members(places[placements.size()])});
+  }
+  costs.use_groups(std::move(placements));
+  const std::vector<Block>& blocks = lowered.blocks;
+  return {facts_of(blocks[0], costs), facts_of(blocks[1], costs), facts_of(blocks[2], costs),
+          facts_of(blocks.back(), costs)};
+}
+
+const std::vector<AxisGroup>& BlockTable::groups(const LayoutCode& code) {
+  return known_groups_.get(code_of_blocks(code), [&] { return groups_in_blocks(lower_blocks()); });
+}
+
+const BlockSet& BlockTable::blocks(const LayoutCode& code, const std::vector<PlaceId>& places,
                                    const Pricing& pricing) {
-  LayoutCode key =
-      code.without({Field::kDp, Field::kSchedule, Field::kVirtualStages, Field::kRecomputeLayers,
-                    Field::kRecomputeEvery, Field::kOrder, Field::kOverlapGradReduce,
-                    Field::kOverlapParamGather, Field::kOverlapPp});
-  // The head has a table of its own or not; nothing else of a block knows of stages.
-  key[Field::kPp] = code.of(Field::kPp) > 1;
-  // ZeRO-1 and 2 shard what is outside the blocks.
-  key[Field::kZero] = code.of(Field::kZero) == 3;
-  key[Field::kOther] = static_cast<std::uint32_t>(tensor_group.value);
-  return known_.get(key, [&] { return make(tensor_group, pricing); });
+  LayoutCode key = code_of_blocks(code);
+  const auto number = static_cast<std::uint32_t>(arrangements_.size());
+  key[Field::kOther] = arrangements_.try_emplace(places, number).first->second;
+  return known_.get(key, [&] { return make(places, pricing); });
 }
 
 }  // namespace stepcast

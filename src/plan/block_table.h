@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <map>
+#include <vector>
 
 #include "plan/group_prices.h"
 #include "plan/layout_code.h"
@@ -42,15 +44,21 @@ class BlockTable {
   BlockTable(const Scenario& scenario, GroupPrices& groups)
       : scenario_(scenario), groups_(groups) {}
 
-  // `tensor_group`: where the ranks of the group lie.
-  const BlockSet& blocks(const LayoutCode& code, PlaceId tensor_group, const Pricing& pricing);
+  // Which groups communicate in the blocks of this layout.
+  const std::vector<AxisGroup>& groups(const LayoutCode& code);
+  // `places`: where the ranks of each of them lie.
+  const BlockSet& blocks(const LayoutCode& code, const std::vector<PlaceId>& places,
+                         const Pricing& pricing);
 
  private:
   BlockFacts facts_of(const Block& block, const BlockCosts& costs) const;
-  BlockSet make(PlaceId tensor_group, const Pricing& pricing);
+  Program lower_blocks() const;
+  BlockSet make(const std::vector<PlaceId>& places, const Pricing& pricing) const;
 
   const Scenario& scenario_;
   GroupPrices& groups_;
+  Remembered<std::vector<AxisGroup>> known_groups_;
+  std::map<std::vector<PlaceId>, std::uint32_t> arrangements_;  // numbered as they come
   Remembered<BlockSet> known_;
 };
 

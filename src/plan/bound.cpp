@@ -88,24 +88,26 @@ void BoundMaker::make_chunks(const OrderFacts& order, const Places& places) {
   const std::size_t count = order.layers.size();
   chunks_.resize(count);
   std::int64_t first_layer = 0, recomputed_before = 0;
-  PlaceId place_before;
+  const std::vector<AxisGroup>& groups = block_table_.groups(code_);
+  std::vector<PlaceId> lie(groups.size()), lay_before;
   for (std::size_t c = 0; c < count; ++c) {
     const std::int64_t layers = order.layers[c];
     const std::int64_t recomputed =
         recomputed_layers(scenario_.layout.recompute, first_layer, layers);
     first_layer += layers;
-    const PlaceId place =
-        places.of(AxisGroup::kTensor, static_cast<std::size_t>(order.stage_of[c]));
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      lie[g] = places.of(groups[g], static_cast<std::size_t>(order.stage_of[c]));
+    }
     const bool like_before = c > 1 && c + 1 < count && layers == order.layers[c - 1] &&
-                             recomputed == recomputed_before && place == place_before;
+                             recomputed == recomputed_before && lie == lay_before;
     if (like_before) {
       chunks_[c] = chunks_[c - 1];
     } else {
-      chunks_[c] = make_chunk(block_table_.blocks(code_, place, pricing()), layers, recomputed,
+      chunks_[c] = make_chunk(block_table_.blocks(code_, lie, pricing()), layers, recomputed,
                               c == 0, c + 1 == count);
     }
     recomputed_before = recomputed;
-    place_before = place;
+    lay_before = lie;
   }
 }
 
@@ -334,7 +336,10 @@ ByteCount BoundMaker::peak(const OrderFacts& order, const StepEnds& ends) const 
   return out;
 }
 
+// Weight gradients in passes of their own wait for nobody. The chains above do not know that, so
+// nothing is said of such an order.
 Bound BoundMaker::bound() {
+  if (rules_of(scenario_.layout.schedule).splits_backward) return {};
   code_ = LayoutCode(scenario_);
   const OrderFacts& order = order_table_.facts(code_, scenario_);
   const Places& places = step_table_.places(code_);

@@ -74,7 +74,7 @@ RunCost BlockCosts::price_collective(const Collective& collective) const {
   out.gpu = price.latency + price.work / price.rate_bound * group->slowdown;
   out.host = launch_collective();
   out.floor = out.host + out.gpu;
-  out.tensor_parallel = out.gpu;
+  out.communication(collective.group) = out.gpu;
   out.core_idle = price.latency + (out.gpu - price.latency) * (1 - price.cpu_share);
   out.by_curve[static_cast<std::size_t>(price.curve)] = out.gpu;
   out.by_provenance[static_cast<std::size_t>(price.provenance)] = out.gpu;

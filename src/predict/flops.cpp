@@ -70,8 +70,9 @@ Flops hardware_flops(const Scenario& scenario, const Program& program) {
       }
     }
   }
-  const double per_step = static_cast<double>(scenario.micro_batches()) *
-                          static_cast<double>(scenario.layout.dp * scenario.layout.tp);
+  const double per_step =
+      static_cast<double>(scenario.micro_batches()) *
+      static_cast<double>(scenario.layout.dp * scenario.layout.cp * scenario.layout.tp);
   return model_flops(scenario) + Flops(recomputed * per_step);
 }
 

@@ -11,6 +11,12 @@ void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
 
 }  // namespace
 
+// As in exposed_part() (predict/attribution.h).
+Seconds& RunCost::communication(AxisGroup group) {
+  if (group.spans(Axis::kEp)) return expert_parallel;
+  return group.spans(Axis::kCp) ? context_parallel : tensor_parallel;
+}
+
 void RunCost::append(const RunCost& next) {
   QueuedCost::append(next);
   add_parts(next);
@@ -26,6 +32,8 @@ void RunCost::add_parts(const RunCost& more) {
   compute += more.compute;
   recompute += more.recompute;
   tensor_parallel += more.tensor_parallel;
+  context_parallel += more.context_parallel;
+  expert_parallel += more.expert_parallel;
   optimizer += more.optimizer;
   gemm += more.gemm;
   attention += more.attention;
@@ -46,9 +54,9 @@ void RunCost::wait(Seconds lag) {
 RunCost RunCost::exposed(Seconds part) const {
   RunCost out = *this;
   const double share = gpu.value() > 0 ? part / gpu : 0.0;
-  for (Seconds* time :
-       {&out.gpu, &out.core_idle, &out.compute, &out.recompute, &out.tensor_parallel,
-        &out.optimizer, &out.gemm, &out.attention, &out.memory_bound}) {
+  for (Seconds* time : {&out.gpu, &out.core_idle, &out.compute, &out.recompute,
+                        &out.tensor_parallel, &out.context_parallel, &out.expert_parallel,
+                        &out.optimizer, &out.gemm, &out.attention, &out.memory_bound}) {
     *time *= share;
   }
   for (Seconds& time : out.by_curve) time *= share;

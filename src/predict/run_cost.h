@@ -9,12 +9,13 @@
 
 #include "cost/kernel_cost.h"
 #include "cost/provenance.h"
+#include "layout/axis_group.h"
 
 namespace stepcast {
 
 template <class Time>
 struct QueuedCost {
-  Time gpu{};    // kernels and tensor-parallel collectives back to back
+  Time gpu{};    // kernels and collectives of blocks back to back
   Time floor{};  // max over kernels of (host time to issue up to it + kernels from it on)
   Time host{};   // to issue all
 
@@ -34,12 +35,15 @@ struct RunCost : QueuedCost<Seconds> {
   Seconds core_idle;  // of `gpu`, that a rank on a processor leaves its core to others
 
   // Parts of `gpu`.
-  Seconds compute, recompute, tensor_parallel, optimizer;
-  Seconds gemm, attention, memory_bound;  // of `compute`
-  Flops flops;                            // executed, attention as the kernel counts it
-  Jitter jitter;                          // of a kernel
+  Seconds compute, recompute, optimizer;
+  Seconds tensor_parallel, context_parallel, expert_parallel;  // collectives, by their group
+  Seconds gemm, attention, memory_bound;                       // of `compute`
+  Flops flops;    // executed, attention as the kernel counts it
+  Jitter jitter;  // of a kernel
   std::array<Seconds, kCurves> by_curve{};
   std::array<Seconds, kProvenances> by_provenance{};
+
+  Seconds& communication(AxisGroup group);  // the part that its collectives belong to
 
   void append(const RunCost& next);  // `next` runs after this
   void count(const RunCost& more);   // its parts and what the host spends, without its time

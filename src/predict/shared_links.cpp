@@ -236,11 +236,9 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
   const auto time_block = [&](const BlockVisit& at) {
     const auto [found, fresh] = of_block.try_emplace({at.block, at.pass});
     if (fresh) {
-      const auto priced = costs_.price_each(operations_of(program_.block(at.block), at.pass));
+      auto priced = costs_.price_each(operations_of(program_.block(at.block), at.pass));
       found->second.all = replay_block(priced).gpu;
-      for (const PricedOperation& one : priced) {
-        found->second.in_group += one.cost.tensor_parallel;
-      }
+      for (PricedOperation& one : priced) found->second.in_group += one.cost.communication(group);
     }
     return found->second;
   };

@@ -142,6 +142,8 @@ void TimelineReader::count(const RunCost& cost, double stretch) {
   out_.parts.recompute += cost.recompute * stretch;
   out_.parts.optimizer += cost.optimizer * stretch;
   out_.parts.exposed_tp += cost.tensor_parallel * stretch;
+  out_.parts.exposed_cp += cost.context_parallel * stretch;
+  out_.parts.exposed_ep += cost.expert_parallel * stretch;
 }
 
 void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks) {

@@ -138,7 +138,8 @@ void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::in
 void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup group,
                               std::int64_t elements, DataType type, Buffers reads, Buffers writes,
                               CollectivePurpose purpose) {
-  const bool overlapped = shape_.overlap_tp && purpose == CollectivePurpose::kActivations;
+  const bool overlapped = shape_.overlap_tp && group == AxisGroup::kTensor &&
+                          purpose == CollectivePurpose::kActivations;
   add(name, Collective{kind, group, elements * size_of(type), type, overlapped, purpose}, reads,
       writes);
 }

@@ -121,7 +121,7 @@ Result<Exported> schedule_file(const Context& at) {
                     schedule.from_file
                         ? fmt::format("cannot read '{}'", layout.schedule_file)
                         : fmt::format("the schedule {} is not supported yet", schedule.name),
-                    "", "layout.schedule", "gpipe, 1f1b or interleaved"});
+                    "", "layout.schedule", one_of(supported_schedules())});
   }
   const std::int64_t micro_batches = at.scenario.micro_batches();
   const std::string csv =

@@ -72,9 +72,9 @@ TextTable figure_table(const Validation& validation) {
                  memory_text(static_cast<double>(measured.peak_memory)), "",
                  error("peak_memory_bytes")});
   if (measured.device_used) {
-    table.add_row(
-        {"the same, by the driver", memory_text(static_cast<double>(predicted.peak_memory)), "",
-         memory_text(static_cast<double>(*measured.device_used)), "", error("device_used_bytes")});
+    table.add_row({"memory of the GPU", memory_text(static_cast<double>(predicted.peak_device)), "",
+                   memory_text(static_cast<double>(*measured.device_used)), "",
+                   error("device_used_bytes")});
   }
   return table;
 }

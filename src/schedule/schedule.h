@@ -72,6 +72,7 @@ struct Schedule {
 enum class ScheduleKind : std::uint8_t {};
 
 std::span<const Schedule* const> schedules();
+std::vector<std::string> supported_schedules();  // the names of those with an order
 const Schedule& rules_of(ScheduleKind kind);
 const char* name_of(ScheduleKind kind);
 ScheduleKind schedule_named(std::string_view name);  // which must be there

@@ -39,6 +39,14 @@ constexpr const Schedule* kSchedules[] = {&kGpipe,       &kOneForwardOneBackward
 
 std::span<const Schedule* const> schedules() { return kSchedules; }
 
+std::vector<std::string> supported_schedules() {
+  std::vector<std::string> out;
+  for (const Schedule* schedule : kSchedules) {
+    if (schedule->order != nullptr) out.emplace_back(schedule->name);
+  }
+  return out;
+}
+
 const Schedule& rules_of(ScheduleKind kind) { return *kSchedules[static_cast<std::size_t>(kind)]; }
 
 const char* name_of(ScheduleKind kind) { return rules_of(kind).name; }

@@ -33,10 +33,8 @@ std::vector<ComparedFigure> compare_figures(const Prediction& predicted,
   }
   add("peak_memory_bytes", static_cast<double>(predicted.peak_memory),
       static_cast<double>(measured.peak_memory));
-  // The executor's tensors come from one pool: what the driver counts is that pool, its rounding
-  // included, and what libraries take beside it. PyTorch's fragmentation is no part of it.
   if (measured.device_used) {
-    add("device_used_bytes", static_cast<double>(predicted.peak_memory),
+    add("device_used_bytes", static_cast<double>(predicted.peak_device),
         static_cast<double>(*measured.device_used));
   }
   const double bubble = measured.bubble_fraction.median;

@@ -13,6 +13,7 @@
 #include "calibrate/measure/heartbeats.h"
 #include "execute/whole_model.h"
 #include "program/executable.h"
+#include "program/reference_scenario.h"
 #include "worker/operation_times.h"
 
 namespace stepcast {
@@ -22,23 +23,6 @@ using nlohmann::ordered_json;
 
 double seconds_of(Clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
-// The same model on the same batch for one rank, in the simplest layout.
-std::string single_rank_text(const std::string& text) {
-  auto scenario = nlohmann::json::parse(text);
-  scenario["cluster"] = {{"base", "local"}, {"gpus", 1}};
-  scenario["layout"] = {{"micro_batch", 1}};
-  for (const char* key :
-       {"grad_precision", "reduce_precision", "bucket_elements", "gather_bucket_elements",
-        "prefetch_units", "host_sync_after_p2p", "host_sync_at_batch",
-        "fused_gradient_accumulation", "scatter_gather_p2p", "no_sync", "attention"}) {
-    scenario["training"].erase(key);
-  }
-  scenario["training"]["framework"] = "native";
-  scenario["training"]["precision"] = "fp32";
-  scenario.erase("profile");
-  return scenario.dump();
 }
 
 class RunJob {
@@ -74,9 +58,10 @@ class RunJob {
   ordered_json steps_json() const;
   ordered_json operations_json(const OperationTimes& times) const;
 
-  RoleRunner runner(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                    RankId rank, DeviceCommunicator* world) const {
-    return {scenario, program, grid, rank, world, place_.device(), {place_.job.seed}};
+  RoleRunner reference_runner(const Scenario& scenario, const Program& program,
+                              const RankGrid& grid) const {
+    const auto& device = place_.reference_device ? place_.reference_device : place_.device;
+    return {scenario, program, grid, RankId(0), nullptr, device(), {place_.job.seed}};
   }
   float over_ranks(float value, Reduction reduction) const {
     place_.all_reduce({&value, 1}, reduction);
@@ -106,10 +91,10 @@ void RunJob::make_reference() {
   set_time_limit(std::chrono::hours(1));
   if (place_.rank.value == 0) {
     const Scenario scenario =
-        read_job_scenario(place_.job, single_rank_text(place_.job.scenarios.front()));
+        read_job_scenario(place_.job, reference_scenario(place_.job.scenarios.front()));
     const Program program = lower(scenario);
     const RankGrid grid(scenario.layout);
-    RoleRunner alone = runner(scenario, program, grid, RankId(0), nullptr);
+    RoleRunner alone = reference_runner(scenario, program, grid);
     Heartbeats alive(place_.report, nullptr);
     alone.observe(&alive);
     const double tokens = static_cast<double>(scenario.training.global_batch) *
@@ -225,7 +210,8 @@ void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
 void RunJob::run() {
   const bool checks = place_.job.numerics_steps > 0;
   if (checks) make_reference();
-  RoleRunner own = runner(scenario_, program_, grid_, place_.rank, place_.world);
+  RoleRunner own(scenario_, program_, grid_, place_.rank, place_.world, place_.device(),
+                 {place_.job.seed});
   OperationTimes times(own.device());
   Heartbeats alive(place_.report, nullptr);
   own.observe(&alive);

@@ -22,6 +22,8 @@ struct RunPlace {
   // Reduces numbers of the host, in place, over all ranks.
   std::function<void(std::span<float>, Reduction)> all_reduce;
   std::function<std::unique_ptr<Device>()> device;
+  // For the rank that the numerics are held against; empty: as for the others.
+  std::function<std::unique_ptr<Device>()> reference_device = {};
   // Marks around operations take the host's time: they get steps of their own.
   bool marks_apart = false;
   // How long to wait for an operation between ranks, from its start; on a GPU it is queued long

@@ -2,15 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenarios of the GPU campaign can be forecast, and its scripts end with a reason."""
 
-import json
+import fnmatch
 import os
 import pathlib
+import re
 import subprocess
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CAMPAIGN = ROOT / "scripts/gpu-campaign"
+sys.path.insert(0, str(CAMPAIGN))
+
+import machine  # noqa: E402
+import steps  # noqa: E402
 
 
 def run(*command):
@@ -35,37 +42,64 @@ class GpuCampaign(unittest.TestCase):
         self.assertEqual(done.stderr.strip(),
                          "pytorch.py: /nowhere/profile.json: No such file or directory")
 
-    def test_without_a_gpu_every_step_says_why_and_the_first_failure_counts(self):
+    def test_without_a_gpu_nothing_begins(self):
         with tempfile.TemporaryDirectory() as folder:
-            # An archive of what this machine has; the program that measures GPUs cannot run here.
-            work = pathlib.Path(folder)
-            (work / "bin").mkdir()
-            (work / "lib").mkdir()
-            (work / "bin/stepcast").symlink_to(os.environ["STEPCAST"])
-            for test in ("test_kernels_cuda", "test_comm_nccl"):
-                (work / "bin" / test).write_text("#!/bin/sh\necho ran $1\n")
-                (work / "bin" / test).chmod(0o755)
-            archive = work / "archive.tar.gz"
-            subprocess.run(["tar", "-czf", archive, "-C", folder, "bin", "lib"], check=True)
+            tools = pathlib.Path(folder) / "tools"
+            tools.mkdir()
+            (tools / "nvidia-smi").write_text("#!/bin/sh\necho no devices were found\nexit 6\n")
+            (tools / "nvidia-smi").chmod(0o755)
             done = subprocess.run(
-                [ROOT / "scripts/gpu-campaign.sh", "run", work / "out", archive],
-                capture_output=True, text=True, cwd=ROOT,
-                env={**os.environ, "STEPCAST_GPU_PROGRAM": "/nowhere/stepcast-gpu"})
+                [ROOT / "scripts/gpu-campaign.sh", "run", f"{folder}/out"], text=True, cwd=ROOT,
+                capture_output=True, env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-            told = [line.split(",")[0] for line in done.stdout.splitlines() if "exit code" in line]
-            self.assertEqual(told[:4], ["doctor: exit code 0", "tests: exit code 0",
-                                        "communication: exit code 0", "calibrate: exit code 2"])
-            self.assertIn("to_do", json.loads((work / "out/doctor.json").read_text()))
-            self.assertIn("this build has no CUDA", (work / "out/calibrate.log").read_text())
-            self.assertEqual(told[-2:], ["pytorch: exit code 1", "pytorch-steps: exit code 1"])
-            self.assertIn("pytorch_steps.py: PyTorch ", done.stdout)  # not here, or without a GPU
-            self.assertIn("| llama-3.2-1b |", (work / "out/summary.md").read_text())
+            self.assertEqual(done.stderr.strip(), "gpu-campaign.sh: nvidia-smi names no GPU: "
+                                                  "no devices were found")
+
+    def test_cards_are_known_by_what_their_driver_calls_them(self):
+        topologies = ROOT / "topologies"
+        for card, mib, accelerator, cluster in (
+                ("NVIDIA H100 80GB HBM3", 81559, "h100-sxm5-80g", "dgx-h100"),
+                ("NVIDIA H200", 143771, "h200-sxm5-141g", "dgx-h200"),
+                ("NVIDIA A100-SXM4-80GB", 81920, "a100-sxm4-80g", "dgx-a100-80g"),
+                ("NVIDIA A100-SXM4-40GB", 40960, "a100-sxm4-40g", "dgx-a100-40g"),
+                ("NVIDIA A100-PCIE-80GB", 81920, "a100-pcie-80g", "a100-pcie-8"),
+                ("NVIDIA B200", 183359, "b200-sxm6-180g", "dgx-b200"),
+                ("NVIDIA GeForce RTX 4090", 24564, "rtx4090-24g", "pcie-4090-8")):
+            with self.subTest(card):
+                found = machine.accelerator_of(card, mib << 20, topologies)
+                self.assertEqual(found, accelerator)
+                self.assertEqual(machine.cluster_of(found, topologies), cluster)
+        for card in ("NVIDIA H100 PCIe", "NVIDIA H100 NVL"):
+            found = machine.accelerator_of(card, 80 << 30, topologies)
+            self.assertIn(card.split()[-1].lower(), found)
+        with self.assertRaisesRegex(machine.NoCard, "describes no 'NVIDIA T4'"):
+            machine.accelerator_of("NVIDIA T4", 15 << 30, topologies)
+
+    def test_what_runs_under_compute_sanitizer_exists(self):
+        sources = "".join(file.read_text() for file in (ROOT / "tests/kernels/cuda").glob("*.cpp"))
+        known = {f"{suite}/bf16.{name}"
+                 for suite, name in re.findall(r"TYPED_TEST\((\w+), (\w+)\)", sources)}
+        for pattern in (*steps.MEMCHECK.split(":"), *steps.RACECHECK.split(":")):
+            self.assertTrue(fnmatch.filter(known, pattern), pattern)
+
+    def test_libraries_are_found_where_they_are(self):
+        with tempfile.TemporaryDirectory() as folder:
+            wheels = pathlib.Path(folder) / "nvidia/cudnn/lib"
+            wheels.mkdir(parents=True)
+            (wheels / "libcudnn-of-this-test.so.9").write_text("")
+            with mock.patch.object(sys, "path", [folder]):
+                found = machine.library_folders(["libcudnn-of-this-test.so.*", "libnone.so.1"], {})
+            self.assertEqual(found, [str(wheels)])
 
     def test_the_script_tells_its_halves(self):
         done = run(ROOT / "scripts/gpu-campaign.sh")
         self.assertEqual(done.returncode, 2)
         self.assertIn("gpu-campaign.sh prepare", done.stderr)
         self.assertIn("gpu-campaign.sh run OUT", done.stderr)
+        done = run(ROOT / "scripts/gpu-campaign.sh", "run", "--help")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("tests", "calibration", "validation", "pytorch"):
+            self.assertRegex(done.stdout, rf"(?m)^    {name} +\S")
 
 
 if __name__ == "__main__":

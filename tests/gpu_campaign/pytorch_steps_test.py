@@ -181,9 +181,8 @@ class Measurements(unittest.TestCase):
         self.output = self.folder / "out.json"
         self.torch = types.ModuleType("torch")
         self.torch.__version__ = "2.5.1"
-        self.torch.cuda = types.SimpleNamespace(
-            is_available=lambda: True, get_device_name=lambda: "a card",
-            empty_cache=lambda: None)
+        self.torch.cuda = shape_torch.cuda()
+        self.torch.nn = types.SimpleNamespace(attention=shape_torch.choices_of_attention())
         self.calls = []
 
     def scenario(self, name, **parts):
@@ -193,10 +192,12 @@ class Measurements(unittest.TestCase):
 
     def run_main(self, *scenarios, fails=()):
         def time_steps(torch, share, compiled, seconds):
-            self.calls.append((share.ffn, compiled))
-            if compiled in fails:
+            backend = torch.nn.attention.chosen
+            self.calls.append((share.ffn, compiled, backend))
+            if compiled in fails or backend in fails:
                 raise RuntimeError("CUDA out of memory\nand more")
-            return {**pytorch_steps.spread([0.1]), "losses": [7.0]}
+            seconds = {"cudnn": 0.1, "flash": 0.2}[backend]
+            return {**pytorch_steps.spread([seconds]), "losses": [7.0]}
         command = ["pytorch_steps.py", *map(str, scenarios), "--stepcast", os.environ["STEPCAST"],
                    "--data", str(ROOT), "-o", str(self.output)]
         with mock.patch.dict(sys.modules, torch=self.torch), \
@@ -209,7 +210,26 @@ class Measurements(unittest.TestCase):
         result = self.run_main(self.scenario("tiny"), fails=(True,))
         entry = result["scenarios"][0]
         self.assertEqual(entry["eager"]["step_time_s"], 0.1)
-        self.assertEqual(entry["compiled"], {"error": "RuntimeError: CUDA out of memory"})
+        self.assertEqual(entry["compiled"]["error"], "RuntimeError: CUDA out of memory")
+
+    def test_the_faster_attention_counts_and_the_other_is_kept(self):
+        entry = self.run_main(self.scenario("tiny"))["scenarios"][0]
+        self.assertEqual((entry["eager"]["attention"], entry["eager"]["step_time_s"]),
+                         ("cudnn", 0.1))
+        self.assertEqual(entry["by_attention"]["compiled"]["flash"]["step_time_s"], 0.2)
+        entry = self.run_main(self.scenario("tiny", model={"ffn": 32}),
+                              fails=("cudnn",))["scenarios"][0]
+        self.assertEqual((entry["compiled"]["attention"], entry["compiled"]["step_time_s"]),
+                         ("flash", 0.2))
+        self.assertIn("out of memory", entry["by_attention"]["eager"]["cudnn"]["error"])
+
+    def test_a_pytorch_without_a_choice_of_attention_says_so(self):
+        del self.torch.nn.attention.SDPBackend.CUDNN_ATTENTION
+        entry = self.run_main(self.scenario("tiny"))["scenarios"][0]
+        self.assertEqual(entry["eager"]["attention"], "flash")
+        self.assertEqual(entry["by_attention"]["eager"]["cudnn"],
+                         {"error": "RuntimeError: PyTorch 2.5.1 does not choose attention by "
+                                   "cudnn"})
 
     def test_a_refused_scenario_is_reported_and_the_next_goes_on(self):
         result = self.run_main(self.scenario("other", model={"query_key_norm": True}),
@@ -220,16 +240,19 @@ class Measurements(unittest.TestCase):
 
     def test_a_later_call_measures_what_is_missing_or_changed(self):
         first, second = self.scenario("first"), self.scenario("second", model={"ffn": 32})
+        def of(ffn):
+            return [(ffn, compiled, backend) for compiled in (False, True)
+                    for backend in ("cudnn", "flash")]
         self.run_main(first)
         self.run_main(first, second)
-        self.assertEqual(self.calls, [(96, False), (96, True), (32, False), (32, True)])
+        self.assertEqual(self.calls, of(96) + of(32))
         self.scenario("first", model={"ffn": 128})
         result = self.run_main(first, second)
-        self.assertEqual(self.calls[4:], [(128, False), (128, True)])
+        self.assertEqual(self.calls[8:], of(128))
         self.assertEqual([entry["scenario"] for entry in result["scenarios"]], ["first", "second"])
         self.torch.__version__ = "2.6.0"
         self.run_main(second)
-        self.assertEqual(self.calls[6:], [(32, False), (32, True)])
+        self.assertEqual(self.calls[12:], of(32))
 
 
 class CommandLine(unittest.TestCase):

@@ -11,6 +11,7 @@ import types
 
 bfloat16, float32, int64 = "bfloat16", "float32", "int64"
 RANK = {int64: 0, bfloat16: 1, float32: 2}
+BYTES = {int64: 8, bfloat16: 2, float32: 4}
 
 
 class Tensor:
@@ -18,6 +19,17 @@ class Tensor:
         self.shape, self.dtype = tuple(shape), dtype
         self.grad, self.device = None, "shapes"
         assert all(isinstance(size, int) and size >= 0 for size in self.shape), shape
+
+    @property
+    def nbytes(self):
+        return self.numel() * BYTES[self.dtype]
+
+    def t(self):
+        return self.transpose(0, 1)
+
+    def copy_(self, other):
+        assert (self.shape, self.dtype) == (other.shape, other.dtype)
+        return self
 
     def same(self, shape=None, dtype=None):
         return Tensor(self.shape if shape is None else shape, dtype or self.dtype)
@@ -136,7 +148,31 @@ def norm(x, shape, weight, *rest):
     return x.same()
 
 
-def attend(query, key, value, is_causal, dropout_p, enable_gqa=False):
+def mm(a, b, out):
+    assert a.shape[1] == b.shape[0] and a.dtype == b.dtype, (a.shape, b.shape)
+    assert out.shape == (a.shape[0], b.shape[1]), (a.shape, b.shape, out.shape)
+
+
+def gradients(out, inputs, gradient, retain_graph):
+    assert out.shape == gradient.shape and out.dtype == gradient.dtype
+    return [one.same() for one in inputs]
+
+
+def choices_of_attention():
+    """What chooses a backend; `chosen` of the module is the one that is used now."""
+    @contextlib.contextmanager
+    def sdpa_kernel(backend):
+        before, module.chosen = module.chosen, backend
+        yield
+        module.chosen = before
+
+    module = types.SimpleNamespace(
+        chosen=None, sdpa_kernel=sdpa_kernel,
+        SDPBackend=types.SimpleNamespace(CUDNN_ATTENTION="cudnn", FLASH_ATTENTION="flash"))
+    return module
+
+
+def attend(query, key, value, is_causal, dropout_p=0.0, enable_gqa=False):
     assert key.shape == value.shape and query.dtype == key.dtype == value.dtype == bfloat16
     assert query.shape[0::2] == key.shape[0::2] and query.shape[3] == key.shape[3]
     heads, kv_heads = query.shape[1], key.shape[1]
@@ -192,14 +228,32 @@ def module():
     torch._foreach_mul_ = lambda tensors, factor: None
     torch._foreach_copy_ = foreach_copy
     torch.optim = types.SimpleNamespace(AdamW=AdamW)
-    torch.autograd = types.SimpleNamespace(Function=Function)
-    torch.nn = types.SimpleNamespace(functional=types.SimpleNamespace(
+    torch.autograd = types.SimpleNamespace(Function=Function, grad=gradients)
+    torch.randn = lambda *shape, device, dtype: Tensor(shape, dtype)
+    torch.mm = mm
+    torch.nn = types.SimpleNamespace(attention=choices_of_attention(), Parameter=Tensor.detach,
+                                     functional=types.SimpleNamespace(
         linear=linear, layer_norm=norm, rms_norm=norm, scaled_dot_product_attention=attend,
         cross_entropy=cross_entropy, embedding=embedding, dropout=lambda x, p, training: x,
         silu=lambda x: x, gelu=lambda x, approximate: x))
-    event = types.SimpleNamespace(record=lambda: None, synchronize=lambda: None,
-                                  elapsed_time=lambda end: 2.0)
-    torch.cuda = types.SimpleNamespace(
-        Event=lambda enable_timing: event, synchronize=lambda: None,
-        reset_peak_memory_stats=lambda: None, max_memory_allocated=lambda: 123)
+    torch.cuda = cuda()
     return torch
+
+
+def cuda(milliseconds=2.0):
+    """Every span between two events takes so long."""
+    def event(enable_timing):
+        return types.SimpleNamespace(record=lambda: None, synchronize=lambda: None,
+                                     elapsed_time=lambda end: milliseconds)
+
+    def entered(what):
+        return contextlib.nullcontext(what)
+
+    return types.SimpleNamespace(
+        Event=event, synchronize=lambda: None, is_available=lambda: True,
+        get_device_name=lambda: "a card", empty_cache=lambda: None,
+        get_device_properties=lambda device: types.SimpleNamespace(L2_cache_size=50 << 20),
+        reset_peak_memory_stats=lambda: None, max_memory_allocated=lambda: 123,
+        mem_get_info=lambda: (1000, 1500), CUDAGraph=lambda: types.SimpleNamespace(
+            replay=lambda: None), graph=entered, stream=entered,
+        Stream=lambda: types.SimpleNamespace(synchronize=lambda: None))

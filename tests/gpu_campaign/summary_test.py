@@ -33,7 +33,8 @@ STEPS = {
     "torch": "0.0.0-test", "device": "a test card",
     "scenarios": [
         {"scenario": "whole-test", "of_ranks": 1, "left_out": [],
-         "compiled": {"step_time_s": 0.220, "peak_memory_bytes": 45 * GIB, "losses": [9.0, 8.5]},
+         "compiled": {"step_time_s": 0.220, "peak_memory_bytes": 45 * GIB,
+                      "device_used_bytes": 47 * GIB, "losses": [9.0, 8.5]},
          "eager": {"step_time_s": 0.300, "peak_memory_bytes": 60 * GIB, "losses": [9.0, 8.4]}},
         {"scenario": "slice-test", "of_ranks": 64, "left_out": ["collectives"],
          "compiled": {"error": "RuntimeError: no compiler"},
@@ -71,7 +72,10 @@ class Summary(unittest.TestCase):
     def setUpClass(cls):
         done, cls.text = page(**{
             "validate-whole-test": WHOLE, "validate-slice-test": SLICE, "pytorch-steps": STEPS,
-            "pytorch": KERNELS, "profile": {"machine": {"driver": "1.2"}}})
+            "pytorch": KERNELS, "profile": {"machine": {"driver": "1.2"}},
+            "fits": {"large-test": "it needs 90.0 GiB, of 79.1 GiB that the card has",
+                     "whole-test": ""},
+            "done": {"tests": {"code": 1, "seconds": 3}, "doctor": {"code": 0, "seconds": 1}}})
         assert done.returncode == 0, done.stderr
 
     def test_step_times_and_their_ratios(self):
@@ -90,15 +94,15 @@ class Summary(unittest.TestCase):
         totals = rows(self.text, "All cases")
         self.assertEqual(totals["forecast against executor"], ["2", "4.0 %", "5.0 %"])
         self.assertEqual(totals["forecast against PyTorch compiled"], ["1", "6.4 %", "6.4 %"])
-        self.assertEqual(totals["memory of the arena"], ["2", "0.0 %", "0.0 %"])
-        self.assertEqual(totals["memory by cudaMemGetInfo"], ["1", "2.3 %", "2.3 %"])  # 42/43
+        self.assertEqual(totals["memory of tensors"], ["2", "0.0 %", "0.0 %"])
+        self.assertEqual(totals["memory by the driver"], ["1", "2.3 %", "2.3 %"])  # 42/43
         self.assertEqual(totals["PyTorch compiled over executor"], ["1", "1.100", "1.100"])
 
     def test_memory(self):
         memory = rows(self.text, "Memory")
         self.assertEqual(memory["whole-test"], ["40.00", "40.00", "+0.0 %", "42.00", "43.00",
-                                                "-2.3 %", "45.00", "60.00"])
-        self.assertEqual(memory["slice-test"][3:], ["–", "–", "–", "–", "55.00"])
+                                                "-2.3 %", "45.00", "47.00", "60.00"])
+        self.assertEqual(memory["slice-test"][3:], ["–", "–", "–", "–", "–", "55.00"])
 
     def test_numerics(self):
         numerics = rows(self.text, "Numerics")
@@ -113,13 +117,22 @@ class Summary(unittest.TestCase):
         self.assertIn("a copy reaches 4.000 TB/s, fused AdamW 3.500 TB/s", self.text)
 
     def test_remarks_and_machine(self):
-        for line in ("- slice-test, step time: too far",
+        for line in ("- tests ended with exit code 1: tests.log says why",
+                     "- large-test, left out: it needs 90.0 GiB, of 79.1 GiB that the card has",
+                     "- slice-test, step time: too far",
                      "- slice-test, PyTorch, compiled: RuntimeError: no compiler",
                      "- slice-test, left out in PyTorch: collectives",
                      "- slice-test, left out in the executor: all-reduce",
                      "- refused-test, PyTorch: model.moe: not measured",
                      "a test card, PyTorch 0.0.0-test, driver 1.2"):
             self.assertIn(line + "\n", self.text)
+
+    def test_results_of_pytorch_may_lie_in_a_file_for_each_scenario(self):
+        apart = {f"pytorch-steps-{one['scenario']}": {**STEPS, "scenarios": [one]}
+                 for one in STEPS["scenarios"]}
+        _, text = page(**apart)
+        self.assertEqual(rows(text, "Step time")["whole-test"][3], "220.00")
+        self.assertEqual(rows(text, "Step time")["slice-test"][4], "150.00")
 
     def test_an_empty_folder_gives_a_page_of_dashes(self):
         done, text = page()

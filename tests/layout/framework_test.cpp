@@ -83,6 +83,17 @@ TEST(FrameworkBuckets, DeepSpeedsAndPlainDataParallelismsAreFixed) {
   EXPECT_EQ(resolved(kNative, DataType::kBf16).rules.bucket_elements, 13'107'200);
 }
 
+// Zero-bubble schedules fill the wait for a transfer with weight gradients.
+TEST(FrameworkOverlap, MegatronPostsTransfersAheadWhereItHasWorkToHideThem) {
+  const auto hides = [](const char* schedule) {
+    Layout layout;
+    layout.schedule = schedule_named(schedule);
+    return traits_of(kMegatron).overlap(layout).pp;
+  };
+  EXPECT_FALSE(hides("1f1b") || hides("gpipe"));
+  EXPECT_TRUE(hides("interleaved") && hides("zb-h1"));
+}
+
 TEST(FrameworkOverlap, FollowsTheFlagsOfEachFramework) {
   const Overlap megatron = resolved(kMegatron, DataType::kBf16).layout.overlap;
   EXPECT_FALSE(megatron.grad_reduce || megatron.param_gather || megatron.tp || megatron.pp);

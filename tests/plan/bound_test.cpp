@@ -112,6 +112,19 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
   for (const char* text : texts) expect_admissible(text, random);
 }
 
+// Weight gradients in passes of their own wait for nobody, which the closed form does not know.
+TEST(Bound, SaysNothingOfASplitBackward) {
+  const auto planner = planner_of(
+      R"({"stepcast":1,"model":"gpt2","cluster":"dgx-a100-80gx1","training":{"global_batch":8}})");
+  ASSERT_NE(planner, nullptr);
+  Scenario scenario = planner->space().base();
+  BoundMaker bounds(scenario, planner->pricing());
+  EXPECT_GT(bounds.bound().time_s, 0);
+  scenario.layout.schedule = schedule_named("zb-h1");
+  EXPECT_EQ(bounds.bound().time_s, 0);
+  EXPECT_EQ(bounds.bound().device_bytes, 0);
+}
+
 // Channels that hold little of a GPU slow its kernels little.
 TEST(Bound, IsAdmissibleWithAProfileOfWhatChannelsHold) {
   std::ifstream in(source_folders().profiles + "/a100-sxm4-80g.json");

@@ -73,6 +73,7 @@ class CalibrateGpuJob {
       measure(operation);
     }
     for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
+    for (const std::string& worry : kernels_.attention_kernels().worries()) report_.warning(worry);
     write("gpu.json", machine());
     write("rank-0.json", {{"rank", 0},
                           {"operations", std::move(operations_)},

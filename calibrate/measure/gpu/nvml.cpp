@@ -45,6 +45,17 @@ bool Nvml::is_throttled() const {
   return reasons != nullptr && reasons(device_, &bits) == kSuccess && (bits & kProtective) != 0;
 }
 
+std::optional<std::int64_t> Nvml::used_bytes() const {
+  struct Memory {  // nvmlMemory_t
+    unsigned long long total, free, used;
+  };
+  if (device_ == nullptr) return std::nullopt;
+  const auto read = find<int (*)(void*, Memory*)>("nvmlDeviceGetMemoryInfo");
+  Memory memory{};
+  if (read == nullptr || read(device_, &memory) != kSuccess) return std::nullopt;
+  return static_cast<std::int64_t>(memory.used);
+}
+
 // Empty where it tells nothing. `of`: which clock or thermometer.
 std::string Nvml::reading(const char* function, int of, bool has_of, double unit,
                           const char* suffix) const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/shared_library.h"
@@ -21,6 +22,8 @@ class Nvml {
   // Clocks that the driver holds down now to protect the board: too hot, or power failing. The
   // power cap is no such reason: products run into it for as long as they last.
   bool is_throttled() const;
+  // How much of the device's memory all processes use; nothing where it does not tell.
+  std::optional<std::int64_t> used_bytes() const;
   // "driver", "sm_clock", "sm_clock_max", "memory_clock", "power", "power_cap", "temperature";
   // those that it tells.
   std::map<std::string, std::string> facts() const;

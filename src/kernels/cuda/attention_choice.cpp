@@ -47,7 +47,7 @@ AttentionKernels::Choice AttentionKernels::choose(const AttentionShape& shape, c
                                                   Stream stream) {
   if (settings_.fixed == AttentionKernel::kOwn) return {AttentionKernel::kOwn, "as told"};
   if (const auto why = cudnn_.why_not(problem_of(shape, arrays))) {
-    return {AttentionKernel::kOwn, *why};
+    return {AttentionKernel::kOwn, *why, !std::is_same_v<T, float>};
   }
   if constexpr (std::is_same_v<T, float>) {
     return {AttentionKernel::kOwn, ""};  // there was a reason
@@ -58,8 +58,9 @@ AttentionKernels::Choice AttentionKernels::choose(const AttentionShape& shape, c
       const float other = median_time(stream, kCalls, [&] { cudnn_.run(shape, arrays, stream); });
       if (other < own) return {AttentionKernel::kCudnn, "faster"};
       return {AttentionKernel::kOwn, "faster"};
-    } catch (const OutOfDeviceMemory& error) {
-      return {AttentionKernel::kOwn, error.what()};
+    } catch (const CudaError& error) {
+      // Not "faster": nobody knows. If the device is broken, the own kernel says so next.
+      return {AttentionKernel::kOwn, fmt::format("{} fails: {}", cudnn_name(), error.what()), true};
     }
   }
 }
@@ -101,6 +102,14 @@ std::string AttentionKernels::told() const {
     out += fmt::format("{}{} by {}", out.empty() ? "" : ", ", count, by);
   }
   return out.empty() ? "none" : out;
+}
+
+std::set<std::string> AttentionKernels::worries() const {
+  std::set<std::string> out;
+  for (const auto& [key, choice] : choices_) {
+    if (choice.is_worry) out.insert("attention is by the own kernels: " + choice.reason);
+  }
+  return out;
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                                    \

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "kernels/cuda/cudnn/attention.h"
@@ -17,7 +18,7 @@ enum class AttentionKernel { kOwn, kCudnn };
 struct AttentionSettings {
   std::optional<AttentionKernel> fixed;  // nothing: the faster; what cuDNN cannot run is our own
   bool same_bits = true;                 // see CudnnAttention
-  std::int64_t most_workspace = std::int64_t{2} << 30;
+  std::optional<std::int64_t> most_workspace = {};  // nothing: what the device has free
 };
 
 // By name: "fastest", "atomics" (the fastest, with cuDNN's backward pass by atomics), "own" or
@@ -38,11 +39,15 @@ class AttentionKernels {
   std::int64_t workspace_bytes() const { return cudnn_.workspace_bytes(); }
   // How many kinds of calls each has served, and why: "3 by cuDNN 9.19.0 (faster), 1 by ...".
   std::string told() const;
+  // Why our own kernels, which are slower by a multiple on recent GPUs, serve calls that cuDNN was
+  // to serve or to compete for: no library, no memory, an error.
+  std::set<std::string> worries() const;
 
  private:
   struct Choice {
     AttentionKernel kernel;
     std::string reason;
+    bool is_worry = false;
   };
   template <typename T, typename Arrays>
   void run(const AttentionShape& shape, const Arrays& arrays, Stream stream);

@@ -84,6 +84,19 @@ class Sets {
   std::size_t at_ = 0;
 };
 
+// The library proposes algorithms that then refuse a problem: they take infinitely long.
+float time_of(const BlasContext& context, Sets& sets, BlasProduct& product,
+              const cublasLtMatmulAlgo_t& algorithm) {
+  try {
+    return median_time(context.stream, kProducts,
+                       [&] { product.run(context, sets.next(), algorithm); });
+  } catch (const OutOfDeviceMemory&) {
+    throw;
+  } catch (const CudaError&) {
+    return std::numeric_limits<float>::infinity();
+  }
+}
+
 }  // namespace
 
 cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasProblem& problem,
@@ -96,8 +109,7 @@ cublasLtMatmulAlgo_t fastest_algorithm(const BlasContext& context, const BlasPro
     std::size_t best = 0;
     float least = std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < algorithms.size(); ++i) {
-      const float time = median_time(context.stream, kProducts,
-                                     [&] { product.run(context, sets.next(), algorithms[i]); });
+      const float time = time_of(context, sets, product, algorithms[i]);
       if (time >= least) continue;
       best = i;
       least = time;

@@ -13,7 +13,7 @@ std::optional<std::string> why_no_cudnn() {
 }
 std::string cudnn_name() { throw CudaError(*why_no_cudnn()); }
 
-CudnnAttention::CudnnAttention(bool, std::int64_t) {}
+CudnnAttention::CudnnAttention(bool, std::optional<std::int64_t>) {}
 CudnnAttention::~CudnnAttention() = default;
 std::optional<std::string> CudnnAttention::why_not(const AttentionProblem&) {
   return why_no_cudnn();

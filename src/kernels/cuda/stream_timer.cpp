@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "kernels/cuda/cuda_error.h"
@@ -34,7 +33,9 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-float measured(Stream stream, int calls, const std::function<void()>& call) {
+}  // namespace
+
+float median_time(Stream stream, int calls, const std::function<void()>& call) {
   call();
   std::vector<float> times;
   Event start, end;
@@ -46,18 +47,6 @@ float measured(Stream stream, int calls, const std::function<void()>& call) {
   }
   std::sort(times.begin(), times.end());
   return times[kRounds / 2];
-}
-
-}  // namespace
-
-float median_time(Stream stream, int calls, const std::function<void()>& call) {
-  try {
-    return measured(stream, calls, call);
-  } catch (const OutOfDeviceMemory&) {
-    throw;
-  } catch (const CudaError&) {
-    return std::numeric_limits<float>::infinity();
-  }
 }
 
 }  // namespace stepcast::cuda

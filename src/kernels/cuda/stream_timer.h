@@ -9,8 +9,7 @@
 namespace stepcast::cuda {
 
 // The time of `calls` calls in a row, in ms: the median of a few rounds after a first call that
-// loads the kernel. Waits for the stream. A call that fails takes infinitely long, but missing
-// memory is thrown.
+// loads the kernel. Waits for the stream. Throws the CudaError of a call that fails.
 float median_time(Stream stream, int calls, const std::function<void()>& call);
 
 }  // namespace stepcast::cuda

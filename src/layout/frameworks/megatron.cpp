@@ -11,8 +11,9 @@ namespace stepcast {
 namespace {
 
 // --overlap-grad-reduce, --overlap-param-gather and --tp-comm-overlap are off unless given;
-// overlap_p2p_comm is on, and forced off outside the interleaved schedule.
-Overlap overlap(const Layout& layout) { return {.pp = interleaves(layout)}; }
+// overlap_p2p_comm is on, and forced off outside the interleaved schedule. Megatron with
+// zero-bubble schedules (sail-sg/zero-bubble-pipeline-parallelism) posts transfers ahead too.
+Overlap overlap(const Layout& layout) { return {.pp = posts_transfers_ahead(layout)}; }
 
 // distributed_data_parallel.py: larger data groups need larger buckets to stay bound by bandwidth
 // instead of latency.

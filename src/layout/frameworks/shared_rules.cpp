@@ -12,9 +12,10 @@ FrameworkRules half_precision_rules(const Training& training) {
 
 bool scatters_p2p(const Layout& layout) { return layout.tp > 1 && !layout.sequence_parallel; }
 
-bool interleaves(const Layout& layout) {
+bool posts_transfers_ahead(const Layout& layout) {
   const Schedule& schedule = rules_of(layout.schedule);
-  return schedule.chunks == Schedule::kSeveral || (schedule.from_file && layout.virtual_stages > 1);
+  return schedule.splits_backward || schedule.chunks == Schedule::kSeveral ||
+         (schedule.from_file && layout.virtual_stages > 1);
 }
 
 void add_megatron_model(FrameworkRules& rules) {

@@ -13,8 +13,9 @@ FrameworkRules half_precision_rules(const Training& training);
 // it, so each sends 1/tp and the receivers gather (arXiv 2104.04473, section 4.1).
 bool scatters_p2p(const Layout& layout);
 
-// Several chunks on each stage, taken in turn, so that transfers can hide behind other passes.
-bool interleaves(const Layout& layout);
+// Transfers hide behind other passes: where each stage takes several chunks in turn, and where it
+// has weight gradients to run while it waits.
+bool posts_transfers_ahead(const Layout& layout);
 
 // What Megatron's model code does, in whatever framework it runs.
 void add_megatron_model(FrameworkRules& rules);

@@ -45,8 +45,9 @@ int run(const std::string& file) {
       GpuRanks ranks(job->gpus, variable);
       calibrate_gpu_job(*job, ranks, report);
     } else if (job->task == "run") {
+      const DeviceUse use;  // before the ranks meet: communicators count
       const GpuRanks ranks(job->gpus, variable);
-      run_gpu_job(*job, ranks.rank(), ranks.world(), report);
+      run_gpu_job(*job, ranks.rank(), ranks.world(), use, report);
     } else {
       throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");
     }

@@ -15,12 +15,6 @@
 namespace stepcast {
 namespace {
 
-std::int64_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  cuda::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  return static_cast<std::int64_t>(free);
-}
-
 void all_reduce(DeviceCommunicator* world, std::span<float> values, Reduction reduction) {
   if (world == nullptr) return;
   const auto count = static_cast<std::int64_t>(values.size());
@@ -32,13 +26,15 @@ void all_reduce(DeviceCommunicator* world, std::span<float> values, Reduction re
 
 }  // namespace
 
-void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, RankReporter& report) {
+void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, const DeviceUse& use,
+                 RankReporter& report) {
   if (const auto why = cuda::why_no_gpu()) throw cuda::CudaError(*why);
-  const std::int64_t free_before = free_bytes();
   const auto add_facts = [&](Device& device, nlohmann::ordered_json& result) {
     const std::int64_t peak = static_cast<CudaDevice&>(device).peak_used_bytes();
-    result["device_used_bytes"] = free_before - free_bytes();
+    result["device_used_bytes"] = use.bytes();
     result["pool_used_bytes"] = peak;
+    const auto& kernels = static_cast<cuda::CudaKernels&>(device.kernels());
+    for (const std::string& worry : kernels.attention_kernels().worries()) report.warning(worry);
   };
   const RankId own(static_cast<std::int32_t>(job.rank.value_or(rank)));
   run_job({.job = job,
@@ -53,6 +49,13 @@ void run_gpu_job(const Job& job, int rank, DeviceCommunicator* world, RankReport
                [&] {
                  return std::make_unique<CudaDevice>(cuda::GemmSettings{.tf32 = false},
                                                      cuda::attention_settings(job.attention));
+               },
+           // It runs a few steps: a search among algorithms would take longer than they do.
+           .reference_device =
+               [] {
+                 return std::make_unique<CudaDevice>(
+                     cuda::GemmSettings{.tf32 = false, .candidates = 1},
+                     cuda::attention_settings("own"));
                },
            .marks_apart = true,
            .patience = std::chrono::minutes(10),

@@ -2,15 +2,20 @@
 // What stepcast-gpu does when it is to run a scenario, on the emulated device.
 #include "worker/gpu/run_gpu_job.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "execute/cuda/cuda_device.h"
+#include "kernels/emulated/cudnn/emulated_cudnn.h"
 #include "nccl_world.h"
 #include "scenario_from.h"
+#include "worker/run_place.h"
 
 namespace stepcast {
 namespace {
@@ -75,11 +80,51 @@ void expect_measured(const json& result) {
 
 TEST_F(RunGpuJob, OneGpuIsHeldAgainstFp32) {
   RankReporter report(0, -1);
-  run_gpu_job(job(small()), 0, nullptr, report);
+  run_gpu_job(job(small()), 0, nullptr, DeviceUse(), report);
   const json out = result(0);
   expect_measured(out);
   EXPECT_LT(out["numerics"]["loss_relative_error"].get<double>(), 1e-2);
   EXPECT_FALSE(out["numerics"].contains("parameter_relative_error"));
+}
+
+TEST_F(RunGpuJob, TheReferenceHasADeviceOfItsOwn) {
+  const Job once = job(small());
+  RankReporter report(0, -1);
+  int own = 0, reference = 0;
+  const auto device = [](int& count) {
+    return [&count]() -> std::unique_ptr<Device> {
+      ++count;
+      return std::make_unique<CudaDevice>(cuda::GemmSettings{});
+    };
+  };
+  run_job({.job = once,
+           .report = report,
+           .host = "here",
+           .rank = RankId(0),
+           .world = nullptr,
+           .all_reduce = [](std::span<float>, Reduction) {},
+           .device = device(own),
+           .reference_device = device(reference)});
+  EXPECT_EQ(own, 1);
+  EXPECT_EQ(reference, 1);
+  EXPECT_TRUE(result(0).contains("numerics"));
+}
+
+TEST_F(RunGpuJob, WarnsWhereItsOwnAttentionRunsBecauseCudnnFails) {
+  Job once = job(small());
+  once.numerics_steps = 0;
+  const std::string said = folder_ / "said";
+  const int file = ::open(said.c_str(), O_CREAT | O_WRONLY, 0600);
+  RankReporter report(0, file);
+  emulated::fail_cudnn_executions(true);
+  run_gpu_job(once, 0, nullptr, DeviceUse(), report);
+  emulated::fail_cudnn_executions(false);
+  ::close(file);
+  std::ifstream lines(said);
+  const std::string text{std::istreambuf_iterator<char>(lines), {}};
+  EXPECT_NE(text.find(R"("warning")"), std::string::npos) << text;
+  EXPECT_NE(text.find("attention is by the own kernels: cuDNN 9.19.0 fails"), std::string::npos)
+      << text;
 }
 
 TEST_F(RunGpuJob, EveryRankOfSeveralWritesItsResult) {
@@ -87,7 +132,7 @@ TEST_F(RunGpuJob, EveryRankOfSeveralWritesItsResult) {
   c.tp = 2;
   emulated::as_each_gpu(2, [&](auto world) {
     RankReporter report(world->rank(), -1);
-    run_gpu_job(job(c), world->rank(), world.get(), report);
+    run_gpu_job(job(c), world->rank(), world.get(), DeviceUse(), report);
   });
   for (int rank = 0; rank < 2; ++rank) {
     expect_measured(result(rank));
@@ -104,7 +149,7 @@ TEST_F(RunGpuJob, OneRankOfALargerLayoutRunsAlone) {
   alone.rank = 5;  // of the second stage
   alone.numerics_steps = 0;
   RankReporter report(0, -1);
-  run_gpu_job(alone, 0, nullptr, report);
+  run_gpu_job(alone, 0, nullptr, DeviceUse(), report);
   expect_measured(result(5));
   EXPECT_EQ(result(5)["stage"], 1);
   EXPECT_FALSE(result(5).contains("numerics"));
@@ -114,7 +159,7 @@ TEST_F(RunGpuJob, MoreRanksThanProcessesAreRefused) {
   testing::GptCase c = small();
   c.tp = 2;
   RankReporter report(0, -1);
-  EXPECT_THROW(run_gpu_job(job(c), 0, nullptr, report), JobFailure);
+  EXPECT_THROW(run_gpu_job(job(c), 0, nullptr, DeviceUse(), report), JobFailure);
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 

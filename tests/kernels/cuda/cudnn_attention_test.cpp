@@ -16,6 +16,12 @@ class CudnnAttentionIn : public OnDeviceIn<T> {
     if (const auto why = why_no_cudnn()) GTEST_SKIP() << *why;
   }
 
+  // A reason that only some of the library's versions have: our own kernels ran in its place.
+  static bool is_for_later_versions(const std::string& reason) {
+    return reason.find("known faults") != std::string::npos ||
+           reason.find("before 9.16") != std::string::npos;
+  }
+
   // Both forms of the backward pass. Gradients of one query head are rounded before they are summed
   // over a group.
   static void expect_same(const AttentionShape& shape) {
@@ -23,7 +29,9 @@ class CudnnAttentionIn : public OnDeviceIn<T> {
       SCOPED_TRACE(same_bits ? "same bits" : "atomics");
       AttentionKernels kernels({.fixed = AttentionKernel::kCudnn, .same_bits = same_bits});
       expect_same_as_cpu(Case<T>{shape, 8}, kernels, kForward<T>, 1.5 * kBackward<T>);
-      EXPECT_EQ(kernels.told(), "2 by " + cudnn_name() + " (as told)");
+      if (!is_for_later_versions(kernels.told())) {
+        EXPECT_EQ(kernels.told(), "2 by " + cudnn_name() + " (as told)");
+      }
     }
   }
 };
@@ -53,7 +61,10 @@ TYPED_TEST(CudnnAttentionIn, HasReasonsAgainstWhatItCannotCompute) {
   };
   constexpr DataType kType = kAttentionType<TypeParam>;
   const AttentionShape shape{1, 1, 1, 32, 64, true};
-  EXPECT_EQ(why(shape, false, true, kType), "");
+  if (const std::string reason = why(shape, false, true, kType); reason != "") {
+    EXPECT_TRUE(this->is_for_later_versions(reason)) << reason;
+    GTEST_SKIP() << reason;
+  }
   EXPECT_NE(why(shape, false, true, DataType::kFp32).find("bf16 and fp16"), std::string::npos);
   EXPECT_NE(why(shape, false, false, kType).find("16 bytes"), std::string::npos);
   EXPECT_NE(why({1, 1, 1, 1, 64, true}, true, true, kType).find("single tokens"),

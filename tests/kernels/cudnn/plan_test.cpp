@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuDNN's own library on the graphs of attention: it checks, recognizes and compiles them for an
-// H200 that it is told of, on a machine without a GPU. Nothing runs.
+// H100 or H200 that it is told of, on a machine without a GPU. Nothing runs.
 #include "kernels/cuda/cudnn/plan.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn/attention.h"
 #include "kernels/cuda/cudnn/attention_graph.h"
+#include "program/executor_workspace.h"
 
 namespace stepcast::cuda {
 namespace {
@@ -27,14 +29,37 @@ constexpr std::string_view kH200 = R"({
   "reservedSharedMemoryPerBlock": 1024,
   "l2CacheSize": 52428800, "totalGlobalMem": 151397597184, "memClockRateKHz": 3201000})";
 
+// The attention of each scenario in scripts/gpu-campaign, as rank 0 has it.
+constexpr AttentionShape kCampaign[] = {{8, 25, 25, 1024, 64, true},   // gpt2-xl
+                                        {1, 48, 48, 2048, 128, true},  // gpt3-175b-tp2
+                                        {1, 12, 12, 2048, 128, true},  // gpt3-175b-tp8
+                                        {1, 16, 1, 8192, 128, true},   // llama-3.1-405b-tp8
+                                        {1, 8, 1, 8192, 128, true},    // llama-3.1-70b-tp8
+                                        {1, 32, 8, 4096, 128, true},   // llama-3.1-8b-tp1
+                                        {1, 8, 2, 8192, 128, true},    // llama-3.1-8b-tp4
+                                        {2, 32, 8, 4096, 64, true},    // llama-3.2-1b
+                                        {1, 24, 8, 4096, 128, true},   // llama-3.2-3b
+                                        {2, 16, 4, 1024, 64, true}};   // numerics
+
 class CudnnPlan : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const auto why = why_no_cudnn()) GTEST_SKIP() << *why;
   }
 
-  static Descriptor h200() {
-    std::vector<char> text(kH200.begin(), kH200.end());
+  static Descriptor h200() { return device_of(std::string(kH200)); }
+  // The same chip, with less memory.
+  static Descriptor h100() {
+    std::string text(kH200);
+    const auto replace = [&](std::string_view from, std::string_view to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    replace("NVIDIA H200", "NVIDIA H100 80GB HBM3");
+    replace("151397597184", "84929347584");
+    return device_of(text);
+  }
+  static Descriptor device_of(const std::string& properties) {
+    std::vector<char> text(properties.begin(), properties.end());
     text.push_back('\0');
     Descriptor out(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     out.set_all<char>(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, text).finalize();
@@ -75,6 +100,31 @@ TEST_F(CudnnPlan, BackwardPassesWithoutAtomicsKeepTheScoresGradientsInMemory) {
     EXPECT_GE(Plan(device, same_bits.graph).workspace_bytes(), 2 * scores);
     const BackwardGraph atomics(problem(shape, true), false);
     EXPECT_LT(Plan(device, atomics.graph).workspace_bytes(), scores);
+  }
+}
+
+TEST_F(CudnnPlan, WorkspaceIsThatOfTheForecast) {
+  constexpr std::int64_t kBeside = 4096;  // some hundred bytes, which the forecast leaves out
+  for (const bool large : {false, true}) {
+    const Descriptor device = large ? h200() : h100();
+    for (const AttentionShape& shape : kCampaign) {
+      SCOPED_TRACE(
+          fmt::format("{} heads of {} in {} tokens", shape.heads, shape.head_dim, shape.sequence));
+      EXPECT_LE(Plan(device, ForwardGraph(problem(shape, false)).graph).workspace_bytes(), kBeside);
+      const Attention attention{true,           shape.batch,    shape.heads,
+                                shape.kv_heads, shape.sequence, shape.sequence,
+                                shape.head_dim, shape.causal,   DataType::kBf16};
+      for (const bool same_bits : {true, false}) {
+        std::int64_t bytes =
+            Plan(device, BackwardGraph(problem(shape, true), same_bits).graph).workspace_bytes();
+        // Sums by atomics are this program's own array.
+        if (!same_bits) bytes += 4 * shape.batch * shape.heads * shape.sequence * shape.head_dim;
+        const std::int64_t forecast = attention_workspace(
+            attention, same_bits ? AttentionBy::kSameBits : AttentionBy::kAtomics);
+        EXPECT_GE(bytes, forecast);
+        EXPECT_LE(bytes, forecast + kBeside);
+      }
+    }
   }
 }
 

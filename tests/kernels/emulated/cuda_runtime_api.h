@@ -31,7 +31,8 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaSetDevice(int device);  // of the calling thread
-cudaError_t cudaDeviceSynchronize();    // everything on the device's default stream
+cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int device);
+cudaError_t cudaDeviceSynchronize();  // everything on the device's default stream
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);  // of 80 GiB
 cudaError_t cudaMalloc(void** data, std::size_t bytes);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -177,6 +178,10 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = devices;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int device) {
+  std::snprintf(bus, static_cast<std::size_t>(length), "emulated:%02X:00.0", device);
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {

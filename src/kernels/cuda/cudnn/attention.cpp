@@ -18,6 +18,7 @@ namespace stepcast::cuda {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
+constexpr std::size_t kKeptPart = 64;  // of the device's memory
 
 Descriptor this_device() {
   std::int32_t device = 0;
@@ -113,11 +114,21 @@ struct CudnnAttention::Plans {
       const std::int64_t bytes = 4 * shape.batch * shape.heads * shape.sequence * shape.head_dim;
       out.sums_bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     }
-    if (out.workspace_bytes() > most_workspace) {
-      out.why_not = fmt::format("cuDNN's attention wants {} MiB of workspace, beyond {}",
-                                out.workspace_bytes() >> 20, most_workspace >> 20);
+    if (const std::int64_t most = largest_room(); out.workspace_bytes() > most) {
+      out.why_not = fmt::format("cuDNN's attention wants {} MiB of workspace, and may have {}",
+                                out.workspace_bytes() >> 20, most >> 20);
     }
     return out;
+  }
+
+  // The room that there is makes way for a larger one. A part of what is free is kept for tensors
+  // that are not there yet.
+  std::int64_t largest_room() const {
+    if (most_workspace) return *most_workspace;
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return static_cast<std::int64_t>(free) + room_bytes -
+           static_cast<std::int64_t>(total / kKeptPart);
   }
 
   std::byte* make_room(std::int64_t bytes) {
@@ -137,7 +148,7 @@ struct CudnnAttention::Plans {
   }
 
   bool same_bits;
-  std::int64_t most_workspace;
+  std::optional<std::int64_t> most_workspace;
   std::optional<Descriptor> device;
   cudnnHandle_t handle = nullptr;
   std::map<AttentionProblem::Key, Planned> planned;
@@ -145,7 +156,7 @@ struct CudnnAttention::Plans {
   std::int64_t room_bytes = 0;
 };
 
-CudnnAttention::CudnnAttention(bool same_bits, std::int64_t most_workspace)
+CudnnAttention::CudnnAttention(bool same_bits, std::optional<std::int64_t> most_workspace)
     : plans_(new Plans{same_bits, most_workspace, {}, nullptr, {}, {}, 0}) {}
 CudnnAttention::~CudnnAttention() = default;
 

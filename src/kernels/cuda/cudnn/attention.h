@@ -22,8 +22,9 @@ class CudnnAttention {
  public:
   // With `same_bits` every run gives the same bits, for which the backward pass takes 2 bytes of
   // workspace for each score. Otherwise gradients of queries are summed by atomics. A shape that
-  // needs more than `most_workspace` bytes of workspace is refused.
-  CudnnAttention(bool same_bits, std::int64_t most_workspace);
+  // needs more than `most_workspace` bytes of workspace is refused; where that is nothing, more
+  // than the device has free when the shape is new, less a part for what comes later.
+  CudnnAttention(bool same_bits, std::optional<std::int64_t> most_workspace);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention&) = delete;
   CudnnAttention& operator=(const CudnnAttention&) = delete;

@@ -19,6 +19,13 @@ class AttentionChoice : public ::testing::Test {
     emulated::set_cudnn_seconds(1e-3);
     emulated::set_cudnn_version(91900);
     emulated::refuse_cudnn_plans("");
+    emulated::fail_cudnn_executions(false);
+    emulated::set_cudnn_workspace(256);
+  }
+
+  static std::string why_not(CudnnAttention& cudnn) {
+    return cudnn.why_not({kShape, DataType::kBf16, true, true, 64, 64, 64, 64, 64, 64, 64, 64})
+        .value_or("");
   }
 
   // Forward and backward; how often cuDNN executed.
@@ -41,6 +48,7 @@ TEST_F(AttentionChoice, KeepsTheFasterOfAShape) {
     EXPECT_EQ(executions(kernels), is_faster ? 2 : 0);  // nothing is timed again
     EXPECT_EQ(kernels.told(),
               is_faster ? "2 by cuDNN 9.19.0 (faster)" : "2 by own kernels (faster)");
+    EXPECT_TRUE(kernels.worries().empty());
   }
 }
 
@@ -78,6 +86,34 @@ TEST_F(AttentionChoice, WhatCudnnCannotRunIsOurs) {
   EXPECT_EQ(executions(refused), 0);
   EXPECT_NE(refused.told().find("CUDNN_STATUS_NOT_SUPPORTED (a shape that it does not like)"),
             std::string::npos);
+  EXPECT_TRUE(kernels.worries().empty());  // fp32 is nobody else's
+  ASSERT_EQ(refused.worries().size(), 1U);
+  EXPECT_TRUE(refused.worries().begin()->starts_with("attention is by the own kernels: cudnn"));
+}
+
+TEST_F(AttentionChoice, AnExecutionThatFailsIsToldAndNotTakenForASlowOne) {
+  emulated::fail_cudnn_executions(true);
+  AttentionKernels fastest;
+  EXPECT_EQ(executions(fastest), 0);
+  const std::string words =
+      "cuDNN 9.19.0 fails: cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED";
+  EXPECT_NE(fastest.told().find("2 by own kernels (" + words), std::string::npos) << fastest.told();
+  ASSERT_EQ(fastest.worries().size(), 1U);
+  EXPECT_NE(fastest.worries().begin()->find(words), std::string::npos);
+  AttentionKernels cudnn(attention_settings("cudnn"));
+  EXPECT_THROW(executions(cudnn), CudaError);
+}
+
+TEST_F(AttentionChoice, WorkspaceMayTakeWhatIsFree) {
+  emulated::set_cudnn_workspace(std::int64_t{3} << 30);
+  CudnnAttention large(true, std::nullopt);
+  EXPECT_EQ(why_not(large), "");
+  // A 64th of the emulated device's 80 GiB is kept.
+  emulated::set_cudnn_workspace(std::int64_t{79} << 30);
+  CudnnAttention larger(true, std::nullopt);
+  EXPECT_EQ(why_not(larger), "cuDNN's attention wants 80896 MiB of workspace, and may have 80640");
+  CudnnAttention narrow(true, std::int64_t{2} << 30);
+  EXPECT_NE(why_not(narrow), "");
 }
 
 TEST_F(AttentionChoice, OldVersionsAreAskedForLess) {

@@ -24,9 +24,10 @@ std::atomic<double> seconds = 1e-3;
 std::atomic<std::size_t> version = 91900;
 std::atomic<int> executions = 0;
 std::string refusal;
+bool fails = false;
 thread_local std::string last_error;
 
-constexpr std::int64_t kWorkspace = 256;
+std::int64_t workspace = 256;
 
 ObjectPtr& object_of(cudnnBackendDescriptor_t descriptor) {
   return *static_cast<ObjectPtr*>(descriptor);
@@ -106,6 +107,8 @@ namespace stepcast::emulated {
 void set_cudnn_seconds(double of_each) { seconds = of_each; }
 void set_cudnn_version(std::size_t number) { version = number; }
 void refuse_cudnn_plans(const std::string& why) { refusal = why; }
+void fail_cudnn_executions(bool fail) { fails = fail; }
+void set_cudnn_workspace(std::int64_t bytes) { workspace = bytes; }
 int cudnn_executions() { return executions; }
 
 }  // namespace stepcast::emulated
@@ -113,6 +116,7 @@ int cudnn_executions() { return executions; }
 std::size_t cudnnGetVersion() { return version; }
 
 const char* cudnnGetErrorString(cudnnStatus_t status) {
+  if (status == CUDNN_STATUS_EXECUTION_FAILED) return "CUDNN_STATUS_EXECUTION_FAILED";
   return status == CUDNN_STATUS_NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED"
                                               : "CUDNN_STATUS_BAD_PARAM";
 }
@@ -171,7 +175,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
     } else {
       expect(name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, "an attribute that can be asked");
       *count = 1;
-      *static_cast<std::int64_t*>(values) = kWorkspace;
+      *static_cast<std::int64_t*>(values) = workspace;
     }
   });
 }
@@ -197,6 +201,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const ObjectPtr kept = object_of(plan);
     expect(kept->final && object_of(pack)->final, "a plan and a pack that are finalized");
     expect(object_of(pack)->number(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) != 0, "workspace");
+    if (fails) throw Refused(CUDNN_STATUS_EXECUTION_FAILED, "a kernel that cannot be launched");
     ++executions;
     const Bindings bindings = stepcast::emulated::bindings_of(graph_of(*kept), *object_of(pack));
     stepcast::emulated::enqueue(handle->stream, [kept, bindings](double now_s) {

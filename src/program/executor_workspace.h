@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory that the executor's libraries take on a GPU beside the tensors of a program.
+#pragma once
+
+#include "program/program.h"
+
+namespace stepcast {
+
+// What computes attention in 16 bits: our own kernels, cuDNN with the same bits every time, or
+// cuDNN with gradients of queries summed by atomics.
+enum class AttentionBy { kOwnKernels, kSameBits, kAtomics };
+
+// cuDNN's for one call. Backward it keeps the gradient of every score in 16 bits, or sums of the
+// queries' gradients in fp32; and where heads share keys, both gradients of each query head. So
+// cuDNN 9.19 plans it (`CudnnPlan.WorkspaceIsThatOfTheForecast`).
+ByteCount attention_workspace(const Attention& attention, AttentionBy by);
+
+// One rank's: that of cuBLASLt, and that of cuDNN, which is as large as the largest call wants.
+ByteCount executor_workspace(const Program& program, const Role& role, AttentionBy by);
+
+}  // namespace stepcast

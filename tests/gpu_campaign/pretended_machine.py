@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine for rehearsals of the GPU campaign: its clock is pretended, and so are its programs.
+
+A step takes as long as SECONDS says, in which the clock moves on and nothing is waited for. The
+programs themselves either run (they are stand-ins, and end at once) or their results are made up.
+"""
+
+import json
+import pathlib
+import shutil
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/gpu-campaign"))
+
+import machine  # noqa: E402
+
+# Guesses that are rather too long: nobody has timed them.
+SECONDS = {"fits": 2, "doctor": 10, "tests": 180, "communication": 30, "memcheck": 120,
+           "racecheck": 120, "calibrate": 420, "validate": 65, "pytorch": 150,
+           "pytorch-steps": 230}
+
+
+class Killed(BaseException):
+    """The machine is gone, without notice."""
+
+
+def seconds_of(step):
+    kinds = [kind for kind in SECONDS if step == kind or step.startswith(kind + "-")]
+    return SECONDS[max(kinds, key=len)]
+
+
+def result_of(command):
+    for word, following in zip(command, [*command[1:], ""]):
+        if str(word) == "-o":
+            return str(following)
+        if str(word).startswith("--gtest_output=json:"):
+            return str(word).split(":", 1)[1]
+    raise AssertionError(f"{command} writes no result")
+
+
+class PretendedMachine(machine.Machine):
+    def __init__(self, programs_run, kill_at=None, seconds=seconds_of):
+        self.programs_run, self.kill_at, self.seconds = programs_run, kill_at, seconds
+        self.time = 1000.0
+        self.ran = []  # (step, seconds) of those that came to their end
+        self.survives = None  # (from, to): copied when the machine is killed
+
+    def now(self):
+        return self.time
+
+    def card(self):
+        return super().card() if self.programs_run else ("NVIDIA H200", 143771 << 20)
+
+    def pass_time(self, seconds):
+        if self.kill_at is not None and self.time + seconds >= self.kill_at:
+            shutil.copytree(*self.survives)
+            raise Killed
+        self.time += seconds
+
+    def run(self, command, folder, log, limit_s, tick_s, on_tick):
+        step = pathlib.Path(log).stem
+        needed = self.seconds(step)
+        left = min(needed, limit_s)
+        while left > 0:
+            self.pass_time(min(tick_s, left))
+            left -= tick_s
+            if left > 0:
+                self.note_in_journal(step, folder)
+                on_tick()
+        if needed > limit_s:
+            return None
+        self.ran.append((step, needed))
+        if self.programs_run:
+            return super().run(command, folder, log, limit_s, tick_s, on_tick)
+        (folder / result_of(command)).write_text(json.dumps({"made": "up"}))
+        return 0
+
+    def note_in_journal(self, step, folder):
+        if step == "calibrate" and not self.programs_run:
+            journal = folder / "profile.json.journal/gpu/rank-0.jsonl"
+            journal.parent.mkdir(parents=True, exist_ok=True)
+            with journal.open("a") as file:
+                file.write('{"key": "a shape"}\n')
