@@ -183,7 +183,7 @@ Seconds BlockCosts::sum_of_pieces(const Collective& collective, std::int64_t mem
          (scenario_.cluster.spec.accelerator.memory_bandwidth * kernels_.profile().memory.fraction);
 }
 
-// Of the processor, while it moves.
+// The part of the processor that it takes while it moves.
 double BlockCosts::held_by(const Collective& collective) const {
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return 0;

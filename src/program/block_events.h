@@ -3,7 +3,7 @@
 // waits for whoever wrote what it reads, and for whoever still uses what it overwrites. So a
 // lowering only says which operations run beside the others. A collective beside the kernels also
 // waits for those issued before it: a communicator begins where its caller's stream stands
-// (PyTorch, ProcessGroupNCCL.cpp: syncStream()).
+// (PyTorch, ProcessGroupNCCL.cpp: syncStream).
 #pragma once
 
 #include "program/program.h"

@@ -30,7 +30,7 @@ CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
 }
 
 // Bytes per score of scale, mask and softmax: one kernel, or cast to fp32, scale, mask, softmax and
-// cast back (fused_softmax.py: forward_torch_softmax(); a mask is one byte).
+// cast back (fused_softmax.py: forward_torch_softmax; a mask is one byte).
 struct SoftmaxTraffic {
   double forward, backward;
   std::int64_t launches;
