@@ -132,6 +132,11 @@ class Engine {
     ++replay_.events;
     replay_.tasks[at(task)].posted = {now_ps_};
     replay_.tasks[at(task)].start = {now_ps_};
+    if (graph_.is_constrained[at(task)] != 0) {
+      for (const Workload::Member& member : members_of(task)) {
+        if (member.holds_from_start) fluid_.hold(member);
+      }
+    }
     for (const std::int32_t node : issued_by(task)) approach(node);
     if (entry.use_count == 0 || entry.work == 0) {
       const double flow_ps = entry.work > 0 ? entry.work / entry.rate_bound * 1e12 : 0;

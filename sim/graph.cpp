@@ -31,7 +31,7 @@ std::vector<std::int32_t> nodes_of_members(const Workload& workload, Graph& grap
   std::vector<std::int32_t> nodes(members.size());
   for (std::size_t m = 0; m < members.size(); ++m) {
     nodes[m] = members[m].task;
-    if (members[m].hold_count == 0) continue;
+    if (!members[m].holds_from_posting()) continue;
     nodes[m] = static_cast<std::int32_t>(workload.tasks() + graph.holders.size());
     graph.holders.push_back(static_cast<std::int32_t>(m));
   }
@@ -65,7 +65,7 @@ Graph make_graph(const Workload& workload) {
   for (std::size_t m = 0; m < members.size(); ++m) {
     const Workload::Member& member = members[m];
     STEPCAST_ASSERT(member.stream >= 0, "every member has been placed");
-    if (member.hold_count > 0) ++graph.waits[at(member.task)];
+    if (member.holds_from_posting()) ++graph.waits[at(member.task)];
     if (member.previous >= 0) {
       ++graph.waits[at(nodes[m])];
       ++graph.end_begin[at(members[at(member.previous)].task) + 1];

@@ -32,7 +32,7 @@ TaskId Workload::add_task(const TaskSpec& spec) {
   const std::int32_t use_begin = append_uses(spec.uses);
   const auto use_end = static_cast<std::int32_t>(uses_.size());
   for (const MemberSpec& member : spec.members) {
-    members_.push_back({id, -1, -1, -1, 0, 0, 0});
+    members_.push_back({id, -1, -1, -1, 0, 0, 0, false});
     if (member.stream.valid()) fill_seat(members_.size() - 1, member);
   }
   tasks_.push_back({spec.latency.ps, spec.work, spec.rate_bound, spec.share, member_begin,
@@ -95,6 +95,7 @@ void Workload::fill_seat(std::size_t member, const MemberSpec& spec) {
   entry.floor_ps = spec.floor.ps;
   entry.hold_begin = append_uses(spec.holds);
   entry.hold_count = static_cast<std::int32_t>(uses_.size()) - entry.hold_begin;
+  entry.holds_from_start = spec.holds_from_start;
   stream.push_back(static_cast<std::int32_t>(member));
 }
 

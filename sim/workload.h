@@ -8,7 +8,7 @@
 // posted, spends `latency` loading nothing, then does `work` at a fluid rate, and ends no earlier
 // than each issuer's start plus the member's `floor`. All its streams advance together at its end.
 // From its own posting to the task's end a member *holds* resources (the SMs of a waiting NCCL
-// kernel).
+// kernel), or from the task's start, when it says so.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@ struct MemberSpec {
   TaskId issuer;                    // invalid: none
   Duration floor;                   // after the issuer's start; needs an issuer
   std::span<const Use> holds = {};  // weight = amount of capacity taken away while held
+  bool holds_from_start = false;    // of the task, not from the member's own posting
 };
 
 struct TaskSpec {
@@ -85,6 +86,8 @@ class Workload {
     std::int32_t previous;  // the member before it on its stream; -1: it is the first
     std::int64_t floor_ps;
     std::int32_t hold_begin, hold_count;
+    bool holds_from_start;
+    bool holds_from_posting() const { return hold_count > 0 && !holds_from_start; }
   };
   struct Edge {
     std::int32_t before_task;

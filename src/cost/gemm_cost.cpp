@@ -35,15 +35,24 @@ double waves(double blocks, double sms, double wave_weight) {
   return rounds + wave_weight * (std::ceil(rounds) - rounds);
 }
 
-// Rows shorter than 16-byte alignment cannot be loaded in whole vectors.
-double misalignment(const GemmFit& fit, const Gemm& gemm) {
+// Rows that whole vectors of 16 bytes can be loaded from, down to single elements.
+std::int64_t halvings_below_vectors(const Gemm& gemm) {
   const std::int64_t row = gemm.role == GemmRole::kWeightGradient ? gemm.m : gemm.k;
-  const std::int64_t vector = std::max<std::int64_t>(1, 16 / size_of(gemm.input));
-  double factor = 1;
-  for (std::int64_t unit = vector; unit > 1 && (row % unit != 0 || gemm.n % unit != 0); unit /= 2) {
-    factor *= fit.misaligned_factor;
-  }
-  return factor;
+  std::int64_t unit = std::max<std::int64_t>(1, 16 / size_of(gemm.input));
+  std::int64_t out = 0;
+  for (; unit > 1 && (row % unit != 0 || gemm.n % unit != 0); unit /= 2) ++out;
+  return out;
+}
+
+// Among batched products of 16-bit types the library has kernels for tensor cores only where every
+// matrix begins at a whole vector: the others run on the ordinary pipeline.
+bool leaves_matrix_units(const Gemm& gemm) {
+  return gemm.batch > 1 && size_of(gemm.input) == 2 && halvings_below_vectors(gemm) > 0;
+}
+
+double misalignment(const GemmFit& fit, const Gemm& gemm) {
+  if (leaves_matrix_units(gemm)) return 1;
+  return std::pow(fit.misaligned_factor, static_cast<double>(halvings_below_vectors(gemm)));
 }
 
 // Partial sums of a split k are written and added in fp32.
@@ -80,6 +89,13 @@ double compute_seconds(const GemmFit& fit, double sms, double peak, double bandw
     }
   }
   return best * misalignment(fit, gemm) * fit.role_factor[static_cast<std::size_t>(gemm.role)];
+}
+
+// A processor has one pipeline, and an accelerator states what its ordinary one does in fp32.
+FlopsPerSecond arithmetic_peak(const Accelerator& accelerator, const Gemm& gemm) {
+  const auto ordinary = accelerator.peak(DataType::kFp32);
+  const bool leaves = !accelerator.is_cpu() && ordinary && leaves_matrix_units(gemm);
+  return leaves ? *ordinary : matrix_peak(accelerator, gemm.input);
 }
 
 }  // namespace
@@ -119,7 +135,7 @@ Seconds gemm_form_time(const GemmFit& fit, const Accelerator& accelerator, const
   const double bandwidth = fit.memory_fraction * accelerator.memory_bandwidth.value();
   const double full_clock =
       compute_seconds(fit, static_cast<double>(accelerator.sm_count),
-                      matrix_peak(accelerator, gemm.input).value(), bandwidth, gemm);
+                      arithmetic_peak(accelerator, gemm).value(), bandwidth, gemm);
   const double compute = full_clock * throttling(fit, full_clock, pace);
   const double memory = traffic_of(gemm).value() / bandwidth;
   // A soft maximum: near balance neither hides entirely behind the other.

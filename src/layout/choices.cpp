@@ -11,6 +11,7 @@ namespace {
 constexpr std::array kAttentions = {"flash", "unfused"};
 constexpr std::array kGradClips = {"global", "post_validation", "none"};
 constexpr std::array kTrainingModes = {"pretrain", "lora", "qlora"};
+constexpr std::array kCudaGraphs = {"false", "true", "full", "attention", "moe"};
 constexpr std::array kRecomputeModes = {"none", "selective", "full"};
 
 template <class Table, class Enum>
@@ -33,6 +34,7 @@ std::vector<std::string> framework_names() {
 std::vector<std::string> attention_names() { return all(kAttentions); }
 std::vector<std::string> grad_clip_names() { return all(kGradClips); }
 std::vector<std::string> training_mode_names() { return all(kTrainingModes); }
+std::vector<std::string> cuda_graph_names() { return all(kCudaGraphs); }
 std::vector<std::string> recompute_mode_names() { return all(kRecomputeModes); }
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
@@ -45,6 +47,7 @@ std::vector<std::string> schedule_names() {
 const char* name_of(AttentionKernel attention) { return entry(kAttentions, attention); }
 const char* name_of(GradClip clip) { return entry(kGradClips, clip); }
 const char* name_of(TrainingMode mode) { return entry(kTrainingModes, mode); }
+const char* name_of(CudaGraphs graphs) { return entry(kCudaGraphs, graphs); }
 const char* name_of(RecomputeMode mode) { return entry(kRecomputeModes, mode); }
 
 }  // namespace stepcast

@@ -25,13 +25,18 @@ struct FrameworkTraits {
   int zero = 0;
   bool compile = true;                       // elementwise chains run as fused kernels
   bool gradients_fp32 = false;               // 16-bit training keeps and reduces gradients in fp32
-  Overlap (*overlap)(const Layout& layout);  // of a layout whose schedule and zero are resolved
+  // Of a layout whose schedule and zero are resolved.
+  Overlap (*overlap)(const Training& training, const Layout& layout);
   FrameworkRules (*rules)(const Training& training, const Layout& layout);
 
   // What a search may propose: schedules that the framework itself has, and whether it hides
   // transfers between stages behind other micro-batches under this schedule.
   bool (*offers)(std::string_view schedule);
   bool (*offers_pipeline_overlap)(std::string_view schedule);
+  // When it got what it has by default today.
+  Release flash_attention_since = {};
+  Release sequence_parallel_since = {};
+  Release data_overlap_since = {};  // beside the backward and the forward, by its own code
   // On one replica all stages of zero do the same.
   bool zero_needs_replicas = false;
 

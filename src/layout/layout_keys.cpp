@@ -36,13 +36,16 @@ void settle_shard_group(Scenario& s, bool) {
 
 // Without tensor parallelism there is nothing to cut: the frameworks switch it off.
 void settle_sequence_parallel(Scenario& s, bool stated) {
-  s.layout.sequence_parallel = s.layout.tp > 1 && (!stated || s.layout.sequence_parallel);
+  const Release since = traits_of(s.training.framework).sequence_parallel_since;
+  const bool usual = s.training.release.has(since);
+  s.layout.sequence_parallel = s.layout.tp > 1 && (stated ? s.layout.sequence_parallel : usual);
 }
 
 template <bool Overlap::*member>
 void settle_overlap(Scenario& s, bool stated) {
   if (stated) return;
-  s.layout.overlap.*member = traits_of(s.training.framework).overlap(s.layout).*member;
+  s.layout.overlap.*member =
+      traits_of(s.training.framework).overlap(s.training, s.layout).*member;
 }
 
 bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
@@ -120,7 +123,7 @@ constexpr Key kRows[] = {
      .settle = settle_shard_group},
     {.path = "layout.sequence_parallel",
      .type = &kTruth<&Layout::sequence_parallel>,
-     .fallback = "true when tp > 1",
+     .fallback = "true when tp > 1, since the framework has it",
      .help = "tensor parallel ranks share what is outside the products; off without them",
      .settle = settle_sequence_parallel,
      .search = &kSearchSequenceParallel},
@@ -159,6 +162,11 @@ constexpr Key kRows[] = {
      .help = "transfers between stages run beside other micro-batches",
      .settle = settle_overlap<&Overlap::pp>,
      .search = &kSearchOverlapPp},
+    {.path = "layout.overlap.ep",
+     .type = &kTruth<&Overlap::ep>,
+     .fallback = "false",
+     .help = "exchanges of tokens between experts run beside another micro-batch",
+     .shown = has_experts},
     {.path = "layout.offload.optimizer",
      .type = &kFraction<&Offload::optimizer>,
      .fallback = "0",

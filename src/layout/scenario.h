@@ -26,6 +26,20 @@ enum class AttentionKernel { kFlash, kUnfused };
 enum class GradClip { kGlobal, kPostValidation, kNone };
 enum class TrainingMode { kPretrain, kLora, kQlora };
 enum class RecomputeMode { kNone, kSelective, kFull };
+// Which kernels are launched as CUDA graphs. kOn is a framework's own choice, as `true` states it.
+enum class CudaGraphs { kOff, kOn, kFull, kAttention, kMoe };
+
+// The month of a framework's code, which defaults that changed over time follow. The newest code
+// has everything.
+struct Release {
+  std::int32_t months = 0;  // since the year 0; 0: the newest
+
+  static constexpr Release of(std::int32_t year, std::int32_t month) {
+    return {12 * year + month - 1};
+  }
+  constexpr bool newest() const { return months == 0; }
+  constexpr bool has(Release change) const { return newest() || months >= change.months; }
+};
 
 struct Training {
   std::int64_t global_batch = 0;  // sequences per optimizer step
@@ -40,9 +54,14 @@ struct Training {
   GradClip grad_clip = GradClip::kGlobal;
   bool no_sync = false;
   bool compile = true;  // elementwise chains fused
-  bool cuda_graphs = false;
+  CudaGraphs cuda_graphs = CudaGraphs::kOff;
+  Release release;
+  bool launch_blocking = false;  // every launch waits until its kernel has ended
+  bool fp8_params = false;       // with kFp8: parameters are held and gathered in fp8
+  bool fp8_attention = false;    // with kFp8: attention reads fp8 too
   TrainingMode mode = TrainingMode::kPretrain;
   std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
+  std::vector<std::string> lora_targets;  // the products that have adapters; empty: all
   std::string software;
 
   bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
@@ -60,6 +79,7 @@ struct Overlap {
   bool param_gather = false;
   bool tp = false;
   bool pp = false;
+  bool ep = false;
 };
 
 struct Offload {
@@ -106,9 +126,23 @@ struct FrameworkRules {
   bool host_sync_at_batch = false;           // host waits for the GPU where text is handed out
   bool fused_gradient_accumulation = false;  // weight gradients add into the main buffer
   bool scatter_gather_p2p = false;           // 1/tp of the activation crosses, then all-gather
+  // In backward the gather of a saved input runs beside the input gradient, and the reduction of
+  // the input gradient beside the weight gradient.
+  bool async_tensor_backward = false;
+  // With overlap.tp: pieces of a product whose result is reduced; 0: as many as tensor ranks, which
+  // exchange them by copies and add them up behind the last.
+  std::int64_t reduced_pieces = 0;
+  // Products that read one input are apart (queries, keys, values; gate and up), so that its
+  // gradient is a sum behind them, whose reduction is pipelined with none of them.
+  bool sums_input_gradients = false;
+  // Layers keep the inputs of their products as tensor parallelism gathered them.
+  bool keeps_gathered_inputs = false;
 
   bool drops_out_in_gpt = false;      // models of the GPT form that state no dropout have some
   bool loss_in_single_steps = false;  // a kernel for each step of the loss, in fp32
+  // Unfused attention has one kernel for scale, mask and softmax, which takes rows up to this
+  // length, in fours, of heads in fours; otherwise each step is a kernel in fp32. 0: no such limit.
+  std::int64_t longest_fused_softmax = 0;
   bool gradients_by_unit = false;     // gradients live from a unit's backward until it is reduced
   bool casts_to_reduce = false;       // gradients are cast into the type that reduces them
   bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does

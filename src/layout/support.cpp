@@ -2,6 +2,7 @@
 // The list of what is legal and not modelled yet. An entry goes when its mechanism is lowered.
 #include <fmt/format.h>
 
+#include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/legality.h"
 #include "layout/pipeline.h"
@@ -116,6 +117,17 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
 }  // namespace
 
 void check_fields(const Scenario& s, Findings& findings) {
+  if (s.training.cuda_graphs == CudaGraphs::kAttention ||
+      s.training.cuda_graphs == CudaGraphs::kMoe) {
+    findings.unsupported("training.cuda_graphs",
+                         fmt::format("launching only the part {} of a layer as a graph is",
+                                     name_of(s.training.cuda_graphs)),
+                         "use true, for all kernels, or false");
+  }
+  if (s.training.trains_adapters() && !s.training.lora_targets.empty()) {
+    findings.unsupported("training.lora_targets", "adapters on some of the products are",
+                         "leave it out for all of them");
+  }
   if (findings.trusts({"training.precision"}) && s.training.precision == DataType::kFp8) {
     findings.unsupported("training.precision", "fp8 is", "bf16, fp16 or fp32");
   }

@@ -6,6 +6,7 @@
 #include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/key_types.h"
+#include "layout/training_values.h"
 
 namespace stepcast {
 namespace {
@@ -75,6 +76,14 @@ void settle_grad_clip(Scenario& s, bool stated) {
   if (!stated && later) s.training.grad_clip = GradClip::kPostValidation;
 }
 
+// Kernels that keep the scores on the chip came to frameworks at some time.
+void settle_attention(Scenario& s, bool stated) {
+  if (stated) return;
+  const Release since = traits_of(s.training.framework).flash_attention_since;
+  s.training.attention =
+      s.training.release.has(since) ? AttentionKernel::kFlash : AttentionKernel::kUnfused;
+}
+
 void settle_compile(Scenario& s, bool stated) {
   if (!stated) s.training.compile = traits_of(s.training.framework).compile;
 }
@@ -85,6 +94,9 @@ void settle_lora_rank(Scenario& s, bool stated) {
 
 bool trains_adapters(const Scenario& s) { return s.training.trains_adapters(); }
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
+bool has_fp8(const Scenario& s) { return s.training.precision == DataType::kFp8; }
+bool has_release(const Scenario& s) { return !s.training.release.newest(); }
+bool blocks_launches(const Scenario& s) { return s.training.launch_blocking; }
 bool has_software(const Scenario& s) { return !s.training.software.empty(); }
 
 constexpr const char* kByFramework = "by framework";
@@ -111,10 +123,6 @@ constexpr Key kRows[] = {
      .fallback = "",
      .help = "with precision fp8: how its scales are found",
      .shown = has_fp8_recipe},
-    {.path = "training.attention",
-     .type = &kChoice<&Training::attention, attention_names>,
-     .fallback = "flash",
-     .help = "`unfused` writes the matrix of scores"},
     {.path = "training.optimizer",
      .type = &kWord<&Training::optimizer, optimizers>,
      .fallback = "adamw",
@@ -125,6 +133,16 @@ constexpr Key kRows[] = {
      .help = "whose defaults hold and whose way of running a step",
      .settle = settle_framework,
      .flag = {"--framework", "NAME", true}},
+    {.path = "training.release",
+     .type = &kReleaseMonth,
+     .fallback = "the newest",
+     .help = "month of the framework's code: defaults that changed over time follow it",
+     .shown = has_release},
+    {.path = "training.attention",
+     .type = &kChoice<&Training::attention, attention_names>,
+     .fallback = "flash; unfused before the framework had it",
+     .help = "`unfused` writes the matrix of scores",
+     .settle = settle_attention},
     {.path = "training.grad_precision",
      .type = &kPrecision<&Training::grad_precision, kAccumulatedPrecisions>,
      .fallback = kByFramework,
@@ -150,9 +168,24 @@ constexpr Key kRows[] = {
      .help = "elementwise chains run as fused kernels",
      .settle = settle_compile},
     {.path = "training.cuda_graphs",
-     .type = &kTruth<&Training::cuda_graphs>,
+     .type = &kCudaGraphs,
      .fallback = "false",
-     .help = "kernels are launched as CUDA graphs"},
+     .help = "which kernels are launched as CUDA graphs; true: all"},
+    {.path = "training.launch_blocking",
+     .type = &kTruth<&Training::launch_blocking>,
+     .fallback = "false",
+     .help = "every launch waits until its kernel has ended (CUDA_LAUNCH_BLOCKING)",
+     .shown = blocks_launches},
+    {.path = "training.fp8_params",
+     .type = &kTruth<&Training::fp8_params>,
+     .fallback = "false",
+     .help = "with precision fp8: parameters are held and gathered in fp8",
+     .shown = has_fp8},
+    {.path = "training.fp8_attention",
+     .type = &kTruth<&Training::fp8_attention>,
+     .fallback = "false",
+     .help = "with precision fp8: attention reads fp8 too",
+     .shown = has_fp8},
     {.path = "training.mode",
      .type = &kChoice<&Training::mode, training_mode_names>,
      .fallback = "pretrain",
@@ -162,6 +195,11 @@ constexpr Key kRows[] = {
      .fallback = "16",
      .help = "rank of the adapters",
      .settle = settle_lora_rank,
+     .shown = trains_adapters},
+    {.path = "training.lora_targets",
+     .type = &kLoraTargets,
+     .fallback = "all three",
+     .help = "the products that have adapters",
      .shown = trains_adapters},
     {.path = "training.software",
      .type = &kText<&Training::software>,
@@ -197,6 +235,11 @@ constexpr Key kRows[] = {
      .type = &kTruth<&FrameworkRules::fused_gradient_accumulation>,
      .fallback = kByFramework,
      .help = "weight gradients add into the main buffer",
+     .of_framework = true},
+    {.path = "training.async_tensor_backward",
+     .type = &kTruth<&FrameworkRules::async_tensor_backward>,
+     .fallback = kByFramework,
+     .help = "in backward, tensor parallel collectives run beside products that do not need them",
      .of_framework = true},
     {.path = "training.scatter_gather_p2p",
      .type = &kTruth<&FrameworkRules::scatter_gather_p2p>,

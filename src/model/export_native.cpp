@@ -32,6 +32,10 @@ const char* name_of(MoeDispatcher dispatcher) {
       return "allgather";
     case MoeDispatcher::kFlex:
       return "flex";
+    case MoeDispatcher::kDeepEp:
+      return "deepep";
+    case MoeDispatcher::kHybridEp:
+      return "hybridep";
   }
   return "";
 }

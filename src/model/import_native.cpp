@@ -115,9 +115,11 @@ void read_moe(ObjectReader& reader, Model& model, bool states_ffn) {
   moe.shared_gate = reader.boolean("shared_gate").value_or(false);
   moe.capacity_factor = reader.number("capacity_factor", 0, 1024).value_or(0);
   moe.imbalance = reader.number("imbalance", 1, 1024).value_or(1);
-  const auto dispatcher = reader.choice("dispatcher", {"alltoall", "allgather", "flex"});
+  const auto dispatcher =
+      reader.choice("dispatcher", {"alltoall", "allgather", "flex", "deepep", "hybridep"});
   constexpr MoeDispatcher kDispatchers[] = {MoeDispatcher::kAllToAll, MoeDispatcher::kAllGather,
-                                            MoeDispatcher::kFlex};
+                                            MoeDispatcher::kFlex, MoeDispatcher::kDeepEp,
+                                            MoeDispatcher::kHybridEp};
   moe.dispatcher = kDispatchers[dispatcher.value_or(0)];
   reader.finish();
   model.moe = moe;

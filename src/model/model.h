@@ -13,7 +13,8 @@ namespace stepcast {
 enum class Mlp { kGelu, kSwiglu };  // kGelu: two matrices; kSwiglu: three (any gated activation)
 enum class Norm { kLayerNorm, kRmsNorm };
 enum class Position { kLearned, kRope, kAlibi, kNone };
-enum class MoeDispatcher { kAllToAll, kAllGather, kFlex };  // Megatron's words; flex = DeepEP
+// Megatron's words, and the two back ends of its flex dispatcher by name.
+enum class MoeDispatcher { kAllToAll, kAllGather, kFlex, kDeepEp, kHybridEp };
 
 struct Moe {
   std::int64_t experts = 0;

@@ -3,16 +3,29 @@
 
 #include <algorithm>
 
+#include "predict/transfer_shapes.h"
+
 namespace stepcast {
 namespace {
 
-// What a GEMM cannot hide of a collective that is pipelined with it in `steps` pieces: the first
-// piece, or the time by which the collective is longer (Wang et al. 2023, section 3; Megatron
-// --tp-comm-overlap).
-Seconds not_hidden(Seconds collective, Seconds gemm, std::int64_t steps) {
-  const double hidden = static_cast<double>(steps - 1) / static_cast<double>(steps);
-  return std::max(collective / static_cast<double>(steps), collective - gemm * hidden);
+// What a split product and a collective take that run beside each other in `pieces`: of one of
+// them the first piece waits for nobody and the last has nobody beside it (docs/cost-models.md,
+// "Tensor-parallel overlap").
+Seconds in_pieces(Seconds product, Seconds collective, double lost, std::int64_t steps) {
+  // The product loses a part of its rate while the other moves, and no more than all it has.
+  const Seconds beside = product + std::min(collective, product / (1 - lost)) * lost;
+  return product + std::max(beside, collective) * static_cast<double>(steps - 1);
 }
+
+// What copies over links, without a block of their own, take from a product beside them in memory
+// bandwidth and power: kernels beside communication are slowed by 18.9 % on average (A100, H100,
+// MI210 and MI250; arXiv 2507.03114).
+constexpr double kLostToCopies = 1 - 1 / 1.189;
+
+// How long a launch that waits for its kernel takes beyond kernel and issue: from the launch to the
+// begin, and from the end until the host knows. A round trip of one elementwise kernel is 20 us
+// (NVIDIA's guide of Nsight Systems, V100), and its issue and run are half of that.
+constexpr double kRoundTripS = 10e-6;
 
 // The loss, where the model and a micro-batch end.
 bool is_loss(const Operation& operation) {
@@ -44,7 +57,7 @@ Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
   RunCost out;
   const bool backward = phase == Phase::kBackward || phase == Phase::kWeightGradient;
-  const double launch = scenario_.training.cuda_graphs
+  const double launch = scenario_.training.cuda_graphs != CudaGraphs::kOff
                             ? host_.graph_launch_s
                             : host_.launch_s * (backward ? host_.backward_factor : 1.0);
   out.gpu = price.time;
@@ -81,17 +94,28 @@ RunCost BlockCosts::price_collective(const Collective& collective) const {
   return out;
 }
 
+// The host goes on when the kernels of the operation have ended, one launch after the other.
+void BlockCosts::block_host(RunCost& cost, std::int64_t launches) const {
+  if (!scenario_.training.launch_blocking) return;
+  cost.host += cost.gpu + Seconds(kRoundTripS * static_cast<double>(launches));
+  cost.floor = cost.host;
+}
+
 RunCost BlockCosts::price(const Operation& operation) const {
   if (const auto* collective = std::get_if<Collective>(&operation.work)) {
-    return price_collective(*collective);
+    RunCost out = price_collective(*collective);
+    if (placement(collective->group) != nullptr) block_host(out, 1);
+    return out;
   }
   if (!runs_kernel(operation.work)) return {};
-  RunCost out = price_kernel(kernels_.price(operation), operation.phase);
+  const KernelPrice kernel = kernels_.price(operation);
+  RunCost out = price_kernel(kernel, operation.phase);
   out.flops = flops_of(operation);
   if (is_loss(operation)) {
     out.host += Seconds(host_.micro_batch_s);
     out.floor = out.host + out.gpu;
   }
+  block_host(out, kernel.launches);
   return out;
 }
 
@@ -99,32 +123,81 @@ std::vector<PricedOperation> BlockCosts::price_each(
     const std::vector<Operation>& operations) const {
   std::vector<PricedOperation> out;
   out.reserve(operations.size());
-  for (const Operation& operation : operations) out.push_back({&operation, price(operation)});
-  // Tensor-parallel overlap: an all-gather hides behind the GEMM that reads it, a reduction behind
-  // the GEMM that feeds it (forward) or the weight gradient after it (backward).
-  const auto gemm_at = [&](std::size_t i) {
-    return i < out.size() && product_of(out[i].operation->work) ? out[i].cost.gpu : Seconds(0);
-  };
+  for (const Operation& operation : operations) {
+    out.push_back({&operation, price(operation)});
+    const auto* collective = std::get_if<Collective>(&operation.work);
+    if (collective != nullptr) out.back().held = held_by(*collective);
+  }
+  // An all-gather is pipelined with the product that reads it, a reduction with the one that
+  // feeds it.
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Collective* collective = overlapped_collective(*out[i].operation);
-    if (collective == nullptr) continue;
-    const bool gathers = collective->kind == CollectiveKind::kAllGather;
-    const Seconds after = gemm_at(i + 1), before = i > 0 ? gemm_at(i - 1) : Seconds(0);
-    const Seconds gemm = gathers ? after : std::max(before, after);
-    RunCost& cost = out[i].cost;
-    const GroupPlacement* group = placement(collective->group);
-    if (group == nullptr) continue;
-    const auto members = static_cast<std::int64_t>(group->devices.size());
-    cost = cost.exposed(not_hidden(cost.gpu, gemm, members));
+    if (collective == nullptr || placement(collective->group) == nullptr) continue;
+    const std::size_t product =
+        collective->kind == CollectiveKind::kAllGather ? i + 1 : i - 1;  // wraps to none
+    if (product < out.size()) pipeline(*collective, out[i], out[product]);
   }
   wait_for_last(out);
+  slow_beside(out);
   return out;
+}
+
+// The product in pieces of its rows, each at the speed of its own size. Gathered pieces go around
+// the ring by copies (one SM or a copy engine), and so do those that are added up at the end;
+// pieces that a collective reduces lose its SMs.
+void BlockCosts::pipeline(const Collective& collective, PricedOperation& moved,
+                          PricedOperation& computed) const {
+  const auto* whole = std::get_if<Gemm>(&computed.operation->work);
+  if (whole == nullptr || computed.operation->stream != BlockStream::kCompute) return;
+  const std::vector<DeviceId>& devices = placement(collective.group)->devices;
+  const auto members = static_cast<std::int64_t>(devices.size());
+  const bool gathers = collective.kind == CollectiveKind::kAllGather;
+  const bool copies = gathers || scenario_.rules.reduced_pieces == 0;
+  const std::int64_t pieces = copies ? members : scenario_.rules.reduced_pieces;
+  Operation piece = *computed.operation;
+  auto& gemm = std::get<Gemm>(piece.work);
+  gemm.m = (whole->m + pieces - 1) / pieces;
+  const Seconds alone = price(piece).gpu;
+  const double lost = copies ? kLostToCopies : moved.held;
+  Seconds both;
+  if (copies) {
+    both = in_pieces(alone, moved.cost.gpu / static_cast<double>(members - 1), lost, pieces);
+    if (!gathers) both += sum_of_pieces(collective, members);
+  } else {
+    Collective part = collective;
+    part.bytes = collective.bytes / pieces;
+    const Seconds transfer = price_collective(part).gpu;
+    both = in_pieces(alone, transfer, lost, pieces) + transfer;
+  }
+  // Split only where it helps: a framework's table of methods says so for each product.
+  if (both >= moved.cost.gpu + computed.cost.gpu) return;
+  const Seconds busy = alone * static_cast<double>(pieces);
+  computed.cost = computed.cost.exposed(busy);
+  moved.cost = moved.cost.exposed(std::max(Seconds(0), both - busy));
+}
+
+// Reads every member's part of a shard and writes the shard.
+Seconds BlockCosts::sum_of_pieces(const Collective& collective, std::int64_t members) const {
+  const double traffic = 1 + 1 / static_cast<double>(members);
+  return bytes(collective.bytes) * traffic /
+         (scenario_.cluster.spec.accelerator.memory_bandwidth * kernels_.profile().memory.fraction);
+}
+
+// Of the processor, while it moves.
+double BlockCosts::held_by(const Collective& collective) const {
+  const GroupPlacement* group = placement(collective.group);
+  if (group == nullptr) return 0;
+  const CollectivePrice price =
+      collectives_.price(collective.kind, collective.bytes, collective.type, group->devices);
+  const Accelerator& device = scenario_.cluster.spec.accelerator;
+  if (device.is_cpu()) return 0;  // cores are shared in the replay of the step
+  return held_fraction(kernels_.profile().sms_per_channel, price.channels, device.sm_count);
 }
 
 // Each collective begins when the last member has finished what comes before it.
 void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
   Jitter since_meeting;
-  for (auto& [operation, cost, lag] : operations) {
+  for (auto& [operation, cost, lag, held] : operations) {
     const auto* collective = std::get_if<Collective>(&operation->work);
     if (collective == nullptr) {
       since_meeting += cost.jitter;
@@ -134,6 +207,7 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
     if (group == nullptr) continue;
     lag = lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
     cost.wait(lag);
+    if (scenario_.training.launch_blocking) cost.host += lag;
     since_meeting = {};
   }
 }

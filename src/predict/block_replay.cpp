@@ -12,13 +12,19 @@ class Streams {
  public:
   explicit Streams(Seconds begin) : last_(begin) { free_.fill(begin); }
 
-  // No earlier than `issued`, and for `time`.
-  OperationSpan run(const Operation& operation, Seconds issued, Seconds time) {
-    Seconds& free = free_[static_cast<std::size_t>(operation.stream)];
-    Seconds start = std::max(free, issued);
+  // No earlier than `issued`.
+  Seconds start(const Operation& operation, Seconds issued) const {
+    Seconds out = std::max(free_[static_cast<std::size_t>(operation.stream)], issued);
     for (const std::int32_t before : operation.after) {
-      if (before >= 0) start = std::max(start, ends_[static_cast<std::size_t>(before)]);
+      if (before >= 0) out = std::max(out, ends_[static_cast<std::size_t>(before)]);
     }
+    return out;
+  }
+
+  // For `time`, and no earlier than `issued`.
+  OperationSpan run(const Operation& operation, Seconds issued, Seconds time) {
+    const Seconds start = this->start(operation, issued);
+    Seconds& free = free_[static_cast<std::size_t>(operation.stream)];
     free = start + time;
     ends_.push_back(free);
     last_ = std::max(last_, free);
@@ -30,6 +36,39 @@ class Streams {
   Seconds last_;
   std::array<Seconds, kBlockStreams> free_{};
   std::vector<Seconds> ends_;
+};
+
+// Who takes how much of the processor, and when.
+class Holders {
+ public:
+  void add(const OperationSpan& span, double part) {
+    if (part > 0 && span.start < span.end) holders_.push_back({span, part});
+  }
+
+  // When work that takes `time` on the whole processor ends, begun at `start`.
+  Seconds end_of(Seconds start, Seconds time) const {
+    Seconds at = start, left = time;
+    for (const Holder& holder : holders_) {  // on one stream, so one after the other
+      if (holder.span.end <= at) continue;
+      const Seconds before = std::max(Seconds(0), holder.span.start - at);
+      if (left <= before) break;
+      left -= before;
+      at += before;
+      const double rate = 1 - holder.part;
+      const Seconds beside = holder.span.end - at;
+      if (left <= beside * rate) return at + left / rate;
+      left -= beside * rate;
+      at = holder.span.end;
+    }
+    return at + left;
+  }
+
+ private:
+  struct Holder {
+    OperationSpan span;
+    double part;
+  };
+  std::vector<Holder> holders_;
 };
 
 // Attributes the computing stream's time: what it runs, and what it waits for.
@@ -83,6 +122,23 @@ bool on_one_stream(std::span<const PricedOperation> operations) {
   });
 }
 
+void slow_beside(std::span<PricedOperation> operations) {
+  if (on_one_stream(operations)) return;
+  Streams streams{Seconds(0)};
+  Holders holders;
+  for (PricedOperation& priced : operations) {
+    const Operation& operation = *priced.operation;
+    if (operation.stream != BlockStream::kCompute) {
+      holders.add(streams.run(operation, Seconds(0), priced.cost.gpu), priced.held);
+      continue;
+    }
+    const Seconds start = streams.start(operation, Seconds(0));
+    const Seconds time = holders.end_of(start, priced.cost.gpu) - start;
+    if (priced.cost.gpu < time) priced.cost = priced.cost.exposed(time);
+    streams.run(operation, Seconds(0), time);
+  }
+}
+
 RunCost replay_block(std::span<const PricedOperation> operations) {
   if (on_one_stream(operations)) {
     RunCost sum;
@@ -93,7 +149,7 @@ RunCost replay_block(std::span<const PricedOperation> operations) {
   Accounts accounts(operations);
   Seconds host;  // it begins with the pass
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    const auto& [operation, cost, lag] = operations[i];
+    const auto& [operation, cost, lag, held] = operations[i];
     host += cost.host;
     accounts.add(i, free.run(*operation, Seconds(0), cost.gpu));
     issued.run(*operation, host, cost.gpu);

@@ -17,7 +17,12 @@ struct PricedOperation {
   const Operation* operation;
   RunCost cost;
   Seconds lag = {};  // of a collective's cost: until the last member has come
+  double held = 0;   // of a collective: the fraction of the processor that it takes from kernels
 };
+
+// Lengthens what is computed while collectives beside it hold a part of the processor. Streams that
+// begin free together, as they do at the begin of a pass, say who runs beside whom.
+void slow_beside(std::span<PricedOperation> operations);
 
 // All of them run one after the other. A part of a pass (RunPass::part) whose pass has several
 // streams is one: what it waits for is said by the instruction.

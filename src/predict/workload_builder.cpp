@@ -175,7 +175,7 @@ sim::TaskId WorkloadBuilder::add_block(std::int32_t c, const RunCosts::PricedBlo
                                        sim::TaskId begin) {
   std::vector<sim::TaskId> tasks;  // by operation
   std::array<sim::TaskId, kBlockStreams> last{};
-  for (const auto& [operation, cost, lag] : block) {
+  for (const auto& [operation, cost, lag, held] : block) {
     const sim::TaskId launch = add_host(c, sim::duration(cost.host));
     const sim::TaskId task = add_kernel(c, stream_of(operation->stream), launch, cost);
     sim::TaskId& before = last[static_cast<std::size_t>(operation->stream)];
@@ -236,11 +236,14 @@ std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
     member = task.valid() ? 1 : 0;
     if (!task.valid()) task = open_seats(shape);
   }
-  // Kernels lose its SMs from the posting on. A process that waits sleeps, and holds nothing.
+  // Kernels lose a collective's SMs from the posting on; those of a transfer between stages, whose
+  // few blocks share SMs with kernels while they wait, only while it moves. A process that waits
+  // sleeps, and holds nothing.
   const Use hold{processor(c), shape.held};
   MemberSpec spec{stream(c, what.stream), {}, {}, {}};
   const bool holds = processor(c).valid() && !on_cpu_ && runs_beside_passes(what.stream);
   if (holds) spec.holds = {&hold, 1};
+  spec.holds_from_start = !what.is<CollectiveCall>();
   workload_.place(task, member, spec);
   InstructionTasks& own = tasks(c, i);
   own.device = own.device_begin = task;

@@ -8,12 +8,23 @@
 namespace stepcast {
 namespace {
 
-// Unstated dropout is the framework's default, which is of models of the GPT form.
+// Unstated dropout is the framework's default, which is of models of the GPT form. BLOOM's script
+// with ALiBi leaves it on too (bigscience-workshop/bigscience, tr11-176B-ml.slurm).
 bool has_dropout(const Scenario& scenario) {
   const Model& model = scenario.model;
   if (model.dropout >= 0) return model.dropout > 0;
-  return scenario.rules.drops_out_in_gpt && model.norm == Norm::kLayerNorm &&
-         model.position == Position::kLearned;
+  const bool of_gpt = model.position == Position::kLearned || model.position == Position::kAlibi;
+  return scenario.rules.drops_out_in_gpt && model.norm == Norm::kLayerNorm && of_gpt;
+}
+
+// Megatron's kernel reads fp16 and bf16, in fours of keys and of heads.
+bool fuses_softmax(const FrameworkRules& rules, const Shape& shape) {
+  if (rules.longest_fused_softmax == 0) return true;
+  constexpr std::int64_t kFours = 4;
+  constexpr std::int64_t kShortest = 16;  // rows are longer
+  return shape.element == 2 && shape.sequence > kShortest &&
+         shape.sequence <= rules.longest_fused_softmax && shape.sequence % kFours == 0 &&
+         shape.batch * shape.heads % kFours == 0;
 }
 
 }  // namespace
@@ -34,6 +45,9 @@ Shape::Shape(const Scenario& scenario) {
   ffn = model.ffn / tp;
   vocab = scenario.padded_vocab() / tp;
   overlap_tp = layout.overlap.tp && tp > 1;
+  sums_gradients = scenario.rules.sums_input_gradients;
+  keeps_gathered = scenario.rules.keeps_gathered_inputs;
+  async_backward = scenario.rules.async_tensor_backward && tp > 1;
   dropout = has_dropout(scenario);
   type =
       scenario.training.precision == DataType::kFp8 ? DataType::kBf16 : scenario.training.precision;
@@ -42,6 +56,7 @@ Shape::Shape(const Scenario& scenario) {
   mode = scenario.training.mode;
   lora_rank = scenario.training.lora_rank;
   element = size_of(type);
+  softmax_in_steps = !fuses_softmax(scenario.rules, *this);
 }
 
 GradientMode gradient_mode(const Scenario& scenario) {
@@ -137,11 +152,14 @@ void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::in
 
 void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup group,
                               std::int64_t elements, DataType type, Buffers reads, Buffers writes,
-                              CollectivePurpose purpose) {
+                              CollectivePurpose purpose, BlockStream stream) {
+  // Beside a whole product nothing is cut into pieces.
   const bool overlapped = shape_.overlap_tp && group == AxisGroup::kTensor &&
-                          purpose == CollectivePurpose::kActivations;
+                          purpose == CollectivePurpose::kActivations &&
+                          stream == BlockStream::kCompute;
   add(name, Collective{kind, group, elements * size_of(type), type, overlapped, purpose}, reads,
       writes);
+  operations().back().stream = stream;
 }
 
 void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::int64_t n,
@@ -186,34 +204,51 @@ void BlockBuilder::bias_gradient(ParameterId bias, std::int64_t rows, std::int64
   });
 }
 
-BufferId BlockBuilder::enter_region(const char* name, BufferId x) {
+BufferId BlockBuilder::gather(const char* name, BufferId x, BlockStream stream) {
   if (!shape_.sequence_parallel) return x;
   const BufferId gathered = activation(name, shape_.tokens * shape_.hidden);
   collective(name, CollectiveKind::kAllGather, AxisGroup::kTensor, shape_.tokens * shape_.hidden,
-             shape_.type, {x}, {gathered});
+             shape_.type, {x}, {gathered}, CollectivePurpose::kActivations, stream);
   return gathered;
 }
 
-BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
+BufferId BlockBuilder::reduce(const char* name, BufferId partial, BlockStream stream) {
   if (shape_.tp == 1) return partial;
   const std::int64_t elements = shape_.tokens * shape_.hidden;
+  constexpr auto kPurpose = CollectivePurpose::kActivations;
   if (!shape_.sequence_parallel) {
     collective(name, CollectiveKind::kAllReduce, AxisGroup::kTensor, elements, shape_.type,
-               {partial}, {partial});
+               {partial}, {partial}, kPurpose, stream);
     return partial;
   }
   const BufferId reduced = activation(name, elements / shape_.tp);
   collective(name, CollectiveKind::kReduceScatter, AxisGroup::kTensor, elements, shape_.type,
-             {partial}, {reduced});
+             {partial}, {reduced}, kPurpose, stream);
   return reduced;
 }
 
+BufferId BlockBuilder::enter_region(const char* name, BufferId x) {
+  return gather(name, x, BlockStream::kCompute);
+}
+
+BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
+  return reduce(name, partial, BlockStream::kCompute);
+}
+
 BufferId BlockBuilder::enter_backward(const char* name, BufferId gradient) {
-  return leave_region(name, gradient);
+  const BufferId out = reduce(name, gradient, backward_stream());
+  if (shape_.sums_gradients && shape_.tp > 1) {
+    std::get<Collective>(operations().back().work).overlapped = false;
+  }
+  return out;
 }
 
 BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {
-  return enter_region(name, gradient);
+  return gather(name, gradient, BlockStream::kCompute);
+}
+
+BufferId BlockBuilder::gather_again(const char* name, BufferId x, BufferId gathered) {
+  return shape_.keeps_gathered ? gathered : gather(name, x, backward_stream());
 }
 
 BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,

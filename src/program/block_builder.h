@@ -28,7 +28,11 @@ struct Shape {
   std::int64_t tp;
   bool sequence_parallel;
   bool overlap_tp;
+  bool async_backward;  // FrameworkRules::async_tensor_backward
+  bool keeps_gathered;  // FrameworkRules::keeps_gathered_inputs
+  bool sums_gradients;  // FrameworkRules::sums_input_gradients
   bool dropout;
+  bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;      // of activations and GEMM inputs
   DataType gradient;  // of accumulated gradients
   Norm norm;          // of the model's layers
@@ -93,7 +97,8 @@ class BlockBuilder {
             Buffers reads, Buffers writes, bool bias = false);
   void collective(const char* name, CollectiveKind kind, AxisGroup group, std::int64_t elements,
                   DataType type, Buffers reads, Buffers writes,
-                  CollectivePurpose purpose = CollectivePurpose::kActivations);
+                  CollectivePurpose purpose = CollectivePurpose::kActivations,
+                  BlockStream stream = BlockStream::kCompute);
 
   // Attaches parameters to the operation written last; invalid ones are left out.
   void uses(std::initializer_list<ParameterId> parameters);
@@ -115,6 +120,9 @@ class BlockBuilder {
   BufferId leave_region(const char* name, BufferId partial);  // forward: reduce-scatter/all-reduce
   BufferId enter_backward(const char* name, BufferId gradient);  // of enter: the reduction
   BufferId leave_backward(const char* name, BufferId gradient);  // of leave: all-gather or nothing
+  // Backward: what enter_region() gathered, for the weight gradient. Where nobody has kept it, it
+  // is gathered again.
+  BufferId gather_again(const char* name, BufferId x, BufferId gathered);
 
   using Parameters = std::vector<ParameterId>;
   BufferId norm(const char* name, const Parameters& parameters, BufferId x, std::int64_t rows,
@@ -138,6 +146,11 @@ class BlockBuilder {
 
  private:
   ParameterId declare(const Parameter& parameter);
+  BufferId reduce(const char* name, BufferId partial, BlockStream stream);
+  BufferId gather(const char* name, BufferId x, BlockStream stream);
+  BlockStream backward_stream() const {
+    return shape_.async_backward ? BlockStream::kCommunication : BlockStream::kCompute;
+  }
 
   const Shape& shape_;
   GradientMode mode_;

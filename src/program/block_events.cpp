@@ -23,6 +23,8 @@ class Events {
 
   void place(Operation& operation, std::int32_t index) {
     operation.after = kNobody;
+    if (operation.stream == BlockStream::kCommunication) operation.after[kComputing] = computed_;
+    if (operation.stream == BlockStream::kCompute) computed_ = index;
     for (const BufferId id : operation.reads) wait(operation, users_[id.index()].writer);
     for (const BufferId id : operation.writes) {
       wait(operation, users_[id.index()].writer);
@@ -44,7 +46,9 @@ class Events {
     }
   }
 
+  static constexpr auto kComputing = static_cast<std::size_t>(BlockStream::kCompute);
   std::vector<Users> users_;
+  std::int32_t computed_ = -1;  // the latest on the computing stream
 };
 
 // By operation: on each stream, the latest operation that has ended when it has. It knows of what

@@ -29,6 +29,19 @@ CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
   return out;
 }
 
+// Bytes per score of scale, mask and softmax: one kernel, or cast to fp32, scale, mask, softmax and
+// cast back (fused_softmax.py: forward_torch_softmax(); a mask is one byte).
+struct SoftmaxTraffic {
+  double forward, backward;
+  std::int64_t launches;
+};
+SoftmaxTraffic softmax_traffic(const Shape& shape) {
+  const double e = static_cast<double>(shape.element);
+  if (!shape.softmax_in_steps) return {2 * e, 3 * e, 1};
+  const double casts = shape.element < 4 ? 2 * (e + 4) : 0;
+  return {casts + 8 + 9 + 8, casts + 12 + 9 + 8, shape.element < 4 ? 5 : 3};
+}
+
 // Megatron's core attention: scores, fused scale-mask-softmax, dropout, context, and the copy that
 // brings the heads of the context together.
 CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
@@ -42,11 +55,20 @@ CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
   const BufferId scores = builder.activation("scores", scores_elements);
   builder.add("scores", AttentionProduct{AttentionProductKind::kScores, sizes, type},
               {qkv.query, qkv.key}, {scores});
+  const SoftmaxTraffic traffic = softmax_traffic(shape);
   out.softmax = builder.activation("probabilities", scores_elements);
-  builder.add(
-      "softmax",
-      AttentionSoftmax{false, sizes, type, builder.size(scores_elements, shape.sequence, 2 * e)},
-      {scores}, {out.softmax});
+  // In steps the softmax keeps what it wrote itself, for its backward.
+  if (shape.softmax_in_steps && shape.element < 4) {
+    out.wide_softmax = builder.buffer("probabilities_fp32", scores_elements, DataType::kFp32);
+  }
+  const AttentionSoftmax softmax{
+      false, sizes, type,
+      builder.size(scores_elements, shape.sequence, traffic.forward, traffic.launches)};
+  if (out.wide_softmax.valid()) {
+    builder.add("softmax", softmax, {scores}, {out.softmax, out.wide_softmax});
+  } else {
+    builder.add("softmax", softmax, {scores}, {out.softmax});
+  }
   out.dropped = out.softmax;
   if (shape.dropout) {
     out.mask = builder.buffer("attention_mask", scores_elements, DataType::kInt8);
@@ -109,11 +131,13 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
                 Dropout{true, type, builder.size(scores_elements, 0, 2 * e + 1)},
                 {dropped, saved.mask}, {dropped});
   }
+  const SoftmaxTraffic traffic = softmax_traffic(shape);
   const BufferId raw = builder.activation("scores_gradient", scores_elements);
-  builder.add(
-      "softmax",
-      AttentionSoftmax{true, sizes, type, builder.size(scores_elements, shape.sequence, 3 * e)},
-      {dropped, saved.softmax}, {raw});
+  builder.add("softmax",
+              AttentionSoftmax{true, sizes, type,
+                               builder.size(scores_elements, shape.sequence, traffic.backward,
+                                            traffic.launches)},
+              {dropped, saved.softmax, saved.wide_softmax}, {raw});
   const BufferId query_gradient =
       product("query_grad", AttentionProductKind::kQueryGradient, raw, qkv.key,
               builder.activation("query_gradient", context_elements(shape)));

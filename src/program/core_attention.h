@@ -13,10 +13,11 @@ struct QkvBuffers {
 };
 
 struct CoreAttentionBuffers {
-  BufferId softmax;  // unfused: probabilities; flash: log-sum-exp
-  BufferId mask;     // of dropout, one byte an element
-  BufferId dropped;  // probabilities after dropout
-  BufferId context;  // tokens x heads*head_dim
+  BufferId softmax;       // unfused: probabilities; flash: log-sum-exp
+  BufferId wide_softmax;  // in fp32, where each step of the softmax is a kernel
+  BufferId mask;          // of dropout, one byte an element
+  BufferId dropped;       // probabilities after dropout
+  BufferId context;       // tokens x heads*head_dim
 };
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,

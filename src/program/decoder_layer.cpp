@@ -11,7 +11,7 @@ namespace {
 
 // What the backward pass of each half reads.
 struct AttentionBuffers {
-  BufferId input, normed;
+  BufferId input, normed, gathered;
   LinearOutput packed;  // the projection's, which the value is a part of
   QkvBuffers qkv;
   CoreAttentionBuffers core;
@@ -20,7 +20,7 @@ struct AttentionBuffers {
   BufferId mask, output;
 };
 struct MlpBuffers {
-  BufferId input, normed, activated, branch, mask, output;
+  BufferId input, normed, gathered, activated, branch, mask, output;
   LinearOutput up, down;
 };
 
@@ -231,8 +231,8 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   AttentionBuffers out;
   out.input = input;
   out.normed = builder_.norm("attention_norm", weights_.attention_norm, input, shape_.rows, h);
-  const BufferId gathered = builder_.enter_region("attention_input", out.normed);
-  out.packed = weights_.qkv.forward(builder_, gathered, weights_.qkv_bias);
+  out.gathered = builder_.enter_region("attention_input", out.normed);
+  out.packed = weights_.qkv.forward(builder_, out.gathered, weights_.qkv_bias);
   rotate(out);
   out.core = core(out);
   out.projected = weights_.attention_out.forward(builder_, out.core.context);
@@ -264,7 +264,7 @@ BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, Buffer
   if (weights_.qkv_bias.valid()) {
     builder_.bias_gradient(weights_.qkv_bias, shape_.tokens, packed_width(), {packed_gradient});
   }
-  const BufferId input = builder_.enter_region("attention_input", saved.normed);
+  const BufferId input = builder_.gather_again("attention_input", saved.normed, saved.gathered);
   const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed_gradient);
   const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial.x);
   weights_.qkv.weight_gradient(builder_, packed_gradient, input, saved.packed, partial);
@@ -277,8 +277,8 @@ MlpBuffers LayerLowering::mlp(BufferId input, BufferId residual) {
   MlpBuffers out;
   out.input = input;
   out.normed = builder_.norm("mlp_norm", weights_.mlp_norm, input, shape_.rows, h);
-  const BufferId gathered = builder_.enter_region("mlp_input", out.normed);
-  out.up = weights_.mlp_up.forward(builder_, gathered);
+  out.gathered = builder_.enter_region("mlp_input", out.normed);
+  out.up = weights_.mlp_up.forward(builder_, out.gathered);
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
   builder_.add("activation", activation(false), {out.up.y}, {out.activated});
   builder_.uses({weights_.mlp_up_bias});
@@ -307,7 +307,7 @@ BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient)
   if (weights_.mlp_up_bias.valid()) {
     builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
   }
-  const BufferId input = builder_.enter_region("mlp_input", saved.normed);
+  const BufferId input = builder_.gather_again("mlp_input", saved.normed, saved.gathered);
   const LinearGradient partial = weights_.mlp_up.input_gradient(builder_, up);
   const BufferId reduced = builder_.enter_backward("mlp_input_gradient", partial.x);
   weights_.mlp_up.weight_gradient(builder_, up, input, saved.up, partial);

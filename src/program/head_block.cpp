@@ -8,7 +8,7 @@ namespace stepcast {
 namespace {
 
 struct HeadBuffers {
-  BufferId normed, probabilities;
+  BufferId normed, gathered, probabilities;
   BufferId statistics;  // largest logit, sum of exponentials and target logit of every token
 };
 
@@ -57,7 +57,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   out.normed = scenario.model.final_norm
                    ? builder.norm("final_norm", weights.norm, block.input, shape.rows, shape.hidden)
                    : block.input;
-  const BufferId x = builder.enter_region("head_input", out.normed);
+  const BufferId x = out.gathered = builder.enter_region("head_input", out.normed);
   const BufferId logits = builder.activation("logits", logits_elements);
   builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x}, {logits},
                weights.bias.valid());
@@ -105,7 +105,8 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
                    builder.size(logits_elements, 0, e + 4)},
               {saved.probabilities}, {gradient});
   const bool trained = builder.trains(weights.table);
-  const BufferId x = trained ? builder.enter_region("head_input", saved.normed) : BufferId{};
+  const BufferId x =
+      trained ? builder.gather_again("head_input", saved.normed, saved.gathered) : BufferId{};
   const BufferId partial = builder.activation("head_input_gradient", shape.tokens * shape.hidden);
   builder.gemm("logits_dgrad", GemmRole::kInputGradient, shape.tokens, shape.hidden, shape.vocab,
                {gradient}, {partial});

@@ -36,7 +36,7 @@ Errors check_megatron(const Scenario& s) {
     add(errors, "model.mtp_layers", "multi-token prediction without rotary positions",
         "position rope or none");
   }
-  if (s.training.cuda_graphs && l.recompute.mode == RecomputeMode::kFull) {
+  if (s.training.cuda_graphs != CudaGraphs::kOff && l.recompute.mode == RecomputeMode::kFull) {
     add(errors, "training.cuda_graphs", "CUDA graphs with full recompute",
         "recompute selective or none");
   }

@@ -55,8 +55,14 @@ void add_experts(const Model& m, Block& block) {
   block.flag_if(moe.router_bias, "--moe-router-enable-expert-bias");
   if (moe.router_bias) block.value("--moe-router-score-function", "sigmoid");
   if (moe.capacity_factor > 0) block.value("--moe-expert-capacity-factor", moe.capacity_factor);
-  constexpr const char* kDispatchers[] = {"alltoall", "allgather", "flex"};
+  constexpr const char* kDispatchers[] = {"alltoall", "allgather", "flex", "flex", "flex"};
   block.value("--moe-token-dispatcher-type", kDispatchers[static_cast<int>(moe.dispatcher)]);
+  if (moe.dispatcher == MoeDispatcher::kDeepEp) {
+    block.value("--moe-flex-dispatcher-backend", "deepep");
+  }
+  if (moe.dispatcher == MoeDispatcher::kHybridEp) {
+    block.value("--moe-flex-dispatcher-backend", "hybridep");
+  }
   block.flag("--moe-grouped-gemm");
 }
 
@@ -204,7 +210,7 @@ ArgumentBlock training_block(const Scenario& s) {
       block.flag(fusion);
     }
   }
-  if (t.cuda_graphs) block.value("--cuda-graph-impl", "local");
+  if (t.cuda_graphs != CudaGraphs::kOff) block.value("--cuda-graph-impl", "local");
   block.value("--optimizer", "adam");
   block.value("--lr", "1.0e-4");
   block.flag("--train-iters \"$TRAIN_ITERS\"");

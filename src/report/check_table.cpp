@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kWorstCases = 10;
 constexpr std::size_t kReasons = 12;
 constexpr std::size_t kChanges = 20;
+constexpr std::size_t kContradictions = 40;
 
 std::string percent(std::optional<double> value) { return value ? percent_text(*value) : ""; }
 
@@ -120,6 +121,20 @@ TextTable failure_table(const CheckReport& report) {
   return table;
 }
 
+// Recorded runs of which the forecast says that they cannot be.
+TextTable contradiction_table(const CheckReport& report) {
+  TextTable table({{"suite", Align::kLeft}, {"case", Align::kLeft}, {"forecast", Align::kLeft}});
+  std::size_t all = 0;
+  for (const CaseResult& result : report.cases) {
+    if (result.contradiction.empty()) continue;
+    if (all++ < kContradictions) table.add_row({result.suite, result.id, result.contradiction});
+  }
+  if (all > kContradictions) {
+    table.add_row({"", fmt::format("and {} more", all - kContradictions), ""});
+  }
+  return table;
+}
+
 TextTable finding_table(const std::vector<Finding>& findings, std::size_t limit) {
   TextTable table({{"what", Align::kLeft}, {"found", Align::kLeft}});
   for (std::size_t i = 0; i < std::min(findings.size(), limit); ++i) {
@@ -161,6 +176,10 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
   if (!view.summary_only) {
     add("Largest errors of step time", worst_table(report, view.worst));
     add("Not predicted, by reason (each case counts as an error of 100 %)", failure_table(report));
+  }
+  // Not part of the summary: what a run needs to be recorded is that it ran.
+  if (!view.summary_only) {
+    add("Ran, though its own scenario is illegal or does not fit", contradiction_table(report));
   }
   add("Changed against the baseline", finding_table(gate.changes, kChanges));
   add("Broken limits and regressions", finding_table(gate.broken, gate.broken.size()));

@@ -35,6 +35,8 @@ struct CaseResult {
 
   std::string failed;          // why it could not be predicted; empty when it was
   bool not_supported = false;  // ... because it is not modelled yet
+  // What ran is not what the scenario says could run: "illegal", or "does not fit"; empty: it is.
+  std::string contradiction;
 
   Measured measured;
   std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
@@ -46,6 +48,9 @@ struct CaseResult {
   std::optional<double> bubble_difference;
   std::optional<bool> covered;  // the measured step time lies in the interval
 };
+
+inline constexpr const char* kIllegalCase = "illegal";
+inline constexpr const char* kDoesNotFit = "does not fit";
 
 // What is known of a case before it is predicted.
 CaseResult describe(const Suite& suite, const SuiteCase& test_case);

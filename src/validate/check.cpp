@@ -54,6 +54,10 @@ std::string reason_of(const Errors& errors) {
 
 void fail(CaseResult& result, const Errors& errors) {
   result.failed = reason_of(errors);
+  const bool illegal = std::any_of(errors.begin(), errors.end(), [](const Error& error) {
+    return error.code == ErrorCode::kIllegal;
+  });
+  if (illegal) result.contradiction = kIllegalCase;
   result.not_supported = std::all_of(errors.begin(), errors.end(), [](const Error& error) {
     return error.code == ErrorCode::kNotSupported;
   });

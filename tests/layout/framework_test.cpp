@@ -88,7 +88,7 @@ TEST(FrameworkOverlap, MegatronPostsTransfersAheadWhereItHasWorkToHideThem) {
   const auto hides = [](const char* schedule) {
     Layout layout;
     layout.schedule = schedule_named(schedule);
-    return traits_of(kMegatron).overlap(layout).pp;
+    return traits_of(kMegatron).overlap(Training{}, layout).pp;
   };
   EXPECT_FALSE(hides("1f1b") || hides("gpipe"));
   EXPECT_TRUE(hides("interleaved") && hides("zb-h1"));
@@ -123,6 +123,34 @@ TEST(FrameworkPipeline, TheActivationIsScatteredWhereAllTensorRanksHoldIt) {
   EXPECT_FALSE(scatters(R"({"pp": 4})"));
   EXPECT_FALSE(scatters(R"({"pp": 4, "tp": 8})"));
   EXPECT_TRUE(scatters(R"({"pp": 4, "tp": 8, "sequence_parallel": false})"));
+}
+
+// The months in which Megatron's defaults changed (docs/frameworks.md).
+TEST(FrameworkRelease, MegatronsDefaultsFollowTheMonthOfItsCode) {
+  const auto at = [](std::int32_t year, std::int32_t month) {
+    Stated stated;
+    stated.training.release = Release::of(year, month);
+    stated.training.framework = kMegatron;
+    stated.mark("training.framework");
+    stated.layout.tp = 2;
+    stated.layout.pp = 2;
+    stated.layout.schedule = schedule_named("interleaved");
+    stated.layout.virtual_stages = 2;
+    Cluster cluster;
+    cluster.spec.gpus = 8;
+    return resolve(Model{}, cluster, stated);
+  };
+  EXPECT_FALSE(at(2021, 8).rules.async_tensor_backward);
+  EXPECT_TRUE(at(2021, 9).rules.async_tensor_backward);
+  EXPECT_FALSE(at(2022, 1).rules.fused_gradient_accumulation);
+  EXPECT_TRUE(at(2022, 2).rules.fused_gradient_accumulation);
+  EXPECT_FALSE(at(2022, 2).layout.sequence_parallel);
+  EXPECT_TRUE(at(2022, 3).layout.sequence_parallel);
+  EXPECT_EQ(at(2022, 11).training.attention, AttentionKernel::kUnfused);
+  EXPECT_EQ(at(2022, 12).training.attention, AttentionKernel::kFlash);
+  EXPECT_FALSE(at(2023, 4).layout.overlap.pp);
+  EXPECT_TRUE(at(2023, 5).layout.overlap.pp);
+  EXPECT_TRUE(Release{}.has(Release::of(2099, 12)));  // the newest code has everything
 }
 
 TEST(Frameworks, EachHasItsOwnNameAndOneIsTheExecutor) {

@@ -91,5 +91,53 @@ TEST(BlockCost, ACollectiveIsPricedInTheGroupThatItNames) {
   EXPECT_EQ(price(AxisGroup::kExpert), 0);
 }
 
+// A gathered product in two pieces: the first runs beside the transfer of the second. What both
+// take together is no less than the longer of them, and no more than one after the other.
+TEST(BlockCost, APipelinedProductPaysForItsPieces) {
+  testing::GptCase c;
+  c.tp = 2;
+  const Scenario scenario = testing::gpt(c);
+  const CollectiveCosts collectives(scenario.cluster, "");
+  const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  BlockCosts costs(scenario, kernels, collectives);
+  costs.use_groups({{AxisGroup::kTensor, {DeviceId(0), DeviceId(1)}}});
+  const Gemm product{GemmRole::kForward, 1,    8192, 8192, 4096, DataType::kBf16,
+                     DataType::kBf16,    false};
+  Collective gather{CollectiveKind::kAllGather, AxisGroup::kTensor, 2 * 8192 * 4096,
+                    DataType::kBf16};
+  const auto price = [&](bool overlapped) {
+    gather.overlapped = overlapped;
+    return costs.price_each({{"gather", Phase::kForward, gather, {}, {}},
+                             {"product", Phase::kForward, product, {}, {}}});
+  };
+  const std::vector<PricedOperation> plain = price(false), split = price(true);
+  Gemm half = product;
+  half.m /= 2;
+  const Seconds piece = kernels.price(Operation{"half", Phase::kForward, half, {}, {}}).time;
+  EXPECT_EQ(split[1].cost.gpu.value(), (piece * 2.0).value());
+  EXPECT_GT(split[1].cost.gpu, plain[1].cost.gpu);
+  const Seconds both = split[0].cost.gpu + split[1].cost.gpu;
+  EXPECT_LT(both, plain[0].cost.gpu + plain[1].cost.gpu);
+  EXPECT_GE(both, std::max(plain[0].cost.gpu, plain[1].cost.gpu));
+}
+
+// The host meets the end of every kernel, so its time and the kernels' add up.
+TEST(BlockCost, BlockingLaunchesAddHostAndKernels) {
+  Scenario scenario = testing::gpt({});
+  const Gemm gemm{GemmRole::kForward, 1, 512, 512, 512, DataType::kBf16, DataType::kBf16, false};
+  const std::vector<Operation> operations(8, {"qkv", Phase::kForward, gemm, {}, {}});
+  const CollectiveCosts collectives(scenario.cluster, "");
+  const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  const auto price = [&] { return BlockCosts(scenario, kernels, collectives).price(operations); };
+  const RunCost queued = price();
+  scenario.training.launch_blocking = true;
+  const RunCost blocked = price();
+  EXPECT_EQ(blocked.gpu, queued.gpu);
+  EXPECT_GT(blocked.floor, queued.host + queued.gpu);
+  EXPECT_GE(blocked.host, blocked.floor);
+}
+
 }  // namespace
 }  // namespace stepcast

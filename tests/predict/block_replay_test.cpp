@@ -50,6 +50,22 @@ class Sketch {
   std::vector<RunCost> costs_;
 };
 
+// Kernels lose half of the processor to a collective of 6 beside them.
+TEST(BlockReplay, WhatRunsBesideTakesItsPartOfTheProcessor) {
+  Sketch sketch;
+  sketch.beside(6, 0);
+  sketch.kernel(2, 0);
+  sketch.kernel(4, 0);
+  std::vector<PricedOperation> operations = sketch.priced();
+  operations[0].held = 0.5;
+  slow_beside(operations);
+  EXPECT_EQ(operations[0].cost.gpu.value(), 6);
+  EXPECT_EQ(operations[1].cost.gpu.value(), 4);  // all of it beside
+  EXPECT_EQ(operations[2].cost.gpu.value(), 5);  // 1 of 4 in the 2 that are left, then 3 alone
+  EXPECT_EQ(operations[2].cost.compute.value(), 5);
+  EXPECT_EQ(replay_block(operations).gpu.value(), 9);
+}
+
 double parts(const RunCost& cost) { return (cost.compute + cost.tensor_parallel).value(); }
 
 TEST(BlockReplay, OneStreamIsTheSumOfItsOperations) {

@@ -147,6 +147,7 @@ TEST(BlockStreams, CountAsExposedWhatTheyWaitForWhereTheyAreCut) {
   c.heads = 64;
   c.sequence = 2048;
   c.sequence_parallel = true;
+  c.extra_training = R"(, "async_tensor_backward": false)";
   const Priced priced(c);
   const Program program = asynchronous(priced.listed);
   const Replayed macro = replay(priced, program, false);

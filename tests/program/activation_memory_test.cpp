@@ -36,13 +36,24 @@ TEST(ActivationMemory, OfOneRankIs34sbhPlus5as2b) {
 TEST(ActivationMemory, UnderTensorParallelismKeeps10sbhWhole) {
   GptCase c;
   c.tp = 4;
+  c.heads = 16;
   const auto [sbh, scores] = sizes(c);
   EXPECT_EQ(saved(c, RecomputeMode::kNone), 10 * sbh + 24 * sbh / 4 + 5 * scores / 4);
+}
+
+// Megatron's softmax kernel takes sequences times heads in fours. Where a rank has two, each step
+// is a kernel, and the softmax keeps its result in fp32 too.
+TEST(ActivationMemory, ASoftmaxInStepsKeepsItsFp32Result) {
+  GptCase c;
+  c.tp = 4;
+  const auto [sbh, scores] = sizes(c);
+  EXPECT_EQ(saved(c, RecomputeMode::kNone), 10 * sbh + 24 * sbh / 4 + (5 + 4) * scores / 4);
 }
 
 TEST(ActivationMemory, UnderSequenceParallelismIsDividedWhole) {
   GptCase c;
   c.tp = 4;
+  c.heads = 16;
   c.sequence_parallel = true;
   const auto [sbh, scores] = sizes(c);
   EXPECT_EQ(saved(c, RecomputeMode::kNone), (34 * sbh + 5 * scores) / 4);

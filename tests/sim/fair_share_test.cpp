@@ -144,6 +144,24 @@ TEST(Holds, TakeCapacityFromTheFirstPostingToTheEnd) {
   EXPECT_EQ(scene.end_ps(kernel), 575 * kSecond / 100);
 }
 
+// The same, but what waits for the late rank takes nothing: the kernel has 6 of 8 units for the
+// second from 2 to 3 alone.
+TEST(Holds, MayBeginWithTheTask) {
+  Scene scene;
+  const ResourceId sms = scene.resource(8);
+  const StreamId compute = scene.stream(), mine = scene.stream(), theirs = scene.stream();
+  const TaskId kernel = scene.flow(compute, {.work = 5, .bound = 1, .uses = {{sms, 8}}});
+  scene.delay(theirs, 2);
+  const std::vector<Use> held = {{sms, 2}};
+  MemberSpec waiting = Scene::on(mine, {}, 0, held);
+  waiting.holds_from_start = true;
+  const TaskId transfer =
+      scene.flow_on({waiting, Scene::on(theirs)}, {.work = 1, .bound = 1, .uses = {}});
+  scene.run();
+  EXPECT_EQ(scene.end_ps(transfer), 3 * kSecond);
+  EXPECT_EQ(scene.end_ps(kernel), 525 * kSecond / 100);
+}
+
 TEST(Holds, LeaveNothingBelowZero) {
   Scene scene;
   const ResourceId sms = scene.resource(4);

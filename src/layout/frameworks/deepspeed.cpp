@@ -14,7 +14,7 @@ constexpr std::int64_t kBucketElements = 500'000'000;  // zero/config.py, both d
 constexpr std::int64_t kMostLiveElements = 1'000'000'000;
 
 // overlap_comm: stage == 3
-Overlap overlap(const Layout& layout) {
+Overlap overlap(const Training&, const Layout& layout) {
   return {.grad_reduce = layout.zero == 3, .param_gather = layout.zero == 3};
 }
 

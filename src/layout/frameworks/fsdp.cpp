@@ -11,7 +11,9 @@ bool default_for(const Layout& stated) {
   return stated.zero == 3 && stated.tp == 1 && stated.pp == 1;
 }
 
-Overlap overlap(const Layout&) { return {.grad_reduce = true, .param_gather = true}; }
+Overlap overlap(const Training&, const Layout&) {
+  return {.grad_reduce = true, .param_gather = true};
+}
 
 // The unit is a block, gathered one ahead.
 FrameworkRules rules(const Training&, const Layout&) {
@@ -22,6 +24,10 @@ FrameworkRules rules(const Training&, const Layout&) {
   rules.casts_to_reduce = true;  // MixedPrecision.reduce_dtype
   // SHARD_GRAD_OP keeps shards as FULL_SHARD does; what it leaves gathered is a 16-bit buffer.
   rules.shards_parameters_with_gradients = true;
+  // torch/_inductor/fx_passes/micro_pipeline_tp.py fuses a product with the reduction it feeds.
+  rules.sums_input_gradients = true;
+  // Autograd keeps what DTensor's redistribution gathered.
+  rules.keeps_gathered_inputs = true;
   return rules;
 }
 

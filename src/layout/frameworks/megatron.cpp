@@ -10,10 +10,20 @@
 namespace stepcast {
 namespace {
 
+// When code came to the main branch that is on by default today.
+constexpr Release kAsyncBackward = Release::of(2021, 9);        // commit 16c90445e7
+constexpr Release kFusedAccumulation = Release::of(2022, 2);    // gradient_accumulation_fusion
+constexpr Release kSequenceParallel = Release::of(2022, 3);     // --sequence-parallel
+constexpr Release kFlashAttention = Release::of(2022, 12);      // --use-flash-attn
+constexpr Release kOverlappedTransfers = Release::of(2023, 5);  // overlap_p2p_comm
+constexpr Release kOverlappedReduction = Release::of(2023, 8);  // --overlap-grad-reduce
+
 // --overlap-grad-reduce, --overlap-param-gather and --tp-comm-overlap are off unless given;
 // overlap_p2p_comm is on, and forced off outside the interleaved schedule. Megatron with
 // zero-bubble schedules (sail-sg/zero-bubble-pipeline-parallelism) posts transfers ahead too.
-Overlap overlap(const Layout& layout) { return {.pp = posts_transfers_ahead(layout)}; }
+Overlap overlap(const Training& training, const Layout& layout) {
+  return {.pp = posts_transfers_ahead(layout) && training.release.has(kOverlappedTransfers)};
+}
 
 // distributed_data_parallel.py: larger data groups need larger buckets to stay bound by bandwidth
 // instead of latency.
@@ -31,7 +41,13 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // batch_p2p_sync: a device synchronise after each batched send/receive; overlapped ones (the
   // interleaved schedule's) are not batched.
   rules.host_sync_after_p2p = !layout.overlap.pp;
-  rules.fused_gradient_accumulation = true;  // --no-gradient-accumulation-fusion switches it off
+  // --no-gradient-accumulation-fusion switches it off.
+  rules.fused_gradient_accumulation = training.release.has(kFusedAccumulation);
+  // core/tensor_parallel/layers.py: LinearWithGradAccumulationAndAsyncCommunication. It asks for
+  // no flag; --no-async-tensor-model-parallel-allreduce switches it off.
+  rules.async_tensor_backward = layout.tp > 1 && training.release.has(kAsyncBackward);
+  // Transformer Engine, module/base.py: num_splits of method pipeline.
+  rules.reduced_pieces = 4;
   rules.scatter_gather_p2p = scatters_p2p(layout);
   add_megatron_model(rules);
   return rules;
@@ -71,6 +87,9 @@ extern const FrameworkTraits kMegatron = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers_pipeline_overlap,
+    .flash_attention_since = kFlashAttention,
+    .sequence_parallel_since = kSequenceParallel,
+    .data_overlap_since = kOverlappedReduction,
     .zero_needs_replicas = true,
     .check_overlap = check_overlap,
     .most_zero = 1,

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::int64_t kDdpBucketBytes = 25 << 20;  // kDefaultBucketBytesCap, reducer.hpp
 
-Overlap overlap(const Layout&) { return {.grad_reduce = true}; }  // a bucket when it is full
+Overlap overlap(const Training&, const Layout&) {
+  return {.grad_reduce = true};
+}  // a bucket when it is full
 
 FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules = half_precision_rules(training);

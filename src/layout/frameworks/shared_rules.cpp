@@ -25,6 +25,8 @@ void add_megatron_model(FrameworkRules& rules) {
   rules.drops_out_in_gpt = true;
   // core/tensor_parallel/cross_entropy.py: cast, maximum, subtract, exponential, sum, divide.
   rules.loss_in_single_steps = true;
+  // core/fusions/fused_softmax.py: is_kernel_available().
+  rules.longest_fused_softmax = 16384;
 }
 
 }  // namespace stepcast
