@@ -23,8 +23,8 @@ struct FrameworkTraits {
   // named; null: none do.
   bool (*default_for)(const Layout& stated) = nullptr;
   int zero = 0;
-  bool compile = true;                       // elementwise chains run as fused kernels
-  bool gradients_fp32 = false;               // 16-bit training keeps and reduces gradients in fp32
+  bool compile = true;          // elementwise chains run as fused kernels
+  bool gradients_fp32 = false;  // 16-bit training keeps and reduces gradients in fp32
   // Of a layout whose schedule and zero are resolved.
   Overlap (*overlap)(const Training& training, const Layout& layout);
   FrameworkRules (*rules)(const Training& training, const Layout& layout);

@@ -44,8 +44,7 @@ void settle_sequence_parallel(Scenario& s, bool stated) {
 template <bool Overlap::*member>
 void settle_overlap(Scenario& s, bool stated) {
   if (stated) return;
-  s.layout.overlap.*member =
-      traits_of(s.training.framework).overlap(s.training, s.layout).*member;
+  s.layout.overlap.*member = traits_of(s.training.framework).overlap(s.training, s.layout).*member;
 }
 
 bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }

@@ -60,7 +60,7 @@ struct Training {
   bool fp8_params = false;       // with kFp8: parameters are held and gathered in fp8
   bool fp8_attention = false;    // with kFp8: attention reads fp8 too
   TrainingMode mode = TrainingMode::kPretrain;
-  std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
+  std::int64_t lora_rank = 0;             // of the adapters; 0 with kPretrain
   std::vector<std::string> lora_targets;  // the products that have adapters; empty: all
   std::string software;
 
@@ -143,8 +143,8 @@ struct FrameworkRules {
   // Unfused attention has one kernel for scale, mask and softmax, which takes rows up to this
   // length, in fours, of heads in fours; otherwise each step is a kernel in fp32. 0: no such limit.
   std::int64_t longest_fused_softmax = 0;
-  bool gradients_by_unit = false;     // gradients live from a unit's backward until it is reduced
-  bool casts_to_reduce = false;       // gradients are cast into the type that reduces them
+  bool gradients_by_unit = false;  // gradients live from a unit's backward until it is reduced
+  bool casts_to_reduce = false;    // gradients are cast into the type that reduces them
   bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does
   bool buckets_at_entrance_only = false;          // later stages and chunks reduce in one bucket
   bool cuts_full_buckets = false;       // a bucket ends where it is full, inside a matrix too

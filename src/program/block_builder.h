@@ -33,9 +33,9 @@ struct Shape {
   bool sums_gradients;  // FrameworkRules::sums_input_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
-  DataType type;      // of activations and GEMM inputs
-  DataType gradient;  // of accumulated gradients
-  Norm norm;          // of the model's layers
+  DataType type;          // of activations and GEMM inputs
+  DataType gradient;      // of accumulated gradients
+  Norm norm;              // of the model's layers
   TrainingMode mode;
   std::int64_t lora_rank;
   std::int64_t element;  // bytes of `type`

@@ -15,8 +15,7 @@ void count_executor_memory(const Scenario& scenario, AttentionBy attention, Pred
     one.reserved_bytes = pooled_bytes(one.peak_memory);
     one.framework_bytes += executor_workspace(program, role, attention);
     forecast.peak_reserved = std::max(forecast.peak_reserved, one.reserved_bytes);
-    forecast.peak_device =
-        std::max(forecast.peak_device, one.reserved_bytes + one.framework_bytes);
+    forecast.peak_device = std::max(forecast.peak_device, one.reserved_bytes + one.framework_bytes);
   }
   forecast.fits = forecast.peak_device <= forecast.device_memory;
 }
