@@ -115,7 +115,7 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     result.bubble_difference = predicted.bubble_fraction - *bubble;
   }
   result.predicted = predicted;
-  if (!prediction.fits) result.contradiction = kDoesNotFit;
+  if (!prediction.fits) result.contradiction = kCaseDoesNotFit;
 }
 
 }  // namespace stepcast

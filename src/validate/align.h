@@ -49,8 +49,8 @@ struct CaseResult {
   std::optional<bool> covered;  // the measured step time lies in the interval
 };
 
-inline constexpr const char* kIllegalCase = "illegal";
-inline constexpr const char* kDoesNotFit = "does not fit";
+inline constexpr const char* kCaseIsIllegal = "illegal";
+inline constexpr const char* kCaseDoesNotFit = "does not fit";
 
 // What is known of a case before it is predicted.
 CaseResult describe(const Suite& suite, const SuiteCase& test_case);
