@@ -162,8 +162,9 @@ TEST(CollectiveCurves, KnowThatSmallGroupsAreSlower) {
 // A group that nobody measured takes the steps of the nearest: n-1 steps of S/n bytes, whatever n.
 // So with the tuner's hop latencies aside its ring all-gather at equal S/n grows as n-1.
 TEST(CollectiveCurves, CarryTheTimeOfARingStep) {
+  const CollectiveCurves shipped = shipped_curves();
   std::vector<CollectiveCurve> eight;
-  for (const CollectiveCurve& curve : shipped_curves().curves()) {
+  for (const CollectiveCurve& curve : shipped.curves()) {
     if (curve.measured().group.ranks == 8) eight.push_back(curve);
   }
   const CollectiveCurves curves(std::move(eight));
