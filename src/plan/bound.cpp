@@ -6,7 +6,6 @@
 
 #include "layout/recomputed_layers.h"
 #include "memory/device_footprint.h"
-#include "predict/transfer_shapes.h"
 #include "program/role_builder.h"
 #include "schedule/schedule.h"
 
@@ -131,12 +130,10 @@ const BoundMaker::Hops& BoundMaker::hops(const Places& places) {
                 {CollectiveKind::kAllGather, shape.rows * shape.hidden * shape.element, shape.type})
           .value();
     };
-    std::int64_t held_channels = kTransferBlocks;
     const auto send = [&](std::size_t from, std::size_t to) {
       if (stages < 2) return Hops::Times{};
       const auto price =
           pricing().collectives.price_send(bytes, places.first[from], places.first[to]);
-      held_channels = std::min(held_channels, price.channels);
       const double leaves = price.time().value();
       return Hops::Times{leaves, leaves + gather(to)};
     };
@@ -144,11 +141,6 @@ const BoundMaker::Hops& BoundMaker::hops(const Places& places) {
     for (std::size_t s = 0; s < stages; ++s) {
       out.next.push_back(send(s, (s + 1) % stages));
       out.previous.push_back(send((s + 1) % stages, s));
-    }
-    const Accelerator& device = scenario_.cluster.spec.accelerator;
-    if (!device.is_cpu() && device.sm_count > 0) {
-      out.held = held_fraction(pricing().kernels.profile().sms_per_channel, held_channels,
-                               device.sm_count);
     }
     return out;
   });
@@ -208,48 +200,6 @@ double BoundMaker::chain(const OrderFacts& order, const Hops& hops, std::size_t 
          gaps(facts.backward_backward, to_above, from_below);
 }
 
-// Overlapped receives are posted as soon as the host has issued them, and hold SMs until their
-// message comes: while a message is awaited, kernels get what is left. The host has issued the next
-// one before a pass begins if it needs less time up to there than has certainly gone by: `begin`
-// and the kernels before the pass. Behind the warm-up that is so from some pass on.
-double BoundMaker::slowed(const StageFacts& facts, const StageEnds& ends, double held, double begin,
-                          double passes, double units) const {
-  constexpr double kMost = 1e300;
-  double host = 0, forward = kMost, backward = kMost, longest = 0, warm_up = 0;
-  for (const std::int32_t c : facts.chunks) {
-    const Chunk& chunk = chunks_[static_cast<std::size_t>(c)];
-    host = std::max({host, chunk.forward.host, chunk.backward.host});
-    forward = std::min(forward, chunk.forward.gpu);
-    backward = std::min(backward, chunk.backward.gpu);
-    warm_up = std::max(warm_up, chunk.forward.gpu);
-    longest = std::max(longest, chunk.forward.gpu + chunk.backward.gpu);
-  }
-  // A pass has at most a receive, the gathering of what was received, and a send.
-  host += 3 * ends.launch;
-  // Everything that the host does in the step besides passes, wherever it lies between them.
-  const double beside =
-      ends.update.host + ends.begin.host + ends.beside_first + units * ends.beside_more;
-  const auto w = static_cast<double>(facts.warm_up);
-  const double gain = (forward + backward) / 2 - host;
-  if (gain <= 0) return 0;
-  double left = passes - w * warm_up, rate = 1;
-  double latest = 0;  // pairs of passes behind the warm-up until the host is ahead
-  for (const StageFacts::Receives* receives : {&facts.forward_receives, &facts.backward_receives}) {
-    if (!receives->any) continue;
-    const double needed = beside + (w + static_cast<double>(receives->reach) + 2) * host;
-    latest = std::max(latest, std::ceil((needed - begin - w * forward) / (2 * gain)));
-    for (std::size_t v = 0; v < facts.chunks.size(); ++v) {
-      const Chunk& chunk = chunks_[static_cast<std::size_t>(facts.chunks[v])];
-      left -= static_cast<double>(receives->forwards_behind[v]) * chunk.forward.gpu +
-              static_cast<double>(receives->backwards_behind[v]) * chunk.backward.gpu;
-    }
-    rate -= held;
-  }
-  if (rate <= 0) return 0;
-  left -= latest * longest;
-  return std::max(0.0, left) * (1 / rate - 1);
-}
-
 double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Places& places) {
   const Hops& between = hops(places);
   const auto m = static_cast<double>(scenario_.micro_batches());
@@ -283,14 +233,10 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
   for (std::size_t s = 0; s < order.stages.size(); ++s) {
     const StageFacts& facts = order.stages[s];
     const StageEnds& end = ends.stages[s];
-    double passes = chain(order, between, s) + end.extra_first + units * end.extra_more;
+    const double passes = chain(order, between, s) + end.extra_first + units * end.extra_more;
     const double from_top = opening_0 + to_[static_cast<std::size_t>(facts.first_chunk)];
     const double to_top = from_[static_cast<std::size_t>(facts.last_chunk)] + closing_0;
     const double own = opening(s);
-    // Where handing out batches stops the host, it is never certain to be ahead.
-    if (scenario_.layout.overlap.pp && ends.has_barrier && !scenario_.rules.host_sync_at_batch) {
-      passes += slowed(facts, end, between.held, std::max(from_top, own), passes, units);
-    }
     if (ends.has_barrier) {
       best = std::max(
           best, std::max(from_top, own) + passes + std::max(to_top, end.reduce) + ends.barrier);

@@ -44,7 +44,6 @@ class BoundMaker {
       double leaves = 0, arrives = 0;
     };
     std::vector<Times> next, previous;
-    double held = 0;  // of a GPU's SMs, by a posted receive
   };
 
   void make_chunks(const OrderFacts& order, const Places& places);
@@ -54,8 +53,6 @@ class BoundMaker {
   Hops::Times hop(const Hops& hops, std::int32_t from, std::int32_t to) const;
   double time(const OrderFacts& order, const StepEnds& ends, const Places& places);
   double chain(const OrderFacts& order, const Hops& hops, std::size_t stage) const;
-  double slowed(const StageFacts& facts, const StageEnds& ends, double held, double begin,
-                double passes, double units) const;
   double run(const PassCost& cost, bool received) const;
   ByteCount peak(const OrderFacts& order, const StepEnds& ends) const;
   const Pricing& pricing() const { return *pricing_[scenario_.training.framework]; }

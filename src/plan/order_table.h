@@ -24,17 +24,6 @@ struct StageFacts {
   };
   std::vector<Moment> moments;
   std::vector<std::int32_t> chunks;  // of the model, by local chunk
-
-  // Passes that receive from a neighbour, in one direction: from any pass behind the warm-up to the
-  // next of them there are at most `reach`. A receive of theirs stands posted until the last
-  // message comes; so many forwards and backwards of each local chunk may begin after that.
-  struct Receives {
-    bool any = false;
-    std::int64_t reach = 0;
-    std::vector<std::int64_t> forwards_behind, backwards_behind;
-  };
-  Receives forward_receives, backward_receives;
-  std::int64_t warm_up = 0;  // forwards before the first backward
 };
 
 struct OrderFacts {

@@ -60,7 +60,6 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   if (out.has_barrier) out.barrier = counted(*meeting);
   stage.persistent = total(role.persistent);
   stage.zero = stage.before_barrier = stage.update = stage.between[u] = {};
-  stage.launches[u] = 0;
   stage.before.clear();
   stage.after.clear();
   stage.first_gather.clear();
@@ -79,7 +78,6 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
     }
     const auto* call = i->as<CollectiveCall>();
     if (call == nullptr || i == barrier) continue;
-    if (call->purpose != Purpose::kBoundary) stage.launches[u] += call->pieces;
     if (i->stream == Stream::kGather) {
       const auto index = static_cast<InstructionIndex>(i - list.begin());
       if (first_pass->waits.contains(index)) stage.first_gather = {counted(*call)};
@@ -129,7 +127,6 @@ StepEnds StepTable::price(const Skeleton& skeleton, const Places& places, const 
     const Stage& stage = skeleton.stages[s];
     StageEnds& ends = out.stages.emplace_back();
     ends.persistent = stage.persistent;
-    ends.launch = host.collective_s;
     ends.begin.host = ends.begin.floor = host.step_s;
     ends.begin.append(stage.zero);
     ends.begin_gather = time(stage.first_gather, places, s);
@@ -144,11 +141,6 @@ StepEnds StepTable::price(const Skeleton& skeleton, const Places& places, const 
     ends.gather_more = time(stage.gathers[1], places, s) - ends.gather_first;
     ends.scatter_first = time(stage.reductions[0], places, s);
     ends.scatter_more = time(stage.reductions[1], places, s) - ends.scatter_first;
-    const auto beside = [&](std::size_t u) {
-      return stage.between[u].host + stage.launches[u] * host.collective_s;
-    };
-    ends.beside_first = beside(0);
-    ends.beside_more = beside(1) - ends.beside_first;
     ends.extra_first = stage.between[0].gpu;
     ends.extra_more = stage.between[1].gpu - stage.between[0].gpu;
   }

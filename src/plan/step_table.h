@@ -25,9 +25,6 @@ struct StageEnds {
   double gather_first = 0, gather_more = 0;
   double scatter_first = 0, scatter_more = 0;  // of gradients
   double extra_first = 0, extra_more = 0;      // kernels between passes (casts of gradients)
-  // The host's time for collectives that belong to no pass, and for kernels between passes.
-  double beside_first = 0, beside_more = 0;
-  double launch = 0;  // the host's time for a transfer
   ByteCount persistent = 0;
 };
 
@@ -79,7 +76,6 @@ class StepTable {
     // By number of units, one or two.
     std::vector<Call> gathers[2], reductions[2];
     PassCost between[2];
-    double launches[2] = {};  // of collectives that belong to no pass
     ByteCount persistent = 0;
   };
   struct Skeleton {
