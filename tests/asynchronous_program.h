@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs whose collectives run beside the kernels of their blocks, as in Megatron's asynchronous
-// backward: an input gradient is reduced beside the product for the weight gradient. No layout asks
-// for that yet.
+// Programs in which every collective of a block runs beside its kernels. Megatron's asynchronous
+// backward does so with some of them, and `native`, which most of these programs are of, with none.
 #pragma once
 
 #include <utility>

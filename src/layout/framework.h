@@ -25,7 +25,7 @@ struct FrameworkTraits {
   int zero = 0;
   bool compile = true;          // elementwise chains run as fused kernels
   bool gradients_fp32 = false;  // 16-bit training keeps and reduces gradients in fp32
-  // Of a layout whose schedule and zero are resolved.
+  // The layout has its schedule and its zero by then.
   Overlap (*overlap)(const Training& training, const Layout& layout);
   FrameworkRules (*rules)(const Training& training, const Layout& layout);
 

@@ -126,7 +126,9 @@ std::vector<PricedOperation> BlockCosts::price_each(
   for (const Operation& operation : operations) {
     out.push_back({&operation, price(operation)});
     const auto* collective = std::get_if<Collective>(&operation.work);
-    if (collective != nullptr) out.back().held = held_by(*collective);
+    if (collective == nullptr) continue;
+    const bool has_beside = collective->overlapped || operation.stream != BlockStream::kCompute;
+    if (has_beside) out.back().held = held_by(*collective);
   }
   // An all-gather is pipelined with the product that reads it, a reduction with the one that
   // feeds it.

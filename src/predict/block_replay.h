@@ -17,7 +17,7 @@ struct PricedOperation {
   const Operation* operation;
   RunCost cost;
   Seconds lag = {};  // of a collective's cost: until the last member has come
-  double held = 0;   // of a collective: the fraction of the processor that it takes from kernels
+  double held = 0;   // of a collective: the fraction of the processor that kernels beside it lack
 };
 
 // Lengthens what is computed while collectives beside it hold a part of the processor. Streams that

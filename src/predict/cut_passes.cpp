@@ -48,8 +48,8 @@ class PassParts {
   std::int32_t block_ = 0;             // the first operation of the block
   std::int32_t open_ = 0;              // the first operation that is computed and in no part yet
   InstructionIndex computed_ = kNone;  // the last on the computing stream
-  // Of the block: what each operation became, who is awaited beside, and what its streams begin
-  // and end with.
+  // What each operation of the block became, who is awaited beside, and what the block's streams
+  // begin and end with.
   std::vector<InstructionIndex> made_;
   std::vector<bool> is_awaited_;
   InstructionIndex begin_ = kNone;

@@ -97,6 +97,7 @@ class CutFinder {
         pricing_(pricing),
         costs_(scenario, pricing.kernels, pricing.collectives),
         sum_(scenario.cluster.topology.links()),
+        most_(scenario.cluster.topology.links()),
         own_(scenario.cluster.topology.links().size(), 0) {}
 
   Cuts find();
@@ -130,7 +131,7 @@ class CutFinder {
   std::map<const PairTraffic*, std::size_t> of_pairs_;
   std::vector<std::vector<TransferWindow>> windows_;  // by stage; empty: not asked for yet
   Cuts cuts_;
-  UseSum sum_;
+  UseSum sum_, most_;
   std::vector<double> own_;  // by link: what the blocks of the stage at hand use
 };
 
@@ -284,7 +285,6 @@ std::set<Message> CutFinder::messages_of(const Role& role, AxisGroup group) cons
 std::vector<LinkUse> CutFinder::use_of_blocks(const Role& role, const GroupTraffic& groups) {
   const std::set<Message> messages = messages_of(role, groups.group);
   std::vector<std::vector<LinkUse>> of_groups;  // the most on each link
-  UseSum most(scenario_.cluster.topology.links());
   for (std::size_t g = 0; g < groups.members.size(); ++g) {
     const std::vector<RankId>& members = groups.members[g];
     if (members.empty() || stage_of(members.front()) != role.stage) continue;
@@ -295,9 +295,9 @@ std::vector<LinkUse> CutFinder::use_of_blocks(const Role& role, const GroupTraff
       const CollectivePrice& price = groups.prices[g][place].price;
       if (!known.insert({message.kind, price.algorithm}).second) continue;
       sum_.add(pricing_.collectives.loads(price, message.kind, devices), price.rate_bound.value());
-      for (const auto& [link, share] : sum_.take()) most.raise(link, share);
+      for (const auto& [link, share] : sum_.take()) most_.raise(link, share);
     }
-    of_groups.push_back(most.take());
+    of_groups.push_back(most_.take());
   }
   for (const std::vector<LinkUse>& of_group : of_groups) {
     for (const auto& [link, share] : of_group) sum_.add(link, share);

@@ -19,12 +19,7 @@ using testing::on_streams;
 using testing::RecordingDevice;
 
 GptCase two_ranks() {
-  GptCase c = testing::small_local();
-  c.layers = 2;
-  c.hidden = 32;
-  c.heads = 4;
-  c.vocab = 64;
-  c.sequence = 16;
+  GptCase c = testing::tiny_local();
   c.global_batch = 4;
   c.tp = 2;
   return c;

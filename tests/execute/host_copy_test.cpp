@@ -14,12 +14,8 @@ using testing::train;
 using testing::Training;
 
 GptCase small() {
-  GptCase c = testing::small_local();
+  GptCase c = testing::tiny_local();
   c.layers = 4;
-  c.hidden = 32;
-  c.heads = 4;
-  c.vocab = 64;
-  c.sequence = 16;
   c.global_batch = 4;
   c.schedule = "gpipe";
   return c;

@@ -21,12 +21,8 @@ constexpr int kSteps = 3;
 constexpr double kTolerance = 1e-5;
 
 GptCase small() {
-  GptCase c = testing::small_local();
+  GptCase c = testing::tiny_local();
   c.layers = 4;
-  c.hidden = 32;
-  c.heads = 4;
-  c.vocab = 64;
-  c.sequence = 16;
   c.global_batch = 8;
   return c;
 }

@@ -29,5 +29,16 @@ TEST(ReferenceScenario, IsTheSameModelOnTheSameBatchForOneRankInFp32) {
   EXPECT_EQ(reference.layout.dp, 1);
 }
 
+TEST(ReferenceScenario, LeavesTheRulesOfTheOtherFrameworkBehind) {
+  testing::GptCase c;
+  c.framework = "megatron";
+  c.tp = 2;
+  c.extra_training = R"(, "async_tensor_backward": true, "bucket_elements": 7)";
+  const Scenario reference =
+      testing::scenario_from(reference_scenario(to_json(testing::gpt(c)).dump()));
+  EXPECT_FALSE(reference.rules.async_tensor_backward);
+  EXPECT_NE(reference.rules.bucket_elements, 7);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -30,12 +30,7 @@ Ranks on_gpus() {
 }
 
 GptCase small() {
-  GptCase c = testing::small_local();
-  c.layers = 2;
-  c.hidden = 32;
-  c.heads = 4;
-  c.vocab = 64;
-  c.sequence = 16;
+  GptCase c = testing::tiny_local();
   c.global_batch = 2;
   return c;
 }

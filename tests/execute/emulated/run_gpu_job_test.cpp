@@ -52,13 +52,9 @@ class RunGpuJob : public ::testing::Test {
 };
 
 testing::GptCase small() {
-  testing::GptCase c = testing::small_local();
+  testing::GptCase c = testing::tiny_local();
   c.cluster = R"("base": "dgx-a100-80g")";
   c.layers = 1;
-  c.hidden = 32;
-  c.heads = 4;
-  c.vocab = 64;
-  c.sequence = 16;
   c.global_batch = 2;
   c.precision = "bf16";
   return c;
