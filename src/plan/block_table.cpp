@@ -53,11 +53,12 @@ Program BlockTable::lower_blocks() const {
   return out;
 }
 
-BlockSet BlockTable::make(const std::vector<PlaceId>& places, const Pricing& pricing) const {
+BlockSet BlockTable::make(const std::vector<AxisGroup>& groups, const std::vector<PlaceId>& places,
+                          const Pricing& pricing) const {
   const Program lowered = lower_blocks();
   BlockCosts costs(scenario_, pricing.kernels, pricing.collectives);
   std::vector<GroupPlacement> placements;
-  for (const AxisGroup group : groups_in_blocks(lowered)) {
+  for (const AxisGroup group : groups) {
     placements.push_back({group, groups_.members(places[placements.size()])});
   }
   costs.use_groups(std::move(placements));
@@ -75,7 +76,7 @@ const BlockSet& BlockTable::blocks(const LayoutCode& code, const std::vector<Pla
   LayoutCode key = code_of_blocks(code);
   const auto number = static_cast<std::uint32_t>(arrangements_.size());
   key[Field::kOther] = arrangements_.try_emplace(places, number).first->second;
-  return known_.get(key, [&] { return make(places, pricing); });
+  return known_.get(key, [&] { return make(groups(code), places, pricing); });
 }
 
 }  // namespace stepcast

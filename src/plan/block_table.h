@@ -53,7 +53,8 @@ class BlockTable {
  private:
   BlockFacts facts_of(const Block& block, const BlockCosts& costs) const;
   Program lower_blocks() const;
-  BlockSet make(const std::vector<PlaceId>& places, const Pricing& pricing) const;
+  BlockSet make(const std::vector<AxisGroup>& groups, const std::vector<PlaceId>& places,
+                const Pricing& pricing) const;
 
   const Scenario& scenario_;
   GroupPrices& groups_;

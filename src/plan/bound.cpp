@@ -88,25 +88,26 @@ void BoundMaker::make_chunks(const OrderFacts& order, const Places& places) {
   chunks_.resize(count);
   std::int64_t first_layer = 0, recomputed_before = 0;
   const std::vector<AxisGroup>& groups = block_table_.groups(code_);
-  std::vector<PlaceId> lie(groups.size()), lay_before;
+  lie_.resize(groups.size());
+  lay_before_.clear();
   for (std::size_t c = 0; c < count; ++c) {
     const std::int64_t layers = order.layers[c];
     const std::int64_t recomputed =
         recomputed_layers(scenario_.layout.recompute, first_layer, layers);
     first_layer += layers;
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      lie[g] = places.of(groups[g], static_cast<std::size_t>(order.stage_of[c]));
+      lie_[g] = places.of(groups[g], static_cast<std::size_t>(order.stage_of[c]));
     }
     const bool like_before = c > 1 && c + 1 < count && layers == order.layers[c - 1] &&
-                             recomputed == recomputed_before && lie == lay_before;
+                             recomputed == recomputed_before && lie_ == lay_before_;
     if (like_before) {
       chunks_[c] = chunks_[c - 1];
     } else {
-      chunks_[c] = make_chunk(block_table_.blocks(code_, lie, pricing()), layers, recomputed,
+      chunks_[c] = make_chunk(block_table_.blocks(code_, lie_, pricing()), layers, recomputed,
                               c == 0, c + 1 == count);
     }
     recomputed_before = recomputed;
-    lay_before = lie;
+    lay_before_ = lie_;
   }
 }
 

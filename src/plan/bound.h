@@ -68,7 +68,8 @@ class BoundMaker {
   LayoutCode code_;
   // The chunks of the present layout, by model chunk.
   std::vector<Chunk> chunks_;
-  std::vector<double> to_, from_;  // scratch
+  std::vector<double> to_, from_;          // scratch
+  std::vector<PlaceId> lie_, lay_before_;  // scratch: where the groups of a chunk lie
 };
 
 }  // namespace stepcast

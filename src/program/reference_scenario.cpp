@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/reference_scenario.h"
 
+#include <cstring>
 #include <nlohmann/json.hpp>
+
+#include "layout/keys.h"
 
 namespace stepcast {
 
@@ -9,10 +12,11 @@ std::string reference_scenario(const std::string& scenario) {
   auto out = nlohmann::json::parse(scenario);
   out["cluster"] = {{"base", "local"}, {"gpus", 1}};
   out["layout"] = {{"micro_batch", 1}};
-  for (const char* key :
-       {"grad_precision", "reduce_precision", "bucket_elements", "gather_bucket_elements",
-        "prefetch_units", "host_sync_after_p2p", "host_sync_at_batch",
-        "fused_gradient_accumulation", "scatter_gather_p2p", "no_sync", "attention"}) {
+  // Keys that only a framework decides fall back to the rules of `native`.
+  for (const Key& key : training_keys()) {
+    if (key.of_framework) out["training"].erase(key.path + std::strlen("training."));
+  }
+  for (const char* key : {"grad_precision", "reduce_precision", "no_sync", "attention"}) {
     out["training"].erase(key);
   }
   out["training"]["framework"] = "native";
