@@ -33,6 +33,11 @@ FrameworkRules rules(const Training&, const Layout&) {
 
 bool offers(std::string_view) { return true; }
 
+// FSDP is built from parts of PyTorch, which came one by one.
+constexpr Release kTensorParallel = Release::of(2024, 4);  // 2.3: DTensor's parallelize_module
+constexpr Release kPipelining = Release::of(2024, 7);      // 2.4: torch.distributed.pipelining
+constexpr Release kAsyncTensor = Release::of(2024, 10);    // 2.5: async tensor parallelism
+
 }  // namespace
 
 extern const FrameworkTraits kFsdp = {
@@ -47,6 +52,9 @@ extern const FrameworkTraits kFsdp = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers,
+    .tensor_parallel_since = kTensorParallel,
+    .tensor_overlap_since = kAsyncTensor,
+    .pipeline_since = kPipelining,
     .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
     .zero_without_pipeline = 0,
 };
