@@ -109,10 +109,7 @@ Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
 // A dimension of one rank has no place among the others.
 Values distinct_orders(const Scenario& s) {
   const auto shown = [&](std::int64_t index) {
-    std::string out;
-    for (const char letter : std::string_view(kOrders[static_cast<std::size_t>(index)])) {
-      out += letter;
-    }
+    std::string out = kOrders[static_cast<std::size_t>(index)];
     const std::pair<const char*, std::int64_t> degrees[] = {{"tp", s.layout.tp},
                                                             {"cp", s.layout.cp},
                                                             {"ep", 1},
@@ -157,7 +154,7 @@ Values distinct_zero(const Scenario& s) {
   return all_equal ? Values{s.layout.zero} : zero_stages(s);
 }
 
-// Where nothing tells the values apart: the default stays.
+// Both, the default first; the default alone where nothing tells them apart.
 template <auto member>
 Values either(bool matters, const Scenario& s) {
   const std::int64_t usual = field(s, member) ? 1 : 0;
