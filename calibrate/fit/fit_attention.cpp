@@ -147,7 +147,8 @@ std::vector<double> surface_log_ratios(const EngineCalls& calls, const Accelerat
   variant.samples = samples;
   profile.attention_variants = {variant};
   profile.attention_kernel[framework_named("native")] = variant.name;
-  const KernelCosts costs(accelerator, std::move(profile), true, framework_named("native"));
+  const KernelCosts costs(accelerator, std::move(profile), KernelStyle::kFused,
+                          framework_named("native"));
   std::vector<double> out;
   for (const AttentionMeasurement& point : unseen) {
     const double kernel = costs.price(attention_of(point.sample, false)).time.value();
