@@ -13,7 +13,7 @@ namespace stepcast {
 
 class PassStreams {
  public:
-  // What was computed so far is what the pass follows.
+  // The pass begins behind what has been queued for computing so far.
   PassStreams(Device& device, const std::vector<Operation>& pass);
 
   // What is computed from now on runs behind what operation i, on the computing stream, waits for.

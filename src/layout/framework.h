@@ -40,6 +40,13 @@ struct FrameworkTraits {
   Release flash_attention_since = {};
   Release sequence_parallel_since = {};
   Release data_overlap_since = {};  // beside the backward and the forward, by its own code
+  Release tensor_parallel_since = {};
+  Release tensor_overlap_since = {};
+  Release pipeline_since = {};
+  Release interleaving_since = {};
+  Release sharded_optimizer_since = {};
+  Release selective_recompute_since = {};
+  Release partial_recompute_since = {};  // full recomputation of some layers
   // On one replica all stages of zero do the same.
   bool zero_needs_replicas = false;
 

@@ -8,6 +8,7 @@
 
 #include "core/assert.h"
 #include "layout/legality.h"
+#include "plan/launchable.h"
 
 namespace stepcast {
 namespace {
@@ -101,6 +102,7 @@ Errors Space::check(const Scenario& scenario, const Stated& stated, std::size_t 
   check_legality(scenario, stated, findings);
   check_fields(scenario, findings);
   check_support(scenario, findings);
+  if (findings.errors().empty()) check_launchable(scenario, open_.stated, findings);
   return findings.errors();
 }
 

@@ -208,7 +208,7 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
     const GroupPlacement* group = placement(collective->group);
     if (group == nullptr) continue;
     lag = lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
-    cost.wait(lag);
+    cost.wait(collective->group, lag);
     if (scenario_.training.launch_blocking) cost.host += lag;
     since_meeting = {};
   }

@@ -14,6 +14,7 @@
 #include "predict/record_trace.h"
 #include "predict/simulation.h"
 #include "predict/timeline.h"
+#include "program/block_groups.h"
 
 namespace stepcast {
 namespace {
@@ -53,7 +54,7 @@ class Predictor {
   Result<Prediction> run();
 
  private:
-  bool must_expand() const;
+  bool must_expand(const Program& program, const RankGrid& grid) const;
   // Places the program's traffic, and cuts its passes where their own meets other traffic.
   Traffic place(Program& program, const RankGrid& grid) const;
   Result<Simulation> settle(const SimulationInput& input);
@@ -158,9 +159,9 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
   out_.time = timeline.parts;
   out_.step_time = sim::seconds(timeline.step_end - timeline.step_begin);
 
+  // Collectives inside passes are in the work already, whichever axis they are of.
   std::array<Seconds, kCurves> by_curve = timeline.work.by_curve;
-  by_curve[static_cast<std::size_t>(Curve::kCollective)] +=
-      timeline.parts.exposed_dp + timeline.parts.exposed_cp + timeline.parts.exposed_ep;
+  by_curve[static_cast<std::size_t>(Curve::kCollective)] += timeline.parts.exposed_dp;
   by_curve[static_cast<std::size_t>(Curve::kPointToPoint)] += timeline.parts.exposed_pp;
   by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
   std::tie(out_.step_time_low, out_.step_time_high) =
@@ -246,10 +247,12 @@ void Predictor::read_memory() {
   out_.fits = out_.peak_device <= out_.device_memory;
 }
 
-// A tensor-parallel collective leaves a part of a rank's core to other ranks and streams. One macro
+// A collective inside a pass leaves a part of a rank's core to other ranks and streams. One macro
 // activity of kernels and collectives cannot express that.
-bool Predictor::must_expand() const {
-  return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1 && !options_.alone;
+bool Predictor::must_expand(const Program& program, const RankGrid& grid) const {
+  if (!scenario_.cluster.spec.accelerator.is_cpu() || options_.alone) return false;
+  return std::ranges::any_of(groups_in_blocks(program),
+                             [&](AxisGroup group) { return grid.group_size(group) > 1; });
 }
 
 Traffic Predictor::place(Program& program, const RankGrid& grid) const {
@@ -276,7 +279,7 @@ Result<Prediction> Predictor::run() {
                               symmetry,
                               costs,
                               profile_.host[scenario_.training.framework],
-                              options_.expand || must_expand(),
+                              options_.expand || must_expand(program, grid),
                               options_.contention,
                               alone,
                               profile_.sms_per_channel};

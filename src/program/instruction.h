@@ -92,7 +92,7 @@ struct CollectiveCall {
   ByteCount bytes;  // of all pieces
   DataType type;
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
-  // Gradients and parameters: flat elements of the role (Role::offsets), before sharding.
+  // Gradients and parameters: flat elements of the role (Role::stretches), before sharding.
   ElementRange elements{};
   Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
 

@@ -49,15 +49,14 @@ MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pas
   const auto part = [&](BufferId id) -> ByteCount& {
     return out.after[static_cast<std::size_t>(block.buffers[id.index()].category)];
   };
-  for (std::size_t i = 0; i < pass.size(); ++i) {
-    for (const BufferId id : pass[i].births) part(id) += block.buffers[id.index()].size();
+  for (const OperationLives& operation : pass) {
+    for (const BufferId id : operation.births) part(id) += block.buffers[id.index()].size();
     const ByteCount now = total(out.after);
     if (now > out.peak) {
       out.peak = now;
       out.at_peak = out.after;
-      out.peak_operation = static_cast<std::int32_t>(i);
     }
-    for (const BufferId id : pass[i].deaths) part(id) -= block.buffers[id.index()].size();
+    for (const BufferId id : operation.deaths) part(id) -= block.buffers[id.index()].size();
   }
   return out;
 }

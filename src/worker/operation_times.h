@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long each operation of a running program takes, by signature and place.
+// How long the operations of a running program take, kept by name and phase as tables show them.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class OperationTimes final : public OperationObserver {
   void end_step();  // waits for what is computed
 
   struct Entry {
-    std::string signature;
+    std::string signature;        // of the first of that name
     std::vector<double> seconds;  // of each call
   };
   using Key = std::pair<const char*, Phase>;  // the operation's name and phase

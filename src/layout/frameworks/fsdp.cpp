@@ -51,6 +51,11 @@ const char* attention_kernel(Release release, GpuArchitecture architecture) {
   return release.has(kSecondFlash) ? "fa2" : "fa1";
 }
 
+// FSDP is built from parts of PyTorch, which came one by one.
+constexpr Release kTensorParallel = Release::of(2024, 4);  // 2.3: DTensor's parallelize_module
+constexpr Release kPipelining = Release::of(2024, 7);      // 2.4: torch.distributed.pipelining
+constexpr Release kAsyncTensor = Release::of(2024, 10);    // 2.5: async tensor parallelism
+
 }  // namespace
 
 extern const FrameworkTraits kFsdp = {
@@ -66,6 +71,9 @@ extern const FrameworkTraits kFsdp = {
     .offers = offers,
     .offers_pipeline_overlap = offers,
     .attention_kernel = attention_kernel,
+    .tensor_parallel_since = kTensorParallel,
+    .tensor_overlap_since = kAsyncTensor,
+    .pipeline_since = kPipelining,
     .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
     .zero_without_pipeline = 0,
 };
