@@ -62,6 +62,14 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   return rules;
 }
 
+// Transformer Engine, attention.py: on Hopper cuDNN's kernels come first since version 1.0.
+constexpr Release kCudnnOnHopper = Release::of(2023, 11);
+const char* attention_kernel(Release release, GpuArchitecture architecture) {
+  const bool hopper = architecture == GpuArchitecture::kHopper;
+  if (hopper && release.has(kCudnnOnHopper)) return "cudnn";
+  return flash_attention_package(release, architecture);
+}
+
 // With and without interleaving (schedules.py).
 bool offers(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved"; }
 
@@ -96,6 +104,7 @@ extern const FrameworkTraits kMegatron = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers_pipeline_overlap,
+    .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
     .data_overlap_since = kOverlappedReduction,
