@@ -23,27 +23,36 @@ double normal_quantile(double probability) {
 Interval interval90(Seconds step_time, const std::array<Seconds, kCurves>& time_by_curve,
                     const std::array<double, kCurves>& sigma,
                     const std::vector<std::string>& mechanisms, const MeasuredErrors& errors) {
-  double low = kNormal95 * kRepeatable, high = low;  // of the logarithm, from the forecast outwards
+  // Of the logarithm, from the forecast outwards. What few runs have in common tells more of a run
+  // than what nearly all have.
+  double low = 0, high = 0, weights = 0;
   Interval out;
   for (const std::string& mechanism : mechanisms) {
-    if (const ErrorBand* band = errors.find(mechanism)) {
-      low = std::max(low, -band->low);
-      high = std::max(high, band->high);
-    } else {
+    const ErrorBand* band = errors.find(mechanism);
+    if (band == nullptr) {
       out.unproven.push_back(mechanism);
+      continue;
     }
+    const double weight = std::log(static_cast<double>(errors.runs()) / band->runs);
+    low += weight * -band->low;
+    high += weight * band->high;
+    weights += weight;
   }
   Seconds all(0);
   for (const Seconds time : time_by_curve) all += time;
-  double variance = 0;
+  double variance = kRepeatable * kRepeatable;
   for (std::size_t c = 0; c < kCurves && all.value() > 0; ++c) {
     const double term = time_by_curve[c] / all * sigma[c];
     variance += term * term;
   }
-  const double unknown = errors.of_unknown() * errors.of_unknown();
-  const double above = variance + static_cast<double>(out.unproven.size()) * unknown;
-  out.low = step_time * std::exp(-std::hypot(low, kNormal95 * std::sqrt(variance)));
-  out.high = step_time * std::exp(std::hypot(high, kNormal95 * std::sqrt(above)));
+  // The errors of runs contain those of the curves. No forecast is surer than either.
+  const double least = kNormal95 * std::sqrt(variance);
+  low = weights > 0 ? std::max(least, low / weights) : least;
+  high = weights > 0 ? std::max(least, high / weights) : least;
+  const double unknown =
+      kNormal95 * errors.of_unknown() * std::sqrt(static_cast<double>(out.unproven.size()));
+  out.low = step_time * std::exp(-low);
+  out.high = step_time * std::exp(std::hypot(high, unknown));
   return out;
 }
 

@@ -31,6 +31,7 @@ double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 }  // namespace
 
 MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors) {
+  runs_ = static_cast<int>(errors.size());
   std::map<std::string, std::vector<double>> by_mechanism;
   for (const MeasuredError& error : errors) {
     for (const std::string& mechanism : error.mechanisms) {
@@ -73,6 +74,7 @@ Result<MeasuredErrors> MeasuredErrors::read(const std::string& profiles_folder) 
                 fmt::format("format {} is not known", format), fmt::format("{}", kFormat));
   }
   object.required_text("made_by");
+  out.runs_ = static_cast<int>(object.required_integer("runs", 0));
   if (const auto bands = object.value("mechanisms")) {
     for (const JsonValue& item : bands->items()) {
       ObjectReader row(item);
@@ -96,6 +98,7 @@ std::string MeasuredErrors::text() const {
   nlohmann::ordered_json out;
   out["stepcast_measured_errors"] = kFormat;
   out["made_by"] = "stepcast check all --errors FILE: of ln(measured / predicted)";
+  out["runs"] = runs_;
   out["mechanisms"] = nlohmann::ordered_json::array();
   for (const auto& [mechanism, band] : bands_) {
     out["mechanisms"].push_back({{"name", mechanism},

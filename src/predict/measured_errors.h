@@ -36,6 +36,7 @@ class MeasuredErrors {
   static Result<MeasuredErrors> read(const std::string& profiles_folder);
   std::string text() const;
 
+  int runs() const { return runs_; }  // all together
   // Null: too few runs exercised it.
   const ErrorBand* find(const std::string& mechanism) const;
   // How far the mean error of a mechanism typically is from zero: what to expect of one that no run
@@ -45,6 +46,7 @@ class MeasuredErrors {
  private:
   void take_means();
 
+  int runs_ = 0;
   std::map<std::string, ErrorBand> bands_;
   double of_unknown_ = 0;
 };
