@@ -8,6 +8,7 @@
 
 #include "core/result.h"
 #include "layout/scenario.h"
+#include "predict/measured_errors.h"
 #include "predict/prediction.h"
 #include "validate/suite.h"
 
@@ -38,6 +39,7 @@ struct CaseResult {
   // What ran is not what the scenario says could run: "illegal", or "does not fit"; empty: it is.
   std::string contradiction;
 
+  std::vector<std::string> mechanisms;  // what the forecast relied on (predict/mechanisms.h)
   Measured measured;
   std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
   std::optional<PredictedValues> predicted;
@@ -51,6 +53,9 @@ struct CaseResult {
 
 inline constexpr const char* kCaseIsIllegal = "illegal";
 inline constexpr const char* kCaseDoesNotFit = "does not fit";
+
+// The errors of the cases that no profile was fitted on, for intervals of other forecasts.
+MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases);
 
 // What is known of a case before it is predicted.
 CaseResult describe(const Suite& suite, const SuiteCase& test_case);
