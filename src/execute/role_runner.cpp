@@ -277,7 +277,7 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
                                 BlockInstance& instance, const std::vector<Operation>& operations,
                                 const std::vector<OperationLives>& lives, const MicroBatch* batch,
                                 WideGradients* wide) {
-  PassStreams streams(*device_, operations);
+  PassStreams streams(*device_, operations, observer_);
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Operation& operation = operations[i];
     give_birth(block, operation, lives[i].births, instance);
