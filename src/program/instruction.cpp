@@ -92,11 +92,11 @@ ByteCount Instruction::bytes() const {
 }
 
 void Instruction::hold_gradients(ElementRange range, ByteCount held) {
-  (holds_gradients[0].size() == 0 ? holds_gradients[0] : holds_gradients[1]) = range;
+  if (range.size() > 0) holds_gradients.push_back(range);
   buffers(birth) += held;
 }
 void Instruction::free_gradients(ElementRange range, ByteCount held) {
-  frees_gradients = range;
+  if (range.size() > 0) frees_gradients.push_back(range);
   buffers(death) += held;
 }
 void Instruction::free_parameters(ElementRange range, ByteCount held) {
