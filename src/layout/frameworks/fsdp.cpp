@@ -31,7 +31,7 @@ FrameworkRules rules(const Training&, const Layout&) {
   return rules;
 }
 
-bool offers(std::string_view) { return true; }
+bool offers(ScheduleKind) { return true; }
 
 // FSDP is built from parts of PyTorch, which came one by one.
 constexpr Release kTensorParallel = Release::of(2024, 4);  // 2.3: DTensor's parallelize_module

@@ -62,11 +62,15 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   return rules;
 }
 
-// With and without interleaving (schedules.py).
-bool offers(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved"; }
+bool interleaves(ScheduleKind schedule) {
+  static const ScheduleKind interleaved = schedule_named("interleaved");
+  return schedule == interleaved;
+}
 
-// overlap_p2p_comm is forced off without interleaving.
-bool offers_pipeline_overlap(std::string_view schedule) { return schedule == "interleaved"; }
+// With and without interleaving (schedules.py).
+bool offers(ScheduleKind schedule) {
+  return schedule == default_schedule() || interleaves(schedule);
+}
 
 // What arguments.py demands of its overlap switches.
 void check_overlap(const Scenario& s, Findings& findings) {
@@ -95,7 +99,7 @@ extern const FrameworkTraits kMegatron = {
     .overlap = overlap,
     .rules = rules,
     .offers = offers,
-    .offers_pipeline_overlap = offers_pipeline_overlap,
+    .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
     .data_overlap_since = kOverlappedReduction,
