@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/instruction.h"
 
+#include <numeric>
+
 #include "core/overloaded.h"
 
 namespace stepcast {
@@ -11,6 +13,10 @@ ByteCount& buffers(MemoryParts& parts) {
 }
 
 }  // namespace
+
+ByteCount total(const MemoryParts& parts) {
+  return std::accumulate(parts.begin(), parts.end(), ByteCount{0});
+}
 
 const char* name_of(Stream stream) {
   switch (stream) {
