@@ -25,6 +25,10 @@ struct PredictedValues {
   double bubble_fraction = 0;
 };
 
+// What ran is not what its scenario says could run.
+enum class Contradiction { kIllegal, kDoesNotFit };
+const char* name_of(Contradiction contradiction);  // "does not fit"
+
 struct CaseResult {
   std::string suite;
   std::string id;
@@ -35,8 +39,7 @@ struct CaseResult {
 
   std::string failed;          // why it could not be predicted; empty when it was
   bool not_supported = false;  // ... because it is not modelled yet
-  // What ran is not what the scenario says could run: "illegal", or "does not fit"; empty: it is.
-  std::string contradiction;
+  std::optional<Contradiction> contradiction;
 
   Measured measured;
   std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
@@ -48,9 +51,6 @@ struct CaseResult {
   std::optional<double> bubble_difference;
   std::optional<bool> covered;  // the measured step time lies in the interval
 };
-
-inline constexpr const char* kCaseIsIllegal = "illegal";
-inline constexpr const char* kCaseDoesNotFit = "does not fit";
 
 // What is known of a case before it is predicted.
 CaseResult describe(const Suite& suite, const SuiteCase& test_case);
