@@ -195,12 +195,19 @@ std::string schedule_text(std::int64_t row) { return name_of(static_cast<Schedul
 }  // namespace
 
 // The levels go from what others depend on to keys without dependants.
-const KeySearch kSearchTp = {
-    0, tensor_ranks, tensor_ranks, true, put<&Layout::tp>, of<&Layout::tp>, plain};
-const KeySearch kSearchPp = {1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain};
-const KeySearch kSearchMicroBatch = {
-    2,    micro_batches, micro_batches, true, put<&Layout::micro_batch>, of<&Layout::micro_batch>,
-    plain};
+const KeySearch kSearchTp = {0,     tensor_ranks,          tensor_ranks,
+                             true,  put<&Layout::tp>,      of<&Layout::tp>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchPp = {
+    1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchMicroBatch = {2,
+                                     micro_batches,
+                                     micro_batches,
+                                     true,
+                                     put<&Layout::micro_batch>,
+                                     of<&Layout::micro_batch>,
+                                     plain,
+                                     KeySearch::Adds::kNothing};
 const KeySearch kSearchSchedule = {3,
                                    schedule_values,
                                    distinct_schedules,

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "predict/mechanisms.h"
+
 namespace stepcast {
 namespace {
 
@@ -91,6 +95,7 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     return;
   }
   result.measured_step_time_s = *measured_time;
+  result.mechanisms = mechanisms_of(scenario);
 
   PredictedValues predicted;
   const double time = prediction.step_time.value();
@@ -120,6 +125,15 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
   }
   result.predicted = predicted;
   if (!prediction.fits) result.contradiction = Contradiction::kDoesNotFit;
+}
+
+MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {
+  std::vector<MeasuredError> errors;
+  for (const CaseResult& result : cases) {
+    if (result.fitted || !result.step_time_error) continue;
+    errors.push_back({result.mechanisms, -std::log1p(*result.step_time_error)});
+  }
+  return MeasuredErrors(errors);
 }
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 
 #include "core/result.h"
 #include "layout/scenario.h"
+#include "predict/measured_errors.h"
 #include "predict/prediction.h"
 #include "validate/suite.h"
 
@@ -41,6 +42,7 @@ struct CaseResult {
   bool not_supported = false;  // ... because it is not modelled yet
   std::optional<Contradiction> contradiction;
 
+  std::vector<std::string> mechanisms;  // what the forecast relied on (predict/mechanisms.h)
   Measured measured;
   std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
   std::optional<PredictedValues> predicted;
@@ -51,6 +53,9 @@ struct CaseResult {
   std::optional<double> bubble_difference;
   std::optional<bool> covered;  // the measured step time lies in the interval
 };
+
+// The errors of the cases that no profile was fitted on, for intervals of other forecasts.
+MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases);
 
 // What is known of a case before it is predicted.
 CaseResult describe(const Suite& suite, const SuiteCase& test_case);

@@ -67,6 +67,7 @@ extern const FrameworkTraits kDeepSpeed = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers_no_overlap,
+    .attention_kernel = flash_attention_package,
     .check_zero = check_zero,
 };
 

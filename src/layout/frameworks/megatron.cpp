@@ -62,6 +62,14 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   return rules;
 }
 
+// Transformer Engine, attention.py: on Hopper cuDNN's kernels come first since version 1.0.
+constexpr Release kCudnnOnHopper = Release::of(2023, 11);
+const char* attention_kernel(Release release, GpuArchitecture architecture) {
+  const bool hopper = architecture == GpuArchitecture::kHopper;
+  if (hopper && release.has(kCudnnOnHopper)) return "cudnn";
+  return flash_attention_package(release, architecture);
+}
+
 bool interleaves(ScheduleKind schedule) {
   static const ScheduleKind interleaved = schedule_named("interleaved");
   return schedule == interleaved;
@@ -100,6 +108,7 @@ extern const FrameworkTraits kMegatron = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
+    .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
     .data_overlap_since = kOverlappedReduction,
