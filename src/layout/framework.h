@@ -31,8 +31,8 @@ struct FrameworkTraits {
 
   // What a search may propose: schedules that the framework itself has, and whether it hides
   // transfers between stages behind other micro-batches under this schedule.
-  bool (*offers)(std::string_view schedule);
-  bool (*offers_pipeline_overlap)(std::string_view schedule);
+  bool (*offers)(ScheduleKind schedule);
+  bool (*offers_pipeline_overlap)(ScheduleKind schedule);
   // Which attention kernel it calls where attention is fused, by the names that profiles have for
   // kernels; null: what the profile has.
   const char* (*attention_kernel)(Release release, GpuArchitecture architecture) = nullptr;

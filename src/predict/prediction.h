@@ -55,8 +55,8 @@ struct TraceSlice {
   Phase phase;
   std::int32_t micro_batch;
   std::int32_t chunk;
-  bool collective;  // or transfer
-  ByteCount bytes;  // of a collective
+  bool collective;  // or a message between stages
+  ByteCount bytes;  // that it moves
 };
 struct MemorySample {
   std::int32_t rank_class;

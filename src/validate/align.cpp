@@ -39,6 +39,10 @@ std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
 
 }  // namespace
 
+const char* name_of(Contradiction contradiction) {
+  return contradiction == Contradiction::kIllegal ? "illegal" : "does not fit";
+}
+
 CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   CaseResult out;
   out.suite = suite.name;
@@ -120,7 +124,7 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     result.bubble_difference = predicted.bubble_fraction - *bubble;
   }
   result.predicted = predicted;
-  if (!prediction.fits) result.contradiction = kCaseDoesNotFit;
+  if (!prediction.fits) result.contradiction = Contradiction::kDoesNotFit;
 }
 
 MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {

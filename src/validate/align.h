@@ -26,6 +26,10 @@ struct PredictedValues {
   double bubble_fraction = 0;
 };
 
+// What ran is not what its scenario says could run.
+enum class Contradiction { kIllegal, kDoesNotFit };
+const char* name_of(Contradiction contradiction);  // "does not fit"
+
 struct CaseResult {
   std::string suite;
   std::string id;
@@ -36,8 +40,7 @@ struct CaseResult {
 
   std::string failed;          // why it could not be predicted; empty when it was
   bool not_supported = false;  // ... because it is not modelled yet
-  // What ran is not what the scenario says could run: "illegal", or "does not fit"; empty: it is.
-  std::string contradiction;
+  std::optional<Contradiction> contradiction;
 
   std::vector<std::string> mechanisms;  // what the forecast relied on (predict/mechanisms.h)
   Measured measured;
@@ -50,9 +53,6 @@ struct CaseResult {
   std::optional<double> bubble_difference;
   std::optional<bool> covered;  // the measured step time lies in the interval
 };
-
-inline constexpr const char* kCaseIsIllegal = "illegal";
-inline constexpr const char* kCaseDoesNotFit = "does not fit";
 
 // The errors of the cases that no profile was fitted on, for intervals of other forecasts.
 MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases);

@@ -153,6 +153,36 @@ TEST(FrameworkRelease, MegatronsDefaultsFollowTheMonthOfItsCode) {
   EXPECT_TRUE(Release{}.has(Release::of(2099, 12)));  // the newest code has everything
 }
 
+// A row that leaves one of these out would crash only where somebody asks for it.
+TEST(Frameworks, EachRowSaysWhatEveryoneAsks) {
+  for (const FrameworkTraits* framework : frameworks()) {
+    EXPECT_NE(framework->overlap, nullptr) << framework->name;
+    EXPECT_NE(framework->rules, nullptr) << framework->name;
+    ASSERT_NE(framework->offers, nullptr) << framework->name;
+    ASSERT_NE(framework->offers_pipeline_overlap, nullptr) << framework->name;
+    EXPECT_TRUE(framework->offers(default_schedule())) << framework->name;
+    EXPECT_LE(framework->least_zero, framework->most_zero) << framework->name;
+  }
+}
+
+// What a search may propose (docs/frameworks.md).
+TEST(Frameworks, OfferTheirOwnSchedules) {
+  const auto offered = [](Framework framework) {
+    std::string out;
+    for (const std::string& name : supported_schedules()) {
+      if (traits_of(framework).offers(schedule_named(name))) out += name + " ";
+    }
+    return out;
+  };
+  EXPECT_EQ(offered(kMegatron), "1f1b interleaved ");
+  EXPECT_EQ(offered(kDeepSpeed), "1f1b ");
+  EXPECT_EQ(offered(kNative), offered(kFsdp));
+  const FrameworkTraits& megatron = traits_of(kMegatron);
+  EXPECT_TRUE(megatron.offers_pipeline_overlap(schedule_named("interleaved")));
+  EXPECT_FALSE(megatron.offers_pipeline_overlap(default_schedule()));
+  EXPECT_FALSE(traits_of(kDeepSpeed).offers_pipeline_overlap(default_schedule()));
+}
+
 TEST(FrameworkAttention, TheKernelFollowsFrameworkReleaseAndDevice) {
   const auto kernel = [](Framework framework, GpuArchitecture device, Release release = {}) {
     Stated stated;

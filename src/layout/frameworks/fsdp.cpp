@@ -40,7 +40,7 @@ FrameworkRules rules(const Training& training, const Layout&) {
   return rules;
 }
 
-bool offers(std::string_view) { return true; }
+bool offers(ScheduleKind) { return true; }
 
 // torch.nn.functional.scaled_dot_product_attention took flash-attn's version 2 in PyTorch 2.2
 // (pytorch/pytorch, aten/src/ATen/native/transformers/cuda/flash_attn). cuDNN's kernels stand

@@ -70,11 +70,15 @@ const char* attention_kernel(Release release, GpuArchitecture architecture) {
   return flash_attention_package(release, architecture);
 }
 
-// With and without interleaving (schedules.py).
-bool offers(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved"; }
+bool interleaves(ScheduleKind schedule) {
+  static const ScheduleKind interleaved = schedule_named("interleaved");
+  return schedule == interleaved;
+}
 
-// overlap_p2p_comm is forced off without interleaving.
-bool offers_pipeline_overlap(std::string_view schedule) { return schedule == "interleaved"; }
+// With and without interleaving (schedules.py).
+bool offers(ScheduleKind schedule) {
+  return schedule == default_schedule() || interleaves(schedule);
+}
 
 // What arguments.py demands of its overlap switches.
 void check_overlap(const Scenario& s, Findings& findings) {
@@ -103,7 +107,7 @@ extern const FrameworkTraits kMegatron = {
     .overlap = overlap,
     .rules = rules,
     .offers = offers,
-    .offers_pipeline_overlap = offers_pipeline_overlap,
+    .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
     .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
