@@ -31,8 +31,11 @@ struct FrameworkTraits {
 
   // What a search may propose: schedules that the framework itself has, and whether it hides
   // transfers between stages behind other micro-batches under this schedule.
-  bool (*offers)(std::string_view schedule);
-  bool (*offers_pipeline_overlap)(std::string_view schedule);
+  bool (*offers)(ScheduleKind schedule);
+  bool (*offers_pipeline_overlap)(ScheduleKind schedule);
+  // Which attention kernel it calls where attention is fused, by the names that profiles have for
+  // kernels; null: what the profile has.
+  const char* (*attention_kernel)(Release release, GpuArchitecture architecture) = nullptr;
   // When it got what it has by default today.
   Release flash_attention_since = {};
   Release sequence_parallel_since = {};

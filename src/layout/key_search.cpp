@@ -62,7 +62,8 @@ Values distinct_schedules(const Scenario& s) {
     out.erase(std::remove_if(first + 1, out.end(), alike), out.end());
   }
   const FrameworkTraits& framework = traits_of(s.training.framework);
-  std::erase_if(out, [&](std::int64_t row) { return !framework.offers(schedule_rules(row).name); });
+  std::erase_if(
+      out, [&](std::int64_t row) { return !framework.offers(static_cast<ScheduleKind>(row)); });
   return out;
 }
 
@@ -169,7 +170,7 @@ Values distinct_param_gather(const Scenario& s) {
 Values distinct_tp_overlap(const Scenario& s) { return either<&Overlap::tp>(s.layout.tp > 1, s); }
 Values distinct_pp_overlap(const Scenario& s) {
   const FrameworkTraits& framework = traits_of(s.training.framework);
-  const bool offered = framework.offers_pipeline_overlap(name_of(s.layout.schedule));
+  const bool offered = framework.offers_pipeline_overlap(s.layout.schedule);
   return either<&Overlap::pp>(s.layout.pp > 1 && offered, s);
 }
 Values distinct_sequence_parallel(const Scenario& s) {
@@ -194,12 +195,19 @@ std::string schedule_text(std::int64_t row) { return name_of(static_cast<Schedul
 }  // namespace
 
 // The levels go from what others depend on to keys without dependants.
-const KeySearch kSearchTp = {
-    0, tensor_ranks, tensor_ranks, true, put<&Layout::tp>, of<&Layout::tp>, plain};
-const KeySearch kSearchPp = {1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain};
-const KeySearch kSearchMicroBatch = {
-    2,    micro_batches, micro_batches, true, put<&Layout::micro_batch>, of<&Layout::micro_batch>,
-    plain};
+const KeySearch kSearchTp = {0,     tensor_ranks,          tensor_ranks,
+                             true,  put<&Layout::tp>,      of<&Layout::tp>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchPp = {
+    1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchMicroBatch = {2,
+                                     micro_batches,
+                                     micro_batches,
+                                     true,
+                                     put<&Layout::micro_batch>,
+                                     of<&Layout::micro_batch>,
+                                     plain,
+                                     KeySearch::Adds::kNothing};
 const KeySearch kSearchSchedule = {3,
                                    schedule_values,
                                    distinct_schedules,

@@ -114,4 +114,10 @@ void check_launchable(const Scenario& scenario, const Stated& asked, Findings& f
   Launchable(scenario, asked, findings).check();
 }
 
+Errors not_proposed(const Scenario& scenario) {
+  Findings findings;
+  check_launchable(scenario, Stated{}, findings);
+  return findings.errors();
+}
+
 }  // namespace stepcast

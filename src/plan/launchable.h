@@ -11,4 +11,7 @@ namespace stepcast {
 // The layout must be legal. `asked` tells which keys the user has stated.
 void check_launchable(const Scenario& scenario, const Stated& asked, Findings& findings);
 
+// Why a search would not propose this layout of its own accord; none: it would.
+Errors not_proposed(const Scenario& scenario);
+
 }  // namespace stepcast

@@ -177,6 +177,14 @@ void Space::put(const LayoutChoice& choice, Scenario& scenario) const {
   resolve(stated_by(choice), scenario);
 }
 
+std::int64_t Space::default_of(std::size_t level, const LayoutChoice& choice,
+                               Scenario& scenario) const {
+  Stated stated = stated_by(choice);
+  dimensions_[level]->set(stated, std::nullopt);
+  resolve(stated, scenario);
+  return dimensions_[level]->of(scenario.layout);
+}
+
 Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
   const Stated stated = stated_by(choice);
   resolve(stated, scenario);

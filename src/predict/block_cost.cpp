@@ -107,7 +107,7 @@ RunCost BlockCosts::price(const Operation& operation) const {
     if (placement(collective->group) != nullptr) block_host(out, 1);
     return out;
   }
-  if (!runs_kernel(operation.work)) return {};
+  if (!kernels_.runs(operation)) return {};
   const KernelPrice kernel = kernels_.price(operation);
   RunCost out = price_kernel(kernel, operation.phase);
   out.flops = flops_of(operation);

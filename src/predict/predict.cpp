@@ -2,12 +2,14 @@
 // The way of a forecast: lower, place, fold, price, replay, read the result.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "memory/device_footprint.h"
 #include "predict/critical_path.h"
 #include "predict/cut_passes.h"
 #include "predict/interval.h"
 #include "predict/link_use.h"
+#include "predict/mechanisms.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
@@ -164,8 +166,11 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
   by_curve[static_cast<std::size_t>(Curve::kCollective)] += timeline.parts.exposed_dp;
   by_curve[static_cast<std::size_t>(Curve::kPointToPoint)] += timeline.parts.exposed_pp;
   by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
-  std::tie(out_.step_time_low, out_.step_time_high) =
-      interval90(out_.step_time, by_curve, profile_.sigma);
+  Interval interval = interval90(out_.step_time, by_curve, profile_.sigma, mechanisms_of(scenario_),
+                                 pricing_.errors);
+  out_.step_time_low = interval.low;
+  out_.step_time_high = interval.high;
+  out_.unproven = std::move(interval.unproven);
 
   read_provenance(input.traffic, timeline);
   out_.critical_path = find_critical_path(input, simulation, last_, critical);
@@ -228,11 +233,16 @@ void Predictor::read_rates(const Program& program) {
                         static_cast<double>(scenario_.training.sequence_length);
   out_.tokens_per_s = tokens / time;
   out_.tokens_per_s_per_gpu = out_.tokens_per_s / gpus;
-  out_.model_tflops_per_gpu = model_flops(scenario_).value() / time / gpus / 1e12;
-  out_.hardware_tflops_per_gpu = hardware_flops(scenario_, program).value() / time / gpus / 1e12;
+  out_.flops = options_.flops;
+  const bool causal = options_.flops == FlopCount::kCausal;
+  const double gpu_tera = time * gpus * 1e12;
+  out_.model_tflops_per_gpu = model_flops(scenario_, causal).value() / gpu_tera;
+  out_.hardware_tflops_per_gpu = hardware_flops(scenario_, program, causal).value() / gpu_tera;
   if (const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision)) {
     out_.mfu = out_.model_tflops_per_gpu * 1e12 / peak->value();
-    out_.hfu = out_.hardware_tflops_per_gpu * 1e12 / peak->value();
+    const double hfu = out_.hardware_tflops_per_gpu * 1e12 / peak->value();
+    // Kernels that skip masked keys execute less than the full count says.
+    out_.hfu = hfu <= 1 ? hfu : std::numeric_limits<double>::infinity();
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "operation/steps.h"
 #include "program/flat_stretches.h"
 
 namespace stepcast {
@@ -254,7 +255,9 @@ BufferId BlockBuilder::gather_again(const char* name, BufferId x, BufferId gathe
 BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,
                             std::int64_t rows, std::int64_t width) {
   const BufferId y = activation(name, rows * width);
-  const KernelSize own = size(rows * width, width, 2.0 * static_cast<double>(shape_.element));
+  const double element = static_cast<double>(shape_.element);
+  const KernelSize own =
+      norm_steps(shape_.norm, false, element).of(size(rows * width, width, 2 * element));
   add(name,
       Normalization{shape_.norm, false, parameters.size() > 1, shape_.type, gradient_type(), own},
       {x}, {y});
@@ -266,10 +269,10 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
                                      BufferId gradient, BufferId residual, std::int64_t rows,
                                      std::int64_t width) {
   const std::int64_t elements = rows * width;
-  const double bytes = 3.0 * static_cast<double>(shape_.element);
+  const double element = static_cast<double>(shape_.element), bytes = 3 * element;
   const BufferId dx = activation(name, elements);
   // And the sum over rows for the weights.
-  const KernelSize own = size(elements, width, bytes, trains(parameters.front()) ? 2 : 1);
+  const KernelSize own = norm_steps(shape_.norm, true, element).of(size(elements, width, bytes));
   add(name,
       Normalization{shape_.norm, true, parameters.size() > 1, shape_.type, gradient_type(), own},
       {x, gradient}, {dx});

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "cluster/host_link.h"
 #include "core/id.h"
@@ -136,8 +137,8 @@ struct Instruction {
   ByteCount host_birth = 0, host_death = 0;
   // Whole gradients that live from its start, gradients that were reduced and gathered parameters
   // that die at its end; all of them buffers, counted in birth and death.
-  std::array<ElementRange, 2> holds_gradients{};
-  ElementRange frees_gradients{}, frees_parameters{};
+  std::vector<ElementRange> holds_gradients = {}, frees_gradients = {};
+  ElementRange frees_parameters{};
 
   template <class Kind>
   bool is() const {

@@ -63,19 +63,6 @@ MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pas
 
 }  // namespace
 
-std::span<const Pass> passes_of(BackwardForm form) {
-  static constexpr std::array kWhole{Pass::kForward, Pass::kBackward};
-  static constexpr std::array kSplit{Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient};
-  if (form == BackwardForm::kSplit) return kSplit;
-  return kWhole;
-}
-
-ByteCount total(const MemoryParts& parts) {
-  ByteCount sum = 0;
-  for (const ByteCount part : parts) sum += part;
-  return sum;
-}
-
 void finish_block(Block& block) {
   place_events(block);
   const BlockLives lives = trace_lives(block);

@@ -17,7 +17,7 @@ TEST(BlockCost, OfAnExactOperationHasAnErrorOfItsOwn) {
   Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
   const CollectiveCosts collectives(scenario.cluster, "");
   const auto cost = [&] {
-    const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+    const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
     return BlockCosts(scenario, kernels, collectives).price(std::vector<Operation>{operation});
   };
   const auto of = [](const RunCost& run, Curve curve) {
@@ -47,7 +47,7 @@ TEST(BlockCost, CollectivesWaitForTheLastRankToCome) {
     const auto price = [&](const Jitter& jitter, std::vector<DeviceId> members) {
       Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
       profile.exact["gemm forward 1x64x64x64 bf16 bf16"] = {Seconds(1e-3), jitter};
-      const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+      const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
       BlockCosts costs(scenario, kernels, collectives);
       costs.use_groups({{group, std::move(members)}});
       std::vector<double> out;
@@ -74,7 +74,7 @@ TEST(BlockCost, ACollectiveIsPricedInTheGroupThatItNames) {
   const Scenario scenario = testing::gpt(c);
   const CollectiveCosts collectives(scenario.cluster, "");
   const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   BlockCosts costs(scenario, kernels, collectives);
   const std::vector<DeviceId> near = {DeviceId(0), DeviceId(1)}, far = {DeviceId(0), DeviceId(8)};
   costs.use_groups({{AxisGroup::kTensor, near}, {AxisGroup::kContext, far, 2.0}});
@@ -101,7 +101,7 @@ TEST(BlockCost, APipelinedProductPaysForItsPieces) {
   const Scenario scenario = testing::gpt(c);
   const CollectiveCosts collectives(scenario.cluster, "");
   const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   BlockCosts costs(scenario, kernels, collectives);
   costs.use_groups({{AxisGroup::kTensor, {DeviceId(0), DeviceId(1)}}});
   const Gemm product{GemmRole::kForward, 1,    8192, 8192, 4096, DataType::kBf16,
@@ -131,7 +131,7 @@ TEST(BlockCost, BlockingLaunchesAddHostAndKernels) {
   const std::vector<Operation> operations(8, {"qkv", Phase::kForward, gemm, {}, {}});
   const CollectiveCosts collectives(scenario.cluster, "");
   const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   const auto price = [&] { return BlockCosts(scenario, kernels, collectives).price(operations); };
   const RunCost queued = price();
   scenario.training.launch_blocking = true;

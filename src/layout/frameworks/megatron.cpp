@@ -62,11 +62,23 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   return rules;
 }
 
-// With and without interleaving (schedules.py).
-bool offers(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved"; }
+// Transformer Engine, attention.py: on Hopper cuDNN's kernels come first since version 1.0.
+constexpr Release kCudnnOnHopper = Release::of(2023, 11);
+const char* attention_kernel(Release release, GpuArchitecture architecture) {
+  const bool hopper = architecture == GpuArchitecture::kHopper;
+  if (hopper && release.has(kCudnnOnHopper)) return "cudnn";
+  return flash_attention_package(release, architecture);
+}
 
-// overlap_p2p_comm is forced off without interleaving.
-bool offers_pipeline_overlap(std::string_view schedule) { return schedule == "interleaved"; }
+bool interleaves(ScheduleKind schedule) {
+  static const ScheduleKind interleaved = schedule_named("interleaved");
+  return schedule == interleaved;
+}
+
+// With and without interleaving (schedules.py).
+bool offers(ScheduleKind schedule) {
+  return schedule == default_schedule() || interleaves(schedule);
+}
 
 // What arguments.py demands of its overlap switches.
 void check_overlap(const Scenario& s, Findings& findings) {
@@ -95,7 +107,8 @@ extern const FrameworkTraits kMegatron = {
     .overlap = overlap,
     .rules = rules,
     .offers = offers,
-    .offers_pipeline_overlap = offers_pipeline_overlap,
+    .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
+    .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
     .data_overlap_since = kOverlappedReduction,
