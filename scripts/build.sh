@@ -4,6 +4,13 @@
 #
 #   scripts/build.sh [PRESET [TARGET...]]     default: release, everything
 set -euo pipefail
+
+# The comment at the head of this file.
+print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
+case "${1:-}" in
+  -h | --help) print_help; exit 0 ;;
+  -*) echo "$0: takes no '$1' (see --help)" >&2; exit 2 ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${1:-release}

@@ -28,8 +28,12 @@ test_packages=(
   jupyter-nbconvert python3-ipykernel python3-matplotlib  # notebooks
 )
 
+# The comment at the head of this file.
+print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
+
 packages=("${build_packages[@]}")
 case "${1:-}" in
+  -h | --help) print_help; exit 0 ;;
   "") packages+=("${test_packages[@]}") ;;
   --build) ;;
   *) echo "usage: $0 [--build]" >&2; exit 2 ;;

@@ -2,13 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that must hold before a change goes in, on a fresh Debian 12 machine or an old one:
 #
+#   scripts/test.sh                       both of these, in turn
+#   STEPCAST_TEST=quick scripts/test.sh   the first alone
+#
 #   1. release: g++, no warnings, every test
 #   2. asan:    clang++, no warnings, address and undefined-behaviour sanitizers, every unit test
 #               but the largest searches, which take minutes there
 #
-# STEPCAST_TEST=quick stops after the first. After each it prints which files took longest to
-# compile, and which tests to run.
+# After each it prints which files took longest to compile, and which tests to run.
 set -euo pipefail
+
+# The comment at the head of this file.
+print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
+case "${1:-}" in
+  "") ;;
+  -h | --help) print_help; exit 0 ;;
+  *) echo "$0: takes no '$1' (see --help)" >&2; exit 2 ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 log=$(mktemp -t stepcast-test.XXXXXX)

@@ -242,7 +242,7 @@ CheckOptions options_of(const CheckFlags& flags) {
     const auto mutex = std::make_shared<std::mutex>();
     options.progress = [mutex](std::size_t done, std::size_t all) {
       const std::scoped_lock lock(*mutex);
-      fmt::print(stderr, "\r{} of {} cases{}", done, all, done == all ? "\n" : "");
+      tell(fmt::format("\r{} of {} cases{}", done, all, done == all ? "\n" : ""));
     };
   }
   return options;
@@ -308,6 +308,7 @@ int run_check(const CheckFlags& flags) {
   const bool updates = flags.update && gate->broken.empty();
   if (updates) output.set_file(flags.baseline, baseline_text(report));
   if (const int code = output.commit(); code != kOk) return code;
+  note_written(flags.output, flags.html);
   for (const Finding& finding : gate->broken) {
     note(flags.output, fmt::format("broken: {}: {}", finding.title, finding.message));
   }
@@ -362,7 +363,8 @@ Command add_check(CLI::App& program) {
       ->type_name("N");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
   add_threads_flag(*app, flags->threads);
-  app->add_option("--seed", flags->seed, "taken as by other verbs; no forecast of a case is random")
+  app->add_option("--seed", flags->seed,
+                  "accepted, as by every command that forecasts; nothing here is random")
       ->capture_default_str();
   add_data_flag(*app, flags->data);
   return {app, [flags] { return run_check(*flags); }};

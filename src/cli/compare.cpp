@@ -60,6 +60,15 @@ Errors read_axes(const std::vector<std::string>& texts, std::vector<Axis>& out) 
   return errors;
 }
 
+Errors name_varied(Errors errors, const std::vector<Axis>& axes) {
+  for (Error& error : errors) {
+    for (const Axis& axis : axes) {
+      if (error.path == axis.key) error.path = "--vary " + axis.key;
+    }
+  }
+  return errors;
+}
+
 // The values of the i-th point; the last axis varies fastest.
 std::vector<std::string> values_at(const std::vector<Axis>& axes, std::size_t index) {
   std::vector<std::string> out(axes.size());
@@ -70,20 +79,18 @@ std::vector<std::string> values_at(const std::vector<Axis>& axes, std::size_t in
   return out;
 }
 
-// While this lives, more keys are set after the user's own.
-class MoreSets {
+// While this lives, the flags stand for one point of the grid.
+class AtPoint {
  public:
-  MoreSets(std::vector<std::string>& sets, const std::vector<std::string>& more)
-      : sets_(sets), own_(sets.size()) {
-    sets.insert(sets.end(), more.begin(), more.end());
+  AtPoint(ScenarioFlags& flags, const std::vector<std::string>& sets) : flags_(flags) {
+    flags_.varied = sets;
   }
-  MoreSets(const MoreSets&) = delete;
-  MoreSets& operator=(const MoreSets&) = delete;
-  ~MoreSets() { sets_.resize(own_); }
+  AtPoint(const AtPoint&) = delete;
+  AtPoint& operator=(const AtPoint&) = delete;
+  ~AtPoint() { flags_.varied.clear(); }
 
  private:
-  std::vector<std::string>& sets_;
-  std::size_t own_;
+  ScenarioFlags& flags_;
 };
 
 class Comparison {
@@ -118,23 +125,13 @@ class Comparison {
 
 // The flags' own scenario with more keys set.
 Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
-  const MoreSets more(flags_.scenario.sets, sets);
-  auto scenario = scenario_from_flags(flags_.scenario, folders_);
-  if (scenario) return scenario;
-  // Do not blame a flag whose value these keys replaced.
-  Errors errors = scenario.error();
-  for (Error& error : errors) {
-    for (const std::string& set : sets) {
-      const std::string key = set.substr(0, set.find('='));
-      if (error.path.ends_with("(" + key + ")")) error.path = key;
-    }
-  }
-  return failure(std::move(errors));
+  const AtPoint point(flags_.scenario, sets);
+  return scenario_from_flags(flags_.scenario, folders_);
 }
 
 // What the same flags say of the layout, legal or not.
 std::string Comparison::stated_layout(const std::vector<std::string>& sets) {
-  const MoreSets more(flags_.scenario.sets, sets);
+  const AtPoint point(flags_.scenario, sets);
   const auto stated = stated_text(flags_.scenario, folders_);
   const json scenario = stated ? json::parse(stated->text) : json();
   return scenario.is_object() ? scenario.value("layout", json::object()).dump() : "{}";
@@ -236,7 +233,7 @@ Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>&
   }
   const bool any = std::any_of(report_.points.begin(), report_.points.end(),
                                [](const ComparedPoint& point) { return point.prediction; });
-  if (!any) return report_.points.front().errors;
+  if (!any) return name_varied(report_.points.front().errors, axes);
   return flags_.tornado > 0 ? find_sensitivity() : Errors{};
 }
 
@@ -284,6 +281,7 @@ int run_compare(CompareFlags& flags) {
   output.set_main(flags.output, render(comparison.report(), flags.output.format));
   if (!flags.html.empty()) output.set_file(flags.html, compare_html(comparison.report()));
   if (const int code = output.commit(); code != kOk) return code;
+  note_written(flags.output, flags.html);
   const CompareReport& report = comparison.report();
   return report.points[ranked(report).front()].prediction->fits ? kOk : kDoesNotFit;
 }

@@ -60,9 +60,15 @@ void size_cluster(json& document, const ImportedScenario& imported, const DataFo
   if (!cluster.contains("nodes") && !cluster.contains("gpus")) cluster["gpus"] = *imported.gpus;
 }
 
-// Errors about a key name the word of the file that set it.
+// Errors about a key name the word of the file that set it. A missing vocabulary is the file's
+// fault: launch scripts often leave it to the tokenizer.
 Errors name_origins(Errors errors, const ImportedScenario& imported) {
   for (Error& error : errors) {
+    if (error.code == ErrorCode::kMissingKey && error.path == "model.vocab") {
+      error.message = "is not in the file, which leaves it to the tokenizer";
+      error.file = imported.file;
+      error.hint = "--set model.vocab=N; a script says it with --vocab-size";
+    }
     const Setting* setting = imported.find(error.path);
     if (!setting || setting->origin.empty()) continue;
     error.path = fmt::format("{} ({})", setting->origin, error.path);

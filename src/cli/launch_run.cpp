@@ -67,7 +67,7 @@ class ProgressLine {
   explicit ProgressLine(const OutputOptions& output)
       : shown_(!output.quiet && isatty(STDERR_FILENO) == 1) {}
   ~ProgressLine() {
-    if (written_) fmt::print(stderr, "\r\x1b[K");
+    if (written_) tell("\r\x1b[K");
   }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -80,8 +80,7 @@ class ProgressLine {
       last_ = std::chrono::steady_clock::now();
     }
     advance_to(report.done);
-    fmt::print(stderr, "\r\x1b[K{}", progress_->line(report.text));
-    std::fflush(stderr);
+    tell("\r\x1b[K" + progress_->line(report.text));
     written_ = true;
   }
 
@@ -261,12 +260,12 @@ Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
 int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
   for (const std::string& warning : outcome.warnings) note(output, "warning: " + warning);
   if (outcome.ok()) return kOk;
-  fmt::print(stderr, "error: the run: {}\n", outcome.message);
+  tell(fmt::format("error: the run: {}\n", outcome.message));
   if (outcome.end == LaunchEnd::kInterrupted) return 128 + outcome.signal;
   if (outcome.end == LaunchEnd::kNumerics) return kOutOfTolerance;
   const std::size_t lines = outcome.last_lines.size();
   for (std::size_t i = lines - std::min(lines, kLastLines); i < lines; ++i) {
-    fmt::print(stderr, "  {}\n", outcome.last_lines[i]);
+    tell(fmt::format("  {}\n", outcome.last_lines[i]));
   }
   return kInternalError;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 
 #include "cli/commands.h"
+#include "cli/flag_words.h"
 #include "cli/output.h"
 
 namespace stepcast::cli {
@@ -45,6 +46,29 @@ Errors leftovers(const CLI::App& app) {
   return errors;
 }
 
+// The innermost command that the words name.
+const CLI::App& reached(const CLI::App& program) {
+  const CLI::App* at = &program;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return *at;
+}
+
+std::string help_of(const CLI::App& command) {
+  const CLI::App* above = command.get_parent();
+  return command.help(above == nullptr ? "" : command_words(*above));
+}
+
+// "stepcast help predict" is "stepcast predict --help". The flag library wants the last word first.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int print(const std::string& text) {
   Output output;
   output.set_main({}, text);
@@ -60,8 +84,7 @@ int run_command(const CLI::App& program, const std::vector<Command>& commands) {
     return command.run();
   }
   // A command that was begun and not ended ("stepcast show"), or none at all.
-  const CLI::App* at = &program;
-  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  const CLI::App* at = &reached(program);
   const auto known = command_names(*at);
   const auto words = at->remaining();
   if (words.empty()) {
@@ -85,7 +108,8 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", "stepcast " STEPCAST_VERSION);
   program.footer(
       "Example: stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 "
-      "--global-batch 512 --tp 8 --pp 4\nEach command has its own --help.");
+      "--global-batch 512 --tp 8 --pp 4\nEach command has its own --help, which `stepcast help "
+      "COMMAND` prints too.");
   program.allow_extras();
   std::vector<Command> commands{add_predict(program), add_plan(program),      add_compare(program),
                                 add_check(program),   add_calibrate(program), add_validate(program),
@@ -95,15 +119,13 @@ int run(int argc, char** argv) {
   }
   commands.push_back(add_doctor(program));
   try {
-    program.parse(argc, argv);
+    program.parse(words_of(argc, argv));
   } catch (const CLI::CallForHelp&) {
-    const CLI::App* at = &program;
-    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-    return print(at->help());
+    return print(help_of(reached(program)));
   } catch (const CLI::CallForVersion&) {
     return print("stepcast " STEPCAST_VERSION "\n");
   } catch (const CLI::ParseError& error) {
-    return report_errors({{ErrorCode::kBadValue, error.what(), "", "", "see --help"}});
+    return report_errors({error_of(error, reached(program))});
   }
   return run_command(program, commands);
 }
@@ -115,9 +137,9 @@ int main(int argc, char** argv) {
   try {
     return stepcast::cli::run(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\n", error.what());
+    stepcast::cli::tell(fmt::format("internal error: {}\n", error.what()));
   } catch (...) {
-    fmt::print(stderr, "internal error\n");
+    stepcast::cli::tell("internal error\n");
   }
   return stepcast::cli::kInternalError;
 }

@@ -102,7 +102,7 @@ int Output::commit() const {
     if (const auto done = file.publish(); !done) return report_errors(done.error());
   }
   if (!write_all(STDOUT_FILENO, standard_output_)) {
-    fmt::print(stderr, "error: standard output: {}\n", reason());
+    tell(fmt::format("error: standard output: {}\n", reason()));
     return kInternalError;
   }
   return kOk;

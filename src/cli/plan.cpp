@@ -186,6 +186,7 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   if (errors = set_page(report, flags, output); !errors.empty()) return report_errors(errors);
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
+  note_written(flags.output, flags.html);
   return result->found.empty() ? kDoesNotFit : kOk;
 }
 

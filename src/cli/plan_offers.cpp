@@ -155,6 +155,7 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
   if (!flags.html.empty()) output.set_file(flags.html, offers_html(report));
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
+  note_written(flags.output, flags.html);
   return report.ranking.order.empty() ? kDoesNotFit : kOk;
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "report/number_text.h"
 
@@ -44,14 +43,12 @@ void PlanProgress::show(const SearchProgress& state) {
     const double rate = static_cast<double>(state.replayed) / state.elapsed_s;
     line += fmt::format("  at most {:.0f} s left", static_cast<double>(state.open) / rate);
   }
-  fmt::print(stderr, "{}{}", kErase, line);
-  std::fflush(stderr);
+  tell(kErase + line);
 }
 
 void PlanProgress::clear() {
   if (!visible_ || shown_at_s_ < 0) return;
-  fmt::print(stderr, "{}", kErase);
-  std::fflush(stderr);
+  tell(kErase);
 }
 
 }  // namespace stepcast::cli

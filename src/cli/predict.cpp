@@ -142,6 +142,8 @@ int run_predict(const PredictFlags& flags) {
   }
   if (!flags.html.empty()) output.set_file(flags.html, prediction_html(*scenario, *prediction));
   if (const int code = output.commit(); code != kOk) return code;
+  note_written(flags.output, flags.memory_timeline);
+  note_written(flags.output, flags.html);
   if (!flags.trace.empty()) tell_trace(flags, trace_bytes);
   return prediction->fits ? kOk : kDoesNotFit;
 }
@@ -190,7 +192,7 @@ Command add_predict(CLI::App& program) {
                   "seed of the run that --explain draws; nothing else is random")
       ->capture_default_str();
   app->add_option("--threads", flags->threads,
-                  "taken as by other verbs; one forecast needs one thread")
+                  "accepted, as by every command that forecasts; one forecast uses one thread")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   add_data_flag(*app, flags->data);

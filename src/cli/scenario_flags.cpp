@@ -74,11 +74,46 @@ Errors assume_family(const std::string& family, json& scenario) {
     const auto config = JsonDocument::load(path);
     if (!config) return config.error();
     model = (*config)->root().raw();
+    // Out of its file a model has no name but that of its family.
+    if (model.is_object() && !model.contains("name")) model["name"] = model_name_of_file(path);
   }
   if (!model.is_object()) return {};
   const std::string type = model.value("model_type", std::string());
   if (std::find(known.begin(), known.end(), type) == known.end()) model["model_type"] = family;
   return {};
+}
+
+// One "path=value" of --set or --vary.
+Errors set_key(const std::string& text, const std::string& topologies, json& scenario) {
+  const auto split = split_set(text);
+  if (!split) return split.error();
+  // A key of a cluster that is only named so far.
+  const auto named = scenario.find("cluster");
+  if (split->first.starts_with("cluster.") && named != scenario.end() && named->is_string()) {
+    *named = named_cluster(named->get<std::string>(), topologies);
+  }
+  return apply_override(scenario, split->first, split->second);
+}
+
+bool sets_key(const std::vector<std::string>& sets, const std::string& key) {
+  return std::any_of(sets.begin(), sets.end(),
+                     [&](const std::string& set) { return set.substr(0, set.find('=')) == key; });
+}
+
+// "--gpus, --set layout.zero": all that was laid over the file.
+std::string flags_laid_over(const ScenarioFlags& flags) {
+  std::vector<std::string> words;
+  for (const auto& value : flags.values) {
+    if (value->option->count() > 0) words.push_back(value->flag);
+  }
+  for (const std::string& set : flags.sets)
+    words.push_back("--set " + set.substr(0, set.find('=')));
+  for (const std::string& set : flags.varied) {
+    words.push_back("--vary " + set.substr(0, set.find('=')));
+  }
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
 }
 
 }  // namespace
@@ -91,7 +126,10 @@ Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, js
     if (value.count) {
       auto number = parse_count(value.value);
       if (!number) {
-        for (Error& error : number.error()) error.path = value.flag;
+        for (Error& error : number.error()) {
+          error.path = value.flag;
+          error.hint = "a number such as " + value.example;
+        }
         append(errors, number.error());
         return;
       }
@@ -109,49 +147,62 @@ Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, js
   for (const auto& value : flags.values) {
     if (value->path != "cluster") set(*value);
   }
-  for (const std::string& text : flags.sets) {
-    const auto split = split_set(text);
-    if (!split) {
-      append(errors, split.error());
-    } else {
-      // A key of a cluster that is only named so far.
-      const auto named = scenario.find("cluster");
-      if (split->first.starts_with("cluster.") && named != scenario.end() && named->is_string()) {
-        *named = named_cluster(named->get<std::string>(), topologies);
-      }
-      append(errors, apply_override(scenario, split->first, split->second));
-    }
+  for (const auto* list : {&flags.sets, &flags.varied}) {
+    for (const std::string& text : *list) append(errors, set_key(text, topologies, scenario));
   }
   if (!flags.assume.empty()) append(errors, assume_family(flags.assume, scenario));
   return errors;
 }
 
-// Where a value came from the command line, its error says so; where one is missing, which flag
-// gives it.
+namespace {
+
+// "tp" where the key is layout.tp.
+void suggest_whole_path(Error& error, const ScenarioFlags& flags) {
+  if (error.code != ErrorCode::kUnknownKey) return;
+  for (const auto& value : flags.values) {
+    if (!value->path.ends_with("." + error.path)) continue;
+    error.hint = fmt::format("did you mean '{}'?", value->path);
+    return;
+  }
+}
+
+// The error with the flag that gave the value, or that would give a missing one. Whether one did.
+bool name_value_flag(Error& error, const ScenarioFlags& flags) {
+  const bool missing = error.code == ErrorCode::kMissingKey;
+  for (const auto& value : flags.values) {
+    const bool given = value->option->count() > 0;
+    // A flag names a cluster by its base.
+    if (given && (value->path == error.path || value->path + ".base" == error.path)) {
+      error.path = fmt::format("{} ({})", value->flag, error.path);
+      error.file.clear();
+      return true;
+    }
+    // When a whole object such as `training` is missing, name the first flag that sets one of its
+    // keys: that key is required.
+    if (missing && !given && (value->path + ".").starts_with(error.path + ".")) {
+      const std::string flag = fmt::format("{} {}", value->flag, value->option->get_type_name());
+      error.hint = error.hint.empty() ? "give " + flag : error.hint + ", or " + flag;
+      return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Errors name_flags(Errors errors, const ScenarioFlags& flags) {
   for (Error& error : errors) {
     if (!error.file.empty() && error.file != flags.file) continue;
-    const bool missing = error.code == ErrorCode::kMissingKey;
-    const bool unknown = error.code == ErrorCode::kUnknownKey;
-    for (const auto& value : flags.values) {
-      const bool given = value->option->count() > 0;
-      // "tp" where the key is layout.tp.
-      if (unknown && value->path.ends_with("." + error.path)) {
-        error.hint = fmt::format("did you mean '{}'?", value->path);
-        break;
-      }
-      if (given && value->path == error.path) {
-        error.path = fmt::format("{} ({})", value->flag, error.path);
-        error.file.clear();
-        break;
-      }
-      // When a whole object such as `training` is missing, name the first flag that sets one of its
-      // keys: that key is required.
-      if (missing && !given && (value->path + ".").starts_with(error.path + ".")) {
-        const std::string flag = fmt::format("{} {}", value->flag, value->option->get_type_name());
-        error.hint = error.hint.empty() ? "give " + flag : error.hint + ", or " + flag;
-        break;
-      }
+    suggest_whole_path(error, flags);
+    const bool varied = sets_key(flags.varied, error.path);
+    const bool set = !varied && sets_key(flags.sets, error.path);
+    if (varied || set) error.file.clear();
+    if (set) error.path = "--set " + error.path;
+    if (varied || set || name_value_flag(error, flags)) continue;
+    // The file may be sound by itself.
+    const std::string over = flags_laid_over(flags);
+    if (error.code == ErrorCode::kIllegal && !error.file.empty() && !over.empty()) {
+      error.file += " with " + over;
     }
   }
   return errors;
@@ -184,7 +235,8 @@ void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
   add("--cluster", "cluster", "NAME[xNODES]", "shipped cluster, or a file", true);
   add("--nodes", "cluster.nodes", "N", "nodes of the cluster");
   add("--gpus", "cluster.gpus", "N", "GPUs of the cluster");
-  add("--profile", "profile", "NAME|PATH", "measured costs; none for the data sheet", true);
+  add("--profile", "profile", "NAME|PATH",
+      "measured costs; none takes kernels from the data sheet, collectives stay measured", true);
   for (const Key* key : keys()) {
     if (key->flag.name == nullptr) continue;
     // A range is plain from the flag's type; words are not.
@@ -203,22 +255,26 @@ void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
 }
 
 void add_run_flags(CLI::App& app, ScenarioFlags& flags) {
-  const auto count = [&](const char* flag, const char* path, const char* type, const char* help) {
-    add_value(app, flags, flag, path, type, help).count = true;
+  const auto count = [&](const char* flag, const char* path, const char* type, const char* example,
+                         const char* help) {
+    auto& value = add_value(app, flags, flag, path, type, help);
+    value.count = true;
+    value.example = example;
   };
-  count("--tokens", "run.tokens", "N",
+  count("--tokens", "run.tokens", "N", "2T",
         "tokens to train, for example 2T: forecasts days, dollars, goodput");
   add_value(app, flags, "--deadline", "run.deadline", "TIME", "limit of the run, for example 30d")
       .text = true;
-  count("--budget", "run.budget", "DOLLARS", "limit of the run, for example 500k");
-  count("--price", "run.price_per_gpu_hour", "DOLLARS",
+  count("--budget", "run.budget", "DOLLARS", "500k", "limit of the run, for example 500k");
+  count("--price", "run.price_per_gpu_hour", "DOLLARS", "2.5",
         "price of a GPU-hour instead of the listed one");
 }
 
 void add_demand_flags(CLI::App& app, ScenarioFlags& flags) {
-  add_value(app, flags, "--min-tokens-per-s", "plan.min_tokens_per_s", "N",
-            "with --advise: tokens/s of all GPUs that are enough, for example 20k")
-      .count = true;
+  auto& value = add_value(app, flags, "--min-tokens-per-s", "plan.min_tokens_per_s", "N",
+                          "with --advise: tokens/s of all GPUs that are enough, for example 20k");
+  value.count = true;
+  value.example = "20k";
 }
 
 Result<std::pair<std::string, std::string>> split_set(const std::string& text) {

@@ -17,17 +17,19 @@ namespace stepcast::cli {
 
 struct ScenarioFlags {
   struct Value {
-    std::string flag;    // "--tp"
-    std::string path;    // "layout.tp"
-    bool text = false;   // always text: a model may be called 7
-    bool count = false;  // "2T": parse_count
+    std::string flag;          // "--tp"
+    std::string path;          // "layout.tp"
+    bool text = false;         // always text: a model may be called 7
+    bool count = false;        // "2T": parse_count
+    std::string example = {};  // of a count
     std::string value;
     CLI::Option* option = nullptr;
   };
   std::string file;
   std::vector<std::unique_ptr<Value>> values;
-  std::vector<std::string> sets;  // "path=value", applied last
-  std::string assume;             // family for an unknown model_type
+  std::vector<std::string> sets;    // "path=value", applied after the values
+  std::vector<std::string> varied;  // the same of one point of a grid, applied last
+  std::string assume;               // family for an unknown model_type
 };
 
 void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
@@ -49,7 +51,8 @@ struct StatedText {
   Errors errors;
 };
 Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& folders);
-// Errors about a key that a flag set name the flag.
+// Errors about a key that a flag set name the flag; a contradiction within the file names the flags
+// that were laid over it. Errors about a varied key name that key alone.
 Errors name_flags(Errors errors, const ScenarioFlags& flags);
 
 Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders);
@@ -68,8 +71,5 @@ Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
 // The flags laid over a scenario document; `topologies` holds the shipped clusters.
 Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies,
                    nlohmann::json& scenario);
-
-// Errors about a key that a flag set name the flag.
-Errors name_flags(Errors errors, const ScenarioFlags& flags);
 
 }  // namespace stepcast::cli

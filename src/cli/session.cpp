@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
+
+#include "core/atomic_file.h"
 
 namespace stepcast::cli {
 namespace {
@@ -35,9 +36,12 @@ DataRoot data_in(const fs::path& root) {
 
 void add_output_flags(CLI::App& app, OutputOptions& output,
                       const std::vector<std::string>& formats) {
-  app.add_option("--format", output.format, one_of(formats))
-      ->check(CLI::IsMember(formats))
-      ->capture_default_str();
+  if (formats.size() > 1) {
+    app.add_option("--format", output.format, one_of(formats))
+        ->type_name("FORMAT")
+        ->check(CLI::IsMember(formats).description(""))
+        ->capture_default_str();
+  }
   app.add_option("-o,--output", output.file, "write to FILE instead of standard output")
       ->type_name("FILE");
   app.add_flag("--no-color", output.no_color, "print plain text (as the variable NO_COLOR does)");
@@ -97,13 +101,19 @@ bool wants_color(const OutputOptions& output) {
          isatty(STDOUT_FILENO) == 1;
 }
 
+void tell(std::string_view text) { write_all(STDERR_FILENO, text); }
+
 int report_errors(const Errors& errors) {
-  for (const Error& error : errors) fmt::print(stderr, "error: {}\n", to_string(error));
+  for (const Error& error : errors) tell(fmt::format("error: {}\n", to_string(error)));
   return kUsageError;
 }
 
+void note_written(const OutputOptions& output, const std::string& file) {
+  if (!file.empty()) note(output, "wrote " + file);
+}
+
 void note(const OutputOptions& output, const std::string& text) {
-  if (!output.quiet) fmt::print(stderr, "{}\n", text);
+  if (!output.quiet) tell(text + "\n");
 }
 
 }  // namespace stepcast::cli

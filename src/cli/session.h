@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -34,7 +35,7 @@ struct Command {
   std::function<int()> run;
 };
 
-// --format one of `formats`, -o, --no-color, --quiet.
+// --format one of `formats` where there are several, -o, --no-color, --quiet.
 void add_output_flags(CLI::App& app, OutputOptions& output,
                       const std::vector<std::string>& formats);
 void add_html_flag(CLI::App& app, std::string& file);
@@ -56,8 +57,13 @@ Result<DataRoot> find_data(const std::string& data);
 
 bool wants_color(const OutputOptions& output);
 
+// Writes to standard error. A write that fails is let go: nobody is left to be told, and the exit
+// code still says how the command ended.
+void tell(std::string_view text);
 // One line per error on standard error; returns kUsageError.
 int report_errors(const Errors& errors);
 void note(const OutputOptions& output, const std::string& text);  // on standard error
+// "wrote FILE", where one was asked for beside the output.
+void note_written(const OutputOptions& output, const std::string& file);
 
 }  // namespace stepcast::cli

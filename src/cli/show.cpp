@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cluster/cluster.h"
 #include "layout/keys.h"
+#include "layout/legality.h"
 #include "model/import_model.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -33,6 +34,15 @@ bool matches(const std::string& name, const std::string& filter) {
   return name.find(filter) != std::string::npos;
 }
 
+// Whether a layout of the model can be forecast, and up to which length.
+std::string forecast_text(const Model& model) {
+  if (const std::string why = unsupported_in(model); !why.empty()) return "not yet: " + why;
+  if (model.attention_window > 0 && model.attention_window < model.max_positions) {
+    return fmt::format("up to {} tokens", model.attention_window);
+  }
+  return "yes";
+}
+
 Result<Listing> list_of_models(const DataFolders& folders, const std::string& filter) {
   const auto entries = list_models(folders.models);
   if (!entries) return failure(entries.error());
@@ -45,7 +55,8 @@ Result<Listing> list_of_models(const DataFolders& folders, const std::string& fi
                          {"kv heads"},
                          {"ffn"},
                          {"vocabulary"},
-                         {"positions"}})};
+                         {"positions"},
+                         {"forecast", Align::kLeft}})};
   for (const ModelEntry& entry : *entries) {
     if (!matches(entry.name, filter)) continue;
     const auto model = find_model(entry.name, folders.models);
@@ -55,7 +66,8 @@ Result<Listing> list_of_models(const DataFolders& folders, const std::string& fi
     out.table.add_row({entry.name, parameters_text(count.total()),
                        model->moe ? parameters_text(count.active) : "", text(model->layers),
                        text(model->hidden), text(model->heads), text(model->kv_heads),
-                       text(model->ffn), text(model->vocab), text(model->max_positions)});
+                       text(model->ffn), text(model->vocab), text(model->max_positions),
+                       forecast_text(*model)});
     ordered_json value;
     value["name"] = entry.name;
     value["parameters"] = count.total();
@@ -69,6 +81,7 @@ Result<Listing> list_of_models(const DataFolders& folders, const std::string& fi
     value["vocab"] = model->vocab;
     value["max_positions"] = model->max_positions;
     if (model->moe) value["experts"] = model->moe->experts;
+    value["forecast"] = unsupported_in(*model).empty();
     value["source"] = entry.source;
     out.values.push_back(std::move(value));
   }
@@ -193,7 +206,7 @@ Result<Listing> list_of_keys(const DataFolders&, const std::string& filter) {
 
 using Lister = Result<Listing> (*)(const DataFolders&, const std::string&);
 
-int run_show(const ShowFlags& flags, Lister list) {
+int run_show(const ShowFlags& flags, const char* topic, Lister list) {
   Output output;
   output.plan("-o", flags.output.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
@@ -201,6 +214,10 @@ int run_show(const ShowFlags& flags, Lister list) {
   if (!data) return report_errors(data.error());
   const auto listing = list(data->folders, flags.filter);
   if (!listing) return report_errors(listing.error());
+  if (listing->table.empty() && !flags.filter.empty()) {
+    return report_errors({{ErrorCode::kNotFound, fmt::format("no name contains '{}'", flags.filter),
+                           "", "FILTER", fmt::format("stepcast show {} lists all", topic)}});
+  }
   const std::string& format = flags.output.format;
   if (format == "json") {
     output.set_main(flags.output, listing->values.dump(1) + "\n");
@@ -237,7 +254,7 @@ std::vector<Command> add_show(CLI::App& program) {
     app->add_option("FILTER", flags->filter, "only names that contain this");
     add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
     add_data_flag(*app, flags->data);
-    out.push_back({app, [flags, list = topic.list] { return run_show(*flags, list); }});
+    out.push_back({app, [flags, topic] { return run_show(*flags, topic.name, topic.list); }});
   }
   return out;
 }

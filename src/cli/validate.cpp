@@ -109,8 +109,9 @@ int report_too_large(const ValidateFlags& flags, const Scenario& scenario,
     output.set_file(flags.markdown, prediction_markdown(scenario, prediction));
   }
   if (const int code = output.commit(); code != kOk) return code;
-  fmt::print(stderr, "error: the run needs {} GiB on its fullest rank, of {} GiB that a rank has\n",
-             gib_text(prediction.peak_device), gib_text(prediction.device_memory));
+  note_written(flags.output, flags.html);
+  tell(fmt::format("error: the run needs {} GiB on its fullest rank, of {} GiB that a rank has\n",
+                   gib_text(prediction.peak_device), gib_text(prediction.device_memory)));
   return kDoesNotFit;
 }
 
@@ -151,10 +152,10 @@ int check_reference(const StatedScenario& stated, const DataFolders& folders) {
   const auto reference = reference_forecast(stated, folders);
   if (!reference) return report_errors(reference.error());
   if (reference->fits) return kOk;
-  fmt::print(stderr,
-             "error: numerics are held against the whole model in fp32 on one GPU, which needs {} "
-             "GiB of {} GiB: give --no-numerics, or a smaller model\n",
-             gib_text(reference->peak_device), gib_text(reference->device_memory));
+  tell(fmt::format(
+      "error: numerics are held against the whole model in fp32 on one GPU, which needs "
+      "{} GiB of {} GiB: give --no-numerics, or a smaller model\n",
+      gib_text(reference->peak_device), gib_text(reference->device_memory)));
   return kDoesNotFit;
 }
 
@@ -208,6 +209,7 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
     output.set_file(flags.markdown, validation_markdown(stated.scenario, validation));
   }
   if (const int written = output.commit(); written != kOk) return written;
+  note_written(flags.output, flags.html);
   recorded.tell(validation, flags.output);
   if (!validation.within_limits()) return kOutOfTolerance;
   return validation.regressed() ? kRegression : kOk;
@@ -314,6 +316,10 @@ Command add_validate(CLI::App& program) {
       "the run is further from the baseline than --drift allows; 3: it does not fit (the forecast\n"
       "is still printed).");
   add_scenario_flags(*app, flags->scenario);
+  app->get_option("--profile")
+      ->description(
+          "measured costs; a file that does not exist is measured and written; none takes kernels "
+          "from the data sheet, collectives stay measured");
   add_run_flags(*app, *flags);
   add_output_flags(*app, flags->output, {"table", "json", "md", "junit", "github"});
   add_html_flag(*app, flags->html);

@@ -132,6 +132,10 @@ int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
     if (!measured) return report_failed_calibration(measured.error());
     if (*measured) return kOk;
   }
+  if (to_be_made) {
+    note(output,
+         fmt::format("note: {} does not exist: it is measured and written", scenario.profile));
+  }
   // This command must not replace what another calibration has measured.
   const bool keeps = automatic && file && !to_be_made;
   if (keeps) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
+#include <utility>
 
 namespace stepcast {
 namespace {
@@ -17,20 +18,33 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Levenshtein distance of two short words.
+// Letters to add, to drop, to replace or to swap with their neighbour until one word is the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before = std::exchange(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitution = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitution});
+      const std::size_t substitution = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];
+}
+
+// How far a name is from the word: letters that differ, then letters that one has beyond the other.
+// A word inside the other, unless it is a small part of it, counts as one letter.
+std::pair<std::size_t, std::size_t> distance_of(const std::string& word, const std::string& name) {
+  const auto& [inner, outer] =
+      word.size() <= name.size() ? std::pair(word, name) : std::pair(name, word);
+  const bool long_enough = inner.size() >= 3 && (inner == word || 2 * inner.size() >= outer.size());
+  if (long_enough && outer.find(inner) != outer.npos) {
+    return {inner == outer ? 0 : 1, outer.size() - inner.size()};
+  }
+  return {edit_distance(word, name), 0};
 }
 
 }  // namespace
@@ -52,15 +66,14 @@ std::string to_string(const Errors& errors) {
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string wanted = lower(word);
-  // Near means: at most a third of the letters differ, or one contains the other. The dashes of
-  // a flag are no letters.
+  // Near means: at most a third of the letters differ, rounded up from four letters on, or one
+  // contains the other. The dashes of a flag are no letters.
   const std::size_t dashes = std::min(wanted.find_first_not_of('-'), wanted.size());
-  std::size_t best_distance = (wanted.size() - dashes) / 3 + 2;
+  const std::size_t most = std::max<std::size_t>(1, (wanted.size() - dashes + 2) / 3);
+  std::pair<std::size_t, std::size_t> best_distance{most + 1, 0};
   std::string best;
   for (const std::string& candidate : candidates) {
-    const std::string name = lower(candidate);
-    const bool contained = wanted.size() >= 3 && name.find(wanted) != std::string::npos;
-    const std::size_t distance = contained ? 1 : edit_distance(wanted, name);
+    const auto distance = distance_of(wanted, lower(candidate));
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json_syntax.h"
 #include "core/text_file.h"
 #include "core/unit_text.h"
 
@@ -14,15 +15,6 @@ namespace stepcast {
 using nlohmann::json;
 
 namespace {
-
-const char* kind_of(const json& node) {
-  if (node.is_object()) return "an object";
-  if (node.is_array()) return "a list";
-  if (node.is_string()) return "text";
-  if (node.is_boolean()) return "true or false";
-  if (node.is_null()) return "null";
-  return "a number";
-}
 
 std::string short_dump(const json& node) {
   std::string text = node.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -67,7 +59,7 @@ void JsonValue::fail(ErrorCode code, std::string message, std::string hint) cons
 
 std::optional<std::string> JsonValue::text() const {
   if (node_->is_string()) return node_->get<std::string>();
-  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)), "text is due");
+  fail(ErrorCode::kWrongType, fmt::format("must be text, not {}", dump()));
   return std::nullopt;
 }
 
@@ -76,7 +68,7 @@ std::optional<double> JsonValue::number() const {
     const double v = node_->get<double>();
     if (std::isfinite(v)) return v;
   }
-  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)), "a number is due");
+  fail(ErrorCode::kWrongType, fmt::format("must be a number, not {}", dump()));
   return std::nullopt;
 }
 
@@ -93,23 +85,22 @@ std::optional<std::int64_t> JsonValue::integer() const {
     const double v = node_->get<double>();
     if (std::floor(v) == v && std::abs(v) < 9e15) return static_cast<std::int64_t>(v);
   }
-  const std::string what =
-      node_->is_number() ? "not a whole number that fits 63 bits" : kind_of(*node_);
-  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), what), "a whole number is due");
+  const bool large = node_->is_number() && !(std::abs(node_->get<double>()) < 9e15);
+  fail(ErrorCode::kWrongType,
+       fmt::format("must be a whole number{}, not {}", large ? " that fits 63 bits" : "", dump()));
   return std::nullopt;
 }
 
 std::optional<bool> JsonValue::boolean() const {
   if (node_->is_boolean()) return node_->get<bool>();
-  fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)),
-       "true or false is due");
+  fail(ErrorCode::kWrongType, fmt::format("must be true or false, not {}", dump()));
   return std::nullopt;
 }
 
 std::vector<JsonValue> JsonValue::items() const {
   std::vector<JsonValue> out;
   if (!node_->is_array()) {
-    fail(ErrorCode::kWrongType, fmt::format("{} is {}", dump(), kind_of(*node_)), "a list is due");
+    fail(ErrorCode::kWrongType, fmt::format("must be a list, not {}", dump()));
     return out;
   }
   for (std::size_t i = 0; i < node_->size(); ++i) {
@@ -134,10 +125,7 @@ Result<std::unique_ptr<JsonDocument>> JsonDocument::parse(std::string_view text,
   try {
     *value = json::parse(text.begin(), text.end(), std::ref(duplicates));
   } catch (const json::exception& error) {
-    // The library's text starts with its own error number in brackets.
-    std::string what = error.what();
-    if (const auto end = what.find("] "); end != std::string::npos) what = what.substr(end + 2);
-    return failure({ErrorCode::kSyntax, "not valid JSON: " + what, std::move(file), "", ""});
+    return failure({ErrorCode::kSyntax, why_not_json(text, error), std::move(file), "", ""});
   }
   if (!duplicates.found.empty()) {
     return failure({ErrorCode::kSyntax, fmt::format("the key '{}' stands twice", duplicates.found),
@@ -164,8 +152,7 @@ void JsonDocument::add(Errors errors) {
 
 ObjectReader::ObjectReader(JsonValue value) : value_(std::move(value)) {
   if (!value_.is_object()) {
-    value_.fail(ErrorCode::kWrongType,
-                fmt::format("{} is {}", value_.dump(), kind_of(*value_.node_)), "an object is due");
+    value_.fail(ErrorCode::kWrongType, fmt::format("must be an object, not {}", value_.dump()));
     value_.node_ = &empty_object();
   }
 }

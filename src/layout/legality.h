@@ -3,6 +3,8 @@
 // the nearest legal values), and is all of it modelled (kNotSupported)?
 #pragma once
 
+#include <string>
+
 #include "layout/findings.h"
 #include "layout/scenario_input.h"
 
@@ -15,5 +17,8 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
 void check_fields(const Scenario& scenario, Findings& findings);
 
 void check_support(const Scenario& scenario, Findings& findings);
+
+// Why no scenario of this model is supported, "mixture of experts (8 experts)"; empty: some are.
+std::string unsupported_in(const Model& model);
 
 }  // namespace stepcast

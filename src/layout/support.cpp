@@ -2,6 +2,9 @@
 // The list of what is legal and not modelled yet. An entry goes when its mechanism is lowered.
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/legality.h"
@@ -10,18 +13,24 @@
 namespace stepcast {
 namespace {
 
+// What no layout and no training of the model avoids.
+std::vector<std::string> unsupported_parts(const Model& model) {
+  std::vector<std::string> out;
+  if (model.moe) out.push_back(fmt::format("mixture of experts ({} experts)", model.moe->experts));
+  if (model.mla) out.emplace_back("multi-head latent attention");
+  if (model.mtp_layers > 0) out.emplace_back("multi-token prediction");
+  if (model.embedding_width > 0 && model.embedding_width != model.hidden) {
+    out.push_back(fmt::format("an embedding of width {} projected to {}", model.embedding_width,
+                              model.hidden));
+  }
+  return out;
+}
+
 void check_model(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"model"})) return;
   const Model& model = s.model;
-  if (model.moe) {
-    findings.unsupported("model",
-                         fmt::format("mixture of experts ({} experts) is", model.moe->experts));
-  }
-  if (model.mla) findings.unsupported("model", "multi-head latent attention is");
-  if (model.mtp_layers > 0) findings.unsupported("model", "multi-token prediction is");
-  if (model.embedding_width > 0 && model.embedding_width != model.hidden) {
-    findings.unsupported("model", fmt::format("an embedding of width {} projected to {} is",
-                                              model.embedding_width, model.hidden));
+  for (const std::string& what : unsupported_parts(model)) {
+    findings.unsupported("model", what + " is");
   }
   if (findings.trusts({"training.sequence_length"}) && model.attention_window > 0 &&
       s.training.sequence_length > model.attention_window) {
@@ -138,6 +147,12 @@ void check_support(const Scenario& scenario, Findings& findings) {
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);
+}
+
+std::string unsupported_in(const Model& model) {
+  std::string out;
+  for (const std::string& what : unsupported_parts(model)) out += (out.empty() ? "" : ", ") + what;
+  return out;
 }
 
 }  // namespace stepcast

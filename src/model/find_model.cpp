@@ -30,24 +30,26 @@ fs::path config_file(const fs::path& path) {
   return fs::is_directory(path, ignored) ? path / "config.json" : path;
 }
 
-// "models/llama-7b.json" is llama-7b; ".../Llama-2-7b-hf/config.json" is Llama-2-7b-hf.
-std::string name_of_file(const fs::path& file) {
-  const fs::path folder = file.parent_path().filename();
-  return file.filename() == "config.json" && !folder.empty() ? folder.string()
-                                                             : file.stem().string();
-}
-
 Result<Model> load_model(const fs::path& file, const std::string& assume_family) {
   auto document = JsonDocument::load(file.string());
   if (!document) return failure(document.error());
   Model model = read_model((*document)->root(), assume_family);
   if (!(*document)->ok()) return failure((*document)->errors());
   const JsonValue root = (*document)->root();
-  if (!ObjectReader(root).has("name")) model.name = name_of_file(file);
+  if (!ObjectReader(root).has("name")) model.name = model_name_of_file(file.string());
   return model;
 }
 
 }  // namespace
+
+std::string model_name_of_file(const std::string& file) {
+  std::error_code ignored;
+  // "./config.json" is in a folder too.
+  const fs::path path = fs::absolute(file, ignored).lexically_normal();
+  const fs::path folder = path.parent_path().filename();
+  return path.filename() == "config.json" && !folder.empty() ? folder.string()
+                                                             : path.stem().string();
+}
 
 Result<Model> find_model(const std::string& name_or_path, const std::string& folder,
                          const std::string& assume_family) {
@@ -59,15 +61,18 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
   const fs::path file = config_file(name_or_path);
   if (fs::is_regular_file(file, ignored)) return load_model(file, assume_family);
   const std::vector<std::string> names = shipped_names(folder);
-  std::string hint = did_you_mean(fs::path(name_or_path).stem().string(), names);
+  // The last part of "meta-llama/Llama-3.1-8B"; what follows its dot is no extension.
+  std::string word = fs::path(name_or_path).filename().string();
+  if (word.ends_with(".json")) word.resize(word.size() - 5);
+  const std::string near = did_you_mean(word, names);
   if (is_path(name_or_path)) {
     return failure({ErrorCode::kNotFound, fmt::format("there is no file '{}'", name_or_path), "",
-                    "model", hint.empty() ? "a config.json, its folder or a shipped name" : hint});
+                    "model", near.empty() ? "a config.json, its folder or a shipped name" : near});
   }
-  hint = did_you_mean(name_or_path, names);
-  if (!hint.empty()) hint += " ";
   return failure({ErrorCode::kNotFound, fmt::format("no model is called '{}'", name_or_path), "",
-                  "model", hint + "(`stepcast show models` lists all; a path works too)"});
+                  "model",
+                  near.empty() ? "`stepcast show models` lists all; a path works too"
+                               : near + " `stepcast show models` lists all"});
 }
 
 Result<std::vector<ModelEntry>> list_models(const std::string& folder) {

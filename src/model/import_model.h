@@ -20,6 +20,9 @@ Model read_model(const JsonValue& value, const std::string& assume_family = "");
 Result<Model> find_model(const std::string& name_or_path, const std::string& folder,
                          const std::string& assume_family = "");
 
+// "models/llama-7b.json" is llama-7b; ".../Llama-2-7b-hf/config.json" is Llama-2-7b-hf.
+std::string model_name_of_file(const std::string& file);
+
 struct ModelEntry {
   std::string name;
   std::string source;

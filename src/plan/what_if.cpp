@@ -26,24 +26,26 @@ const std::vector<ClusterResource>& cluster_resources() {
        [](ClusterSpec& c, double factor) {
          for (auto& [type, rate] : c.accelerator.dense_peak) rate *= factor;
        },
-       always},
+       always, ""},
       {"memory", "bandwidth of a GPU's memory",
-       [](ClusterSpec& c, double factor) { c.accelerator.memory_bandwidth *= factor; }, always},
+       [](ClusterSpec& c, double factor) { c.accelerator.memory_bandwidth *= factor; }, always, ""},
       {"scale_up", "bandwidth between the GPUs of a node",
-       [](ClusterSpec& c, double factor) { c.scale_up_bandwidth *= factor; }, has_several_gpus},
+       [](ClusterSpec& c, double factor) { c.scale_up_bandwidth *= factor; }, has_several_gpus,
+       "no GPU has a neighbour in its node"},
       {"scale_up_latency", "latency between the GPUs of a node",
        [](ClusterSpec& c, double factor) { c.scale_up_latency = c.scale_up_latency / factor; },
-       has_several_gpus},
+       has_several_gpus, "no GPU has a neighbour in its node"},
       {"pcie", "bandwidth of a GPU's PCIe link",
-       [](ClusterSpec& c, double factor) { c.pcie_bandwidth *= factor; }, always},
+       [](ClusterSpec& c, double factor) { c.pcie_bandwidth *= factor; }, always, ""},
       {"nic", "bandwidth of a NIC",
-       [](ClusterSpec& c, double factor) { c.nic_bandwidth *= factor; }, has_several_nodes},
+       [](ClusterSpec& c, double factor) { c.nic_bandwidth *= factor; }, has_several_nodes,
+       "one node uses no NIC"},
       {"network_latency", "latency from NIC to NIC",
        [](ClusterSpec& c, double factor) {
          c.network_latency = c.network_latency / factor;
          c.switch_latency = c.switch_latency / factor;
        },
-       has_several_nodes},
+       has_several_nodes, "one node uses no NIC"},
   };
   return all;
 }
@@ -89,8 +91,9 @@ Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if) 
   }
   if (!what_if.resource->is_there(spec)) {
     return failure({ErrorCode::kIllegal,
-                    fmt::format("'{}' has no {}", spec.name, what_if.resource->title), "",
-                    "--what-if", "change something that the layout's GPUs have"});
+                    fmt::format("'{}' has no effect: {}", what_if.resource->name,
+                                what_if.resource->why_absent),
+                    "", "--what-if", "change a resource that the layout uses"});
   }
   Scenario out = scenario;
   what_if.resource->scale(out.cluster.spec, what_if.factor);

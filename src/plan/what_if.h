@@ -18,6 +18,7 @@ struct ClusterResource {
   void (*scale)(ClusterSpec& cluster, double factor);
   // The cluster has any of it.
   bool (*is_there)(const ClusterSpec& cluster);
+  const char* why_absent;  // where it has none, "one node uses no NIC"
 };
 const std::vector<ClusterResource>& cluster_resources();
 

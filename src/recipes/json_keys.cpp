@@ -7,6 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/json_syntax.h"
+
 namespace stepcast {
 namespace {
 
@@ -27,10 +29,7 @@ json parse_json_object(const std::string& text, bool comments, ImportedScenario&
     if (document.is_object()) return document;
     imported.fail(ErrorCode::kSyntax, "", "is not a JSON object");
   } catch (const json::exception& error) {
-    // The library's text starts with its own error number in brackets.
-    std::string what = error.what();
-    if (const auto end = what.find("] "); end != std::string::npos) what = what.substr(end + 2);
-    imported.fail(ErrorCode::kSyntax, "", "not valid JSON: " + what);
+    imported.fail(ErrorCode::kSyntax, "", why_not_json(text, error));
   }
   return {};
 }

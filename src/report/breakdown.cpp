@@ -153,20 +153,65 @@ std::string layout_text(const Scenario& scenario) {
   return out;
 }
 
-std::string headline(const Scenario& scenario) {
+namespace {
+
+// The parts of a headline; those that scenarios do not share are empty.
+struct HeadlineParts {
+  std::string model, gpus, cluster, accelerator, framework, precision, mode, sequences, length;
+};
+
+HeadlineParts headline_parts(const Scenario& scenario) {
   const Training& training = scenario.training;
-  const std::string model = scenario.model.name.empty() ? "model" : scenario.model.name;
-  std::string mode;
+  HeadlineParts out;
+  out.model = scenario.model.name.empty() ? "model" : scenario.model.name;
+  out.gpus = counted_text(scenario.cluster.gpus(), "GPU");
+  out.cluster = scenario.cluster.spec.name;
+  out.accelerator = scenario.cluster.spec.accelerator.title;
+  out.framework = name_of(training.framework);
+  out.precision = name_of(training.precision);
   if (training.trains_adapters()) {
-    mode = fmt::format(" {} rank {}", training.mode == TrainingMode::kLora ? "LoRA" : "QLoRA",
-                       training.lora_rank);
+    out.mode = fmt::format("{} rank {}", training.mode == TrainingMode::kLora ? "LoRA" : "QLoRA",
+                           training.lora_rank);
   }
-  return fmt::format("{} on {} of {} ({}), {} {}{}, {} of {}", model,
-                     counted_text(scenario.cluster.gpus(), "GPU"), scenario.cluster.spec.name,
-                     scenario.cluster.spec.accelerator.title, name_of(training.framework),
-                     name_of(training.precision), mode,
-                     counted_text(training.global_batch, "sequence"),
-                     counted_text(training.sequence_length, "token"));
+  out.sequences = counted_text(training.global_batch, "sequence");
+  out.length = counted_text(training.sequence_length, "token");
+  return out;
+}
+
+// Both words with `between` them, or the one that there is.
+std::string joined(const std::string& a, const char* between, const std::string& b) {
+  return a.empty() || b.empty() ? a + b : a + between + b;
+}
+
+}  // namespace
+
+std::string headline(const std::vector<const Scenario*>& scenarios) {
+  constexpr std::string HeadlineParts::*kParts[] = {
+      &HeadlineParts::model,       &HeadlineParts::gpus,      &HeadlineParts::cluster,
+      &HeadlineParts::accelerator, &HeadlineParts::framework, &HeadlineParts::precision,
+      &HeadlineParts::mode,        &HeadlineParts::sequences, &HeadlineParts::length};
+  HeadlineParts common = headline_parts(*scenarios.front());
+  for (const Scenario* scenario : scenarios) {
+    const HeadlineParts other = headline_parts(*scenario);
+    for (const auto part : kParts) {
+      if (common.*part != other.*part) (common.*part).clear();
+    }
+  }
+  std::string hardware = joined(common.gpus, " of ", common.cluster);
+  if (!common.accelerator.empty()) {
+    hardware = hardware.empty() ? common.accelerator
+                                : fmt::format("{} ({})", hardware, common.accelerator);
+  }
+  const std::string training =
+      joined(joined(common.framework, " ", common.precision), " ", common.mode);
+  std::string batch = common.sequences;
+  if (!common.length.empty())
+    batch = (batch.empty() ? "sequences" : batch) + " of " + common.length;
+  return joined(joined(joined(common.model, " on ", hardware), ", ", training), ", ", batch);
+}
+
+std::string headline(const Scenario& scenario) {
+  return headline(std::vector<const Scenario*>{&scenario});
 }
 
 }  // namespace stepcast

@@ -52,5 +52,7 @@ const char* name_of(Verdict verdict);
 // "tp 8 · pp 4 · dp 2 · ..." and "llama-3.1-70b on 64 GPUs of dgx-h100".
 std::string layout_text(const Scenario& scenario);
 std::string headline(const Scenario& scenario);
+// The same of what all of them have in common; empty when that is nothing.
+std::string headline(const std::vector<const Scenario*>& scenarios);
 
 }  // namespace stepcast

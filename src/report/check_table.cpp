@@ -181,7 +181,8 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
   }
   // Not part of the summary: what a run needs to be recorded is that it ran.
   if (!view.summary_only) {
-    add("Ran, though its own scenario is illegal or does not fit", contradiction_table(report));
+    add("These ran for real, although the forecast says that they are illegal or do not fit",
+        contradiction_table(report));
   }
   add("Changed against the baseline", finding_table(gate.changes, kChanges));
   add("Broken limits and regressions", finding_table(gate.broken, gate.broken.size()));

@@ -40,13 +40,23 @@ ordered_json plan(const CompareReport& report, const ComparedPoint& point, std::
   return out;
 }
 
+// What the point has where the rule looks: as it is varied, else as it is stated. Null when the
+// rule is about several keys.
+ordered_json value_against(const ordered_json& point, const std::string& rule) {
+  if (point["varied"].contains(rule)) return point["varied"][rule];
+  const std::string prefix = "layout.";
+  if (!rule.starts_with(prefix) || !point["layout"].is_object()) return nullptr;
+  return point["layout"].value(rule.substr(prefix.size()), ordered_json());
+}
+
 ordered_json rejected(const CompareReport& report, const ComparedPoint& point) {
   const Error& error = point.errors.front();
   ordered_json out{{"varied", varied(report, point)}};
   out["layout"] = point.scenario ? ordered_json(to_json(*point.scenario))["layout"]
                                  : ordered_json::parse(point.stated_layout);
   out["rule"] = error.path;
-  out["value"] = to_string(error);
+  out["value"] = value_against(out, error.path);
+  out["message"] = error.message;
   if (!error.hint.empty()) out["limit"] = error.hint;
   return out;
 }
@@ -147,7 +157,7 @@ std::string compare_csv(const CompareReport& report) {
       cells.resize(columns.size());
     } else {
       cells.resize(columns.size() - 1);
-      cells.push_back(to_string(point.errors.front()));
+      cells.push_back(refusal_text(point));
     }
     table.add_row(std::move(cells));
   }

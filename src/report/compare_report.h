@@ -48,6 +48,16 @@ struct ScalingFigures {
 };
 ScalingFigures scaling_of(const CompareReport& report, const ComparedPoint& point);
 
+// The order in which people read the points: by place, and last those that a rule refuses. Under
+// scaling they stay in the order of the grid, in which the curve grows.
+std::vector<std::size_t> reading_order(const CompareReport& report);
+// Why a point has no forecast, in a sentence. Its file is that of all points and not named.
+std::string refusal_text(const ComparedPoint& point);
+// "zero 1 · micro_batch 2": the varied keys by their last part. Empty where nothing is varied.
+std::string point_text(const CompareReport& report, const ComparedPoint& point);
+// What all forecasts have in common: "gpt3-175b, megatron bf16" where the cluster is varied.
+std::string compare_headline(const CompareReport& report);
+
 std::string compare_table(const CompareReport& report);
 std::string compare_markdown(const CompareReport& report);
 std::string compare_csv(const CompareReport& report);

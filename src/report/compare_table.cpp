@@ -37,22 +37,24 @@ TextTable grid(const CompareReport& report) {
   for (const std::string& key : report.keys) columns.push_back({key});
   for (const char* title : {"step", "tokens/s/GPU", "MFU", "GiB"}) columns.push_back({title});
   if (!report.what_if.empty()) columns.push_back({"without " + joined(report.what_if)});
-  if (report.scaling != Scaling::kNone) {
+  const bool scales = report.scaling != Scaling::kNone;
+  if (scales) {
     columns.push_back({"GPUs"});
     columns.push_back({"speed-up"});
     columns.push_back({"efficiency"});
   }
-  columns.push_back({"against the first place", Align::kLeft});
+  // Under scaling the figures beside it say how points differ.
+  columns.push_back({scales ? "" : "against the first place", Align::kLeft});
   TextTable table(columns);
   const std::vector<std::size_t> place = places(report);
   const ComparedPoint& best = report.points[ranked(report).front()];
-  for (std::size_t i = 0; i < report.points.size(); ++i) {
+  for (const std::size_t i : reading_order(report)) {
     const ComparedPoint& point = report.points[i];
     std::vector<std::string> cells = {place[i] == 0 ? "-" : fmt::format("{}", place[i])};
     cells.insert(cells.end(), point.values.begin(), point.values.end());
     if (!point.prediction) {
       cells.resize(columns.size() - 1, "-");
-      cells.push_back(to_string(point.errors.front()));
+      cells.push_back(refusal_text(point));
     } else {
       const Prediction& p = *point.prediction;
       for (const std::string& cell : {time_text(p.step_time), number_text(p.tokens_per_s_per_gpu),
@@ -62,14 +64,14 @@ TextTable grid(const CompareReport& report) {
       if (!report.what_if.empty()) {
         cells.push_back(point.unchanged ? time_text(point.unchanged->step_time) : "-");
       }
-      if (report.scaling != Scaling::kNone) {
+      if (scales) {
         const auto [speed, efficiency] = scaling_of(report, point);
         cells.push_back(fmt::format("{:.0f}", gpus(point)));
         cells.push_back(fmt::format("{:.2f}", speed));
         cells.push_back(percent_text(efficiency));
       }
       std::string why = p.fits ? "" : "does not fit";
-      if (&point != &best) {
+      if (&point != &best && !scales) {
         if (!why.empty()) why += "; ";
         why +=
             fmt::format("{}: {}", signed_percent_text(p.step_time / best.prediction->step_time - 1),
@@ -86,11 +88,10 @@ TextTable grid(const CompareReport& report) {
 TextTable parts(const CompareReport& report) {
   std::vector<Column> columns = {{"where", Align::kLeft}};
   std::vector<const Prediction*> shown_points;
-  for (const ComparedPoint& point : report.points) {
+  for (const std::size_t index : reading_order(report)) {
+    const ComparedPoint& point = report.points[index];
     if (!point.prediction) continue;
-    std::string title;
-    for (const std::string& value : point.values) title += (title.empty() ? "" : " ") + value;
-    columns.push_back({title});
+    columns.push_back({point_text(report, point)});
     shown_points.push_back(&*point.prediction);
   }
   TextTable table(columns);
@@ -131,7 +132,7 @@ TextTable tornado(const CompareReport& report, Seconds step) {
 std::string written(const CompareReport& report, bool markdown) {
   const std::vector<std::size_t> order = ranked(report);
   const ComparedPoint& best = report.points[order.front()];
-  std::string out = (markdown ? "## Comparison\n\n" : "") + headline(*best.scenario) + "\n";
+  std::string out = (markdown ? "## Comparison\n\n" : "") + compare_headline(report) + "\n";
   if (report.keys.empty()) {
     out += layout_text(*best.scenario) + "\n";
   } else {
@@ -168,6 +169,40 @@ std::vector<std::size_t> places(const CompareReport& report) {
   std::size_t place = 0;
   for (const std::size_t index : ranked(report)) out[index] = ++place;
   return out;
+}
+
+std::vector<std::size_t> reading_order(const CompareReport& report) {
+  std::vector<std::size_t> order;
+  if (report.scaling == Scaling::kNone) order = ranked(report);
+  for (std::size_t i = 0; i < report.points.size(); ++i) {
+    if (report.scaling != Scaling::kNone || !report.points[i].prediction) order.push_back(i);
+  }
+  return order;
+}
+
+std::string point_text(const CompareReport& report, const ComparedPoint& point) {
+  std::string out;
+  for (std::size_t k = 0; k < report.keys.size(); ++k) {
+    const std::string& key = report.keys[k];
+    out += fmt::format("{}{} {}", out.empty() ? "" : " · ", key.substr(key.rfind('.') + 1),
+                       point.values[k]);
+  }
+  return out;
+}
+
+std::string refusal_text(const ComparedPoint& point) {
+  Error error = point.errors.front();
+  error.file.clear();
+  return to_string(error);
+}
+
+std::string compare_headline(const CompareReport& report) {
+  std::vector<const Scenario*> scenarios;
+  for (const ComparedPoint& point : report.points) {
+    if (point.prediction) scenarios.push_back(&*point.scenario);
+  }
+  const std::string common = headline(scenarios);
+  return common.empty() ? "Forecasts side by side" : common;
 }
 
 ScalingFigures scaling_of(const CompareReport& report, const ComparedPoint& point) {

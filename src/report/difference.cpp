@@ -60,7 +60,7 @@ std::string difference_text(const Scenario& scenario, const Prediction& one,
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", part_text(scenario, part),
                        signed_percent_text(part.time / other.step_time, 1));
   }
-  return out.empty() ? "the same in every part" : out;
+  return out.empty() ? "differs by less than 0.1 % in every part" : out;
 }
 
 }  // namespace stepcast

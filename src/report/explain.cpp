@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/number_text.h"
@@ -85,6 +88,45 @@ std::vector<std::string> provenance_lines(const Prediction& prediction) {
   return out;
 }
 
+// "vtrain-single-0022" without its number: runs of one suite.
+std::string family_of(const std::string& source) {
+  const std::size_t end = source.find_last_not_of("0123456789");
+  return end == source.npos ? "" : source.substr(0, end + 1);
+}
+
+// Runs of one suite that follow each other share a line.
+std::vector<std::string> fitted_lines(const Profile& profile) {
+  std::vector<std::string> out;
+  const std::vector<std::string>& sources = profile.fitted_on;
+  for (std::size_t i = 0; i < sources.size();) {
+    const std::string family = family_of(sources[i]);
+    std::size_t end = i + 1;
+    while (end < sources.size() && family != sources[i] && family_of(sources[end]) == family) ++end;
+    out.push_back(end - i > 2
+                      ? fmt::format("fitted on {} runs, {} to {} (--format json lists them)",
+                                    end - i, sources[i], sources[end - 1])
+                      : "fitted on " + sources[i]);
+    i = end - i > 2 ? end : i + 1;
+  }
+  return out;
+}
+
+// The text as lines of a terminal's width, below a name.
+std::string indented(std::string_view text) {
+  constexpr std::size_t kWidth = 96;
+  std::string out, line;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
+      out += "  " + std::exchange(line, "") + "\n";
+    }
+    line += (line.empty() ? "" : " ") + std::string(word);
+    begin = end + 1;
+  }
+  return out + "  " + line + "\n";
+}
+
 }  // namespace
 
 std::string explanation_text(const Scenario& scenario, const Prediction& prediction,
@@ -97,13 +139,14 @@ std::string explanation_text(const Scenario& scenario, const Prediction& predict
     curves.add_row({curve.name, percent_text(curve.sigma), curve.basis});
   }
   out += curves.text();
-  for (const std::string& source : profile.fitted_on) out += "fitted on " + source + "\n";
+  for (const std::string& line : fitted_lines(profile)) out += line + "\n";
   out += "\nOf the critical path's busy time\n";
   for (const std::string& line : provenance_lines(prediction)) out += line + "\n";
   out += "\nDefinitions\n";
-  TextTable table({{"figure", Align::kLeft}, {"is", Align::kLeft}});
-  for (const Formula& formula : formulas()) table.add_row({formula.name, formula.text});
-  return out + table.text();
+  for (const Formula& formula : formulas()) {
+    out += fmt::format("{}\n{}", formula.name, indented(formula.text));
+  }
+  return out;
 }
 
 ordered_json explanation_object(const Profile& profile) {

@@ -21,7 +21,18 @@ std::string grouped(const std::string& digits) {
   return out;
 }
 
+// What rounds to zero is not negative: "0.0", not "-0.0".
+std::string unsigned_zero(std::string number) {
+  const bool zero = number.find_first_of("123456789") == std::string::npos;
+  if (zero && number.front() == '-') number.erase(0, 1);
+  return number;
+}
+
 }  // namespace
+
+std::string fixed_text(double value, int decimals) {
+  return unsigned_zero(fmt::format("{:.{}f}", value, decimals));
+}
 
 std::string number_text(double value, int digits) {
   if (!std::isfinite(value)) return "-";
@@ -62,17 +73,6 @@ std::string dollars_text(double dollars) {
   return number_text(dollars, 3) + " dollars";
 }
 
-namespace {
-
-// What rounds to zero is not negative: "0.0", not "-0.0".
-std::string unsigned_zero(std::string number) {
-  const bool zero = number.find_first_of("123456789") == std::string::npos;
-  if (zero && number.front() == '-') number.erase(0, 1);
-  return number;
-}
-
-}  // namespace
-
 std::string percent_text(double fraction, int decimals) {
   if (!std::isfinite(fraction)) return "-";
   return unsigned_zero(fmt::format("{:.{}f}", fraction * 100, decimals)) + " %";
@@ -95,8 +95,9 @@ std::string rate_text(BytesPerSecond rate) { return number_text(rate.value() / 1
 
 std::string parameters_text(std::int64_t count) {
   const auto value = static_cast<double>(count);
-  if (value >= 1e12) return number_text(value / 1e12, 3) + " T";
-  if (value >= 1e9) return number_text(value / 1e9, 3) + " B";
+  // From where three digits round up to the next unit: 999.9 million is 1 billion.
+  if (value >= 999.5e9) return number_text(std::max(1.0, value / 1e12), 3) + " T";
+  if (value >= 999.5e6) return number_text(std::max(1.0, value / 1e9), 3) + " B";
   return number_text(value / 1e6, 3) + " M";
 }
 

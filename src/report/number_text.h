@@ -12,6 +12,7 @@
 namespace stepcast {
 
 std::string number_text(double value, int digits = 4);        // "118,000", "12.31", "0.0042"
+std::string fixed_text(double value, int decimals);           // "12.3"; never "-0.0"
 std::string count_text(double count);                         // "32", "909,000": three digits
 std::string time_text(Seconds time);                          // "12.31 s", "843.0 ms", "5.2 us"
 std::string duration_text(Seconds time);                      // "42.1 min", "3.1 h", "31.2 days"

@@ -40,11 +40,25 @@ std::string binding_text(const Planner& planner, const FoundLayout& found,
   return out.empty() ? "arithmetic" : out;
 }
 
+namespace {
+
+// How far the leanest layout is from fitting, and what to try next.
+std::string nothing_fits_text(const Planner& planner, const SearchResult& result) {
+  std::string out = fmt::format("No layout fits in {} GiB.", gib_text(result.memory_limit));
+  if (result.smallest) {
+    out += fmt::format(" The least that one needs is {} GiB: {}.",
+                       gib_text(result.smallest->device_bytes),
+                       choice_text(planner, result.smallest->choice));
+  }
+  return out + " More GPUs hold more; --advise says what fills the memory of each way to train.";
+}
+
+}  // namespace
+
 std::string verdict_text(const PlanReport& report) {
   const SearchResult& result = report.result;
   if (result.found.empty()) {
-    if (result.proven)
-      return fmt::format("No layout fits in {} GiB.", gib_text(result.memory_limit));
+    if (result.proven) return nothing_fits_text(report.planner, result);
     return result.interrupted
                ? "No layout that fits was found; the search ended before it had looked at all."
                : "No layout that fits was found.";

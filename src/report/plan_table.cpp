@@ -94,9 +94,11 @@ std::string rejections(const PlanReport& report, Form form) {
   if (rules.size() > kRules) rules.resize(kRules);
   std::string out;
   for (const auto& [key, rule] : rules) {
-    out += bullet(fmt::format("{}: {} branches, as: {}", key,
-                              count_text(static_cast<double>(rule.subtrees)), rule.example.message),
-                  form);
+    out += bullet(
+        fmt::format(
+            "{}: {} branches, for example: {}", key, count_text(static_cast<double>(rule.subtrees)),
+            to_string(Error{rule.example.code, rule.example.message, "", "", rule.example.hint})),
+        form);
   }
   for (std::size_t i = 0; i < std::min(kTooLarge, r.too_large.size()); ++i) {
     const RejectedLayout& large = r.too_large[i];

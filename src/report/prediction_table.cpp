@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kBarWidth = 40;
 constexpr std::size_t kPathSteps = 12;
+constexpr const char* kNextStep =
+    "stepcast plan searches for a layout that fits; plan --advise says what fills the memory.\n";
 
 const char* color_of(Verdict verdict) {
   switch (verdict) {
@@ -40,7 +42,7 @@ TimeUnit unit_of(Seconds largest) {
 }
 
 std::string in_unit(Seconds time, TimeUnit unit) {
-  return fmt::format("{:.{}f}", time.value() * unit.per_second, unit.per_second > 1 ? 1 : 3);
+  return fixed_text(time.value() * unit.per_second, unit.per_second > 1 ? 1 : 3);
 }
 
 std::vector<std::string> verdict_lines(const Scenario& scenario, const Prediction& prediction) {
@@ -195,6 +197,7 @@ std::string prediction_table(const Scenario& scenario, const Prediction& predict
   std::string out = headline(scenario) + "\n" + layout_text(scenario) + "\n\n";
   out += box(verdict_lines(scenario, prediction),
              style.color ? color_of(verdict_of(prediction)) : nullptr);
+  if (!prediction.fits) out += kNextStep;
   out += heading("Where the time goes, on the critical rank");
   out += time_table(prediction, true).text();
   out += heading("From ideal FLOP time to step time");
@@ -214,6 +217,7 @@ std::string prediction_table(const Scenario& scenario, const Prediction& predict
 std::string prediction_markdown(const Scenario& scenario, const Prediction& prediction) {
   std::string out = "## " + headline(scenario) + "\n\n" + layout_text(scenario) + "\n\n";
   for (const std::string& line : verdict_lines(scenario, prediction)) out += "- " + line + "\n";
+  if (!prediction.fits) out += std::string("\n") + kNextStep;
   out += "\n### Where the time goes, on the critical rank\n\n";
   out += time_table(prediction, false).markdown();
   out += "\n### From ideal FLOP time to step time\n\n";

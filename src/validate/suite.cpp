@@ -106,8 +106,7 @@ SuiteCase read_case(const JsonValue& value) {
       out.scenario = filled.dump(-1, ' ', false, json::error_handler_t::replace);
       out.group = group_of(scenario->raw());
     } else {
-      scenario->fail(ErrorCode::kWrongType, scenario->dump() + " is no scenario",
-                     "an object is due");
+      scenario->fail(ErrorCode::kWrongType, "must be an object, not " + scenario->dump());
     }
   }
   reader.finish();

@@ -12,8 +12,13 @@ namespace {
 
 constexpr const char* kFlag = "--tolerance";
 
+// "0.05" or "5%".
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
+  if (text.ends_with('%')) {
+    const auto percent = parse_number(text.substr(0, text.size() - 1));
+    return percent ? std::optional(*percent / 100) : std::nullopt;
+  }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
     return std::nullopt;
@@ -47,7 +52,7 @@ Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::stri
   if (!limit || *limit < -1) {
     errors.push_back({ErrorCode::kBadValue,
                       fmt::format("'{}' is not a limit", text.substr(equals + 1)), "", flag,
-                      "a number such as 0.10"});
+                      "a number such as 0.10, or 10%"});
   }
   if (!errors.empty()) return failure(std::move(errors));
   out.limit = *limit;

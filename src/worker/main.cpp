@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
+#include <cstdio>
 #include <new>
 
 #include "calibrate/measure/rank_context.h"
@@ -66,7 +67,7 @@ int run(const std::string& file) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    fmt::print(stderr, "usage: stepcast-rank JOB   (started by stepcast validate and calibrate)\n");
+    std::fputs("usage: stepcast-rank JOB   (started by stepcast validate and calibrate)\n", stderr);
     return 2;
   }
   return stepcast::run(argv[1]);

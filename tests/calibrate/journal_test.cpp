@@ -135,7 +135,7 @@ TEST(Journal, ADamagedLineInTheMiddleIsNamed) {
   const std::string point = good.substr(good.find('\n') + 1);
   folder.write("j", good + "{\"key\": 3}\n" + point);
   const std::string text = refusal(folder, "j");
-  EXPECT_EQ(text.find("j, line 3: key: 3 is a number"), 0u) << text;
+  EXPECT_EQ(text.find("j, line 3: key: must be text, not 3"), 0u) << text;
   folder.write("j", good + "{\"key\": \"b\"\n" + point);
   EXPECT_NE(refusal(folder, "j").find("remove this line to measure its point again"),
             std::string::npos);

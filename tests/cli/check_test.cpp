@@ -171,6 +171,20 @@ TEST_F(CheckCommand, RefusesWhatItCannotRead) {
   expect_refused(check());
 }
 
+// The page of the gate shows a regression: this is its suite.
+TEST_F(CheckCommand, TheRegressionOfThePageClosesTheGate) {
+  const std::string page = read_file(STEPCAST_SOURCE_DIR "/docs/gate.md");
+  const std::string begin = "runs.json <<'END'\n";
+  const std::size_t at = page.find(begin);
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t first = at + begin.size();
+  write_file(suite_, page.substr(first, page.find("\nEND\n", first) - first));
+  const std::string baseline = folder_ / "baseline.json";
+  ASSERT_EQ(check({"--baseline", baseline, "--update"}).code, 0);
+  EXPECT_EQ(check({"--baseline", baseline}).code, 0);
+  EXPECT_EQ(check({"--baseline", baseline, "--set", "profile=none"}).code, 4);
+}
+
 TEST_F(CheckCommand, KnowsTheShippedSuites) {
   const Outcome result = run({"check", "megatron-core-h100", "--format", "csv"});
   ASSERT_EQ(result.code, 0) << result.error;

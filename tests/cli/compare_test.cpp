@@ -21,6 +21,8 @@ TEST(CompareCommand, ForecastsEachPointOfTheGrid) {
   ASSERT_EQ(out["rejected"].size(), 2u);  // pp 3
   EXPECT_EQ(out["rejected"][0]["varied"]["layout.pp"], 3);
   EXPECT_EQ(out["rejected"][0]["rule"], "layout.pp");
+  EXPECT_EQ(out["rejected"][0]["value"], 3);
+  EXPECT_TRUE(has(out["rejected"][0]["message"], "does not divide")) << out["rejected"][0];
   EXPECT_EQ(out["rejected"][0]["layout"]["pp"], 3);
   EXPECT_EQ(out["rejected"][0]["layout"]["zero"], 0);
   EXPECT_TRUE(has(out["rejected"][0]["limit"], "use ")) << out["rejected"][0];
@@ -110,6 +112,57 @@ TEST(CompareCommand, WhatIfChangesTheResourceInEveryForecast) {
   EXPECT_EQ(step({"--what-if", "nic=x1"}), plain);
   EXPECT_LT(step({"--what-if", "arithmetic=+20%"}), plain);
   EXPECT_GT(step({"--what-if", "nic=-50%"}), plain);
+}
+
+std::string first_line_of(const Outcome& result) {
+  return result.out.substr(0, result.out.find('\n'));
+}
+
+TEST(CompareCommand, ItsHeadlineLeavesOutWhatIsVaried) {
+  const std::string sizes = first_line_of(run(compare_words({"--vary", "cluster.nodes=1,2"})));
+  EXPECT_EQ(sizes,
+            "llama-3.1-8b on dgx-h100 (NVIDIA H100-SXM5-80GB), megatron bf16, 64 sequences "
+            "of 4096 tokens");
+  const Outcome models = run(compare_words({"--vary", "model=gpt3-6.7b,llama-2-7b", "--vary",
+                                            "training.framework=megatron,native", "--vary",
+                                            "training.sequence_length=1024,2048"}));
+  EXPECT_EQ(first_line_of(models),
+            "16 GPUs of dgx-h100 (NVIDIA H100-SXM5-80GB), bf16, 64 sequences");
+}
+
+TEST(CompareCommand, RowsStandByPlaceAndUnderScalingByTheGrid) {
+  const auto order = [](const Outcome& result, const std::vector<std::string>& rows) {
+    std::size_t at = 0;
+    for (const std::string& row : rows) {
+      const std::size_t next = result.out.find("\n" + row, at);
+      EXPECT_NE(next, std::string::npos) << row << "\n" << result.out;
+      at = next == std::string::npos ? at : next;
+    }
+  };
+  const Outcome by_place = run(compare_words({"--vary", "cluster.nodes=3,1,2"}));
+  order(by_place, {"    1              2", "    2              1", "    -              3"});
+  EXPECT_TRUE(has(by_place.out, "nodes 2   nodes 1\n")) << by_place.out;
+  const Outcome scaling =
+      run(compare_words({"--vary", "cluster.nodes=1,2", "--scaling", "strong"}));
+  order(scaling, {"    2              1", "    1              2"});
+  EXPECT_FALSE(has(scaling.out, "against the first place")) << scaling.out;
+}
+
+TEST(CompareCommand, BlamesTheVariedKeyAndNotTheFile) {
+  const Folder folder;
+  write_file(folder / "s.json", R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100x1",
+      "training": {"global_batch": 8}})");
+  const Outcome unknown = run({"compare", folder / "s.json", "--vary", "layout.zer=0,1"});
+  expect_refused(unknown);
+  EXPECT_EQ(unknown.error.rfind("error: --vary layout.zer: is not a known key", 0), 0u)
+      << unknown.error;
+}
+
+TEST(CompareCommand, SaysWhichNicOneNodeUses) {
+  const Outcome none = run({"predict", "--model", "gpt2", "--cluster", "dgx-h100x1",
+                            "--global-batch", "8", "--what-if", "nic=+20%"});
+  expect_refused(none);
+  EXPECT_TRUE(has(none.error, "'nic' has no effect: one node uses no NIC")) << none.error;
 }
 
 TEST(CompareCommand, NamesTheWholePathOfAShortKey) {

@@ -17,6 +17,20 @@ TEST(ShowCommand, ListsModelsWithExactCounts) {
   EXPECT_EQ(one[0]["parameters"], 6738415616);  // Llama 2 model card's checkpoint
 }
 
+TEST(ShowCommand, SaysWhichModelsCannotBeForecastYet) {
+  EXPECT_FALSE(run({"show", "models", "mixtral-8x7b", "--format", "json"}).json()[0]["forecast"]);
+  EXPECT_TRUE(run({"show", "models", "llama-2-7b", "--format", "json"}).json()[0]["forecast"]);
+  const Outcome table = run({"show", "models", "mixtral-8x7b"});
+  EXPECT_TRUE(has(table.out, "not yet: mixture of experts (8 experts)")) << table.out;
+}
+
+TEST(ShowCommand, SaysThatNoNameMatches) {
+  const Outcome none = run({"show", "models", "zzz"});
+  expect_refused(none);
+  EXPECT_TRUE(has(none.error, "no name contains 'zzz' (stepcast show models lists all)"))
+      << none.error;
+}
+
 TEST(ShowCommand, ListsClustersAndGpusWithTheirSources) {
   for (const char* topic : {"clusters", "gpus"}) {
     const json out = run({"show", topic, "--format", "json"}).json();

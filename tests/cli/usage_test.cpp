@@ -27,6 +27,82 @@ TEST(Usage, VersionGoesToStandardOutput) {
   EXPECT_EQ(version.out.rfind("stepcast ", 0), 0u);
 }
 
+TEST(Usage, HelpIsACommandTooAndItsUsageBeginsWithTheProgram) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  const Outcome show = run({"help", "show", "models"});
+  EXPECT_EQ(show.code, 0);
+  EXPECT_EQ(show.out, run({"show", "models", "--help"}).out);
+  EXPECT_TRUE(has(show.out, "Usage: stepcast show models [OPTIONS]")) << show.out;
+}
+
+TEST(Usage, AFailedWriteToStandardErrorKeepsTheExitCode) {
+  EXPECT_EQ(run({"predict", "absent.json"}, ">/dev/null 2>/dev/full").code, 2);
+  EXPECT_EQ(run({"predikt"}, ">/dev/null 2>&-").code, 2);
+}
+
+TEST(Usage, SaysWhatIsWrongWithAFlagInItsOwnWords) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--tp", "4"}, "error: --tp: is given 2 times (give it once)\n"},
+      {{"--format", "jsn"},
+       "error: --format: 'jsn' is not accepted (one of table, json, csv or md; did you mean "
+       "'json'?)\n"},
+      {{"--threads", "20000"}, "error: --threads: 20000 is out of range (0 to 4096)\n"},
+      {{"--seed", "x"}, "error: --seed: 'x' is not a number (see stepcast predict --help)\n"},
+      {{"--zero"}, "error: --zero: has no value (--zero 0..3)\n"},
+  };
+  for (const auto& [words, error] : cases) EXPECT_EQ(run(predict_words(words)).error, error);
+  EXPECT_EQ(run({"check"}).error,
+            "error: SUITE: is required and missing (suite files, names of shipped suites, or "
+            "all)\n");
+  const Outcome price = run(predict_words({"--price", "dgx-h100=2"}));
+  EXPECT_TRUE(says(price, "(a number such as 2.5)")) << price.error;
+}
+
+TEST(Usage, NamesTheFlagsThatWereLaidOverAFile) {
+  const Folder folder;
+  write_file(folder / "s.json", R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100x1",
+      "training": {"global_batch": 8}, "layout": {"tp": 4}})");
+  const Outcome gpus = run({"predict", folder / "s.json", "--gpus", "6"});
+  expect_refused(gpus);
+  EXPECT_TRUE(says(gpus, "s.json with --gpus: layout.tp: ")) << gpus.error;
+  const Outcome set = run({"predict", folder / "s.json", "--set", "layout.tp=3"});
+  expect_refused(set);
+  EXPECT_TRUE(set.error.starts_with("error: --set layout.tp: ")) << set.error;
+}
+
+TEST(Usage, SuggestsOnlyNamesThatAreNear) {
+  const auto cluster = [](const char* name) {
+    return run({"predict", "--model", "gpt2", "--cluster", name, "--global-batch", "8"}).error;
+  };
+  EXPECT_FALSE(has(cluster("foo"), "did you mean")) << cluster("foo");
+  EXPECT_TRUE(has(cluster("h100"), "did you mean 'dgx-h100'?")) << cluster("h100");
+  const auto model = [](const char* name) {
+    return run({"predict", "--model", name, "--cluster", "dgx-h100", "--global-batch", "8"}).error;
+  };
+  for (const char* name : {"meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct"}) {
+    EXPECT_TRUE(has(model(name), "did you mean 'llama-3.1-8b'?")) << model(name);
+  }
+}
+
+TEST(Usage, SaysInPlainWordsWhereAFileIsNoJson) {
+  const Folder folder;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "it is empty"},
+      {"{\"stepcast\": 1, // one\n\"model\": 2}", "line 1, column 17: JSON has no comments"},
+      {"{\"stepcast\": 1,\n}", "line 2, column 1: nothing stands between the last comma and '}'"},
+      {"{'stepcast': 1}", "line 1, column 2: JSON has double quotes only"},
+      {"{\"stepcast\": True}", "bare words other than true, false and null need quotes"},
+      {"{\"stepcast\": 1 \"model\": 2}", "a comma or a closing bracket is missing before it"},
+      {"{\"stepcast\": 1}}", "the object is closed before it"},
+      {"{\"stepcast\": 1,", "it ends before its last bracket or quote is closed"}};
+  for (const auto& [text, why] : cases) {
+    write_file(folder / "s.json", text);
+    const Outcome out = run({"predict", folder / "s.json"});
+    expect_refused(out);
+    EXPECT_TRUE(says(out, "s.json: not valid JSON: ") && says(out, why)) << out.error;
+  }
+}
+
 TEST(Usage, NamesTheNearestCommandAndFlag) {
   const Outcome command = run({"predikt"});
   expect_refused(command);
@@ -116,6 +192,9 @@ TEST(Usage, ReadsAnUnknownFamilyOnlyWhenToldHow) {
   expect_refused(run(words));
   auto told = words;
   told.insert(told.end(), {"--assume", "llama"});
+  const std::string folder_name =
+      std::filesystem::path(folder / "config.json").parent_path().stem();
+  EXPECT_EQ(run(told).out.rfind(folder_name + " on ", 0), 0u) << run(told).out;
   EXPECT_EQ(run(told).code, 0) << run(told).error;
   // The folder that a download is.
   const std::string file = folder / "config.json";

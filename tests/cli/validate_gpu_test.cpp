@@ -259,12 +259,15 @@ TEST_F(ValidateGpu, CalibratesWhatTheProfileLacks) {
   const Words words{"--profile", profile, "--calibrate", "auto", "--format", "json"};
   const Outcome first = of_sixty_four(joined({"--rank", "8"}, words));
   ASSERT_EQ(first.code, 0) << first.error;
+  EXPECT_TRUE(has(first.error, "mine.json does not exist: it is measured and written"))
+      << first.error;
   EXPECT_EQ(folder_.files(), 1u);
   const auto written = std::filesystem::last_write_time(profile);
   const Outcome second = of_sixty_four(joined({"--rank", "8"}, words));
   ASSERT_EQ(second.code, 0) << second.error;
   EXPECT_EQ(std::filesystem::last_write_time(profile), written);
   EXPECT_FALSE(has(second.error, "lacks what this layout needs")) << second.error;
+  EXPECT_FALSE(has(second.error, "does not exist")) << second.error;
   EXPECT_EQ(first.json()["predicted"]["step_time_s"], second.json()["predicted"]["step_time_s"]);
 }
 

@@ -152,7 +152,7 @@ struct BadVertices {
 TEST(IrregularCluster, BadVerticesAreRefused) {
   const BadVertices cases[] = {
       {"[]", "cluster.vertices", "no GPU"},
-      {"{}", "cluster.vertices", "a list is due"},
+      {"{}", "cluster.vertices", "must be a list"},
       {R"([{"kind": "gpu", "node": 0}])", "cluster.vertices[0].name", "missing"},
       {R"([{"name": "a", "node": 0}])", "cluster.vertices[0].kind", "missing"},
       {R"([{"name": "a", "kind": "cpu", "node": 0}])", "cluster.vertices[0].kind", "gpu"},

@@ -50,8 +50,8 @@ inline std::vector<BadScenario> bad_files() {
       {"truncated", good.substr(0, good.size() / 2), "", ErrorCode::kSyntax, "JSON"},
       {"trailing_comma", R"({"stepcast": 1,})", "", ErrorCode::kSyntax, "JSON"},
       {"key_twice", R"({"stepcast": 1, "stepcast": 1})", "stepcast", ErrorCode::kSyntax, "twice"},
-      {"not_an_object", "[1, 2]", "", ErrorCode::kWrongType, "an object is due"},
-      {"a_bare_number", "7", "", ErrorCode::kWrongType, "an object is due"},
+      {"not_an_object", "[1, 2]", "", ErrorCode::kWrongType, "must be an object"},
+      {"a_bare_number", "7", "", ErrorCode::kWrongType, "must be an object"},
       {"no_format", patched(R"({"stepcast": null})"), "stepcast", ErrorCode::kFormat, "missing"},
       {"format_2", patched(R"({"stepcast": 2})"), "stepcast", ErrorCode::kFormat, "format 2"},
       {"format_text", patched(R"({"stepcast": "1"})"), "stepcast", ErrorCode::kFormat,
@@ -76,7 +76,7 @@ inline std::vector<BadScenario> bad_files() {
       {"no_training", patched(R"({"training": null})"), "training", ErrorCode::kMissingKey,
        "required"},
       {"profile_number", patched(R"({"profile": 1})"), "profile", ErrorCode::kWrongType,
-       "text is due"},
+       "must be text"},
   };
 }
 
@@ -90,7 +90,7 @@ inline std::vector<BadScenario> bad_training() {
       bad("no_global_batch", R"({"training": {"global_batch": null}})", "global_batch", kMissingKey,
           "required"),
       bad("global_batch_text", R"({"training": {"global_batch": "128"}})", "global_batch",
-          kWrongType, "text"),
+          kWrongType, "whole number, not"),
       bad("global_batch_zero", R"({"training": {"global_batch": 0}})", "global_batch", kBadValue,
           "out of range"),
       bad("global_batch_fraction", R"({"training": {"global_batch": 128.5}})", "global_batch",
@@ -135,7 +135,7 @@ inline std::vector<BadScenario> bad_training() {
       bad("post_validation_under_1f1b", R"({"training": {"grad_clip": "post_validation"}})",
           "grad_clip", kIllegal, "zb-2p"),
       bad("no_sync_number", R"({"training": {"no_sync": 1}})", "no_sync", kWrongType,
-          "true or false is due"),
+          "must be true or false"),
       bad("no_sync_under_partitioned_gradients",
           R"({"training": {"framework": "deepspeed", "no_sync": true},
               "layout": {"zero": 2, "pp": 1}})",
@@ -157,7 +157,7 @@ inline std::vector<BadScenario> bad_layouts() {
   };
   using enum ErrorCode;
   return {
-      bad("tp_text", R"({"layout": {"tp": "four"}})", "tp", kWrongType, "a whole number is due"),
+      bad("tp_text", R"({"layout": {"tp": "four"}})", "tp", kWrongType, "must be a whole number"),
       bad("tp_zero", R"({"layout": {"tp": 0}})", "tp", kBadValue, "out of range"),
       bad("tp_huge", R"({"layout": {"tp": 1099511627776}})", "tp", kBadValue, "1048576"),
       bad("tp_not_of_heads", R"({"layout": {"tp": 64, "pp": 1}})", "tp", kIllegal, "use 32"),
@@ -217,7 +217,7 @@ inline std::vector<BadScenario> bad_layouts() {
       bad("shard_group_word", R"({"layout": {"shard_group": "node"}})", "shard_group", kBadValue,
           "all"),
       bad("sequence_parallel_text", R"({"layout": {"sequence_parallel": "yes"}})",
-          "sequence_parallel", kWrongType, "true or false is due"),
+          "sequence_parallel", kWrongType, "must be true or false"),
       bad("recompute_unknown", R"({"layout": {"recompute": "selectiv"}})", "recompute", kBadValue,
           "did you mean 'selective'?"),
       bad("recompute_unknown_module",
@@ -241,7 +241,7 @@ inline std::vector<BadScenario> bad_layouts() {
       bad("order_repeated", R"({"layout": {"order": "tp-tp-cp-ep-dp-pp"}})", "order", kBadValue,
           "once each"),
       bad("overlap_not_an_object", R"({"layout": {"overlap": true}})", "overlap", kWrongType,
-          "an object is due"),
+          "must be an object"),
       bad("overlap_unknown_key", R"({"layout": {"overlap": {"grads": true}}})", "overlap.grads",
           kUnknownKey, "grad_reduce"),
       bad("gather_overlap_alone", R"({"layout": {"overlap": {"param_gather": true}}})",
@@ -269,7 +269,7 @@ inline std::vector<BadScenario> bad_layouts() {
           "stage_layers[1]", kBadValue, "out of range"),
       bad("unknown_key", R"({"layout": {"tensor_parallel": 4}})", "tensor_parallel", kUnknownKey,
           ""),
-      bad("not_an_object", R"({"layout": [1]})", "", kWrongType, "an object is due"),
+      bad("not_an_object", R"({"layout": [1]})", "", kWrongType, "must be an object"),
   };
 }
 
@@ -303,7 +303,7 @@ inline std::vector<BadScenario> bad_rest() {
       {"plan_objective", patched(R"({"plan": {"objective": "speed"}})"), "plan.objective",
        kBadValue, "step_time"},
       {"plan_clusters_number", patched(R"({"plan": {"clusters": [1]}})"), "plan.clusters[0]",
-       kWrongType, "text is due"},
+       kWrongType, "must be text"},
       {"plan_margin", patched(R"({"plan": {"memory_margin": 1.5}})"), "plan.memory_margin",
        kBadValue, "out of range"},
   };

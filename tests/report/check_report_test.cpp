@@ -154,6 +154,19 @@ TEST(CheckTable, CountsACaseForEachReasonOfItsFailure) {
   EXPECT_NE(text.find("| 1 | a | cp = 2 is not supported yet |"), std::string::npos) << text;
 }
 
+TEST(CheckPage, JudgesOnlyByLimitsThatWereGiven) {
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string plain = check_html(made_report(), {});
+  EXPECT_TRUE(has(plain, "\"verdict plain\"") && has(plain, "No limit was given")) << plain;
+  GateOutcome kept;
+  kept.closed = true;
+  const std::string good = check_html(made_report(), kept);
+  EXPECT_TRUE(has(good, "\"verdict good\"") && has(good, "No limit is broken")) << good;
+  EXPECT_TRUE(has(check_html(made_report(), kBroken), "\"verdict bad\""));
+}
+
 TEST(CheckCsv, HasALinePerCase) {
   const std::string text = check_csv(made_report());
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);

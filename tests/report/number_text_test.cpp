@@ -20,6 +20,18 @@ TEST(NumberText, KeepsFourSignificantDigits) {
   EXPECT_EQ(number_text(0), "0");
 }
 
+TEST(NumberText, WhatRoundsToZeroHasNoSign) {
+  EXPECT_EQ(fixed_text(-0.04, 1), "0.0");
+  EXPECT_EQ(fixed_text(-0.06, 1), "-0.1");
+  EXPECT_EQ(fixed_text(12.34, 1), "12.3");
+}
+
+TEST(NumberText, ParametersThatRoundUpTakeTheNextUnit) {
+  EXPECT_EQ(parameters_text(999'885'952), "1.00 B");
+  EXPECT_EQ(parameters_text(999'400'000), "999 M");
+  EXPECT_EQ(parameters_text(70'553'706'496), "70.6 B");
+}
+
 TEST(NumberText, SaysNothingOfWhatIsNotFinite) {
   EXPECT_EQ(number_text(std::nan("")), "-");
   EXPECT_EQ(percent_text(std::numeric_limits<double>::infinity()), "-");

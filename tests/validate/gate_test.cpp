@@ -35,13 +35,15 @@ TEST(Tolerance, ParsesFigureLimitAndRow) {
   EXPECT_EQ(plain.row, "all");
   EXPECT_EQ(plain.metric, "step_time.mean_abs_error");
   EXPECT_DOUBLE_EQ(plain.limit, 0.1);
+  EXPECT_DOUBLE_EQ(tolerance("step_time.mean_abs_error=10%").limit, 0.1);
   EXPECT_EQ(tolerance("megatron-a100:kendall_tau=0.8").row, "megatron-a100");
 }
 
 TEST(Tolerance, RefusesWhatIsNoLimitOrNoFigure) {
-  for (const char* text : {"", "step_time.mean_abs_error", "step_time.mean_abs_error=",
-                           "step_time.mean_abs_error=ten", "step_time.mean_abs_error=nan",
-                           "step_time.mean_abs_error=0.1x", "step_time.mean=0.1", "=0.1"}) {
+  for (const char* text :
+       {"", "step_time.mean_abs_error", "step_time.mean_abs_error=", "step_time.mean_abs_error=ten",
+        "step_time.mean_abs_error=nan", "step_time.mean_abs_error=0.1x",
+        "step_time.mean_abs_error=%", "step_time.mean=0.1", "=0.1"}) {
     EXPECT_FALSE(parse_tolerance(text)) << text;
   }
   const auto near = parse_tolerance("step_time.mean_abs_eror=0.1");

@@ -21,13 +21,14 @@ Section tornado_section(const CompareReport& report) {
   DataTable table(
       "tornado",
       fmt::format("Step time against {} with one resource slower or faster", time_text(step)),
-      {{"resource"}, {down, true}, {"", false, false}, {up, true}, {"what"}});
+      {{"resource"}, {up, true}, {"", false, false}, {down, true}, {"what"}});
   double widest = 1e-9;
   for (const Sensitivity& one : report.sensitivity) {
     for (const Seconds time : {one.slower, one.faster}) {
       widest = std::max(widest, std::abs(time / step - 1));
     }
   }
+  // A faster resource shortens the step: its bar reaches to the left, and its number stands there.
   for (const Sensitivity& one : report.sensitivity) {
     const double slower = one.slower / step - 1, faster = one.faster / step - 1;
     BarLine line;
@@ -37,9 +38,9 @@ Section tornado_section(const CompareReport& report) {
         {0.5, slower / widest * 0.5, "mark-2", fmt::format("{}: {}", down, time_text(one.slower))},
         {0.5, faster / widest * 0.5, "mark-1", fmt::format("{}: {}", up, time_text(one.faster))}};
     table.add_row({one.resource,
-                   {change_text(slower), slower},
-                   DataCell(bar_line(line)),
                    {change_text(faster), faster},
+                   DataCell(bar_line(line)),
+                   {change_text(slower), slower},
                    one.title});
   }
   return {"tornado-section", "Which resource binds",

@@ -128,7 +128,7 @@ Section case_section(const CheckReport& report) {
                    {"memory predicted", true},
                    {"measured", true},
                    {"error", true},
-                   {"remark"}});
+                   {"remark", false, true, true}});
   for (const CaseResult& result : report.cases) {
     const auto& predicted = result.predicted;
     table.add_row(
@@ -151,9 +151,13 @@ Section finding_section(const char* id, const char* title, const std::vector<Fin
 
 std::string verdict_sentence(const CheckReport& report, const GateOutcome& gate) {
   const SummaryRow& all = report.summary.all;
-  std::string out = gate.broken.empty() ? std::string("No limit is broken")
-                                        : fmt::format("{} limit{} broken", gate.broken.size(),
-                                                      gate.broken.size() == 1 ? " is" : "s are");
+  std::string out = "No limit was given";
+  if (!gate.broken.empty()) {
+    out = fmt::format("{} limit{} broken", gate.broken.size(),
+                      gate.broken.size() == 1 ? " is" : "s are");
+  } else if (gate.closed) {
+    out = "No limit is broken";
+  }
   out += fmt::format(": {} of {} cases were predicted", all.count - all.failed, all.count);
   if (all.step_time.count > 0) {
     out +=
@@ -197,7 +201,7 @@ std::string check_html(const CheckReport& report, const GateOutcome& gate) {
     suites += (suites.empty() ? "" : " · ") + name;
   }
   page.subtitle = suites;
-  page.mood = gate.broken.empty() ? Mood::kGood : Mood::kBad;
+  page.mood = !gate.broken.empty() ? Mood::kBad : gate.closed ? Mood::kGood : Mood::kPlain;
   page.verdict = verdict_sentence(report, gate);
   page.figures = figures_of(report.summary.all);
   if (!gate.broken.empty()) {

@@ -44,7 +44,7 @@ std::string compare_html(const CompareReport& report) {
   const std::vector<std::size_t> order = ranked(report);
   const ComparedPoint& best = report.points[order.front()];
   Page page;
-  page.title = headline(*best.scenario);
+  page.title = compare_headline(report);
   page.subtitle = layout_text(*best.scenario);
   page.mood = best.prediction->fits ? Mood::kGood : Mood::kBad;
   page.verdict = verdict_sentence(report, order);

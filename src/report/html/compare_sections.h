@@ -7,8 +7,6 @@
 
 namespace stepcast::html {
 
-// "zero 1 · micro_batch 2": the varied keys by their last part. Empty where nothing is varied.
-std::string point_text(const CompareReport& report, const ComparedPoint& point);
 // "+3.21 %", or "0 %" for a change that would round to it.
 std::string change_text(double share);
 

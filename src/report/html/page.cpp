@@ -50,6 +50,8 @@ Html head(const Page& page) {
 
 const char* class_of(Mood mood) {
   switch (mood) {
+    case Mood::kPlain:
+      return "verdict plain";
     case Mood::kGood:
       return "verdict good";
     case Mood::kWarning:

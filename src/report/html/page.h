@@ -16,7 +16,8 @@ struct Section {
   Html body;
 };
 
-enum class Mood { kGood, kWarning, kBad };  // of a verdict; said in words too, not by colour alone
+// The tone of a verdict, said in words too, not by colour alone. Plain is one that judges nothing.
+enum class Mood { kPlain, kGood, kWarning, kBad };
 
 struct KeyFigure {
   std::string title;

@@ -123,7 +123,7 @@ Html grid(const CompareReport& report) {
                   columns_of(report));
   const std::vector<std::size_t> place = places(report);
   const Seconds widest = slowest(report);
-  for (std::size_t i = 0; i < report.points.size(); ++i) {
+  for (const std::size_t i : reading_order(report)) {
     const ComparedPoint& point = report.points[i];
     if (!point.prediction) continue;
     std::vector<DataCell> cells{{fmt::format("{}", place[i]), static_cast<double>(place[i])}};
@@ -143,7 +143,7 @@ Html refused(const CompareReport& report) {
   for (const ComparedPoint& point : report.points) {
     if (point.prediction) continue;
     std::vector<DataCell> cells(point.values.begin(), point.values.end());
-    cells.emplace_back(to_string(point.errors.front()));
+    cells.emplace_back(refusal_text(point));
     table.add_row(cells);
   }
   if (table.empty()) return {};
@@ -229,16 +229,6 @@ std::vector<Difference> differences_of(const CompareReport& report) {
 
 std::string change_text(double share) {
   return std::abs(share) < 5e-5 ? "0 %" : signed_percent_text(share, 2);
-}
-
-std::string point_text(const CompareReport& report, const ComparedPoint& point) {
-  std::string out;
-  for (std::size_t k = 0; k < report.keys.size(); ++k) {
-    const std::string& key = report.keys[k];
-    out += fmt::format("{}{} {}", out.empty() ? "" : " · ", key.substr(key.rfind('.') + 1),
-                       point.values[k]);
-  }
-  return out;
 }
 
 Section points_section(const CompareReport& report) {

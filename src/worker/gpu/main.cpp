@@ -74,9 +74,9 @@ int run(const std::string& file) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    fmt::print(
-        stderr,
-        "usage: stepcast-gpu JOB   (started by stepcast validate and calibrate --backend cuda)\n");
+    std::fputs(
+        "usage: stepcast-gpu JOB   (started by stepcast validate and calibrate --backend cuda)\n",
+        stderr);
     return 2;
   }
   return stepcast::run(argv[1]);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/flag_words.h"
+
+#include <fmt/format.h>
+
+#include <regex>
+#include <sstream>
+#include <vector>
+
+namespace stepcast::cli {
+namespace {
+
+// "a,b,c" in words.
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> out(1);
+  for (const char c : list) {
+    if (c == ',') {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+// "10" where the library says "10.000000".
+std::string short_number(const std::string& text) {
+  double value = 0;
+  std::istringstream stream(text);
+  stream >> value;
+  return fmt::format("{}", value);
+}
+
+}  // namespace
+
+std::string command_words(const CLI::App& reached) {
+  const CLI::App* above = reached.get_parent();
+  return above == nullptr ? reached.get_name() : command_words(*above) + " " + reached.get_name();
+}
+
+Error error_of(const CLI::ParseError& error, const CLI::App& reached) {
+  const std::string said = error.what();
+  const std::string see = fmt::format("see {} --help", command_words(reached));
+  const auto bad = [](const std::string& flag, std::string message, std::string hint) {
+    return Error{ErrorCode::kBadValue, std::move(message), "", flag, std::move(hint)};
+  };
+  // The library keeps the parts of its sentences nowhere but in the sentences.
+  using std::regex;
+  std::smatch part;
+  if (std::regex_match(said, part, regex("(\\S+): At Most 1 required but received (\\d+)"))) {
+    return bad(part[1], fmt::format("is given {} times", part[2].str()), "give it once");
+  }
+  if (std::regex_match(said, part, regex("(\\S+): \\d+ required (.*) missing"))) {
+    return bad(part[1], "has no value", fmt::format("{} {}", part[1].str(), part[2].str()));
+  }
+  if (std::regex_match(said, part, regex("(\\S+): Value (.*) not in range (\\S+) to (\\S+)"))) {
+    return bad(part[1], fmt::format("{} is out of range", part[2].str()),
+               fmt::format("{} to {}", short_number(part[3]), short_number(part[4])));
+  }
+  if (std::regex_match(said, part, regex("(\\S+): (.*) not in \\{(.*)\\}"))) {
+    const std::vector<std::string> known = split(part[3]);
+    const std::string near = did_you_mean(part[2].str(), known);
+    return bad(part[1], fmt::format("'{}' is not accepted", part[2].str()),
+               "one of " + one_of(known) + (near.empty() ? "" : "; " + near));
+  }
+  if (std::regex_match(said, part, regex("Could not convert: (\\S+) = (.*)"))) {
+    return bad(part[1], fmt::format("'{}' is not a number", part[2].str()), see);
+  }
+  if (std::regex_match(said, part, regex("(\\S+): Failed parsing number \\((.*)\\)")) ||
+      std::regex_match(said, part, regex("(\\S+): Number less or equal to 0: (.*)"))) {
+    return bad(part[1], fmt::format("'{}' is not a positive number", part[2].str()), see);
+  }
+  if (std::regex_match(said, part, regex("(\\S+) is required"))) {
+    const CLI::Option* option = reached.get_option_no_throw(part[1]);
+    return {ErrorCode::kMissingKey, "is required and missing", "", part[1],
+            option == nullptr ? see : option->get_description()};
+  }
+  if (std::regex_match(said, part, regex("(\\S+) excludes (\\S+)"))) {
+    return bad(part[1], fmt::format("cannot stand beside {}", part[2].str()), "leave one out");
+  }
+  if (std::regex_match(said, part, regex("(\\S+) requires (\\S+)"))) {
+    return bad(part[1], fmt::format("has no effect without {}", part[2].str()), see);
+  }
+  return bad("", said, see);
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with the words of a command line, said as the program says its other errors.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "core/error.h"
+
+namespace stepcast::cli {
+
+// "stepcast topology show" of the command that was reached.
+std::string command_words(const CLI::App& reached);
+
+// The error of the flag library in the program's own words; `reached` is the command whose flags
+// were read.
+Error error_of(const CLI::ParseError& error, const CLI::App& reached);
+
+}  // namespace stepcast::cli
