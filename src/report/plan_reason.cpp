@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "plan/ranking.h"
 #include "report/breakdown.h"
 #include "report/difference.h"
 #include "report/number_text.h"
@@ -66,7 +67,9 @@ std::string verdict_text(const PlanReport& report) {
     const char* better = report.objective == Objective::kStepTime ? "faster"
                          : report.objective == Objective::kCost   ? "cheaper"
                                                                   : "done sooner";
-    return fmt::format("No layout of the space is {}: certain, as the engine sees it.", better);
+    return fmt::format(
+        "No layout of the space is {} by more than {}: certain, as the engine sees it.", better,
+        percent_text(kNearTie, 0));
   }
   if (result.bound_s <= 0) {
     return fmt::format(

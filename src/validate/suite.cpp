@@ -9,6 +9,7 @@
 
 #include "core/json.h"
 #include "core/unit_text.h"
+#include "validate/software_label.h"
 
 namespace stepcast {
 namespace {
@@ -100,7 +101,9 @@ SuiteCase read_case(const JsonValue& value) {
   if (const auto measured = reader.required("measured")) out.measured = read_measured(*measured);
   if (const auto scenario = reader.required("scenario")) {
     if (scenario->is_object()) {
-      out.scenario = scenario->raw().dump(-1, ' ', false, json::error_handler_t::replace);
+      json filled = scenario->raw();
+      if (filled.contains("training")) take_from_label(filled["training"]);
+      out.scenario = filled.dump(-1, ' ', false, json::error_handler_t::replace);
       out.group = group_of(scenario->raw());
     } else {
       scenario->fail(ErrorCode::kWrongType, "must be an object, not " + scenario->dump());

@@ -10,6 +10,7 @@
 
 #include "asynchronous_program.h"
 #include "execute/cuda/cuda_device.h"
+#include "kernels/emulated/runtime.h"
 #include "nccl_world.h"
 #include "offloaded_program.h"
 #include "predict/memory_replay.h"
