@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The month of the code of runs whose suite does not state it, by how their ids begin: the sources are
-# arXiv 1909.08053 and its repository (2020), arXiv 2104.04473, arXiv 2205.05198, Megatron-Core 0.8.
+# The month of the code of runs whose suite does not state it, by how their ids begin: the sources
+# are arXiv 1909.08053 with its repository, arXiv 2104.04473, arXiv 2205.05198, Megatron-Core 0.8.
 RELEASES = {"megatron-2020": "2020-06", "ptdp": "2021-04", "korthikanti": "2022-05",
             "mcore": "2024-07"}
 
@@ -65,8 +65,9 @@ def plan(stepcast, scenario, time_limit):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(scenario, file)
         file.flush()
-        run = subprocess.run([stepcast, "plan", file.name, "--format", "json", "--top", "1", "--quiet",
-                              "--time-limit", str(time_limit)], capture_output=True, text=True)
+        run = subprocess.run(
+            [stepcast, "plan", file.name, "--format", "json", "--top", "1", "--quiet",
+             "--time-limit", str(time_limit)], capture_output=True, text=True)
     if run.returncode != 0:
         reason = (run.stderr or "nothing fits").strip().splitlines()
         return None, reason[0]
@@ -114,8 +115,9 @@ def main():
         print(f"| {name} | {measured:.4g} s | {step:.4g} s | {ratio:.2f} | {share} | {layout} |")
     if rows:
         ratios = [row[0] for row in rows]
-        print(f"\n{len(rows)} runs: least {min(ratios):.2f}, median {statistics.median(ratios):.2f}, "
-              f"most {max(ratios):.2f}. {refused} could not be planned.")
+        print(f"\n{len(rows)} runs: least {min(ratios):.2f}, "
+              f"median {statistics.median(ratios):.2f}, most {max(ratios):.2f}. "
+              f"{refused} could not be planned.")
 
 
 if __name__ == "__main__":

@@ -182,6 +182,33 @@ Errors check_money(const std::vector<const Scenario*>& scenarios, Objective obje
        flags.scenario.file, "run.price_per_gpu_hour", "--price DOLLARS"}};
 }
 
+namespace {
+
+// How long the search goes on, and what of it is shown.
+void add_search_flags(CLI::App& app, PlanFlags& flags) {
+  flags.top = app.add_option("--top", flags.search.top, "show this many places")
+                  ->type_name("N")
+                  ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
+                  ->capture_default_str();
+  app.add_flag("--prove", flags.search.prove, "search on until all places are certain");
+  app.add_option("--replays", flags.search.replays,
+                 "replay at most N layouts, unless --prove is given")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--time-limit", flags.search.time_limit_s,
+                 "stop after S seconds and print the best so far")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--front", flags.search.front,
+                 "add at most N points of the front of time and memory")
+      ->type_name("N")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+}
+
+}  // namespace
+
 void add_plan_flags(CLI::App& app, PlanFlags& flags) {
   add_scenario_flags(app, flags.scenario);
   add_run_flags(app, flags.scenario);
@@ -221,25 +248,7 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
                  "unless stated")
       ->type_name("QUANTILE")
       ->check(CLI::Range(kLeastRisk, kMostRisk));
-  flags.top = app.add_option("--top", flags.search.top, "show this many places")
-                  ->type_name("N")
-                  ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
-                  ->capture_default_str();
-  app.add_flag("--prove", flags.search.prove, "search on until all places are certain");
-  app.add_option("--replays", flags.search.replays,
-                 "replay at most N layouts, unless --prove is given")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-      ->capture_default_str();
-  app.add_option("--time-limit", flags.search.time_limit_s,
-                 "stop after S seconds and print the best so far")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--front", flags.search.front,
-                 "add at most N points of the front of time and memory")
-      ->type_name("N")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
+  add_search_flags(app, flags);
   add_advise_flags(app, flags.scenario, flags.advise);
   add_threads_flag(app, flags.threads);
   add_data_flag(app, flags.data);

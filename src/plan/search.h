@@ -22,8 +22,8 @@ struct SearchProgress {
   double bound_s = 0;     // no layout that is left is faster; 0: not known yet
 };
 
-// Of the device's memory, left free unless stated: runs that were forecast above 95 % of it are the
-// ones that go out of it.
+// The fraction of the device's memory that stays free unless stated: runs that were forecast above
+// 95 % of it are the ones that go out of it.
 inline constexpr double kMemoryMargin = 0.05;
 
 struct SearchOptions {

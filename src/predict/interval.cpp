@@ -23,8 +23,8 @@ double normal_quantile(double probability) {
 Interval interval90(Seconds step_time, const std::array<Seconds, kCurves>& time_by_curve,
                     const std::array<double, kCurves>& sigma,
                     const std::vector<std::string>& mechanisms, const MeasuredErrors& errors) {
-  // Of the logarithm, from the forecast outwards. What few runs have in common tells more of a run
-  // than what nearly all have.
+  // Both sides are logarithms, from the forecast outwards. What few runs have in common tells more
+  // of a run than what nearly all have.
   double low = 0, high = 0, weights = 0;
   Interval out;
   for (const std::string& mechanism : mechanisms) {

@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// Of ln(measured / predicted) over the runs that exercised a mechanism.
+// The errors ln(measured / predicted) of the runs that exercised a mechanism.
 struct ErrorBand {
   int runs = 0;
   double low = 0, high = 0;  // quantiles 0.05 and 0.95

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the label `training.software` of a recorded run says of the code that ran. A forecast takes no
-// notice of the label: here it stands for keys that the case leaves out.
+// What the label `training.software` of a recorded run says of the code that ran. A forecast takes
+// no notice of the label: here it stands for keys that the case leaves out.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
