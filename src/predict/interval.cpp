@@ -33,7 +33,7 @@ Interval interval90(Seconds step_time, const std::array<Seconds, kCurves>& time_
       out.unproven.push_back(mechanism);
       continue;
     }
-    const double weight = std::log(static_cast<double>(errors.runs()) / band->runs);
+    const double weight = std::log1p(static_cast<double>(errors.runs()) / band->runs);
     low += weight * -band->low;
     high += weight * band->high;
     weights += weight;

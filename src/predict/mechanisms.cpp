@@ -67,7 +67,11 @@ class Mechanisms {
     add(leaves_domain(AxisGroup::kTensor), "tensor parallelism across the network");
   }
 
-  void pipeline() { add_own(layout_.pp > 1, name_of(layout_.schedule)); }
+  void pipeline() {
+    if (layout_.pp == 1) return;
+    add_own(true, layout_.virtual_stages > 1 ? "interleaved pipeline" : "pipeline");
+    add_own(rules_of(layout_.schedule).splits_backward, "split backward");
+  }
 
   void data_parallelism() {
     if (layout_.dp * layout_.cp == 1) return;

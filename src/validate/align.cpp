@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "predict/mechanisms.h"
-
 namespace stepcast {
 namespace {
 
@@ -95,7 +93,6 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     return;
   }
   result.measured_step_time_s = *measured_time;
-  result.mechanisms = mechanisms_of(scenario);
 
   PredictedValues predicted;
   const double time = prediction.step_time.value();

@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/parallel.h"
 #include "cost/profile.h"
+#include "predict/mechanisms.h"
 
 namespace stepcast {
 namespace {
@@ -75,6 +76,7 @@ void predict_case(const Suite& suite, const SuiteCase& test_case, const DataFold
   predict_options.fold = options.fold;
   const auto prediction = predict(*scenario, folders, predict_options);
   if (!prediction) return fail(result, prediction.error());
+  result.mechanisms = mechanisms_of(*scenario);
   align(result, *scenario, *prediction, test_case.convention);
 }
 

@@ -232,7 +232,7 @@ TEST(PlanCommand, RanksByCostWhereThereIsAPrice) {
   double before = 0;
   for (const json& plan : out["plans"]) {
     const double cost = plan["economics"]["usd_per_million_tokens"];
-    EXPECT_GE(cost, before);
+    EXPECT_GE(cost * 1.01, before);  // near ties go by simplicity
     before = cost;
   }
   const Outcome none = run({"plan", "--model", "gpt3-1.3b", "--cluster", "gh200-alpsx1", "--seq",

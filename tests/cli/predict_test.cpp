@@ -271,7 +271,7 @@ TEST(PredictRun, IsColumnsOfTheCsv) {
 TEST(PredictRun, NamesTheFlagOfABadAmount) {
   const Outcome bad = run(predict_words({"--tokens", "2X", "--deadline", "30", "--budget", "-5"}));
   expect_refused(bad);
-  for (const char* part : {"--tokens", "'2X'", "k, M, B or T", "--deadline", "--budget"}) {
+  for (const char* part : {"--tokens", "'2X'", "a number such as 2T", "--deadline", "--budget"}) {
     EXPECT_TRUE(has(bad.error, part)) << part << bad.error;
   }
 }

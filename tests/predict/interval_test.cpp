@@ -101,7 +101,7 @@ TEST(Mechanisms, NameWhatTheScenarioReliesOn) {
   };
   const auto list = mechanisms_of(testing::gpt(c));
   EXPECT_TRUE(has(list, "megatron: tensor parallelism"));
-  EXPECT_TRUE(has(list, "megatron: 1f1b"));
+  EXPECT_TRUE(has(list, "megatron: pipeline"));
   EXPECT_TRUE(has(list, "megatron: gradients reduced beside the backward"));
   EXPECT_TRUE(has(list, "unfused attention"));
   EXPECT_FALSE(has(list, "megatron: overlapped tensor parallelism"));

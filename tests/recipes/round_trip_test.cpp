@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/text_file.h"
-#include "random_scenario.h"
 #include "layout/framework.h"
+#include "random_scenario.h"
 #include "recipes/export.h"
 #include "recipes/import.h"
 
@@ -83,10 +83,10 @@ const std::set<std::string>& remarks_of(const std::string& framework) {
             "layout.overlap.grad_reduce", "layout.overlap.param_gather", "layout.overlap.tp",
             "layout.stage_layers", "layout.account_for_embedding", "layout.account_for_loss"});
   static const std::set<std::string> torchtitan =
-      with({"model", "training.attention", "training.cuda_graphs", "training.grad_clip",
-            "layout.sequence_parallel", "layout.overlap.grad_reduce", "layout.overlap.param_gather",
-            "layout.stage_layers", "layout.account_for_embedding", "layout.account_for_loss",
-            "layout.offload.optimizer", "layout.offload.parameters"});
+      with({"model", "training.attention", "training.attention_kernel", "training.cuda_graphs",
+            "training.grad_clip", "layout.sequence_parallel", "layout.overlap.grad_reduce",
+            "layout.overlap.param_gather", "layout.stage_layers", "layout.account_for_embedding",
+            "layout.account_for_loss", "layout.offload.optimizer", "layout.offload.parameters"});
   return framework == "megatron" ? megatron : framework == "deepspeed" ? deepspeed : torchtitan;
 }
 

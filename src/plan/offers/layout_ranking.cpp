@@ -59,7 +59,7 @@ bool rank(Objective objective, const Planner& planner, const PriceList& prices, 
   const double least = least_value(objective, planner, prices, beyond);
   std::int64_t places = 0;
   for (std::size_t i = 0; i < order.size() && places < top; ++i) {
-    if (values[order[i]] > least) return false;
+    if (values[order[i]] * (1 + kNearTie) > least) return false;
     const bool shares =
         i > 0 && share_place(result.found[i - 1].prediction, result.found[i].prediction);
     places += shares ? 0 : 1;

@@ -6,6 +6,7 @@
 
 #include "plan/offers/offer_search.h"
 #include "plan/planning.h"
+#include "plan/ranking.h"
 
 namespace stepcast {
 
@@ -15,10 +16,12 @@ inline PriceList source_prices() {
   return prices ? *prices : PriceList{};
 }
 
-// The objective's values of all layouts of the space that fit, ascending.
+// The objective's values of all layouts of the space that fit, by place.
 inline std::vector<double> all_values(const Planner& planner, Objective objective,
                                       const PriceList& prices) {
-  std::vector<double> out;
+  std::vector<double> values, out;
+  std::vector<Simplicity> simplicities;
+  Scenario scratch = planner.space().base();
   for (const LayoutChoice& choice : all_layouts(planner.space())) {
     const auto forecast = planner.predict(choice);
     if (!forecast) {
@@ -30,9 +33,10 @@ inline std::vector<double> all_values(const Planner& planner, Objective objectiv
     planner.space().put(choice, scenario);
     RunTerms terms = run_terms(scenario, prices);
     const RunForecast run = forecast_run(terms, step_time_of(*forecast));
-    out.push_back(objective_value(objective, forecast->step_time, run));
+    values.push_back(objective_value(objective, forecast->step_time, run));
+    simplicities.push_back(simplicity(planner.space(), choice, forecast->peak_device, scratch));
   }
-  std::sort(out.begin(), out.end());
+  for (const std::size_t i : order_of_places(values, simplicities)) out.push_back(values[i]);
   return out;
 }
 
