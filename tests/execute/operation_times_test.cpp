@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <numeric>
@@ -25,18 +26,73 @@ using testing::is_collective;
 constexpr int kSteps = 2;
 constexpr double kLate_s = 10e-3;
 
-// Comes late to what follows a product for input gradients, which asynchronous backwards reduce.
+// Counts the products for input gradients, which asynchronous backwards reduce, and lets another
+// rank wait until the collective behind one of them is waited for.
+class Meeting {
+ public:
+  void product() { ++products_; }
+  void waited_for() {
+    waited_for_ = products_;
+    waited_for_.notify_all();
+  }
+  void until_waited_for(int product) const {
+    for (int seen = waited_for_; seen < product; seen = waited_for_) waited_for_.wait(seen);
+  }
+
+ private:
+  int products_ = 0;  // of the rank that waits
+  std::atomic<int> waited_for_ = 0;
+};
+
+bool is_input_gradient(const Operation& operation) {
+  const auto* product = std::get_if<Gemm>(&operation.work);
+  return product != nullptr && product->role == GemmRole::kInputGradient;
+}
+
+// Times what its rank does, and tells when the rank waits.
+class TimedRank final : public OperationObserver {
+ public:
+  TimedRank(Device& device, Meeting& meeting) : times_(device), meeting_(meeting) {}
+  OperationTimes& times() { return times_; }
+  void begin(const Operation& operation) override {
+    times_.begin(operation);
+    if (is_collective(operation)) meeting_.waited_for();
+  }
+  void end(const Operation& operation) override {
+    times_.end(operation);
+    if (is_input_gradient(operation)) meeting_.product();
+  }
+  void beside(const Operation& operation, const EventHandle& since) override {
+    times_.beside(operation, since);
+  }
+  void begin_wait(const Operation& operation) override {
+    times_.begin_wait(operation);
+    meeting_.waited_for();
+  }
+  void end_wait(const Operation& operation) override { times_.end_wait(operation); }
+
+ private:
+  OperationTimes times_;
+  Meeting& meeting_;
+};
+
+// Comes to what follows a product for input gradients when the other rank has waited for a while.
 class LateRank final : public OperationObserver {
  public:
+  explicit LateRank(const Meeting& meeting) : meeting_(meeting) {}
   void begin(const Operation&) override {}
   void end(const Operation& operation) override {
-    const auto* product = std::get_if<Gemm>(&operation.work);
-    if (product == nullptr || product->role != GemmRole::kInputGradient) return;
+    if (!is_input_gradient(operation)) return;
+    meeting_.until_waited_for(++products_);
     std::this_thread::sleep_for(std::chrono::duration<double>(kLate_s));
   }
   void beside(const Operation&, const EventHandle&) override {}
   void begin_wait(const Operation&) override {}
   void end_wait(const Operation&) override {}
+
+ private:
+  const Meeting& meeting_;
+  int products_ = 0;
 };
 
 // Entries of rank 0 of two that share tensors, after `kSteps` steps; the other is late.
@@ -44,21 +100,22 @@ std::map<OperationTimes::Key, OperationTimes::Entry> timed(const Scenario& scena
                                                            const Program& program) {
   std::map<OperationTimes::Key, OperationTimes::Entry> out;
   const RankGrid grid(scenario.layout);
+  Meeting meeting;
   testing::on_host().run(2, [&](DeviceCommunicator& world) {
     RoleRunner runner(scenario, program, grid, RankId(world.rank()), &world,
                       std::make_unique<HostDevice>(), {});
-    OperationTimes times(runner.device());
-    LateRank late;
+    TimedRank timed(runner.device(), meeting);
+    LateRank late(meeting);
     if (world.rank() == 0) {
-      runner.observe(&times);
+      runner.observe(&timed);
     } else {
       runner.observe(&late);
     }
     for (int s = 0; s < kSteps; ++s) {
       runner.step();
-      times.end_step();
+      timed.times().end_step();
     }
-    if (world.rank() == 0) out = times.entries();
+    if (world.rank() == 0) out = timed.times().entries();
   });
   return out;
 }
@@ -76,7 +133,6 @@ double sum(const std::vector<double>& values) {
 double longest(const std::vector<double>& values) { return *std::ranges::max_element(values); }
 double shortest(const std::vector<double>& values) { return *std::ranges::min_element(values); }
 
-// The product for the weight gradient, which computes meanwhile, hides less than half of the delay.
 TEST(OperationTimes, AWaitBelongsToTheCollectiveThatRunsBeside) {
   const Scenario scenario = two_ranks();
   double late = 0, exposed = 0, computed = 0;
@@ -90,9 +146,9 @@ TEST(OperationTimes, AWaitBelongsToTheCollectiveThatRunsBeside) {
       EXPECT_EQ(entry.exposed_s, sum(entry.seconds)) << std::get<0>(key);
     }
   }
-  EXPECT_GT(late, kLate_s / 2);
-  EXPECT_GT(exposed, kLate_s / 2);
-  EXPECT_LT(computed, kLate_s / 2);
+  EXPECT_GE(late, kLate_s);
+  EXPECT_GE(exposed, kLate_s);
+  EXPECT_LT(computed, exposed);
 }
 
 TEST(OperationTimes, AComputedCollectiveIsAnOperationLikeOthers) {
@@ -102,7 +158,7 @@ TEST(OperationTimes, AComputedCollectiveIsAnOperationLikeOthers) {
     EXPECT_EQ(entry.exposed_s, sum(entry.seconds)) << std::get<0>(key);
     if (is_collective(*entry.operation)) late = std::max(late, longest(entry.seconds));
   }
-  EXPECT_GT(late, kLate_s / 2);
+  EXPECT_GE(late, kLate_s);
 }
 
 // The gradients of several weights are accumulated by operations of one name.

@@ -34,6 +34,18 @@ Scenario resolved(Framework framework, DataType precision, const char* layout = 
   return resolve(Model{}, cluster, stated);
 }
 
+// A framework's code of a month, on eight GPUs.
+Scenario released(Framework framework, Release release, Stated stated = {},
+                  GpuArchitecture device = GpuArchitecture::kOther) {
+  stated.training.release = release;
+  stated.training.framework = framework;
+  stated.mark("training.framework");
+  Cluster cluster;
+  cluster.spec.gpus = 8;
+  cluster.spec.accelerator.architecture = device;
+  return resolve(Model{}, cluster, stated);
+}
+
 std::int64_t state_bytes(const Scenario& s) {
   const std::int64_t parameter = s.rules.bf16_parameters ? 2 : 4;
   const std::int64_t master = s.rules.keeps_master_weights ? 4 : 0;
@@ -129,16 +141,11 @@ TEST(FrameworkPipeline, TheActivationIsScatteredWhereAllTensorRanksHoldIt) {
 TEST(FrameworkRelease, MegatronsDefaultsFollowTheMonthOfItsCode) {
   const auto at = [](std::int32_t year, std::int32_t month) {
     Stated stated;
-    stated.training.release = Release::of(year, month);
-    stated.training.framework = kMegatron;
-    stated.mark("training.framework");
     stated.layout.tp = 2;
     stated.layout.pp = 2;
     stated.layout.schedule = schedule_named("interleaved");
     stated.layout.virtual_stages = 2;
-    Cluster cluster;
-    cluster.spec.gpus = 8;
-    return resolve(Model{}, cluster, stated);
+    return released(kMegatron, Release::of(year, month), stated);
   };
   EXPECT_FALSE(at(2021, 8).rules.async_tensor_backward);
   EXPECT_TRUE(at(2021, 9).rules.async_tensor_backward);
@@ -185,14 +192,7 @@ TEST(Frameworks, OfferTheirOwnSchedules) {
 
 TEST(FrameworkAttention, TheKernelFollowsFrameworkReleaseAndDevice) {
   const auto kernel = [](Framework framework, GpuArchitecture device, Release release = {}) {
-    Stated stated;
-    stated.training.release = release;
-    stated.training.framework = framework;
-    stated.mark("training.framework");
-    Cluster cluster;
-    cluster.spec.gpus = 8;
-    cluster.spec.accelerator.architecture = device;
-    return resolve(Model{}, cluster, stated).training.attention_kernel;
+    return released(framework, release, {}, device).training.attention_kernel;
   };
   constexpr auto kAmpere = GpuArchitecture::kAmpere, kHopper = GpuArchitecture::kHopper;
   EXPECT_EQ(kernel(kMegatron, kAmpere), "fa2");
@@ -213,24 +213,14 @@ TEST(FrameworkAttention, AStatedKernelSaysWhichKindItIs) {
     Stated stated;
     stated.training.attention_kernel = kernel;
     stated.mark("training.attention_kernel");
-    Cluster cluster;
-    cluster.spec.gpus = 8;
-    return resolve(Model{}, cluster, stated).training.attention;
+    return released(kMegatron, {}, stated).training.attention;
   };
   EXPECT_EQ(kind("unfused"), AttentionKernel::kUnfused);
   EXPECT_EQ(kind("triton"), AttentionKernel::kFlash);
 }
 
 TEST(FrameworkRelease, FsdpCopiesWhatItsGenerationCopies) {
-  const auto rules = [](Release release) {
-    Stated stated;
-    stated.training.release = release;
-    stated.training.framework = kFsdp;
-    stated.mark("training.framework");
-    Cluster cluster;
-    cluster.spec.gpus = 8;
-    return resolve(Model{}, cluster, stated).rules;
-  };
+  const auto rules = [](Release release) { return released(kFsdp, release).rules; };
   EXPECT_TRUE(rules({}).copies_gathered_units);
   EXPECT_FALSE(rules({}).flattens_gradients);
   EXPECT_FALSE(rules(Release::of(2024, 3)).copies_gathered_units);
