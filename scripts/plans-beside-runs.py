@@ -16,27 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-# The month of the code of runs whose suite does not state it, by how their ids begin: the sources
-# are arXiv 1909.08053 with its repository, arXiv 2104.04473, arXiv 2205.05198, Megatron-Core 0.8.
-RELEASES = {"megatron-2020": "2020-06", "ptdp": "2021-04", "korthikanti": "2022-05",
-            "mcore": "2024-07"}
-
-
-def release_of(case):
-    stated = case["scenario"]["training"].get("release")
-    if stated:
-        return stated
-    return next((month for start, month in RELEASES.items() if case["id"].startswith(start)), None)
-
-
 def open_scenario(case):
     """The scenario without its layout, and without what follows from the release."""
     scenario = json.loads(json.dumps(case["scenario"]))
-    training = scenario["training"]
-    training.pop("fused_gradient_accumulation", None)
-    release = release_of(case)
-    if release:
-        training["release"] = release
+    scenario["training"].pop("fused_gradient_accumulation", None)
     scenario["layout"] = {}
     return scenario
 

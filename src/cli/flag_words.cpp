@@ -7,21 +7,10 @@
 #include <sstream>
 #include <vector>
 
+#include "cli/key_values.h"
+
 namespace stepcast::cli {
 namespace {
-
-// "a,b,c" in words.
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> out(1);
-  for (const char c : list) {
-    if (c == ',') {
-      out.emplace_back();
-    } else {
-      out.back() += c;
-    }
-  }
-  return out;
-}
 
 // "10" where the library says "10.000000".
 std::string short_number(const std::string& text) {
@@ -58,7 +47,7 @@ Error error_of(const CLI::ParseError& error, const CLI::App& reached) {
                fmt::format("{} to {}", short_number(part[3]), short_number(part[4])));
   }
   if (std::regex_match(said, part, regex("(\\S+): (.*) not in \\{(.*)\\}"))) {
-    const std::vector<std::string> known = split(part[3]);
+    const std::vector<std::string> known = split_values(part[3]);
     const std::string near = did_you_mean(part[2].str(), known);
     return bad(part[1], fmt::format("'{}' is not accepted", part[2].str()),
                "one of " + one_of(known) + (near.empty() ? "" : "; " + near));

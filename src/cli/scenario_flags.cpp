@@ -111,9 +111,7 @@ std::string flags_laid_over(const ScenarioFlags& flags) {
   for (const std::string& set : flags.varied) {
     words.push_back("--vary " + set.substr(0, set.find('=')));
   }
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 }  // namespace

@@ -46,6 +46,8 @@ struct ClusterSpec {
   std::vector<std::string> sources;
   std::string notes;
 
+  // GPUs that reach each other without the network, if that many are in use.
+  std::int64_t gpus_per_domain() const { return gpus_per_node * nvlink_domain_nodes; }
   // Whether there are more devices than cores to compute on.
   bool takes_turns() const { return shared_cores > 0 && gpus > shared_cores; }
 };

@@ -150,9 +150,7 @@ void check_support(const Scenario& scenario, Findings& findings) {
 }
 
 std::string unsupported_in(const Model& model) {
-  std::string out;
-  for (const std::string& what : unsupported_parts(model)) out += (out.empty() ? "" : ", ") + what;
-  return out;
+  return fmt::format("{}", fmt::join(unsupported_parts(model), ", "));
 }
 
 }  // namespace stepcast

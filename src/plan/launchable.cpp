@@ -61,10 +61,7 @@ class Launchable {
            "overlapped tensor parallelism");
   }
 
-  std::int64_t domain_gpus() const {
-    const ClusterSpec& spec = scenario_.cluster.spec;
-    return spec.gpus_per_node * spec.nvlink_domain_nodes;
-  }
+  std::int64_t domain_gpus() const { return scenario_.cluster.spec.gpus_per_domain(); }
 
   // Every layer waits for its tensor parallel collectives several times: experts keep them where
   // GPUs reach each other without the network, and the overlapped kinds exist only there.

@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "core/parallel.h"
-#include "plan/ranking.h"
 #include "predict/interval.h"
 
 namespace stepcast {
@@ -199,7 +198,7 @@ Errors Search::replay(const std::vector<std::size_t>& round) {
       keep_smaller(out_.too_large.back(), out_.smallest);
     } else {
       const double ranked = quantile(prediction, options_.risk).value();
-      out_.found.push_back({entry.choice, entry.bound_s, ranked, std::move(prediction)});
+      out_.found.push_back({entry.choice, entry.bound_s, ranked, {}, std::move(prediction)});
     }
   }
   while (first_open_ < entries_.size() && entries_[first_open_].replayed) ++first_open_;
@@ -267,13 +266,12 @@ Errors Search::find_front() {
 
 void Search::put_in_places() {
   std::vector<double> values;
-  std::vector<Simplicity> simplicities;
   Scenario scratch = space_.base();
-  for (const FoundLayout& found : out_.found) {
+  for (FoundLayout& found : out_.found) {
+    found.simplicity = simplicity(space_, found.choice, found.prediction.peak_device, scratch);
     values.push_back(found.ranked_s);
-    simplicities.push_back(simplicity(space_, found.choice, found.prediction.peak_device, scratch));
   }
-  reorder(order_of_places(values, simplicities), out_);
+  put_in_order(values, out_);
 }
 
 Result<SearchResult> Search::run() {
@@ -297,7 +295,10 @@ bool share_place(const Prediction& one, const Prediction& other) {
   return one.step_time.value() == other.step_time.value() && one.peak_device == other.peak_device;
 }
 
-void reorder(const std::vector<std::size_t>& order, SearchResult& result) {
+std::vector<std::size_t> put_in_order(std::span<const double> values, SearchResult& result) {
+  std::vector<Simplicity> simplicities;
+  for (const FoundLayout& one : result.found) simplicities.push_back(one.simplicity);
+  const std::vector<std::size_t> order = order_of_places(values, simplicities);
   std::vector<FoundLayout> found;
   std::vector<std::size_t> place(order.size());
   for (const std::size_t at : order) {
@@ -306,6 +307,7 @@ void reorder(const std::vector<std::size_t>& order, SearchResult& result) {
   }
   result.found = std::move(found);
   for (std::size_t& index : result.front) index = place[index];
+  return order;
 }
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,

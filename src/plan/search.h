@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plan/bound.h"
+#include "plan/ranking.h"
 #include "plan/space.h"
 #include "predict/prediction.h"
 
@@ -43,6 +45,7 @@ struct FoundLayout {
   LayoutChoice choice;
   double bound_s = 0;
   double ranked_s = 0;  // the quantile of its step time
+  Simplicity simplicity = {};
   Prediction prediction;
 };
 
@@ -78,8 +81,9 @@ struct SearchResult {
   double elapsed_s = 0;
 };
 
-// `found` in this order of its indices; `front` goes along.
-void reorder(const std::vector<std::size_t>& order, SearchResult& result);
+// Orders `found` by its values (less is better) as places are, and `front` with it. Gives the
+// former index of each.
+std::vector<std::size_t> put_in_order(std::span<const double> values, SearchResult& result);
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,
                             const SearchOptions& options);

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/measured_errors.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/json.h"
+#include "cluster/data_folder.h"
+#include "core/statistics.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
-constexpr const char* kFile = "measured_errors.json";
+constexpr const char* kName = "measured_errors";
 constexpr double kLow = 0.05, kHigh = 0.95;  // so that nine in ten lie between
 constexpr double kMostLogError = 10;
-
-// Between the two nearest values. `sorted` is not empty.
-double quantile_of(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], at - static_cast<double>(below));
-}
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
@@ -38,13 +26,9 @@ MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors) {
       by_mechanism[mechanism].push_back(error.log_error);
     }
   }
-  for (auto& [mechanism, values] : by_mechanism) {
-    std::ranges::sort(values);
-    double sum = 0;
-    for (const double value : values) sum += value;
-    bands_[mechanism] = {static_cast<int>(values.size()), rounded(quantile_of(values, kLow)),
-                         rounded(quantile_of(values, kHigh)),
-                         rounded(sum / static_cast<double>(values.size()))};
+  for (const auto& [mechanism, values] : by_mechanism) {
+    bands_[mechanism] = {static_cast<int>(values.size()), rounded(quantile(values, kLow)),
+                         rounded(quantile(values, kHigh)), rounded(mean(values))};
   }
   take_means();
 }
@@ -62,17 +46,12 @@ void MeasuredErrors::take_means() {
 
 Result<MeasuredErrors> MeasuredErrors::read(const std::string& profiles_folder) {
   MeasuredErrors out;
-  const std::string file = profiles_folder + "/" + kFile;
-  std::error_code none;
-  if (!std::filesystem::exists(file, none)) return out;
-  const auto document = JsonDocument::load(file);
+  const DataFolder folder(profiles_folder, kName);
+  if (!folder.has(kName)) return out;
+  const auto document = folder.open(kName);
   if (!document) return failure(document.error());
   ObjectReader object((*document)->root());
-  const auto format = object.required_integer("stepcast_measured_errors", 0);
-  if (format != kFormat && object.ok()) {
-    object.fail("stepcast_measured_errors", ErrorCode::kBadValue,
-                fmt::format("format {} is not known", format), fmt::format("{}", kFormat));
-  }
+  object.ignore("stepcast_measured_errors");  // checked when it was opened
   object.required_text("made_by");
   out.runs_ = static_cast<int>(object.required_integer("runs", 0));
   if (const auto bands = object.value("mechanisms")) {
@@ -96,7 +75,7 @@ Result<MeasuredErrors> MeasuredErrors::read(const std::string& profiles_folder) 
 
 std::string MeasuredErrors::text() const {
   nlohmann::ordered_json out;
-  out["stepcast_measured_errors"] = kFormat;
+  out["stepcast_measured_errors"] = 1;
   out["made_by"] = "stepcast check all --errors FILE: of ln(measured / predicted)";
   out["runs"] = runs_;
   out["mechanisms"] = nlohmann::ordered_json::array();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/rank_grid.h"
 
@@ -45,14 +46,13 @@ class Mechanisms {
   void hardware() {
     const ClusterSpec& spec = scenario_.cluster.spec;
     add(true, "device " + spec.accelerator.name);
-    add(spec.gpus > spec.gpus_per_node * spec.nvlink_domain_nodes, "network " + spec.network);
+    add(spec.gpus > spec.gpus_per_domain(), "network " + spec.network);
   }
 
   void work() {
     const Training& training = scenario_.training;
     add_own(true, name_of(training.precision));
-    add(true,
-        training.attention == AttentionKernel::kFlash ? "flash attention" : "unfused attention");
+    add(true, std::string(name_of(training.attention)) + " attention");
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
     add_own(training.trains_adapters(), "adapters");
     const Recompute& again = layout_.recompute;

@@ -11,7 +11,8 @@
 
 namespace stepcast {
 
-// Each once, in a fixed order, in words: "megatron: interleaved". The scenario is resolved.
+// Each once, in a fixed order, in words: "megatron: interleaved pipeline". The scenario is
+// resolved.
 std::vector<std::string> mechanisms_of(const Scenario& scenario);
 
 }  // namespace stepcast

@@ -19,7 +19,7 @@ constexpr double kWorthSaying = 0.001;  // of the step
 std::string wire_of(const Scenario& scenario, const std::string& key) {
   const Layout& layout = scenario.layout;
   const ClusterSpec& cluster = scenario.cluster.spec;
-  const std::int64_t domain = cluster.gpus_per_node * cluster.nvlink_domain_nodes;
+  const std::int64_t domain = cluster.gpus_per_domain();
   const std::string local = cluster.scale_up == ScaleUp::kPcie ? "PCIe" : "NVLink";
   const std::string network = cluster.nics_per_node > 0 ? "network" : local;
   const RankGrid grid(layout);

@@ -19,7 +19,7 @@ constexpr std::int64_t kAnyMore = std::numeric_limits<std::int64_t>::max();
 // Tensor parallelism all-reduces in every layer: it stays where GPUs reach each other without the
 // network.
 std::int64_t domain(const ClusterSpec& cluster) {
-  return std::min(cluster.gpus, cluster.gpus_per_node * cluster.nvlink_domain_nodes);
+  return std::min(cluster.gpus, cluster.gpus_per_domain());
 }
 
 Ranges whole_model_on_each(std::int64_t zero) {

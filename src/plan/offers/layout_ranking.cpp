@@ -8,8 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "plan/ranking.h"
-
 namespace stepcast {
 namespace {
 
@@ -44,17 +42,12 @@ Seconds last_place(const SearchResult& result, std::int64_t top) {
 bool rank(Objective objective, const Planner& planner, const PriceList& prices, std::int64_t top,
           std::int64_t searched, SearchResult& result) {
   std::vector<double> values;
-  std::vector<Simplicity> simplicities;
-  Scenario scratch = planner.space().base();
   for (const FoundLayout& found : result.found) {
     const RunOutlook run = outlook_of(planner, prices, found);
     values.push_back(objective_value(objective, found.prediction.step_time, run.forecast));
-    simplicities.push_back(
-        simplicity(planner.space(), found.choice, found.prediction.peak_device, scratch));
   }
-  const std::vector<std::size_t> order = order_of_places(values, simplicities);
+  const std::vector<std::size_t> order = put_in_order(values, result);
   const Seconds beyond = last_place(result, searched);
-  reorder(order, result);
   if (!std::isfinite(beyond.value())) return true;  // all layouts that fit are here
   const double least = least_value(objective, planner, prices, beyond);
   std::int64_t places = 0;
