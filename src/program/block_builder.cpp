@@ -56,6 +56,8 @@ Shape::Shape(const Scenario& scenario) {
   mode = scenario.training.mode;
   lora_rank = scenario.training.lora_rank;
   element = size_of(type);
+  fuses_neighbours = scenario.rules.fuses_neighbours;
+  placeholder_gradients = scenario.rules.placeholder_gradients;
   softmax_in_steps = !fuses_softmax(scenario.rules, *this);
 }
 
@@ -171,7 +173,8 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
   if (mode_ == GradientMode::kFused) {
     gemm.output = shape_.gradient;
     gemm.accumulate = true;
-    if (placeholder) fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
+    if (placeholder && shape_.placeholder_gradients)
+      fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
   }
   if (mode_ == GradientMode::kAccumulate) {
     fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
@@ -256,10 +259,26 @@ BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, Buff
   const BufferId y = activation(name, rows * width);
   const KernelSize own = size(rows * width, width, 2.0 * static_cast<double>(shape_.element));
   add(name,
-      Normalization{shape_.norm, false, parameters.size() > 1, shape_.type, gradient_type(), own},
+      Normalization{shape_.norm, false, parameters.size() > 1, false, false, shape_.type,
+                    gradient_type(), own},
       {x}, {y});
   uses(parameters);
   return y;
+}
+
+BlockBuilder::JoinedNorm BlockBuilder::add_norm(const char* name, const char* sum,
+                                                const Parameters& parameters, BufferId branch,
+                                                ParameterId branch_bias, BufferId residual,
+                                                std::int64_t rows, std::int64_t width) {
+  const JoinedNorm out{activation(sum, rows * width), activation(name, rows * width)};
+  const KernelSize own = size(rows * width, width, 4.0 * static_cast<double>(shape_.element));
+  add(name,
+      Normalization{shape_.norm, false, parameters.size() > 1, true, branch_bias.valid(),
+                    shape_.type, gradient_type(), own},
+      {branch, residual}, {out.sum, out.y});
+  uses(parameters);
+  if (branch_bias.valid()) operations().back().parameters.push_back(branch_bias);
+  return out;
 }
 
 BufferId BlockBuilder::norm_backward(const char* name, const Parameters& parameters, BufferId x,
@@ -267,14 +286,18 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
                                      std::int64_t width) {
   const std::int64_t elements = rows * width;
   const double bytes = 3.0 * static_cast<double>(shape_.element);
+  const bool joined = residual.valid() && shape_.fuses_neighbours;
   const BufferId dx = activation(name, elements);
   // And the sum over rows for the weights.
-  const KernelSize own = size(elements, width, bytes, trains(parameters.front()) ? 2 : 1);
+  const KernelSize own =
+      size(elements, width, joined ? 4.0 * static_cast<double>(shape_.element) : bytes,
+           trains(parameters.front()) ? 2 : 1);
   add(name,
-      Normalization{shape_.norm, true, parameters.size() > 1, shape_.type, gradient_type(), own},
-      {x, gradient}, {dx});
+      Normalization{shape_.norm, true, parameters.size() > 1, joined, false, shape_.type,
+                    gradient_type(), own},
+      {x, gradient, joined ? residual : BufferId{}}, {dx});
   uses(parameters);
-  if (!residual.valid()) return dx;
+  if (!residual.valid() || joined) return dx;
   const BufferId sum = activation("residual_gradient", elements);
   add("add_residual_gradient",
       ResidualAdd{true, false, false, shape_.type, size(elements, width, bytes)}, {dx, residual},

@@ -48,6 +48,16 @@ TYPED_TEST(Attention, GroupsOfEightShareKeys) {
   expect_same_as_cpu<TypeParam>({1, 8, 1, 70, 64, true});
 }
 
+// Backward, two parts of one and of two heads; then blocks enough without parts.
+TYPED_TEST(Attention, GroupsAreDealtWhereThereAreFewBlocks) {
+  const AttentionShape dealt{66, 12, 4, 5, 64, true}, whole{132, 8, 4, 3, 64, true};
+  EXPECT_EQ(attention_key_sums<Bf16>(dealt), 2 * 2 * 66 * 5 * 4 * 64);
+  EXPECT_EQ(attention_key_sums<Bf16>(whole), 0);
+  EXPECT_EQ(attention_key_sums<float>(dealt), 0);
+  expect_same_as_cpu<TypeParam>(dealt);
+  expect_same_as_cpu<TypeParam>(whole);
+}
+
 TYPED_TEST(Attention, LargeScoresThatGrowFromTileToTileAreNoTrouble) {
   using T = TypeParam;
   Case<T> c{{1, 1, 1, 150, 64, false}, 0};
