@@ -47,6 +47,15 @@ void print(const ordered_json& node, std::size_t indent, std::string& out) {
   out += std::string(indent, ' ') + (node.is_array() ? "]" : "}");
 }
 
+// Factors of 1 are left out.
+ordered_json factors_json(const KindFactors& factors) {
+  ordered_json out = ordered_json::object();
+  for (std::size_t kind = 0; kind < factors.size(); ++kind) {
+    if (factors[kind] != 1) out[elementwise_kind_names()[kind]] = rounded(factors[kind]);
+  }
+  return out;
+}
+
 }  // namespace
 
 double rounded(double value) {
@@ -99,16 +108,15 @@ ordered_json form_json(const AttentionFit& fit) {
 }
 
 ordered_json form_json(const MemoryFit& fit) {
-  ordered_json kinds = ordered_json::object();
-  for (std::size_t kind = 0; kind < fit.kind_factor.size(); ++kind) {
-    if (fit.kind_factor[kind] != 1) {
-      kinds[elementwise_kind_names()[kind]] = rounded(fit.kind_factor[kind]);
-    }
+  ordered_json out = {{"fraction", rounded(fit.fraction)},
+                      {"half", fmt::format("{:.4g} B", fit.half_bytes)},
+                      {"overhead", microseconds(fit.overhead_s)},
+                      {"kind_factor", factors_json(fit.kind_factor)}};
+  if (fit.backward_factor != kEqualKinds) {
+    out["backward_factor"] = factors_json(fit.backward_factor);
   }
-  return {{"fraction", rounded(fit.fraction)},
-          {"half", fmt::format("{:.4g} B", fit.half_bytes)},
-          {"overhead", microseconds(fit.overhead_s)},
-          {"kind_factor", std::move(kinds)}};
+  if (fit.step_factor != kEqualKinds) out["step_factor"] = factors_json(fit.step_factor);
+  return out;
 }
 
 ordered_json host_json(const HostFit& host) {

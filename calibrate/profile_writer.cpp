@@ -105,7 +105,7 @@ ordered_json curves_of(const ShippedProfile& shipped) {
         frameworks.push_back(name_of(framework));
       }
     }
-    attention["frameworks"] = std::move(frameworks);
+    if (!frameworks.empty()) attention["frameworks"] = std::move(frameworks);
     add_note(attention, shipped.notes, "attention " + variant.name);
     attention["form"] = form_json(variant.fit);
     if (!variant.samples.empty()) attention["samples"] = samples_of(variant);

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "sim/engine.h"
-#include "sim/graph.h"
+#include "sim/wait_graph.h"
 
 namespace stepcast::sim {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/assert.h"
 #include "sim/event_queue.h"
 #include "sim/fluid.h"
-#include "sim/graph.h"
 #include "sim/stall.h"
+#include "sim/wait_graph.h"
 
 namespace stepcast::sim {
 namespace {

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "sim/graph.h"
 #include "sim/max_min.h"
+#include "sim/wait_graph.h"
 #include "sim/workload.h"
 
 namespace stepcast::sim {

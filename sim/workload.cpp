@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/assert.h"
-#include "sim/graph.h"
+#include "sim/wait_graph.h"
 
 namespace stepcast::sim {
 

@@ -146,8 +146,8 @@ std::vector<double> surface_log_ratios(const EngineCalls& calls, const Accelerat
   variant.fit.back_to_back = 0;  // prices of short runs
   variant.samples = samples;
   profile.attention_variants = {variant};
-  profile.attention_kernel[framework_named("native")] = variant.name;
-  const KernelCosts costs(accelerator, std::move(profile), true, framework_named("native"));
+  profile.attention_kernel[own_executor()] = variant.name;
+  const KernelCosts costs(accelerator, std::move(profile), KernelStyle::kFused, own_executor());
   std::vector<double> out;
   for (const AttentionMeasurement& point : unseen) {
     const double kernel = costs.price(attention_of(point.sample, false)).time.value();

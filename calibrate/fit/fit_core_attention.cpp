@@ -125,7 +125,7 @@ AttentionCurve fit_attention_on_core(const Accelerator& accelerator, const Sampl
     Profile profile;
     profile.attention_kernel.fill(variant.name);
     profile.attention_variants = {std::move(variant)};
-    const KernelCosts costs(accelerator, std::move(profile), true, own_executor());
+    const KernelCosts costs(accelerator, std::move(profile), KernelStyle::kFused, own_executor());
     const double predicted = costs.price(attention_of(samples[i])).time.value();
     held_out.push_back(std::log(predicted / measured(accelerator, samples[i])));
   }

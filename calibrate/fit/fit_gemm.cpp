@@ -161,8 +161,8 @@ FitError held_out_error(const Accelerator& accelerator, const std::vector<Split>
       profile.gemm_samples = splits[fold].training;
       profile.neighbourhood = neighbourhood;
     }
-    add_log_ratios(KernelCosts(accelerator, std::move(profile), true), splits[fold].held_out,
-                   precision, ratios);
+    add_log_ratios(KernelCosts(accelerator, std::move(profile), KernelStyle::kFused),
+                   splits[fold].held_out, precision, ratios);
   }
   return fit_error(ratios);
 }
@@ -249,7 +249,7 @@ std::vector<double> surface_log_ratios(const ShortRuns& runs, const Accelerator&
     profile.gemm_samples = curve.samples;
     profile.neighbourhood = curve.neighbourhood;
   }
-  const KernelCosts costs(accelerator, std::move(profile), true);
+  const KernelCosts costs(accelerator, std::move(profile), KernelStyle::kFused);
   std::vector<double> out;
   for (const GemmSample& sample : held_out) {
     const double product = costs.price(gemm_of(sample, precision)).time.value();

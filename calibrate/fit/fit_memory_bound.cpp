@@ -26,7 +26,7 @@ std::size_t kind_of(const TimedKernel& point) {
 }
 
 double seconds_per_byte(const TimedKernel& point) {
-  return point.seconds / traffic_of(point.kernel, true).value();
+  return point.seconds / traffic_of(point.kernel, false).value();
 }
 
 // Seconds per byte by kind, 0 where there is no point, and the overhead of each kernel.
@@ -35,7 +35,7 @@ struct Rates {
   std::array<double, kMemoryBoundKinds> by_kind{};
 
   double time(const TimedKernel& point) const {
-    return overhead_s + by_kind[kind_of(point)] * traffic_of(point.kernel, true).value();
+    return overhead_s + by_kind[kind_of(point)] * traffic_of(point.kernel, false).value();
   }
 };
 
@@ -106,7 +106,7 @@ MemoryFit form_of(const Rates& rates, const Accelerator& accelerator) {
 }
 
 double log_ratio(const MemoryFit& fit, const Accelerator& accelerator, const TimedKernel& point) {
-  return std::log(memory_bound_time(fit, accelerator, point.kernel, true).value() / point.seconds);
+  return std::log(memory_bound_time(fit, accelerator, point.kernel, false).value() / point.seconds);
 }
 
 }  // namespace

@@ -134,6 +134,25 @@ void read_grouped(ObjectReader& reader, Published& out) {
   out.grouped.push_back(std::move(table));
 }
 
+void read_memory(ObjectReader& reader, Published& out) {
+  MemoryTable table;
+  table.source = reader.required_text("source");
+  table.device = reader.required_text("device");
+  const std::vector<std::string> columns = read_texts(reader, "columns");
+  if (const auto list = reader.required("rows")) {
+    const Rows rows(columns, *list);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      table.points.push_back({rows.choice(i, "kind", elementwise_kind_names()),
+                              rows.choice(i, "pass", {"forward", "backward"}) == 1,
+                              rows.choice(i, "way", {"one", "steps"}) == 1,
+                              rows.count(i, "kernels"), rows.count(i, "rows"),
+                              rows.count(i, "width"), rows.number(i, "bytes"),
+                              rows.number(i, "time") * 1e-6});
+    }
+  }
+  out.memory.push_back(std::move(table));
+}
+
 std::optional<double> read_rate(ObjectReader& reader, const char* key) {
   const auto rate = reader.flops_rate(key);
   return rate ? std::optional<double>(rate->value()) : std::nullopt;
@@ -145,6 +164,7 @@ DeviceRules read_device(const JsonValue& value) {
   out.device = reader.required_text("device");
   out.gemm_from = reader.text("gemm_from").value_or("");
   out.gemm_roles_from = reader.text("gemm_roles_from").value_or("");
+  out.in_step_from = reader.text("in_step_from").value_or("");
   out.max_matmul = read_rate(reader, "max_matmul");
   out.max_matmul_fp8 = read_rate(reader, "max_matmul_fp8");
   out.max_matmul_source = reader.text("max_matmul_source").value_or("");
@@ -158,7 +178,6 @@ DeviceRules read_device(const JsonValue& value) {
     for (const JsonValue& item : list->items()) {
       ObjectReader choice(item);
       out.attention.push_back({choice.required_text("kernel"), choice.required_text("from"),
-                               read_texts(choice, "frameworks"),
                                choice.text("backward_from").value_or("")});
       choice.finish();
     }
@@ -189,6 +208,15 @@ void read_devices(ObjectReader& reader, Published& out) {
       factor.finish();
     }
   }
+  if (const auto list = reader.required("attention_like")) {
+    for (const JsonValue& item : list->items()) {
+      ObjectReader like(item);
+      out.attention_like.push_back({like.required_text("kernel"), like.required_text("like"),
+                                    like.number("rate", 0.1, 10).value_or(1),
+                                    like.required_text("source")});
+      like.finish();
+    }
+  }
   if (const auto list = reader.required("devices")) {
     for (const JsonValue& item : list->items()) out.devices.push_back(read_device(item));
   }
@@ -201,13 +229,18 @@ void read_published_file(JsonDocument& document, Published& out) {
   reader.ignore("stepcast_published");
   for (const char* told : {"notes", "unit"}) reader.ignore(told);
   const std::string kind = reader.text("kind").value_or("");
-  if (kind != "gemm" && kind != "attention" && kind != "grouped" && kind != "devices") {
-    return;  // another fitter's
-  }
-  if (kind == "gemm") read_gemms(reader, out);
-  if (kind == "attention") read_attentions(reader, out);
-  if (kind == "grouped") read_grouped(reader, out);
-  if (kind == "devices") read_devices(reader, out);
+  struct Table {
+    const char* kind;
+    void (*read)(ObjectReader&, Published&);
+  };
+  static constexpr Table kTables[] = {{"gemm", read_gemms},
+                                      {"attention", read_attentions},
+                                      {"grouped", read_grouped},
+                                      {"memory_bound", read_memory},
+                                      {"devices", read_devices}};
+  const auto* found = std::ranges::find(kTables, kind, &Table::kind);
+  if (found == std::end(kTables)) return;  // another fitter's
+  found->read(reader, out);
   reader.finish();
 }
 

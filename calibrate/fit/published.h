@@ -53,18 +53,25 @@ struct GroupedTable {
   std::vector<ExpertCall> held_out;  // of other models; no fit sees them
 };
 
-// Which kernels of which table a device gets, and for which frameworks.
+// Which kernels of which table a device gets.
 struct AttentionChoice {
   std::string kernel;
   std::string from;
-  std::vector<std::string> frameworks;
   std::string backward_from;  // whose backward pass; empty: `from`'s own
+};
+
+// A kernel that nobody tabulated, as another one at this rate.
+struct AttentionLikeness {
+  std::string kernel, like;
+  double rate = 1;
+  std::string source;
 };
 
 struct DeviceRules {
   std::string device;
   std::string gemm_from;        // empty: data sheet
   std::string gemm_roles_from;  // whose table tells gradients from forward; empty: gemm_from's
+  std::string in_step_from;     // whose products of a step show the clock in a step; empty: its own
   std::optional<double> max_matmul, max_matmul_fp8;  // FLOP/s
   std::string max_matmul_source;
   bool power_limited = false;
@@ -83,6 +90,21 @@ struct PowerLaw {
   std::string source;
 };
 
+// Measured kernels, or the steps that stand for one.
+struct MemoryPoint {
+  std::size_t kind;  // MemoryBoundKind
+  bool backward;
+  bool in_steps;
+  std::int64_t kernels, rows, width;
+  double bytes;  // of one element
+  double seconds;
+};
+struct MemoryTable {
+  std::string source;
+  std::string device;
+  std::vector<MemoryPoint> points;
+};
+
 struct KindFactor {
   std::size_t kind;  // MemoryBoundKind
   std::vector<std::string> architectures;
@@ -94,7 +116,9 @@ struct Published {
   std::vector<GemmTable> gemm;
   std::vector<AttentionTable> attention;
   std::vector<GroupedTable> grouped;
+  std::vector<MemoryTable> memory;
   std::vector<DeviceRules> devices;
+  std::vector<AttentionLikeness> attention_like;
   std::vector<KindFactor> kind_factors;
   PowerLaw power_law;
 };
@@ -102,7 +126,8 @@ struct Published {
 // One file of them; errors go to the document.
 void read_published_file(JsonDocument& document, Published& out);
 
-// Every file of `folder` that says "kind": "gemm", "attention", "grouped" or "devices".
+// Every file of `folder` that says "kind": "gemm", "attention", "grouped", "memory_bound" or
+// "devices".
 Result<Published> read_published(const std::string& folder);
 
 }  // namespace stepcast

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "calibrate/fit/fit_grouped.h"
+#include "calibrate/fit/fit_kinds.h"
 #include "calibrate/fit/fit_softmax.h"
 #include "core/assert.h"
 #include "cost/gemm_cost.h"
@@ -85,6 +86,8 @@ class Shipping {
   void ship_fp8(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_grouped(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_attention(const DeviceRules& rules, ShippedProfile& out) const;
+  void add_attention(const DeviceRules& rules, const AttentionChoice& choice,
+                     const AttentionLikeness* likeness, ShippedProfile& out) const;
   void ship_memory(const DeviceRules& rules, ShippedProfile& out) const;
 
   const Published& published_;
@@ -138,6 +141,7 @@ Errors Shipping::check() const {
   for (const GemmTable& table : published_.gemm) need(table.device);
   for (const AttentionTable& table : published_.attention) need(table.device);
   for (const GroupedTable& table : published_.grouped) need(table.device);
+  for (const MemoryTable& table : published_.memory) need(table.device);
   for (const DeviceRules& rules : published_.devices) {
     need(rules.device);
     if (!rules.gemm_from.empty() && gemm_table(rules.gemm_from, DataType::kBf16) == nullptr) {
@@ -224,8 +228,9 @@ void Shipping::set_in_step(const std::string& device, GemmFit& fit) const {
   if (step == steps_.end()) return;
   fit.role_factor = step->second.fit.role_factor;
   fit.accumulate_exposed = step->second.fit.accumulate_exposed;
-  if (step->first == device) {
-    fit.back_to_back = std::max(fit.sustained_factor, step->second.fit.back_to_back);
+  const auto clock = steps_.find(rules->in_step_from.empty() ? device : rules->in_step_from);
+  if (clock != steps_.end()) {
+    fit.back_to_back = std::max(fit.sustained_factor, clock->second.fit.back_to_back);
   }
 }
 
@@ -347,7 +352,7 @@ void Shipping::fit() {
     ship_gemm(*rules, bare);
     bare.profile.memory.fraction = rules->stream_fraction;
     bare.profile.memory.overhead_s = rules->interval_s;
-    const KernelCosts costs(device, bare.profile, true);
+    const KernelCosts costs(device, bare.profile, KernelStyle::kFused);
     softmax_[device.architecture] = {
         fit_softmax_factor(costs, attention_measurements(table, device, 1)), table.source};
   }
@@ -372,6 +377,9 @@ GemmCurve Shipping::carried(const FittedGemm& fitted, const DeviceRules& rules,
   note.fitted_on = {table.source};
   const auto step = steps_.find(rules.gemm_roles_from);
   if (step != steps_.end()) note.fitted_on.push_back(step->second.table->source + " (gradients)");
+  const DeviceRules* measured = rules_of(table.device);
+  const auto clock = steps_.find(measured == nullptr ? "" : measured->in_step_from);
+  if (clock != steps_.end()) note.fitted_on.push_back(clock->second.table->source + " (in a step)");
   if (!own && rules.power_limited) note.fitted_on.push_back(published_.power_law.source);
   if (factor != 1 && !rules.power_limited) note.fitted_on.push_back(rules.max_matmul_source);
   return out;
@@ -422,32 +430,45 @@ void Shipping::ship_grouped(const DeviceRules& rules, ShippedProfile& out) const
 }
 
 void Shipping::ship_attention(const DeviceRules& rules, ShippedProfile& out) const {
-  Profile& profile = out.profile;
   for (const AttentionChoice& choice : rules.attention) {
-    const auto found = attentions_.find({choice.from, choice.kernel});
-    if (found == attentions_.end()) continue;
-    const FittedAttention& fitted = found->second;
-    const bool own = rules.device == choice.from;
-    const double factor = attention_scale(rules.device, choice.from);
-    AttentionVariant variant;
-    variant.name = choice.kernel;
-    variant.fit = fitted.curve.fit;
-    variant.fit.forward_efficiency *= factor;
-    variant.fit.backward_efficiency *= factor;
-    variant.provenance = own ? Provenance::kInterpolated : Provenance::kExtrapolated;
-    const bool measured_here = fitted.sample_devices == std::set<std::string>{rules.device};
-    variant.samples_provenance = measured_here ? Provenance::kMeasured : Provenance::kInterpolated;
-    variant.samples = fitted.curve.samples;
-    for (AttentionSample& sample : variant.samples) sample.efficiency *= factor;
-    if (profile.attention_variants.empty()) {
-      profile.attention = variant.fit;
-      profile.sigma[static_cast<std::size_t>(Curve::kAttention)] =
-          std::hypot(std::max(kDeviceSpread, fitted.stated.median), own ? 0 : kCarried);
+    add_attention(rules, choice, nullptr, out);
+    for (const AttentionLikeness& likeness : published_.attention_like) {
+      if (likeness.like == choice.kernel) add_attention(rules, choice, &likeness, out);
     }
-    out.notes.push_back({"attention " + choice.kernel, fitted.curve.form, fitted.stated,
-                         fitted.curve.held_out, variant.provenance, fitted.sources});
-    profile.attention_variants.push_back(std::move(variant));
   }
+}
+
+// The kernel of `choice`, or one that is like it.
+void Shipping::add_attention(const DeviceRules& rules, const AttentionChoice& choice,
+                             const AttentionLikeness* likeness, ShippedProfile& out) const {
+  const auto found = attentions_.find({choice.from, choice.kernel});
+  if (found == attentions_.end()) return;
+  Profile& profile = out.profile;
+  const FittedAttention& fitted = found->second;
+  const bool own = rules.device == choice.from && likeness == nullptr;
+  const double factor =
+      attention_scale(rules.device, choice.from) * (likeness == nullptr ? 1 : likeness->rate);
+  AttentionVariant variant;
+  variant.name = likeness == nullptr ? choice.kernel : likeness->kernel;
+  variant.fit = fitted.curve.fit;
+  variant.fit.forward_efficiency *= factor;
+  variant.fit.backward_efficiency *= factor;
+  variant.provenance = own ? Provenance::kInterpolated : Provenance::kExtrapolated;
+  const bool measured_here =
+      likeness == nullptr && fitted.sample_devices == std::set<std::string>{rules.device};
+  variant.samples_provenance = measured_here ? Provenance::kMeasured : Provenance::kInterpolated;
+  variant.samples = fitted.curve.samples;
+  for (AttentionSample& sample : variant.samples) sample.efficiency *= factor;
+  if (profile.attention_variants.empty()) {
+    profile.attention = variant.fit;
+    profile.sigma[static_cast<std::size_t>(Curve::kAttention)] =
+        std::hypot(std::max(kDeviceSpread, fitted.stated.median), own ? 0 : kCarried);
+  }
+  CurveNote note{"attention " + variant.name, fitted.curve.form,  fitted.stated,
+                 fitted.curve.held_out,       variant.provenance, fitted.sources};
+  if (likeness != nullptr) note.fitted_on.push_back(likeness->source);
+  out.notes.push_back(std::move(note));
+  profile.attention_variants.push_back(std::move(variant));
 }
 
 void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const {
@@ -470,9 +491,22 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
     fit.kind_factor[factor.kind] = factor.factor;
     note.fitted_on.push_back(factor.source);
   }
+  std::vector<KindPoint> points;
+  for (const MemoryTable& table : published_.memory) {
+    const DeviceRules* measured = rules_of(table.device);
+    const Accelerator& device = accelerator(table.device);
+    if (measured == nullptr || device.architecture != architecture) continue;
+    const double rate = device.memory_bandwidth.value() * measured->stream_fraction;
+    for (const MemoryPoint& point : table.points) {
+      points.push_back(kind_point(point, rate, measured->interval_s));
+    }
+    note.fitted_on.push_back(table.source);
+  }
+  note.form = fit_kinds(points, fit);
   const auto softmax = softmax_.find(architecture);
   if (softmax != softmax_.end()) {
-    fit.kind_factor[static_cast<std::size_t>(MemoryBoundKind::kSoftmax)] = softmax->second.first;
+    const auto kind = static_cast<std::size_t>(MemoryBoundKind::kSoftmax);
+    fit.kind_factor[kind] = fit.step_factor[kind] = softmax->second.first;
     note.fitted_on.push_back(softmax->second.second + " (softmax)");
   }
   out.notes.push_back(std::move(note));
@@ -490,13 +524,6 @@ ShippedProfile Shipping::ship(const DeviceRules& rules) const {
   ship_grouped(rules, out);
   ship_attention(rules, out);
   ship_memory(rules, out);
-  for (const AttentionChoice& choice : rules.attention) {
-    for (const std::string& framework : choice.frameworks) {
-      for (const Framework known : all_frameworks()) {
-        if (framework == name_of(known)) out.profile.attention_kernel[known] = choice.kernel;
-      }
-    }
-  }
   std::vector<std::string>& sources = out.profile.fitted_on;
   for (const CurveNote& note : out.notes) {
     for (const std::string& source : note.fitted_on) {

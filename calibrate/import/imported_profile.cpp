@@ -199,8 +199,12 @@ class ImportedProfiler {
       profile().attention_kernel.fill(kernel);
     }
     const auto& used = profile().attention_kernel;
-    const bool in_use = std::ranges::any_of(
-        all_frameworks(), [&](Framework framework) { return used[framework] == kernel; });
+    const auto names = [&](const std::string& name) {
+      return std::ranges::any_of(all_frameworks(),
+                                 [&](Framework framework) { return used[framework] == name; });
+    };
+    // Where the profile names none for a framework, a scenario may ask for any.
+    const bool in_use = names(kernel) || names("");
     if (in_use && points.size() > 1) sigma(Curve::kAttention) = log_error_of(curve.held_out);
     profile().attention = variants.front().fit;
   }

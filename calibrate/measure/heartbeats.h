@@ -2,7 +2,7 @@
 // Reports that the rank is alive while a step takes longer than the launcher waits for a report.
 #pragma once
 
-#include "execute/role_runner.h"
+#include "execute/operation_observer.h"
 #include "launch/rank_report.h"
 
 namespace stepcast {
@@ -17,6 +17,16 @@ class Heartbeats final : public OperationObserver {
   }
   void end(const Operation& operation) override {
     if (next_ != nullptr) next_->end(operation);
+  }
+  void beside(const Operation& operation, const EventHandle& event) override {
+    report_.heartbeat();
+    if (next_ != nullptr) next_->beside(operation, event);
+  }
+  void begin_wait(const Operation& beside) override {
+    if (next_ != nullptr) next_->begin_wait(beside);
+  }
+  void end_wait(const Operation& beside) override {
+    if (next_ != nullptr) next_->end_wait(beside);
   }
 
  private:

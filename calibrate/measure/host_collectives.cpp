@@ -53,26 +53,27 @@ std::vector<ByteCount> with_grid(std::set<ByteCount> sizes) {
 // What `program` needs and sends, with sizes between for interpolation.
 std::vector<CommunicationCurve> communication_curves(const Program& program,
                                                      const NeededMeasurements& needed) {
-  std::map<std::tuple<CollectiveKind, AxisGroup, bool, std::int32_t>, std::set<ByteCount>> sizes;
+  std::map<std::tuple<CollectiveKind, AxisGroup, bool, std::optional<StagePair>>,
+           std::set<ByteCount>>
+      sizes;
   for (const NeededCollective& one : needed.collectives) {
-    sizes[{one.message.kind, one.group, one.on_compute, -1}].insert(one.message.bytes);
+    sizes[{one.message.kind, one.group, one.on_compute, {}}].insert(one.message.bytes);
   }
   for (const Role& role : program.roles) {
     for (const Instruction& what : role.instructions) {
       const auto* send = what.as<Send>();
       if (send == nullptr) continue;
-      const std::int32_t low = std::min(role.stage, send->peer);
-      const std::int32_t apart = std::abs(role.stage - send->peer);
-      // First and last stage meet under virtual stages.
-      const std::int32_t boundary = apart == 1 ? low : -2;
-      sizes[{CollectiveKind::kSendReceive, AxisGroup::kPipeline, false, boundary}].insert(
+      StagePair stages{std::min(role.stage, send->peer), std::max(role.stage, send->peer)};
+      // Under virtual stages the last one sends to the first.
+      if (stages.to - stages.from > 1) std::swap(stages.from, stages.to);
+      sizes[{CollectiveKind::kSendReceive, AxisGroup::kPipeline, false, stages}].insert(
           send->bytes);
     }
   }
   std::vector<CommunicationCurve> out;
   for (auto& [key, of_this] : sizes) {
-    const auto& [kind, group, compute, boundary] = key;
-    out.push_back({kind, group, compute, boundary, with_grid(std::move(of_this))});
+    const auto& [kind, group, compute, stages] = key;
+    out.push_back({kind, group, compute, stages, with_grid(std::move(of_this))});
   }
   return out;
 }
@@ -107,9 +108,7 @@ CollectiveBackend::Meeting HostCollectives::meet(std::size_t index) {
     if (grid_.group_of(curve.group, own) >= 0) members = grid_.members(curve.group, own);
     meeting_.concurrent = grid_.group_count(curve.group);
   } else {
-    const auto last = static_cast<std::int32_t>(scenario_.layout.pp) - 1;
-    const std::int32_t from = curve.boundary == -2 ? last : curve.boundary;
-    const std::int32_t to = curve.boundary == -2 ? 0 : curve.boundary + 1;
+    const auto [from, to] = *curve.stages;
     GridPoint point = grid_.point(own);
     if (point.pp == from || point.pp == to) {
       for (const std::int32_t stage : {from, to}) {

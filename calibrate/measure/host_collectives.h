@@ -3,8 +3,10 @@
 // all groups of a kind at once, on the stream that carries it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +22,17 @@
 namespace stepcast {
 
 // One curve: a kind of communication of one kind of group.
+// In one direction; the other counts as the same.
+struct StagePair {
+  std::int32_t from, to;
+  auto operator<=>(const StagePair&) const = default;
+};
 struct CommunicationCurve {
   CollectiveKind collective = CollectiveKind::kAllReduce;
   AxisGroup group = AxisGroup::kData;
   bool on_compute_stream = false;
-  std::int32_t boundary = -1;    // of a send: from this stage to the next
-  std::vector<ByteCount> sizes;  // ascending
+  std::optional<StagePair> stages;  // of a send
+  std::vector<ByteCount> sizes;     // ascending
 };
 
 class HostCollectives final : public CollectiveBackend {

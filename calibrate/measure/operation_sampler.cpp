@@ -13,8 +13,7 @@ OperationSampler::OperationSampler(const MeasurementProtocol& protocol, bool pro
   if (processor_time) protocol_.rejection.waiting = false;  // it is not in the time
 }
 
-void OperationSampler::begin(const Operation& operation) {
-  static_cast<void>(operation);
+void OperationSampler::begin(const Operation&) {
   begin_cpu_s_ = clock_.accounting().thread_cpu_s;
   timer_.emplace(clock_);
 }

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "calibrate/protocol/protocol.h"
-#include "execute/role_runner.h"
+#include "execute/operation_observer.h"
 
 namespace stepcast {
 
@@ -22,6 +22,10 @@ class OperationSampler final : public OperationObserver {
 
   void begin(const Operation& operation) override;
   void end(const Operation& operation) override;
+  // Only collectives run beside, and they are measured by themselves.
+  void beside(const Operation&, const EventHandle&) override {}
+  void begin_wait(const Operation&) override {}
+  void end_wait(const Operation&) override {}
 
   bool enough() const;
   std::size_t done() const;  // operations that are

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -26,10 +27,22 @@ constexpr CollectiveKind last_of(CollectiveKind) { return CollectiveKind::kSendR
 constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kLossSum; }
 constexpr Phase last_of(Phase) { return Phase::kOptimizer; }
 
+// Whether a value has a name in its enum's declaration: compilers write a value without one as a
+// cast, "(Norm)2".
+template <auto Value>
+consteval bool is_declared() {
+  const std::string_view text = __PRETTY_FUNCTION__;
+  return text[text.find("Value = ") + std::string_view("Value = ").size()] != '(';
+}
+
 template <class Enum>
 Names names_of() {
+  constexpr Enum kLast = last_of(Enum{});
+  static_assert(
+      is_declared<kLast>() && !is_declared<static_cast<Enum>(static_cast<int>(kLast) + 1)>(),
+      "last_of names the last value of its enum");
   Names out;
-  for (int i = 0; i <= static_cast<int>(last_of(Enum{})); ++i) {
+  for (int i = 0; i <= static_cast<int>(kLast); ++i) {
     out.emplace_back(name_of(static_cast<Enum>(i)));
   }
   return out;

@@ -56,7 +56,7 @@ SideBySide measure_side_by_side(const RunBoth& run, double sample_s, int samples
     return BothTimes{times.second_s, times.first_s};
   };
   const Covered second = measure_covered(turned, sample_s, samples);
-  return {first.alone_s, second.alone_s, first.slowdown, second.slowdown};
+  return {second.alone_s, first.slowdown, second.slowdown};
 }
 
 }  // namespace stepcast

@@ -16,7 +16,7 @@ struct BothTimes {
 using RunBoth = std::function<BothTimes(std::int64_t first, std::int64_t second)>;
 
 struct SideBySide {
-  double first_alone_s = 0, second_alone_s = 0;    // of one call
+  double second_alone_s = 0;                       // of one call
   double first_slowdown = 1, second_slowdown = 1;  // time beside the other over time alone
 };
 

@@ -32,8 +32,9 @@ void print_curves(const ShippedProfile& shipped) {
   for (const CurveNote& note : shipped.notes) {
     fmt::print("{:<22} {:<16} {:<13}", shipped.profile.name, note.operation,
                name_of(note.provenance));
+    if (note.form.median > 0) fmt::print(" fit {}", text_of(note.form));
     if (note.held_out.median > 0) {
-      fmt::print(" fit {}, held out", text_of(note.form));
+      fmt::print(", held out");
       if (note.cells.median > 0) fmt::print(" cells {},", text_of(note.cells));
       fmt::print(" sizes {}", text_of(note.held_out));
     }

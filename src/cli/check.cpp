@@ -40,6 +40,7 @@ struct CheckFlags {
   CheckView view;
   std::string html;
   std::string markdown;
+  std::string errors;  // by mechanism
   OutputOptions output;
   std::string data;
 };
@@ -271,6 +272,7 @@ int run_check(const CheckFlags& flags) {
   output.plan("-o", flags.output.file);
   output.plan("--html", flags.html);
   output.plan("--md", flags.markdown);
+  output.plan("--errors", flags.errors);
   if (flags.update) output.plan("--baseline", flags.baseline);
   if (!flags.update) output.protect("--baseline", flags.baseline);
   for (const std::string& suite : flags.suites) output.protect("SUITE", suite);
@@ -298,6 +300,9 @@ int run_check(const CheckFlags& flags) {
   if (!flags.html.empty()) output.set_file(flags.html, check_html(report, *gate));
   if (!flags.markdown.empty()) {
     output.set_file(flags.markdown, check_markdown(report, *gate, flags.view));
+  }
+  if (!flags.errors.empty()) {
+    output.set_file(flags.errors, errors_by_mechanism(report.cases).text());
   }
   // Figures that break a limit must not become the new baseline.
   const bool updates = flags.update && gate->broken.empty();
@@ -346,6 +351,9 @@ Command add_check(CLI::App& program) {
   add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
   add_html_flag(*app, flags->html);
   add_markdown_flag(*app, flags->markdown);
+  app->add_option("--errors", flags->errors,
+                  "also write the errors of each mechanism, from which intervals are made")
+      ->type_name("FILE");
   app->add_flag("--by-tag", flags->view.tags, "in table and md: add a row per tag");
   app->add_flag("--summary", flags->view.summary_only, "in table and md: print the summary alone");
   app->add_option(

@@ -13,6 +13,7 @@
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
+#include "plan/launchable.h"
 #include "plan/offers/layout_ranking.h"
 #include "report/plan_report.h"
 
@@ -93,6 +94,12 @@ WhyNot why_not(const Question& question, const SearchOptions& options, const Sea
     out.layout = words(out.best->choice);
     if (!all.found.empty()) {
       out.reason = reason_against(**planner, *out.best, all.found.front().prediction);
+      Scenario asked = (*planner)->space().base();
+      (*planner)->space().put(out.best->choice, asked);
+      for (const Error& error : not_proposed(asked)) {
+        out.reason = fmt::format("proposed only when asked: {} {}; {}", error.path, error.message,
+                                 out.reason);
+      }
     }
   } else if (result->smallest) {
     out.large = result->smallest;

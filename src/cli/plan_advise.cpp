@@ -32,7 +32,7 @@ void add_advise_flags(CLI::App& app, ScenarioFlags& flags, bool& advise) {
       app.add_flag("--advise", advise,
                    "find the simplest way that meets the demands, and say why no simpler one does");
   for (const char* other :
-       {"--why-not", "--front", "--top", "--clusters", "--objective", "--html"}) {
+       {"--why-not", "--front", "--top", "--clusters", "--objective", "--risk", "--html"}) {
     flag->excludes(app.get_option(other));
   }
   add_demand_flags(app, flags);

@@ -94,9 +94,9 @@ Errors lay_fixed_over(const PlanFlags& flags, json& scenario) {
 SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits) {
   SearchOptions out = flags.search;
   out.threads = threads_of(flags.threads);
-  const double usual_margin = flags.advise ? kAdvisedMemoryMargin : 0;
   out.memory_margin =
-      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(usual_margin);
+      flags.memory_margin >= 0 ? flags.memory_margin : limits.memory_margin.value_or(kMemoryMargin);
+  out.risk = flags.risk > 0 ? flags.risk : limits.risk.value_or(out.risk);
   return out;
 }
 
@@ -212,9 +212,15 @@ void add_plan_flags(CLI::App& app, PlanFlags& flags) {
                  "use exactly N GPUs of a larger cluster; leave out numbers of --gpus above N")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, kMaxGpus));
-  app.add_option("--memory-margin", flags.memory_margin, "leave this fraction of memory free")
+  app.add_option("--memory-margin", flags.memory_margin,
+                 "leave this fraction of memory free; 0.05 unless stated")
       ->type_name("FRACTION")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--risk", flags.risk,
+                 "rank places by the step time that is not exceeded with this probability; 0.5 "
+                 "unless stated")
+      ->type_name("QUANTILE")
+      ->check(CLI::Range(kLeastRisk, kMostRisk));
   flags.top = app.add_option("--top", flags.search.top, "show this many places")
                   ->type_name("N")
                   ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))

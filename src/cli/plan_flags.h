@@ -25,6 +25,7 @@ struct PlanFlags {
   std::string objective;      // empty: the scenario's
   std::int64_t max_gpus = 0;
   double memory_margin = -1;  // negative: the scenario's
+  double risk = 0;            // 0: the scenario's
   SearchOptions search;
   CLI::Option* top = nullptr;
   int threads = 0;

@@ -29,6 +29,7 @@ struct PredictFlags {
   std::string memory_timeline;
   std::string html;
   PredictOptions options;
+  std::string flops = name_of(FlopCount::kFull);
   std::uint64_t seed = 0;
   int threads = 0;
   bool explain = false;
@@ -113,6 +114,7 @@ int run_predict(const PredictFlags& flags) {
   PredictOptions options = flags.options;
   options.fold = !flags.unfolded;
   options.contention = !flags.no_contention;
+  options.flops = flags.flops == name_of(FlopCount::kFull) ? FlopCount::kFull : FlopCount::kCausal;
   options.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty();
   const auto prediction = predict(*scenario, data->folders, options);
   if (!prediction) return report_errors(prediction.error());
@@ -169,6 +171,10 @@ Command add_predict(CLI::App& program) {
                   "write memory over time, as CSV, or as JSON when FILE ends in .json")
       ->type_name("FILE");
   add_html_flag(*app, flags->html);
+  app->add_option("--flops", flags->flops,
+                  "how attention counts in FLOPs, MFU and HFU: full, or causal for half of it")
+      ->check(CLI::IsMember({name_of(FlopCount::kFull), name_of(FlopCount::kCausal)}))
+      ->capture_default_str();
   app->add_flag("--explain", flags->explain,
                 "also print the resolved scenario, what each cost rests on, and the definitions");
   app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");

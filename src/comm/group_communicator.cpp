@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "comm/dissemination_barrier.h"
-#include "comm/message.h"
 #include "comm/operation_request.h"
 #include "comm/pairwise_all_to_all.h"
+#include "comm/point_to_point.h"
 #include "comm/progress_driver.h"
 #include "comm/rank_group.h"
 #include "comm/ring_pipeline.h"

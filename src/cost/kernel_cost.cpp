@@ -44,11 +44,11 @@ Provenance provenance_of(const SampleSurface::Correction& correction, Provenance
 
 }  // namespace
 
-KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_chains,
-                         std::optional<Framework> framework)
+KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, KernelStyle style,
+                         std::optional<Framework> framework, const std::string& attention_kernel)
     : accelerator_(std::move(accelerator)),
       profile_(std::move(profile)),
-      fused_chains_(fused_chains),
+      style_(style),
       gemm_surface_(
           surface_of(GemmCurve{profile_.gemm, profile_.gemm_samples, profile_.neighbourhood,
                                profile_.provenance, profile_.gemm_samples_provenance},
@@ -63,9 +63,9 @@ KernelCosts::KernelCosts(Accelerator accelerator, Profile profile, bool fused_ch
           SampleSurface(profile_.neighbourhood.reach, profile_.neighbourhood.shrinkage)},
       attention_(profile_.attention),
       attention_provenance_(profile_.provenance) {
-  if (!framework) return;
-  const std::string& kernel = profile_.attention_kernel[*framework];
-  if (const AttentionVariant* variant = profile_.variant(kernel)) index_attention_samples(*variant);
+  const std::string named = framework ? profile_.attention_kernel[*framework] : "";
+  const AttentionVariant* variant = profile_.variant(named.empty() ? attention_kernel : named);
+  if (variant != nullptr) index_attention_samples(*variant);
 }
 
 KernelCosts::GemmSurface KernelCosts::surface_of(const GemmCurve& curve, DataType type) const {
@@ -112,6 +112,11 @@ void KernelCosts::index_attention_samples(const AttentionVariant& variant) {
   }
 }
 
+bool KernelCosts::runs(const Operation& operation) const {
+  if (std::holds_alternative<UnitCopy>(operation.work)) return style_ != KernelStyle::kOwn;
+  return runs_kernel(operation.work);
+}
+
 KernelPrice KernelCosts::price(const Operation& operation) const {
   KernelPrice out = price_by_kind(operation);
   out.time *= profile_.disturbance;
@@ -128,6 +133,10 @@ KernelPrice KernelCosts::price(const Operation& operation) const {
 KernelPrice KernelCosts::price_by_kind(const Operation& operation) const {
   if (const auto gemm = product_of(operation.work)) return price(*gemm);
   if (const auto* attention = std::get_if<Attention>(&operation.work)) return price(*attention);
+  if (const auto* copy = std::get_if<UnitCopy>(&operation.work)) {
+    return price(
+        MemoryBound{MemoryBoundKind::kTranspose, copy->backward, copy->elements, 0, copy->bytes});
+  }
   const auto kernel = memory_bound(operation.work);
   STEPCAST_ASSERT(kernel.has_value(), "a kernel");
   return price(*kernel);
@@ -176,9 +185,10 @@ KernelPrice KernelCosts::price(const Attention& attention) const {
 }
 
 KernelPrice KernelCosts::price(const MemoryBound& kernel) const {
-  return {memory_bound_time(profile_.memory, accelerator_, kernel, fused_chains_),
-          fused_chains_ ? 1 : kernel.launches, traffic_of(kernel, fused_chains_),
-          Curve::kMemoryBound, profile_.memory_provenance};
+  const bool in_steps = style_ == KernelStyle::kInSteps;
+  return {memory_bound_time(profile_.memory, accelerator_, kernel, in_steps),
+          in_steps ? kernel.launches : 1, traffic_of(kernel, in_steps), Curve::kMemoryBound,
+          profile_.memory_provenance};
 }
 
 }  // namespace stepcast

@@ -23,16 +23,25 @@ struct KernelPrice {
   bool exact = false;  // this very operation was measured: its error is that of Curve::kExact
 };
 
+// Whose kernels run a program.
+enum class KernelStyle {
+  kOwn,      // this project's executor's: fused, and no copies of sharded units
+  kFused,    // of a framework that compiles or fuses its elementwise chains
+  kInSteps,  // of one that runs them step by step (operation/steps.h)
+};
+
 class KernelCosts {
  public:
-  // `framework` chooses among the profile's attention kernels; without it, or where the profile
-  // names none for it, the profile's plain attention form.
-  KernelCosts(Accelerator accelerator, Profile profile, bool fused_chains,
-              std::optional<Framework> framework = std::nullopt);
+  // Attention is priced by the kernel that the profile names for `framework` (it was measured with
+  // it), else by the one named `attention_kernel`, else by the profile's plain attention form.
+  KernelCosts(Accelerator accelerator, Profile profile, KernelStyle style,
+              std::optional<Framework> framework = std::nullopt,
+              const std::string& attention_kernel = "");
 
   // The time that the profile measured for exactly this operation, if it has one; otherwise the
   // price of its kind. Not for collectives.
   KernelPrice price(const Operation& operation) const;
+  bool runs(const Operation& operation) const;  // a kernel runs for it
   KernelPrice price(const Gemm& gemm) const;
   KernelPrice price(const Attention& attention) const;
   KernelPrice price(const MemoryBound& kernel) const;
@@ -46,7 +55,7 @@ class KernelCosts {
 
   Accelerator accelerator_;
   Profile profile_;
-  bool fused_chains_;  // training.compile: one launch per chain instead of MemoryBound::launches
+  KernelStyle style_;
   struct GemmSurface {
     GemmFit fit;
     std::array<SampleSurface, 3> by_role;

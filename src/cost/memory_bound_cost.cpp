@@ -4,31 +4,24 @@
 namespace stepcast {
 namespace {
 
-// Chains whose links hand a whole tensor on; other kinds' extra launches reduce partial results.
-bool is_chain(MemoryBoundKind kind) {
-  return kind == MemoryBoundKind::kActivation || kind == MemoryBoundKind::kDropoutAdd ||
-         kind == MemoryBoundKind::kRotary;
+double factor_of(const MemoryFit& fit, const MemoryBound& kernel, bool in_steps) {
+  const auto kind = static_cast<std::size_t>(kernel.kind);
+  if (in_steps && kernel.bytes_in_steps > 0) return fit.step_factor[kind];
+  return fit.kind_factor[kind] * (kernel.backward ? fit.backward_factor[kind] : 1);
 }
-
-constexpr double kBytesOfIntermediate = 2;  // activations between eager kernels are 16 bit
 
 }  // namespace
 
-Bytes traffic_of(const MemoryBound& kernel, bool fused_chains) {
-  if (fused_chains || !is_chain(kernel.kind)) return Bytes(kernel.bytes);
-  // Each further kernel of an eager chain writes and reads one intermediate tensor.
-  const double links = static_cast<double>(kernel.launches - 1);
-  return Bytes(kernel.bytes +
-               links * 2 * kBytesOfIntermediate * static_cast<double>(kernel.elements));
+Bytes traffic_of(const MemoryBound& kernel, bool in_steps) {
+  return Bytes(in_steps && kernel.bytes_in_steps > 0 ? kernel.bytes_in_steps : kernel.bytes);
 }
 
 Seconds memory_bound_time(const MemoryFit& fit, const Accelerator& accelerator,
-                          const MemoryBound& kernel, bool fused_chains) {
+                          const MemoryBound& kernel, bool in_steps) {
   const BytesPerSecond rate = accelerator.memory_bandwidth * fit.fraction;
-  const double factor = fit.kind_factor[static_cast<std::size_t>(kernel.kind)];
-  const double kernels = fused_chains ? 1.0 : static_cast<double>(kernel.launches);
+  const double kernels = in_steps ? static_cast<double>(kernel.launches) : 1.0;
   return Seconds(fit.overhead_s) * kernels + Bytes(fit.half_bytes) / rate +
-         traffic_of(kernel, fused_chains) * factor / rate;
+         traffic_of(kernel, in_steps) * factor_of(fit, kernel, in_steps) / rate;
 }
 
 }  // namespace stepcast

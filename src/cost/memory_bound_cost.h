@@ -8,10 +8,10 @@
 
 namespace stepcast {
 
-// Traffic of the kernel, or of the chain of kernels that it stands for where chains are not fused.
-Bytes traffic_of(const MemoryBound& kernel, bool fused_chains);
+// Traffic of the kernel, or of the steps that it stands for.
+Bytes traffic_of(const MemoryBound& kernel, bool in_steps);
 
 Seconds memory_bound_time(const MemoryFit& fit, const Accelerator& accelerator,
-                          const MemoryBound& kernel, bool fused_chains);
+                          const MemoryBound& kernel, bool in_steps);
 
 }  // namespace stepcast

@@ -20,7 +20,10 @@ constexpr double kExactError = 0.02;  // of kernels measured on another day, whe
 constexpr double kMostSms = 64;  // of one channel: more are a mistake
 
 // Other data that lives beside the profiles.
-bool is_profile(const std::string& stem) { return stem != "hosts" && stem != "collectives"; }
+// The folder also holds what is shared by all profiles.
+bool is_profile(const std::string& stem) {
+  return stem != "hosts" && stem != "collectives" && stem != "measured_errors";
+}
 
 tl::unexpected<Errors> unknown_profile(const std::string& name, const std::string& folder) {
   std::vector<std::string> known = DataFolder(folder, "profile").names();

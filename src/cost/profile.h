@@ -112,11 +112,17 @@ struct AttentionVariant {
   DataType type = DataType::kBf16;  // of the samples, standing for its width
 };
 
+// Factors by MemoryBoundKind on the time of the traffic.
+using KindFactors = std::array<double, kMemoryBoundKinds>;
+inline constexpr KindFactors kEqualKinds{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
 struct MemoryFit {
   double fraction = 0.85;  // of the memory bandwidth, large streams
   double half_bytes = 0;   // traffic at which the fixed part equals the streaming part
   double overhead_s = 2e-6;
-  std::array<double, 13> kind_factor{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // by MemoryBoundKind
+  KindFactors kind_factor = kEqualKinds;      // of one kernel
+  KindFactors backward_factor = kEqualKinds;  // beside it, of backward kernels
+  KindFactors step_factor = kEqualKinds;      // of work in steps, instead of both
 };
 
 // What the host spends per kernel and per pass, by framework.

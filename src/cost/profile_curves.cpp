@@ -252,19 +252,25 @@ AttentionFit read_attention_form(const JsonValue& value) {
   return fit;
 }
 
+void read_kind_factors(ObjectReader& reader, const char* key, KindFactors& out) {
+  const auto factors = reader.value(key);
+  if (!factors) return;
+  ObjectReader kinds(*factors);
+  for (std::size_t kind = 0; kind < out.size(); ++kind) {
+    read_number(kinds, elementwise_kind_names()[kind].c_str(), out[kind], kTiny, 100);
+  }
+  kinds.finish();
+}
+
 MemoryFit read_memory_form(const JsonValue& value) {
   ObjectReader reader(value);
   MemoryFit fit;
   read_number(reader, "fraction", fit.fraction, kTiny, 10);
   if (const auto half = reader.bytes("half")) fit.half_bytes = half->value();
   read_seconds(reader, "overhead", fit.overhead_s);
-  if (const auto factors = reader.value("kind_factor")) {
-    ObjectReader kinds(*factors);
-    for (std::size_t kind = 0; kind < elementwise_kind_names().size(); ++kind) {
-      read_number(kinds, elementwise_kind_names()[kind].c_str(), fit.kind_factor[kind], kTiny, 100);
-    }
-    kinds.finish();
-  }
+  read_kind_factors(reader, "kind_factor", fit.kind_factor);
+  read_kind_factors(reader, "backward_factor", fit.backward_factor);
+  read_kind_factors(reader, "step_factor", fit.step_factor);
   reader.finish();
   return fit;
 }

@@ -81,6 +81,7 @@ void add_loss(const OperationCall& call, std::int64_t tokens) {
 void run_operation(const OperationCall& call) {
   const Operation::Work& work = call.operation.work;
   if (std::holds_alternative<Alias>(work)) return run_alias(call);
+  if (std::holds_alternative<UnitCopy>(work)) return;  // units are gathered and reduced in place
   if (const auto* collective = std::get_if<Collective>(&work)) {
     return run_collective(call, *collective);
   }

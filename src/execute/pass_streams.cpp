@@ -7,8 +7,9 @@
 
 namespace stepcast {
 
-PassStreams::PassStreams(Device& device, const std::vector<Operation>& pass)
-    : device_(device), pass_(pass) {
+PassStreams::PassStreams(Device& device, const std::vector<Operation>& pass,
+                         OperationObserver* observer)
+    : device_(device), pass_(pass), observer_(observer) {
   if (!runs_beside(pass)) return;
   is_awaited_.assign(pass.size(), false);
   events_.resize(pass.size());
@@ -22,8 +23,15 @@ PassStreams::PassStreams(Device& device, const std::vector<Operation>& pass)
 void PassStreams::before(std::size_t i) {
   if (events_.empty()) return;
   for (const std::int32_t beside : pass_[i].after) {
-    if (beside >= 0) device_.hold(events_[static_cast<std::size_t>(beside)]);
+    if (beside >= 0) hold(beside);
   }
+}
+
+void PassStreams::hold(std::int32_t beside) {
+  const auto i = static_cast<std::size_t>(beside);
+  if (observer_ != nullptr) observer_->begin_wait(pass_[i]);
+  device_.hold(events_[i]);
+  if (observer_ != nullptr) observer_->end_wait(pass_[i]);
 }
 
 void PassStreams::behind(std::size_t i) {
@@ -31,17 +39,19 @@ void PassStreams::behind(std::size_t i) {
 }
 
 void PassStreams::post(std::size_t i, Transfer transfer) {
-  EventHandle& latest = latest_[static_cast<std::size_t>(pass_[i].stream)];
-  if (latest == nullptr) transfer.waits.push_back(begin_);
+  std::int32_t& latest = latest_[static_cast<std::size_t>(pass_[i].stream)];
+  if (latest < 0) transfer.waits.push_back(begin_);
   for (const std::int32_t before : pass_[i].after) {
     if (before >= 0) transfer.waits.push_back(events_[static_cast<std::size_t>(before)]);
   }
-  latest = events_[i] = device_.post(stream_of(pass_[i].stream), std::move(transfer));
+  events_[i] = device_.post(stream_of(pass_[i].stream), std::move(transfer));
+  latest = static_cast<std::int32_t>(i);
+  if (observer_ != nullptr) observer_->beside(pass_[i], events_[i]);
 }
 
 void PassStreams::join() {
-  for (const EventHandle& event : latest_) {
-    if (event != nullptr) device_.hold(event);
+  for (const std::int32_t beside : latest_) {
+    if (beside >= 0) hold(beside);
   }
 }
 

@@ -7,14 +7,15 @@
 #include <array>
 #include <vector>
 
-#include "execute/device.h"
+#include "execute/operation_observer.h"
 
 namespace stepcast {
 
 class PassStreams {
  public:
-  // What was computed so far is what the pass follows.
-  PassStreams(Device& device, const std::vector<Operation>& pass);
+  // The pass begins behind what has been queued for computing so far. `observer` is told of what
+  // runs beside and of the waits for it; null: nobody is.
+  PassStreams(Device& device, const std::vector<Operation>& pass, OperationObserver* observer);
 
   // What is computed from now on runs behind what operation i, on the computing stream, waits for.
   void before(std::size_t i);
@@ -26,15 +27,16 @@ class PassStreams {
   void join();
 
  private:
-  using Events = std::array<EventHandle, kBlockStreams>;
+  void hold(std::int32_t beside);
 
   Device& device_;
   const std::vector<Operation>& pass_;
+  OperationObserver* observer_;
   // Empty where all is computed. By operation: somebody beside waits for it; its event.
   std::vector<bool> is_awaited_;
   std::vector<EventHandle> events_;
   EventHandle begin_;
-  Events latest_;  // by stream; of those beside
+  std::array<std::int32_t, kBlockStreams> latest_{-1, -1, -1};  // by stream; of those beside
 };
 
 }  // namespace stepcast

@@ -175,20 +175,19 @@ ElementRange RoleRunner::unit_of(ElementRange range) const {
 
 void RoleRunner::open_windows(const Instruction& what) {
   for (const ElementRange& range : what.holds_gradients) {
-    if (range.size() > 0) state_.gradient_windows().open(range, unit_of(range));
+    state_.gradient_windows().open(range, unit_of(range));
   }
 }
 
 void RoleRunner::close_windows(const Instruction& what) {
   if (what.frees_parameters.size() > 0) state_.parameter_windows().close(what.frees_parameters);
-  if (what.frees_gradients.size() == 0) return;
-  // They live until their reduction has ended.
-  for (const auto& [begin, event] : reductions_) {
-    if (begin >= what.frees_gradients.begin && begin < what.frees_gradients.end) {
-      device_->hold(event);
+  for (const ElementRange& range : what.frees_gradients) {
+    // They live until their reduction has ended.
+    for (const auto& [begin, event] : reductions_) {
+      if (begin >= range.begin && begin < range.end) device_->hold(event);
     }
+    state_.gradient_windows().close(range);
   }
-  state_.gradient_windows().close(what.frees_gradients);
 }
 
 bool RoleRunner::is_last_of_model(const Chunk& chunk) const {
@@ -277,7 +276,7 @@ void RoleRunner::run_operations(const Block& block, const BlockPlace& place,
                                 BlockInstance& instance, const std::vector<Operation>& operations,
                                 const std::vector<OperationLives>& lives, const MicroBatch* batch,
                                 WideGradients* wide) {
-  PassStreams streams(*device_, operations);
+  PassStreams streams(*device_, operations, observer_);
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const Operation& operation = operations[i];
     give_birth(block, operation, lives[i].births, instance);

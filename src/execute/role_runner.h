@@ -37,15 +37,6 @@ struct StepRecord {
   std::vector<InstructionSpan> spans;  // by instruction
 };
 
-// Told when each operation that is computed begins and ends, on the thread that runs it; what runs
-// beside is not told.
-class OperationObserver {
- public:
-  virtual ~OperationObserver() = default;
-  virtual void begin(const Operation& operation) = 0;
-  virtual void end(const Operation& operation) = 0;
-};
-
 class RoleRunner {
  public:
   // `world` has one rank per rank of the grid. Null: one rank of the layout alone, what others

@@ -50,6 +50,19 @@ std::string name_of(AxisGroup group) {
   return out.empty() ? "self" : out;
 }
 
+std::optional<AxisGroup> group_named(std::string_view name) {
+  const auto named = std::ranges::find(kNamedGroups, name, &NamedGroup::name);
+  if (named != kNamedGroups.end()) return named->group;
+  AxisGroup out;
+  for (std::size_t begin = 0, end = 0; end != name.npos; begin = end + 1) {
+    end = name.find('-', begin);
+    const auto axis = std::ranges::find(kAxes, name.substr(begin, end - begin), &AxisRow::name);
+    if (axis == kAxes.end()) return std::nullopt;
+    out = out.with(axis->axis);
+  }
+  return out;
+}
+
 std::int64_t size_of(AxisGroup group, const Layout& layout) {
   if (group.ends_only()) return std::min<std::int64_t>(2, layout.pp);
   std::int64_t size = 1;

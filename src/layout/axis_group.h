@@ -13,8 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "layout/scenario.h"
 
@@ -42,6 +44,11 @@ class AxisGroup {
     for (const Axis axis : axes) axes_ |= bit(axis);
   }
 
+  constexpr AxisGroup with(Axis axis) const {
+    AxisGroup out = *this;
+    out.axes_ |= bit(axis);
+    return out;
+  }
   constexpr bool spans(Axis axis) const { return (axes_ & bit(axis)) != 0; }
   constexpr bool spans_any(const AxisGroup& other) const { return (axes_ & other.axes_) != 0; }
   // Only the first and the last stage of the pipeline take part.
@@ -101,6 +108,7 @@ std::span<const NamedGroup> named_groups();
 
 // "tp", "dp" (which is dp x cp), "world"; of a group without a name its axes: "tp-cp".
 std::string name_of(AxisGroup group);
+std::optional<AxisGroup> group_named(std::string_view name);  // nothing: no such name, no such axis
 
 // Ranks of one group. What `layout` does not divide evenly is refused by layout/legality.cpp.
 std::int64_t size_of(AxisGroup group, const Layout& layout);

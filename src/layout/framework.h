@@ -31,12 +31,22 @@ struct FrameworkTraits {
 
   // What a search may propose: schedules that the framework itself has, and whether it hides
   // transfers between stages behind other micro-batches under this schedule.
-  bool (*offers)(std::string_view schedule);
-  bool (*offers_pipeline_overlap)(std::string_view schedule);
+  bool (*offers)(ScheduleKind schedule);
+  bool (*offers_pipeline_overlap)(ScheduleKind schedule);
+  // Which attention kernel it calls where attention is fused, by the names that profiles have for
+  // kernels; null: what the profile has.
+  const char* (*attention_kernel)(Release release, GpuArchitecture architecture) = nullptr;
   // When it got what it has by default today.
   Release flash_attention_since = {};
   Release sequence_parallel_since = {};
   Release data_overlap_since = {};  // beside the backward and the forward, by its own code
+  Release tensor_parallel_since = {};
+  Release tensor_overlap_since = {};
+  Release pipeline_since = {};
+  Release interleaving_since = {};
+  Release sharded_optimizer_since = {};
+  Release selective_recompute_since = {};
+  Release partial_recompute_since = {};  // full recomputation of some layers
   // On one replica all stages of zero do the same.
   bool zero_needs_replicas = false;
 

@@ -62,7 +62,8 @@ Values distinct_schedules(const Scenario& s) {
     out.erase(std::remove_if(first + 1, out.end(), alike), out.end());
   }
   const FrameworkTraits& framework = traits_of(s.training.framework);
-  std::erase_if(out, [&](std::int64_t row) { return !framework.offers(schedule_rules(row).name); });
+  std::erase_if(
+      out, [&](std::int64_t row) { return !framework.offers(static_cast<ScheduleKind>(row)); });
   return out;
 }
 
@@ -109,10 +110,7 @@ Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
 // A dimension of one rank has no place among the others.
 Values distinct_orders(const Scenario& s) {
   const auto shown = [&](std::int64_t index) {
-    std::string out;
-    for (const char letter : std::string_view(kOrders[static_cast<std::size_t>(index)])) {
-      out += letter;
-    }
+    std::string out = kOrders[static_cast<std::size_t>(index)];
     const std::pair<const char*, std::int64_t> degrees[] = {{"tp", s.layout.tp},
                                                             {"cp", s.layout.cp},
                                                             {"ep", 1},
@@ -157,32 +155,26 @@ Values distinct_zero(const Scenario& s) {
   return all_equal ? Values{s.layout.zero} : zero_stages(s);
 }
 
-// Where nothing tells the values apart: the default stays.
+// Both, the default first; the default alone where nothing tells them apart.
 template <auto member>
 Values either(bool matters, const Scenario& s) {
   const std::int64_t usual = field(s, member) ? 1 : 0;
   return matters ? Values{usual, 1 - usual} : Values{usual};
 }
-// The framework's code of that month reduces and gathers beside its passes.
-bool overlaps_data(const Scenario& s) {
-  const Release since = traits_of(s.training.framework).data_overlap_since;
-  return has_replicas(s) && s.training.release.has(since);
-}
 Values distinct_grad_reduce(const Scenario& s) {
-  return either<&Overlap::grad_reduce>(overlaps_data(s), s);
+  return either<&Overlap::grad_reduce>(has_replicas(s), s);
 }
 Values distinct_param_gather(const Scenario& s) {
-  return either<&Overlap::param_gather>(overlaps_data(s) && s.layout.zero >= 1, s);
+  return either<&Overlap::param_gather>(has_replicas(s) && s.layout.zero >= 1, s);
 }
 Values distinct_tp_overlap(const Scenario& s) { return either<&Overlap::tp>(s.layout.tp > 1, s); }
 Values distinct_pp_overlap(const Scenario& s) {
   const FrameworkTraits& framework = traits_of(s.training.framework);
-  const bool offered = framework.offers_pipeline_overlap(name_of(s.layout.schedule));
+  const bool offered = framework.offers_pipeline_overlap(s.layout.schedule);
   return either<&Overlap::pp>(s.layout.pp > 1 && offered, s);
 }
 Values distinct_sequence_parallel(const Scenario& s) {
-  const Release since = traits_of(s.training.framework).sequence_parallel_since;
-  return s.layout.tp > 1 && s.training.release.has(since) ? Values{1, 0} : Values{0};
+  return s.layout.tp > 1 ? Values{1, 0} : Values{0};
 }
 
 template <auto member>
@@ -203,12 +195,19 @@ std::string schedule_text(std::int64_t row) { return name_of(static_cast<Schedul
 }  // namespace
 
 // The levels go from what others depend on to keys without dependants.
-const KeySearch kSearchTp = {
-    0, tensor_ranks, tensor_ranks, true, put<&Layout::tp>, of<&Layout::tp>, plain};
-const KeySearch kSearchPp = {1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain};
-const KeySearch kSearchMicroBatch = {
-    2,    micro_batches, micro_batches, true, put<&Layout::micro_batch>, of<&Layout::micro_batch>,
-    plain};
+const KeySearch kSearchTp = {0,     tensor_ranks,          tensor_ranks,
+                             true,  put<&Layout::tp>,      of<&Layout::tp>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchPp = {
+    1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchMicroBatch = {2,
+                                     micro_batches,
+                                     micro_batches,
+                                     true,
+                                     put<&Layout::micro_batch>,
+                                     of<&Layout::micro_batch>,
+                                     plain,
+                                     KeySearch::Adds::kNothing};
 const KeySearch kSearchSchedule = {3,
                                    schedule_values,
                                    distinct_schedules,

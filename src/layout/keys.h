@@ -39,6 +39,8 @@ struct KeyType {
 // What a search may try for a key, as numbers.
 struct KeySearch {
   using Values = std::vector<std::int64_t>;
+  // What a value other than the default adds to a layout that people have to launch and understand.
+  enum class Adds { kAxis, kFlag, kNothing };
 
   int level;  // of the tree: what others depend on comes first
   // All values behind a prefix: a scenario with the levels before this one set, the others at their
@@ -50,6 +52,7 @@ struct KeySearch {
   void (*put)(Settings& settings, std::int64_t value);
   std::int64_t (*of)(const Layout& layout);  // what a resolved layout has
   std::string (*text)(std::int64_t value);   // as --fix reads it
+  Adds adds = Adds::kFlag;
 };
 
 struct KeyFlag {

@@ -27,7 +27,10 @@ void settle_virtual_stages(Scenario& s, bool stated) {
 }
 
 void settle_zero(Scenario& s, bool stated) {
-  if (!stated) s.layout.zero = traits_of(s.training.framework).zero;
+  if (stated) return;
+  const FrameworkTraits& traits = traits_of(s.training.framework);
+  const bool offered = s.training.release.has(traits.sharded_optimizer_since);
+  s.layout.zero = offered ? traits.zero : 0;
 }
 
 void settle_shard_group(Scenario& s, bool) {

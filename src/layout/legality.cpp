@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "layout/choices.h"
 #include "layout/framework.h"
 #include "layout/nearest.h"
 #include "layout/pipeline.h"
@@ -334,6 +335,17 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
   }
 }
 
+void check_attention(const Scenario& s, const Stated& stated, Findings& findings) {
+  constexpr const char* kPath = "training.attention_kernel";
+  if (!stated.has(kPath) || !findings.trusts({"training.attention", kPath})) return;
+  const Training& t = s.training;
+  const bool unfused = t.attention == AttentionKernel::kUnfused;
+  if (unfused == (t.attention_kernel == name_of(AttentionKernel::kUnfused))) return;
+  findings.illegal(kPath,
+                   fmt::format("{} with attention {}", t.attention_kernel, name_of(t.attention)),
+                   "leave one of the two out");
+}
+
 void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
   const Schedule& schedule = rules_of(s.layout.schedule);
@@ -361,6 +373,7 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   const auto check_overlap = traits_of(scenario.training.framework).check_overlap;
   if (check_overlap != nullptr) check_overlap(scenario, findings);
   check_precision(scenario, stated, findings);
+  check_attention(scenario, stated, findings);
   check_grad_clip(scenario, findings);
 }
 

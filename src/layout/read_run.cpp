@@ -130,6 +130,7 @@ PlanInput read_plan(const JsonValue& value) {
   }
   plan.max_gpus = object.integer("max_gpus", 1);
   plan.memory_margin = object.number("memory_margin", 0, 1);
+  plan.risk = object.number("risk", kLeastRisk, kMostRisk);
   plan.min_tokens_per_s = object.number("min_tokens_per_s", 0, kMaxTokens);
   object.finish();
   return plan;

@@ -47,6 +47,7 @@ struct Training {
   DataType precision = DataType::kBf16;
   std::string fp8_recipe;  // with kFp8
   AttentionKernel attention = AttentionKernel::kFlash;
+  std::string attention_kernel;  // a curve of profiles; empty: the one that a profile names
   std::string optimizer = "adamw";
   Framework framework{};
   DataType grad_precision = DataType::kFp32;    // stored and accumulated
@@ -154,6 +155,10 @@ struct FrameworkRules {
   std::int64_t longest_fused_softmax = 0;
   bool gradients_by_unit = false;  // gradients live from a unit's backward until it is reduced
   bool casts_to_reduce = false;    // gradients are cast into the type that reduces them
+  // A gathered unit is copied out of the flat tensor into those of its parameters.
+  bool copies_gathered_units = false;
+  // A unit's gradients are copied into a flat tensor, which is divided before it is reduced.
+  bool flattens_gradients = false;
   bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does
   bool buckets_at_entrance_only = false;          // later stages and chunks reduce in one bucket
   bool cuts_full_buckets = false;       // a bucket ends where it is full, inside a matrix too

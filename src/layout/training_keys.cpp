@@ -46,6 +46,9 @@ std::vector<std::string> fp8_recipes() {
   return {"delayed", "current", "mxfp8", "blockwise", "rowwise"};
 }
 std::vector<std::string> optimizers() { return {"adamw"}; }
+std::vector<std::string> attention_kernels() {
+  return {"unfused", "triton", "fa1", "fa2", "fa3", "cudnn"};
+}
 
 void settle_sequence_length(Scenario& s, bool stated) {
   if (stated) return;
@@ -76,12 +79,29 @@ void settle_grad_clip(Scenario& s, bool stated) {
   if (!stated && later) s.training.grad_clip = GradClip::kPostValidation;
 }
 
-// Kernels that keep the scores on the chip came to frameworks at some time.
+// Kernels that keep the scores on the chip came to frameworks at some time. A stated kernel says
+// which kind it is.
 void settle_attention(Scenario& s, bool stated) {
   if (stated) return;
+  if (!s.training.attention_kernel.empty()) {
+    const bool unfused = s.training.attention_kernel == name_of(AttentionKernel::kUnfused);
+    s.training.attention = unfused ? AttentionKernel::kUnfused : AttentionKernel::kFlash;
+    return;
+  }
   const Release since = traits_of(s.training.framework).flash_attention_since;
   s.training.attention =
       s.training.release.has(since) ? AttentionKernel::kFlash : AttentionKernel::kUnfused;
+}
+
+void settle_attention_kernel(Scenario& s, bool stated) {
+  if (stated) return;
+  if (s.training.attention == AttentionKernel::kUnfused) {
+    s.training.attention_kernel = name_of(AttentionKernel::kUnfused);
+    return;
+  }
+  const auto choose = traits_of(s.training.framework).attention_kernel;
+  s.training.attention_kernel =
+      choose == nullptr ? "" : choose(s.training.release, s.cluster.spec.accelerator.architecture);
 }
 
 void settle_compile(Scenario& s, bool stated) {
@@ -95,6 +115,7 @@ void settle_lora_rank(Scenario& s, bool stated) {
 bool trains_adapters(const Scenario& s) { return s.training.trains_adapters(); }
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
 bool has_fp8(const Scenario& s) { return s.training.precision == DataType::kFp8; }
+bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
 bool has_release(const Scenario& s) { return !s.training.release.newest(); }
 bool blocks_launches(const Scenario& s) { return s.training.launch_blocking; }
 bool has_software(const Scenario& s) { return !s.training.software.empty(); }
@@ -143,6 +164,12 @@ constexpr Key kRows[] = {
      .fallback = "flash; unfused before the framework had it",
      .help = "`unfused` writes the matrix of scores",
      .settle = settle_attention},
+    {.path = "training.attention_kernel",
+     .type = &kWord<&Training::attention_kernel, attention_kernels>,
+     .fallback = "by framework, release and device",
+     .help = "whose speed attention has: `triton`, FlashAttention 1 to 3, or cuDNN's",
+     .settle = settle_attention_kernel,
+     .shown = has_attention_kernel},
     {.path = "training.grad_precision",
      .type = &kPrecision<&Training::grad_precision, kAccumulatedPrecisions>,
      .fallback = kByFramework,

@@ -56,6 +56,22 @@ struct Cast {
   }
 };
 
+// A sharded framework copies a unit's parameters behind their gather, or its gradients before their
+// reduction, between one flat tensor and those of the parameters. This project's executor gathers
+// and reduces in place: it has no kernel for it.
+struct UnitCopy {
+  bool backward;
+  std::int64_t elements;
+  double bytes;  // all reads and writes
+
+  static constexpr const char* kFamily = "unit_copy";
+  static constexpr auto fields() {
+    return std::tuple(std::pair("backward", &UnitCopy::backward),
+                      std::pair("elements", &UnitCopy::elements),
+                      std::pair("bytes", &UnitCopy::bytes));
+  }
+};
+
 // The next five run over all gradients or states of a rank, once a step.
 struct ZeroGradients {
   DataType type;

@@ -33,7 +33,10 @@ struct KernelSize {
   std::int64_t elements;
   std::int64_t width;         // elements of a row; 0 where rows do not matter
   double bytes;               // traffic to device memory: all reads and writes
-  std::int64_t launches = 1;  // kernels that it takes where chains are not fused
+  std::int64_t launches = 1;  // kernels that it takes in steps
+  // Traffic in steps (operation/steps.h), with the launches; 0: it is the same. This project's own
+  // kernels take no steps, so it is no field of an operation that runs.
+  double bytes_in_steps = 0;
 
   std::int64_t rows() const { return elements / width; }
 
@@ -52,6 +55,7 @@ struct MemoryBound {
   std::int64_t width;
   double bytes;
   std::int64_t launches = 1;
+  double bytes_in_steps = 0;
 };
 
 }  // namespace stepcast

@@ -111,8 +111,9 @@ std::optional<MemoryBound> memory_bound(const Operation::Work& work) {
       [](const auto& own) -> std::optional<MemoryBound> {
         using Own = std::decay_t<decltype(own)>;
         if constexpr (MemoryBoundWork<Own>) {
-          return MemoryBound{Own::kKind,     own.backward,   own.size.elements,
-                             own.size.width, own.size.bytes, own.size.launches};
+          return MemoryBound{
+              Own::kKind,     own.backward,      own.size.elements,      own.size.width,
+              own.size.bytes, own.size.launches, own.size.bytes_in_steps};
         } else {
           return std::nullopt;
         }
@@ -133,7 +134,10 @@ KernelSize* size_of_kernel(Operation::Work& work) {
 }
 
 bool runs_kernel(const Operation::Work& work) {
-  if (std::holds_alternative<Collective>(work) || std::holds_alternative<Alias>(work)) return false;
+  if (std::holds_alternative<Collective>(work) || std::holds_alternative<Alias>(work) ||
+      std::holds_alternative<UnitCopy>(work)) {
+    return false;
+  }
   const auto kernel = memory_bound(work);
   return !kernel || kernel->elements > 0;
 }

@@ -74,7 +74,7 @@ struct Operation {
                    Normalization, QueryKeyNorm, Activation, Rotary, ResidualAdd, Dropout,
                    AdapterAdd, AdapterScale, TokenEmbedding, PositionEmbedding, ZeroTableGradient,
                    CrossEntropy, BiasGradient, Accumulate, Cast, ZeroGradients, UnscaleGradients,
-                   SquaredNorm, ClipGradients, OptimizerUpdate, Alias, Collective>;
+                   SquaredNorm, ClipGradients, OptimizerUpdate, UnitCopy, Alias, Collective>;
 
   const char* name;  // for people: "qkv", "attention", "mlp_up"; a literal
   Phase phase;
@@ -97,7 +97,8 @@ std::optional<MemoryBound> memory_bound(const Operation::Work& work);
 // Its size, to change it; null for other work.
 KernelSize* size_of_kernel(Operation::Work& work);
 
-// A kernel runs: it is neither a collective nor another name, and not over nothing.
+// A kernel runs: it is neither a collective, nor another name, nor a copy that this project's
+// executor does without, and not over nothing.
 bool runs_kernel(const Operation::Work& work);
 
 // Floating-point operations; 0 for memory-bound kernels and collectives.

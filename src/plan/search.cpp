@@ -8,6 +8,8 @@
 #include <mutex>
 
 #include "core/parallel.h"
+#include "plan/ranking.h"
+#include "predict/interval.h"
 
 namespace stepcast {
 namespace {
@@ -74,6 +76,9 @@ class Search {
   Errors find_best();
   Errors find_front();
   double last_place() const;
+  // No layout whose bound is above it takes one of the first places.
+  double last_bound() const { return last_place() * (1 + kNearTie) / least_rise_; }
+  void put_in_places();
   bool ends() const;
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -88,6 +93,7 @@ class Search {
   std::vector<Entry> entries_;  // best first
   std::size_t first_open_ = 0;  // entries before it are replayed
   bool bounded_all_ = false;
+  double least_rise_ = 1;  // of the quantile that ranks above the step time
   SearchResult out_;
 };
 
@@ -101,7 +107,7 @@ void Search::report(double bound_s) {
   const double best = out_.found.empty() ? 0 : out_.found.front().prediction.step_time.value();
   const auto behind = std::partition_point(
       entries_.begin(), entries_.end(),
-      [last = last_place()](const Entry& entry) { return entry.bound_s < last; });
+      [last = last_bound()](const Entry& entry) { return entry.bound_s < last; });
   const auto open = behind - entries_.begin() - static_cast<std::ptrdiff_t>(first_open_);
   options_.progress(
       {elapsed(), out_.bounded, out_.replayed, std::max<std::ptrdiff_t>(0, open), best, bound_s});
@@ -159,7 +165,7 @@ double Search::last_place() const {
   for (std::size_t i = 0; i < out_.found.size(); ++i) {
     const Prediction& prediction = out_.found[i].prediction;
     if (i > 0 && share_place(out_.found[i - 1].prediction, prediction)) continue;
-    if (++places == options_.top) return prediction.step_time.value();
+    if (++places == options_.top) return out_.found[i].ranked_s;
   }
   return std::numeric_limits<double>::infinity();
 }
@@ -192,25 +198,25 @@ Errors Search::replay(const std::vector<std::size_t>& round) {
       out_.too_large.push_back({entry.choice, entry.bound_s, prediction.peak_device});
       keep_smaller(out_.too_large.back(), out_.smallest);
     } else {
-      out_.found.push_back({entry.choice, entry.bound_s, std::move(prediction)});
+      const double ranked = quantile(prediction, options_.risk).value();
+      out_.found.push_back({entry.choice, entry.bound_s, ranked, std::move(prediction)});
     }
   }
   while (first_open_ < entries_.size() && entries_[first_open_].replayed) ++first_open_;
   std::sort(out_.found.begin(), out_.found.end(), [](const FoundLayout& a, const FoundLayout& b) {
-    const double x = a.prediction.step_time.value(), y = b.prediction.step_time.value();
-    return x != y ? x < y : a.choice < b.choice;
+    return a.ranked_s != b.ranked_s ? a.ranked_s < b.ranked_s : a.choice < b.choice;
   });
   return {};
 }
 
 Errors Search::find_best() {
   while (options_.prove || out_.replayed < options_.replays) {
-    const auto round = next_round(last_place(), out_.memory_limit);
+    const auto round = next_round(last_bound(), out_.memory_limit);
     if (round.empty()) {
       out_.proven = bounded_all_;
       const auto behind = std::partition_point(
           entries_.begin(), entries_.end(),
-          [last = last_place()](const Entry& entry) { return entry.bound_s < last; });
+          [last = last_bound()](const Entry& entry) { return entry.bound_s < last; });
       out_.cut_by_time = out_.proven ? entries_.end() - behind : 0;
       return {};
     }
@@ -219,7 +225,7 @@ Errors Search::find_best() {
     if (Errors errors = replay(round); !errors.empty()) return errors;
     report(first_open_ < entries_.size() ? entries_[first_open_].bound_s : 0);
   }
-  const auto round = next_round(last_place(), out_.memory_limit);
+  const auto round = next_round(last_bound(), out_.memory_limit);
   out_.proven = bounded_all_ && round.empty();
   if (bounded_all_ && !round.empty()) out_.bound_s = entries_[round.front()].bound_s;
   return {};
@@ -259,13 +265,26 @@ Errors Search::find_front() {
   return {};
 }
 
+void Search::put_in_places() {
+  std::vector<double> values;
+  std::vector<Simplicity> simplicities;
+  Scenario scratch = space_.base();
+  for (const FoundLayout& found : out_.found) {
+    values.push_back(found.ranked_s);
+    simplicities.push_back(simplicity(space_, found.choice, found.prediction.peak_device, scratch));
+  }
+  reorder(order_of_places(values, simplicities), out_);
+}
+
 Result<SearchResult> Search::run() {
   const double memory = static_cast<double>(space_.base().cluster.spec.accelerator.memory);
   out_.memory_limit = static_cast<ByteCount>(memory * (1 - options_.memory_margin));
+  least_rise_ = least_rise(options_.risk);
   out_.combinations = space_.combinations();
   bound_all();
   if (Errors errors = find_best(); !errors.empty()) return failure(std::move(errors));
   if (Errors errors = find_front(); !errors.empty()) return failure(std::move(errors));
+  put_in_places();
   keep_fastest(out_.too_large);
   out_.interrupted = !out_.proven && ends();
   out_.elapsed_s = elapsed();
@@ -276,6 +295,17 @@ Result<SearchResult> Search::run() {
 
 bool share_place(const Prediction& one, const Prediction& other) {
   return one.step_time.value() == other.step_time.value() && one.peak_device == other.peak_device;
+}
+
+void reorder(const std::vector<std::size_t>& order, SearchResult& result) {
+  std::vector<FoundLayout> found;
+  std::vector<std::size_t> place(order.size());
+  for (const std::size_t at : order) {
+    place[at] = found.size();
+    found.push_back(std::move(result.found[at]));
+  }
+  result.found = std::move(found);
+  for (std::size_t& index : result.front) index = place[index];
 }
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,

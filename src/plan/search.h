@@ -22,12 +22,17 @@ struct SearchProgress {
   double bound_s = 0;     // no layout that is left is faster; 0: not known yet
 };
 
+// Of the device's memory, left free unless stated: runs that were forecast above 95 % of it are the
+// ones that go out of it.
+inline constexpr double kMemoryMargin = 0.05;
+
 struct SearchOptions {
   std::int64_t top = 10;  // places that are to be certain
   bool prove = false;     // until they are; else `replays` are enough
   std::int64_t replays = 256;
   double time_limit_s = 0;   // 0: none
   double memory_margin = 0;  // of the device's memory, left free
+  double risk = 0.5;         // the quantile of the step time that places are ranked by; 0.5 or more
   int front = 0;             // points of the front of time and memory, at most
   int threads = 1;
   std::function<void(const SearchProgress&)> progress;  // between rounds
@@ -37,6 +42,7 @@ struct SearchOptions {
 struct FoundLayout {
   LayoutChoice choice;
   double bound_s = 0;
+  double ranked_s = 0;  // the quantile of its step time
   Prediction prediction;
 };
 
@@ -50,7 +56,7 @@ struct RejectedLayout {
 };
 
 struct SearchResult {
-  std::vector<FoundLayout> found;  // replayed and fitting: by step time, then as the tree is walked
+  std::vector<FoundLayout> found;  // replayed and fitting, by place (plan/ranking.h)
   // The front of time and memory, as indices into `found`: each the fastest of those that need a
   // tenth less than the one before.
   std::vector<std::size_t> front;
@@ -71,6 +77,9 @@ struct SearchResult {
   bool interrupted = false;
   double elapsed_s = 0;
 };
+
+// `found` in this order of its indices; `front` goes along.
+void reorder(const std::vector<std::size_t>& order, SearchResult& result);
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,
                             const SearchOptions& options);

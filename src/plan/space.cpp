@@ -8,6 +8,7 @@
 
 #include "core/assert.h"
 #include "layout/legality.h"
+#include "plan/launchable.h"
 
 namespace stepcast {
 namespace {
@@ -101,6 +102,7 @@ Errors Space::check(const Scenario& scenario, const Stated& stated, std::size_t 
   check_legality(scenario, stated, findings);
   check_fields(scenario, findings);
   check_support(scenario, findings);
+  if (findings.errors().empty()) check_launchable(scenario, open_.stated, findings);
   return findings.errors();
 }
 
@@ -173,6 +175,14 @@ SpaceCount Space::walk(const LayoutChoice& prefix, Scenario& scenario, const Vis
 
 void Space::put(const LayoutChoice& choice, Scenario& scenario) const {
   resolve(stated_by(choice), scenario);
+}
+
+std::int64_t Space::default_of(std::size_t level, const LayoutChoice& choice,
+                               Scenario& scenario) const {
+  Stated stated = stated_by(choice);
+  dimensions_[level]->set(stated, std::nullopt);
+  resolve(stated, scenario);
+  return dimensions_[level]->of(scenario.layout);
 }
 
 Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {

@@ -19,7 +19,7 @@ TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds st
           what.phase(),
           slot != nullptr ? slot->micro_batch : kNone,
           slot != nullptr ? slot->chunk : kNone,
-          !what.is_run(),
+          what.is<CollectiveCall>() || what.transfer() != nullptr,
           what.bytes()};
 }
 

@@ -107,7 +107,7 @@ RunCost BlockCosts::price(const Operation& operation) const {
     if (placement(collective->group) != nullptr) block_host(out, 1);
     return out;
   }
-  if (!runs_kernel(operation.work)) return {};
+  if (!kernels_.runs(operation)) return {};
   const KernelPrice kernel = kernels_.price(operation);
   RunCost out = price_kernel(kernel, operation.phase);
   out.flops = flops_of(operation);
@@ -208,7 +208,7 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
     const GroupPlacement* group = placement(collective->group);
     if (group == nullptr) continue;
     lag = lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
-    cost.wait(lag);
+    cost.wait(collective->group, lag);
     if (scenario_.training.launch_blocking) cost.host += lag;
     since_meeting = {};
   }

@@ -94,7 +94,11 @@ Result<Profile> choose_profile(const Scenario& scenario, const DataFolders& fold
 void use_own_kernels(Profile& profile) {
   const Framework own = own_executor();
   profile.host.fill(HostFit(profile.host[own]));
-  profile.attention_kernel.fill(std::string(profile.attention_kernel[own]));
+  std::string kernel = profile.attention_kernel[own];
+  if (kernel.empty() && !profile.attention_variants.empty()) {
+    kernel = profile.attention_variants.front().name;  // whose form is the plain one
+  }
+  profile.attention_kernel.fill(kernel);
 }
 
 }  // namespace stepcast

@@ -36,7 +36,7 @@ class PassParts {
   void add_beside(const Operation& operation, std::size_t i);
   void add_call(const Operation& operation, std::size_t i);
   InstructionIndex add_part(const Operation* beside, OperationRange range);
-  // What was computed since the last part is one, up to `end` among the operations of the pass.
+  // Makes a part of what was computed since the last one, up to `end` among the pass's operations.
   void close(std::int32_t end, bool meets = false);
   void begin_block(const std::vector<Operation>& operations);
   void join();

@@ -19,13 +19,14 @@ double attention_flops(const Model& model, double keys) {
   return 4 * keys * static_cast<double>(model.heads * model.head_dim);
 }
 
-double recomputed_in(const BlockPass& pass) {
+double recomputed_in(const BlockPass& pass, bool causal_half) {
   double sum = 0;
   for (const Operation& operation : pass.operations) {
     if (operation.phase != Phase::kRecompute) continue;
-    // A causal kernel's FLOPs are half of what the definition counts.
+    // A causal kernel's FLOPs are half of what the full count has.
     const auto* attention = std::get_if<Attention>(&operation.work);
-    const double factor = attention != nullptr && attention->causal ? 2 : 1;
+    const bool doubles = attention != nullptr && attention->causal && !causal_half;
+    const double factor = doubles ? 2 : 1;
     sum += flops_of(operation).value() * factor;
   }
   return sum;
@@ -59,21 +60,25 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   return Flops(flops * tokens);
 }
 
+const char* name_of(FlopCount count) { return count == FlopCount::kFull ? "full" : "causal"; }
+
 Flops hardware_flops(const Scenario& scenario) { return hardware_flops(scenario, lower(scenario)); }
 
-Flops hardware_flops(const Scenario& scenario, const Program& program) {
+Flops hardware_flops(const Scenario& scenario, const Program& program, bool causal_half) {
   double recomputed = 0;
   for (const Role& role : program.roles) {
     for (const Chunk& chunk : role.chunks) {
       for (const BlockId id : chunk.blocks) {
-        for (const BlockPass& pass : program.block(id).passes) recomputed += recomputed_in(pass);
+        for (const BlockPass& pass : program.block(id).passes) {
+          recomputed += recomputed_in(pass, causal_half);
+        }
       }
     }
   }
   const double per_step =
       static_cast<double>(scenario.micro_batches()) *
       static_cast<double>(scenario.layout.dp * scenario.layout.cp * scenario.layout.tp);
-  return model_flops(scenario) + Flops(recomputed * per_step);
+  return model_flops(scenario, causal_half) + Flops(recomputed * per_step);
 }
 
 }  // namespace stepcast

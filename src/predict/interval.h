@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sure a step time is. Each cost curve has one log-error that everything priced from it shares,
-// so Var(ln T) = sum over curves of (its share of the time x its sigma)^2, plus the square of what
-// no curve holds; low and high bound the central 90 % (docs/design/010-intervals.md).
+// How sure a step time is (docs/design/010-intervals.md). The interval is as wide as the errors
+// that were measured where the same mechanisms were at work. A mechanism that no run exercised adds
+// to the upper side, because what is not modelled takes time. Each cost curve has one log-error
+// that everything priced from it shares.
 #pragma once
 
 #include <array>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "core/quantity.h"
 #include "cost/provenance.h"
+#include "predict/measured_errors.h"
+#include "predict/prediction.h"
 
 namespace stepcast {
 
-std::pair<Seconds, Seconds> interval90(Seconds step_time,
-                                       const std::array<Seconds, kCurves>& time_by_curve,
-                                       const std::array<double, kCurves>& sigma);
+struct Interval {
+  Seconds low, high;                  // the central 90 %
+  std::vector<std::string> unproven;  // mechanisms that hardly any recorded run exercised
+};
+
+Interval interval90(Seconds step_time, const std::array<Seconds, kCurves>& time_by_curve,
+                    const std::array<double, kCurves>& sigma,
+                    const std::vector<std::string>& mechanisms, const MeasuredErrors& errors);
+
+// The step time that is not exceeded with this probability: the forecast at 0.5, between it and the
+// ends of its interval as two halves of normal distributions of the logarithm.
+Seconds quantile(const Prediction& prediction, double probability);
+
+// No forecast's quantile at 0.5 or more is below its step time times this.
+double least_rise(double probability);
 
 }  // namespace stepcast

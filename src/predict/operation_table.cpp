@@ -51,7 +51,8 @@ Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
                                                     bool own_kernels) {
   const auto pricing = make_pricing(scenario, folders, own_kernels);
   if (!pricing) return failure(pricing.error());
-  const auto& [kernels, collectives] = **pricing;
+  const KernelCosts& kernels = (*pricing)->kernels;
+  const CollectiveCosts& collectives = (*pricing)->collectives;
   const RankGrid grid(scenario.layout);
   const Program program = lower(scenario);
   const Traffic traffic = place_traffic(scenario, program, grid, collectives);

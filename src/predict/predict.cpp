@@ -2,18 +2,21 @@
 // The way of a forecast: lower, place, fold, price, replay, read the result.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "memory/device_footprint.h"
 #include "predict/critical_path.h"
 #include "predict/cut_passes.h"
 #include "predict/interval.h"
 #include "predict/link_use.h"
+#include "predict/mechanisms.h"
 #include "predict/memory_replay.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/record_trace.h"
 #include "predict/simulation.h"
 #include "predict/timeline.h"
+#include "program/block_groups.h"
 
 namespace stepcast {
 namespace {
@@ -53,7 +56,7 @@ class Predictor {
   Result<Prediction> run();
 
  private:
-  bool must_expand() const;
+  bool must_expand(const Program& program, const RankGrid& grid) const;
   // Places the program's traffic, and cuts its passes where their own meets other traffic.
   Traffic place(Program& program, const RankGrid& grid) const;
   Result<Simulation> settle(const SimulationInput& input);
@@ -158,13 +161,16 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
   out_.time = timeline.parts;
   out_.step_time = sim::seconds(timeline.step_end - timeline.step_begin);
 
+  // Collectives inside passes are in the work already, whichever axis they are of.
   std::array<Seconds, kCurves> by_curve = timeline.work.by_curve;
-  by_curve[static_cast<std::size_t>(Curve::kCollective)] +=
-      timeline.parts.exposed_dp + timeline.parts.exposed_cp + timeline.parts.exposed_ep;
+  by_curve[static_cast<std::size_t>(Curve::kCollective)] += timeline.parts.exposed_dp;
   by_curve[static_cast<std::size_t>(Curve::kPointToPoint)] += timeline.parts.exposed_pp;
   by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
-  std::tie(out_.step_time_low, out_.step_time_high) =
-      interval90(out_.step_time, by_curve, profile_.sigma);
+  Interval interval = interval90(out_.step_time, by_curve, profile_.sigma, mechanisms_of(scenario_),
+                                 pricing_.errors);
+  out_.step_time_low = interval.low;
+  out_.step_time_high = interval.high;
+  out_.unproven = std::move(interval.unproven);
 
   read_provenance(input.traffic, timeline);
   out_.critical_path = find_critical_path(input, simulation, last_, critical);
@@ -227,11 +233,16 @@ void Predictor::read_rates(const Program& program) {
                         static_cast<double>(scenario_.training.sequence_length);
   out_.tokens_per_s = tokens / time;
   out_.tokens_per_s_per_gpu = out_.tokens_per_s / gpus;
-  out_.model_tflops_per_gpu = model_flops(scenario_).value() / time / gpus / 1e12;
-  out_.hardware_tflops_per_gpu = hardware_flops(scenario_, program).value() / time / gpus / 1e12;
+  out_.flops = options_.flops;
+  const bool causal = options_.flops == FlopCount::kCausal;
+  const double gpu_tera = time * gpus * 1e12;
+  out_.model_tflops_per_gpu = model_flops(scenario_, causal).value() / gpu_tera;
+  out_.hardware_tflops_per_gpu = hardware_flops(scenario_, program, causal).value() / gpu_tera;
   if (const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision)) {
     out_.mfu = out_.model_tflops_per_gpu * 1e12 / peak->value();
-    out_.hfu = out_.hardware_tflops_per_gpu * 1e12 / peak->value();
+    const double hfu = out_.hardware_tflops_per_gpu * 1e12 / peak->value();
+    // Kernels that skip masked keys execute less than the full count says.
+    out_.hfu = hfu <= 1 ? hfu : std::numeric_limits<double>::infinity();
   }
 }
 
@@ -246,10 +257,12 @@ void Predictor::read_memory() {
   out_.fits = out_.peak_device <= out_.device_memory;
 }
 
-// A tensor-parallel collective leaves a part of a rank's core to other ranks and streams. One macro
+// A collective inside a pass leaves a part of a rank's core to other ranks and streams. One macro
 // activity of kernels and collectives cannot express that.
-bool Predictor::must_expand() const {
-  return scenario_.cluster.spec.accelerator.is_cpu() && scenario_.layout.tp > 1 && !options_.alone;
+bool Predictor::must_expand(const Program& program, const RankGrid& grid) const {
+  if (!scenario_.cluster.spec.accelerator.is_cpu() || options_.alone) return false;
+  return std::ranges::any_of(groups_in_blocks(program),
+                             [&](AxisGroup group) { return grid.group_size(group) > 1; });
 }
 
 Traffic Predictor::place(Program& program, const RankGrid& grid) const {
@@ -276,7 +289,7 @@ Result<Prediction> Predictor::run() {
                               symmetry,
                               costs,
                               profile_.host[scenario_.training.framework],
-                              options_.expand || must_expand(),
+                              options_.expand || must_expand(program, grid),
                               options_.contention,
                               alone,
                               profile_.sms_per_channel};

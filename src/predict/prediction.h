@@ -55,8 +55,8 @@ struct TraceSlice {
   Phase phase;
   std::int32_t micro_batch;
   std::int32_t chunk;
-  bool collective;  // or transfer
-  ByteCount bytes;  // of a collective
+  bool collective;  // or a message between stages
+  ByteCount bytes;  // that it moves
 };
 struct MemorySample {
   std::int32_t rank_class;
@@ -72,15 +72,22 @@ struct Waterfall {
   TimeParts rest;     // exposed, bubble, other
 };
 
+// How attention counts among the FLOPs of a step: every query meets every key, or only those before
+// it, about half. Published figures mostly count in full.
+enum class FlopCount { kFull, kCausal };
+const char* name_of(FlopCount count);
+
 struct Prediction {
   bool fits = true;
   Seconds step_time, step_time_low, step_time_high;
+  std::vector<std::string> unproven;  // mechanisms that hardly any recorded run exercised
   double tokens_per_s = 0;
   double tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0;
   double hardware_tflops_per_gpu = 0;
+  FlopCount flops = FlopCount::kFull;
   double mfu = 0;
-  double hfu = 0;
+  double hfu = 0;  // infinite where the count is more than the device can have executed
   double bubble_fraction = 0;
   double bubble_fraction_steady = 0;
   TimeParts time;  // of the critical rank
@@ -110,12 +117,14 @@ struct PredictOptions {
   // Price the program as this project's executor runs it on GPUs, whatever its framework
   // (use_own_kernels()).
   bool own_kernels = false;
+  FlopCount flops = FlopCount::kFull;
 };
 
 // FLOPs of one step over all GPUs (docs/terminology.md, "Work"). `causal_half` halves attention.
 Flops model_flops(const Scenario& scenario, bool causal_half = false, bool logits = true);
 Flops hardware_flops(const Scenario& scenario);
-Flops hardware_flops(const Scenario& scenario, const Program& program);  // of its lowering
+Flops hardware_flops(const Scenario& scenario, const Program& program,  // of its lowering
+                     bool causal_half = false);
 
 Result<Prediction> predict(const Scenario& scenario, const DataFolders& folders,
                            const PredictOptions& options = {});

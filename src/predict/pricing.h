@@ -10,12 +10,14 @@
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
 #include "layout/scenario.h"
+#include "predict/measured_errors.h"
 
 namespace stepcast {
 
 struct Pricing {
   KernelCosts kernels;
   CollectiveCosts collectives;
+  MeasuredErrors errors;
 };
 
 // Prices for the scenario's cluster (which must outlive them), profile, framework and

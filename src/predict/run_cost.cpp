@@ -43,8 +43,8 @@ void RunCost::add_parts(const RunCost& more) {
   add(by_provenance, more.by_provenance);
 }
 
-void RunCost::wait(Seconds lag) {
-  for (Seconds* part : {&gpu, &floor, &tensor_parallel, &core_idle,
+void RunCost::wait(AxisGroup group, Seconds lag) {
+  for (Seconds* part : {&gpu, &floor, &communication(group), &core_idle,
                         &by_curve[static_cast<std::size_t>(Curve::kExact)],
                         &by_provenance[static_cast<std::size_t>(Provenance::kMeasured)]}) {
     *part += lag;

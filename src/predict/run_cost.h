@@ -49,7 +49,7 @@ struct RunCost : QueuedCost<Seconds> {
   void count(const RunCost& more);   // its parts and what the host spends, without its time
   // A part of this: what is left of the time of an operation beside others, in which they waited.
   RunCost exposed(Seconds part) const;
-  void wait(Seconds lag);  // until the last member of a tensor-parallel collective has come
+  void wait(AxisGroup group, Seconds lag);  // until the last member of the collective has come
 
  private:
   void add_parts(const RunCost& more);

@@ -123,7 +123,10 @@ RunCost RunCosts::price_meeting(const Table& table, const Instruction& what) con
   for_each_block(*table.role, *pass, [&](const BlockVisit& at) {
     const PricedBlock& all = priced(table.placement, at);
     const auto count = static_cast<std::int32_t>(all.size());
-    if (place >= 0 && place < count) out.wait(all[static_cast<std::size_t>(place)].lag);
+    if (place >= 0 && place < count) {
+      const PricedOperation& one = all[static_cast<std::size_t>(place)];
+      out.wait(std::get<Collective>(one.operation->work).group, one.lag);
+    }
     place -= count;
   });
   return out;

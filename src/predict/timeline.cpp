@@ -190,7 +190,7 @@ void TimelineReader::collective(const Instruction& what, const CollectiveCall& c
   }
   wait_for(what, when.start);
   const Time before = now_;
-  // Until all members have arrived; across stages that is the pipeline draining.
+  // Before it starts, the rank waits for the other members; across stages the pipeline drains.
   spend(inside_a_stage(group) ? exposed_part(out_.parts, group) : out_.parts.bubble, when.start);
   spend(exposed_part(out_.parts, group), when.end);
   if (inside_a_stage(group)) pending_ += sim::seconds(now_ - before);

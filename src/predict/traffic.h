@@ -21,8 +21,8 @@ struct Priced {
 // All groups that span the same axes.
 struct GroupTraffic {
   AxisGroup group;
-  // They communicate inside passes alone: whatever they send loads no link, because a macro
-  // activity has it in its price.
+  // They communicate inside passes, none of which is cut: a macro activity has that in its price.
+  // Then nothing that they send loads a link, not even what an instruction issues.
   bool in_blocks = false;
   std::vector<Message> messages;                          // that differ, ascending
   std::vector<std::vector<RankId>> members;               // by group

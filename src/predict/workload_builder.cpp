@@ -47,7 +47,8 @@ bool WorkloadBuilder::shares_processor(std::int32_t c) const {
     if (!runs_beside_passes(what.stream) || shapes_.is_idle(what)) return false;
     // A process moves all its messages itself; a GPU's copies between stages wait for their host.
     if (on_cpu_) return call != nullptr || what.transfer() != nullptr;
-    return call != nullptr && call->group == AxisGroup::kData;
+    return call != nullptr &&
+           (call->purpose == Purpose::kGradients || call->purpose == Purpose::kParameters);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "operation/steps.h"
 #include "program/flat_stretches.h"
 
 namespace stepcast {
@@ -25,6 +26,12 @@ bool fuses_softmax(const FrameworkRules& rules, const Shape& shape) {
   return shape.element == 2 && shape.sequence > kShortest &&
          shape.sequence <= rules.longest_fused_softmax && shape.sequence % kFours == 0 &&
          shape.batch * shape.heads % kFours == 0;
+}
+
+// A norm, and the sum of the residual stream beside it.
+Steps joined_steps(Norm norm, bool backward, double element) {
+  const Steps own = norm_steps(norm, backward, element), sum = residual_steps(false, element);
+  return {own.bytes + sum.bytes, own.launches + sum.launches};
 }
 
 }  // namespace
@@ -257,7 +264,9 @@ BufferId BlockBuilder::gather_again(const char* name, BufferId x, BufferId gathe
 BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,
                             std::int64_t rows, std::int64_t width) {
   const BufferId y = activation(name, rows * width);
-  const KernelSize own = size(rows * width, width, 2.0 * static_cast<double>(shape_.element));
+  const double element = static_cast<double>(shape_.element);
+  const KernelSize own =
+      norm_steps(shape_.norm, false, element).of(size(rows * width, width, 2 * element));
   add(name,
       Normalization{shape_.norm, false, parameters.size() > 1, false, false, shape_.type,
                     gradient_type(), own},
@@ -271,7 +280,9 @@ BlockBuilder::JoinedNorm BlockBuilder::add_norm(const char* name, const char* su
                                                 ParameterId branch_bias, BufferId residual,
                                                 std::int64_t rows, std::int64_t width) {
   const JoinedNorm out{activation(sum, rows * width), activation(name, rows * width)};
-  const KernelSize own = size(rows * width, width, 4.0 * static_cast<double>(shape_.element));
+  const double element = static_cast<double>(shape_.element);
+  const KernelSize own =
+      joined_steps(shape_.norm, false, element).of(size(rows * width, width, 4 * element));
   add(name,
       Normalization{shape_.norm, false, parameters.size() > 1, true, branch_bias.valid(),
                     shape_.type, gradient_type(), own},
@@ -285,13 +296,13 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
                                      BufferId gradient, BufferId residual, std::int64_t rows,
                                      std::int64_t width) {
   const std::int64_t elements = rows * width;
-  const double bytes = 3.0 * static_cast<double>(shape_.element);
+  const double element = static_cast<double>(shape_.element), bytes = 3 * element;
   const bool joined = residual.valid() && shape_.fuses_neighbours;
   const BufferId dx = activation(name, elements);
   // And the sum over rows for the weights.
   const KernelSize own =
-      size(elements, width, joined ? 4.0 * static_cast<double>(shape_.element) : bytes,
-           trains(parameters.front()) ? 2 : 1);
+      joined ? joined_steps(shape_.norm, true, element).of(size(elements, width, 4 * element))
+             : norm_steps(shape_.norm, true, element).of(size(elements, width, bytes));
   add(name,
       Normalization{shape_.norm, true, parameters.size() > 1, joined, false, shape_.type,
                     gradient_type(), own},

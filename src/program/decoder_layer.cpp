@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/decoder_layer.h"
 
+#include "operation/steps.h"
 #include "program/block_builder.h"
 #include "program/core_attention.h"
 #include "program/linear.h"
 #include "program/liveness.h"
+#include "program/unit_copies.h"
 
 namespace stepcast {
 namespace {
@@ -142,14 +144,14 @@ BufferId LayerLowering::add_residual(const char* name, BufferId branch, BufferId
                                      ParameterId bias, BufferId& mask) {
   const std::int64_t elements = shape_.rows * shape_.hidden;
   const BufferId sum = builder_.activation(name, elements);
-  const std::int64_t launches = 1 + (bias.valid() ? 1 : 0) + (shape_.dropout ? 1 : 0);
+  const Steps steps = residual_steps(shape_.dropout, element());
   if (shape_.dropout) {
     mask = builder_.buffer("dropout_mask", elements, DataType::kInt8);
-    const KernelSize size = builder_.size(elements, shape_.hidden, 3 * element() + 1, launches);
+    const KernelSize size = steps.of(builder_.size(elements, shape_.hidden, 3 * element() + 1));
     builder_.add(name, ResidualAdd{false, bias.valid(), true, shape_.type, size},
                  {branch, residual}, {sum, mask});
   } else {
-    const KernelSize size = builder_.size(elements, shape_.hidden, 3 * element(), launches);
+    const KernelSize size = steps.of(builder_.size(elements, shape_.hidden, 3 * element()));
     builder_.add(name, ResidualAdd{false, bias.valid(), false, shape_.type, size},
                  {branch, residual}, {sum});
   }
@@ -173,9 +175,10 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, Para
 QueryKeyNorm LayerLowering::query_key_norm(bool backward) const {
   const std::int64_t query = query_width(), key = key_width();
   const double passes = backward ? 3 : 2;
-  // Queries and keys apart; backward also the two sums over rows for the weights.
-  const KernelSize size = builder_.size(shape_.tokens * (query + key), query + key,
-                                        passes * element(), backward ? 4 : 2);
+  Steps steps = norm_steps(Norm::kRmsNorm, backward, element());
+  steps.launches *= 2;  // queries and keys apart
+  const KernelSize size =
+      steps.of(builder_.size(shape_.tokens * (query + key), query + key, passes * element()));
   return {backward,
           query,
           key,
@@ -188,7 +191,9 @@ QueryKeyNorm LayerLowering::query_key_norm(bool backward) const {
 
 Rotary LayerLowering::rotation(bool backward) const {
   const std::int64_t width = query_width() + key_width();
-  const KernelSize size = builder_.size(shape_.tokens * width, width, 2 * element(), 2);
+  Steps steps = rotary_steps(element());
+  steps.launches *= 2;  // queries and keys apart
+  const KernelSize size = steps.of(builder_.size(shape_.tokens * width, width, 2 * element()));
   return {backward,        shape_.sequence, shape_.heads, shape_.kv_heads,
           shape_.head_dim, shape_.type,     size};
 }
@@ -201,7 +206,8 @@ Activation LayerLowering::activation(bool backward, bool bias_gradient) const {
           weights_.mlp_up_bias.valid(),
           bias_gradient,
           shape_.type,
-          builder_.size(shape_.tokens * shape_.ffn, shape_.ffn, passes * element(), 2)};
+          activation_steps(model_.mlp, backward, element())
+              .of(builder_.size(shape_.tokens * shape_.ffn, shape_.ffn, passes * element()))};
 }
 
 void LayerLowering::rotate(AttentionBuffers& buffers) {
@@ -344,6 +350,7 @@ void LayerLowering::lower(RecomputeMode recompute) {
   block.output_gradient = builder_.activation("output_gradient", elements);
 
   builder_.into(Pass::kForward, Phase::kForward);
+  copy_gathered_unit(scenario_, builder_);
   AttentionBuffers attended = attention(block.input);
   MlpBuffers fed = mlp(attended);
   block.output = fed.output;
@@ -354,6 +361,7 @@ void LayerLowering::lower(RecomputeMode recompute) {
     fed = mlp(attended);
   }
   builder_.into_input_gradients();
+  if (scenario_.layout.zero == 3) copy_gathered_unit(scenario_, builder_);
   const BufferId middle = mlp_backward(fed, block.output_gradient);
   if (recompute == RecomputeMode::kSelective) {
     // The recomputed context replaces the first, which the output projection's weight gradient
@@ -366,6 +374,7 @@ void LayerLowering::lower(RecomputeMode recompute) {
   }
   const BufferId attended_gradient = model_.parallel_block ? block.output_gradient : middle;
   block.input_gradient = attention_backward(attended, attended_gradient, middle);
+  copy_unit_gradients(scenario_, builder_);
 }
 
 }  // namespace

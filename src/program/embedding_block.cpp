@@ -3,6 +3,7 @@
 
 #include "program/block_builder.h"
 #include "program/liveness.h"
+#include "program/unit_copies.h"
 
 namespace stepcast {
 namespace {
@@ -57,6 +58,7 @@ EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weigh
   const double e = static_cast<double>(shape.element);
   const std::int64_t whole = shape.tokens * shape.hidden, local = shape.rows * shape.hidden;
   builder.into(Pass::kForward, Phase::kForward);
+  copy_gathered_unit(scenario, builder);
   BufferId x = builder.activation("embedded", whole);
   // Vocabulary-parallel look-up masks the tokens of other ranks first.
   builder.add("embedding",
@@ -160,6 +162,7 @@ Block lower_embedding(const Scenario& scenario, BackwardForm form) {
   block.output_gradient = builder.activation("output_gradient", shape.rows * shape.hidden);
   const EmbeddingWeights weights = declare(scenario, builder);
   backward(scenario, weights, builder, forward(scenario, weights, builder));
+  copy_unit_gradients(scenario, builder);
   finish_block(block);
   return block;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/head_block.h"
 
+#include "operation/steps.h"
 #include "program/block_builder.h"
 #include "program/liveness.h"
+#include "program/unit_copies.h"
 
 namespace stepcast {
 namespace {
@@ -51,14 +53,23 @@ LossTraffic loss_traffic(const Scenario& scenario) {
   return {4 + 4, 4 + 12, 2, 2};
 }
 
+KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool backward) {
+  const Shape& shape = builder.shape();
+  const LossTraffic loss = loss_traffic(scenario);
+  const KernelSize size =
+      builder.size(shape.tokens * shape.vocab, shape.vocab, backward ? loss.backward : loss.forward,
+                   backward ? loss.backward_launches : loss.forward_launches);
+  return scenario.rules.loss_in_single_steps ? size : loss_steps().of(size);
+}
+
 HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
   Block& block = builder.block();
   const std::int64_t logits_elements = shape.tokens * shape.vocab;
   const double e = static_cast<double>(shape.element);
-  const LossTraffic loss = loss_traffic(scenario);
   HeadBuffers out;
   builder.into(Pass::kForward, Phase::kForward);
+  copy_gathered_unit(scenario, builder);
   out.normed = scenario.model.final_norm
                    ? builder.norm("final_norm", weights.norm, block.input, shape.rows, shape.hidden)
                    : block.input;
@@ -76,11 +87,9 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
                 {logits}, {out.probabilities});
   }
   out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
-  builder.add(
-      "cross_entropy",
-      CrossEntropy{false, shape.fuses_neighbours ? shape.type : DataType::kFp32,
-                   builder.size(logits_elements, shape.vocab, loss.forward, loss.forward_launches)},
-      {logits, out.probabilities}, {out.probabilities, out.statistics});
+  const DataType type = shape.fuses_neighbours ? shape.type : DataType::kFp32;
+  builder.add("cross_entropy", CrossEntropy{false, type, loss_size(scenario, builder, false)},
+              {logits, out.probabilities}, {out.probabilities, out.statistics});
   if (shape.tp > 1) {
     // Maximum, target logit and sum of exponentials of every token.
     for (const CollectivePurpose purpose :
@@ -100,12 +109,10 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
   Block& block = builder.block();
   const std::int64_t logits_elements = shape.tokens * shape.vocab;
   const double e = static_cast<double>(shape.element);
-  const LossTraffic loss = loss_traffic(scenario);
   builder.into_input_gradients();
   builder.add("cross_entropy",
               CrossEntropy{true, shape.fuses_neighbours ? shape.type : DataType::kFp32,
-                           builder.size(logits_elements, shape.vocab, loss.backward,
-                                        loss.backward_launches)},
+                           loss_size(scenario, builder, true)},
               {saved.probabilities, saved.statistics}, {saved.probabilities});
   BufferId gradient = saved.probabilities;
   if (!shape.fuses_neighbours) {
@@ -150,6 +157,7 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   const HeadWeights weights = declare(scenario, builder);
   const HeadBuffers saved = forward(scenario, weights, builder);
   backward(scenario, weights, builder, saved);
+  copy_unit_gradients(scenario, builder);
   finish_block(block);
   return block;
 }

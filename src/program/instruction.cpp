@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/instruction.h"
 
+#include <numeric>
+
 #include "core/overloaded.h"
 
 namespace stepcast {
@@ -11,6 +13,10 @@ ByteCount& buffers(MemoryParts& parts) {
 }
 
 }  // namespace
+
+ByteCount total(const MemoryParts& parts) {
+  return std::accumulate(parts.begin(), parts.end(), ByteCount{0});
+}
 
 const char* name_of(Stream stream) {
   switch (stream) {
@@ -92,11 +98,11 @@ ByteCount Instruction::bytes() const {
 }
 
 void Instruction::hold_gradients(ElementRange range, ByteCount held) {
-  (holds_gradients[0].size() == 0 ? holds_gradients[0] : holds_gradients[1]) = range;
+  if (range.size() > 0) holds_gradients.push_back(range);
   buffers(birth) += held;
 }
 void Instruction::free_gradients(ElementRange range, ByteCount held) {
-  frees_gradients = range;
+  if (range.size() > 0) frees_gradients.push_back(range);
   buffers(death) += held;
 }
 void Instruction::free_parameters(ElementRange range, ByteCount held) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "cluster/host_link.h"
 #include "core/id.h"
@@ -92,7 +93,7 @@ struct CollectiveCall {
   ByteCount bytes;  // of all pieces
   DataType type;
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
-  // Gradients and parameters: flat elements of the role (Role::offsets), before sharding.
+  // Gradients and parameters: flat elements of the role (Role::stretches), before sharding.
   ElementRange elements{};
   Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
 
@@ -136,8 +137,8 @@ struct Instruction {
   ByteCount host_birth = 0, host_death = 0;
   // Whole gradients that live from its start, gradients that were reduced and gathered parameters
   // that die at its end; all of them buffers, counted in birth and death.
-  std::array<ElementRange, 2> holds_gradients{};
-  ElementRange frees_gradients{}, frees_parameters{};
+  std::vector<ElementRange> holds_gradients = {}, frees_gradients = {};
+  ElementRange frees_parameters{};
 
   template <class Kind>
   bool is() const {

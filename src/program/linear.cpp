@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/linear.h"
 
+#include "operation/steps.h"
+
 namespace stepcast {
 
 Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight)
@@ -65,7 +67,9 @@ LinearOutput Linear::forward(BlockBuilder& builder, BufferId x, ParameterId bias
                  {out.narrow[i]}, {up});
     builder.uses({adapter.up});
     // Scaled, then added.
-    builder.add("adapter_add", AdapterAdd{false, shape.type, builder.size(wide, 0, 3 * element, 2)},
+    builder.add("adapter_add",
+                AdapterAdd{false, shape.type,
+                           adapter_steps(element).of(builder.size(wide, 0, 3 * element))},
                 {up, out.y}, {out.y});
   }
   return out;

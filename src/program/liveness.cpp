@@ -49,33 +49,19 @@ MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pas
   const auto part = [&](BufferId id) -> ByteCount& {
     return out.after[static_cast<std::size_t>(block.buffers[id.index()].category)];
   };
-  for (std::size_t i = 0; i < pass.size(); ++i) {
-    for (const BufferId id : pass[i].births) part(id) += block.buffers[id.index()].size();
+  for (const OperationLives& operation : pass) {
+    for (const BufferId id : operation.births) part(id) += block.buffers[id.index()].size();
     const ByteCount now = total(out.after);
     if (now > out.peak) {
       out.peak = now;
       out.at_peak = out.after;
-      out.peak_operation = static_cast<std::int32_t>(i);
     }
-    for (const BufferId id : pass[i].deaths) part(id) -= block.buffers[id.index()].size();
+    for (const BufferId id : operation.deaths) part(id) -= block.buffers[id.index()].size();
   }
   return out;
 }
 
 }  // namespace
-
-std::span<const Pass> passes_of(BackwardForm form) {
-  static constexpr std::array kWhole{Pass::kForward, Pass::kBackward};
-  static constexpr std::array kSplit{Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient};
-  if (form == BackwardForm::kSplit) return kSplit;
-  return kWhole;
-}
-
-ByteCount total(const MemoryParts& parts) {
-  ByteCount sum = 0;
-  for (const ByteCount part : parts) sum += part;
-  return sum;
-}
 
 void finish_block(Block& block) {
   place_events(block);

@@ -58,12 +58,11 @@ struct GroupElements {
 };
 
 // Memory while a list of operations runs, relative to its start: what it leaves behind, its peak,
-// the operation at which the peak stands, and the parts then.
+// and the parts then.
 struct MemoryTrace {
   MemoryParts after{};
   MemoryParts at_peak{};
   ByteCount peak = 0;
-  std::int32_t peak_operation = -1;
 };
 
 enum class BlockKind {

@@ -16,7 +16,8 @@ std::string reference_scenario(const std::string& scenario) {
   for (const Key& key : training_keys()) {
     if (key.of_framework) out["training"].erase(key.path + std::strlen("training."));
   }
-  for (const char* key : {"grad_precision", "reduce_precision", "no_sync", "attention"}) {
+  for (const char* key :
+       {"grad_precision", "reduce_precision", "no_sync", "attention", "attention_kernel"}) {
     out["training"].erase(key);
   }
   out["training"]["framework"] = "native";

@@ -66,17 +66,17 @@ class ReplicatedStep {
   bool gathers_ahead() const {
     return layout_.overlap.param_gather && layout_.zero >= 1 && data_ranks() > 1;
   }
+  InstructionIndex last_instruction() const {
+    return static_cast<InstructionIndex>(builder_.role().instructions.size()) - 1;
+  }
   InstructionIndex reduce(const Bucket& bucket, Stream stream, InstructionIndex after);
   InstructionIndex gather(ElementRange range, Stream stream);
   void hold_gradients(const Bucket& bucket, InstructionIndex run);
   void hold(InstructionIndex run, ElementRange range) {
     builder_.at(run).hold_gradients(range, gradient_bytes(range));
   }
-  void free_in_flight();
-  static ElementRange whole_of(const Bucket& bucket) {
-    if (bucket.ranges.empty()) return {};  // nothing in it is trained
-    return {bucket.ranges.back().begin, bucket.ranges.front().end};
-  }
+  void free_in_flight(InstructionIndex behind);
+  std::vector<ElementRange> reduced_of(const Bucket& bucket) const;
   ByteCount gradient_bytes(ElementRange range) const {
     return range.size() * size_of(scenario_.training.grad_precision);
   }
@@ -92,7 +92,7 @@ class ReplicatedStep {
   std::vector<Bucket> buckets_;
   InstructionIndex pending_send_ = kNone;
   InstructionIndex last_reduction_ = kNone, previous_reduction_ = kNone;
-  ElementRange in_flight_;  // the bucket that is being reduced
+  std::vector<ElementRange> in_flight_;  // the bucket that is being reduced
 };
 
 // Gathers the updated parameters bucket by bucket behind the first forward of each chunk: they were
@@ -230,7 +230,7 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
     previous_reduction_ = last_reduction_;
     last_reduction_ = reduced;
     // Nothing hides this reduction, because the next micro-batch soon writes its first gradients.
-    if (&bucket == &buckets_.back()) free_in_flight();
+    if (&bucket == &buckets_.back()) free_in_flight(last_instruction());
   }
 }
 
@@ -238,18 +238,33 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
 // The next bucket's backward hides this reduction, and the one after that waits for it.
 void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) {
   if (!reduces_per_micro_batch()) return;
-  ElementRange fresh = whole_of(bucket);
+  std::vector<ElementRange> fresh = reduced_of(bucket);
   // The head adds to a tied table long before the embedding does.
   const bool tied = scenario_.shares_trained_table() && buckets_.size() > 1;
   const ElementRange table{0, builder_.shape().vocab * builder_.shape().hidden};
   if (tied && &bucket == &buckets_.front()) hold(run, table);
-  if (tied && &bucket == &buckets_.back()) fresh.begin = table.end;
-  hold(run, fresh);
-  if (in_flight_.size() > 0) {
-    builder_.at(run).free_gradients(in_flight_, gradient_bytes(in_flight_));
-    builder_.at(run).wait_for(previous_reduction_);
+  for (ElementRange& range : fresh) {
+    if (tied && &bucket == &buckets_.back() && range.begin == table.begin) range.begin = table.end;
+    hold(run, range);
   }
-  in_flight_ = whole_of(bucket);
+  if (!in_flight_.empty()) builder_.at(run).wait_for(previous_reduction_);
+  free_in_flight(run);
+  in_flight_ = reduced_of(bucket);
+}
+
+// The gradients of a bucket that its reductions take, in one range for each group. Where a rank is
+// alone in a group it keeps them.
+std::vector<ElementRange> ReplicatedStep::reduced_of(const Bucket& bucket) const {
+  std::vector<ElementRange> out;
+  for (const ElementRange& range : bucket.ranges) {
+    if (is_alone(range)) continue;
+    if (!out.empty() && range.end == out.back().begin) {
+      out.back().begin = range.begin;  // ranges of a group come last to first
+    } else {
+      out.push_back(range);
+    }
+  }
+  return out;
 }
 
 // Where blocks have their backward apart, a whole one in the order is the two passes in a row.
@@ -287,14 +302,14 @@ void ReplicatedStep::reduce_rest() {
   if (!reduces_in_backward()) {
     for (const Bucket& bucket : buckets_) reduce(bucket, Stream::kCompute, builder_.last_run());
   }
-  free_in_flight();  // before the update
+  free_in_flight(last_instruction());  // before the update
 }
 
-void ReplicatedStep::free_in_flight() {
-  if (in_flight_.size() == 0) return;
-  const auto last = static_cast<InstructionIndex>(builder_.role().instructions.size()) - 1;
-  builder_.at(last).free_gradients(in_flight_, gradient_bytes(in_flight_));
-  in_flight_ = {};
+void ReplicatedStep::free_in_flight(InstructionIndex behind) {
+  for (const ElementRange& range : in_flight_) {
+    builder_.at(behind).free_gradients(range, gradient_bytes(range));
+  }
+  in_flight_.clear();
 }
 
 void ReplicatedStep::gather_parameters() {

@@ -204,7 +204,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   hold_gradients(embedding, root_range(), blocks_.cast_root, first, reduces);
   if (first) {
     Instruction& run = builder_.at(embedding);
-    run.holds_gradients = {range_of(0), ElementRange{}};
+    run.holds_gradients = {range_of(0)};
     run.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] -= gathered_bytes(elements(head));
   }
   release(embedding, root_unit());

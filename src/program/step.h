@@ -12,8 +12,9 @@ struct StepBlocks {
   BlockId zero_gradients;
   BlockId gradient_norm;  // with clipping
   BlockId update;         // the optimizer proper
-  BlockId cast_unit;      // FSDP: a unit's gradients into the wider type that reduces them; invalid
-  BlockId cast_root;      // where they are reduced as they are
+  // FSDP: casts gradients of a unit, or of the root, to the wider type that reduces them. Invalid
+  // where they are reduced as they are.
+  BlockId cast_unit, cast_root;
 };
 
 // Replicated parameters, pipeline by schedule, gradients reduced at the end or in buckets during

@@ -42,18 +42,10 @@ Result<TripResult> written(const Context& at, const LaunchFormat& format, Launch
   return write_and_read_back(trip, at.scenario, at.stated, at.folders);
 }
 
-Error no_launcher(Framework framework) {
-  return {
-      ErrorCode::kIllegal,
-      fmt::format("{0} is stepcast's own executor, which no launcher starts", name_of(framework)),
-      "", "training.framework",
-      fmt::format("megatron, fsdp or deepspeed; stepcast validate runs {}", name_of(framework))};
-}
-
 // The script, and beside it the framework's settings where they are a file.
 Result<Exported> launch_files(const Context& at, Launcher launcher, const char* name) {
   const LaunchFormat* format = launch_format_of(at.scenario.training.framework);
-  if (format == nullptr) return failure(no_launcher(at.scenario.training.framework));
+  if (format == nullptr) return failure(no_launch_files(traits_of(at.scenario.training.framework)));
   const auto text = written(at, *format, launcher);
   if (!text) return failure(text.error());
   if (format->settings_file == nullptr) {
@@ -71,7 +63,7 @@ Result<Exported> launch_files(const Context& at, Launcher launcher, const char* 
 Result<Exported> framework_file(const Context& at, const LaunchFormat& wanted) {
   const Framework framework = at.scenario.training.framework;
   const LaunchFormat* own = launch_format_of(framework);
-  if (own == nullptr) return failure(no_launcher(framework));
+  if (own == nullptr) return failure(no_launch_files(traits_of(framework)));
   if (own != &wanted) {
     return failure({ErrorCode::kIllegal,
                     fmt::format("{} is not what this target runs", name_of(framework)), "",

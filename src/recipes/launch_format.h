@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "layout/scenario.h"
+#include "layout/framework.h"
 #include "recipes/imported_scenario.h"
 #include "recipes/launch_script.h"
 
@@ -38,6 +38,7 @@ struct LaunchFormat {
 
 std::span<const LaunchFormat* const> launch_formats();
 const LaunchFormat* launch_format_named(const std::string& name);  // null: there is none
-const LaunchFormat* launch_format_of(Framework framework);         // null: nothing starts it
+const LaunchFormat* launch_format_of(Framework framework);         // null: it has none
+Error no_launch_files(const FrameworkTraits& framework);           // why, and which ones have
 
 }  // namespace stepcast

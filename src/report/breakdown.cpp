@@ -103,6 +103,10 @@ std::vector<bool> classes_of_one_pipeline(const Prediction& prediction) {
   return out;
 }
 
+const char* flop_count_text(FlopCount count) {
+  return count == FlopCount::kFull ? "full attention" : "causal attention";
+}
+
 Verdict verdict_of(const Prediction& prediction) {
   if (!prediction.fits) return Verdict::kDoesNotFit;
   const double share = static_cast<double>(prediction.peak_device) /

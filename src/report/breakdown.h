@@ -43,6 +43,9 @@ inline ByteCount device_bytes(const RankClass& rank_class) {
 // Below 80 % of device memory runs have not been seen to go out of memory; above, allocator and
 // fragmentation decide.
 enum class Verdict { kFits, kTight, kDoesNotFit };
+// What stands beside an MFU: how attention counts in it.
+const char* flop_count_text(FlopCount count);
+
 Verdict verdict_of(const Prediction& prediction);
 const char* name_of(Verdict verdict);
 

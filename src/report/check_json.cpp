@@ -57,7 +57,7 @@ ordered_json case_object(const CaseResult& result) {
   if (result.covered) out["covered"] = *result.covered;
   if (result.fitted) out["fitted"] = true;
   if (!result.failed.empty()) out["failed"] = result.failed;
-  if (!result.contradiction.empty()) out["contradiction"] = result.contradiction;
+  if (result.contradiction) out["contradiction"] = name_of(*result.contradiction);
   return out;
 }
 

@@ -126,8 +126,10 @@ TextTable contradiction_table(const CheckReport& report) {
   TextTable table({{"suite", Align::kLeft}, {"case", Align::kLeft}, {"forecast", Align::kLeft}});
   std::size_t all = 0;
   for (const CaseResult& result : report.cases) {
-    if (result.contradiction.empty()) continue;
-    if (all++ < kContradictions) table.add_row({result.suite, result.id, result.contradiction});
+    if (!result.contradiction) continue;
+    if (all++ < kContradictions) {
+      table.add_row({result.suite, result.id, name_of(*result.contradiction)});
+    }
   }
   if (all > kContradictions) {
     table.add_row({"", fmt::format("and {} more", all - kContradictions), ""});

@@ -55,7 +55,8 @@ std::vector<Formula> formulas() {
   return {
       {"step_time", "time between the ends of two successive optimizer steps of the replay"},
       {"step_time_low, step_time_high",
-       "central 90 %: Var(ln T) = sum over curves of (share of the critical path x sigma)^2"},
+       "central 90 %: the errors of recorded runs where the same mechanisms were at work, and "
+       "at least sum over curves of (share of the critical path x sigma)^2 in ln T"},
       {"tokens_per_s", "global_batch x sequence_length / step_time"},
       {"model_flops",
        "3 x forward: every GEMM once per token, logits included, and attention "

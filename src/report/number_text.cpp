@@ -134,4 +134,8 @@ std::string json_literal(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string range_text(const std::string& low, const std::string& high) {
+  return fmt::format("{} to {}", low, high);
+}
+
 }  // namespace stepcast

@@ -26,6 +26,9 @@ ordered_json plan_entry(const Planner& planner, const FoundLayout& found, const 
   out["layout"] = layout_object(scenario);
   out["cluster"] = {{"base", scenario.cluster.spec.name}, {"gpus", scenario.cluster.gpus()}};
   out["prediction"] = prediction_object(scenario, found.prediction);
+  out["interval_s"] = {found.prediction.step_time_low.value(),
+                       found.prediction.step_time_high.value()};
+  out["verdict"] = proof_text(found.prediction);
   if (run != nullptr) out["economics"] = run_object(run->terms, run->forecast);
   put(out, "bound_s", found.bound_s);
   return out;
@@ -71,6 +74,11 @@ std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutCh
   }
   out.push_back(fmt::format("{}", scenario.layout.dp));
   return out;
+}
+
+std::string proof_text(const Prediction& prediction) {
+  if (prediction.unproven.empty()) return "recorded runs have exercised all of it";
+  return fmt::format("no recorded run has exercised: {}", fmt::join(prediction.unproven, "; "));
 }
 
 }  // namespace stepcast

@@ -27,4 +27,7 @@ nlohmann::ordered_json pareto_entry(const Planner& planner, const FoundLayout& f
 std::vector<Column> layout_csv_columns();
 std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutChoice& choice);
 
+// Whether recorded runs have exercised all that the forecast relies on, and what none has.
+std::string proof_text(const Prediction& prediction);
+
 }  // namespace stepcast

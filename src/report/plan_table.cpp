@@ -4,6 +4,7 @@
 #include "report/breakdown.h"
 #include "report/document_form.h"
 #include "report/number_text.h"
+#include "report/plan_entry.h"
 #include "report/plan_report.h"
 #include "report/run_columns.h"
 #include "report/text_table.h"
@@ -18,7 +19,7 @@ std::string ranking(const PlanReport& report, Form form) {
   const bool money = report.prices != nullptr;
   const bool length =
       money && report.planner.space().base().run && report.planner.space().base().run->tokens;
-  std::vector<Column> columns = {{"place"}, {"step"}, {"tokens/s/GPU"}, {"MFU"}, {"GiB"}};
+  std::vector<Column> columns = {{"place"}, {"step"}, {"90 %"}, {"tokens/s/GPU"}, {"MFU"}, {"GiB"}};
   if (money) {
     for (Column& column : run_columns(length)) columns.push_back(std::move(column));
   }
@@ -31,9 +32,13 @@ std::string ranking(const PlanReport& report, Form form) {
     const Prediction& p = row.found->prediction;
     std::string layout = choice_text(report.planner, row.found->choice);
     if (row.equals > 0) layout += fmt::format(" (and {} equal)", row.equals);
-    std::vector<std::string> cells = {fmt::format("{}", ++place), time_text(p.step_time),
-                                      number_text(p.tokens_per_s_per_gpu), percent_text(p.mfu),
-                                      gib_text(p.peak_device)};
+    std::vector<std::string> cells = {
+        fmt::format("{}", ++place),
+        time_text(p.step_time),
+        range_text(time_text(p.step_time_low), time_text(p.step_time_high)),
+        number_text(p.tokens_per_s_per_gpu),
+        percent_text(p.mfu),
+        gib_text(p.peak_device)};
     if (money) {
       const RunOutlook run = outlook_of(report.planner, *report.prices, *row.found);
       for (std::string& cell : run_cells(run, length)) cells.push_back(std::move(cell));
@@ -123,6 +128,8 @@ std::string written(const PlanReport& report, Form form) {
   out += (form == Form::kMarkdown ? "\n" : "") + verdict_text(report) + "\n";
   if (!report.result.found.empty()) {
     out += heading("Layouts", form) + ranking(report, form);
+    const Prediction& first = report.result.found.front().prediction;
+    out += bullet("the first place: " + proof_text(first), form);
     if (report.prices != nullptr) out += heading("The run", form) + run_lines(report, form);
   }
   if (report.result.front.size() > 1) {

@@ -65,11 +65,13 @@ void put_throughput(ordered_json& out, const Prediction& prediction) {
   put(out, "step_time_s", prediction.step_time.value());
   put(out, "step_time_low_s", prediction.step_time_low.value());
   put(out, "step_time_high_s", prediction.step_time_high.value());
+  out["unproven"] = prediction.unproven;
   if (!prediction.alone) {
     put(out, "tokens_per_s", prediction.tokens_per_s);
     put(out, "tokens_per_s_per_gpu", prediction.tokens_per_s_per_gpu);
     put(out, "model_tflops_per_gpu", prediction.model_tflops_per_gpu);
     put(out, "hardware_tflops_per_gpu", prediction.hardware_tflops_per_gpu);
+    out["flops"] = name_of(prediction.flops);
     put(out, "mfu", prediction.mfu);
     put(out, "hfu", prediction.hfu);
   }

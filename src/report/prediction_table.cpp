@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "report/breakdown.h"
@@ -55,8 +56,10 @@ std::vector<std::string> verdict_lines(const Scenario& scenario, const Predictio
   lines.push_back(fmt::format(
       "{} tokens/s, {} tokens/s/GPU, {} TFLOP/s/GPU", number_text(prediction.tokens_per_s),
       number_text(prediction.tokens_per_s_per_gpu), number_text(prediction.model_tflops_per_gpu)));
-  std::string use =
-      fmt::format("MFU {}, HFU {}", percent_text(prediction.mfu), percent_text(prediction.hfu));
+  std::string use = fmt::format(
+      "MFU {}{} ({})", percent_text(prediction.mfu),
+      std::isfinite(prediction.hfu) ? fmt::format(", HFU {}", percent_text(prediction.hfu)) : "",
+      flop_count_text(prediction.flops));
   if (scenario.layout.pp > 1) {
     use += fmt::format(", bubble {} (mean of ranks)", percent_text(prediction.bubble_fraction));
   }

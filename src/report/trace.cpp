@@ -31,8 +31,12 @@ bool is_transfer(Stream stream) {
          stream == Stream::kSendBackward || stream == Stream::kReceiveBackward;
 }
 
-// Profiler tools take as communication what NCCL would have named.
+bool is_copy(Stream stream) { return stream == Stream::kCopyOut || stream == Stream::kCopyIn; }
+
+// Profiler tools take as communication what NCCL would have named, and as copies what CUDA would.
 std::string event_name(const TraceSlice& slice) {
+  if (slice.stream == Stream::kCopyOut) return "Memcpy DtoH (Device -> Pinned)";
+  if (slice.stream == Stream::kCopyIn) return "Memcpy HtoD (Pinned -> Device)";
   if (is_transfer(slice.stream)) return "ncclDevKernel_SendRecv";
   if (!slice.collective) return slice.name;
   std::string out = "ncclDevKernel_";
@@ -57,6 +61,7 @@ struct Slice {
 
 const char* category_of(const Slice& slice) {
   if (slice.source->stream == Stream::kHost) return "cpu_op";
+  if (is_copy(slice.source->stream)) return "gpu_memcpy";
   return slice.encloses ? "gpu_user_annotation" : "kernel";
 }
 
@@ -186,6 +191,8 @@ class TraceWriter {
     if (communication) {
       append(", \"Collective name\": {}, \"bytes\": {}",
              json_literal(is_transfer(source.stream) ? "send_recv" : source.name), source.bytes);
+    } else if (is_copy(source.stream)) {
+      append(", \"bytes\": {}", source.bytes);
     }
     append("}}}}");
   }

@@ -29,10 +29,6 @@ std::string memory_text(double bytes) {
                              : number_text(bytes / (1024 * kMiB)) + " GiB";
 }
 
-std::string range_text(const std::string& low, const std::string& high) {
-  return fmt::format("{} to {}", low, high);
-}
-
 // Points of a fraction: a bubble has no relative error where it is zero.
 std::string points_text(double difference) {
   return fmt::format("{:+.1f} points", 100 * difference);

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "predict/mechanisms.h"
+
 namespace stepcast {
 namespace {
 
@@ -34,6 +38,10 @@ std::optional<FlopsPerSecond> convention_peak(const Scenario& scenario,
 }
 
 }  // namespace
+
+const char* name_of(Contradiction contradiction) {
+  return contradiction == Contradiction::kIllegal ? "illegal" : "does not fit";
+}
 
 CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   CaseResult out;
@@ -87,6 +95,7 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     return;
   }
   result.measured_step_time_s = *measured_time;
+  result.mechanisms = mechanisms_of(scenario);
 
   PredictedValues predicted;
   const double time = prediction.step_time.value();
@@ -115,7 +124,16 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     result.bubble_difference = predicted.bubble_fraction - *bubble;
   }
   result.predicted = predicted;
-  if (!prediction.fits) result.contradiction = kCaseDoesNotFit;
+  if (!prediction.fits) result.contradiction = Contradiction::kDoesNotFit;
+}
+
+MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {
+  std::vector<MeasuredError> errors;
+  for (const CaseResult& result : cases) {
+    if (result.fitted || !result.step_time_error) continue;
+    errors.push_back({result.mechanisms, -std::log1p(*result.step_time_error)});
+  }
+  return MeasuredErrors(errors);
 }
 
 }  // namespace stepcast

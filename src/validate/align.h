@@ -8,6 +8,7 @@
 
 #include "core/result.h"
 #include "layout/scenario.h"
+#include "predict/measured_errors.h"
 #include "predict/prediction.h"
 #include "validate/suite.h"
 
@@ -25,6 +26,10 @@ struct PredictedValues {
   double bubble_fraction = 0;
 };
 
+// What ran is not what its scenario says could run.
+enum class Contradiction { kIllegal, kDoesNotFit };
+const char* name_of(Contradiction contradiction);  // "does not fit"
+
 struct CaseResult {
   std::string suite;
   std::string id;
@@ -35,9 +40,9 @@ struct CaseResult {
 
   std::string failed;          // why it could not be predicted; empty when it was
   bool not_supported = false;  // ... because it is not modelled yet
-  // What ran is not what the scenario says could run: "illegal", or "does not fit"; empty: it is.
-  std::string contradiction;
+  std::optional<Contradiction> contradiction;
 
+  std::vector<std::string> mechanisms;  // what the forecast relied on (predict/mechanisms.h)
   Measured measured;
   std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
   std::optional<PredictedValues> predicted;
@@ -49,8 +54,8 @@ struct CaseResult {
   std::optional<bool> covered;  // the measured step time lies in the interval
 };
 
-inline constexpr const char* kCaseIsIllegal = "illegal";
-inline constexpr const char* kCaseDoesNotFit = "does not fit";
+// The errors of the cases that no profile was fitted on, for intervals of other forecasts.
+MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases);
 
 // What is known of a case before it is predicted.
 CaseResult describe(const Suite& suite, const SuiteCase& test_case);

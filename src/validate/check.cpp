@@ -57,7 +57,7 @@ void fail(CaseResult& result, const Errors& errors) {
   const bool illegal = std::any_of(errors.begin(), errors.end(), [](const Error& error) {
     return error.code == ErrorCode::kIllegal;
   });
-  if (illegal) result.contradiction = kCaseIsIllegal;
+  if (illegal) result.contradiction = Contradiction::kIllegal;
   result.not_supported = std::all_of(errors.begin(), errors.end(), [](const Error& error) {
     return error.code == ErrorCode::kNotSupported;
   });

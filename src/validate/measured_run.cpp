@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/statistics.h"
+#include "predict/attribution.h"
 #include "validate/measured_timeline.h"
 
 namespace stepcast {
@@ -39,13 +40,13 @@ TimeParts scaled(TimeParts parts, double factor) {
 
 // A pass is measured as a whole, and its operations say how its time divides. Time that no
 // operation accounts for is the executor's own, and so is a collective of a rank that runs alone,
-// because it sends nothing.
+// because it sends nothing. A collective beside kernels counts with the time that they waited.
 void split_passes(TimeParts& parts, const std::vector<OperationTime>& operations, bool alone) {
   TimeParts sum;
   for (const OperationTime& operation : operations) {
     if (alone && operation.is_collective()) continue;
     if (operation.is_collective()) {
-      sum.exposed_tp += operation.total;
+      exposed_part(sum, operation.group) += operation.exposed;
     } else if (operation.phase == Phase::kOptimizer) {
       sum.optimizer += operation.total;
     } else if (operation.phase == Phase::kRecompute) {

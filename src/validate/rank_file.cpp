@@ -114,8 +114,22 @@ class RankFileReader {
       operation.calls_per_step = required_number(reader, "calls_per_step");
       operation.median = Seconds(required_number(reader, "median_s"));
       operation.total = Seconds(required_number(reader, "total_s_per_step"));
+      if (operation.is_collective()) {
+        operation.group = read_group(reader);
+        operation.exposed = Seconds(required_number(reader, "exposed_s_per_step"));
+      }
       reader.finish();
     }
+  }
+
+  static AxisGroup read_group(ObjectReader& reader) {
+    const std::string text = reader.required_text("group");
+    const auto group = group_named(text);
+    if (!group && reader.has("group")) {
+      reader.fail("group", ErrorCode::kBadValue, fmt::format("'{}' is not a group of ranks", text),
+                  "axes of the layout: tp, dp-cp");
+    }
+    return group.value_or(AxisGroup{});
   }
 
   void read_memory(RankFile& out) {

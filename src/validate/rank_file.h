@@ -33,6 +33,9 @@ struct OperationTime {
   double calls_per_step = 0;
   Seconds median;  // of a call
   Seconds total;   // of all calls of a step
+  // Of a collective; `exposed` is what computing waited for all of a step.
+  AxisGroup group = {};
+  Seconds exposed = {};
   bool is_collective() const { return is_signature_of_collective(signature); }
 };
 

@@ -5,23 +5,40 @@
 
 namespace stepcast {
 
-void OperationTimes::begin(const Operation& operation) {
-  Entry& entry = entries_[{operation.name, operation.phase}];
-  if (entry.signature.empty()) entry.signature = signature(operation);
-  marked_.push_back(&entry);
-  marks_.push_back(device_.mark());
+OperationTimes::Entry& OperationTimes::entry_of(const Operation& operation) {
+  Entry*& entry = known_[&operation];
+  if (entry == nullptr) {
+    const Key key{signature(operation), operation.name, operation.phase};
+    entry = &entries_.try_emplace(key, Entry{&operation, {}}).first->second;
+  }
+  return *entry;
 }
 
-void OperationTimes::end(const Operation&) { marks_.push_back(device_.mark()); }
+void OperationTimes::begin(const Operation& operation) {
+  spans_.push_back({Kind::kComputed, &entry_of(operation), device_.mark(), nullptr});
+}
+
+void OperationTimes::end(const Operation&) { spans_.back().end = device_.mark(); }
+
+void OperationTimes::beside(const Operation& operation, const EventHandle& event) {
+  spans_.push_back({Kind::kBeside, &entry_of(operation), event, event});
+}
+
+void OperationTimes::begin_wait(const Operation& beside) {
+  spans_.push_back({Kind::kWait, &entry_of(beside), device_.mark(), nullptr});
+}
+
+void OperationTimes::end_wait(const Operation&) { spans_.back().end = device_.mark(); }
 
 void OperationTimes::end_step() {
-  device_.wait(marks_);
-  for (std::size_t i = 0; i < marked_.size(); ++i) {
-    const auto took = marks_[2 * i + 1]->start - marks_[2 * i]->end;
-    marked_[i]->seconds.push_back(std::chrono::duration<double>(took).count());
+  for (const auto& [kind, entry, begin, end] : spans_) {
+    device_.wait({begin, end});
+    const auto took = kind == Kind::kBeside ? end->end - begin->start : end->start - begin->end;
+    const double seconds = std::chrono::duration<double>(took).count();
+    if (kind != Kind::kWait) entry->seconds.push_back(seconds);
+    if (kind != Kind::kBeside) entry->exposed_s += seconds;
   }
-  marks_.clear();
-  marked_.clear();
+  spans_.clear();
 }
 
 }  // namespace stepcast

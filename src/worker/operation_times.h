@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long each operation of a running program takes, by signature and place.
+// How long the operations of a running program take.
 #pragma once
 
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
-#include "execute/role_runner.h"
+#include "execute/operation_observer.h"
 
 namespace stepcast {
 
@@ -17,21 +17,33 @@ class OperationTimes final : public OperationObserver {
 
   void begin(const Operation& operation) override;
   void end(const Operation& operation) override;
+  void beside(const Operation& operation, const EventHandle& event) override;
+  void begin_wait(const Operation& beside) override;
+  void end_wait(const Operation& beside) override;
   void end_step();  // waits for what is computed
 
   struct Entry {
-    std::string signature;
+    const Operation* operation;   // the first of them
     std::vector<double> seconds;  // of each call
+    double exposed_s = 0;         // of all calls: nothing else was computed meanwhile
   };
-  using Key = std::pair<const char*, Phase>;  // the operation's name and phase
+  using Key = std::tuple<std::string, std::string, Phase>;  // signature, name, phase
   const std::map<Key, Entry>& entries() const { return entries_; }
 
  private:
+  enum class Kind { kComputed, kBeside, kWait };
+  struct Span {
+    Kind kind;
+    Entry* entry;
+    EventHandle begin, end;  // kBeside: one event, which is the span
+  };
+  Entry& entry_of(const Operation& operation);
+
   Device& device_;
   std::map<Key, Entry> entries_;
-  // The marks of this step, before and behind each operation, and whose they are.
-  std::vector<EventHandle> marks_;
-  std::vector<Entry*> marked_;
+  // Operations live as long as their program: their signatures are made once.
+  std::map<const Operation*, Entry*> known_;
+  std::vector<Span> spans_;  // of this step
 };
 
 }  // namespace stepcast

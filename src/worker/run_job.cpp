@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "calibrate/measure/heartbeats.h"
+#include "core/statistics.h"
 #include "execute/whole_model.h"
 #include "program/executable.h"
 #include "program/reference_scenario.h"
@@ -169,15 +170,19 @@ ordered_json RunJob::operations_json(const OperationTimes& times) const {
   ordered_json out = ordered_json::array();
   const double steps = static_cast<double>(place_.job.steps);
   for (const auto& [key, entry] : times.entries()) {
-    std::vector<double> sorted = entry.seconds;
-    std::sort(sorted.begin(), sorted.end());
-    out.push_back(
-        {{"signature", entry.signature},
-         {"name", key.first},
-         {"phase", name_of(key.second)},
-         {"calls_per_step", static_cast<double>(sorted.size()) / steps},
-         {"median_s", sorted[sorted.size() / 2]},
-         {"total_s_per_step", std::accumulate(sorted.begin(), sorted.end(), 0.0) / steps}});
+    const auto& [signature, name, phase] = key;
+    ordered_json& one = out.emplace_back(
+        ordered_json{{"signature", signature},
+                     {"name", name},
+                     {"phase", name_of(phase)},
+                     {"calls_per_step", static_cast<double>(entry.seconds.size()) / steps},
+                     {"median_s", median(entry.seconds)},
+                     {"total_s_per_step",
+                      std::accumulate(entry.seconds.begin(), entry.seconds.end(), 0.0) / steps}});
+    if (const auto* collective = std::get_if<Collective>(&entry.operation->work)) {
+      one["group"] = name_of(collective->group);
+      one["exposed_s_per_step"] = entry.exposed_s / steps;
+    }
   }
   return out;
 }

@@ -114,7 +114,8 @@ struct Loaded {
     if (loaded) profile = std::move(*loaded);
   }
   KernelCosts costs() const {
-    return KernelCosts(cpu_accelerator(facts(), 4), profile, true, framework_named("native"));
+    return KernelCosts(cpu_accelerator(facts(), 4), profile, KernelStyle::kFused,
+                       framework_named("native"));
   }
   const CpuCurve& curve(const std::string& name) const {
     return *std::find_if(told.begin(), told.end(), [&](const auto& c) { return c.name == name; });
@@ -214,7 +215,7 @@ TEST(CpuProfile, PredictsProductsOfALawThatItsFormDoesNotHold) {
 // Three products at half of the speed that the data sheet's form gives them.
 TEST(CpuProfile, ScalesTheFamilysFormToAFewProducts) {
   const Accelerator core = cpu_accelerator(facts(), 1);
-  const KernelCosts sheet(core, data_sheet_profile(core), true);
+  const KernelCosts sheet(core, data_sheet_profile(core), KernelStyle::kFused);
   const auto square = [](std::int64_t n) {
     return Gemm{GemmRole::kForward, 1, n, n, n, DataType::kFp32, DataType::kFp32, false};
   };
@@ -438,8 +439,8 @@ TEST(CpuProfile, ForecastsTakeMeansAndScaleWhatWasNotMeasuredByTheDisturbance) {
   quiet.disturbance = 1;
   const Accelerator core = cpu_accelerator(facts(), 1);
   const Operation other = attention(false, 8, 96);
-  EXPECT_NEAR(KernelCosts(core, loaded.profile, false).price(other).time /
-                  KernelCosts(core, quiet, false).price(other).time,
+  EXPECT_NEAR(KernelCosts(core, loaded.profile, KernelStyle::kInSteps).price(other).time /
+                  KernelCosts(core, quiet, KernelStyle::kInSteps).price(other).time,
               loaded.profile.disturbance, 1e-12);
 }
 

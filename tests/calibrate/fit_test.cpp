@@ -443,7 +443,9 @@ TEST_F(Shipped, GroupedProductsOfModelsThatNobodyFittedCostWhatWasMeasured) {
 // The H800 is an H100 with less NVLink, the H200 one with more memory bandwidth.
 TEST_F(Shipped, OneChipUnderThreeNamesHasOnePriceOfProducts) {
   const auto seconds = [&](const std::string& device, const Gemm& gemm) {
-    return KernelCosts(accelerator(device), profile(device), true).price(gemm).time.value();
+    return KernelCosts(accelerator(device), profile(device), KernelStyle::kFused)
+        .price(gemm)
+        .time.value();
   };
   for (const std::int64_t m : {2048, 8192, 131072}) {
     for (const std::int64_t n : {1024, 4096, 14336, 28672}) {

@@ -67,7 +67,7 @@ Profile profile_of(const Imported& measured, const ClusterSpec& spec) {
 // A 16-bit product on `spec` is priced as measured, and takes the given time.
 void expect_measured_product(const Profile& profile, const ClusterSpec& spec, std::int64_t m,
                              std::int64_t n, std::int64_t k, double seconds) {
-  const KernelCosts costs(spec.accelerator, profile, true);
+  const KernelCosts costs(spec.accelerator, profile, KernelStyle::kFused);
   const Gemm product{GemmRole::kForward, 1, m, n, k, DataType::kBf16, DataType::kBf16, false};
   const KernelPrice price = costs.price(product);
   EXPECT_NEAR(price.time.value() / seconds, 1, 1e-3);

@@ -15,6 +15,7 @@
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "launch/rank_report.h"
+#include "operation/signature.h"
 
 namespace {
 
@@ -160,6 +161,9 @@ Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate
                                  {"calls_per_step", 8},
                                  {"median_s", 1e-3},
                                  {"total_s_per_step", 8e-3}});
+    if (is_signature_of_collective(signature)) {
+      out["operations"].back().update({{"group", "tp"}, {"exposed_s_per_step", 8e-3}});
+    }
   }
   if (root["check_numerics"]) {
     out["numerics"] = {{"loss_relative_error", fate == "inexact" ? 2e-2 : 5e-3}};

@@ -68,8 +68,8 @@ TEST(SplitBackward, TakesAsLongAsTheWhole) {
   const Program whole = lower(scenario);
   const Program split = lower(scenario, testing::split_orders(scenario));
   const KernelCosts kernels(scenario.cluster.spec.accelerator,
-                            data_sheet_profile(scenario.cluster.spec.accelerator), true,
-                            scenario.training.framework);
+                            data_sheet_profile(scenario.cluster.spec.accelerator),
+                            KernelStyle::kFused, scenario.training.framework);
   const CollectiveCosts collectives(scenario.cluster, "");
   const BlockCosts costs(scenario, kernels, collectives);
   const auto gpu = [&](const Block& block, Pass pass) {

@@ -82,7 +82,7 @@ TEST(AttentionForm, SamplesOfShortRunsKeepTheStepsClock) {
   variant.fit.back_to_back = 1.25;
   profile.attention_variants = {variant};
   profile.attention_kernel[framework_named("native")] = "fast";
-  const KernelCosts costs(round_device(), profile, true, framework_named("native"));
+  const KernelCosts costs(round_device(), profile, KernelStyle::kFused, framework_named("native"));
   const auto share = [&](bool backward) {
     const Attention some = attention(backward, 64, 4096, true);
     return flops_of(some) / costs.price(some).time.value() / 100e12;
@@ -108,10 +108,32 @@ TEST(AttentionKernels, AreChosenByFramework) {
   profile.attention_kernel[framework_named("megatron")] = "cudnn";
   const Attention work = attention(false, 64, 8192, false);
   const auto time = [&](std::optional<Framework> framework) {
-    return KernelCosts(round_device(), profile, true, framework).price(work).time.value();
+    return KernelCosts(round_device(), profile, KernelStyle::kFused, framework)
+        .price(work)
+        .time.value();
   };
   EXPECT_NEAR(time(std::nullopt) / time(framework_named("megatron")), 0.8 / 0.5, 1e-9);
   EXPECT_DOUBLE_EQ(time(framework_named("fsdp")), time(std::nullopt));
+}
+
+TEST(AttentionKernels, AreChosenByNameWhereTheProfileNamesNoneForTheFramework) {
+  Profile profile;
+  profile.attention = flat_form();
+  for (const char* name : {"fa1", "fa2"}) {
+    profile.attention_variants.push_back({name, flat_form(), {}, Provenance::kInterpolated});
+  }
+  profile.attention_variants.back().fit.forward_efficiency = 0.8;
+  const Attention work = attention(false, 64, 8192, false);
+  const auto time = [&](const char* kernel) {
+    return KernelCosts(round_device(), profile, KernelStyle::kFused, framework_named("fsdp"),
+                       kernel)
+        .price(work)
+        .time.value();
+  };
+  EXPECT_NEAR(time("fa1") / time("fa2"), 0.8 / 0.5, 1e-9);
+  EXPECT_DOUBLE_EQ(time("fa3"), time(""));                    // none of that name: the plain form
+  profile.attention_kernel[framework_named("fsdp")] = "fa1";  // measured with it
+  EXPECT_DOUBLE_EQ(time("fa2"), time("fa1"));
 }
 
 TEST(AttentionKernels, AMeasuredShapeCostsWhatWasMeasured) {
@@ -120,7 +142,7 @@ TEST(AttentionKernels, AMeasuredShapeCostsWhatWasMeasured) {
   measured.samples = {{true, 2, 16, 4, 4096, 128, true, 0.33}};
   profile.attention_variants = {measured};
   profile.attention_kernel.fill("cudnn");
-  const KernelCosts costs(round_device(), profile, true, framework_named("native"));
+  const KernelCosts costs(round_device(), profile, KernelStyle::kFused, framework_named("native"));
   const Attention hit{true, 2, 16, 4, 4096, 4096, 128, true, DataType::kBf16};
   const KernelPrice price = costs.price(hit);
   EXPECT_NEAR(flops_of(hit) / price.time.value() / 100e12, 0.33, 1e-12);

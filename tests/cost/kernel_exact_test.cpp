@@ -33,7 +33,7 @@ TEST(ExactSamples, GiveTheirMeanAsMeasured) {
   profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = {Seconds(0.125), {}};
   const Operation fill = operation(ZeroGradients{DataType::kFp32, {1024, 0, 4096}});
   profile.exact["zero_gradients type fp32 elements 1024 width 0 bytes 4096"] = {Seconds(0.25), {}};
-  const KernelCosts costs(core(), profile, false);
+  const KernelCosts costs(core(), profile, KernelStyle::kInSteps);
   const KernelPrice gemm = costs.price(operation(square(512)));
   EXPECT_EQ(gemm.time.value(), 0.125);
   EXPECT_EQ(gemm.provenance, Provenance::kMeasured);
@@ -45,9 +45,9 @@ TEST(ExactSamples, GiveTheirMeanAsMeasured) {
 
 TEST(ExactSamples, LeaveOtherOperationsToTheForms) {
   Profile profile = data_sheet_profile(core());
-  const KernelCosts bare(core(), profile, false);
+  const KernelCosts bare(core(), profile, KernelStyle::kInSteps);
   profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = {Seconds(0.125), {}};
-  const KernelCosts costs(core(), profile, false);
+  const KernelCosts costs(core(), profile, KernelStyle::kInSteps);
   const KernelPrice gemm = costs.price(operation(square(513)));
   EXPECT_EQ(gemm.time, bare.price(square(513)).time);
   EXPECT_EQ(gemm.provenance, Provenance::kDataSheet);
@@ -62,12 +62,12 @@ TEST(GemmFp32, SamplesBendItsOwnSurfaceAndNoOther) {
   curve.fit.efficiency = 0.9;
   curve.provenance = Provenance::kInterpolated;
   curve.samples.push_back({GemmRole::kForward, 1, 256, 256, 256, 0.5, 4, false});
-  const double wide_before = KernelCosts(core(), profile, false)
+  const double wide_before = KernelCosts(core(), profile, KernelStyle::kInSteps)
                                  .price(Gemm{GemmRole::kForward, 1, 256, 256, 256, DataType::kBf16,
                                              DataType::kBf16, false})
                                  .time.value();
   profile.gemm_fp32 = curve;
-  const KernelCosts costs(core(), profile, false);
+  const KernelCosts costs(core(), profile, KernelStyle::kInSteps);
   const KernelPrice hit = costs.price(square(256));
   EXPECT_NEAR(hit.time.value(), 2.0 * 256 * 256 * 256 / (0.5 * 100e9), 1e-12);
   EXPECT_EQ(hit.provenance, Provenance::kMeasured);

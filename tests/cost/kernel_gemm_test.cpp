@@ -188,7 +188,7 @@ Profile profile_with_sample(double efficiency) {
 }
 
 TEST(GemmSamples, AMeasuredShapeCostsWhatWasMeasured) {
-  const KernelCosts costs(round_device(), profile_with_sample(0.37), true);
+  const KernelCosts costs(round_device(), profile_with_sample(0.37), KernelStyle::kFused);
   const KernelPrice price = costs.price(square(4096));
   EXPECT_NEAR(flops_of(square(4096)) / price.time.value() / 100e12, 0.37, 1e-12);
   EXPECT_EQ(price.provenance, Provenance::kMeasured);
@@ -196,7 +196,7 @@ TEST(GemmSamples, AMeasuredShapeCostsWhatWasMeasured) {
 }
 
 TEST(GemmSamples, BendTheFormNearbyAndLeaveItAloneFarAway) {
-  const KernelCosts bent(round_device(), profile_with_sample(0.37), true);
+  const KernelCosts bent(round_device(), profile_with_sample(0.37), KernelStyle::kFused);
   const auto factor = [&](const Gemm& gemm) {
     return bent.price(gemm).time / gemm_form_time(ideal_form(), round_device(), gemm);
   };
@@ -210,7 +210,7 @@ TEST(GemmSamples, BendTheFormNearbyAndLeaveItAloneFarAway) {
 }
 
 TEST(GemmSamples, OfOneRoleSayNothingOfAnother) {
-  const KernelCosts costs(round_device(), profile_with_sample(0.37), true);
+  const KernelCosts costs(round_device(), profile_with_sample(0.37), KernelStyle::kFused);
   const Gemm gradient = square(4096, GemmRole::kInputGradient);
   EXPECT_EQ(costs.price(gradient).time, gemm_form_time(ideal_form(), round_device(), gradient));
 }
@@ -218,7 +218,7 @@ TEST(GemmSamples, OfOneRoleSayNothingOfAnother) {
 TEST(GemmSamples, OfForwardBendGradientsWhereTheProfileSaysSo) {
   Profile profile = profile_with_sample(0.37);
   profile.neighbourhood.all_roles = true;
-  const KernelCosts costs(round_device(), profile, true);
+  const KernelCosts costs(round_device(), profile, KernelStyle::kFused);
   Gemm gradient = square(4096, GemmRole::kWeightGradient);
   gradient.output = DataType::kFp32;
   gradient.accumulate = true;
@@ -231,9 +231,11 @@ TEST(GemmSamples, OfForwardBendGradientsWhereTheProfileSaysSo) {
 
 TEST(GemmSamples, OfShortRunsGiveAStepTheirShapeAndNotTheirClock) {
   Profile profile = profile_with_sample(0.37);
-  const double alone = KernelCosts(round_device(), profile, true).price(square(4096)).time.value();
+  const double alone =
+      KernelCosts(round_device(), profile, KernelStyle::kFused).price(square(4096)).time.value();
   profile.gemm.back_to_back = 1.3;
-  const KernelPrice price = KernelCosts(round_device(), profile, true).price(square(4096));
+  const KernelPrice price =
+      KernelCosts(round_device(), profile, KernelStyle::kFused).price(square(4096));
   EXPECT_NEAR(price.time.value() / alone, 1.3, 1e-3);
   EXPECT_EQ(price.provenance, Provenance::kInterpolated);
 }
@@ -242,7 +244,7 @@ TEST(GemmSamples, InFp8BendProductsInFp8Alone) {
   Profile profile = profile_with_sample(0.37);
   profile.gemm_fp8.fit = ideal_form();
   profile.gemm_fp8.samples = {{GemmRole::kForward, 1, 4096, 4096, 4096, 0.25}};
-  const KernelCosts costs(round_device(), profile, true);
+  const KernelCosts costs(round_device(), profile, KernelStyle::kFused);
   Gemm narrow = square(4096);
   narrow.input = DataType::kFp8;
   const double rate = flops_of(narrow) / costs.price(narrow).time.value();
@@ -254,7 +256,7 @@ TEST(GemmSamples, InFp8BendProductsInFp8Alone) {
 TEST(GemmSamples, CarriedFromAnotherDeviceAreNotCalledMeasured) {
   Profile profile = profile_with_sample(0.5);
   profile.gemm_samples_provenance = Provenance::kInterpolated;
-  const KernelCosts costs(round_device(), profile, true);
+  const KernelCosts costs(round_device(), profile, KernelStyle::kFused);
   EXPECT_EQ(costs.price(square(4096)).provenance, Provenance::kInterpolated);
   Gemm near = square(4096);
   near.n = 4224;

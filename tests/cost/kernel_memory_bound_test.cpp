@@ -3,6 +3,7 @@
 
 #include "cost/kernel_cost.h"
 #include "cost/memory_bound_cost.h"
+#include "operation/steps.h"
 
 namespace stepcast {
 namespace {
@@ -25,32 +26,68 @@ Profile streaming_profile() {
 }
 
 TEST(MemoryBound, StreamsItsBytesAfterAFixedPart) {
-  const KernelCosts costs(round_device(), streaming_profile(), true);
+  const KernelCosts costs(round_device(), streaming_profile(), KernelStyle::kFused);
   const MemoryBound add{MemoryBoundKind::kDropoutAdd, false, 1000000, 0, 6e6};
   EXPECT_NEAR(costs.price(add).time.value(), 2e-6 + 6e6 / 0.5e12, 1e-15);
   EXPECT_EQ(costs.price(add).curve, Curve::kMemoryBound);
 }
 
 TEST(MemoryBound, KindsTakeTheirFactorOfTheStreamingPart) {
-  const KernelCosts costs(round_device(), streaming_profile(), true);
+  const KernelCosts costs(round_device(), streaming_profile(), KernelStyle::kFused);
   const MemoryBound softmax{MemoryBoundKind::kSoftmax, false, 1000000, 1000, 4e6};
   EXPECT_NEAR(costs.price(softmax).time.value(), 2e-6 + 1.5 * 4e6 / 0.5e12, 1e-15);
 }
 
-TEST(MemoryBound, AnEagerChainHandsIntermediatesThroughMemory) {
-  // bias + dropout + residual: fused 3 passes of 2 bytes, eager 2 + 2 + 3 passes in 3 kernels.
-  const MemoryBound chain{MemoryBoundKind::kDropoutAdd, false, 1000000, 0, 6e6, 3};
-  const KernelCosts fused(round_device(), streaming_profile(), true);
-  const KernelCosts eager(round_device(), streaming_profile(), false);
+TEST(MemoryBound, StepsMoveTheirOwnBytesInKernelsOfTheirOwn) {
+  MemoryBound chain{MemoryBoundKind::kActivation, true, 1000000, 0, 10e6, 3, 18e6};
+  Profile profile = streaming_profile();
+  const auto kind = static_cast<std::size_t>(MemoryBoundKind::kActivation);
+  profile.memory.step_factor[kind] = 1.25;
+  profile.memory.kind_factor[kind] = 1.5;
+  profile.memory.backward_factor[kind] = 2;
+  const KernelCosts fused(round_device(), profile, KernelStyle::kFused);
+  const KernelCosts steps(round_device(), profile, KernelStyle::kInSteps);
   EXPECT_EQ(fused.price(chain).launches, 1);
-  EXPECT_EQ(eager.price(chain).launches, 3);
-  EXPECT_DOUBLE_EQ(eager.price(chain).traffic.value(), 14e6);
-  EXPECT_NEAR(eager.price(chain).time.value(), 3 * 2e-6 + 14e6 / 0.5e12, 1e-15);
+  EXPECT_NEAR(fused.price(chain).time.value(), 2e-6 + 3 * 10e6 / 0.5e12, 1e-15);
+  EXPECT_EQ(steps.price(chain).launches, 3);
+  EXPECT_DOUBLE_EQ(steps.price(chain).traffic.value(), 18e6);
+  EXPECT_NEAR(steps.price(chain).time.value(), 3 * 2e-6 + 1.25 * 18e6 / 0.5e12, 1e-15);
+  // Work that is one kernel anyhow.
+  chain.bytes_in_steps = 0;
+  EXPECT_DOUBLE_EQ(steps.price(chain).traffic.value(), 10e6);
+  EXPECT_NEAR(steps.price(chain).time.value(), 3 * 2e-6 + 3 * 10e6 / 0.5e12, 1e-15);
 }
 
-TEST(MemoryBound, PartialReductionsAddKernelsAndNoTraffic) {
-  const MemoryBound norm{MemoryBoundKind::kNorm, true, 1000000, 1000, 6e6, 2};
-  EXPECT_EQ(traffic_of(norm, false), traffic_of(norm, true));
+TEST(MemoryBound, BackwardHasAFactorOfItsOwn) {
+  Profile profile = streaming_profile();
+  profile.memory.backward_factor[static_cast<std::size_t>(MemoryBoundKind::kNorm)] = 1.5;
+  const KernelCosts costs(round_device(), profile, KernelStyle::kFused);
+  MemoryBound norm{MemoryBoundKind::kNorm, false, 1000000, 1000, 4e6};
+  EXPECT_NEAR(costs.price(norm).time.value(), 2e-6 + 4e6 / 0.5e12, 1e-15);
+  norm.backward = true;
+  EXPECT_NEAR(costs.price(norm).time.value(), 2e-6 + 1.5 * 4e6 / 0.5e12, 1e-15);
+}
+
+TEST(MemoryBound, CopiesOfUnitsCostFrameworksAlone) {
+  const Operation copy{"copy", Phase::kForward, UnitCopy{false, 1000, 4e6}, {}, {}};
+  const KernelCosts framework(round_device(), streaming_profile(), KernelStyle::kFused);
+  EXPECT_TRUE(framework.runs(copy));
+  EXPECT_NEAR(framework.price(copy).time.value(), 2e-6 + 4e6 / 0.5e12, 1e-15);
+  EXPECT_FALSE(KernelCosts(round_device(), streaming_profile(), KernelStyle::kOwn).runs(copy));
+}
+
+// Bytes of an element in bf16, as PyTorch's kernels read and write them one after the other.
+TEST(Steps, MoveWhatTheirKernelsReadAndWrite) {
+  EXPECT_EQ(norm_steps(Norm::kRmsNorm, false, 2).bytes, 36);
+  EXPECT_EQ(norm_steps(Norm::kRmsNorm, true, 2).bytes, 92);
+  EXPECT_EQ(norm_steps(Norm::kRmsNorm, false, 4).bytes, 28);  // no casts in fp32
+  EXPECT_EQ(norm_steps(Norm::kRmsNorm, true, 4).bytes, 92);
+  EXPECT_EQ(norm_steps(Norm::kLayerNorm, true, 2).bytes, 10);
+  EXPECT_EQ(activation_steps(Mlp::kSwiglu, false, 2).bytes, 10);
+  EXPECT_EQ(activation_steps(Mlp::kSwiglu, true, 2).bytes, 18);
+  EXPECT_EQ(activation_steps(Mlp::kGelu, true, 2).bytes, 6);
+  EXPECT_EQ(rotary_steps(2).bytes, 24);
+  EXPECT_EQ(residual_steps(true, 2).bytes, 11);
 }
 
 }  // namespace

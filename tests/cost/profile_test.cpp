@@ -258,7 +258,7 @@ TEST(ShippedProfiles, PriceEveryAcceleratorThatNamesOne) {
       ASSERT_TRUE(loaded) << to_string(loaded.error());
       profile = std::move(*loaded);
     }
-    const KernelCosts costs(accelerator, profile, true, framework_named("megatron"));
+    const KernelCosts costs(accelerator, profile, KernelStyle::kFused, framework_named("megatron"));
     const Gemm gemm{GemmRole::kForward, 1,    8192, 8192, 8192, DataType::kBf16,
                     DataType::kBf16,    false};
     const double share = flops_of(gemm) / costs.price(gemm).time.value() /

@@ -63,7 +63,7 @@ TEST(BlockStreams, EndTogether) {
   std::vector<Operation> pass(3, Operation{"operation", Phase::kForward, Gemm{}, {}, {}});
   pass[1].stream = BlockStream::kCommunication;
   pass[1].after[static_cast<std::size_t>(BlockStream::kCompute)] = 0;
-  PassStreams streams(device, pass);
+  PassStreams streams(device, pass, nullptr);
   streams.before(0);
   streams.behind(0);
   streams.post(1, {});

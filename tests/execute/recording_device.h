@@ -19,6 +19,9 @@ class RecordingDevice final : public Device, public OperationObserver {
 
   void begin(const Operation& operation) override { log_.emplace_back(operation.name); }
   void end(const Operation&) override {}
+  void beside(const Operation&, const EventHandle&) override {}
+  void begin_wait(const Operation&) override {}
+  void end_wait(const Operation&) override {}
 
   EventHandle post(Stream stream, Transfer transfer) override {
     const std::string number = std::to_string(posted_.size());

@@ -153,6 +153,90 @@ TEST(FrameworkRelease, MegatronsDefaultsFollowTheMonthOfItsCode) {
   EXPECT_TRUE(Release{}.has(Release::of(2099, 12)));  // the newest code has everything
 }
 
+// A row that leaves one of these out would crash only where somebody asks for it.
+TEST(Frameworks, EachRowSaysWhatEveryoneAsks) {
+  for (const FrameworkTraits* framework : frameworks()) {
+    EXPECT_NE(framework->overlap, nullptr) << framework->name;
+    EXPECT_NE(framework->rules, nullptr) << framework->name;
+    ASSERT_NE(framework->offers, nullptr) << framework->name;
+    ASSERT_NE(framework->offers_pipeline_overlap, nullptr) << framework->name;
+    EXPECT_TRUE(framework->offers(default_schedule())) << framework->name;
+    EXPECT_LE(framework->least_zero, framework->most_zero) << framework->name;
+  }
+}
+
+// What a search may propose (docs/frameworks.md).
+TEST(Frameworks, OfferTheirOwnSchedules) {
+  const auto offered = [](Framework framework) {
+    std::string out;
+    for (const std::string& name : supported_schedules()) {
+      if (traits_of(framework).offers(schedule_named(name))) out += name + " ";
+    }
+    return out;
+  };
+  EXPECT_EQ(offered(kMegatron), "1f1b interleaved ");
+  EXPECT_EQ(offered(kDeepSpeed), "1f1b ");
+  EXPECT_EQ(offered(kNative), offered(kFsdp));
+  const FrameworkTraits& megatron = traits_of(kMegatron);
+  EXPECT_TRUE(megatron.offers_pipeline_overlap(schedule_named("interleaved")));
+  EXPECT_FALSE(megatron.offers_pipeline_overlap(default_schedule()));
+  EXPECT_FALSE(traits_of(kDeepSpeed).offers_pipeline_overlap(default_schedule()));
+}
+
+TEST(FrameworkAttention, TheKernelFollowsFrameworkReleaseAndDevice) {
+  const auto kernel = [](Framework framework, GpuArchitecture device, Release release = {}) {
+    Stated stated;
+    stated.training.release = release;
+    stated.training.framework = framework;
+    stated.mark("training.framework");
+    Cluster cluster;
+    cluster.spec.gpus = 8;
+    cluster.spec.accelerator.architecture = device;
+    return resolve(Model{}, cluster, stated).training.attention_kernel;
+  };
+  constexpr auto kAmpere = GpuArchitecture::kAmpere, kHopper = GpuArchitecture::kHopper;
+  EXPECT_EQ(kernel(kMegatron, kAmpere), "fa2");
+  EXPECT_EQ(kernel(kMegatron, kHopper), "cudnn");
+  EXPECT_EQ(kernel(kMegatron, kHopper, Release::of(2023, 8)), "fa2");
+  EXPECT_EQ(kernel(kMegatron, kAmpere, Release::of(2023, 1)), "fa1");
+  EXPECT_EQ(kernel(kMegatron, kAmpere, Release::of(2022, 1)), "unfused");
+  EXPECT_EQ(kernel(kFsdp, kHopper), "fa2");
+  EXPECT_EQ(kernel(kFsdp, kAmpere), "fa2");
+  EXPECT_EQ(kernel(kFsdp, kHopper, Release::of(2023, 10)), "fa1");
+  EXPECT_EQ(kernel(kFsdp, GpuArchitecture::kBlackwell), "cudnn");
+  EXPECT_EQ(kernel(kDeepSpeed, kHopper), "fa2");
+  EXPECT_EQ(kernel(kNative, kHopper), "");  // the one that the profile was measured with
+}
+
+TEST(FrameworkAttention, AStatedKernelSaysWhichKindItIs) {
+  const auto kind = [](const char* kernel) {
+    Stated stated;
+    stated.training.attention_kernel = kernel;
+    stated.mark("training.attention_kernel");
+    Cluster cluster;
+    cluster.spec.gpus = 8;
+    return resolve(Model{}, cluster, stated).training.attention;
+  };
+  EXPECT_EQ(kind("unfused"), AttentionKernel::kUnfused);
+  EXPECT_EQ(kind("triton"), AttentionKernel::kFlash);
+}
+
+TEST(FrameworkRelease, FsdpCopiesWhatItsGenerationCopies) {
+  const auto rules = [](Release release) {
+    Stated stated;
+    stated.training.release = release;
+    stated.training.framework = kFsdp;
+    stated.mark("training.framework");
+    Cluster cluster;
+    cluster.spec.gpus = 8;
+    return resolve(Model{}, cluster, stated).rules;
+  };
+  EXPECT_TRUE(rules({}).copies_gathered_units);
+  EXPECT_FALSE(rules({}).flattens_gradients);
+  EXPECT_FALSE(rules(Release::of(2024, 3)).copies_gathered_units);
+  EXPECT_TRUE(rules(Release::of(2024, 3)).flattens_gradients);
+}
+
 TEST(Frameworks, EachHasItsOwnNameAndOneIsTheExecutor) {
   for (const Framework framework : all_frameworks()) {
     EXPECT_EQ(framework_named(name_of(framework)), framework);

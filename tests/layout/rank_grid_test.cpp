@@ -246,6 +246,15 @@ TEST(AxisGroup, GroupsWithoutANameAreCalledByTheirAxes) {
   EXPECT_EQ(name_of({Axis::kTp, Axis::kCp}), "tp-cp");
 }
 
+TEST(AxisGroup, IsFoundByItsName) {
+  for (const auto& [name, group] : named_groups()) EXPECT_EQ(group_named(name), group);
+  const AxisGroup replicas_of_tp{Axis::kTp, Axis::kDp};  // "dp" alone spans cp too
+  EXPECT_EQ(group_named(name_of(replicas_of_tp)), replicas_of_tp);
+  for (const char* wrong : {"", "-", "tp-", "tensor", "tp-tensor"}) {
+    EXPECT_FALSE(group_named(wrong)) << wrong;
+  }
+}
+
 TEST(AxisGroup, TablesAreInTheOrderOfTheirValues) {
   EXPECT_TRUE(std::ranges::is_sorted(named_groups(), {}, &NamedGroup::group));
   ASSERT_EQ(all_axes().size(), kAxisCount);

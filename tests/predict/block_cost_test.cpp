@@ -17,7 +17,7 @@ TEST(BlockCost, OfAnExactOperationHasAnErrorOfItsOwn) {
   Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
   const CollectiveCosts collectives(scenario.cluster, "");
   const auto cost = [&] {
-    const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+    const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
     return BlockCosts(scenario, kernels, collectives).price(std::vector<Operation>{operation});
   };
   const auto of = [](const RunCost& run, Curve curve) {
@@ -32,35 +32,37 @@ TEST(BlockCost, OfAnExactOperationHasAnErrorOfItsOwn) {
 }
 
 // 64 products that vary, then two collectives: the first begins when the later of two ranks has
-// come, the second at once.
+// come, the second at once. Waiting counts for the axis of the group.
 TEST(BlockCost, CollectivesWaitForTheLastRankToCome) {
   testing::GptCase c;
   c.tp = 2;
   const Scenario scenario = testing::gpt(c);
   const Gemm gemm{GemmRole::kForward, 1, 64, 64, 64, DataType::kBf16, DataType::kBf16, false};
-  const Collective sum{CollectiveKind::kAllReduce, AxisGroup::kTensor, 4096, DataType::kBf16};
-  std::vector<Operation> operations(64, {"qkv", Phase::kForward, gemm, {}, {}});
-  operations.push_back({"first", Phase::kForward, sum, {}, {}});
-  operations.push_back({"second", Phase::kForward, sum, {}, {}});
   const CollectiveCosts collectives(scenario.cluster, "");
-  const auto price = [&](const Jitter& jitter, std::vector<DeviceId> group) {
-    Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
-    profile.exact["gemm forward 1x64x64x64 bf16 bf16"] = {Seconds(1e-3), jitter};
-    const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
-    BlockCosts costs(scenario, kernels, collectives);
-    costs.use_groups({{AxisGroup::kTensor, std::move(group)}});
-    std::vector<double> out;
-    for (const PricedOperation& priced : costs.price_each(operations)) {
-      out.push_back(priced.cost.tensor_parallel.value());
-    }
-    return out;
-  };
-  const Jitter jitter{1e-8, Seconds(), 0};  // 0.1 ms each
-  const auto even = price({}, {DeviceId(0), DeviceId(1)});
-  const auto uneven = price(jitter, {DeviceId(0), DeviceId(1)});
-  EXPECT_NEAR(uneven[64] - even[64], 0.5642 * 0.1e-3 * 8, 1e-9);
-  EXPECT_EQ(uneven[65], even[65]);
-  EXPECT_EQ(price(jitter, {DeviceId(0)})[64], 0);
+  for (const AxisGroup group : {AxisGroup::kTensor, AxisGroup::kContext, AxisGroup::kExpert}) {
+    const Collective sum{CollectiveKind::kAllReduce, group, 4096, DataType::kBf16};
+    std::vector<Operation> operations(64, {"qkv", Phase::kForward, gemm, {}, {}});
+    operations.push_back({"first", Phase::kForward, sum, {}, {}});
+    operations.push_back({"second", Phase::kForward, sum, {}, {}});
+    const auto price = [&](const Jitter& jitter, std::vector<DeviceId> members) {
+      Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
+      profile.exact["gemm forward 1x64x64x64 bf16 bf16"] = {Seconds(1e-3), jitter};
+      const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
+      BlockCosts costs(scenario, kernels, collectives);
+      costs.use_groups({{group, std::move(members)}});
+      std::vector<double> out;
+      for (PricedOperation& priced : costs.price_each(operations)) {
+        out.push_back(priced.cost.communication(group).value());
+      }
+      return out;
+    };
+    const Jitter jitter{1e-8, Seconds(), 0};  // 0.1 ms each
+    const auto even = price({}, {DeviceId(0), DeviceId(1)});
+    const auto uneven = price(jitter, {DeviceId(0), DeviceId(1)});
+    EXPECT_NEAR(uneven[64] - even[64], 0.5642 * 0.1e-3 * 8, 1e-9) << name_of(group);
+    EXPECT_EQ(uneven[65], even[65]);
+    EXPECT_EQ(price(jitter, {DeviceId(0)})[64], 0);
+  }
 }
 
 // Two GPUs of one node and two of different nodes: each message takes what its own group makes it
@@ -72,7 +74,7 @@ TEST(BlockCost, ACollectiveIsPricedInTheGroupThatItNames) {
   const Scenario scenario = testing::gpt(c);
   const CollectiveCosts collectives(scenario.cluster, "");
   const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   BlockCosts costs(scenario, kernels, collectives);
   const std::vector<DeviceId> near = {DeviceId(0), DeviceId(1)}, far = {DeviceId(0), DeviceId(8)};
   costs.use_groups({{AxisGroup::kTensor, near}, {AxisGroup::kContext, far, 2.0}});
@@ -99,7 +101,7 @@ TEST(BlockCost, APipelinedProductPaysForItsPieces) {
   const Scenario scenario = testing::gpt(c);
   const CollectiveCosts collectives(scenario.cluster, "");
   const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   BlockCosts costs(scenario, kernels, collectives);
   costs.use_groups({{AxisGroup::kTensor, {DeviceId(0), DeviceId(1)}}});
   const Gemm product{GemmRole::kForward, 1,    8192, 8192, 4096, DataType::kBf16,
@@ -129,7 +131,7 @@ TEST(BlockCost, BlockingLaunchesAddHostAndKernels) {
   const std::vector<Operation> operations(8, {"qkv", Phase::kForward, gemm, {}, {}});
   const CollectiveCosts collectives(scenario.cluster, "");
   const Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, true);
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   const auto price = [&] { return BlockCosts(scenario, kernels, collectives).price(operations); };
   const RunCost queued = price();
   scenario.training.launch_blocking = true;

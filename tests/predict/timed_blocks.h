@@ -44,7 +44,7 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
       EXPECT_TRUE(found) << "block " << id.value << " has no operation of its own";
     }
   }
-  return {scenario.cluster.spec.accelerator, std::move(profile), true};
+  return {scenario.cluster.spec.accelerator, std::move(profile), KernelStyle::kOwn};
 }
 
 }  // namespace stepcast::testing

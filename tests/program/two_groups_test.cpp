@@ -27,6 +27,7 @@ class TwoGroups : public ::testing::Test {
     c.dp = 4;
     c.zero = 1;
     c.global_batch = 4;
+    c.tied = false;  // the blocks have no table
     scenario_ = testing::gpt(c);
     scenario_.layout.ep = 2;
     scenario_.layout.overlap.grad_reduce = true;
@@ -125,6 +126,38 @@ TEST_F(TwoGroups, AreReducedAndGatheredEachOverItsOwn) {
       {{kReduceScatter, AxisGroup::kData}, 3 * kDense},
       {{kReduceScatter, AxisGroup::kExpertData}, 2 * kExperts}};
   EXPECT_EQ(sum, expected);
+}
+
+// ZeRO-2 holds whole gradients from the backward of their bucket until they are reduced, each
+// group's in a range of its own.
+TEST_F(TwoGroups, HoldTheirGradientsApart) {
+  for (const std::int64_t experts : {2, 4}) {
+    SCOPED_TRACE(experts);
+    scenario_.layout.zero = 2;
+    scenario_.layout.ep = experts;
+    role_.instructions.clear();
+    program_.blocks.resize(2);
+    program_.blocks.push_back(lower_zero_gradients(scenario_, role_));
+    RoleBuilder builder(scenario_, program_, role_);
+    const StageOrder order = {{Pass::kForward, 0, 0}, {Pass::kBackward, 0, 0}};
+    arrange_replicated_step(builder, order, {BlockId(2), BlockId(2), BlockId(2), {}, {}});
+    std::map<AxisGroup, std::int64_t> held, freed;
+    ByteCount living = 0;
+    for (const Instruction& what : role_.instructions) {
+      for (const ElementRange& range : what.holds_gradients) {
+        held[role_.group_of(range)] += range.size();
+      }
+      for (const ElementRange& range : what.frees_gradients) {
+        freed[role_.group_of(range)] += range.size();
+      }
+      living += total(what.birth) - total(what.death);
+    }
+    std::map<AxisGroup, std::int64_t> expected = {{AxisGroup::kData, 3 * kDense}};
+    if (experts == 2) expected[AxisGroup::kExpertData] = 2 * kExperts;  // of 4 each rank is alone
+    EXPECT_EQ(held, expected);
+    EXPECT_EQ(freed, expected);
+    EXPECT_EQ(living, 0);
+  }
 }
 
 // With as many expert ranks as there are ranks each holds experts of its own.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "predict/attribution.h"
 #include "report/made_prediction.h"
 #include "report/memory_timeline.h"
 
@@ -94,6 +95,25 @@ TEST(Trace, NamesCommunicationAsNcclDoes) {
   }
   EXPECT_EQ(names,
             (std::set<std::string>{"ncclDevKernel_GradAllReduce", "ncclDevKernel_SendRecv"}));
+}
+
+// Offloaded activations, as the forecast of such a program records them.
+TEST(Trace, NamesCopiesAsCudaDoes) {
+  Instruction leaves{Stream::kCopyOut, "copy_out", HostCopy{CopyDirection::kToHost, 64, {}, 0, 1}};
+  Instruction returns{Stream::kCopyIn, "copy_in", HostCopy{CopyDirection::kFromHost, 64, {}, 0, 1}};
+  Prediction prediction = made_prediction();
+  prediction.slices = {slice_of(leaves, 0, Seconds(0), Seconds(1e-6)),
+                       slice_of(returns, 0, Seconds(2e-6), Seconds(1e-6))};
+  const json out = json::parse(trace_json(made_scenario(), prediction));
+  std::vector<std::string> names;
+  for (const json& event : events(out, "X")) {
+    EXPECT_EQ(event["cat"], "gpu_memcpy");
+    EXPECT_EQ(event["args"]["bytes"], 64);
+    EXPECT_FALSE(event["args"].contains("Collective name"));
+    names.push_back(event["name"]);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"Memcpy DtoH (Device -> Pinned)",
+                                             "Memcpy HtoD (Pinned -> Device)"}));
 }
 
 TEST(Trace, JoinsASendToItsReceive) {

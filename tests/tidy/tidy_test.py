@@ -89,6 +89,11 @@ class Rules(unittest.TestCase):
         self.offends("names", "src/core/utils.h", SPDX, "named after")
         self.offends("names", "src/core/CamelCase.cpp", SPDX, "snake_case")
         self.offends("names", "tests/core/length.cpp", "TEST(A, B) {}", "_test.cpp")
+        self.offends("names", "src/model/length.h", SPDX, "same name as src/core/length.h")
+        self.accepts("names", "tests/core/length.h", SPDX)
+        kernels = {f"src/kernels/{backend}/gemm.h": SPDX for backend in ("cpu", "cuda")}
+        self.assertEqual([], findings("names", kernels))
+        self.assertEqual(2, len(findings("names", {**kernels, "src/cost/gemm.h": SPDX})))
 
     def test_output(self):
         source = "src/core/a.cpp"

@@ -80,7 +80,28 @@ def check(tree):
                         yield f"{name}:{number}: {why}"
 
 
+# The kernels of the backends stand side by side, file for file.
+MIRRORED = ("src/kernels/",)
+LIBRARY = ("src/", "sim/", "calibrate/")
+
+
+def headers_of_one_name(tree):
+    """A header's name says what is in it, so two of one name say too little."""
+    seen = {}
+    for file in tree.with_suffix(*HEADERS):
+        name = tree.name(file)
+        if not name.startswith(LIBRARY):
+            continue
+        others = seen.setdefault(file.name, [])
+        clashes = [other for other in others
+                   if not (name.startswith(MIRRORED) and other.startswith(MIRRORED))]
+        if clashes:
+            yield f"{name}:1: a header of the same name as {clashes[0]}"
+        others.append(name)
+
+
 def check_names(tree):
+    yield from headers_of_one_name(tree)
     for file in tree.with_suffix(*SOURCES, *SCRIPTS):
         name = tree.name(file)
         if file.stem in BANNED_STEMS:

@@ -157,13 +157,20 @@ TEST(MeasuredRun, OperationsSayWhatPassesWereSpentOn) {
       Played(two_stages(), 3, play_pipeline, [&](json& rank) {
         rank["operations"] = {operation("gemm forward", "forward", 1.5),
                               operation("gemm forward", "recompute", 0.5),
-                              operation("collective all_reduce 8 fp32", "backward", 0.75)};
+                              operation("collective all_reduce tp", "backward", 0.75),
+                              operation("collective all_reduce cp", "backward", 0.25),
+                              operation("collective all_gather cp", "backward", 8)};
+        rank["operations"][2].update(json{{"group", "tp"}, {"exposed_s_per_step", 0.75}});
+        rank["operations"][3].update(json{{"group", "cp"}, {"exposed_s_per_step", 0.25}});
+        // Kernels ran beside most of it.
+        rank["operations"][4].update(json{{"group", "cp"}, {"exposed_s_per_step", 0.125}});
       }).measured();
   EXPECT_NEAR(measured.time.compute.value(), 1.5, 1e-12);
   EXPECT_NEAR(measured.time.recompute.value(), 0.5, 1e-12);
   EXPECT_NEAR(measured.time.exposed_tp.value(), 0.75, 1e-12);
+  EXPECT_NEAR(measured.time.exposed_cp.value(), 0.375, 1e-12);
   // The passes took 4 s.
-  EXPECT_NEAR(measured.time.other.value(), kPeriod - 6.5 + 4 - 2.75, 1e-12);
+  EXPECT_NEAR(measured.time.other.value(), kPeriod - 6.5 + 4 - 3.125, 1e-12);
   EXPECT_NEAR(measured.time.total().value(), kPeriod, 1e-12);
 }
 
@@ -201,6 +208,17 @@ TEST(RankFiles, NameTheFileAndTheKeyOfWhatIsWrong) {
                     rank["steps"][0]["spans"][0] = {2, 1};
                   }),
                   "steps[0].spans[0]: [2,1] is not a span"));
+  EXPECT_TRUE(has(errors_after([](json& rank) {
+                    rank["operations"] = {{{"signature", "collective all_reduce"},
+                                           {"name", "x"},
+                                           {"phase", "forward"},
+                                           {"calls_per_step", 1},
+                                           {"median_s", 1},
+                                           {"total_s_per_step", 1},
+                                           {"group", "nobody"},
+                                           {"exposed_s_per_step", 0}}};
+                  }),
+                  "operations[0].group: 'nobody' is not a group of ranks"));
   EXPECT_TRUE(has(errors_after([](json& rank) { rank["peak_memory"] = 1; }), "peak_memory"));
   EXPECT_TRUE(has(errors_after([](json& rank) { rank.erase("peak_memory_bytes"); }), "missing"));
 }

@@ -85,7 +85,7 @@ double layer_time(const std::string& recompute, bool sequence_parallel) {
   const Block layer = lower_decoder_layer(scenario, scenario.layout.recompute.mode);
   const auto profile = load_profile("a100-sxm4-80g", testing::source_folders().profiles);
   EXPECT_TRUE(profile) << to_string(profile.error());
-  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile.value(), true,
+  const KernelCosts kernels(scenario.cluster.spec.accelerator, profile.value(), KernelStyle::kFused,
                             scenario.training.framework);
   const CollectiveCosts collectives(scenario.cluster, testing::source_folders().profiles);
   BlockCosts costs(scenario, kernels, collectives);

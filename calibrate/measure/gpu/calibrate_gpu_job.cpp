@@ -161,7 +161,7 @@ class CalibrateGpuJob {
     backend.on_any_rank(false);  // who takes no part waits for the others
   }
 
-  // Beside copies, and these alone.
+  // Measures copies alone and beside a product.
   void measure_copies() {
     report_.progress("overlap", 0, 1, "copies");
     const std::string key = "copies beside a product";

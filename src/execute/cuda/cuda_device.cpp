@@ -99,12 +99,10 @@ void CudaDevice::release_host(void* data) noexcept { cudaFreeHost(data); }
 
 void CudaDevice::copy(void* to, const void* from, std::size_t bytes, CopyDirection direction,
                       DeviceStream after) {
-  const auto queue = static_cast<cudaStream_t>(after);
-  if (direction == CopyDirection::kToHost) {
-    cuda::copy_to_host(to, from, bytes, queue);
-  } else {
-    cuda::copy_to_device(to, from, bytes, queue);
-  }
+  const bool leaves = direction == CopyDirection::kToHost;
+  check(cudaMemcpyAsync(to, from, bytes, leaves ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
+                        static_cast<cudaStream_t>(after)),
+        "cudaMemcpyAsync");
 }
 
 std::shared_ptr<CudaDevice::GpuEvent> CudaDevice::new_event() {

@@ -36,8 +36,8 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
 }
 
 // runtime/pipe/schedule.py: TrainSchedule alone, and nothing overlaps its transfers.
-bool offers(std::string_view schedule) { return schedule == "1f1b"; }
-bool offers_no_overlap(std::string_view) { return false; }
+bool offers(ScheduleKind schedule) { return schedule == default_schedule(); }
+bool offers_no_overlap(ScheduleKind) { return false; }
 
 void check_zero(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
@@ -67,6 +67,7 @@ extern const FrameworkTraits kDeepSpeed = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers_no_overlap,
+    .attention_kernel = flash_attention_package,
     .check_zero = check_zero,
 };
 

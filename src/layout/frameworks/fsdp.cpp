@@ -15,9 +15,18 @@ Overlap overlap(const Training&, const Layout&) {
   return {.grad_reduce = true, .param_gather = true};
 }
 
+// fully_shard keeps parameters apart: foreach_all_gather_copy_out and
+// foreach_reduce_scatter_copy_in (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py).
+// FullyShardedDataParallel before it holds a flat parameter: autograd fills a flat gradient by
+// copies, and _runtime_utils.py
+// (_reduce_grad) divides it before it is reduced.
+constexpr Release kFullyShard = Release::of(2024, 4);  // PyTorch 2.3
+
 // The unit is a block, gathered one ahead.
-FrameworkRules rules(const Training&, const Layout&) {
+FrameworkRules rules(const Training& training, const Layout&) {
   FrameworkRules rules;
+  rules.copies_gathered_units = training.release.has(kFullyShard);
+  rules.flattens_gradients = !training.release.has(kFullyShard);
   rules.bf16_parameters = false;  // fp32 shards, and no copy beside them
   rules.keeps_master_weights = false;
   rules.gradients_by_unit = true;
@@ -31,7 +40,21 @@ FrameworkRules rules(const Training&, const Layout&) {
   return rules;
 }
 
-bool offers(std::string_view) { return true; }
+bool offers(ScheduleKind) { return true; }
+
+// torch.nn.functional.scaled_dot_product_attention took flash-attn's version 2 in PyTorch 2.2
+// (pytorch/pytorch, aten/src/ATen/native/transformers/cuda/flash_attn). cuDNN's kernels stand
+// behind it in the order of choice (sdp_utils.cpp).
+constexpr Release kSecondFlash = Release::of(2024, 1);
+const char* attention_kernel(Release release, GpuArchitecture architecture) {
+  if (architecture == GpuArchitecture::kBlackwell) return "cudnn";
+  return release.has(kSecondFlash) ? "fa2" : "fa1";
+}
+
+// FSDP is built from parts of PyTorch, which came one by one.
+constexpr Release kTensorParallel = Release::of(2024, 4);  // 2.3: DTensor's parallelize_module
+constexpr Release kPipelining = Release::of(2024, 7);      // 2.4: torch.distributed.pipelining
+constexpr Release kAsyncTensor = Release::of(2024, 10);    // 2.5: async tensor parallelism
 
 }  // namespace
 
@@ -47,6 +70,10 @@ extern const FrameworkTraits kFsdp = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers,
+    .attention_kernel = attention_kernel,
+    .tensor_parallel_since = kTensorParallel,
+    .tensor_overlap_since = kAsyncTensor,
+    .pipeline_since = kPipelining,
     .least_zero = 2,  // SHARD_GRAD_OP; below it is DistributedDataParallel
     .zero_without_pipeline = 0,
 };

@@ -18,6 +18,15 @@ constexpr Release kFlashAttention = Release::of(2022, 12);      // --use-flash-a
 constexpr Release kOverlappedTransfers = Release::of(2023, 5);  // overlap_p2p_comm
 constexpr Release kOverlappedReduction = Release::of(2023, 8);  // --overlap-grad-reduce
 
+// When code came that is used when asked for.
+constexpr Release kPipeline = Release::of(2020, 12);         // --pipeline-model-parallel-size
+constexpr Release kInterleaving = Release::of(2021, 2);      // num-layers-per-virtual-...-stage
+constexpr Release kPartialRecompute = Release::of(2021, 9);  // activations-checkpoint-method block
+constexpr Release kSelectiveRecompute = Release::of(2022, 3);  // --recompute-activations
+constexpr Release kDistributedOptimizer =
+    Release::of(2022, 5);                                  // --use-distributed-optimizer (v3.0)
+constexpr Release kTensorOverlap = Release::of(2023, 10);  // --tp-comm-overlap
+
 // --overlap-grad-reduce, --overlap-param-gather and --tp-comm-overlap are off unless given;
 // overlap_p2p_comm is on, and forced off outside the interleaved schedule. Megatron with
 // zero-bubble schedules (sail-sg/zero-bubble-pipeline-parallelism) posts transfers ahead too.
@@ -53,11 +62,23 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   return rules;
 }
 
-// With and without interleaving (schedules.py).
-bool offers(std::string_view schedule) { return schedule == "1f1b" || schedule == "interleaved"; }
+// Transformer Engine, attention.py: on Hopper cuDNN's kernels come first since version 1.0.
+constexpr Release kCudnnOnHopper = Release::of(2023, 11);
+const char* attention_kernel(Release release, GpuArchitecture architecture) {
+  const bool hopper = architecture == GpuArchitecture::kHopper;
+  if (hopper && release.has(kCudnnOnHopper)) return "cudnn";
+  return flash_attention_package(release, architecture);
+}
 
-// overlap_p2p_comm is forced off without interleaving.
-bool offers_pipeline_overlap(std::string_view schedule) { return schedule == "interleaved"; }
+bool interleaves(ScheduleKind schedule) {
+  static const ScheduleKind interleaved = schedule_named("interleaved");
+  return schedule == interleaved;
+}
+
+// With and without interleaving (schedules.py).
+bool offers(ScheduleKind schedule) {
+  return schedule == default_schedule() || interleaves(schedule);
+}
 
 // What arguments.py demands of its overlap switches.
 void check_overlap(const Scenario& s, Findings& findings) {
@@ -86,10 +107,17 @@ extern const FrameworkTraits kMegatron = {
     .overlap = overlap,
     .rules = rules,
     .offers = offers,
-    .offers_pipeline_overlap = offers_pipeline_overlap,
+    .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
+    .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,
     .data_overlap_since = kOverlappedReduction,
+    .tensor_overlap_since = kTensorOverlap,
+    .pipeline_since = kPipeline,
+    .interleaving_since = kInterleaving,
+    .sharded_optimizer_since = kDistributedOptimizer,
+    .selective_recompute_since = kSelectiveRecompute,
+    .partial_recompute_since = kPartialRecompute,
     .zero_needs_replicas = true,
     .check_overlap = check_overlap,
     .most_zero = 1,

@@ -25,7 +25,7 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   return rules;
 }
 
-bool offers(std::string_view) { return true; }
+bool offers(ScheduleKind) { return true; }
 
 }  // namespace
 

@@ -18,6 +18,11 @@ bool posts_transfers_ahead(const Layout& layout) {
          (schedule.from_file && layout.virtual_stages > 1);
 }
 
+const char* flash_attention_package(Release release, GpuArchitecture architecture) {
+  if (architecture == GpuArchitecture::kBlackwell) return "cudnn";
+  return release.has(Release::of(2023, 7)) ? "fa2" : "fa1";
+}
+
 void add_megatron_model(FrameworkRules& rules) {
   rules.vocab_multiple = 128;  // --make-vocab-size-divisible-by
   // arguments.py: --hidden-dropout and --attention-dropout are 0.1; the Llama form switches them

@@ -17,6 +17,10 @@ bool scatters_p2p(const Layout& layout);
 // has weight gradients to run while it waits.
 bool posts_transfers_ahead(const Layout& layout);
 
+// The attention kernels of flash-attn's packages: version 2 since July 2023. On Blackwell, for
+// which they have no kernels, PyTorch and Transformer Engine take cuDNN's.
+const char* flash_attention_package(Release release, GpuArchitecture architecture);
+
 // What Megatron's model code does, in whatever framework it runs.
 void add_megatron_model(FrameworkRules& rules);
 

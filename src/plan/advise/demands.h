@@ -6,17 +6,15 @@
 #include <vector>
 
 #include "economics/run_forecast.h"
+#include "plan/search.h"
 #include "predict/prediction.h"
 
 namespace stepcast {
 
-// Runs that were forecast above 95 % of device memory are the ones that go out of it.
-inline constexpr double kAdvisedMemoryMargin = 0.05;
-
 struct Demands {
-  double memory_margin = kAdvisedMemoryMargin;  // of the device's memory, left free
-  std::optional<double> tokens_per_s;           // of all GPUs while they train
-  std::optional<double> tokens;                 // of the run
+  double memory_margin = kMemoryMargin;  // of the device's memory, left free
+  std::optional<double> tokens_per_s;    // of all GPUs while they train
+  std::optional<double> tokens;          // of the run
   std::optional<Seconds> deadline;
   std::optional<double> budget;  // dollars
 

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <utility>
+
+#include "plan/ranking.h"
 
 namespace stepcast {
 namespace {
-
-struct Ranked {
-  double value;
-  std::size_t at;  // in SearchResult::found
-};
 
 // The value that no layout with at least this step time can improve on.
 double least_value(Objective objective, const Planner& planner, const PriceList& prices,
@@ -26,47 +26,40 @@ double least_value(Objective objective, const Planner& planner, const PriceList&
 
 constexpr std::int64_t kUsuallyEnough = 8;  // places
 
-// The step time of the last of the first `top` places.
+// No layout that was not found takes less than this: the step time of the last of the first `top`
+// places by step time.
 Seconds last_place(const SearchResult& result, std::int64_t top) {
-  std::int64_t places = 0;
-  for (std::size_t i = 0; i < result.found.size(); ++i) {
-    const Prediction& prediction = result.found[i].prediction;
-    if (i > 0 && share_place(result.found[i - 1].prediction, prediction)) continue;
-    if (++places == top) return prediction.step_time;
+  std::set<std::pair<double, ByteCount>> places;
+  for (const FoundLayout& found : result.found) {
+    places.emplace(found.prediction.step_time.value(), found.prediction.peak_device);
   }
-  return Seconds(std::numeric_limits<double>::infinity());
-}
-
-void reorder(const std::vector<Ranked>& order, SearchResult& result) {
-  std::vector<FoundLayout> found;
-  std::vector<std::size_t> place(order.size());
-  for (const Ranked& ranked : order) {
-    place[ranked.at] = found.size();
-    found.push_back(std::move(result.found[ranked.at]));
+  if (static_cast<std::int64_t>(places.size()) < top) {
+    return Seconds(std::numeric_limits<double>::infinity());
   }
-  result.found = std::move(found);
-  for (std::size_t& index : result.front) index = place[index];
+  return Seconds(std::next(places.begin(), top - 1)->first);
 }
 
 // Orders `found`; whether the first `top` places are certain to be those of the objective, when
 // the first `searched` are certain to be those of the step time.
 bool rank(Objective objective, const Planner& planner, const PriceList& prices, std::int64_t top,
           std::int64_t searched, SearchResult& result) {
-  std::vector<Ranked> order;
+  std::vector<double> values;
+  std::vector<Simplicity> simplicities;
+  Scenario scratch = planner.space().base();
   for (const FoundLayout& found : result.found) {
     const RunOutlook run = outlook_of(planner, prices, found);
-    order.push_back(
-        {objective_value(objective, found.prediction.step_time, run.forecast), order.size()});
+    values.push_back(objective_value(objective, found.prediction.step_time, run.forecast));
+    simplicities.push_back(
+        simplicity(planner.space(), found.choice, found.prediction.peak_device, scratch));
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Ranked& a, const Ranked& b) { return a.value < b.value; });
+  const std::vector<std::size_t> order = order_of_places(values, simplicities);
   const Seconds beyond = last_place(result, searched);
   reorder(order, result);
   if (!std::isfinite(beyond.value())) return true;  // all layouts that fit are here
   const double least = least_value(objective, planner, prices, beyond);
   std::int64_t places = 0;
   for (std::size_t i = 0; i < order.size() && places < top; ++i) {
-    if (order[i].value > least) return false;
+    if (values[order[i]] > least) return false;
     const bool shares =
         i > 0 && share_place(result.found[i - 1].prediction, result.found[i].prediction);
     places += shares ? 0 : 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "report/breakdown.h"
 #include "report/html/prediction_sections.h"
@@ -73,8 +74,11 @@ std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Predic
     out.push_back({"Tokens/s", number_text(prediction.tokens_per_s),
                    fmt::format("{} per GPU", number_text(prediction.tokens_per_s_per_gpu))});
     out.push_back({"TFLOP/s per GPU", number_text(prediction.model_tflops_per_gpu), "model FLOPs"});
-    out.push_back(
-        {"MFU", percent_text(prediction.mfu), fmt::format("HFU {}", percent_text(prediction.hfu))});
+    out.push_back({"MFU", percent_text(prediction.mfu),
+                   std::isfinite(prediction.hfu)
+                       ? fmt::format("HFU {}, {}", percent_text(prediction.hfu),
+                                     flop_count_text(prediction.flops))
+                       : flop_count_text(prediction.flops)});
   }
   if (scenario.layout.pp > 1) {
     out.push_back({"Bubble", percent_text(prediction.bubble_fraction), "mean of ranks"});

@@ -3,7 +3,10 @@
 // the stand-in for NCCL.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <future>
+#include <optional>
 
 #include "asynchronous_program.h"
 #include "execute/cuda/cuda_device.h"
@@ -235,6 +238,32 @@ TEST(OnOneGpu, OffloadedActivationsComeBack) {
   const MemoryPeak forecast = replay_memory(moved, moved.roles.front());
   EXPECT_EQ(total(after.peaks.front()), total(forecast.parts));
   EXPECT_EQ(total(after.host_peaks.front()), forecast.host);
+}
+
+// The host goes on while a copy waits for what its stream holds.
+TEST(CudaDevice, CopiesWithoutTheHost) {
+  CudaDevice device(cuda::GemmSettings{.tf32 = false});
+  const std::vector<std::int32_t> value{7};
+  void* const there = device.allocate(sizeof(std::int32_t), Stream::kCompute);
+  auto* const here = static_cast<std::int32_t*>(device.allocate_host(sizeof(std::int32_t)));
+  device.upload(there, value.data(), sizeof(std::int32_t));
+  *here = 0;
+  std::optional<emulated::HeldStream> held;
+  Transfer transfer;
+  transfer.starts.emplace_back([&](DeviceStream after) -> Pending {
+    held.emplace(static_cast<cudaStream_t>(after));
+    device.copy(here, there, sizeof(std::int32_t), CopyDirection::kToHost, after);
+    return nullptr;
+  });
+  auto posted = std::async(std::launch::async,
+                           [&] { return device.post(Stream::kCopyOut, std::move(transfer)); });
+  EXPECT_EQ(posted.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  EXPECT_EQ(*here, 0);
+  held.reset();
+  device.wait({posted.get()});
+  EXPECT_EQ(*here, 7);
+  device.release_host(here);
+  device.release(there, sizeof(std::int32_t));
 }
 
 // Collectives on streams of their own inside the blocks, in the memory that is forecast for them.

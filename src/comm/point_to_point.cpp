@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/message.h"
+#include "comm/point_to_point.h"
 
 #include <utility>
 

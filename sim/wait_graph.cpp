@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/graph.h"
+#include "sim/wait_graph.h"
 
 #include <algorithm>
 #include <cstddef>

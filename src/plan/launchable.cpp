@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/launchable.h"
+
+#include <fmt/format.h>
+
+#include "layout/framework.h"
+#include "layout/rank_grid.h"
+#include "layout/training_values.h"
+
+namespace stepcast {
+namespace {
+
+constexpr const char* kStateIt = "state it to search it all the same";
+
+class Launchable {
+ public:
+  Launchable(const Scenario& scenario, const Stated& asked, Findings& findings)
+      : scenario_(scenario),
+        layout_(scenario.layout),
+        traits_(traits_of(scenario.training.framework)),
+        asked_(asked),
+        findings_(findings) {}
+
+  void check() {
+    check_releases();
+    check_domain();
+  }
+
+ private:
+  bool searches(const char* path) const { return !asked_.has(path) && findings_.trusts({path}); }
+
+  // `uses`: the layout uses something that the framework has since that month.
+  void demand(Release since, bool uses, const char* path, const char* what) {
+    if (!uses || scenario_.training.release.has(since) || !searches(path)) return;
+    findings_.illegal(path,
+                      fmt::format("{} has had {} since {}, and the release is of {}", traits_.name,
+                                  what, to_string(since), to_string(scenario_.training.release)),
+                      kStateIt);
+  }
+
+  void check_releases() {
+    if (scenario_.training.release.newest()) return;
+    const FrameworkTraits& has = traits_;
+    const Recompute& again = layout_.recompute;
+    demand(has.tensor_parallel_since, layout_.tp > 1, "layout.tp", "tensor parallelism");
+    demand(has.pipeline_since, layout_.pp > 1, "layout.pp", "pipelines");
+    demand(has.interleaving_since, layout_.virtual_stages > 1, "layout.schedule",
+           "interleaved stages");
+    demand(has.selective_recompute_since, again.mode == RecomputeMode::kSelective,
+           "layout.recompute", "selective recomputation");
+    demand(has.partial_recompute_since, again.mode == RecomputeMode::kFull && again.layers > 0,
+           "layout.recompute", "recomputation of some layers");
+    demand(has.sequence_parallel_since, layout_.sequence_parallel, "layout.sequence_parallel",
+           "sequence parallelism");
+    demand(has.sharded_optimizer_since, layout_.zero > 0, "layout.zero", "a sharded optimizer");
+    demand(has.data_overlap_since, layout_.overlap.grad_reduce, "layout.overlap.grad_reduce",
+           "overlapped gradient reduction");
+    demand(has.data_overlap_since, layout_.overlap.param_gather, "layout.overlap.param_gather",
+           "overlapped parameter gathers");
+    demand(has.tensor_overlap_since, layout_.overlap.tp, "layout.overlap.tp",
+           "overlapped tensor parallelism");
+  }
+
+  std::int64_t domain_gpus() const {
+    const ClusterSpec& spec = scenario_.cluster.spec;
+    return spec.gpus_per_node * spec.nvlink_domain_nodes;
+  }
+
+  // Every layer waits for its tensor parallel collectives several times: experts keep them where
+  // GPUs reach each other without the network, and the overlapped kinds exist only there.
+  void check_domain() {
+    if (layout_.tp == 1) return;
+    if (leaves_domain(1)) {
+      if (searches("layout.tp")) {
+        findings_.illegal("layout.tp",
+                          fmt::format("{} tensor parallel ranks leave the {} GPUs that reach each "
+                                      "other without the network",
+                                      layout_.tp, domain_gpus()),
+                          kStateIt);
+      }
+    } else if (searches("layout.order") && leaves_domain(stride())) {
+      findings_.illegal(
+          "layout.order",
+          fmt::format("{} takes tensor parallelism across the network", layout_.order), kStateIt);
+    }
+    if (layout_.overlap.tp && searches("layout.overlap.tp") && leaves_domain(stride())) {
+      findings_.illegal("layout.overlap.tp",
+                        "exists only among GPUs that reach each other without the network",
+                        kStateIt);
+    }
+  }
+
+  // Whether tensor parallel groups whose members lie `stride` apart cross domains. The groups fill
+  // blocks of stride x tp ranks, one after another.
+  bool leaves_domain(std::int64_t stride) const {
+    return scenario_.cluster.gpus() > domain_gpus() && domain_gpus() % (stride * layout_.tp) != 0;
+  }
+  std::int64_t stride() const {
+    if (layout_.order.starts_with("tp")) return 1;
+    const RankGrid grid(layout_);
+    return grid.rank({.tp = 1}).index() - grid.rank({}).index();
+  }
+
+  const Scenario& scenario_;
+  const Layout& layout_;
+  const FrameworkTraits& traits_;
+  const Stated& asked_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void check_launchable(const Scenario& scenario, const Stated& asked, Findings& findings) {
+  Launchable(scenario, asked, findings).check();
+}
+
+Errors not_proposed(const Scenario& scenario) {
+  Findings findings;
+  check_launchable(scenario, Stated{}, findings);
+  return findings.errors();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/mechanisms.h"
+
+#include <fmt/format.h>
+
+#include "layout/framework.h"
+#include "layout/rank_grid.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kLongSequence = 16384;  // where attention outweighs the products
+
+class Mechanisms {
+ public:
+  explicit Mechanisms(const Scenario& scenario)
+      : scenario_(scenario), layout_(scenario.layout), grid_(scenario.layout) {}
+
+  std::vector<std::string> list() {
+    hardware();
+    work();
+    tensor_parallelism();
+    pipeline();
+    data_parallelism();
+    return std::move(out_);
+  }
+
+ private:
+  void add(bool used, std::string name) {
+    if (used) out_.push_back(std::move(name));
+  }
+  // What each framework has code of its own for.
+  void add_own(bool used, const std::string& name) {
+    if (used) out_.push_back(fmt::format("{}: {}", name_of(scenario_.training.framework), name));
+  }
+
+  bool leaves_domain(AxisGroup group) const {
+    const auto members = grid_.members(group, RankId(0));
+    const auto domain = [&](RankId rank) {
+      return scenario_.cluster.domain_of(DeviceId(static_cast<std::int32_t>(rank.index())));
+    };
+    return !members.empty() && domain(members.front()) != domain(members.back());
+  }
+
+  void hardware() {
+    const ClusterSpec& spec = scenario_.cluster.spec;
+    add(true, "device " + spec.accelerator.name);
+    add(spec.gpus > spec.gpus_per_node * spec.nvlink_domain_nodes, "network " + spec.network);
+  }
+
+  void work() {
+    const Training& training = scenario_.training;
+    add_own(true, name_of(training.precision));
+    add(true,
+        training.attention == AttentionKernel::kFlash ? "flash attention" : "unfused attention");
+    add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
+    add_own(training.trains_adapters(), "adapters");
+    const Recompute& again = layout_.recompute;
+    add(again.mode != RecomputeMode::kNone, fmt::format("{} recomputation", name_of(again.mode)));
+    add(again.layers > 0, "recomputation of some layers");
+  }
+
+  void tensor_parallelism() {
+    if (layout_.tp == 1) return;
+    add_own(true, "tensor parallelism");
+    add_own(layout_.overlap.tp, "overlapped tensor parallelism");
+    add(leaves_domain(AxisGroup::kTensor), "tensor parallelism across the network");
+  }
+
+  void pipeline() { add_own(layout_.pp > 1, name_of(layout_.schedule)); }
+
+  void data_parallelism() {
+    if (layout_.dp * layout_.cp == 1) return;
+    add_own(true, fmt::format("ZeRO {}", layout_.zero));
+    add_own(layout_.overlap.grad_reduce, "gradients reduced beside the backward");
+    add_own(layout_.overlap.param_gather, "parameters gathered beside the forward");
+    // Several groups then share the NICs of a node.
+    const bool crosses = leaves_domain(AxisGroup::kData);
+    add(crosses && layout_.tp < scenario_.cluster.spec.gpus_per_node,
+        "data parallelism across the network, several of its ranks in a node");
+  }
+
+  const Scenario& scenario_;
+  const Layout& layout_;
+  const RankGrid grid_;
+  std::vector<std::string> out_;
+};
+
+}  // namespace
+
+std::vector<std::string> mechanisms_of(const Scenario& scenario) {
+  return Mechanisms(scenario).list();
+}
+
+}  // namespace stepcast

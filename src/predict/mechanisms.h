@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a forecast relies on, piece by piece: the device, the network, and what the framework does
+// for each kind of parallelism. Recorded runs say how well the pieces are known
+// (measured_errors.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// Each once, in a fixed order, in words: "megatron: interleaved". The scenario is resolved.
+std::vector<std::string> mechanisms_of(const Scenario& scenario);
+
+}  // namespace stepcast

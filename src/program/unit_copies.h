@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What FSDP copies of a block's parameters and gradients beside the collectives that gather and
+// reduce them (docs/frameworks.md). The operations go to the pass at hand.
+#pragma once
+
+#include "program/block_builder.h"
+
+namespace stepcast {
+
+// Behind the gather before a pass.
+void copy_gathered_unit(const Scenario& scenario, BlockBuilder& builder);
+// Before the reduction behind a backward.
+void copy_unit_gradients(const Scenario& scenario, BlockBuilder& builder);
+
+}  // namespace stepcast

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/launchable.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "plan/planning.h"
+
+namespace stepcast {
+namespace {
+
+// Everything that the layouts of a space show of a key.
+template <class Of>
+auto all_of(const std::string& text, Of of) {
+  const auto planner = planner_of(text);
+  EXPECT_NE(planner, nullptr);
+  std::set<decltype(of(Layout{}))> out;
+  Scenario scenario = planner->space().base();
+  for (const LayoutChoice& choice : all_layouts(planner->space())) {
+    planner->space().put(choice, scenario);
+    out.insert(of(scenario.layout));
+  }
+  return out;
+}
+
+std::string on(const std::string& cluster, const std::string& training,
+               const std::string& layout = "{}") {
+  return R"({"stepcast":1,"model":"gpt2","cluster":)" + cluster +
+         R"(,"training":{"global_batch":16,"sequence_length":512,"framework":"megatron")" +
+         training + R"(},"layout":)" + layout + "}";
+}
+
+constexpr const char* kTwoPairs =
+    R"({"base":"dgx-a100-80g","nodes":2,"gpus_per_node":2,"nics_per_node":2})";
+
+TEST(Launchable, TensorParallelismLeavesTheNvlinkDomainOnlyWhenAsked) {
+  const auto degrees = [](const Layout& layout) { return layout.tp; };
+  EXPECT_EQ(all_of(on(kTwoPairs, ""), degrees), (std::set<std::int64_t>{1, 2}));
+  EXPECT_EQ(all_of(on(kTwoPairs, "", R"({"tp":4})"), degrees), (std::set<std::int64_t>{4}));
+}
+
+TEST(Launchable, NoOrderOfRanksTakesTensorParallelismAcrossTheNetwork) {
+  const auto orders = [](const Layout& layout) { return layout.order; };
+  for (const std::string& order : all_of(on(kTwoPairs, "", R"({"tp":2})"), orders)) {
+    EXPECT_TRUE(order.starts_with("tp")) << order;
+  }
+  // Within one node every order is as good.
+  const char* one = R"({"base":"dgx-a100-80g","gpus":4})";
+  EXPECT_TRUE(all_of(on(one, "", R"({"tp":2})"), orders).contains("dp-tp-cp-ep-pp"));
+}
+
+TEST(Launchable, OverlappedTensorParallelismStaysInTheDomainToo) {
+  const auto overlaps = [](const Layout& layout) { return layout.overlap.tp; };
+  EXPECT_EQ(all_of(on(kTwoPairs, "", R"({"tp":4})"), overlaps), std::set<bool>{false});
+  EXPECT_TRUE(all_of(on(kTwoPairs, "", R"({"tp":2})"), overlaps).contains(true));
+}
+
+TEST(Launchable, AReleaseOffersWhatItHad) {
+  const char* node = R"({"base":"dgx-a100-80g","gpus":4})";
+  const auto release = [&](const char* month, const std::string& layout = "{}") {
+    return on(node, std::string(R"(,"release":")") + month + R"(")", layout);
+  };
+  const auto zero = [](const Layout& layout) { return layout.zero; };
+  EXPECT_EQ(all_of(release("2021-04"), zero), std::set<int>{0});
+  EXPECT_EQ(all_of(release("2021-04", R"({"zero":1})"), zero), std::set<int>{1});  // asked for
+  EXPECT_EQ(all_of(release("2024-07"), zero), (std::set<int>{0, 1}));
+
+  const auto mode = [](const Layout& layout) { return layout.recompute.mode; };
+  EXPECT_FALSE(all_of(release("2021-04"), mode).contains(RecomputeMode::kSelective));
+  EXPECT_TRUE(all_of(release("2022-05"), mode).contains(RecomputeMode::kSelective));
+
+  const auto stages = [](const Layout& layout) { return layout.pp; };
+  EXPECT_EQ(all_of(release("2020-06"), stages), std::set<std::int64_t>{1});
+  const auto chunks = [](const Layout& layout) { return layout.virtual_stages; };
+  EXPECT_EQ(all_of(release("2020-12"), chunks), std::set<std::int64_t>{1});
+  EXPECT_GT(all_of(release("2021-04"), chunks).size(), 1u);
+
+  const auto overlaps = [](const Layout& layout) {
+    return layout.overlap.tp || layout.overlap.grad_reduce;
+  };
+  EXPECT_EQ(all_of(release("2022-05"), overlaps), std::set<bool>{false});
+  EXPECT_TRUE(all_of(release("2024-07"), overlaps).contains(true));
+}
+
+TEST(Launchable, ARefusalSaysSinceWhenAndWhatToDo) {
+  const auto planner =
+      planner_of(on(R"({"base":"dgx-a100-80g","gpus":2})", R"(,"release":"2021-04")"));
+  ASSERT_NE(planner, nullptr);
+  Scenario scenario = planner->space().base();
+  scenario.layout.recompute = {.mode = RecomputeMode::kSelective, .modules = {"core_attention"}};
+  const Errors errors = not_proposed(scenario);
+  ASSERT_FALSE(errors.empty());
+  EXPECT_EQ(errors.front().path, "layout.recompute");
+  EXPECT_NE(errors.front().message.find("since 2022-03"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepcast
