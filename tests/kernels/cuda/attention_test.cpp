@@ -48,14 +48,13 @@ TYPED_TEST(Attention, GroupsOfEightShareKeys) {
   expect_same_as_cpu<TypeParam>({1, 8, 1, 70, 64, true});
 }
 
-// Backward, two parts of one and of two heads; then blocks enough without parts.
-TYPED_TEST(Attention, GroupsAreDealtWhereThereAreFewBlocks) {
-  const AttentionShape dealt{66, 12, 4, 5, 64, true}, whole{132, 8, 4, 3, 64, true};
-  EXPECT_EQ(attention_key_sums<Bf16>(dealt), 2 * 2 * 66 * 5 * 4 * 64);
-  EXPECT_EQ(attention_key_sums<Bf16>(whole), 0);
-  EXPECT_EQ(attention_key_sums<float>(dealt), 0);
-  expect_same_as_cpu<TypeParam>(dealt);
-  expect_same_as_cpu<TypeParam>(whole);
+// Tiles of 64 keys, so 528 blocks take a part of each query head here; with many heads of keys
+// there are blocks enough. Groups of eight above are dealt to eight blocks.
+TEST(AttentionKeySums, AreThoseOfThePartsThatMakeBlocksEnough) {
+  EXPECT_EQ(attention_key_sums<Bf16>({1, 8, 1, 70, 64, true}), 2 * 8 * 70 * 64);
+  EXPECT_EQ(attention_key_sums<Bf16>({1, 16, 1, 8192, 128, true}), 2 * 5 * 8192 * 128);
+  EXPECT_EQ(attention_key_sums<Bf16>({1, 32, 8, 8192, 128, true}), 0);
+  EXPECT_EQ(attention_key_sums<float>({1, 8, 1, 70, 64, true}), 0);
 }
 
 TYPED_TEST(Attention, LargeScoresThatGrowFromTileToTileAreNoTrouble) {
