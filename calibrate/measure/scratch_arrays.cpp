@@ -60,8 +60,12 @@ void call_on_piece(const OptimizerUpdate& work, ScratchArrays& arrays, Kernels& 
   const std::int64_t count = work.size.elements;
   const ArraySpec state{count, DataType::kFp32};
   const ArraySpec mean_of_squares{count, DataType::kFp32, 1e-2F};  // nothing below 0
-  kernels.adamw({}, kStep, arrays.read(0, {count, work.gradient}), arrays.write(0, state),
-                arrays.write(1, state), arrays.write(2, mean_of_squares), count);
+  const ArraySpec rounded{count, DataType::kBf16};
+  const ArraySpec norm{1, DataType::kFp32, 4.0F};
+  kernels.adamw({}, kStep, work.clips ? arrays.read(1, norm).as<const float>() : nullptr,
+                arrays.read(0, {count, work.gradient}), arrays.write(0, state),
+                arrays.write(1, state), arrays.write(2, mean_of_squares),
+                work.rounds ? arrays.write(3, rounded) : Array{}, count);
 }
 
 template <class Work>

@@ -53,14 +53,21 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const Array x = arrays.read(0, whole), weight = arrays.weight(0, row);
   if (!norm.backward) {
     const Array bias = norm.bias ? arrays.weight(1, row) : Array{};
-    kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width, width,
-                 width);
+    if (!norm.residual) {
+      kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width, width,
+                   width);
+      return;
+    }
+    const Array branch_bias = norm.branch_bias ? arrays.weight(norm.bias ? 2 : 1, row) : Array{};
+    kernels.add_norm(kind_of(norm.norm), x, branch_bias, arrays.read(1, whole), weight, bias,
+                     arrays.write(0, whole), arrays.write(1, whole), rows, width);
     return;
   }
   const ArraySpec sums{width, norm.gradient};
   const GradientPlace place = arrays.gradient(0, sums);
   const Array bias = norm.bias ? arrays.gradient(1, sums).data : Array{};
-  kernels.norm_backward(kind_of(norm.norm), x, weight, arrays.read(1, whole),
+  const Array residual = norm.residual ? arrays.read(2, whole) : Array{};
+  kernels.norm_backward(kind_of(norm.norm), x, weight, arrays.read(1, whole), residual,
                         arrays.write(0, whole), place.data, bias, !place.fresh, rows, width, width,
                         width);
 }
@@ -90,7 +97,7 @@ void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
         continue;
       }
       const Array here = gradient.from(begin + at);
-      kernels.norm_backward(cpu::NormKind::kRms, x, weight, here, here, place.data, {},
+      kernels.norm_backward(cpu::NormKind::kRms, x, weight, here, {}, here, place.data, {},
                             !place.fresh || at > 0, tokens, width, packed, packed);
     }
     begin += all;
@@ -106,8 +113,10 @@ void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) 
   const Array up = arrays.read(0, ups);
   const Array bias = activation.bias ? arrays.weight(0, {up_width, activation.type}) : Array{};
   if (activation.backward) {
-    kernels.activation_backward(kind, up, bias, arrays.read(1, out), arrays.write(0, ups), rows,
-                                width);
+    GradientPlace of_bias{{}, true};
+    if (activation.bias_gradient) of_bias = arrays.gradient(0, {up_width, DataType::kFp32});
+    kernels.activation_backward(kind, up, bias, arrays.read(1, out), arrays.write(0, ups),
+                                of_bias.data, !of_bias.fresh, rows, width);
   } else {
     kernels.activation(kind, up, bias, arrays.write(0, out), rows, width);
   }
@@ -117,20 +126,22 @@ void call(const Rotary& rotary, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t tokens = rotary.size.rows(), batch = tokens / rotary.sequence;
   const HeadSpec spec{tokens, rotary.heads * rotary.head_dim, rotary.kv_heads * rotary.head_dim,
                       rotary.type};
-  for (const HeadSide side : {HeadSide::kQuery, HeadSide::kKey}) {
+  const ArraySpec whole{tokens * spec.packed(), rotary.type};
+  const Array packed = rotary.backward ? arrays.write(0, whole) : Array{};
+  const auto arrays_of = [&](HeadSide side) -> RotaryArrays {
     const std::size_t i = side == HeadSide::kQuery ? 0 : 1;
     const std::int64_t heads = side == HeadSide::kQuery ? rotary.heads : rotary.kv_heads;
     const std::int64_t width = spec.width(side);
-    HeadArray in, out;
     if (rotary.backward) {
-      const ArraySpec packed{tokens * spec.packed(), rotary.type};
-      in = out = {arrays.write(0, packed).from(spec.begin(side)), spec.packed()};
-    } else {
-      in = arrays.read_heads(i, side, spec);
-      out = {arrays.write(i, {tokens * width, rotary.type}), width};
+      const HeadArray here{packed.from(spec.begin(side)), spec.packed()};
+      return {heads, here, here};
     }
-    kernels.rotary(batch, rotary.sequence, heads, rotary.head_dim, in, out, rotary.backward);
-  }
+    return {heads,
+            arrays.read_heads(i, side, spec),
+            {arrays.write(i, {tokens * width, rotary.type}), width}};
+  };
+  kernels.rotary(batch, rotary.sequence, rotary.head_dim, arrays_of(HeadSide::kQuery),
+                 arrays_of(HeadSide::kKey), rotary.backward);
 }
 
 void call(const ResidualAdd& sum, KernelArrays& arrays, Kernels& kernels) {

@@ -198,11 +198,12 @@ void FlatState::scale_gradients(float factor) {
   }
 }
 
-void FlatState::update(const cpu::AdamW& settings, std::int64_t step) {
+void FlatState::update(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+                       bool rounds) {
   for (const OwnedPiece& piece : shards_.pieces()) {
-    kernels().adamw(settings, step, owned_gradients(piece), owned_weights(piece),
+    kernels().adamw(settings, step, squared_norm, owned_gradients(piece), owned_weights(piece),
                     moment1_->array().from(piece.offset), moment2_->array().from(piece.offset),
-                    piece.range.size());
+                    rounds ? owned_parameters(piece) : Array{}, piece.range.size());
   }
 }
 

@@ -55,7 +55,10 @@ class FlatState {
   // *total += the squares of owned gradients outside `excluded` (those that other ranks count).
   void add_squares(const std::vector<ElementRange>& excluded, double* total);
   void scale_gradients(float factor);
-  void update(const cpu::AdamW& settings, std::int64_t step);
+  // Gradients are clipped to what `squared_norm` says (in the device's memory; null: not at all).
+  // With `rounds` parameters get their master weights, as by round_weights().
+  void update(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+              bool rounds);
   void round_weights();  // master weights to parameters
 
  private:

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work over all gradients or states of a rank. It is no single kernel call: each goes through the
 // pieces of the flat state that the rank owns.
-#include <algorithm>
-#include <cmath>
-
 #include "execute/operation_call.h"
 
 namespace stepcast {
 namespace {
-
-constexpr double kLargestNorm = 1;  // to which gradients are clipped, as frameworks default to
 
 void run(const OperationCall& call, const ZeroGradients&) { call.state.zero_gradients(); }
 
@@ -21,12 +16,12 @@ void run(const OperationCall& call, const SquaredNorm&) {
 void run(const OperationCall& call, const ClipGradients&) {
   float squared = 0;
   call.memory.device.download(&squared, &call.totals->squared_norm, sizeof(squared));
-  const double norm = std::sqrt(static_cast<double>(squared));
-  call.state.scale_gradients(static_cast<float>(std::min(1.0, kLargestNorm / (norm + 1e-6))));
+  call.state.scale_gradients(static_cast<float>(cpu::clip_factor(static_cast<double>(squared))));
 }
 
-void run(const OperationCall& call, const OptimizerUpdate&) {
-  call.state.update(cpu::AdamW{}, call.step);
+void run(const OperationCall& call, const OptimizerUpdate& update) {
+  const float* norm = update.clips ? &call.totals->squared_norm : nullptr;
+  call.state.update(cpu::AdamW{}, call.step, norm, update.rounds);
 }
 
 // A unit's gradients into the wider type that reduces them.

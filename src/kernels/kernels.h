@@ -31,6 +31,12 @@ struct HeadArray {
   std::int64_t stride;
 };
 
+// Heads before and after their rotation; in place where they are the same.
+struct RotaryArrays {
+  std::int64_t heads;
+  HeadArray in, out;
+};
+
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -75,16 +81,23 @@ class Kernels {
   virtual void norm(cpu::NormKind kind, Array x, Array weight, Array bias, Array y,
                     std::int64_t rows, std::int64_t width, std::int64_t x_stride,
                     std::int64_t y_stride) = 0;
-  virtual void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array dx,
-                             Array weight_gradient, Array bias_gradient, bool accumulate,
+  // sum = branch (+ branch_bias by columns, may be absent) + residual, and y the norm of it.
+  virtual void add_norm(cpu::NormKind kind, Array branch, Array branch_bias, Array residual,
+                        Array weight, Array bias, Array sum, Array y, std::int64_t rows,
+                        std::int64_t width) = 0;
+  // `residual` (may be absent) lies as dy does and is added to dx.
+  virtual void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array residual,
+                             Array dx, Array weight_gradient, Array bias_gradient, bool accumulate,
                              std::int64_t rows, std::int64_t width, std::int64_t x_stride,
                              std::int64_t dy_stride) = 0;
   virtual void activation(cpu::ActivationKind kind, Array up, Array bias, Array out,
                           std::int64_t rows, std::int64_t width) = 0;
+  // `bias_gradient` (may be absent) gets the sums of up_gradient over the rows.
   virtual void activation_backward(cpu::ActivationKind kind, Array up, Array bias, Array gradient,
-                                   Array up_gradient, std::int64_t rows, std::int64_t width) = 0;
-  virtual void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads,
-                      std::int64_t head_dim, HeadArray in, HeadArray out, bool backward) = 0;
+                                   Array up_gradient, Array bias_gradient, bool accumulate,
+                                   std::int64_t rows, std::int64_t width) = 0;
+  virtual void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
+                      const RotaryArrays& query, const RotaryArrays& key, bool backward) = 0;
   virtual void bias_gradient(Array data, Array gradient, std::int64_t rows, std::int64_t columns,
                              bool accumulate) = 0;
 
@@ -107,7 +120,7 @@ class Kernels {
                                       std::int64_t first_row, std::int64_t sequence,
                                       std::int64_t width) = 0;
 
-  // Logits and the parts of the loss are fp32, targets int64.
+  // The parts of the loss are fp32, targets int64.
   virtual void cross_entropy(const cpu::LogitSlice& slice, Array logits, Array targets,
                              std::int64_t rows, Array largest, Array sum, Array target) = 0;
   virtual void cross_entropy_backward(const cpu::LogitSlice& slice, Array logits, Array targets,
@@ -121,9 +134,11 @@ class Kernels {
   // *total += the sum of squares.
   virtual void add_squares(Array data, std::int64_t count, double* total) = 0;
   virtual void narrow(const double* from, float* to) = 0;
-  // `step` counts from 1; weight and moments are fp32.
-  virtual void adamw(const cpu::AdamW& settings, std::int64_t step, Array gradient, Array weight,
-                     Array moment1, Array moment2, std::int64_t count) = 0;
+  // `step` counts from 1; weight and moments are fp32. `rounded` (may be absent) gets the weights
+  // in its own type. Where `squared_norm` is not null, gradients are clipped to what it says.
+  virtual void adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+                     Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
+                     std::int64_t count) = 0;
 };
 
 }  // namespace stepcast

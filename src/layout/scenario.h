@@ -139,6 +139,15 @@ struct FrameworkRules {
   // Layers keep the inputs of their products as tensor parallelism gathered them.
   bool keeps_gathered_inputs = false;
 
+  // Memory-bound kernels that follow each other are one where they can be: a norm and the sum of
+  // the residual stream before it, backward behind it; the gradients of an activation and of its
+  // bias; clipping, update and rounding. The loss reads 16-bit logits and leaves their gradient in
+  // their place.
+  bool fuses_neighbours = false;
+  // Where products add weight gradients into the main buffer themselves, autograd is still handed
+  // tensors of the weights' shapes.
+  bool placeholder_gradients = true;
+
   bool drops_out_in_gpt = false;      // models of the GPT form that state no dropout have some
   bool loss_in_single_steps = false;  // a kernel for each step of the loss, in fp32
   // Unfused attention has one kernel for scale, mask and softmax, which takes rows up to this

@@ -125,9 +125,12 @@ struct ClipGradients {
   }
 };
 
-// AdamW on fp32 weights and moments.
+// AdamW on fp32 weights and moments. It may clip the gradients on their way, and write the weights
+// in the model's precision.
 struct OptimizerUpdate {
   DataType gradient;
+  bool clips;
+  bool rounds;
   KernelSize size;
 
   static constexpr const char* kFamily = "optimizer_update";
@@ -135,6 +138,8 @@ struct OptimizerUpdate {
   static constexpr bool backward = false;
   static constexpr auto fields() {
     return std::tuple(std::pair("gradient", &OptimizerUpdate::gradient),
+                      std::pair("clips", &OptimizerUpdate::clips),
+                      std::pair("rounds", &OptimizerUpdate::rounds),
                       std::pair("size", &OptimizerUpdate::size));
   }
 };

@@ -17,6 +17,10 @@ struct Normalization {
   Norm norm;
   bool backward;
   bool bias;
+  // Of the sum of a branch (with its bias) and the residual stream, which it writes too; backward
+  // the gradient of the stream is added to what it writes.
+  bool residual;
+  bool branch_bias;
   DataType type;
   DataType gradient;  // of the weights
   KernelSize size;
@@ -26,7 +30,8 @@ struct Normalization {
   static constexpr auto fields() {
     using N = Normalization;
     return std::tuple(std::pair("norm", &N::norm), std::pair("backward", &N::backward),
-                      std::pair("bias", &N::bias), std::pair("type", &N::type),
+                      std::pair("bias", &N::bias), std::pair("residual", &N::residual),
+                      std::pair("branch_bias", &N::branch_bias), std::pair("type", &N::type),
                       std::pair("gradient", &N::gradient), std::pair("size", &N::size));
   }
 };
@@ -59,6 +64,7 @@ struct Activation {
   Mlp mlp;
   bool backward;
   bool bias;
+  bool bias_gradient;  // backward also sums that of the bias over the rows
   DataType type;
   KernelSize size;
 
@@ -67,8 +73,8 @@ struct Activation {
   static constexpr auto fields() {
     using A = Activation;
     return std::tuple(std::pair("mlp", &A::mlp), std::pair("backward", &A::backward),
-                      std::pair("bias", &A::bias), std::pair("type", &A::type),
-                      std::pair("size", &A::size));
+                      std::pair("bias", &A::bias), std::pair("bias_gradient", &A::bias_gradient),
+                      std::pair("type", &A::type), std::pair("size", &A::size));
   }
 };
 

@@ -28,6 +28,12 @@ bool fuses_softmax(const FrameworkRules& rules, const Shape& shape) {
          shape.batch * shape.heads % kFours == 0;
 }
 
+// A norm, and the sum of the residual stream beside it.
+Steps joined_steps(Norm norm, bool backward, double element) {
+  const Steps own = norm_steps(norm, backward, element), sum = residual_steps(false, element);
+  return {own.bytes + sum.bytes, own.launches + sum.launches};
+}
+
 }  // namespace
 
 Shape::Shape(const Scenario& scenario) {
@@ -57,6 +63,8 @@ Shape::Shape(const Scenario& scenario) {
   mode = scenario.training.mode;
   lora_rank = scenario.training.lora_rank;
   element = size_of(type);
+  fuses_neighbours = scenario.rules.fuses_neighbours;
+  placeholder_gradients = scenario.rules.placeholder_gradients;
   softmax_in_steps = !fuses_softmax(scenario.rules, *this);
 }
 
@@ -172,7 +180,8 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
   if (mode_ == GradientMode::kFused) {
     gemm.output = shape_.gradient;
     gemm.accumulate = true;
-    if (placeholder) fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
+    if (placeholder && shape_.placeholder_gradients)
+      fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
   }
   if (mode_ == GradientMode::kAccumulate) {
     fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
@@ -259,10 +268,28 @@ BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, Buff
   const KernelSize own =
       norm_steps(shape_.norm, false, element).of(size(rows * width, width, 2 * element));
   add(name,
-      Normalization{shape_.norm, false, parameters.size() > 1, shape_.type, gradient_type(), own},
+      Normalization{shape_.norm, false, parameters.size() > 1, false, false, shape_.type,
+                    gradient_type(), own},
       {x}, {y});
   uses(parameters);
   return y;
+}
+
+BlockBuilder::JoinedNorm BlockBuilder::add_norm(const char* name, const char* sum,
+                                                const Parameters& parameters, BufferId branch,
+                                                ParameterId branch_bias, BufferId residual,
+                                                std::int64_t rows, std::int64_t width) {
+  const JoinedNorm out{activation(sum, rows * width), activation(name, rows * width)};
+  const double element = static_cast<double>(shape_.element);
+  const KernelSize own =
+      joined_steps(shape_.norm, false, element).of(size(rows * width, width, 4 * element));
+  add(name,
+      Normalization{shape_.norm, false, parameters.size() > 1, true, branch_bias.valid(),
+                    shape_.type, gradient_type(), own},
+      {branch, residual}, {out.sum, out.y});
+  uses(parameters);
+  if (branch_bias.valid()) operations().back().parameters.push_back(branch_bias);
+  return out;
 }
 
 BufferId BlockBuilder::norm_backward(const char* name, const Parameters& parameters, BufferId x,
@@ -270,14 +297,18 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
                                      std::int64_t width) {
   const std::int64_t elements = rows * width;
   const double element = static_cast<double>(shape_.element), bytes = 3 * element;
+  const bool joined = residual.valid() && shape_.fuses_neighbours;
   const BufferId dx = activation(name, elements);
   // And the sum over rows for the weights.
-  const KernelSize own = norm_steps(shape_.norm, true, element).of(size(elements, width, bytes));
+  const KernelSize own =
+      joined ? joined_steps(shape_.norm, true, element).of(size(elements, width, 4 * element))
+             : norm_steps(shape_.norm, true, element).of(size(elements, width, bytes));
   add(name,
-      Normalization{shape_.norm, true, parameters.size() > 1, shape_.type, gradient_type(), own},
-      {x, gradient}, {dx});
+      Normalization{shape_.norm, true, parameters.size() > 1, joined, false, shape_.type,
+                    gradient_type(), own},
+      {x, gradient, joined ? residual : BufferId{}}, {dx});
   uses(parameters);
-  if (!residual.valid()) return dx;
+  if (!residual.valid() || joined) return dx;
   const BufferId sum = activation("residual_gradient", elements);
   add("add_residual_gradient",
       ResidualAdd{true, false, false, shape_.type, size(elements, width, bytes)}, {dx, residual},

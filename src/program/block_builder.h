@@ -28,9 +28,11 @@ struct Shape {
   std::int64_t tp;
   bool sequence_parallel;
   bool overlap_tp;
-  bool async_backward;  // FrameworkRules::async_tensor_backward
-  bool keeps_gathered;  // FrameworkRules::keeps_gathered_inputs
-  bool sums_gradients;  // FrameworkRules::sums_input_gradients
+  bool async_backward;         // FrameworkRules::async_tensor_backward
+  bool keeps_gathered;         // FrameworkRules::keeps_gathered_inputs
+  bool sums_gradients;         // FrameworkRules::sums_input_gradients
+  bool fuses_neighbours;       // FrameworkRules::fuses_neighbours
+  bool placeholder_gradients;  // FrameworkRules::placeholder_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;          // of activations and GEMM inputs
@@ -127,10 +129,18 @@ class BlockBuilder {
   using Parameters = std::vector<ParameterId>;
   BufferId norm(const char* name, const Parameters& parameters, BufferId x, std::int64_t rows,
                 std::int64_t width);
+  // A branch (with its bias, where valid) joins the residual stream, and the norm of the sum, in
+  // one kernel.
+  struct JoinedNorm {
+    BufferId sum, y;
+  };
+  JoinedNorm add_norm(const char* name, const char* sum, const Parameters& parameters,
+                      BufferId branch, ParameterId branch_bias, BufferId residual,
+                      std::int64_t rows, std::int64_t width);
   // One kernel for the gradient at `x` and the sums for the weights, which share what they read: it
   // stays with the input gradients where weight gradients are apart, as zero-bubble
   // implementations keep it. Gradient of a norm at `x`, plus `residual` where it joins a residual
-  // stream.
+  // stream: in the same kernel or in one of its own (FrameworkRules::fuses_neighbours).
   BufferId norm_backward(const char* name, const Parameters& parameters, BufferId x,
                          BufferId gradient, BufferId residual, std::int64_t rows,
                          std::int64_t width);

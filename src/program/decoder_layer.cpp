@@ -18,7 +18,8 @@ struct AttentionBuffers {
   QkvBuffers qkv;
   CoreAttentionBuffers core;
   LinearOutput projected;
-  BufferId branch;  // before a norm of its own (Gemma 2 and 3)
+  BufferId branch;   // before a norm of its own (Gemma 2 and 3)
+  BufferId joining;  // the branch as it joins the residual stream
   BufferId mask, output;
 };
 struct MlpBuffers {
@@ -54,6 +55,10 @@ class LayerLowering {
     return model_.wide_query_key_norm ? query_width() : shape_.head_dim;
   }
   bool norms_branches() const { return model_.norms_per_layer == 4; }
+  // The sum behind attention is part of the norm that reads it.
+  bool joins_in_norm() const {
+    return shape_.fuses_neighbours && !shape_.dropout && !model_.parallel_block;
+  }
   bool rotary() const { return model_.position == Position::kRope; }
   double element() const { return static_cast<double>(shape_.element); }
 
@@ -64,13 +69,14 @@ class LayerLowering {
   }
   QueryKeyNorm query_key_norm(bool backward) const;
   Rotary rotation(bool backward) const;
-  Activation activation(bool backward) const;
+  Activation activation(bool backward, bool bias_gradient = false) const;
   void rotate(AttentionBuffers& buffers);
   // `gradient` is that of the half's output, `residual` what else flows into its input.
   BufferId attention_backward(const AttentionBuffers& saved, BufferId gradient, BufferId residual);
-  // Normalises and transforms `input`, and adds to `residual`. Both are the same except in parallel
-  // blocks.
-  MlpBuffers mlp(BufferId input, BufferId residual);
+  // Normalises and transforms the output of attention, or the layer's input in a parallel block
+  // (GPT-NeoX, Falcon, Phi),
+  // and adds to the output.
+  MlpBuffers mlp(AttentionBuffers& attended);
   BufferId mlp_backward(const MlpBuffers& saved, BufferId gradient);
   BufferId rotate_backward(const AttentionBuffers& saved, BufferId gradient);
   BufferId add_residual(const char* name, BufferId branch, BufferId residual, ParameterId bias,
@@ -192,10 +198,14 @@ Rotary LayerLowering::rotation(bool backward) const {
           shape_.head_dim, shape_.type,     size};
 }
 
-Activation LayerLowering::activation(bool backward) const {
+Activation LayerLowering::activation(bool backward, bool bias_gradient) const {
   const double ups = model_.mlp == Mlp::kSwiglu ? 2 : 1;
   const double passes = backward ? 2 * ups + 1 : ups + 1;
-  return {model_.mlp, backward, weights_.mlp_up_bias.valid(), shape_.type,
+  return {model_.mlp,
+          backward,
+          weights_.mlp_up_bias.valid(),
+          bias_gradient,
+          shape_.type,
           activation_steps(model_.mlp, backward, element())
               .of(builder_.size(shape_.tokens * shape_.ffn, shape_.ffn, passes * element()))};
 }
@@ -243,12 +253,13 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
   out.core = core(out);
   out.projected = weights_.attention_out.forward(builder_, out.core.context);
   out.branch = builder_.leave_region("attention_reduced", out.projected.y);
-  const BufferId branch = norms_branches()
-                              ? builder_.norm("attention_post_norm", weights_.attention_post_norm,
-                                              out.branch, shape_.rows, h)
-                              : out.branch;
+  out.joining = norms_branches()
+                    ? builder_.norm("attention_post_norm", weights_.attention_post_norm, out.branch,
+                                    shape_.rows, h)
+                    : out.branch;
+  if (joins_in_norm()) return out;
   out.output =
-      add_residual("attention_residual", branch, input, weights_.attention_out_bias, out.mask);
+      add_residual("attention_residual", out.joining, input, weights_.attention_out_bias, out.mask);
   return out;
 }
 
@@ -278,11 +289,19 @@ BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, Buffer
                                 residual, shape_.rows, h);
 }
 
-MlpBuffers LayerLowering::mlp(BufferId input, BufferId residual) {
+MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
   const std::int64_t h = shape_.hidden;
   MlpBuffers out;
-  out.input = input;
-  out.normed = builder_.norm("mlp_norm", weights_.mlp_norm, input, shape_.rows, h);
+  if (joins_in_norm()) {
+    const BlockBuilder::JoinedNorm joined =
+        builder_.add_norm("mlp_norm", "attention_residual", weights_.mlp_norm, attended.joining,
+                          weights_.attention_out_bias, attended.input, shape_.rows, h);
+    out.input = attended.output = joined.sum;
+    out.normed = joined.y;
+  } else {
+    out.input = model_.parallel_block ? attended.input : attended.output;
+    out.normed = builder_.norm("mlp_norm", weights_.mlp_norm, out.input, shape_.rows, h);
+  }
   out.gathered = builder_.enter_region("mlp_input", out.normed);
   out.up = weights_.mlp_up.forward(builder_, out.gathered);
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
@@ -293,7 +312,8 @@ MlpBuffers LayerLowering::mlp(BufferId input, BufferId residual) {
   const BufferId branch = norms_branches() ? builder_.norm("mlp_post_norm", weights_.mlp_post_norm,
                                                            out.branch, shape_.rows, h)
                                            : out.branch;
-  out.output = add_residual("mlp_residual", branch, residual, weights_.mlp_down_bias, out.mask);
+  out.output =
+      add_residual("mlp_residual", branch, attended.output, weights_.mlp_down_bias, out.mask);
   return out;
 }
 
@@ -308,9 +328,11 @@ BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient)
   const LinearGradient activated = weights_.mlp_down.input_gradient(builder_, whole);
   weights_.mlp_down.weight_gradient(builder_, whole, saved.activated, saved.down, activated);
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
-  builder_.add("activation", activation(true), {saved.up.y, activated.x}, {up});
+  const bool has_bias = weights_.mlp_up_bias.valid();
+  const bool sums = has_bias && shape_.fuses_neighbours && builder_.trains(weights_.mlp_up_bias);
+  builder_.add("activation", activation(true, sums), {saved.up.y, activated.x}, {up});
   builder_.uses({weights_.mlp_up_bias});
-  if (weights_.mlp_up_bias.valid()) {
+  if (has_bias && !sums) {
     builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
   }
   const BufferId input = builder_.gather_again("mlp_input", saved.normed, saved.gathered);
@@ -330,17 +352,13 @@ void LayerLowering::lower(RecomputeMode recompute) {
   builder_.into(Pass::kForward, Phase::kForward);
   copy_gathered_unit(scenario_, builder_);
   AttentionBuffers attended = attention(block.input);
-  // In a parallel block (GPT-NeoX, Falcon, Phi) both halves read the layer's input.
-  const auto feed = [&] {
-    return mlp(model_.parallel_block ? block.input : attended.output, attended.output);
-  };
-  MlpBuffers fed = feed();
+  MlpBuffers fed = mlp(attended);
   block.output = fed.output;
 
   if (recompute == RecomputeMode::kFull) {
     builder_.into(Pass::kInputGradient, Phase::kRecompute);
     attended = attention(block.input);
-    fed = feed();
+    fed = mlp(attended);
   }
   builder_.into_input_gradients();
   if (scenario_.layout.zero == 3) copy_gathered_unit(scenario_, builder_);

@@ -9,11 +9,25 @@ namespace {
 constexpr ByteCount kProducts = 32 << 20;  // GemmSettings::workspace_bytes
 constexpr ByteCount kHalf = 2, kSingle = 4;
 
+// Blocks have 64 keys, and half of the columns of heads that are wider than 128. As many parts as
+// make 528 of them, four for each multiprocessor of an H100.
+ByteCount key_sums(const Attention& attention) {
+  constexpr std::int64_t kKeys = 64, kWide = 128, kBlocks = 4 * 132;
+  const std::int64_t blocks = (attention.key_length + kKeys - 1) / kKeys *
+                              (attention.head_dim > kWide ? 2 : 1) * attention.kv_heads *
+                              attention.batch;
+  const std::int64_t group = attention.heads / attention.kv_heads;
+  const std::int64_t parts = std::min((kBlocks + blocks - 1) / blocks, group);
+  if (parts == 1) return 0;
+  return 2 * parts * kSingle * attention.batch * attention.key_length * attention.kv_heads *
+         attention.head_dim;
+}
+
 }  // namespace
 
 ByteCount attention_workspace(const Attention& attention, AttentionBy by) {
-  const bool is_cudnn = by != AttentionBy::kOwnKernels && size_of(attention.type) == kHalf;
-  if (!is_cudnn || !attention.backward) return 0;
+  if (size_of(attention.type) != kHalf || !attention.backward) return 0;
+  if (by == AttentionBy::kOwnKernels) return key_sums(attention);
   const ByteCount rows = attention.batch * attention.heads * attention.query_length;
   const ByteCount queries = rows * attention.head_dim;
   ByteCount bytes =
@@ -23,11 +37,14 @@ ByteCount attention_workspace(const Attention& attention, AttentionBy by) {
 }
 
 ByteCount executor_workspace(const Program& program, const Role& role, AttentionBy by) {
-  ByteCount largest = 0;
+  ByteCount largest = 0, angles = 0;
   for (const Chunk& chunk : role.chunks) {
     for (const BlockId id : chunk.blocks) {
       for (const BlockPass& pass : program.block(id).passes) {
         for (const Operation& operation : pass.operations) {
+          if (const auto* rotary = std::get_if<Rotary>(&operation.work)) {
+            angles = kSingle * rotary->sequence * rotary->head_dim;
+          }
           const auto* attention = std::get_if<Attention>(&operation.work);
           if (attention == nullptr) continue;
           largest = std::max(largest, attention_workspace(*attention, by));
@@ -35,7 +52,7 @@ ByteCount executor_workspace(const Program& program, const Role& role, Attention
       }
     }
   }
-  return kProducts + largest;
+  return kProducts + largest + angles;
 }
 
 }  // namespace stepcast

@@ -10,12 +10,15 @@ namespace stepcast {
 // cuDNN with gradients of queries summed by atomics.
 enum class AttentionBy { kOwnKernels, kSameBits, kAtomics };
 
-// cuDNN's for one call. Backward it keeps the gradient of every score in 16 bits, or sums of the
-// queries' gradients in fp32; and where heads share keys, both gradients of each query head. So
-// cuDNN 9.19 plans it (`CudnnPlan.WorkspaceIsThatOfTheForecast`).
+// For one call. Our own kernels sum the gradients of keys and values in parts where few heads have
+// keys (attention_key_sums() in kernels/cuda/attention.h). cuDNN backward keeps the gradient of
+// every score in 16 bits, or sums of the queries' gradients in fp32; and where heads share keys,
+// both gradients of each query head. So cuDNN 9.19 plans it
+// (`CudnnPlan.WorkspaceIsThatOfTheForecast`).
 ByteCount attention_workspace(const Attention& attention, AttentionBy by);
 
-// One rank's: that of cuBLASLt, and that of cuDNN, which is as large as the largest call wants.
+// One rank's: that of cuBLASLt, that of attention, which is as large as the largest call wants, and
+// the sines and cosines of rotary positions.
 ByteCount executor_workspace(const Program& program, const Role& role, AttentionBy by);
 
 }  // namespace stepcast

@@ -10,8 +10,9 @@ namespace stepcast {
 namespace {
 
 struct HeadBuffers {
-  BufferId normed, gathered, probabilities;
-  BufferId statistics;  // largest logit, sum of exponentials and target logit of every token
+  BufferId normed, gathered;
+  BufferId probabilities;  // fp32, or the logits themselves where the loss leaves them in 16 bits
+  BufferId statistics;     // largest logit, sum of exponentials and target logit of every token
 };
 
 struct HeadWeights {
@@ -38,12 +39,16 @@ HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
 
 // Megatron and Megatron-DeepSpeed run the loss as separate fp32 kernels: cast, maximum, subtract,
 // exponential, sum, divide (core/tensor_parallel/cross_entropy.py). PyTorch's cross_entropy is a
-// cast, a log-softmax and a gather; backward a zeroed gradient and the log-softmax's own.
+// cast, a log-softmax and a gather; backward a zeroed gradient and the log-softmax's own. One
+// kernel in each direction reads the logits as they are, and backward writes their gradient in
+// their place.
 struct LossTraffic {
   double forward, backward;  // bytes per logit
   std::int64_t forward_launches, backward_launches;
 };
 LossTraffic loss_traffic(const Scenario& scenario) {
+  const auto element = static_cast<double>(Shape(scenario).element);
+  if (scenario.rules.fuses_neighbours) return {element, 2 * element, 1, 1};
   if (scenario.rules.loss_in_single_steps) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
   return {4 + 4, 4 + 12, 2, 2};
 }
@@ -73,14 +78,17 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x}, {logits},
                weights.bias.valid());
   builder.uses({weights.table, weights.bias});
-  out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
-  builder.add("logits_cast",
-              Cast{CastSubject::kLogits, false, shape.type, DataType::kFp32,
-                   builder.size(logits_elements, 0, e + 4)},
-              {logits}, {out.probabilities});
+  out.probabilities = logits;
+  if (!shape.fuses_neighbours) {
+    out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
+    builder.add("logits_cast",
+                Cast{CastSubject::kLogits, false, shape.type, DataType::kFp32,
+                     builder.size(logits_elements, 0, e + 4)},
+                {logits}, {out.probabilities});
+  }
   out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
-  builder.add("cross_entropy",
-              CrossEntropy{false, DataType::kFp32, loss_size(scenario, builder, false)},
+  const DataType type = shape.fuses_neighbours ? shape.type : DataType::kFp32;
+  builder.add("cross_entropy", CrossEntropy{false, type, loss_size(scenario, builder, false)},
               {logits, out.probabilities}, {out.probabilities, out.statistics});
   if (shape.tp > 1) {
     // Maximum, target logit and sum of exponentials of every token.
@@ -103,13 +111,17 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
   const double e = static_cast<double>(shape.element);
   builder.into_input_gradients();
   builder.add("cross_entropy",
-              CrossEntropy{true, DataType::kFp32, loss_size(scenario, builder, true)},
+              CrossEntropy{true, shape.fuses_neighbours ? shape.type : DataType::kFp32,
+                           loss_size(scenario, builder, true)},
               {saved.probabilities, saved.statistics}, {saved.probabilities});
-  const BufferId gradient = builder.activation("logits_gradient", logits_elements);
-  builder.add("logits_cast",
-              Cast{CastSubject::kLogits, true, DataType::kFp32, shape.type,
-                   builder.size(logits_elements, 0, e + 4)},
-              {saved.probabilities}, {gradient});
+  BufferId gradient = saved.probabilities;
+  if (!shape.fuses_neighbours) {
+    gradient = builder.activation("logits_gradient", logits_elements);
+    builder.add("logits_cast",
+                Cast{CastSubject::kLogits, true, DataType::kFp32, shape.type,
+                     builder.size(logits_elements, 0, e + 4)},
+                {saved.probabilities}, {gradient});
+  }
   const bool trained = builder.trains(weights.table);
   const BufferId x =
       trained ? builder.gather_again("head_input", saved.normed, saved.gathered) : BufferId{};

@@ -90,6 +90,7 @@ void Lowering::lay_out_chunks() {
 // transformer_engine/pytorch/utils.py). Its layers are the ones with fused attention.
 ByteCount Lowering::placeholder_gradients() const {
   const bool engine = gradient_mode(scenario_) == GradientMode::kFused &&
+                      scenario_.rules.placeholder_gradients &&
                       scenario_.training.attention == AttentionKernel::kFlash;
   if (!engine || layers_.empty()) return 0;
   const Block& block = program_.block(layers_.begin()->second);

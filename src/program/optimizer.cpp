@@ -54,18 +54,29 @@ void write_norm(BlockBuilder& builder, const Scenario& scenario, const Role& rol
 }
 
 // Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
-// moments, writes weight and moments; then the copy in the model's precision.
+// moments, writes weight and moments; then the copy in the model's precision. All of it may be one
+// kernel, which reads each once.
 void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
   const std::int64_t local = owned_elements(scenario, role);
   const DataType type = scenario.training.grad_precision;
-  if (scenario.training.grad_clip != GradClip::kNone) {
+  const bool clips = scenario.training.grad_clip != GradClip::kNone;
+  const bool rounds =
+      scenario.rules.keeps_master_weights && scenario.training.precision != DataType::kFp32;
+  if (scenario.rules.fuses_neighbours) {
+    const double bytes = gradient_size(scenario) + 24 + (rounds ? 2 : 0);
+    builder.add("adamw", OptimizerUpdate{type, clips, rounds, builder.size(local, 0, bytes)}, {},
+                {});
+    return;
+  }
+  if (clips) {
     builder.add("clip_gradients",
                 ClipGradients{type, builder.size(local, 0, 2 * gradient_size(scenario))}, {}, {});
   }
-  builder.add("adamw",
-              OptimizerUpdate{type, builder.size(local, 0, gradient_size(scenario) + 24, 4)}, {},
-              {});
-  if (scenario.rules.keeps_master_weights && scenario.training.precision != DataType::kFp32) {
+  builder.add(
+      "adamw",
+      OptimizerUpdate{type, false, false, builder.size(local, 0, gradient_size(scenario) + 24, 4)},
+      {}, {});
+  if (rounds) {
     builder.add("copy_parameters",
                 Cast{CastSubject::kParameters, false, DataType::kFp32, scenario.training.precision,
                      builder.size(local, 0, 6, 2)},

@@ -56,8 +56,9 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
         builder.collective("gradient_norm", Stream::kCompute,
                            {Purpose::kGradientNorm, CollectiveKind::kAllReduce, group,
                             size_of(DataType::kFp32), DataType::kFp32});
-    // The frameworks read the norm on the host (.item()) to choose the clipping factor.
-    builder.host_sync(summed);
+    // The frameworks read the norm on the host (.item()) to choose the clipping factor. An update
+    // that clips by itself reads it on the device.
+    if (!scenario.rules.fuses_neighbours) builder.host_sync(summed);
   }
   builder.run_block(blocks.update, StepWork::kUpdate);
 }

@@ -64,7 +64,8 @@ Operation kernel(MemoryBoundKind kind, std::int64_t elements) {
     case MemoryBoundKind::kCast:
       return bare("kernel", Cast{CastSubject::kLogits, false, type, type, size});
     case MemoryBoundKind::kNorm:
-      return bare("kernel", Normalization{Norm::kLayerNorm, true, true, type, type, size});
+      return bare("kernel",
+                  Normalization{Norm::kLayerNorm, true, true, false, false, type, type, size});
     case MemoryBoundKind::kAccumulate:
       return bare("kernel", Accumulate{type, type, size});
     default:

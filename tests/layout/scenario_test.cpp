@@ -140,13 +140,17 @@ TEST(Scenario, KeyValueHeadsBelowTpAreReplicated) {
   EXPECT_EQ(read_good(R"({"layout": {"tp": 16, "pp": 1}})").layout.tp, 16);  // 8 kv heads
 }
 
-// The vocabulary is padded to 128 x tp in Megatron and left alone (a multiple of tp) in FSDP.
+// The vocabulary is padded to 128 x tp in Megatron and in this project's executor, and left alone
+// (a multiple of tp) in FSDP.
 TEST(Scenario, VocabularyIsPaddedAsTheFrameworkPads) {
   EXPECT_EQ(read_good(R"({"model": {"vocab": 50257}})").padded_vocab(), 50688);  // 99 * 512
   EXPECT_EQ(read_good(R"({"model": {"vocab": 50257},
                           "training": {"framework": "fsdp"}, "layout": {"pp": 1}})")
                 .padded_vocab(),
             50260);
+  EXPECT_EQ(read_good(R"({"model": {"vocab": 50257}, "training": {"framework": "native"}})")
+                .padded_vocab(),
+            50688);
   EXPECT_EQ(read_good(R"({"model": {"vocab": 50257, "vocab_multiple": 64}})").padded_vocab(),
             50432);  // 197 * 256
 }

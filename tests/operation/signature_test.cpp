@@ -20,8 +20,9 @@ TEST(Signature, IsOneLinePerKind) {
       signature(of("attention", Attention{true, 2, 16, 4, 512, 256, 64, true, DataType::kFp32})),
       "attention backward 2x16x4x512x256x64 causal fp32");
   EXPECT_EQ(
-      signature(of("mlp_act",
-                   Activation{Mlp::kGelu, true, false, DataType::kBf16, {65536, 64, 524288, 3}})),
+      signature(
+          of("mlp_act",
+             Activation{Mlp::kGelu, true, false, false, DataType::kBf16, {65536, 64, 524288, 3}})),
       "activation gelu backward type bf16 elements 65536 width 64 bytes 524288");
   EXPECT_EQ(
       signature(
@@ -38,14 +39,18 @@ TEST(Signature, TellsMeaningsOfOneSizeApart) {
   const KernelSize size{4096, 64, 16384};
   const DataType type = DataType::kBf16;
   const std::vector<Operation::Work> works = {
-      Normalization{Norm::kLayerNorm, false, true, type, type, size},
-      Normalization{Norm::kRmsNorm, false, true, type, type, size},
-      Normalization{Norm::kLayerNorm, false, false, type, type, size},
-      Normalization{Norm::kLayerNorm, false, true, DataType::kFp32, type, size},
+      Normalization{Norm::kLayerNorm, false, true, false, false, type, type, size},
+      Normalization{Norm::kRmsNorm, false, true, false, false, type, type, size},
+      Normalization{Norm::kLayerNorm, false, false, false, false, type, type, size},
+      Normalization{Norm::kLayerNorm, false, true, false, false, DataType::kFp32, type, size},
       QueryKeyNorm{false, 32, 32, 16, 16, type, type, size},
-      Activation{Mlp::kGelu, false, false, type, size},
-      Activation{Mlp::kSwiglu, false, false, type, size},
-      Activation{Mlp::kSwiglu, false, true, type, size},
+      Activation{Mlp::kGelu, false, false, false, type, size},
+      Activation{Mlp::kSwiglu, false, false, false, type, size},
+      Activation{Mlp::kSwiglu, false, true, false, type, size},
+      Activation{Mlp::kGelu, true, true, false, type, size},
+      Activation{Mlp::kGelu, true, true, true, type, size},
+      Normalization{Norm::kLayerNorm, false, true, true, false, type, type, size},
+      Normalization{Norm::kLayerNorm, false, true, true, true, type, type, size},
       ResidualAdd{false, false, false, type, size},
       ResidualAdd{true, false, false, type, size},
       Dropout{false, type, size},
@@ -53,7 +58,9 @@ TEST(Signature, TellsMeaningsOfOneSizeApart) {
       Cast{CastSubject::kLogits, false, type, DataType::kFp32, size},
       Cast{CastSubject::kGradients, false, type, DataType::kFp32, size},
       ClipGradients{type, size},
-      OptimizerUpdate{type, size},
+      OptimizerUpdate{type, false, false, size},
+      OptimizerUpdate{type, true, false, size},
+      OptimizerUpdate{type, false, true, size},
       Rotary{false, 64, 2, 2, 16, type, size},
       Rotary{false, 32, 2, 2, 16, type, size}};
   std::set<std::string> seen;

@@ -21,11 +21,22 @@ TEST(ExecutorWorkspace, OfAttentionIsThatOfCudnnBackward) {
   EXPECT_EQ(attention_workspace(attention(true), AttentionBy::kSameBits), 2214592512);
   EXPECT_EQ(attention_workspace(attention(true), AttentionBy::kAtomics), 2 * 64 * kMiB);
   EXPECT_EQ(attention_workspace(attention(false), AttentionBy::kSameBits), 0);
-  EXPECT_EQ(attention_workspace(attention(true), AttentionBy::kOwnKernels), 0);
+  EXPECT_EQ(attention_workspace(attention(true), AttentionBy::kOwnKernels), 0);  // 1024 blocks
   EXPECT_EQ(attention_workspace(attention(true, DataType::kFp32), AttentionBy::kSameBits), 0);
   Attention alone = attention(true);
   alone.kv_heads = alone.heads;  // each query head has keys of its own
   EXPECT_EQ(attention_workspace(alone, AttentionBy::kSameBits), 2048 * kMiB);
+}
+
+// 8192 tokens make 128 blocks for one head of keys: with 5 parts they are more than 528.
+TEST(ExecutorWorkspace, OfOwnAttentionIsThatOfItsParts) {
+  const Attention one{true, 1, 16, 1, 8192, 8192, 128, true, DataType::kBf16};
+  EXPECT_EQ(attention_workspace(one, AttentionBy::kOwnKernels), 5 * 2 * 4 * 8192 * 128);
+  Attention few = one;
+  few.heads = 4;  // one part each
+  EXPECT_EQ(attention_workspace(few, AttentionBy::kOwnKernels), 4 * 2 * 4 * 8192 * 128);
+  few.heads = 1;
+  EXPECT_EQ(attention_workspace(few, AttentionBy::kOwnKernels), 0);
 }
 
 TEST(ExecutorWorkspace, OfARankIsThatOfItsLargestCall) {

@@ -98,25 +98,40 @@ class CpuKernels final : public Kernels {
     cpu::norm<float>(kind, floats(x), floats(weight), floats(bias), floats(y), rows, width,
                      x_stride, y_stride);
   }
-  void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array dx,
+  void add_norm(cpu::NormKind kind, Array branch, Array branch_bias, Array residual, Array weight,
+                Array bias, Array sum, Array y, std::int64_t rows, std::int64_t width) override {
+    add_residual(branch, branch_bias, residual, sum, rows, width);
+    norm(kind, sum, weight, bias, y, rows, width, width, width);
+  }
+  void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array residual, Array dx,
                      Array weight_gradient, Array bias_gradient, bool accumulate, std::int64_t rows,
                      std::int64_t width, std::int64_t x_stride, std::int64_t dy_stride) override {
     cpu::norm_backward<float>(kind, floats(x), floats(weight), floats(dy), floats(dx),
                               floats(weight_gradient), floats(bias_gradient), accumulate, rows,
                               width, x_stride, dy_stride);
+    if (!residual) return;
+    STEPCAST_ASSERT(dy_stride == width, "rows of a residual stream lie behind each other");
+    cpu::accumulate<float>(floats(residual), floats(dx), rows * width);
   }
   void activation(cpu::ActivationKind kind, Array up, Array bias, Array result, std::int64_t rows,
                   std::int64_t width) override {
     cpu::activation<float>(kind, floats(up), floats(bias), floats(result), rows, width);
   }
   void activation_backward(cpu::ActivationKind kind, Array up, Array bias, Array gradient,
-                           Array up_gradient, std::int64_t rows, std::int64_t width) override {
+                           Array up_gradient, Array of_bias, bool accumulate, std::int64_t rows,
+                           std::int64_t width) override {
     cpu::activation_backward<float>(kind, floats(up), floats(bias), floats(gradient),
                                     floats(up_gradient), rows, width);
+    if (!of_bias) return;
+    const std::int64_t up_width = kind == cpu::ActivationKind::kSwiglu ? 2 * width : width;
+    bias_gradient(up_gradient, of_bias, rows, up_width, accumulate);
   }
-  void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t head_dim,
-              HeadArray from, HeadArray to, bool backward) override {
-    cpu::rotary<float>(batch, sequence, heads, head_dim, in(from), out(to), backward);
+  void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
+              const RotaryArrays& query, const RotaryArrays& key, bool backward) override {
+    for (const RotaryArrays& side : {query, key}) {
+      cpu::rotary<float>(batch, sequence, side.heads, head_dim, in(side.in), out(side.out),
+                         backward);
+    }
   }
   void bias_gradient(Array data, Array gradient, std::int64_t rows, std::int64_t columns,
                      bool accumulate) override {
@@ -191,10 +206,14 @@ class CpuKernels final : public Kernels {
     *total += cpu::sum_of_squares<float>(floats(data), count);
   }
   void narrow(const double* from, float* to) override { *to = static_cast<float>(*from); }
-  void adamw(const cpu::AdamW& settings, std::int64_t step, Array gradient, Array weight,
-             Array moment1, Array moment2, std::int64_t count) override {
+  void adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+             Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
+             std::int64_t count) override {
+    STEPCAST_ASSERT(!rounded, "weights in fp32 are not rounded");
+    const double factor =
+        squared_norm == nullptr ? 1 : cpu::clip_factor(static_cast<double>(*squared_norm));
     cpu::adamw<float>(settings, step, floats(gradient), floats(weight), floats(moment1),
-                      floats(moment2), count);
+                      floats(moment2), count, static_cast<float>(factor));
   }
 };
 

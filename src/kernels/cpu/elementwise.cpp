@@ -39,7 +39,8 @@ struct AdamWFactors {
   T step_size;          // learning rate / (1 - beta1^t)
   T inverse_root_bias;  // 1/sqrt(1 - beta2^t)
   T epsilon;
-  T kept;  // 1 - learning rate * weight decay
+  T kept;    // 1 - learning rate * weight decay
+  T factor;  // of the gradient
 };
 
 template <typename T>
@@ -53,7 +54,7 @@ STEPCAST_INLINE Pack<T> square_root(const Pack<T>& x) {
 template <typename T>
 STEPCAST_INLINE void adamw_pack(const AdamWFactors<T>& by, const T* gradient, T* weight, T* moment1,
                                 T* moment2, std::int64_t lanes) {
-  const Pack<T> g = load(gradient, lanes);
+  const Pack<T> g = by.factor * load(gradient, lanes);
   const Pack<T> m = by.beta1 * load(moment1, lanes) + by.rest1 * g;
   const Pack<T> v = by.beta2 * load(moment2, lanes) + by.rest2 * g * g;
   const Pack<T> denominator = square_root<T>(v) * by.inverse_root_bias + by.epsilon;
@@ -110,7 +111,7 @@ double sum_of_squares(const T* data, std::int64_t count) {
 
 template <typename T>
 void adamw(const AdamW& settings, std::int64_t step, const T* gradient, T* weight, T* moment1,
-           T* moment2, std::int64_t count) {
+           T* moment2, std::int64_t count, T factor) {
   STEPCAST_ASSERT(step >= 1, "steps count from 1");
   const auto t = static_cast<double>(step);
   const double bias1 = 1 - std::pow(settings.beta1, t);
@@ -122,7 +123,8 @@ void adamw(const AdamW& settings, std::int64_t step, const T* gradient, T* weigh
                            T(settings.learning_rate / bias1),
                            T(1 / std::sqrt(bias2)),
                            T(settings.epsilon),
-                           T(1 - settings.learning_rate * settings.weight_decay)};
+                           T(1 - settings.learning_rate * settings.weight_decay),
+                           factor};
   run_widest([&]() STEPCAST_BODY {
     for_packs<T>(count, [&](std::int64_t i, std::int64_t lanes) STEPCAST_BODY {
       adamw_pack(by, gradient + i, weight + i, moment1 + i, moment2 + i, lanes);
@@ -136,7 +138,7 @@ void adamw(const AdamW& settings, std::int64_t step, const T* gradient, T* weigh
   template void accumulate(const T*, T*, std::int64_t);                                     \
   template void scale(T*, T, std::int64_t);                                                 \
   template double sum_of_squares(const T*, std::int64_t);                                   \
-  template void adamw(const AdamW&, std::int64_t, const T*, T*, T*, T*, std::int64_t);
+  template void adamw(const AdamW&, std::int64_t, const T*, T*, T*, T*, std::int64_t, T);
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(double)
 

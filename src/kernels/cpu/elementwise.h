@@ -2,6 +2,8 @@
 // Kernels over flat arrays. T is float or double.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace stepcast::cpu {
@@ -26,9 +28,15 @@ struct AdamW {  // Loshchilov and Hutter 2019
   double epsilon = 1e-8;
   double weight_decay = 0.1;
 };
-// `step` counts from 1.
+// `step` counts from 1. Gradients are scaled by `factor` first.
 template <typename T>
 void adamw(const AdamW& settings, std::int64_t step, const T* gradient, T* weight, T* moment1,
-           T* moment2, std::int64_t count);
+           T* moment2, std::int64_t count, T factor = 1);
+
+// By which gradients are clipped, as frameworks do by default: to a norm of 1.
+inline constexpr double kLargestNorm = 1, kNormSlack = 1e-6;
+inline double clip_factor(double squared_norm) {
+  return std::min(1.0, kLargestNorm / (std::sqrt(squared_norm) + kNormSlack));
+}
 
 }  // namespace stepcast::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/activation.h"
 
-#include "kernels/cuda/eight.cuh"
+#include "kernels/cuda/column_sums.cuh"
 
 namespace stepcast::cuda {
 namespace {
@@ -51,17 +51,36 @@ __global__ void gelu_rows(Input<T> in, T* out, std::int64_t rows, std::int64_t w
   });
 }
 
+// The gradient of eight inputs, which it writes.
+template <typename T>
+__device__ inline Eight gelu_backward(const Input<T>& in, const T* gradient, T* up_gradient,
+                                      std::int64_t row, std::int64_t column, std::int64_t width) {
+  const std::int64_t at = row * width + column;
+  const Eight x = with_bias(in, row, column, width, 0);
+  Eight dx = load_eight(gradient + at, width - column, in.chunks);
+#pragma unroll
+  for (int i = 0; i < kEight; ++i) dx.at[i] *= gelu_slope(x.at[i]);
+  store_eight(dx, up_gradient + at, width - column, in.chunks);
+  return dx;
+}
+
 template <typename T>
 __global__ void gelu_rows_backward(Input<T> in, const T* gradient, T* up_gradient,
                                    std::int64_t rows, std::int64_t width) {
   for_rows(rows, width, [&](std::int64_t row, std::int64_t column) {
-    const std::int64_t at = row * width + column;
-    const Eight x = with_bias(in, row, column, width, 0);
-    Eight dx = load_eight(gradient + at, width - column, in.chunks);
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) dx.at[i] *= gelu_slope(x.at[i]);
-    store_eight(dx, up_gradient + at, width - column, in.chunks);
+    gelu_backward(in, gradient, up_gradient, row, column, width);
   });
+}
+
+template <typename T>
+__global__ void gelu_rows_backward_sums(Input<T> in, const T* gradient, T* up_gradient,
+                                        std::int64_t rows, std::int64_t width, float* of_slices) {
+  const std::int64_t column = sum_column();
+  Eight sum{};
+  for_sum_rows(column < width ? rows : 0, [&](std::int64_t row) {
+    add_to(sum, gelu_backward(in, gradient, up_gradient, row, column, width));
+  });
+  write_sums(sum, of_slices, width, width);
 }
 
 template <typename T>
@@ -77,25 +96,49 @@ __global__ void swiglu_rows(Input<T> in, T* out, std::int64_t rows, std::int64_t
   });
 }
 
+struct BothHalves {
+  Eight gate, linear;
+};
+template <typename T>
+__device__ inline BothHalves swiglu_backward(const Input<T>& in, const T* gradient, T* up_gradient,
+                                             std::int64_t row, std::int64_t column,
+                                             std::int64_t width) {
+  const std::int64_t count = width - column;
+  BothHalves d{with_bias(in, row, column, width, 0), with_bias(in, row, column, width, 1)};
+  const Eight dy = load_eight(gradient + row * width + column, count, in.chunks);
+#pragma unroll
+  for (int i = 0; i < kEight; ++i) {
+    const float open = sigmoid(d.gate.at[i]);
+    const float silu = d.gate.at[i] * open;
+    d.gate.at[i] = dy.at[i] * d.linear.at[i] * (open + silu * (1 - open));
+    d.linear.at[i] = dy.at[i] * silu;
+  }
+  T* to = up_gradient + row * in.stride + column;
+  store_eight(d.gate, to, count, in.chunks);
+  store_eight(d.linear, to + width, count, in.chunks);
+  return d;
+}
+
 template <typename T>
 __global__ void swiglu_rows_backward(Input<T> in, const T* gradient, T* up_gradient,
                                      std::int64_t rows, std::int64_t width) {
   for_rows(rows, width, [&](std::int64_t row, std::int64_t column) {
-    const std::int64_t count = width - column;
-    Eight gate = with_bias(in, row, column, width, 0);
-    Eight linear = with_bias(in, row, column, width, 1);
-    const Eight dy = load_eight(gradient + row * width + column, count, in.chunks);
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) {
-      const float open = sigmoid(gate.at[i]);
-      const float silu = gate.at[i] * open;
-      gate.at[i] = dy.at[i] * linear.at[i] * (open + silu * (1 - open));
-      linear.at[i] = dy.at[i] * silu;
-    }
-    T* to = up_gradient + row * in.stride + column;
-    store_eight(gate, to, count, in.chunks);
-    store_eight(linear, to + width, count, in.chunks);
+    swiglu_backward(in, gradient, up_gradient, row, column, width);
   });
+}
+
+template <typename T>
+__global__ void swiglu_rows_backward_sums(Input<T> in, const T* gradient, T* up_gradient,
+                                          std::int64_t rows, std::int64_t width, float* of_slices) {
+  const std::int64_t column = sum_column();
+  BothHalves sum{};
+  for_sum_rows(column < width ? rows : 0, [&](std::int64_t row) {
+    const BothHalves d = swiglu_backward(in, gradient, up_gradient, row, column, width);
+    add_to(sum.gate, d.gate);
+    add_to(sum.linear, d.linear);
+  });
+  write_sums(sum.gate, of_slices, 2 * width, width);
+  write_sums(sum.linear, of_slices + width, 2 * width, width);
 }
 
 }  // namespace
@@ -111,26 +154,45 @@ void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::in
          grid.threads, 0, stream, in, out, rows, width);
 }
 
-template <typename T>
+template <typename T, typename Gradient>
 void activation_backward(ActivationKind kind, const T* up, const T* bias, const T* gradient,
-                         T* up_gradient, std::int64_t rows, std::int64_t width, Stream stream) {
-  if (rows == 0 || width == 0) return;
+                         T* up_gradient, const ActivationBias<Gradient>* bias_gradient,
+                         std::int64_t rows, std::int64_t width, Stream stream) {
+  if (width == 0) return;
   const bool swiglu = kind == ActivationKind::kSwiglu;
-  const Input<T> in{up, bias, swiglu ? 2 * width : width,
-                    in_chunks(width, up, bias, gradient, up_gradient)};
-  const RowGrid grid = row_grid(rows, width);
-  launch("activation_backward", swiglu ? swiglu_rows_backward<T> : gelu_rows_backward<T>,
-         dim3(grid.across, grid.down), grid.threads, 0, stream, in, gradient, up_gradient, rows,
-         width);
+  const std::int64_t up_width = swiglu ? 2 * width : width;
+  const Input<T> in{up, bias, up_width, in_chunks(width, up, bias, gradient, up_gradient)};
+  if (bias_gradient == nullptr) {
+    if (rows == 0) return;
+    const RowGrid grid = row_grid(rows, width);
+    launch("activation_backward", swiglu ? swiglu_rows_backward<T> : gelu_rows_backward<T>,
+           dim3(grid.across, grid.down), grid.threads, 0, stream, in, gradient, up_gradient, rows,
+           width);
+    return;
+  }
+  const SumGrid grid = sum_grid(rows, width);
+  if (rows > 0) {
+    launch("activation_backward",
+           swiglu ? swiglu_rows_backward_sums<T> : gelu_rows_backward_sums<T>,
+           dim3(grid.across, grid.slices), kSumThreads, 0, stream, in, gradient, up_gradient, rows,
+           width, bias_gradient->workspace);
+  }
+  sum_slices(bias_gradient->workspace, rows > 0 ? grid.slices : 0, up_width,
+             bias_gradient->gradient, up_width, bias_gradient->accumulate, stream);
 }
 
+#define STEPCAST_INSTANTIATE_GRADIENT(T, Gradient)                                               \
+  template void activation_backward(ActivationKind, const T*, const T*, const T*, T*,            \
+                                    const ActivationBias<Gradient>*, std::int64_t, std::int64_t, \
+                                    Stream);
 #define STEPCAST_INSTANTIATE(T)                                                                \
   template void activation(ActivationKind, const T*, const T*, T*, std::int64_t, std::int64_t, \
                            Stream);                                                            \
-  template void activation_backward(ActivationKind, const T*, const T*, const T*, T*,          \
-                                    std::int64_t, std::int64_t, Stream);
+  STEPCAST_INSTANTIATE_GRADIENT(T, T)
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(Bf16)
 STEPCAST_INSTANTIATE(Fp16)
+STEPCAST_INSTANTIATE_GRADIENT(Bf16, float)
+STEPCAST_INSTANTIATE_GRADIENT(Fp16, float)
 
 }  // namespace stepcast::cuda

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/activation.h"
+#include "kernels/cuda/column_sum.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
 
@@ -17,8 +18,18 @@ template <typename T>
 void activation(ActivationKind kind, const T* up, const T* bias, T* out, std::int64_t rows,
                 std::int64_t width, Stream stream);
 
-template <typename T>
+// Where the gradient of the bias is wanted: it is written, or added to. Gradient is T or float.
+template <typename Gradient>
+struct ActivationBias {
+  Gradient* gradient;
+  bool accumulate;
+  float* workspace;  // column_sum_workspace(width or 2*width) elements
+};
+
+// `bias_gradient` may be null.
+template <typename T, typename Gradient>
 void activation_backward(ActivationKind kind, const T* up, const T* bias, const T* gradient,
-                         T* up_gradient, std::int64_t rows, std::int64_t width, Stream stream);
+                         T* up_gradient, const ActivationBias<Gradient>* bias_gradient,
+                         std::int64_t rows, std::int64_t width, Stream stream);
 
 }  // namespace stepcast::cuda

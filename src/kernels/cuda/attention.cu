@@ -77,11 +77,19 @@ void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T>
 }
 
 template <typename T>
+std::int64_t attention_key_sums(const AttentionShape& shape) {
+  if (sizeof(T) == sizeof(float) || shape.is_empty()) return 0;
+  const std::int64_t parts = key_parts_by_tiles(shape);
+  if (parts == 1) return 0;
+  return 2 * parts * shape.batch * shape.sequence * shape.kv_heads * shape.head_dim;
+}
+
+template <typename T>
 void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
                         Heads<const T> value, Heads<const T> context, const float* log_sum_exp,
                         Heads<const T> context_gradient, Heads<T> query_gradient,
                         Heads<T> key_gradient, Heads<T> value_gradient, float* row_products,
-                        Stream stream) {
+                        float* key_sums, Stream stream) {
   expect_shape(shape);
   if (shape.is_empty()) return;
   const std::int64_t warps = shape.batch * shape.heads * shape.sequence;
@@ -103,7 +111,9 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
                                   key_gradient,
                                   value_gradient,
                                   cpu::score_scale<float>(shape),
-                                  chunks};
+                                  chunks,
+                                  sizeof(T) == sizeof(float) ? 1 : key_parts_by_tiles(shape),
+                                  key_sums};
   if constexpr (sizeof(T) == sizeof(float)) {
     keys_backward_by_rows(call, stream);
     queries_backward_by_rows(call, stream);
@@ -114,11 +124,12 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                                  \
+  template std::int64_t attention_key_sums<T>(const AttentionShape&);                            \
   template void attention(const AttentionShape&, Heads<const T>, Heads<const T>, Heads<const T>, \
                           Heads<T>, float*, Stream);                                             \
   template void attention_backward(const AttentionShape&, Heads<const T>, Heads<const T>,        \
                                    Heads<const T>, Heads<const T>, const float*, Heads<const T>, \
-                                   Heads<T>, Heads<T>, Heads<T>, float*, Stream);
+                                   Heads<T>, Heads<T>, Heads<T>, float*, float*, Stream);
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(Bf16)
 STEPCAST_INSTANTIATE(Fp16)

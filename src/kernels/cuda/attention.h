@@ -23,12 +23,19 @@ template <typename T>
 void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
                Heads<const T> value, Heads<T> context, float* log_sum_exp, Stream stream);
 
-// Writes all three gradients. `row_products`: batch*heads*sequence elements of workspace.
+// Where few heads have keys, backward deals the query heads of a group into parts, so that there
+// are blocks enough; each part has sums of its own for the gradients of keys and values, in fp32.
+// How many elements they take; 0 where nothing is dealt.
+template <typename T>
+std::int64_t attention_key_sums(const AttentionShape& shape);
+
+// Writes all three gradients. `row_products`: batch*heads*sequence elements of workspace;
+// `key_sums`: attention_key_sums() of them.
 template <typename T>
 void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,
                         Heads<const T> value, Heads<const T> context, const float* log_sum_exp,
                         Heads<const T> context_gradient, Heads<T> query_gradient,
                         Heads<T> key_gradient, Heads<T> value_gradient, float* row_products,
-                        Stream stream);
+                        float* key_sums, Stream stream);
 
 }  // namespace stepcast::cuda

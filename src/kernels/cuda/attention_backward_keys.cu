@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "kernels/cuda/attention_backward.cuh"
+#include "kernels/cuda/eight.cuh"
 
 namespace stepcast::cuda {
 namespace {
@@ -69,20 +72,81 @@ __device__ inline void add_queries(const AttentionBackward<T>& call, std::int64_
                                                           stage.queries + column);
 }
 
-template <typename T, int kHeadDim>
+// Where the sums of a part begin: of its keys, then of its values.
+template <typename T>
+__device__ inline float* key_sums(const AttentionBackward<T>& call, std::int64_t part,
+                                  std::int64_t b, std::int64_t kv) {
+  const AttentionShape& shape = call.shape;
+  const std::int64_t head = (part * shape.batch + b) * shape.kv_heads + kv;
+  return call.key_sums + head * 2 * shape.sequence * shape.head_dim;
+}
+
+// 16 rows of a product to rows [first, ...) of a head's sums.
+template <int kColumns>
+__device__ inline void write_sums(const AttentionShape& shape, const float (&from)[kColumns / 8][4],
+                                  float* sums, std::int64_t first, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int own = column + lane % 4 * 2, left = static_cast<int>(shape.head_dim) - own;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = first + lane / 4 + half * 8;
+    if (row >= shape.sequence) continue;
+    float* to = sums + row * shape.head_dim + own;
+#pragma unroll
+    for (int n = 0; n < kColumns / 8; ++n) {
+      if (8 * n < left) to[8 * n] = from[n][2 * half];
+      if (8 * n + 1 < left) to[8 * n + 1] = from[n][2 * half + 1];
+    }
+  }
+}
+
+template <typename T>
+__global__ void add_parts(AttentionBackward<T> call) {
+  const AttentionShape& shape = call.shape;
+  const std::int64_t eights = (shape.head_dim + kEight - 1) / kEight;
+  const std::int64_t of_part = shape.batch * shape.kv_heads * 2 * shape.sequence * shape.head_dim;
+  const std::int64_t items = shape.batch * shape.kv_heads * 2 * shape.sequence * eights;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t item = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       item < items; item += step) {
+    const std::int64_t at = item % eights * kEight, left = shape.head_dim - at;
+    const std::int64_t row = item / eights, token = row % shape.sequence;
+    const std::int64_t side = row / shape.sequence % 2, head = row / shape.sequence / 2;
+    const std::int64_t kv = head % shape.kv_heads, b = head / shape.kv_heads;
+    Eight sum{};
+    for (std::int64_t part = 0; part < call.key_parts; ++part) {
+      add_to(sum, load_eight(call.key_sums + part * of_part + row * shape.head_dim + at, left,
+                             call.chunks));
+    }
+    const Heads<T>& to = side == 0 ? call.key_gradient : call.value_gradient;
+    store_eight(sum, to.data + (b * shape.sequence + token) * to.stride + kv * shape.head_dim + at,
+                left, call.chunks);
+  }
+}
+
+// Of a part of the query heads that share the keys of head `kv`.
+__device__ inline unsigned first_head_of(const AttentionShape& shape, unsigned kv, unsigned part,
+                                         unsigned parts) {
+  const auto group = static_cast<unsigned>(shape.heads / shape.kv_heads);
+  return kv * group + part * group / parts;
+}
+
+template <typename T, int kHeadDim, bool kDealt>
 __global__ void __launch_bounds__(kTileThreads) keys_backward(AttentionBackward<T> call) {
   using Tile = KeysTile<kHeadDim>;
   constexpr int kQueries = Tile::kQueries;
   const AttentionShape& shape = call.shape;
-  const std::int64_t kv = blockIdx.y, b = blockIdx.z, group = shape.heads / shape.kv_heads;
+  const unsigned parts = kDealt ? static_cast<unsigned>(call.key_parts) : 1;
+  const unsigned kv = blockIdx.y, b = blockIdx.z / parts, part = blockIdx.z % parts;
+  const unsigned first_head = first_head_of(shape, kv, part, parts);
+  const unsigned heads = first_head_of(shape, kv, part + 1, parts) - first_head;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x / Tile::kParts) * Tile::kKeys;
   const int column = static_cast<int>(blockIdx.x) % Tile::kParts * Tile::kColumns;
-
   T* keys = reinterpret_cast<T*>(shared_memory());
   T* values = keys + Tile::kKeys * Tile::kRows;
   T* stages = values + Tile::kKeys * Tile::kRows;
   auto* statistics = reinterpret_cast<QueryStatistics*>(stages + 4 * kQueries * Tile::kRows);
-  const auto stage = [&](std::int64_t i) {
+  const auto stage = [&](unsigned i) {
     T* at = stages + i % 2 * 2 * kQueries * Tile::kRows;
     return QueryStage<T, kHeadDim>{at, at + kQueries * Tile::kRows, statistics + i % 2 * kQueries};
   };
@@ -90,11 +154,11 @@ __global__ void __launch_bounds__(kTileThreads) keys_backward(AttentionBackward<
   T* own_keys = keys + own * Tile::kRows;
   T* own_values = values + own * Tile::kRows;
 
-  // The tiles of queries of one head of the group, and then of the next.
+  // The tiles of queries of one head of the part, and then of the next.
   const std::int64_t begin = shape.causal ? first / kQueries * kQueries : 0;
-  const std::int64_t tiles = (shape.sequence - begin + kQueries - 1) / kQueries;
-  const auto head_at = [&](std::int64_t i) { return kv * group + i / tiles; };
-  const auto query_at = [&](std::int64_t i) { return begin + i % tiles * kQueries; };
+  const auto tiles = static_cast<unsigned>((shape.sequence - begin + kQueries - 1) / kQueries);
+  const auto head_at = [&](unsigned i) { return first_head + i / tiles; };
+  const auto query_at = [&](unsigned i) { return begin + i % tiles * kQueries; };
 
   start_tile<Tile::kKeys, kHeadDim>(shape, head_rows(shape, call.key, b, kv), first, call.chunks,
                                     keys);
@@ -103,8 +167,8 @@ __global__ void __launch_bounds__(kTileThreads) keys_backward(AttentionBackward<
   start_queries<kHeadDim>(call, b, head_at(0), query_at(0), stage(0));
   end_copy_group();
   float key_sum[1][Tile::kColumns / 8][4] = {}, value_sum[1][Tile::kColumns / 8][4] = {};
-  for (std::int64_t i = 0; i < group * tiles; ++i) {
-    if (i + 1 < group * tiles) {
+  for (unsigned i = 0; i < heads * tiles; ++i) {
+    if (i + 1 < heads * tiles) {
       start_queries<kHeadDim>(call, b, head_at(i + 1), query_at(i + 1), stage(i + 1));
     }
     end_copy_group();
@@ -114,15 +178,32 @@ __global__ void __launch_bounds__(kTileThreads) keys_backward(AttentionBackward<
                           key_sum, value_sum);
     __syncthreads();  // and free again
   }
-  write_rows<kHeadDim, Tile::kColumns>(shape, key_sum[0], own_keys,
-                                       head_rows(shape, call.key_gradient, b, kv), first + own,
-                                       column, call.chunks);
-  write_rows<kHeadDim, Tile::kColumns>(shape, value_sum[0], own_values,
-                                       head_rows(shape, call.value_gradient, b, kv), first + own,
-                                       column, call.chunks);
+  if constexpr (kDealt) {
+    float* sums = key_sums(call, part, b, kv);
+    write_sums<Tile::kColumns>(shape, key_sum[0], sums, first + own, column);
+    write_sums<Tile::kColumns>(shape, value_sum[0], sums + shape.sequence * shape.head_dim,
+                               first + own, column);
+  } else {
+    write_rows<kHeadDim, Tile::kColumns>(shape, key_sum[0], own_keys,
+                                         head_rows(shape, call.key_gradient, b, kv), first + own,
+                                         column, call.chunks);
+    write_rows<kHeadDim, Tile::kColumns>(shape, value_sum[0], own_values,
+                                         head_rows(shape, call.value_gradient, b, kv), first + own,
+                                         column, call.chunks);
+  }
 }
 
 }  // namespace
+
+// Two blocks for each of an H100's 132 multiprocessors at once, and twice as many in all: those of
+// the first keys have more to do than those of the last, which few queries see.
+std::int64_t key_parts_by_tiles(const AttentionShape& shape) {
+  constexpr std::int64_t kBlocks = 4 * 132;
+  const std::int64_t keys = kTileWarps * 16, halves = shape.head_dim > 128 ? 2 : 1;
+  const std::int64_t blocks =
+      (shape.sequence + keys - 1) / keys * halves * shape.kv_heads * shape.batch;
+  return std::clamp<std::int64_t>((kBlocks + blocks - 1) / blocks, 1, shape.heads / shape.kv_heads);
+}
 
 template <typename T>
 void keys_backward_by_tiles(const AttentionBackward<T>& call, Stream stream) {
@@ -131,11 +212,18 @@ void keys_backward_by_tiles(const AttentionBackward<T>& call, Stream stream) {
     using Tile = KeysTile<kHeadDim>;
     const std::int64_t tiles = (call.shape.sequence + Tile::kKeys - 1) / Tile::kKeys;
     launch(
-        "attention_backward", keys_backward<T, kHeadDim>,
+        "attention_backward",
+        call.key_parts > 1 ? keys_backward<T, kHeadDim, true> : keys_backward<T, kHeadDim, false>,
         dim3(static_cast<unsigned>(tiles * Tile::kParts),
-             static_cast<unsigned>(call.shape.kv_heads), static_cast<unsigned>(call.shape.batch)),
+             static_cast<unsigned>(call.shape.kv_heads),
+             static_cast<unsigned>(call.shape.batch * call.key_parts)),
         kTileThreads, Tile::kBytes, stream, call);
   });
+  if (call.key_parts == 1) return;
+  const AttentionShape& shape = call.shape;
+  launch("attention_backward", add_parts<T>,
+         dim3(flat_blocks(2 * shape.batch * shape.sequence * shape.kv_heads * shape.head_dim)),
+         kFlatThreads, 0, stream, call);
 }
 
 template void keys_backward_by_tiles(const AttentionBackward<Bf16>&, Stream);

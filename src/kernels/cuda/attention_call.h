@@ -25,6 +25,10 @@ struct AttentionBackward {
   Heads<T> query_gradient, key_gradient, value_gradient;
   float scale;
   bool chunks;
+  // Parts of a group's query heads. Of more than one, sums of gradients go to
+  // key_sums[part][batch][head][keys, values][token][element] first.
+  std::int64_t key_parts;
+  float* key_sums;
 };
 
 // On tensor cores. T is Bf16 or Fp16.
@@ -32,6 +36,7 @@ template <typename T>
 void attend_by_tiles(const AttentionForward<T>& call, Stream stream);
 template <typename T>
 void queries_backward_by_tiles(const AttentionBackward<T>& call, Stream stream);
+std::int64_t key_parts_by_tiles(const AttentionShape& shape);
 template <typename T>
 void keys_backward_by_tiles(const AttentionBackward<T>& call, Stream stream);
 

@@ -12,17 +12,6 @@ namespace {
 
 constexpr int kCalls = 2;  // timed together
 
-template <typename T>
-void run_own(const AttentionShape& shape, const ForwardArrays<T>& a, Stream stream) {
-  attention<T>(shape, a.query, a.key, a.value, a.context, a.log_sum_exp, stream);
-}
-template <typename T>
-void run_own(const AttentionShape& shape, const BackwardArrays<T>& a, Stream stream) {
-  attention_backward<T>(shape, a.query, a.key, a.value, a.context, a.log_sum_exp,
-                        a.context_gradient, a.query_gradient, a.key_gradient, a.value_gradient,
-                        a.row_products, stream);
-}
-
 }  // namespace
 
 AttentionSettings attention_settings(const std::string& name) {
@@ -42,6 +31,28 @@ AttentionSettings attention_settings(const std::string& name) {
 AttentionKernels::AttentionKernels(const AttentionSettings& settings)
     : settings_(settings), cudnn_(settings.same_bits, settings.most_workspace) {}
 
+void AttentionKernels::make_key_sums(std::size_t bytes) {
+  key_sums_.reset();  // waits for what still uses it
+  key_sums_bytes_ = bytes;
+  if (bytes > 0) key_sums_.emplace(bytes);
+}
+
+template <typename T>
+void AttentionKernels::run_own(const AttentionShape& shape, const ForwardArrays<T>& a,
+                               Stream stream) {
+  attention<T>(shape, a.query, a.key, a.value, a.context, a.log_sum_exp, stream);
+}
+template <typename T>
+void AttentionKernels::run_own(const AttentionShape& shape, const BackwardArrays<T>& a,
+                               Stream stream) {
+  const auto bytes = static_cast<std::size_t>(attention_key_sums<T>(shape)) * sizeof(float);
+  if (bytes > key_sums_bytes_) make_key_sums(bytes);
+  attention_backward<T>(shape, a.query, a.key, a.value, a.context, a.log_sum_exp,
+                        a.context_gradient, a.query_gradient, a.key_gradient, a.value_gradient,
+                        a.row_products,
+                        bytes > 0 ? static_cast<float*>(key_sums_->data()) : nullptr, stream);
+}
+
 template <typename T, typename Arrays>
 AttentionKernels::Choice AttentionKernels::choose(const AttentionShape& shape, const Arrays& arrays,
                                                   Stream stream) {
@@ -56,7 +67,10 @@ AttentionKernels::Choice AttentionKernels::choose(const AttentionShape& shape, c
     const float own = median_time(stream, kCalls, [&] { run_own(shape, arrays, stream); });
     try {
       const float other = median_time(stream, kCalls, [&] { cudnn_.run(shape, arrays, stream); });
-      if (other < own) return {AttentionKernel::kCudnn, "faster"};
+      if (other < own) {
+        make_key_sums(0);  // the timing's
+        return {AttentionKernel::kCudnn, "faster"};
+      }
       return {AttentionKernel::kOwn, "faster"};
     } catch (const CudaError& error) {
       // Not "faster": nobody knows. If the device is broken, the own kernel says so next.

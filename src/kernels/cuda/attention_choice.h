@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kernels/cuda/cudnn/attention.h"
+#include "kernels/cuda/device_memory.h"
 
 namespace stepcast::cuda {
 
@@ -36,7 +37,9 @@ class AttentionKernels {
   template <typename T>
   void backward(const AttentionShape& shape, const BackwardArrays<T>& arrays, Stream stream);
 
-  std::int64_t workspace_bytes() const { return cudnn_.workspace_bytes(); }
+  std::int64_t workspace_bytes() const {
+    return cudnn_.workspace_bytes() + static_cast<std::int64_t>(key_sums_bytes_);
+  }
   // How many kinds of calls each has served, and why: "3 by cuDNN 9.19.0 (faster), 1 by ...".
   std::string told() const;
   // Why our own kernels, which are slower by a multiple on recent GPUs, serve calls that cuDNN was
@@ -53,10 +56,17 @@ class AttentionKernels {
   void run(const AttentionShape& shape, const Arrays& arrays, Stream stream);
   template <typename T, typename Arrays>
   Choice choose(const AttentionShape& shape, const Arrays& arrays, Stream stream);
+  template <typename T>
+  void run_own(const AttentionShape& shape, const ForwardArrays<T>& arrays, Stream stream);
+  template <typename T>
+  void run_own(const AttentionShape& shape, const BackwardArrays<T>& arrays, Stream stream);
+  void make_key_sums(std::size_t bytes);  // room for so many, or none
 
   AttentionSettings settings_;
   CudnnAttention cudnn_;
   std::map<AttentionProblem::Key, Choice> choices_;
+  std::optional<DeviceMemory> key_sums_;
+  std::size_t key_sums_bytes_ = 0;
 };
 
 }  // namespace stepcast::cuda

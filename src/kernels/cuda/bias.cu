@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/bias.h"
 
-#include "kernels/cuda/eight.cuh"
+#include "kernels/cuda/column_sums.cuh"
 
 namespace stepcast::cuda {
 namespace {
@@ -12,9 +12,7 @@ __global__ void add_bias_rows(T* data, const T* bias, std::int64_t rows, std::in
   for_rows(rows, columns, [&](std::int64_t row, std::int64_t column) {
     const std::int64_t count = columns - column;
     Eight sum = load_eight(data + row * columns + column, count, chunks);
-    const Eight more = load_eight(bias + column, count, chunks);
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) sum.at[i] += more.at[i];
+    add_to(sum, load_eight(bias + column, count, chunks));
     store_eight(sum, data + row * columns + column, count, chunks);
   });
 }
@@ -23,26 +21,32 @@ __global__ void add_bias_rows(T* data, const T* bias, std::int64_t rows, std::in
 template <typename T>
 __global__ void sum_rows(const T* data, float* of_slices, std::int64_t rows, std::int64_t columns,
                          bool chunks) {
+  const std::int64_t column = sum_column(), left = columns - column;
   Eight sum{};
-  for_rows(rows, columns, [&](std::int64_t row, std::int64_t column) {
-    const Eight values = load_eight(data + row * columns + column, columns - column, chunks);
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) sum.at[i] += values.at[i];
+  for_sum_rows(left > 0 ? rows : 0, [&](std::int64_t row) {
+    add_to(sum, load_eight(data + row * columns + column, left, chunks));
   });
-  for_rows(gridDim.y, columns, [&](std::int64_t slice, std::int64_t column) {
-    store_eight(sum, of_slices + slice * columns + column, columns - column, chunks);
-  });
+  write_sums(sum, of_slices, columns, columns);
 }
 
+// Each warp adds up every eighth slice at 32 columns.
 template <typename T>
 __global__ void sum_of_slices(const float* of_slices, std::int64_t slices, std::int64_t stride,
                               T* out, std::int64_t columns, bool accumulate) {
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (column >= columns) return;
-  float sum = accumulate ? widen(out[column]) : 0;
-  for (std::int64_t slice = 0; slice < slices; ++slice) {
-    sum += of_slices[slice * stride + column];
+  __shared__ float sums[kSumWarps][kWarp];
+  const unsigned warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + lane;
+  float own = 0;
+#pragma unroll 4
+  for (std::int64_t slice = column < columns ? warp : slices; slice < slices; slice += kSumWarps) {
+    own += of_slices[slice * stride + column];
   }
+  sums[warp][lane] = own;
+  __syncthreads();
+  if (warp > 0 || column >= columns) return;
+  float sum = accumulate ? widen(out[column]) : 0;
+#pragma unroll
+  for (int w = 0; w < kSumWarps; ++w) sum += sums[w][lane];
   out[column] = narrow<T>(sum);
 }
 
@@ -52,8 +56,8 @@ template <typename T>
 void sum_slices(const float* of_slices, std::int64_t slices, std::int64_t stride, T* out,
                 std::int64_t columns, bool accumulate, Stream stream) {
   if (columns == 0) return;
-  launch("sum_slices", sum_of_slices<T>, dim3(static_cast<unsigned>((columns + 63) / 64)), 64, 0,
-         stream, of_slices, slices, stride, out, columns, accumulate);
+  launch("sum_slices", sum_of_slices<T>, dim3(static_cast<unsigned>((columns + kWarp - 1) / kWarp)),
+         kSumThreads, 0, stream, of_slices, slices, stride, out, columns, accumulate);
 }
 
 template <typename T>
@@ -68,13 +72,12 @@ template <typename T, typename Gradient>
 void bias_gradient(const T* data, Gradient* gradient, std::int64_t rows, std::int64_t columns,
                    bool accumulate, float* workspace, Stream stream) {
   if (columns == 0) return;
-  const RowGrid grid = row_grid(rows, columns);
-  const unsigned slices = grid.down < kColumnSlices ? grid.down : kColumnSlices;
-  if (slices > 0) {
-    launch("bias_gradient", sum_rows<T>, dim3(grid.across, slices), grid.threads, 0, stream, data,
-           workspace, rows, columns, in_chunks(columns, data, workspace));
+  const SumGrid grid = sum_grid(rows, columns);
+  if (rows > 0) {
+    launch("bias_gradient", sum_rows<T>, dim3(grid.across, grid.slices), kSumThreads, 0, stream,
+           data, workspace, rows, columns, in_chunks(columns, data));
   }
-  sum_slices(workspace, slices, columns, gradient, columns, accumulate, stream);
+  sum_slices(workspace, rows > 0 ? grid.slices : 0, columns, gradient, columns, accumulate, stream);
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                                \

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cross_entropy.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/eight.cuh"
 #include "kernels/cuda/reduce.cuh"
 
 namespace stepcast::cuda {
 namespace {
 
-constexpr unsigned kThreads = 512;
+constexpr std::int64_t kMostThreads = 512;
 constexpr float kNothing = -INFINITY;  // the largest of no numbers
 
 // A row is read once: a thread that meets a larger logit brings its sum down to it.
@@ -63,6 +65,12 @@ __global__ void row_backward(LogitSlice slice, T* logits, const std::int64_t* ta
   }
 }
 
+// No more than have something to do.
+unsigned row_threads(const LogitSlice& slice) {
+  constexpr std::int64_t kOfWarp = kWarp * kEight;
+  const std::int64_t warps = (slice.columns + kOfWarp - 1) / kOfWarp;
+  return static_cast<unsigned>(std::min(warps * kWarp, kMostThreads));
+}
 unsigned row_blocks(std::int64_t rows) {
   return static_cast<unsigned>(rows < 65536 ? rows : 65536);
 }
@@ -73,8 +81,8 @@ template <typename T>
 void cross_entropy(const LogitSlice& slice, const T* logits, const std::int64_t* targets,
                    std::int64_t rows, float* largest, float* sum, float* target, Stream stream) {
   if (rows == 0) return;
-  launch("cross_entropy", row_parts<T>, dim3(row_blocks(rows)), kThreads, 0, stream, slice, logits,
-         targets, rows, largest, sum, target, in_chunks(slice.columns, logits));
+  launch("cross_entropy", row_parts<T>, dim3(row_blocks(rows)), row_threads(slice), 0, stream,
+         slice, logits, targets, rows, largest, sum, target, in_chunks(slice.columns, logits));
 }
 
 template <typename T>
@@ -82,8 +90,9 @@ void cross_entropy_backward(const LogitSlice& slice, T* logits, const std::int64
                             std::int64_t rows, const float* largest, const float* sum, float scale,
                             Stream stream) {
   if (rows == 0) return;
-  launch("cross_entropy_backward", row_backward<T>, dim3(row_blocks(rows)), kThreads, 0, stream,
-         slice, logits, targets, rows, largest, sum, scale, in_chunks(slice.columns, logits));
+  launch("cross_entropy_backward", row_backward<T>, dim3(row_blocks(rows)), row_threads(slice), 0,
+         stream, slice, logits, targets, rows, largest, sum, scale,
+         in_chunks(slice.columns, logits));
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                                  \

@@ -213,16 +213,28 @@ void CudaKernels::norm(NormKind kind, Array x, Array weight, Array bias, Array y
   });
 }
 
-void CudaKernels::norm_backward(NormKind kind, Array x, Array weight, Array dy, Array dx,
-                                Array weight_gradient, Array bias_gradient, bool accumulate,
-                                std::int64_t rows, std::int64_t width, std::int64_t x_stride,
-                                std::int64_t dy_stride) {
+void CudaKernels::add_norm(NormKind kind, Array branch, Array branch_bias, Array residual,
+                           Array weight, Array bias, Array sum, Array y, std::int64_t rows,
+                           std::int64_t width) {
+  with_type(branch, [&](auto one) {
+    using T = decltype(one);
+    cuda::add_norm(kind, branch.as<const T>(), branch_bias.as<const T>(), residual.as<const T>(),
+                   weight.as<const T>(), bias.as<const T>(), sum.as<T>(), y.as<T>(), rows, width,
+                   stream_);
+  });
+}
+
+void CudaKernels::norm_backward(NormKind kind, Array x, Array weight, Array dy, Array residual,
+                                Array dx, Array weight_gradient, Array bias_gradient,
+                                bool accumulate, std::int64_t rows, std::int64_t width,
+                                std::int64_t x_stride, std::int64_t dy_stride) {
   with_types(x, weight_gradient, [&](auto one, auto other) {
     using T = decltype(one);
     using G = decltype(other);
-    cuda::norm_backward(kind, x.as<const T>(), weight.as<const T>(), dy.as<const T>(), dx.as<T>(),
-                        weight_gradient.as<G>(), bias_gradient.as<G>(), accumulate, rows, width,
-                        x_stride, dy_stride, workspace(2 * column_sum_workspace(width)), stream_);
+    cuda::norm_backward(kind, x.as<const T>(), weight.as<const T>(), dy.as<const T>(),
+                        residual.as<const T>(), dx.as<T>(), weight_gradient.as<G>(),
+                        bias_gradient.as<G>(), accumulate, rows, width, x_stride, dy_stride,
+                        workspace(2 * column_sum_workspace(width)), stream_);
   });
 }
 
@@ -236,19 +248,47 @@ void CudaKernels::activation(cpu::ActivationKind kind, Array up, Array bias, Arr
 }
 
 void CudaKernels::activation_backward(cpu::ActivationKind kind, Array up, Array bias,
-                                      Array gradient, Array up_gradient, std::int64_t rows,
-                                      std::int64_t width) {
-  with_type(up, [&](auto x) {
+                                      Array gradient, Array up_gradient, Array bias_gradient,
+                                      bool accumulate, std::int64_t rows, std::int64_t width) {
+  const std::int64_t up_width = kind == cpu::ActivationKind::kSwiglu ? 2 * width : width;
+  const auto call = [&](auto x, const auto* of_bias) {
     using T = decltype(x);
     cuda::activation_backward(kind, up.as<const T>(), bias.as<const T>(), gradient.as<const T>(),
-                              up_gradient.as<T>(), rows, width, stream_);
+                              up_gradient.as<T>(), of_bias, rows, width, stream_);
+  };
+  if (!bias_gradient) {
+    return with_type(up, [&](auto x) {
+      const ActivationBias<decltype(x)>* none = nullptr;
+      call(x, none);
+    });
+  }
+  with_types(up, bias_gradient, [&](auto x, auto y) {
+    using G = decltype(y);
+    const ActivationBias<G> of_bias{bias_gradient.as<G>(), accumulate,
+                                    workspace(column_sum_workspace(up_width))};
+    call(x, &of_bias);
   });
 }
 
-void CudaKernels::rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads,
-                         std::int64_t head_dim, HeadArray from, HeadArray to, bool backward) {
-  with_type(from.array, [&](auto x) {
-    cuda::rotary(batch, sequence, heads, head_dim, in(from, x), out(to, x), backward, stream_);
+const float* CudaKernels::rotary_table(std::int64_t sequence, std::int64_t head_dim) {
+  const std::pair size{sequence, head_dim};
+  auto found = rotary_tables_.find(size);
+  if (found == rotary_tables_.end()) {
+    const auto bytes = static_cast<std::size_t>(sequence * head_dim) * sizeof(float);
+    found = rotary_tables_.try_emplace(size, bytes).first;
+    cuda::rotary_table(sequence, head_dim, static_cast<float*>(found->second.data()), stream_);
+  }
+  return static_cast<const float*>(found->second.data());
+}
+
+void CudaKernels::rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
+                         const RotaryArrays& query, const RotaryArrays& key, bool backward) {
+  const float* table = rotary_table(sequence, head_dim);
+  with_type(query.in.array, [&](auto x) {
+    const auto side = [&](const RotaryArrays& of) {
+      return RotarySide<decltype(x)>{of.heads, in(of.in, x), out(of.out, x)};
+    };
+    cuda::rotary(batch, sequence, head_dim, side(query), side(key), table, backward, stream_);
   });
 }
 
@@ -375,12 +415,15 @@ void CudaKernels::add_squares(Array data, std::int64_t count, double* total) {
 
 void CudaKernels::narrow(const double* from, float* to) { cuda::narrow(from, to, stream_); }
 
-void CudaKernels::adamw(const cpu::AdamW& settings, std::int64_t step, Array gradient, Array weight,
-                        Array moment1, Array moment2, std::int64_t count) {
-  with_type(gradient, [&](auto x) {
-    using G = decltype(x);
-    cuda::adamw<G, G>(settings, step, gradient.as<const G>(), weight.as<float>(),
-                      moment1.as<float>(), moment2.as<float>(), nullptr, count, stream_);
+void CudaKernels::adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+                        Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
+                        std::int64_t count) {
+  // Gradients have the type of the rounded weights, or fp32.
+  with_types(rounded ? rounded : gradient, gradient, [&](auto x, auto y) {
+    using R = decltype(x);
+    using G = decltype(y);
+    cuda::adamw(settings, step, squared_norm, gradient.as<const G>(), weight.as<float>(),
+                moment1.as<float>(), moment2.as<float>(), rounded.as<R>(), count, stream_);
   });
 }
 

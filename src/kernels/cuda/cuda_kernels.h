@@ -3,8 +3,10 @@
 // that was chosen last; those that need workspace belong on one stream.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "kernels/cuda/attention_choice.h"
 #include "kernels/cuda/device_memory.h"
@@ -61,15 +63,18 @@ class CudaKernels final : public Kernels {
 
   void norm(cpu::NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
             std::int64_t width, std::int64_t x_stride, std::int64_t y_stride) override;
-  void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array dx,
+  void add_norm(cpu::NormKind kind, Array branch, Array branch_bias, Array residual, Array weight,
+                Array bias, Array sum, Array y, std::int64_t rows, std::int64_t width) override;
+  void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array residual, Array dx,
                      Array weight_gradient, Array bias_gradient, bool accumulate, std::int64_t rows,
                      std::int64_t width, std::int64_t x_stride, std::int64_t dy_stride) override;
   void activation(cpu::ActivationKind kind, Array up, Array bias, Array out, std::int64_t rows,
                   std::int64_t width) override;
   void activation_backward(cpu::ActivationKind kind, Array up, Array bias, Array gradient,
-                           Array up_gradient, std::int64_t rows, std::int64_t width) override;
-  void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t head_dim,
-              HeadArray in, HeadArray out, bool backward) override;
+                           Array up_gradient, Array bias_gradient, bool accumulate,
+                           std::int64_t rows, std::int64_t width) override;
+  void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
+              const RotaryArrays& query, const RotaryArrays& key, bool backward) override;
   void bias_gradient(Array data, Array gradient, std::int64_t rows, std::int64_t columns,
                      bool accumulate) override;
 
@@ -100,17 +105,20 @@ class CudaKernels final : public Kernels {
 
   void add_squares(Array data, std::int64_t count, double* total) override;
   void narrow(const double* from, float* to) override;
-  void adamw(const cpu::AdamW& settings, std::int64_t step, Array gradient, Array weight,
-             Array moment1, Array moment2, std::int64_t count) override;
+  void adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+             Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
+             std::int64_t count) override;
 
  private:
   float* workspace(std::int64_t floats);
+  const float* rotary_table(std::int64_t sequence, std::int64_t head_dim);
 
   MatrixProducts products_;
   AttentionKernels attention_;
   Stream stream_ = nullptr;
   std::optional<DeviceMemory> workspace_;
   std::size_t workspace_bytes_ = 0;
+  std::map<std::pair<std::int64_t, std::int64_t>, DeviceMemory> rotary_tables_;
 };
 
 }  // namespace stepcast::cuda

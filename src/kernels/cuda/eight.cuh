@@ -13,6 +13,11 @@ struct Eight {
   float at[kEight];
 };
 
+__device__ inline void add_to(Eight& sum, const Eight& more) {
+#pragma unroll
+  for (int i = 0; i < kEight; ++i) sum.at[i] += more.at[i];
+}
+
 // Whether a kernel may access by 16 bytes: these pointers, and rows of so many elements.
 template <typename... Pointers>
 bool in_chunks(std::int64_t stride, const Pointers*... pointers) {

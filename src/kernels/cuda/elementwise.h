@@ -36,10 +36,12 @@ void sum_of_squares(const T* data, std::int64_t count, double* workspace, double
 void narrow(const double* from, float* to, Stream stream);
 
 using cpu::AdamW;
-// `step` counts from 1. Master weight and moments are fp32; `rounded` receives the weight for the
-// next step's products and may be null. Gradient and Rounded are float, or a 16-bit type.
+// `step` counts from 1. Gradients are clipped first to where `squared_norm` (may be null) says, on
+// the device. Master weight and moments are fp32; `rounded` receives the weight for the next step's
+// products and may be null. Gradient and Rounded are float, or a 16-bit type.
 template <typename Gradient, typename Rounded>
-void adamw(const AdamW& settings, std::int64_t step, const Gradient* gradient, float* weight,
-           float* moment1, float* moment2, Rounded* rounded, std::int64_t count, Stream stream);
+void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm,
+           const Gradient* gradient, float* weight, float* moment1, float* moment2,
+           Rounded* rounded, std::int64_t count, Stream stream);
 
 }  // namespace stepcast::cuda

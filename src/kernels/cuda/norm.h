@@ -20,13 +20,21 @@ template <typename T>
 void norm(NormKind kind, const T* x, const T* weight, const T* bias, T* y, std::int64_t rows,
           std::int64_t width, std::int64_t x_stride, std::int64_t y_stride, Stream stream);
 
-// dx is written and lies as dy does (it may be dy); weight_gradient and bias_gradient (may be null)
-// are written, or added to. Gradient is T or float. `workspace`: 2*column_sum_workspace(width)
-// elements. Sums stay in shared memory: widths up to 20,000 on
-// sm_80 and sm_90, which give a block 160 KiB and more, and 12,000 on sm_86 and sm_89.
+// A branch joins the residual stream before the norm: sum = branch (+ branch_bias by columns, may
+// be null) + residual, and y is the norm of the sum as T holds it. All rows lie behind each other.
+template <typename T>
+void add_norm(NormKind kind, const T* branch, const T* branch_bias, const T* residual,
+              const T* weight, const T* bias, T* sum, T* y, std::int64_t rows, std::int64_t width,
+              Stream stream);
+
+// dx is written and lies as dy does (it may be dy), and so does `residual`, which is added to it
+// (may be null); weight_gradient and bias_gradient (may be null) are written, or added to. Gradient
+// is T or float. `workspace`: 2*column_sum_workspace(width) elements. Sums stay in shared memory:
+// widths up to 20,000 on sm_80 and sm_90, which give a block 160 KiB and more, and 12,000 on sm_86
+// and sm_89.
 template <typename T, typename Gradient>
-void norm_backward(NormKind kind, const T* x, const T* weight, const T* dy, T* dx,
-                   Gradient* weight_gradient, Gradient* bias_gradient, bool accumulate,
+void norm_backward(NormKind kind, const T* x, const T* weight, const T* dy, const T* residual,
+                   T* dx, Gradient* weight_gradient, Gradient* bias_gradient, bool accumulate,
                    std::int64_t rows, std::int64_t width, std::int64_t x_stride,
                    std::int64_t dy_stride, float* workspace, Stream stream);
 

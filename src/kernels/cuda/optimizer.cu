@@ -50,17 +50,27 @@ struct AdamWFactors {
   float kept;  // 1 - learning rate * weight decay
 };
 
+__device__ inline float clip_factor(const float* squared_norm) {
+  if (squared_norm == nullptr) return 1;
+  const float factor = static_cast<float>(cpu::kLargestNorm) /
+                       (sqrtf(*squared_norm) + static_cast<float>(cpu::kNormSlack));
+  return factor < 1 ? factor : 1;
+}
+
 template <typename Gradient, typename Rounded>
-__global__ void adamw_all(AdamWFactors by, const Gradient* gradient, float* weight, float* moment1,
-                          float* moment2, Rounded* rounded, std::int64_t count, bool chunks) {
+__global__ void adamw_all(AdamWFactors by, const float* squared_norm, const Gradient* gradient,
+                          float* weight, float* moment1, float* moment2, Rounded* rounded,
+                          std::int64_t count, bool chunks) {
+  const float clip = clip_factor(squared_norm);
   for_eights(count, [&](std::int64_t start) {
     const std::int64_t left = count - start;
-    const Eight g = load_eight(gradient + start, left, chunks);
+    Eight g = load_eight(gradient + start, left, chunks);
     Eight w = load_eight(weight + start, left, chunks);
     Eight m = load_eight(moment1 + start, left, chunks);
     Eight v = load_eight(moment2 + start, left, chunks);
 #pragma unroll
     for (int i = 0; i < kEight; ++i) {
+      g.at[i] *= clip;
       m.at[i] = by.beta1 * m.at[i] + by.rest1 * g.at[i];
       v.at[i] = by.beta2 * v.at[i] + by.rest2 * g.at[i] * g.at[i];
       const float denominator = sqrtf(v.at[i]) * by.inverse_root_bias + by.epsilon;
@@ -92,8 +102,9 @@ void narrow(const double* from, float* to, Stream stream) {
 }
 
 template <typename Gradient, typename Rounded>
-void adamw(const AdamW& settings, std::int64_t step, const Gradient* gradient, float* weight,
-           float* moment1, float* moment2, Rounded* rounded, std::int64_t count, Stream stream) {
+void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm,
+           const Gradient* gradient, float* weight, float* moment1, float* moment2,
+           Rounded* rounded, std::int64_t count, Stream stream) {
   STEPCAST_ASSERT(step >= 1, "steps count from 1");
   if (count == 0) return;
   const auto t = static_cast<double>(step);
@@ -108,7 +119,7 @@ void adamw(const AdamW& settings, std::int64_t step, const Gradient* gradient, f
                         static_cast<float>(settings.epsilon),
                         static_cast<float>(1 - settings.learning_rate * settings.weight_decay)};
   launch("adamw", adamw_all<Gradient, Rounded>, dim3(flat_blocks(count)), kFlatThreads, 0, stream,
-         by, gradient, weight, moment1, moment2, rounded, count,
+         by, squared_norm, gradient, weight, moment1, moment2, rounded, count,
          in_chunks(0, gradient, weight, moment1, moment2, rounded));
 }
 
@@ -118,9 +129,9 @@ STEPCAST_INSTANTIATE_SUM(float)
 STEPCAST_INSTANTIATE_SUM(Bf16)
 STEPCAST_INSTANTIATE_SUM(Fp16)
 
-#define STEPCAST_INSTANTIATE(Gradient, Rounded)                                            \
-  template void adamw(const AdamW&, std::int64_t, const Gradient*, float*, float*, float*, \
-                      Rounded*, std::int64_t, Stream);
+#define STEPCAST_INSTANTIATE(Gradient, Rounded)                                                  \
+  template void adamw(const AdamW&, std::int64_t, const float*, const Gradient*, float*, float*, \
+                      float*, Rounded*, std::int64_t, Stream);
 STEPCAST_INSTANTIATE(float, float)
 STEPCAST_INSTANTIATE(float, Bf16)
 STEPCAST_INSTANTIATE(float, Fp16)

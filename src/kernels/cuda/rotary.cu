@@ -10,76 +10,94 @@ namespace stepcast::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr int kMostPairs = 256;  // halves of the largest head
+
+__global__ void table_rows(std::int64_t sequence, std::int64_t half, double log2_base,
+                           float* table) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       at < sequence * half; at += step) {
+    const std::int64_t position = at / half, i = at % half;
+    const double frequency = exp2(-log2_base * static_cast<double>(i) / static_cast<double>(half));
+    double sine, cosine;
+    sincos(static_cast<double>(position) * frequency, &sine, &cosine);
+    table[position * 2 * half + i] = static_cast<float>(cosine);
+    table[position * 2 * half + half + i] = static_cast<float>(sine);
+  }
+}
 
 template <typename T>
 struct Turn {
-  Heads<const T> in;
-  Heads<T> out;
-  std::int64_t batch, sequence, heads, half;
-  double log2_base;
-  double direction;  // 1, or -1 backward
+  RotarySide<T> query, key;
+  std::int64_t batch, sequence, half;
+  const float* table;
+  float direction;  // 1, or -1 backward
   bool chunks;
 };
 
-// A block turns all heads at its positions: sines and cosines are computed once for them.
+// A block turns all heads at its positions, so that their angles come from memory once.
 template <typename T>
 __global__ void rotary_positions(Turn<T> turn) {
-  __shared__ float cosines[kMostPairs], sines[kMostPairs];
   const std::int64_t half = turn.half, eights = (half + kEight - 1) / kEight;
+  const std::int64_t heads = turn.query.heads + turn.key.heads;
   for (std::int64_t position = blockIdx.x; position < turn.sequence; position += gridDim.x) {
-    __syncthreads();  // the last position's are not needed any more
-    for (std::int64_t i = threadIdx.x; i < half; i += blockDim.x) {
-      const double frequency =
-          exp2(-turn.log2_base * static_cast<double>(i) / static_cast<double>(half));
-      double sine, cosine;
-      sincos(static_cast<double>(position) * frequency, &sine, &cosine);
-      cosines[i] = static_cast<float>(cosine);
-      sines[i] = static_cast<float>(turn.direction * sine);
-    }
-    __syncthreads();
-    for (std::int64_t item = threadIdx.x; item < turn.batch * turn.heads * eights;
-         item += blockDim.x) {
-      const std::int64_t i = item % eights * kEight, head = item / eights % turn.heads;
-      const std::int64_t row = item / eights / turn.heads * turn.sequence + position;
-      const T* from = turn.in.data + row * turn.in.stride + head * 2 * half + i;
-      T* to = turn.out.data + row * turn.out.stride + head * 2 * half + i;
-      Eight first = load_eight(from, half - i, turn.chunks);
-      Eight second = load_eight(from + half, half - i, turn.chunks);
-      const Eight c = load_eight(cosines + i, half - i, false);
-      const Eight s = load_eight(sines + i, half - i, false);
+    const float* angles = turn.table + position * 2 * half;
+    for (std::int64_t item = threadIdx.x; item < turn.batch * heads * eights; item += blockDim.x) {
+      const std::int64_t i = item % eights * kEight, any = item / eights % heads, left = half - i;
+      const bool is_query = any < turn.query.heads;
+      const RotarySide<T>& side = is_query ? turn.query : turn.key;
+      const std::int64_t column = (is_query ? any : any - turn.query.heads) * 2 * half + i;
+      const std::int64_t row = item / eights / heads * turn.sequence + position;
+      const T* from = side.in.data + row * side.in.stride + column;
+      T* to = side.out.data + row * side.out.stride + column;
+      Eight first = load_eight(from, left, turn.chunks);
+      Eight second = load_eight(from + half, left, turn.chunks);
+      const Eight c = load_eight(angles + i, left, turn.chunks);
+      const Eight s = load_eight(angles + half + i, left, turn.chunks);
 #pragma unroll
       for (int lane = 0; lane < kEight; ++lane) {
-        const float x = first.at[lane], y = second.at[lane];
-        first.at[lane] = x * c.at[lane] - y * s.at[lane];
-        second.at[lane] = y * c.at[lane] + x * s.at[lane];
+        const float x = first.at[lane], y = second.at[lane], sine = turn.direction * s.at[lane];
+        first.at[lane] = x * c.at[lane] - y * sine;
+        second.at[lane] = y * c.at[lane] + x * sine;
       }
-      store_eight(first, to, half - i, turn.chunks);
-      store_eight(second, to + half, half - i, turn.chunks);
+      store_eight(first, to, left, turn.chunks);
+      store_eight(second, to + half, left, turn.chunks);
     }
   }
 }
 
-}  // namespace
-
 template <typename T>
-void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t head_dim,
-            Heads<const T> in, Heads<T> out, bool backward, Stream stream) {
-  STEPCAST_ASSERT(head_dim % 2 == 0, "halves of a head turn together");
-  STEPCAST_ASSERT(head_dim <= 2 * kMostPairs, "a head's sines fit shared memory");
-  if (batch * sequence * heads * head_dim == 0) return;
-  const std::int64_t half = head_dim / 2;
-  const bool chunks =
-      in_chunks(half, in.data, out.data) && in.stride % kEight == 0 && out.stride % kEight == 0;
-  const Turn<T> turn{
-      in, out, batch, sequence, heads, half, std::log2(kRotaryBase), backward ? -1.0 : 1.0, chunks};
-  launch("rotary", rotary_positions<T>,
-         dim3(static_cast<unsigned>(sequence < 4096 ? sequence : 4096)), kThreads, 0, stream, turn);
+bool side_in_chunks(const RotarySide<T>& side) {
+  return in_chunks(0, side.in.data, side.out.data) && side.in.stride % kEight == 0 &&
+         side.out.stride % kEight == 0;
 }
 
-#define STEPCAST_INSTANTIATE(T)                                                                \
-  template void rotary(std::int64_t, std::int64_t, std::int64_t, std::int64_t, Heads<const T>, \
-                       Heads<T>, bool, Stream);
+}  // namespace
+
+void rotary_table(std::int64_t sequence, std::int64_t head_dim, float* table, Stream stream) {
+  STEPCAST_ASSERT(head_dim % 2 == 0, "halves of a head turn together");
+  const std::int64_t half = head_dim / 2;
+  if (sequence * half == 0) return;
+  launch("rotary_table", table_rows, dim3(flat_blocks(sequence * half)), kFlatThreads, 0, stream,
+         sequence, half, std::log2(kRotaryBase), table);
+}
+
+template <typename T>
+void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
+            const RotarySide<T>& query, const RotarySide<T>& key, const float* table, bool backward,
+            Stream stream) {
+  STEPCAST_ASSERT(head_dim % 2 == 0, "halves of a head turn together");
+  if (batch * sequence * (query.heads + key.heads) * head_dim == 0) return;
+  const std::int64_t half = head_dim / 2;
+  const bool chunks = in_chunks(half, table) && side_in_chunks(query) && side_in_chunks(key);
+  const Turn<T> turn{query, key, batch, sequence, half, table, backward ? -1.0F : 1.0F, chunks};
+  launch("rotary", rotary_positions<T>,
+         dim3(static_cast<unsigned>(sequence < 65536 ? sequence : 65536)), kThreads, 0, stream,
+         turn);
+}
+
+#define STEPCAST_INSTANTIATE(T)                                                        \
+  template void rotary(std::int64_t, std::int64_t, std::int64_t, const RotarySide<T>&, \
+                       const RotarySide<T>&, const float*, bool, Stream);
 STEPCAST_INSTANTIATE(float)
 STEPCAST_INSTANTIATE(Bf16)
 STEPCAST_INSTANTIATE(Fp16)

@@ -15,6 +15,10 @@ Overlap overlap(const Training&, const Layout&) {
 
 FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules = half_precision_rules(training);
+  rules.vocab_multiple = 128;  // whole tiles of the products with the table
+  rules.fused_gradient_accumulation = true;
+  rules.fuses_neighbours = true;
+  rules.placeholder_gradients = false;  // it has no autograd
   if (layout.overlap.grad_reduce) {
     rules.bucket_elements = kDdpBucketBytes / size_of(training.grad_precision);
   }

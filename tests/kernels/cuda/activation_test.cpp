@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/activation.h"
 
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cuda/device_case.h"
 
 namespace stepcast::cuda {
@@ -30,9 +32,40 @@ void expect_same_as_cpu(ActivationKind kind, std::int64_t rows, std::int64_t wid
   auto expected_gradient = zeros<double>(rows * up_width);
   cpu::activation_backward(kind, widened(up).data(), cpu_bias, widened(probe).data(),
                            expected_gradient.data(), rows, width);
-  activation_backward(kind, in.data(), device_bias, gradient.data(), up_gradient.data(), rows,
-                      width, nullptr);
+  activation_backward<T, T>(kind, in.data(), device_bias, gradient.data(), up_gradient.data(),
+                            nullptr, rows, width, nullptr);
   expect_close(widened(up_gradient.on_host()), expected_gradient, kSame<T>);
+}
+
+template <typename T, typename Gradient>
+void expect_sums_like_the_cpu(ActivationKind kind, std::int64_t rows, std::int64_t width,
+                              bool accumulate) {
+  const std::int64_t up_width = kind == ActivationKind::kSwiglu ? 2 * width : width;
+  const auto up = numbers_as<T>(rows * up_width, 1), bias = numbers_as<T>(up_width, 2);
+  const auto probe = numbers_as<T>(rows * width, 3);
+  auto expected = zeros<double>(rows * up_width);
+  cpu::activation_backward(kind, widened(up).data(), widened(bias).data(), widened(probe).data(),
+                           expected.data(), rows, width);
+  const auto before = as<Gradient>(widened(bias));
+  auto sums = widened(before);
+  cpu::bias_gradient(expected.data(), sums.data(), rows, up_width, accumulate);
+  const DeviceArray<T> in(up), offsets(bias), gradient(probe), up_gradient(rows * up_width);
+  const DeviceArray<Gradient> of_bias(before);
+  const DeviceArray<float> workspace(column_sum_workspace(up_width));
+  const ActivationBias<Gradient> wanted{of_bias.data(), accumulate, workspace.data()};
+  activation_backward(kind, in.data(), offsets.data(), gradient.data(), up_gradient.data(), &wanted,
+                      rows, width, nullptr);
+  expect_close(widened(up_gradient.on_host()), expected, kSame<T>);
+  expect_close(widened(of_bias.on_host()), sums, kSame<Gradient>);
+}
+
+TYPED_TEST(Activation, SumsTheGradientOfItsBias) {
+  using T = TypeParam;
+  for (const auto kind : {ActivationKind::kGelu, ActivationKind::kSwiglu}) {
+    expect_sums_like_the_cpu<T, T>(kind, 5, 3, false);
+    expect_sums_like_the_cpu<T, float>(kind, 300, 264, true);
+    expect_sums_like_the_cpu<T, float>(kind, 4, 515, false);
+  }
 }
 
 TYPED_TEST(Activation, EqualsTheCpu) {
@@ -50,8 +83,8 @@ TYPED_TEST(Activation, FarOutItIsTheIdentityOrNothing) {
   const DeviceArray<T> up(as<T>(std::vector<float>{200, -200, 30, -30})), out(4);
   activation<T>(ActivationKind::kGelu, up.data(), nullptr, out.data(), 1, 4, nullptr);
   EXPECT_EQ(widened(out.on_host()), (std::vector<double>{200, 0, 30, 0}));
-  activation_backward<T>(ActivationKind::kGelu, up.data(), nullptr, up.data(), out.data(), 1, 4,
-                         nullptr);
+  activation_backward<T, T>(ActivationKind::kGelu, up.data(), nullptr, up.data(), out.data(),
+                            nullptr, 1, 4, nullptr);
   EXPECT_EQ(widened(out.on_host()), (std::vector<double>{200, 0, 30, 0}));
 }
 

@@ -48,6 +48,15 @@ TYPED_TEST(Attention, GroupsOfEightShareKeys) {
   expect_same_as_cpu<TypeParam>({1, 8, 1, 70, 64, true});
 }
 
+// Tiles of 64 keys, so 528 blocks take a part of each query head here; with many heads of keys
+// there are blocks enough. Groups of eight above are dealt to eight blocks.
+TEST(AttentionKeySums, AreThoseOfThePartsThatMakeBlocksEnough) {
+  EXPECT_EQ(attention_key_sums<Bf16>({1, 8, 1, 70, 64, true}), 2 * 8 * 70 * 64);
+  EXPECT_EQ(attention_key_sums<Bf16>({1, 16, 1, 8192, 128, true}), 2 * 5 * 8192 * 128);
+  EXPECT_EQ(attention_key_sums<Bf16>({1, 32, 8, 8192, 128, true}), 0);
+  EXPECT_EQ(attention_key_sums<float>({1, 8, 1, 70, 64, true}), 0);
+}
+
 TYPED_TEST(Attention, LargeScoresThatGrowFromTileToTileAreNoTrouble) {
   using T = TypeParam;
   Case<T> c{{1, 1, 1, 150, 64, false}, 0};

@@ -120,23 +120,45 @@ TYPED_TEST(Elementwise, AdamWFollowsTheCpuAndRoundsTheWeight) {
     for (const std::int64_t step : {1, 2, 1000}) {
       cpu::adamw(AdamW{}, step, widened(gradient).data(), weight.data(), moment1.data(),
                  moment2.data(), count);
-      adamw(AdamW{}, step, g.data(), w.data(), m.data(), v.data(), out.data(), count, nullptr);
+      adamw(AdamW{}, step, nullptr, g.data(), w.data(), m.data(), v.data(), out.data(), count,
+            nullptr);
     }
     expect_close(w.on_host(), weight, kSame<float>);
     expect_close(m.on_host(), moment1, kSame<float>);
     expect_close(v.on_host(), moment2, kSame<float>);
     EXPECT_EQ(widened(out.on_host()), widened(as<T>(w.on_host())));
     const auto before = w.on_host();
-    adamw(AdamW{}, 3, g.data(), w.data(), m.data(), v.data(), static_cast<T*>(nullptr), count,
-          nullptr);
+    adamw(AdamW{}, 3, nullptr, g.data(), w.data(), m.data(), v.data(), static_cast<T*>(nullptr),
+          count, nullptr);
     EXPECT_NE(w.on_host(), before);  // also without a copy
+  }
+}
+
+TYPED_TEST(Elementwise, AdamWClipsGradientsOnTheirWay) {
+  using T = TypeParam;
+  constexpr std::int64_t kCount = 100;
+  const auto gradient = numbers_as<T>(kCount, 1);
+  const DeviceArray<T> g(gradient);
+  for (const float norm : {0.5F, 4.0F}) {  // below the limit of 1, and above
+    auto weight = cpu::zeros<double>(kCount), moment1 = weight, moment2 = weight;
+    const double factor = norm < 1 ? 1 : 1 / (4 + 1e-6);
+    cpu::adamw(AdamW{}, 1, widened(gradient).data(), weight.data(), moment1.data(), moment2.data(),
+               kCount, factor);
+    const std::vector<float> nothing(kCount);
+    const DeviceArray<float> w(nothing), m(nothing), v(nothing);
+    const DeviceArray<float> squared(std::vector<float>{norm * norm});
+    adamw(AdamW{}, 1, squared.data(), g.data(), w.data(), m.data(), v.data(),
+          static_cast<T*>(nullptr), kCount, nullptr);
+    expect_close(w.on_host(), weight, kSame<float>);
+    expect_close(m.on_host(), moment1, kSame<float>);
+    expect_close(v.on_host(), moment2, kSame<float>);
   }
 }
 
 TYPED_TEST(Elementwise, BiasIsAddedAndItsGradientSummed) {
   using T = TypeParam;
   for (const auto& [rows, columns] :
-       {std::pair<std::int64_t, std::int64_t>{1, 1}, {300, 40}, {19, 2051}}) {
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {300, 40}, {19, 2051}, {1000, 7}}) {
     const auto data = numbers_as<T>(rows * columns, 1), bias = numbers_as<T>(columns, 2);
     const DeviceArray<float> workspace(column_sum_workspace(columns));
     for (const bool accumulates : {false, true}) {

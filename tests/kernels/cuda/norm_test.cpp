@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm.h"
 
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cuda/device_case.h"
 
 namespace stepcast::cuda {
@@ -32,13 +33,37 @@ void expect_forward(const Case<T>& c) {
   expect_close(widened(y.on_host()), expected, kSame<T>);
 }
 
+template <typename T>
+void expect_joined(const Case<T>& c) {
+  const std::int64_t count = c.rows * c.width;
+  const auto branch = numbers_as<T>(count, 5), residual = numbers_as<T>(count, 6);
+  const DeviceArray<T> from(branch), stream(residual), weight(c.weight), bias(c.bias), sum(count),
+      y(count);
+  const T* maybe = c.with_bias ? bias.data() : nullptr;
+  add_norm(c.kind, from.data(), maybe, stream.data(), weight.data(), maybe, sum.data(), y.data(),
+           c.rows, c.width, nullptr);
+  const auto wide_bias = widened(c.bias);
+  const double* cpu_bias = c.with_bias ? wide_bias.data() : nullptr;
+  auto expected = zeros<double>(count);
+  cpu::add_residual(widened(branch).data(), cpu_bias, widened(residual).data(), expected.data(),
+                    c.rows, c.width);
+  expect_close(widened(sum.on_host()), expected, kSame<T>);
+  const auto stored = widened(sum.on_host());  // which the norm is of
+  cpu::norm<double>(c.kind, stored.data(), widened(c.weight).data(), cpu_bias, expected.data(),
+                    c.rows, c.width, c.width, c.width);
+  expect_close(widened(y.on_host()), expected, kSame<T>);
+}
+
 template <typename T, typename Gradient>
-void expect_backward(const Case<T>& c, bool accumulates) {
+void expect_backward(const Case<T>& c, bool accumulates, bool with_residual) {
   const DeviceArray<T> x(c.x), weight(c.weight), dx(c.probe);  // in place: dx is dy
+  const auto stream = numbers_as<T>(c.rows * c.y_stride, 7);
+  const DeviceArray<T> residual(stream);
   const auto before = as<Gradient>(widened(c.bias));
   const DeviceArray<Gradient> weight_gradient(before), bias_gradient(before);
   const DeviceArray<float> workspace(2 * column_sum_workspace(c.width));
-  norm_backward(c.kind, x.data(), weight.data(), dx.data(), dx.data(), weight_gradient.data(),
+  norm_backward(c.kind, x.data(), weight.data(), dx.data(),
+                with_residual ? residual.data() : nullptr, dx.data(), weight_gradient.data(),
                 c.with_bias ? bias_gradient.data() : nullptr, accumulates, c.rows, c.width,
                 c.x_stride, c.y_stride, workspace.data(), nullptr);
   auto expected = widened(c.probe);
@@ -47,6 +72,10 @@ void expect_backward(const Case<T>& c, bool accumulates) {
                              expected.data(), expected_weight.data(),
                              c.with_bias ? expected_bias.data() : nullptr, accumulates, c.rows,
                              c.width, c.x_stride, c.y_stride);
+  for (std::int64_t i = 0; with_residual && i < c.rows * c.y_stride; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (i % c.y_stride < c.width) expected[at] += static_cast<double>(to_float(stream[at]));
+  }
   expect_close(widened(dx.on_host()), expected, kSame<T>);
   expect_close(widened(weight_gradient.on_host()), expected_weight, kSame<Gradient>);
   expect_close(widened(bias_gradient.on_host()), expected_bias, kSame<Gradient>);
@@ -58,8 +87,9 @@ void expect_same_as_cpu(std::int64_t rows, std::int64_t width, std::int64_t spar
     for (const bool with_bias : {false, true}) {
       const Case<T> c{kind, rows, width, spare, with_bias};
       expect_forward(c);
-      expect_backward<T, T>(c, false);
-      expect_backward<T, float>(c, true);
+      expect_joined(c);
+      expect_backward<T, T>(c, false, with_bias);
+      expect_backward<T, float>(c, true, !with_bias);
     }
   }
 }
@@ -76,7 +106,10 @@ TYPED_TEST(Norm, EqualsTheCpuInABlock) {
   expect_same_as_cpu<TypeParam>(2, 6144, 0);  // 48 KiB of sums
 }
 
-TYPED_TEST(Norm, EqualsTheCpuWithMoreRowsThanSlices) { expect_same_as_cpu<TypeParam>(300, 16, 0); }
+TYPED_TEST(Norm, EqualsTheCpuWithManyRows) {
+  expect_same_as_cpu<TypeParam>(300, 16, 0);
+  expect_same_as_cpu<TypeParam>(1100, 8, 0);  // more than one to each team
+}
 
 TYPED_TEST(Norm, FarFromZeroKeepsTheVariance) {
   using T = TypeParam;

@@ -12,6 +12,8 @@
 #include <map>
 #include <thread>
 
+#include "kernels/emulated/traffic.h"
+
 namespace {
 
 // What an event knows: whether the work that was queued when it was recorded has ended, and when.
@@ -123,7 +125,12 @@ double seconds(double bytes, cudaMemcpyKind kind) {
 cudaError_t allocate(void** data, std::size_t bytes) {
   if (posix_memalign(data, 256, bytes == 0 ? 1 : bytes) != 0) return cudaErrorMemoryAllocation;
   std::memset(*data, 0xff, bytes);
+  stepcast::emulated::device_memory_begins(*data, bytes);
   return cudaSuccess;
+}
+void give_back(void* data) {
+  stepcast::emulated::device_memory_ends(data);
+  std::free(data);
 }
 
 }  // namespace
@@ -197,7 +204,7 @@ cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) { return allocate(data, bytes); }
 cudaError_t cudaFree(void* data) {
-  std::free(data);
+  give_back(data);
   return cudaSuccess;
 }
 
@@ -205,7 +212,7 @@ cudaError_t cudaFree(void* data) {
 // what it uses.
 struct CUmemPoolHandle_st {
   ~CUmemPoolHandle_st() {
-    for (const auto& [bytes, data] : free) std::free(data);
+    for (const auto& [bytes, data] : free) give_back(data);
   }
   std::mutex mutex;
   std::map<void*, std::size_t> taken;

@@ -15,6 +15,7 @@
 #include "kernels/cuda/stream.h"
 #include "kernels/emulated/block.h"
 #include "kernels/emulated/runtime.h"
+#include "kernels/emulated/traffic.h"
 #include "kernels/half_values.h"
 
 #define __global__
@@ -40,6 +41,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsign
   // Kernels run where they are launched, once what is before them on their stream has ended.
   cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
   const std::lock_guard one_at_a_time(emulated::device_mutex());
+  const emulated::KernelRun run(name);
   gridDim = blocks;
   blockDim = {threads, 1, 1};
   for (unsigned z = 0; z < blocks.z; ++z) {
@@ -65,14 +67,18 @@ inline void expect_aligned(const void* to) {
     throw std::logic_error("an access that is not aligned to 16 bytes");
   }
 }
-inline Chunk load_chunk(const void* from) {
+// They count their own accesses: what a compiler makes of memcpy differs.
+#define STEPCAST_NOT_COUNTED __attribute__((noinline, no_sanitize("thread")))
+STEPCAST_NOT_COUNTED inline Chunk load_chunk(const void* from) {
   expect_aligned(from);
+  emulated::touch(from, sizeof(Chunk), false);
   Chunk out;
   std::memcpy(&out, from, sizeof out);
   return out;
 }
-inline void store_chunk(const Chunk& chunk, void* to) {
+STEPCAST_NOT_COUNTED inline void store_chunk(const Chunk& chunk, void* to) {
   expect_aligned(to);
+  emulated::touch(to, sizeof(Chunk), true);
   std::memcpy(to, &chunk, sizeof chunk);
 }
 

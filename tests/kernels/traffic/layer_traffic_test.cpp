@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the memory-bound kernels of a decoder layer read and write, forward and backward, against
+// the least that fusion allows: a chain of them between two products reads what comes into it and
+// writes what leaves it, each number once. Products, attention and the layer's borders are where
+// chains begin and end. docs/cuda-kernels.md shows the table.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "calibrate/measure/gpu/gpu_call.h"
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/emulated/traffic.h"
+#include "program/executor_workspace.h"
+#include "program/program.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+// A block's share of a cache: some rows of an array, never an array.
+constexpr std::int64_t kCacheBytes = 64 * 1024;
+constexpr double kLimit = 1.05;
+
+constexpr double kHalf = 2, kSingle = 4;  // bytes
+
+// Rows and columns that pass once, and vectors of weights or their sums.
+double passes(const KernelSize& size, double bytes) {
+  return bytes * static_cast<double>(size.elements);
+}
+double vectors(double width, double bytes) { return bytes * width; }
+
+// The least that one kernel for the operation moves. bf16 tensors; gradients of weights are summed
+// in fp32, which reads and writes them.
+constexpr double kSummed = 2 * kSingle;
+
+double least(const Normalization& norm) {
+  const auto width = static_cast<double>(norm.size.width);
+  const double of_weights = norm.bias ? 2 : 1;
+  if (!norm.backward) {
+    const double in_and_out = norm.residual ? 4 : 2;
+    return passes(norm.size, in_and_out * kHalf) +
+           vectors(width, (of_weights + (norm.branch_bias ? 1 : 0)) * kHalf);
+  }
+  return passes(norm.size, (norm.residual ? 4 : 3) * kHalf) +
+         vectors(width, kHalf + of_weights * kSummed);
+}
+// SwiGLU reads two numbers for each that it writes, and backward writes two. The biases are as wide
+// as what is read.
+double least(const Activation& activation) {
+  const double ups = activation.mlp == Mlp::kSwiglu ? 2 : 1;
+  const double of_bias = (activation.bias ? kHalf : 0) + (activation.bias_gradient ? kSummed : 0);
+  return passes(activation.size, (activation.backward ? 2 * ups + 1 : ups + 1) * kHalf) +
+         vectors(ups * static_cast<double>(activation.size.width), of_bias);
+}
+// Angles need not be read: they can be computed.
+double least(const Rotary& rotary) { return passes(rotary.size, 2 * kHalf); }
+double least(const ResidualAdd& sum) {
+  return passes(sum.size, 3 * kHalf) +
+         vectors(static_cast<double>(sum.size.width), sum.bias ? kHalf : 0);
+}
+double least(const BiasGradient& gradient) {
+  return passes(gradient.size, kHalf) + vectors(static_cast<double>(gradient.size.width), kSummed);
+}
+// Logits once, and backward also their gradient; of each row the target, and three figures of which
+// backward reads two.
+double least(const CrossEntropy& loss) {
+  const auto rows = static_cast<double>(loss.size.rows());
+  return passes(loss.size, (loss.backward ? 2 : 1) * kHalf) +
+         rows * (8 + (loss.backward ? 2 : 3) * kSingle);
+}
+double least(const SquaredNorm& norm) { return passes(norm.size, kSingle); }
+// Reads gradient, weight and two moments, and writes the weight twice and the moments.
+double least(const OptimizerUpdate& update) {
+  EXPECT_TRUE(update.clips && update.rounds);
+  return passes(update.size, 7 * kSingle + kHalf);
+}
+double least(const Cast& cast) {
+  return passes(cast.size, static_cast<double>(size_of(cast.from) + size_of(cast.to)));
+}
+
+template <class Work>
+concept HasLeast = requires(const Work& work) {
+  least(work);
+};
+
+struct Row {
+  std::string name;
+  double least = 0, read = 0, written = 0;
+  double moved() const { return read + written; }
+  double ratio() const { return moved() / least; }
+};
+
+class Table {
+ public:
+  Table() : kernels_({}, {}), context_{&kernels_, 0} {}
+
+  // The operation's kernels on arrays of their own.
+  void add(const std::string& name, const Operation::Work& work) {
+    const GpuCall call = gpu_call(work, context_);  // runs once, which makes what stays
+    ASSERT_TRUE(call.run) << name;
+    emulated::TrafficCounter counter(kCacheBytes);
+    call.run(nullptr);
+    Row row{name};
+    row.least = std::visit(
+        [](const auto& own) {
+          if constexpr (HasLeast<std::decay_t<decltype(own)>>) return least(own);
+          return 0.0;
+        },
+        work);
+    ASSERT_GT(row.least, 0) << name;
+    for (const emulated::KernelTraffic& kernel : counter.take()) {
+      row.read += static_cast<double>(kernel.read_bytes);
+      row.written += static_cast<double>(kernel.written_bytes);
+    }
+    rows_.push_back(row);
+  }
+
+  // All memory-bound operations of a pass.
+  void add_pass(const Block& block, Pass pass) {
+    for (const Operation& operation : block.pass(pass).operations) {
+      const std::string name =
+          fmt::format("{}{}", operation.name, pass == Pass::kForward ? "" : ", backward");
+      if (memory_bound(operation.work)) add(name, operation.work);
+    }
+  }
+
+  const std::vector<Row>& rows() const { return rows_; }
+  double sum(double Row::*of) const {
+    double out = 0;
+    for (const Row& row : rows_) out += row.*of;
+    return out;
+  }
+  double moved() const { return sum(&Row::read) + sum(&Row::written); }
+
+ private:
+  cuda::CudaKernels kernels_;
+  GpuContext context_;
+  std::vector<Row> rows_;
+};
+
+constexpr double kTokens = 2048, kHidden = 128;
+
+Scenario scenario(const std::string& model) {
+  return testing::scenario_from(fmt::format(
+      R"({{"stepcast": 1, "model": {{"layers": 1, "hidden": 128, "heads": 8, "vocab": 500,
+          "max_positions": 512, "dropout": 0, {}}},
+          "cluster": {{"base": "dgx-h100", "gpus": 1}},
+          "training": {{"global_batch": 4, "sequence_length": 512, "framework": "native",
+                        "grad_precision": "fp32"}},
+          "layout": {{"micro_batch": 4}}}})",
+      model));
+}
+Scenario llama() {
+  return scenario(R"("kv_heads": 2, "ffn": 256, "mlp": "swiglu", "norm": "rmsnorm",
+                     "position": "rope", "biases": false, "tied_embeddings": false)");
+}
+Scenario gpt() {
+  return scenario(R"("ffn": 512, "mlp": "gelu", "norm": "layernorm", "position": "learned",
+                     "biases": true, "tied_embeddings": true)");
+}
+
+const Block& block_of(const Program& program, BlockKind kind) {
+  for (const Block& block : program.blocks) {
+    if (block.kind == kind) return block;
+  }
+  throw std::logic_error("a program has all kinds of blocks");
+}
+
+void add_layer(const Scenario& of, Table& table) {
+  const Program program = lower(of);
+  const Block& block = block_of(program, BlockKind::kLayer);
+  table.add_pass(block, Pass::kForward);
+  table.add_pass(block, Pass::kBackward);
+}
+
+std::string text_of(const Row& row) {
+  return fmt::format("| {} | {:.2f} | {:.2f} | {:.2f} | {:.3f} |", row.name, row.least / 1e6,
+                     row.read / 1e6, row.written / 1e6, row.ratio());
+}
+
+void expect_near_least(const Table& table) {
+  for (const Row& row : table.rows()) {
+    EXPECT_LE(row.ratio(), kLimit) << row.name;
+    EXPECT_GE(row.ratio(), 0.999) << row.name << " counts too little";
+  }
+}
+
+std::string page() {
+  std::ifstream file(std::string(STEPCAST_SOURCE_DIR) + "/docs/cuda-kernels.md");
+  std::stringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+// The page shows what is counted.
+void expect_on_page(const Table& table) {
+  static const std::string kPage = page();
+  for (const Row& row : table.rows()) {
+    const std::string text = text_of(row);
+    EXPECT_TRUE(kPage.find(text) != std::string::npos) << "docs/cuda-kernels.md lacks " << text;
+  }
+}
+
+// Numbers per token that pass between kernels, in bytes of bf16.
+double chains(double numbers) { return kTokens * numbers * kHalf; }
+
+TEST(LayerTraffic, ALlamaLayerMovesTheLeastThatFusionAllows) {
+  Table table;
+  add_layer(llama(), table);
+  expect_near_least(table);
+  expect_on_page(table);
+  // Chains: input -> norm; queries and keys -> rotation; branch and input -> sum and norm; gate and
+  // linear half -> product; branch and sum -> output. Backward: both halves and the gradient of the
+  // product -> of the halves; twice a norm with the stream; queries and keys.
+  const double h = kHidden, ffn = 256, turned = h + h / 4;
+  const double forward = 2 * h + 2 * turned + 4 * h + 3 * ffn + 3 * h;
+  const double backward = 5 * ffn + 4 * h + 2 * turned + 4 * h;
+  EXPECT_EQ(table.rows().size(), 9U);
+  EXPECT_LE(table.moved(), kLimit * chains(forward + backward));
+}
+
+TEST(LayerTraffic, AGptLayerMovesTheLeastThatFusionAllows) {
+  Table table;
+  add_layer(gpt(), table);
+  expect_near_least(table);
+  expect_on_page(table);
+  // As above, with GELU and its bias, without rotation. Backward the biases of both outputs and of
+  // the packed projection: that behind the MLP is the layer's own output gradient, that of the
+  // projection comes from attention. That behind attention could be summed where its gradient is
+  // written, in the norm's backward; it is read once more.
+  const double h = kHidden, ffn = 512;
+  const double forward = 2 * h + 4 * h + 2 * ffn + 3 * h;
+  const double backward = h + 3 * ffn + 4 * h + 3 * h + 4 * h;
+  EXPECT_EQ(table.rows().size(), 10U);
+  EXPECT_LE(table.moved(), kLimit * chains(forward + backward));
+}
+
+TEST(LayerTraffic, LossAndOptimizerMoveTheLeast) {
+  const Program program = lower(llama());
+  Table table;
+  const Block& head = block_of(program, BlockKind::kHead);
+  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+    for (const Operation& operation : head.pass(pass).operations) {
+      if (std::holds_alternative<Cast>(operation.work)) ADD_FAILURE() << "the loss needs no cast";
+    }
+    table.add_pass(head, pass);
+  }
+  table.add_pass(block_of(program, BlockKind::kGradientNorm), Pass::kForward);
+  table.add_pass(block_of(program, BlockKind::kUpdate), Pass::kForward);
+  constexpr std::int64_t kCount = 1 << 20;
+  table.add("cast of gradients", Cast{CastSubject::kGradients,
+                                      true,
+                                      DataType::kBf16,
+                                      DataType::kFp32,
+                                      {kCount, 0, 6.0 * kCount}});
+  expect_near_least(table);
+  expect_on_page(table);
+  // The norm of all gradients must be known before the first is used.
+  EXPECT_EQ(table.rows().size(), 7U);
+}
+
+// The program knows what it cannot ask the kernels.
+TEST(ExecutorWorkspace, IsWhatOwnAttentionTakes) {
+  for (const std::int64_t sequence : {512, 8192, 20000}) {
+    for (const std::int64_t head_dim : {64, 256}) {
+      const Attention attention{true,           3, 12, 2, sequence, sequence, head_dim, true,
+                                DataType::kBf16};
+      const cuda::AttentionShape shape{3, 12, 2, sequence, head_dim, true};
+      EXPECT_EQ(attention_workspace(attention, AttentionBy::kOwnKernels),
+                4 * cuda::attention_key_sums<cuda::Bf16>(shape));
+    }
+  }
+}
+
+// What the counter is worth: a kernel whose traffic is known.
+TEST(TrafficCounter, CountsBytesOnce) {
+  constexpr std::int64_t kCount = 1 << 16;
+  const cuda::DeviceArray<float> from(std::vector<float>(kCount, 1.0F)), to(kCount);
+  emulated::TrafficCounter counter(kCacheBytes);
+  cuda::add(from.data(), from.data(), to.data(), kCount, nullptr);  // reads one array twice
+  cuda::cast(from.data() + 1, to.data(), kCount - 1, nullptr);      // element by element
+  const auto kernels = counter.take();
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_EQ(kernels[0].name, "add");
+  EXPECT_EQ(kernels[0].read_bytes, 4 * kCount);
+  EXPECT_EQ(kernels[0].written_bytes, 4 * kCount);
+  EXPECT_EQ(kernels[0].asked_bytes, 12 * kCount);
+  EXPECT_EQ(kernels[1].read_bytes, 4 * kCount);  // whole sectors
+  EXPECT_EQ(kernels[1].written_bytes, 4 * kCount);
+  EXPECT_EQ(kernels[1].asked_bytes, 8 * (kCount - 1));
+}
+
+// A norm walks over its row twice, and over its weights once for each row.
+TEST(TrafficCounter, CountsAgainWhatTheCacheHasLost) {
+  constexpr std::int64_t kRows = 8, kWidth = 4096, kRowBytes = 4 * kWidth;
+  const cuda::DeviceArray<float> x(std::vector<float>(kRows * kWidth, 1.0F)), y(kRows * kWidth);
+  const cuda::DeviceArray<float> weight(std::vector<float>(kWidth, 1.0F));
+  const auto read_with = [&](std::int64_t cache_bytes) {
+    emulated::TrafficCounter counter(cache_bytes);
+    cuda::norm<float>(cuda::NormKind::kRms, x.data(), weight.data(), nullptr, y.data(), kRows,
+                      kWidth, kWidth, kWidth, nullptr);
+    return counter.take().at(0).read_bytes;
+  };
+  EXPECT_EQ(read_with(4 * kRowBytes), (kRows + 1) * kRowBytes);
+  // All but what little the end of one walk leaves for the next.
+  EXPECT_NEAR(static_cast<double>(read_with(kRowBytes / 4)) / (kRows * 3 * kRowBytes), 1, 0.01);
+}
+
+}  // namespace
+}  // namespace stepcast
