@@ -72,6 +72,9 @@ void RankResults::read_operation_point(const JsonValue& value) {
   const auto measurement = reader.required("measurement");
   if (!operation || !measurement) return;
   MeasuredOperation point{read_operation(*operation, names_), read_measurement(*measurement)};
+  if (const auto condition = reader.value("condition")) {
+    point.condition = read_gpu_condition(*condition);
+  }
   std::string key = signature(point.operation);
   auto& all = operations_[key];
   if (of_this_launch_.insert(std::move(key)).second) all.clear();

@@ -34,6 +34,7 @@ struct GemmSample {
   double efficiency;              // of the dense peak
   std::int64_t output_bytes = 2;  // of an element of C: 4 where the gradient is kept in fp32
   bool accumulate = false;
+  double sm_clock_mhz = 0;  // while it was measured; 0: not told
 };
 
 // Fitted form of the GEMM surface; docs/cost-models.md, "GEMM".
@@ -84,6 +85,7 @@ struct AttentionSample {
   std::int64_t batch, heads, kv_heads, sequence, head_dim;
   bool causal;
   double efficiency;  // of the dense peak, FLOPs as struct Attention counts them
+  double sm_clock_mhz = 0;
 };
 
 struct AttentionFit {
