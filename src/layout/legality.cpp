@@ -201,7 +201,7 @@ void check_schedule(const Scenario& s, Findings& findings) {
   const Schedule& schedule = rules_of(l.schedule);
   const bool several =
       schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
-  if (several && l.pp == 1) {
+  if ((several || schedule.splits_backward) && l.pp == 1) {
     findings.illegal("layout.schedule",
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),

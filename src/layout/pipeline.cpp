@@ -17,6 +17,12 @@ std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t loc
   return chunk_of(pipeline_of(layout), stage, local_chunk);
 }
 
+std::int64_t stage_of_last_chunk(const Layout& layout) {
+  return stage_of_chunk(layout, layout.pp * layout.virtual_stages - 1);
+}
+
+bool ends_meet(const Layout& layout) { return stage_of_last_chunk(layout) == 0; }
+
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout) {
   if (!layout.stage_layers.empty()) return layout.stage_layers;
   const std::int64_t chunks = layout.pp * layout.virtual_stages;
@@ -35,9 +41,9 @@ std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout)
 
 std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches) {
   const Pipeline pipeline = pipeline_of(layout, micro_batches);
-  if (!rules_of(layout.schedule).from_file) return make_orders(layout.schedule, pipeline);
+  if (!layout.schedule_text) return make_orders(layout.schedule, pipeline);
   auto orders = from_csv(*layout.schedule_text, pipeline, layout.schedule_file);
-  STEPCAST_ASSERT(orders.has_value(), "check_legality() has read the file");
+  STEPCAST_ASSERT(orders.has_value(), "an order that was read or made before");
   return std::move(*orders);
 }
 

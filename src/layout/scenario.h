@@ -98,8 +98,9 @@ struct Layout {
   std::int64_t dp = 1;
   std::int64_t micro_batch = 1;
   ScheduleKind schedule = default_schedule();
-  std::string schedule_file;                         // of "file:PATH"
-  std::shared_ptr<const std::string> schedule_text;  // what stands in it
+  std::string schedule_file;  // of "file:PATH"
+  // What stands in it; or the order that prices gave a schedule that asks for times.
+  std::shared_ptr<const std::string> schedule_text;
   std::int64_t virtual_stages = 1;
   int zero = 0;
   std::int64_t shard_group = 0;  // ranks that share one copy of the states; 0: all of dp x cp

@@ -41,28 +41,11 @@ void check_model(const Scenario& s, Findings& findings) {
   }
 }
 
-// An order from a file that can be read, with whole backwards.
+// An order from a file that can be read; check_legality() tells what is wrong in it.
 void check_file(const Scenario& s, Findings& findings) {
-  const Layout& l = s.layout;
-  if (!l.schedule_text) {
-    findings.illegal("layout.schedule", fmt::format("cannot read '{}'", l.schedule_file),
-                     "a file of one row per stage, as stepcast export --to schedule writes");
-    return;
-  }
-  const auto orders = from_csv(*l.schedule_text, pipeline_of(l, s.micro_batches()), "");
-  if (!orders) return;  // not the pipeline that the file is for, as check_legality() has told
-  for (std::size_t stage = 0; stage < orders->size(); ++stage) {
-    for (const Slot& slot : (*orders)[stage]) {
-      if (slot.pass == Pass::kForward || slot.pass == Pass::kBackward) continue;
-      findings.unsupported(
-          "layout.schedule",
-          fmt::format("{} in row {} of {} is the {} alone, which is",
-                      cell_text(pipeline_of(l), static_cast<std::int64_t>(stage), slot), stage + 1,
-                      l.schedule_file, name_of(slot.pass)),
-          "F and B, the whole backward");
-      return;
-    }
-  }
+  if (s.layout.schedule_text) return;
+  findings.illegal("layout.schedule", fmt::format("cannot read '{}'", s.layout.schedule_file),
+                   "a file of one row per stage, as stepcast export --to schedule writes");
 }
 
 void check_parallelism(const Scenario& s, Findings& findings) {
@@ -76,7 +59,7 @@ void check_parallelism(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.schedule"})) return;
   const Schedule& schedule = rules_of(l.schedule);
   if (schedule.from_file) return check_file(s, findings);
-  if (schedule.order == nullptr) {
+  if (!schedule.is_supported()) {
     findings.unsupported("layout.schedule", fmt::format("the schedule {} is", schedule.name),
                          one_of(supported_schedules()));
   }
@@ -96,6 +79,12 @@ void check_sharding(const Scenario& s, Findings& findings) {
         "layout.pp",
         fmt::format("pp = {} with framework {} and zero {} is", l.pp, framework.name, l.zero),
         "pp 1, or zero 0 or 1 with another framework");
+  }
+  if (l.zero >= 2 && findings.trusts({"layout.schedule"}) && rules_of(l.schedule).splits_backward) {
+    findings.unsupported(
+        "layout.zero",
+        fmt::format("zero {} under schedule {} is", l.zero, rules_of(l.schedule).name),
+        "zero 0 or 1, or a schedule with whole backwards");
   }
   if (findings.trusts({"layout.shard_group", "layout.dp", "layout.cp"}) && l.shard_group > 0) {
     findings.unsupported("layout.shard_group",

@@ -15,6 +15,7 @@
 #include "predict/pricing.h"
 #include "predict/record_trace.h"
 #include "predict/simulation.h"
+#include "predict/timed_orders.h"
 #include "predict/timeline.h"
 #include "program/block_groups.h"
 
@@ -275,7 +276,7 @@ Traffic Predictor::place(Program& program, const RankGrid& grid) const {
 
 Result<Prediction> Predictor::run() {
   const RankGrid grid(scenario_.layout);
-  Program program = lower(scenario_);
+  Program program = lower(scenario_, timed_orders(scenario_, pricing_));
   const bool alone = options_.alone.has_value();
   const Traffic traffic = alone ? Traffic{} : place(program, grid);
   const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)

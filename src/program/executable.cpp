@@ -91,6 +91,9 @@ class Checker {
     if (model.wide_query_key_norm && layout.tp > 1) {
       refuse("layout.tp", "a norm over all heads that tp cuts is", "use tp 1");
     }
+    if (scenario_.training.grad_clip == GradClip::kPostValidation) {
+      refuse("training.grad_clip", "validation after the step is", "use global or none");
+    }
     if (layout.overlap.tp) {
       refuse("layout.overlap.tp", "products pipelined with their collectives are", "use false");
     }

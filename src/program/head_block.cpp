@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/head_block.h"
 
+#include "layout/pipeline.h"
+
 #include "operation/steps.h"
 #include "program/block_builder.h"
 #include "program/liveness.h"
@@ -23,7 +25,7 @@ struct HeadWeights {
 HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
   // A table that is tied to the embedding's is the same one only on the same stage.
-  const bool own_table = !scenario.model.tied_embeddings || scenario.layout.pp > 1;
+  const bool own_table = !scenario.model.tied_embeddings || !ends_meet(scenario.layout);
   HeadWeights out;
   Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
   table.borrowed = !own_table;

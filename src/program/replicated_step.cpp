@@ -32,9 +32,13 @@ class ReplicatedStep {
 
  private:
   bool reduces_per_micro_batch() const { return layout_.zero == 2; }
-  // A stage waits until its messages are through. With virtual stages a message may be sent long
-  // before the receiver's slot for it: the frameworks post those receives ahead.
-  bool blocks_on_sends() const { return !layout_.overlap.pp && layout_.virtual_stages == 1; }
+  // A stage waits until its messages are through. With virtual stages, or weight gradients apart, a
+  // message may be sent long before the receiver's slot for it: the frameworks post those receives
+  // ahead.
+  bool blocks_on_sends() const {
+    return !layout_.overlap.pp && layout_.virtual_stages == 1 &&
+           builder_.block(0, 0).form == BackwardForm::kWhole;
+  }
   bool reduces_in_backward() const {
     return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
   }
@@ -79,6 +83,10 @@ class ReplicatedStep {
   std::vector<ElementRange> reduced_of(const Bucket& bucket) const;
   ByteCount gradient_bytes(ElementRange range) const {
     return range.size() * size_of(scenario_.training.grad_precision);
+  }
+  Stream transfers(const Slot& slot, bool sends) const {
+    const bool up = slot.chunk == 1 && rules_of(layout_.schedule).placement == Placement::kFolded;
+    return stream_of(TransferStream{sends, slot.pass == Pass::kForward, up});
   }
   InstructionIndex receive_for(const Slot& slot);
   InstructionIndex send_after(const Slot& slot, InstructionIndex run);
@@ -125,10 +133,10 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
   const std::int64_t from = forward ? chunk - 1 : chunk + 1;
   if (from < 0 || from >= model_chunks_) return kNone;
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, from));
+  if (peer == builder_.role().stage) return kNone;  // it turns here, and hands on to itself
   const std::int64_t tag =
       forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
-  const InstructionIndex received = builder_.receive(
-      forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag, slot);
+  const InstructionIndex received = builder_.receive(transfers(slot, false), peer, tag, slot);
   // Without overlap the receive is issued behind the work before it.
   if (!layout_.overlap.pp) builder_.at(received).wait_for(builder_.last_run());
   if (!scenario_.rules.scatter_gather_p2p || layout_.sequence_parallel || layout_.tp == 1) {
@@ -152,10 +160,10 @@ InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex r
   const std::int64_t to = forward ? chunk + 1 : chunk - 1;
   if (to < 0 || to >= model_chunks_) return kNone;
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, to));
+  if (peer == builder_.role().stage) return kNone;
   const std::int64_t tag =
       forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
-  const InstructionIndex sent =
-      builder_.send(forward ? Stream::kSendForward : Stream::kSendBackward, peer, tag, slot);
+  const InstructionIndex sent = builder_.send(transfers(slot, true), peer, tag, slot);
   builder_.at(sent).wait_for(run);
   return sent;
 }

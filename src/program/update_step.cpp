@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "layout/pipeline.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -11,13 +12,26 @@ InstructionIndex last_on(const Role& role, Stream stream) {
   return kNone;
 }
 
+// The ranks whose norms are added up before the update. Validation after the step (Qi et al. 2024,
+// arXiv 2401.10241, section 4) leaves the stages out: each takes what those before it have found so
+// far, a few bytes that are there when its own last gradient is, and the sum over all stages comes
+// back during the next warm-up.
+AxisGroup norm_group(const Scenario& scenario) {
+  const bool sharded = scenario.layout.zero >= 1;
+  if (scenario.training.grad_clip == GradClip::kPostValidation) {
+    return sharded ? AxisGroup{Axis::kTp, Axis::kCp, Axis::kDp} : AxisGroup::kTensor;
+  }
+  return sharded ? AxisGroup::kWorld : AxisGroup::kModel;
+}
+
 }  // namespace
 
 void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   const Scenario& scenario = builder.scenario();
   const Layout& layout = scenario.layout;
   const Shape& shape = builder.shape();
-  const bool ends = builder.role().stage == 0 || builder.role().stage == layout.pp - 1;
+  const bool ends =
+      builder.role().stage == 0 || builder.role().stage == stage_of_last_chunk(layout);
   const DataType type = scenario.training.reduce_precision;
   const InstructionIndex reduced = last_on(builder.role(), Stream::kReduce);
 
@@ -36,7 +50,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
                             AxisGroup::kTensor, replicated * size_of(type), type});
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
   }
-  if (ends && layout.pp > 1 && scenario.shares_trained_table()) {
+  if (ends && !ends_meet(layout) && scenario.shares_trained_table()) {
     const std::int64_t table = shape.vocab * shape.hidden;
     const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
     const std::int64_t begin = builder.role().stage == 0
@@ -51,7 +65,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   const InstructionIndex norm = builder.run_block(blocks.gradient_norm, StepWork::kGradientNorm);
   builder.at(norm).wait_for(reduced);
   if (scenario.training.grad_clip != GradClip::kNone) {
-    const AxisGroup group = layout.zero >= 1 ? AxisGroup::kWorld : AxisGroup::kModel;
+    const AxisGroup group = norm_group(scenario);
     const InstructionIndex summed =
         builder.collective("gradient_norm", Stream::kCompute,
                            {Purpose::kGradientNorm, CollectiveKind::kAllReduce, group,

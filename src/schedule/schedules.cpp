@@ -10,19 +10,15 @@ namespace stepcast {
 extern const Schedule kGpipe;
 extern const Schedule kOneForwardOneBackward;
 extern const Schedule kInterleaved;
+extern const Schedule kZbH1;
+extern const Schedule kZbH2;
+extern const Schedule kZb1p;
+extern const Schedule kZb2p;
+extern const Schedule kZbV;
 
 namespace {
 
 // Names that scenario files may use and no order is made for yet.
-constexpr Schedule kZbH1 = {.name = "zb-h1", .splits_backward = true};
-constexpr Schedule kZbH2 = {.name = "zb-h2", .splits_backward = true, .validates_after_step = true};
-constexpr Schedule kZb1p = {.name = "zb-1p", .splits_backward = true};
-constexpr Schedule kZb2p = {.name = "zb-2p", .splits_backward = true, .validates_after_step = true};
-constexpr Schedule kZbV = {.name = "zb-v",
-                           .placement = Placement::kFolded,
-                           .chunks = 2,
-                           .splits_backward = true,
-                           .validates_after_step = true};
 constexpr Schedule kDualPipe = {
     .name = "dualpipe", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
 
@@ -42,7 +38,7 @@ std::span<const Schedule* const> schedules() { return kSchedules; }
 std::vector<std::string> supported_schedules() {
   std::vector<std::string> out;
   for (const Schedule* schedule : kSchedules) {
-    if (schedule->order != nullptr) out.emplace_back(schedule->name);
+    if (schedule->is_supported()) out.emplace_back(schedule->name);
   }
   return out;
 }

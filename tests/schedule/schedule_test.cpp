@@ -29,7 +29,7 @@ Case random_case(std::mt19937& random) {
   do {
     const auto rows = static_cast<std::int64_t>(schedules().size());
     kind = static_cast<ScheduleKind>(up_to(rows) - 1);
-  } while (rules_of(kind).order == nullptr);
+  } while (!rules_of(kind).is_supported());
   const Schedule& rules = rules_of(kind);
   const bool several = rules.chunks == Schedule::kSeveral;
   const std::int64_t stages = several ? 1 + up_to(7) : up_to(9);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// ZB-H2 (Qi et al. 2024, arXiv 2401.10241, section 2.3): the order by hand that leaves no bubble
+// where forward, input gradient and weight gradient take the same. It holds up to 2p-1
+// micro-batches.
+#include "schedule/zero_bubble.h"
+
+namespace stepcast {
+namespace {
+
+std::vector<StageOrder> orders(const Pipeline& pipeline, const PassTimes&) {
+  return zero_bubble_orders(pipeline, {}, 2 * pipeline.stages);
+}
+
+}  // namespace
+
+extern const Schedule kZbH2 = {.name = "zb-h2",
+                               .orders = orders,
+                               .splits_backward = true,
+                               .validates_after_step = true,
+                               .bubble = "max(0, (p-1)(f+b-2w))/(m(f+b+w)+...)",
+                               .in_flight = "min(2p-1, m)",
+                               .source = "Qi et al. 2024, section 2.3"};
+
+}  // namespace stepcast
