@@ -229,7 +229,7 @@ class CalibrateGpuJob {
     keep_longest(operation, point.measurement.median_s);
   }
 
-  // Of each curve the needed kernel that takes longest stands for all.
+  // The needed kernel that takes longest stands for all of its curve.
   void keep_longest(const Operation& operation, double seconds) {
     const auto curve = gpu_curve_of(operation.work);
     if (!curve || done_ > needed_) return;
