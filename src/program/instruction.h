@@ -37,9 +37,10 @@ enum class Stream {
   kCopyOut,  // to host memory
   kCopyIn,
   kBlockCommunication,  // operations of blocks that run beside the others
-  kBlockCopy
+  kBlockCopy,
+  kReduceCopies  // gradients, over the copies of sharded states
 };
-inline constexpr int kStreams = 12;
+inline constexpr int kStreams = 13;
 const char* name_of(Stream stream);
 // Where a rank runs what a block has on one of its streams.
 Stream stream_of(BlockStream stream);

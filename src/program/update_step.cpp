@@ -20,6 +20,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   const bool ends = builder.role().stage == 0 || builder.role().stage == layout.pp - 1;
   const DataType type = scenario.training.reduce_precision;
   const InstructionIndex reduced = last_on(builder.role(), Stream::kReduce);
+  const InstructionIndex summed_copies = last_on(builder.role(), Stream::kReduceCopies);
 
   if (shape.sequence_parallel || (shape.tp > 1 && scenario.training.trains_adapters())) {
     // Norms and row-parallel biases saw a part of the sequence on each tensor-parallel rank; the
@@ -35,6 +36,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
                            {Purpose::kReplicatedGradients, CollectiveKind::kAllReduce,
                             AxisGroup::kTensor, replicated * size_of(type), type});
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
+    builder.at(summed).wait_for(summed_copies);
   }
   if (ends && layout.pp > 1 && scenario.shares_trained_table()) {
     const std::int64_t table = shape.vocab * shape.hidden;
@@ -47,9 +49,11 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     call.elements = {begin, begin + table};
     const InstructionIndex tied = builder.collective("reduce_tied_table", Stream::kCompute, call);
     builder.at(tied).wait_for(reduced);
+    builder.at(tied).wait_for(summed_copies);
   }
   const InstructionIndex norm = builder.run_block(blocks.gradient_norm, StepWork::kGradientNorm);
   builder.at(norm).wait_for(reduced);
+  builder.at(norm).wait_for(summed_copies);
   if (scenario.training.grad_clip != GradClip::kNone) {
     const AxisGroup group = layout.zero >= 1 ? AxisGroup::kWorld : AxisGroup::kModel;
     const InstructionIndex summed =
