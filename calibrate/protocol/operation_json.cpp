@@ -22,9 +22,9 @@ constexpr AttentionProductKind last_of(AttentionProductKind) {
 }
 constexpr Norm last_of(Norm) { return Norm::kRmsNorm; }
 constexpr Mlp last_of(Mlp) { return Mlp::kSwiglu; }
-constexpr CastSubject last_of(CastSubject) { return CastSubject::kFourBitWeight; }
+constexpr CastSubject last_of(CastSubject) { return CastSubject::kWeight; }
 constexpr CollectiveKind last_of(CollectiveKind) { return CollectiveKind::kSendReceive; }
-constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kLossSum; }
+constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kScale; }
 constexpr Phase last_of(Phase) { return Phase::kOptimizer; }
 
 // Whether a value has a name in its enum's declaration: compilers write a value without one as a

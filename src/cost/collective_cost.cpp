@@ -86,10 +86,27 @@ CollectivePrice CollectiveCosts::price(CollectiveKind kind, ByteCount count, Dat
                                        std::span<const DeviceId> members) const {
   if (members.size() < 2 || count <= 0) return nothing();
   if (tables_->mpi) return tables_->mpi->price(kind, bytes(count), members);
-  const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
+  const GroupShape group = shape_of(cluster_, tables_->nics, members);
+  if (kind == CollectiveKind::kSendReceive && members.size() > 2) {
+    return price_ring_step(count, group, members);
+  }
+  const CollectiveModel model(cluster_.spec, group);
   const Bytes size = bytes(count);
   const CurvePrice priced = tables_->curves.price(cluster_.spec, model, kind, size, type);
   return split(priced, size, Curve::kCollective);
+}
+
+// Every member sends to the next: as long as the slowest of these takes, one that leaves a domain
+// where there is one.
+CollectivePrice CollectiveCosts::price_ring_step(ByteCount count, const GroupShape& group,
+                                                 std::span<const DeviceId> members) const {
+  std::size_t from = 0;
+  const auto next = [&](std::size_t i) { return members[(i + 1) % members.size()]; };
+  while (from + 1 < members.size() &&
+         cluster_.domain_of(members[from]) == cluster_.domain_of(next(from))) {
+    ++from;
+  }
+  return price_send(count, members[from], next(from), {group.ranks, group.domains});
 }
 
 std::optional<GroupShape> CollectiveCosts::shape(std::span<const DeviceId> members) const {

@@ -71,6 +71,8 @@ class CollectiveCosts {
   std::vector<LinkLoad> loads_of_send(DeviceId from, DeviceId to) const;
 
  private:
+  CollectivePrice price_ring_step(ByteCount bytes, const GroupShape& group,
+                                  std::span<const DeviceId> members) const;
   struct Tables;
   const Cluster& cluster_;
   std::unique_ptr<Tables> tables_;

@@ -6,6 +6,7 @@
 
 #include "core/assert.h"
 #include "cost/attention_cost.h"
+#include "cost/fp8_attention.h"
 #include "cost/gemm_cost.h"
 #include "cost/memory_bound_cost.h"
 #include "operation/signature.h"
@@ -166,6 +167,14 @@ KernelPrice KernelCosts::price(const Gemm& gemm) const {
 }
 
 KernelPrice KernelCosts::price(const Attention& attention) const {
+  if (attention.type == DataType::kFp8) {
+    Attention wide = attention;
+    wide.type = DataType::kBf16;
+    KernelPrice out = price(wide);
+    out.time *= 1 / fp8_attention_speed(accelerator_, attention);
+    out.provenance = std::max(out.provenance, Provenance::kExtrapolated);  // no profile has its own
+    return out;
+  }
   KernelPrice out{attention_form_time(attention_, accelerator_, attention), 1,
                   traffic_of(attention), Curve::kAttention, attention_provenance_};
   const SampleSurface& surface = attention_surface_[attention.backward ? 1 : 0];

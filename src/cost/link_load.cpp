@@ -202,8 +202,13 @@ std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, 
   if (ranks < 2) return {};
   const std::vector<DomainMembers> domains = by_domain(cluster, members);
   switch (algorithm) {
-    case Algorithm::kRing:
     case Algorithm::kDirect:
+      // Every rank sends the message to the next one.
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        loads.send(members[i], members[(i + 1) % members.size()], 1);
+      }
+      break;
+    case Algorithm::kRing:
       add_ring(loads, domains, ring_bytes(kind, ranks));
       break;
     case Algorithm::kTree:

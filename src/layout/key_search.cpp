@@ -5,6 +5,7 @@
 #include <array>
 
 #include "layout/choices.h"
+#include "layout/context_ranks.h"
 #include "layout/framework.h"
 #include "layout/key_types.h"
 
@@ -29,6 +30,48 @@ Values tensor_ranks(const Scenario& s) { return divisors(s.cluster.gpus(), s.mod
 Values stages(const Scenario& s) {
   // With more tensor ranks than GPUs none is legal, and the rule says so.
   return divisors(std::max<std::int64_t>(1, s.cluster.gpus() / s.layout.tp), s.model.layers);
+}
+
+// Ranks that share a sequence pay from 16384 tokens on, where attention begins to outweigh the
+// products, and want 4096 tokens or more each (arXiv 2603.07685, section 6.3).
+constexpr std::int64_t kLongSequence = 16384, kTokensOfRank = 4096;
+bool offers_context(const Scenario& s) {
+  return s.training.sequence_length >= kLongSequence &&
+         s.training.attention == AttentionKernel::kFlash &&
+         !traits_of(s.training.framework).context_methods.empty();
+}
+Values context_ranks(const Scenario& s) {
+  if (!offers_context(s)) return {1};
+  return divisors(s.cluster.gpus(), s.training.sequence_length / kTokensOfRank);
+}
+// Those of the framework. Where as many ranks exchange heads under two of them, they are the same.
+Values context_methods(const Scenario& s) {
+  const std::span<const ContextMethod> offered = traits_of(s.training.framework).context_methods;
+  if (s.layout.cp == 1 || offered.empty()) return {0};
+  Values out;
+  Scenario tried = s;
+  std::vector<std::int64_t> exchanging;
+  for (const ContextMethod method : offered) {
+    tried.layout.cp_method = method;
+    settle_context(tried);
+    const bool gathers = method == ContextMethod::kAllGather;
+    if (!gathers && std::ranges::find(exchanging, tried.layout.cp_exchange) != exchanging.end()) {
+      continue;
+    }
+    if (!gathers) exchanging.push_back(tried.layout.cp_exchange);
+    out.push_back(static_cast<std::int64_t>(method));
+  }
+  return out;
+}
+
+// All, or those that reach each other without the network.
+Values shard_groups(const Scenario& s) {
+  const Layout& l = s.layout;
+  const std::int64_t ranks = l.dp * l.cp;
+  const std::int64_t near = s.cluster.spec.gpus_per_domain() / l.tp;
+  const bool divides = near > 1 && near < ranks && ranks % near == 0;
+  const bool offered = traits_of(s.training.framework).shards_in_groups && l.zero >= 2;
+  return divides && offered ? Values{0, near} : Values{0};
 }
 
 // With a batch that the replicas do not divide, none is legal, and the rule says so.
@@ -190,17 +233,22 @@ std::int64_t of(const Layout& layout) {
   const OfLayout settings{layout};
   return static_cast<std::int64_t>(field(settings, member));
 }
+std::string method_text(std::int64_t value) { return name_of(static_cast<ContextMethod>(value)); }
 std::string schedule_text(std::int64_t row) { return name_of(static_cast<ScheduleKind>(row)); }
 
 }  // namespace
 
-// The levels go from what others depend on to keys without dependants.
-const KeySearch kSearchTp = {0,     tensor_ranks,          tensor_ranks,
+// The levels go from what others depend on to keys without dependants. All degrees depend on cp,
+// which depends on the sequence alone.
+const KeySearch kSearchCp = {0,     context_ranks,         context_ranks,
+                             false, put<&Layout::cp>,      of<&Layout::cp>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchTp = {1,     tensor_ranks,          tensor_ranks,
                              true,  put<&Layout::tp>,      of<&Layout::tp>,
                              plain, KeySearch::Adds::kAxis};
 const KeySearch kSearchPp = {
-    1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
-const KeySearch kSearchMicroBatch = {2,
+    2, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchMicroBatch = {3,
                                      micro_batches,
                                      micro_batches,
                                      true,
@@ -208,14 +256,14 @@ const KeySearch kSearchMicroBatch = {2,
                                      of<&Layout::micro_batch>,
                                      plain,
                                      KeySearch::Adds::kNothing};
-const KeySearch kSearchSchedule = {3,
+const KeySearch kSearchSchedule = {4,
                                    schedule_values,
                                    distinct_schedules,
                                    true,
                                    put<&Layout::schedule>,
                                    of<&Layout::schedule>,
                                    schedule_text};
-const KeySearch kSearchVirtualStages = {4,
+const KeySearch kSearchVirtualStages = {5,
                                         virtual_stages,
                                         virtual_stages,
                                         true,
@@ -223,8 +271,8 @@ const KeySearch kSearchVirtualStages = {4,
                                         of<&Layout::virtual_stages>,
                                         plain};
 const KeySearch kSearchRecompute = {
-    5, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
-const KeySearch kSearchSequenceParallel = {6,
+    6, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
+const KeySearch kSearchSequenceParallel = {7,
                                            both,
                                            distinct_sequence_parallel,
                                            false,
@@ -232,12 +280,12 @@ const KeySearch kSearchSequenceParallel = {6,
                                            of<&Layout::sequence_parallel>,
                                            truth};
 const KeySearch kSearchZero = {
-    7, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
-const KeySearch kSearchOrder = {8, orders, distinct_orders, false, put_order, order_of, order_text};
+    8, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
+const KeySearch kSearchOrder = {9, orders, distinct_orders, false, put_order, order_of, order_text};
 const KeySearch kSearchOverlapGradReduce = {
-    9,    both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
+    10,   both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
     truth};
-const KeySearch kSearchOverlapParamGather = {10,
+const KeySearch kSearchOverlapParamGather = {11,
                                              both,
                                              distinct_param_gather,
                                              false,
@@ -245,8 +293,15 @@ const KeySearch kSearchOverlapParamGather = {10,
                                              of<&Overlap::param_gather>,
                                              truth};
 const KeySearch kSearchOverlapTp = {
-    11, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+    12, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
 const KeySearch kSearchOverlapPp = {
-    12, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+    13, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+
+const KeySearch kSearchCpMethod = {14,         context_methods,         context_methods,
+                                   true,       put<&Layout::cp_method>, of<&Layout::cp_method>,
+                                   method_text};
+const KeySearch kSearchShardGroup = {
+    15,   shard_groups, shard_groups, true, put<&Layout::shard_group>, of<&Layout::shard_group>,
+    plain};
 
 }  // namespace stepcast

@@ -2,6 +2,8 @@
 // The keys of the object `layout`, one row each, in the order in which they are read and settled.
 #include <algorithm>
 
+#include "layout/choices.h"
+#include "layout/context_ranks.h"
 #include "layout/framework.h"
 #include "layout/key_search.h"
 #include "layout/key_types.h"
@@ -15,6 +17,8 @@ void settle_dp(Scenario& s, bool stated) {
   // Each degree is at most 2^20, so the product of three fits.
   if (!stated) l.dp = std::max<std::int64_t>(1, s.cluster.gpus() / (l.tp * l.cp * l.pp));
 }
+
+void settle_cp_method(Scenario& s, bool) { settle_context(s); }
 
 void settle_etp(Scenario& s, bool stated) {
   Layout& l = s.layout;
@@ -50,6 +54,7 @@ void settle_overlap(Scenario& s, bool stated) {
   s.layout.overlap.*member = traits_of(s.training.framework).overlap(s.training, s.layout).*member;
 }
 
+bool cuts_sequences(const Scenario& s) { return s.layout.cp > 1; }
 bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
 bool lists_layers(const Scenario& s) { return !s.layout.stage_layers.empty(); }
 bool deals_layers(const Scenario& s) { return s.layout.stage_layers.empty(); }
@@ -67,7 +72,15 @@ constexpr Key kRows[] = {
      .type = &kCount<&Layout::cp, 1, kMostInKey>,
      .fallback = "1",
      .help = "context parallel ranks",
-     .flag = {"--cp", "N"}},
+     .flag = {"--cp", "N"},
+     .search = &kSearchCp},
+    {.path = "layout.cp_method",
+     .type = &kChoice<&Layout::cp_method, context_method_names>,
+     .fallback = "ring",
+     .help = "how attention sees all keys of a sequence that cp ranks share",
+     .settle = settle_cp_method,
+     .shown = cuts_sequences,
+     .search = &kSearchCpMethod},
     {.path = "layout.ep",
      .type = &kCount<&Layout::ep, 1, kMostInKey>,
      .fallback = "1",
@@ -122,7 +135,8 @@ constexpr Key kRows[] = {
      .type = &kShardGroup,
      .fallback = "all",
      .help = "ranks that share one copy of the states",
-     .settle = settle_shard_group},
+     .settle = settle_shard_group,
+     .search = &kSearchShardGroup},
     {.path = "layout.sequence_parallel",
      .type = &kTruth<&Layout::sequence_parallel>,
      .fallback = "true when tp > 1, since the framework has it",

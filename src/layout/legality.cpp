@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "layout/choices.h"
+#include "layout/fp8_recipe.h"
 #include "layout/framework.h"
 #include "layout/nearest.h"
 #include "layout/pipeline.h"
@@ -93,7 +94,7 @@ void check_device(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"cluster", "training.precision"})) return;
   const Accelerator& device = s.cluster.spec.accelerator;
   const DataType precision = s.training.precision;
-  if (precision == DataType::kFp8 || device.peak(precision)) return;  // fp8: not supported yet
+  if (device.peak(precision)) return;
   std::vector<std::string> known;
   for (const auto& [type, rate] : device.dense_peak) known.emplace_back(name_of(type));
   findings.illegal("training.precision",
@@ -128,6 +129,21 @@ void check_sequence(const Scenario& s, Findings& findings) {
                                           : "tp, under sequence parallelism"),
                      use(nearest_multiples(slices, sequence)));
   }
+}
+
+// Ranks that exchange heads need heads to exchange.
+void check_context_method(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "layout.tp", "layout.cp", "layout.cp_method"})) return;
+  const Layout& l = s.layout;
+  if (l.cp == 1 || l.cp_method != ContextMethod::kAllToAll) return;
+  const std::int64_t heads = s.model.heads / l.tp;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, s.model.kv_heads / l.tp);
+  if (heads % l.cp == 0 && kv_heads % l.cp == 0) return;
+  findings.illegal("layout.cp_method",
+                   fmt::format("all_to_all over cp = {} with {} heads and {} key-value heads on a "
+                               "tensor rank",
+                               l.cp, heads, kv_heads),
+                   "ring, all_gather or hierarchical");
 }
 
 void check_tensor_parallel(const Scenario& s, Findings& findings) {
@@ -305,6 +321,23 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
+// The device has fp8 at all: check_device() has told.
+void check_fp8(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
+  const Fp8 fp8 = fp8_of(s);
+  const Accelerator& device = s.cluster.spec.accelerator;
+  if (fp8.recipe->only_on_blackwell && device.architecture != GpuArchitecture::kBlackwell) {
+    findings.illegal("training.fp8_recipe",
+                     fmt::format("{} has no scales for pieces of 32 elements", device.name),
+                     "blockwise, current or delayed; mxfp8 needs Blackwell");
+  }
+  if (s.training.fp8_attention && !fp8.recipe->runs_attention) {
+    findings.illegal("training.fp8_attention",
+                     fmt::format("no kernel takes the scales of {}", fp8.recipe->name),
+                     "false, or recipe delayed, current or mxfp8");
+  }
+}
+
 void check_precision(const Scenario& s, const Stated& stated, Findings& findings) {
   if (!findings.trusts({"training"})) return;
   const Training& t = s.training;
@@ -330,6 +363,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
     findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 takes a recipe");
   }
+  if (t.precision == DataType::kFp8) check_fp8(s, findings);
   if (t.lora_rank > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
   }
@@ -364,6 +398,7 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   check_micro_batches(scenario, findings);
   check_device(scenario, findings);
   check_sequence(scenario, findings);
+  check_context_method(scenario, findings);
   check_experts(scenario, stated, findings);
   check_schedule(scenario, findings);
   check_order_in_file(scenario, findings);

@@ -3,11 +3,13 @@
 // legal. docs/formats/scenario.md is the file; design decisions stand beside the fields.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -65,8 +67,16 @@ struct Training {
   std::vector<std::string> lora_targets;  // the products that have adapters; empty: all
   std::string software;
 
+  bool adapts(std::string_view product) const {  // it has adapters, where there are some
+    return lora_targets.empty() || std::ranges::find(lora_targets, product) != lora_targets.end();
+  }
   bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
+  // The type of activations, parameters and what is gathered. Only products read fp8.
+  DataType wide() const { return precision == DataType::kFp8 ? DataType::kBf16 : precision; }
 };
+
+// How attention sees a sequence that ranks share.
+enum class ContextMethod { kRing, kAllGather, kAllToAll, kHierarchical };
 
 struct Recompute {
   RecomputeMode mode = RecomputeMode::kNone;
@@ -92,6 +102,8 @@ struct Offload {
 struct Layout {
   std::int64_t tp = 1;
   std::int64_t cp = 1;
+  ContextMethod cp_method = ContextMethod::kRing;
+  std::int64_t cp_exchange = 1;  // neighbours that exchange heads: no key, it follows from others
   std::int64_t ep = 1;
   std::int64_t etp = 1;
   std::int64_t pp = 1;
@@ -145,6 +157,9 @@ struct FrameworkRules {
   // bias; clipping, update and rounding. The loss reads 16-bit logits and leaves their gradient in
   // their place.
   bool fuses_neighbours = false;
+  // A norm and the product behind it are one module, so that the norm can write what the product
+  // reads in fp8 (Transformer Engine's LayerNormLinear).
+  bool norms_into_products = false;
   // Where products add weight gradients into the main buffer themselves, autograd is still handed
   // tensors of the weights' shapes.
   bool placeholder_gradients = true;
@@ -184,6 +199,11 @@ struct Scenario : Settings {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }
   std::int64_t padded_vocab() const;
+  std::int64_t adapter_elements() const {
+    const AdapterTargets targets{training.adapts("qkv"), training.adapts("attention_out"),
+                                 training.adapts("mlp")};
+    return count_adapters(model, training.lora_rank, targets);
+  }
   // Two stages hold and train the same table.
   bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
 };

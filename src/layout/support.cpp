@@ -50,8 +50,10 @@ void check_file(const Scenario& s, Findings& findings) {
 
 void check_parallelism(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
-  if (findings.trusts({"layout.cp"}) && l.cp > 1) {
-    findings.unsupported("layout.cp", fmt::format("cp = {} is", l.cp), "use 1");
+  if (findings.trusts({"layout.cp"}) && l.cp > 1 &&
+      s.training.attention == AttentionKernel::kUnfused) {
+    findings.unsupported("layout.cp", fmt::format("cp = {} with unfused attention is", l.cp),
+                         "use 1, or attention flash");
   }
   if (s.model.moe && l.ep > 1) {
     findings.unsupported("layout.ep", fmt::format("ep = {} is", l.ep), "use 1");
@@ -86,11 +88,6 @@ void check_sharding(const Scenario& s, Findings& findings) {
         fmt::format("zero {} under schedule {} is", l.zero, rules_of(l.schedule).name),
         "zero 0 or 1, or a schedule with whole backwards");
   }
-  if (findings.trusts({"layout.shard_group", "layout.dp", "layout.cp"}) && l.shard_group > 0) {
-    findings.unsupported("layout.shard_group",
-                         fmt::format("sharding over {} of {} ranks is", l.shard_group, l.dp * l.cp),
-                         "all");
-  }
 }
 
 void check_memory_saving(const Scenario& s, Findings& findings) {
@@ -115,19 +112,10 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
 }  // namespace
 
 void check_fields(const Scenario& s, Findings& findings) {
-  if (s.training.cuda_graphs == CudaGraphs::kAttention ||
-      s.training.cuda_graphs == CudaGraphs::kMoe) {
+  if (s.training.cuda_graphs == CudaGraphs::kMoe) {
     findings.unsupported("training.cuda_graphs",
-                         fmt::format("launching only the part {} of a layer as a graph is",
-                                     name_of(s.training.cuda_graphs)),
-                         "use true, for all kernels, or false");
-  }
-  if (s.training.trains_adapters() && !s.training.lora_targets.empty()) {
-    findings.unsupported("training.lora_targets", "adapters on some of the products are",
-                         "leave it out for all of them");
-  }
-  if (findings.trusts({"training.precision"}) && s.training.precision == DataType::kFp8) {
-    findings.unsupported("training.precision", "fp8 is", "bf16, fp16 or fp32");
+                         "launching only the routers of experts as a graph is",
+                         "use true, attention, or false");
   }
 }
 

@@ -37,12 +37,16 @@ ByteCount framework_bytes(const Scenario& scenario, bool alone) {
   const Layout& layout = scenario.layout;
   ByteCount bytes = kContext;
   std::int64_t span = 1;  // ranks from one member of a group to the last
+  const auto communicator = [&](std::int64_t reach) {
+    return reach <= scenario.cluster.spec.gpus_per_node ? kLocalCommunicator : kNetworkCommunicator;
+  };
   for (const std::int64_t size : {layout.tp, layout.cp * layout.dp, layout.pp}) {
     span *= size;
-    if (size == 1) continue;
-    bytes +=
-        span <= scenario.cluster.spec.gpus_per_node ? kLocalCommunicator : kNetworkCommunicator;
+    if (size > 1) bytes += communicator(span);
   }
+  // Ranks that share a sequence have one of their own, and so have the copies of sharded states.
+  if (layout.cp > 1 && layout.dp > 1) bytes += communicator(layout.tp * layout.cp);
+  if (layout.shard_group > 0) bytes += communicator(layout.tp * layout.cp * layout.dp);
   return bytes;
 }
 

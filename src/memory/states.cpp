@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "layout/fp8_recipe.h"
+
 namespace stepcast {
 namespace {
 
@@ -38,9 +40,7 @@ StateBytes& StateBytes::operator+=(const StateBytes& more) {
 }
 
 std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group) {
-  const std::int64_t all = size_of(group, scenario.layout);
-  const std::int64_t wanted = scenario.layout.shard_group;
-  return wanted > 0 ? std::min(wanted, all) : all;
+  return inner_ranks(group, scenario.layout);
 }
 
 std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
@@ -51,12 +51,20 @@ ByteCount checkpoint_bytes(const Scenario& scenario) {
   const StateWidths widths = state_widths(scenario);
   const std::int64_t saved = widths.parameter + widths.master + widths.moments;
   const Training& training = scenario.training;
-  return saved * (training.trains_adapters() ? count_adapters(scenario.model, training.lora_rank)
+  return saved * (training.trains_adapters() ? scenario.adapter_elements()
                                              : count_parameters(scenario.model).total());
 }
 
+ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements) {
+  if (elements == 0 || shards_parameters(scenario)) return 0;
+  const ByteCount copies = fp8_of(scenario).weight_bytes(elements);
+  return scenario.training.fp8_params ? copies - elements * size_of(scenario.training.wide())
+                                      : copies;
+}
+
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
-  const ByteCount whole = weights.bytes(scenario.training.precision);
+  ByteCount whole = weights.bytes(scenario.training.wide());
+  if (weights.in_fp8 > 0) whole += fp8_of(scenario).weight_bytes(weights.in_fp8) - weights.in_fp8;
   return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
 }
 

@@ -111,7 +111,11 @@ struct LayerParameters {
 // the MLP, in every layer. Embedding and head have none (Hu et al. 2021, arXiv 2106.09685; on all
 // linear layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no experts and no latent
 // attention.
-std::int64_t count_adapters(const Model& model, std::int64_t rank);
+// Which products have some.
+struct AdapterTargets {
+  bool qkv = true, attention_out = true, mlp = true;
+};
+std::int64_t count_adapters(const Model& model, std::int64_t rank, AdapterTargets targets = {});
 
 LayerParameters count_layer(const Model& model, std::int64_t layer);
 ParameterCount count_parameters(const Model& model);

@@ -25,9 +25,9 @@ enum class CollectiveKind {
 inline constexpr int kCollectiveKinds = 6;
 const char* name_of(CollectiveKind kind);
 
-// What is put together: activations or their gradients; or one of the three figures of every token
-// that the loss over a cut vocabulary needs.
-enum class CollectivePurpose { kActivations, kLossMaximum, kLossTarget, kLossSum };
+// What is put together: activations or their gradients; one of the three figures of every token
+// that the loss over a cut vocabulary needs; or the largest elements of tensors, for scales of fp8.
+enum class CollectivePurpose { kActivations, kLossMaximum, kLossTarget, kLossSum, kScale };
 const char* name_of(CollectivePurpose purpose);
 
 struct Collective {

@@ -37,8 +37,8 @@ const char* name_of(CollectiveKind kind) {
 }
 
 const char* name_of(CollectivePurpose purpose) {
-  static constexpr std::array<const char*, 4> kNames{"activations", "loss_maximum", "loss_target",
-                                                     "loss_sum"};
+  static constexpr std::array<const char*, 5> kNames{"activations", "loss_maximum", "loss_target",
+                                                     "loss_sum", "scale"};
   return named(kNames, purpose);
 }
 
@@ -66,8 +66,8 @@ const char* name_of(Norm norm) { return norm == Norm::kLayerNorm ? "layer_norm" 
 const char* name_of(Mlp mlp) { return mlp == Mlp::kGelu ? "gelu" : "swiglu"; }
 
 const char* name_of(CastSubject subject) {
-  static constexpr std::array<const char*, 4> kNames{"logits", "gradients", "parameters",
-                                                     "four_bit_weight"};
+  static constexpr std::array<const char*, 7> kNames{
+      "logits", "gradients", "parameters", "four_bit_weight", "scale", "operand", "weight"};
   return named(kNames, subject);
 }
 

@@ -20,6 +20,7 @@
 #include "core/quantity.h"
 #include "operation/attention_parts.h"
 #include "operation/collective.h"
+#include "operation/context_parts.h"
 #include "operation/gradient_work.h"
 #include "operation/layer_parts.h"
 #include "operation/memory_bound.h"
@@ -73,8 +74,9 @@ struct Operation {
       std::variant<Gemm, AttentionProduct, Attention, AttentionSoftmax, ContextTranspose, QkvGather,
                    Normalization, QueryKeyNorm, Activation, Rotary, ResidualAdd, Dropout,
                    AdapterAdd, AdapterScale, TokenEmbedding, PositionEmbedding, ZeroTableGradient,
-                   CrossEntropy, BiasGradient, Accumulate, Cast, ZeroGradients, UnscaleGradients,
-                   SquaredNorm, ClipGradients, OptimizerUpdate, UnitCopy, Alias, Collective>;
+                   CrossEntropy, ContextCopy, PartialMerge, BiasGradient, Accumulate, Cast,
+                   ZeroGradients, UnscaleGradients, SquaredNorm, ClipGradients, OptimizerUpdate,
+                   UnitCopy, Alias, Collective>;
 
   const char* name;  // for people: "qkv", "attention", "mlp_up"; a literal
   Phase phase;
@@ -87,6 +89,7 @@ struct Operation {
   // By stream: the latest earlier operation of the pass that must have ended (-1: none). An
   // operation follows those of its own stream without being told (program/block_events.h).
   std::array<std::int32_t, kBlockStreams> after{-1, -1, -1};
+  bool in_attention = false;  // of the half of a layer that a graph of attention launches
 };
 
 // The product that it is, with a weight or of attention's parts; nothing for other work.

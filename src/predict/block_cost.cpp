@@ -32,6 +32,11 @@ bool is_loss(const Operation& operation) {
   return std::holds_alternative<CrossEntropy>(operation.work) && operation.phase == Phase::kForward;
 }
 
+bool prepares_weight(const Operation& operation) {
+  const auto* cast = std::get_if<Cast>(&operation.work);
+  return cast != nullptr && cast->subject == CastSubject::kWeight;
+}
+
 const Collective* overlapped_collective(const Operation& operation) {
   const auto* collective = std::get_if<Collective>(&operation.work);
   return collective != nullptr && collective->overlapped ? collective : nullptr;
@@ -54,10 +59,16 @@ const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
 Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
-RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
+bool BlockCosts::in_graph(const Operation& operation) const {
+  const CudaGraphs graphs = scenario_.training.cuda_graphs;
+  return graphs == CudaGraphs::kAttention ? operation.in_attention : graphs != CudaGraphs::kOff;
+}
+
+RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& operation) const {
   RunCost out;
+  const Phase phase = operation.phase;
   const bool backward = phase == Phase::kBackward || phase == Phase::kWeightGradient;
-  const double launch = scenario_.training.cuda_graphs != CudaGraphs::kOff
+  const double launch = in_graph(operation)
                             ? host_.graph_launch_s
                             : host_.launch_s * (backward ? host_.backward_factor : 1.0);
   out.gpu = price.time;
@@ -109,7 +120,7 @@ RunCost BlockCosts::price(const Operation& operation) const {
   }
   if (!kernels_.runs(operation)) return {};
   const KernelPrice kernel = kernels_.price(operation);
-  RunCost out = price_kernel(kernel, operation.phase);
+  RunCost out = price_kernel(kernel, operation);
   out.flops = flops_of(operation);
   if (is_loss(operation)) {
     out.host += Seconds(host_.micro_batch_s);
@@ -135,8 +146,12 @@ std::vector<PricedOperation> BlockCosts::price_each(
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Collective* collective = overlapped_collective(*out[i].operation);
     if (collective == nullptr || placement(collective->group) == nullptr) continue;
-    const std::size_t product =
+    std::size_t product =
         collective->kind == CollectiveKind::kAllGather ? i + 1 : i - 1;  // wraps to none
+    // A weight that is cast for the product does not wait for what is gathered.
+    while (product < out.size() && product > i && prepares_weight(*out[product].operation)) {
+      ++product;
+    }
     if (product < out.size()) pipeline(*collective, out[i], out[product]);
   }
   wait_for_last(out);

@@ -37,7 +37,8 @@ class BlockCosts {
 
  private:
   RunCost price(const Operation& operation) const;
-  RunCost price_kernel(const KernelPrice& price, Phase phase) const;
+  RunCost price_kernel(const KernelPrice& price, const Operation& operation) const;
+  bool in_graph(const Operation& operation) const;  // a CUDA graph launches it
   RunCost price_collective(const Collective& collective) const;
   const GroupPlacement* placement(AxisGroup group) const;  // null: the rank is alone
   void wait_for_last(std::vector<PricedOperation>& operations) const;

@@ -23,9 +23,9 @@ double recomputed_in(const BlockPass& pass, bool causal_half) {
   double sum = 0;
   for (const Operation& operation : pass.operations) {
     if (operation.phase != Phase::kRecompute) continue;
-    // A causal kernel's FLOPs are half of what the full count has.
-    const auto* attention = std::get_if<Attention>(&operation.work);
-    const bool doubles = attention != nullptr && attention->causal && !causal_half;
+    // Kernels compute the causal half of what the full count has. Where ranks share a sequence they
+    // do so in parts, of which some are whole blocks under the diagonal.
+    const bool doubles = std::holds_alternative<Attention>(operation.work) && !causal_half;
     const double factor = doubles ? 2 : 1;
     sum += flops_of(operation).value() * factor;
   }
@@ -55,7 +55,7 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
     flops += passes * 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
   }
   if (scenario.training.trains_adapters()) {
-    flops += 3 * 2 * static_cast<double>(count_adapters(model, scenario.training.lora_rank));
+    flops += 3 * 2 * static_cast<double>(scenario.adapter_elements());
   }
   return Flops(flops * tokens);
 }

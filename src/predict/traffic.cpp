@@ -272,7 +272,7 @@ double lockstep_slowdown(const Scenario& scenario, const RankGrid& grid,
 
   const std::vector<DeviceId> devices = devices_of(own);
   const CollectivePrice price =
-      costs.price(CollectiveKind::kAllReduce, 64 << 20, scenario.training.precision, devices);
+      costs.price(CollectiveKind::kAllReduce, 64 << 20, scenario.training.wide(), devices);
   std::map<LinkId, double> sum;
   for (const std::vector<DeviceId>& sibling : neighbours_of(own, group, scenario, grid)) {
     for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, sibling)) {

@@ -40,7 +40,10 @@ Shape::Shape(const Scenario& scenario) {
   const Model& model = scenario.model;
   const Layout& layout = scenario.layout;
   batch = layout.micro_batch;
-  sequence = scenario.training.sequence_length;
+  cp = layout.cp;
+  cp_method = layout.cp_method;
+  cp_exchange = layout.cp_exchange;
+  sequence = scenario.training.sequence_length / cp;
   tp = layout.tp;
   tokens = batch * sequence;
   sequence_parallel = layout.sequence_parallel && tp > 1;
@@ -56,8 +59,10 @@ Shape::Shape(const Scenario& scenario) {
   keeps_gathered = scenario.rules.keeps_gathered_inputs;
   async_backward = scenario.rules.async_tensor_backward && tp > 1;
   dropout = has_dropout(scenario);
-  type =
-      scenario.training.precision == DataType::kFp8 ? DataType::kBf16 : scenario.training.precision;
+  type = scenario.training.wide();
+  fp8 = fp8_of(scenario);
+  fp8_params = fp8 && scenario.training.fp8_params;
+  fp8_attention = fp8 && scenario.training.fp8_attention;
   gradient = scenario.training.grad_precision;
   norm = model.norm;
   mode = scenario.training.mode;
@@ -99,6 +104,10 @@ ParameterId BlockBuilder::declare(const Parameter& parameter) {
       (parameter.cut == Cut::kNone ? block_.parameters.replicated : block_.parameters.sharded) +=
           elements;
       count_in_group(block_, parameter.replicas, elements);
+      if (parameter.in_fp8) block_.parameters.in_fp8 += elements;
+      break;
+    case WeightStorage::kFp8:
+      block_.frozen.in_fp8 += elements;
       break;
     case WeightStorage::kFrozen:
       block_.frozen.plain += elements;
@@ -143,6 +152,7 @@ void BlockBuilder::into(Pass pass, Phase phase) {
 void BlockBuilder::add(const char* name, Operation::Work work, Buffers reads, Buffers writes) {
   operations().push_back({name, target_.phase, std::move(work), reads, writes});
   std::erase_if(operations().back().reads, [](BufferId id) { return !id.valid(); });
+  operations().back().in_attention = in_attention_;
 }
 
 KernelSize BlockBuilder::size(std::int64_t elements, std::int64_t width, double bytes_per_element,
@@ -155,8 +165,9 @@ AttentionSizes BlockBuilder::attention_sizes() const {
 }
 
 void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n,
-                        std::int64_t k, Buffers reads, Buffers writes, bool bias) {
-  add(name, Gemm{role, 1, m, n, k, shape_.type, shape_.type, false, bias}, reads, writes);
+                        std::int64_t k, Buffers reads, Buffers writes, bool bias, bool in_fp8) {
+  const DataType input = in_fp8 ? DataType::kFp8 : shape_.type;
+  add(name, Gemm{role, 1, m, n, k, input, shape_.type, false, bias}, reads, writes);
 }
 
 void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup group,
@@ -172,10 +183,11 @@ void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup g
 }
 
 void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::int64_t n,
-                                   std::int64_t k, Buffers reads, bool placeholder) {
+                                   std::int64_t k, Buffers reads, bool placeholder, bool in_fp8) {
   if (!trains(weight)) return;
   const std::int64_t elements = n * k;
-  Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, shape_.type, shape_.type, false};
+  const DataType input = in_fp8 ? DataType::kFp8 : shape_.type;
+  Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, input, shape_.type, false};
   BufferId fresh;
   if (mode_ == GradientMode::kFused) {
     gemm.output = shape_.gradient;

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "layout/fp8_recipe.h"
 #include "layout/scenario.h"
 #include "program/program.h"
 
@@ -16,9 +17,12 @@ struct Shape {
   explicit Shape(const Scenario& scenario);
 
   std::int64_t batch;     // sequences
-  std::int64_t sequence;  // tokens of a sequence
-  std::int64_t tokens;    // batch * sequence: rows of GEMMs
-  std::int64_t rows;      // of norms, dropout and residuals: tokens, or tokens / tp
+  std::int64_t sequence;  // tokens of a sequence on this rank
+  std::int64_t cp;
+  ContextMethod cp_method;
+  std::int64_t cp_exchange;
+  std::int64_t tokens;  // batch * sequence: rows of GEMMs
+  std::int64_t rows;    // of norms, dropout and residuals: tokens, or tokens / tp
   std::int64_t hidden;
   std::int64_t heads;     // on this rank
   std::int64_t kv_heads;  // on this rank, replicated below one
@@ -35,9 +39,11 @@ struct Shape {
   bool placeholder_gradients;  // FrameworkRules::placeholder_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
-  DataType type;          // of activations and GEMM inputs
-  DataType gradient;      // of accumulated gradients
-  Norm norm;              // of the model's layers
+  DataType type;          // of activations, and what products read without fp8
+  Fp8 fp8;                // how products of layers run in it
+  bool fp8_params, fp8_attention;
+  DataType gradient;  // of accumulated gradients
+  Norm norm;          // of the model's layers
   TrainingMode mode;
   std::int64_t lora_rank;
   std::int64_t element;  // bytes of `type`
@@ -96,7 +102,7 @@ class BlockBuilder {
                   std::int64_t launches = 1) const;
   // A product with a weight.
   void gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n, std::int64_t k,
-            Buffers reads, Buffers writes, bool bias = false);
+            Buffers reads, Buffers writes, bool bias = false, bool in_fp8 = false);
   void collective(const char* name, CollectiveKind kind, AxisGroup group, std::int64_t elements,
                   DataType type, Buffers reads, Buffers writes,
                   CollectivePurpose purpose = CollectivePurpose::kActivations,
@@ -111,7 +117,7 @@ class BlockBuilder {
   // `placeholder` allocates it for the operation (Megatron's own linear layers; Transformer Engine
   // keeps one per shape, see lower.cpp).
   void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
-                       Buffers reads, bool placeholder = false);
+                       Buffers reads, bool placeholder = false, bool in_fp8 = false);
   // A fresh gradient of a weight joins the main one.
   void accumulate(ParameterId weight, std::int64_t elements, BufferId fresh);
   void bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width, Buffers reads);
@@ -145,6 +151,15 @@ class BlockBuilder {
                          BufferId gradient, BufferId residual, std::int64_t rows,
                          std::int64_t width);
 
+  // What is written from here on belongs to the attention half of a layer, or not.
+  void in_attention(bool begins) { in_attention_ = begins; }
+  // The operation written last, to change it.
+  Operation& last() { return operations().back(); }
+  // Where a collective of the backward runs that a product need not wait for.
+  BlockStream backward_stream() const {
+    return shape_.async_backward ? BlockStream::kCommunication : BlockStream::kCompute;
+  }
+
   const Shape& shape() const { return shape_; }
   AttentionSizes attention_sizes() const;
   // In which weights' gradients are summed over micro-batches, or over the unit's one.
@@ -158,9 +173,6 @@ class BlockBuilder {
   ParameterId declare(const Parameter& parameter);
   BufferId reduce(const char* name, BufferId partial, BlockStream stream);
   BufferId gather(const char* name, BufferId x, BlockStream stream);
-  BlockStream backward_stream() const {
-    return shape_.async_backward ? BlockStream::kCommunication : BlockStream::kCompute;
-  }
 
   const Shape& shape_;
   GradientMode mode_;
@@ -171,6 +183,7 @@ class BlockBuilder {
   };
   std::vector<Operation>& operations() { return block_.pass(target_.pass).operations; }
   Target target_;
+  bool in_attention_ = false;
 };
 
 }  // namespace stepcast

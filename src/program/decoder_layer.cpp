@@ -13,17 +13,20 @@ namespace {
 
 // What the backward pass of each half reads.
 struct AttentionBuffers {
-  BufferId input, normed, gathered;
-  LinearOutput packed;  // the projection's, which the value is a part of
+  BufferId input, normed;
+  LinearInput entered;  // what the projection reads
+  LinearOutput packed;  // and writes; the value is a part of it
   QkvBuffers qkv;
   CoreAttentionBuffers core;
+  LinearInput left;  // what the output projection reads
   LinearOutput projected;
   BufferId branch;   // before a norm of its own (Gemma 2 and 3)
   BufferId joining;  // the branch as it joins the residual stream
   BufferId mask, output;
 };
 struct MlpBuffers {
-  BufferId input, normed, gathered, activated, branch, mask, output;
+  BufferId input, normed, activated, branch, mask, output;
+  LinearInput entered, left;  // what the two products read
   LinearOutput up, down;
 };
 
@@ -32,6 +35,18 @@ struct LayerWeights {
   std::vector<ParameterId> query_key_norm;  // of queries, of keys
   Linear qkv, attention_out, mlp_up, mlp_down;
   ParameterId qkv_bias, attention_out_bias, mlp_up_bias, mlp_down_bias;
+};
+
+// While it lives, operations belong to the attention half.
+class InAttention {
+ public:
+  explicit InAttention(BlockBuilder& builder) : builder_(builder) { builder_.in_attention(true); }
+  ~InAttention() { builder_.in_attention(false); }
+  InAttention(const InAttention&) = delete;
+  InAttention& operator=(const InAttention&) = delete;
+
+ private:
+  BlockBuilder& builder_;
 };
 
 class LayerLowering {
@@ -59,6 +74,7 @@ class LayerLowering {
   bool joins_in_norm() const {
     return shape_.fuses_neighbours && !shape_.dropout && !model_.parallel_block;
   }
+  bool cast_sums_bias() const { return shape_.fp8 && shape_.fp8.recipe->cast_sums_bias; }
   bool rotary() const { return model_.position == Position::kRope; }
   double element() const { return static_cast<double>(shape_.element); }
 
@@ -88,6 +104,7 @@ class LayerLowering {
   Shape shape_;
   BlockBuilder builder_;
   LayerWeights weights_;
+  bool keeps_ = true;  // the backward reads what this forward makes
 };
 
 void LayerLowering::declare_parameters() {
@@ -104,7 +121,8 @@ void LayerLowering::declare_parameters() {
   weights_.attention_norm = norm("attention_norm", "attention_norm_bias");
   weights_.qkv =
       Linear(builder_, {"qkv", "qkv_dgrad", "qkv_wgrad", "qkv", "attention_input_gradient"},
-             {"qkv", packed_width(), h, Cut::kRows, Initial::kNormal, qkv});
+             {"qkv", packed_width(), h, Cut::kRows, Initial::kNormal, qkv},
+             scenario_.training.adapts("qkv"));
   weights_.qkv_bias = bias(model_.qkv_bias, "qkv_bias", packed_width(), Cut::kRows, qkv);
   if (model_.query_key_norm || model_.wide_query_key_norm) {
     const Cut cut = model_.wide_query_key_norm ? Cut::kRows : Cut::kNone;
@@ -116,7 +134,8 @@ void LayerLowering::declare_parameters() {
   weights_.attention_out = Linear(builder_,
                                   {"attention_out", "attention_out_dgrad", "attention_out_wgrad",
                                    "attention_output", "context_gradient"},
-                                  {"attention_out", h, query_width(), Cut::kColumns});
+                                  {"attention_out", h, query_width(), Cut::kColumns},
+                                  scenario_.training.adapts("attention_out"));
   weights_.attention_out_bias =
       bias(model_.attention_output_bias, "attention_out_bias", h, Cut::kNone);
   if (norms_branches()) {
@@ -125,16 +144,16 @@ void LayerLowering::declare_parameters() {
   // Where a parallel block has only one norm, it feeds both halves (Falcon-7B, Phi-2).
   weights_.mlp_norm =
       model_.norms_per_layer == 1 ? weights_.attention_norm : norm("mlp_norm", "mlp_norm_bias");
-  const bool gated = model_.mlp == Mlp::kSwiglu;
+  const bool gated = model_.mlp == Mlp::kSwiglu, adapts_mlp = scenario_.training.adapts("mlp");
   const std::array<std::int64_t, 3> up{shape_.ffn, gated ? shape_.ffn : 0, 0};
   weights_.mlp_up =
       Linear(builder_, {"mlp_up", "mlp_up_dgrad", "mlp_up_wgrad", "up", "mlp_input_gradient"},
-             {"mlp_up", up_width(), h, Cut::kRows, Initial::kNormal, up});
+             {"mlp_up", up_width(), h, Cut::kRows, Initial::kNormal, up}, adapts_mlp);
   weights_.mlp_up_bias = bias(model_.mlp_bias, "mlp_up_bias", up_width(), Cut::kRows, up);
   weights_.mlp_down =
       Linear(builder_,
              {"mlp_down", "mlp_down_dgrad", "mlp_down_wgrad", "mlp_output", "activated_gradient"},
-             {"mlp_down", h, shape_.ffn, Cut::kColumns});
+             {"mlp_down", h, shape_.ffn, Cut::kColumns}, adapts_mlp);
   weights_.mlp_down_bias = bias(model_.mlp_bias, "mlp_down_bias", h, Cut::kNone);
   if (norms_branches()) weights_.mlp_post_norm = norm("mlp_post_norm", "mlp_post_norm_bias");
 }
@@ -243,15 +262,17 @@ BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId 
 }
 
 AttentionBuffers LayerLowering::attention(BufferId input) {
+  const InAttention part(builder_);
   const std::int64_t h = shape_.hidden;
   AttentionBuffers out;
   out.input = input;
   out.normed = builder_.norm("attention_norm", weights_.attention_norm, input, shape_.rows, h);
-  out.gathered = builder_.enter_region("attention_input", out.normed);
-  out.packed = weights_.qkv.forward(builder_, out.gathered, weights_.qkv_bias);
+  out.entered = weights_.qkv.enter(builder_, "attention_input", out.normed, keeps_);
+  out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias);
   rotate(out);
   out.core = core(out);
-  out.projected = weights_.attention_out.forward(builder_, out.core.context);
+  out.left = weights_.attention_out.take(builder_, out.core.context, keeps_);
+  out.projected = weights_.attention_out.forward(builder_, out.left);
   out.branch = builder_.leave_region("attention_reduced", out.projected.y);
   out.joining = norms_branches()
                     ? builder_.norm("attention_post_norm", weights_.attention_post_norm, out.branch,
@@ -265,26 +286,28 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
 
 BufferId LayerLowering::attention_backward(const AttentionBuffers& saved, BufferId gradient,
                                            BufferId residual) {
+  const InAttention part(builder_);
   const std::int64_t h = shape_.hidden;
   BufferId branch = residual_backward(gradient, saved.mask, weights_.attention_out_bias);
   if (norms_branches()) {
     branch = builder_.norm_backward("attention_post_norm", weights_.attention_post_norm,
                                     saved.branch, branch, BufferId{}, shape_.rows, h);
   }
-  const BufferId whole = builder_.leave_backward("attention_output_gradient", branch);
+  const LinearInput whole =
+      weights_.attention_out.leave_backward(builder_, "attention_output_gradient", branch);
   const LinearGradient context = weights_.attention_out.input_gradient(builder_, whole);
-  weights_.attention_out.weight_gradient(builder_, whole, saved.core.context, saved.projected,
-                                         context);
+  weights_.attention_out.weight_gradient(builder_, whole, saved.left, saved.projected, context);
   BufferId packed_gradient = core_attention_backward(builder_, scenario_.training.attention,
                                                      saved.qkv, saved.core, context.x);
   packed_gradient = rotate_backward(saved, packed_gradient);
-  if (weights_.qkv_bias.valid()) {
+  const LinearInput packed = weights_.qkv.take_gradient(builder_, packed_gradient);
+  if (weights_.qkv_bias.valid() && !cast_sums_bias()) {
     builder_.bias_gradient(weights_.qkv_bias, shape_.tokens, packed_width(), {packed_gradient});
   }
-  const BufferId input = builder_.gather_again("attention_input", saved.normed, saved.gathered);
-  const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed_gradient);
+  const LinearInput input = weights_.qkv.gather_again(builder_, "attention_input", saved.entered);
+  const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed);
   const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial.x);
-  weights_.qkv.weight_gradient(builder_, packed_gradient, input, saved.packed, partial);
+  weights_.qkv.weight_gradient(builder_, packed, input, saved.packed, partial);
   return builder_.norm_backward("attention_norm", weights_.attention_norm, saved.input, reduced,
                                 residual, shape_.rows, h);
 }
@@ -302,12 +325,13 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
     out.input = model_.parallel_block ? attended.input : attended.output;
     out.normed = builder_.norm("mlp_norm", weights_.mlp_norm, out.input, shape_.rows, h);
   }
-  out.gathered = builder_.enter_region("mlp_input", out.normed);
-  out.up = weights_.mlp_up.forward(builder_, out.gathered);
+  out.entered = weights_.mlp_up.enter(builder_, "mlp_input", out.normed, keeps_);
+  out.up = weights_.mlp_up.forward(builder_, out.entered);
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
   builder_.add("activation", activation(false), {out.up.y}, {out.activated});
   builder_.uses({weights_.mlp_up_bias});
-  out.down = weights_.mlp_down.forward(builder_, out.activated);
+  out.left = weights_.mlp_down.take(builder_, out.activated, keeps_);
+  out.down = weights_.mlp_down.forward(builder_, out.left);
   out.branch = builder_.leave_region("mlp_reduced", out.down.y);
   const BufferId branch = norms_branches() ? builder_.norm("mlp_post_norm", weights_.mlp_post_norm,
                                                            out.branch, shape_.rows, h)
@@ -324,21 +348,23 @@ BufferId LayerLowering::mlp_backward(const MlpBuffers& saved, BufferId gradient)
     branch = builder_.norm_backward("mlp_post_norm", weights_.mlp_post_norm, saved.branch, branch,
                                     BufferId{}, shape_.rows, h);
   }
-  const BufferId whole = builder_.leave_backward("mlp_output_gradient", branch);
+  const LinearInput whole =
+      weights_.mlp_down.leave_backward(builder_, "mlp_output_gradient", branch);
   const LinearGradient activated = weights_.mlp_down.input_gradient(builder_, whole);
-  weights_.mlp_down.weight_gradient(builder_, whole, saved.activated, saved.down, activated);
+  weights_.mlp_down.weight_gradient(builder_, whole, saved.left, saved.down, activated);
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
   const bool has_bias = weights_.mlp_up_bias.valid();
   const bool sums = has_bias && shape_.fuses_neighbours && builder_.trains(weights_.mlp_up_bias);
   builder_.add("activation", activation(true, sums), {saved.up.y, activated.x}, {up});
   builder_.uses({weights_.mlp_up_bias});
-  if (has_bias && !sums) {
+  const LinearInput flowing = weights_.mlp_up.take_gradient(builder_, up);
+  if (has_bias && !sums && !cast_sums_bias()) {
     builder_.bias_gradient(weights_.mlp_up_bias, shape_.tokens, up_width(), {up});
   }
-  const BufferId input = builder_.gather_again("mlp_input", saved.normed, saved.gathered);
-  const LinearGradient partial = weights_.mlp_up.input_gradient(builder_, up);
+  const LinearInput input = weights_.mlp_up.gather_again(builder_, "mlp_input", saved.entered);
+  const LinearGradient partial = weights_.mlp_up.input_gradient(builder_, flowing);
   const BufferId reduced = builder_.enter_backward("mlp_input_gradient", partial.x);
-  weights_.mlp_up.weight_gradient(builder_, up, input, saved.up, partial);
+  weights_.mlp_up.weight_gradient(builder_, flowing, input, saved.up, partial);
   return builder_.norm_backward("mlp_norm", weights_.mlp_norm, saved.input, reduced, gradient,
                                 shape_.rows, h);
 }
@@ -351,11 +377,13 @@ void LayerLowering::lower(RecomputeMode recompute) {
 
   builder_.into(Pass::kForward, Phase::kForward);
   copy_gathered_unit(scenario_, builder_);
+  keeps_ = recompute != RecomputeMode::kFull;
   AttentionBuffers attended = attention(block.input);
   MlpBuffers fed = mlp(attended);
   block.output = fed.output;
 
   if (recompute == RecomputeMode::kFull) {
+    keeps_ = true;
     builder_.into(Pass::kInputGradient, Phase::kRecompute);
     attended = attention(block.input);
     fed = mlp(attended);

@@ -88,6 +88,11 @@ class Checker {
              fmt::format("{} ranks for {} key-value heads are", layout.tp, model.kv_heads),
              "at most as many ranks as key-value heads");
     }
+    if (layout.cp > 1) refuse("layout.cp", fmt::format("cp = {} is", layout.cp), "use 1");
+    if (layout.shard_group > 0) {
+      refuse("layout.shard_group", fmt::format("sharding over {} ranks is", layout.shard_group),
+             "use all");
+    }
     if (model.wide_query_key_norm && layout.tp > 1) {
       refuse("layout.tp", "a norm over all heads that tp cuts is", "use tp 1");
     }

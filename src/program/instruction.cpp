@@ -55,6 +55,8 @@ const char* name_of(Stream stream) {
       return "block communication";
     case Stream::kBlockCopy:
       return "block copy";
+    case Stream::kReduceCopies:
+      return "reduce copies";
   }
   return "";
 }

@@ -43,9 +43,10 @@ enum class Stream {
   kCopyOut,  // to host memory
   kCopyIn,
   kBlockCommunication,  // operations of blocks that run beside the others
-  kBlockCopy
+  kBlockCopy,
+  kReduceCopies  // gradients, over the copies of sharded states
 };
-inline constexpr int kStreams = 16;
+inline constexpr int kStreams = 17;
 const char* name_of(Stream stream);
 
 // A stream of transfers between stages: what moves on it, and on which side of it the rank stands.

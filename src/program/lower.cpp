@@ -94,7 +94,7 @@ ByteCount Lowering::placeholder_gradients() const {
                       scenario_.training.attention == AttentionKernel::kFlash;
   if (!engine || layers_.empty()) return 0;
   const Block& block = program_.block(layers_.begin()->second);
-  return block.parameters.sharded * size_of(scenario_.training.precision);
+  return block.parameters.sharded * size_of(scenario_.training.wide());
 }
 
 void Lowering::finish_role(Role& role) {
@@ -104,6 +104,8 @@ void Lowering::finish_role(Role& role) {
     for (const BlockId id : chunk.blocks) {
       frozen.plain += program_.block(id).frozen.plain;
       frozen.four_bit += program_.block(id).frozen.four_bit;
+      frozen.in_fp8 += program_.block(id).frozen.in_fp8;
+      role.in_fp8 += program_.block(id).parameters.in_fp8;
     }
   }
   StateBytes states;
@@ -111,7 +113,8 @@ void Lowering::finish_role(Role& role) {
     states += state_bytes(scenario_, stretch.range.size(), stretch.group);
   }
   role.persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] =
-      states.parameters + frozen_bytes(scenario_, frozen);
+      states.parameters + frozen_bytes(scenario_, frozen) +
+      fp8_weight_bytes(scenario_, role.in_fp8);
   role.persistent[static_cast<std::size_t>(MemoryCategory::kGradients)] = states.gradients;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kOptimizer)] = states.optimizer;
   role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();
@@ -128,7 +131,7 @@ Program Lowering::run() {
                       {}};
     const bool sharded = gradient_mode(scenario_) == GradientMode::kUnit;
     if (sharded &&
-        size_of(scenario_.training.reduce_precision) > size_of(scenario_.training.precision)) {
+        size_of(scenario_.training.reduce_precision) > size_of(scenario_.training.wide())) {
       std::int64_t unit = 0;
       if (!layers_.empty()) unit = program_.block(layers_.begin()->second).parameters.total();
       const std::int64_t units = unit * scenario_.model.layers;

@@ -3,6 +3,7 @@
 
 #include "layout/pipeline.h"
 #include "program/buckets.h"
+#include "program/fp8_weights.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -120,8 +121,11 @@ void ReplicatedStep::gathering_forward(const Slot& slot) {
 }
 
 InstructionIndex ReplicatedStep::gather(ElementRange range, Stream stream) {
-  return builder_.collective("gather_parameters", stream, Purpose::kParameters,
-                             CollectiveKind::kAllGather, range, scenario_.training.precision);
+  const InstructionIndex index =
+      builder_.collective("gather_parameters", stream, Purpose::kParameters,
+                          CollectiveKind::kAllGather, range, scenario_.training.wide());
+  builder_.at(index).as<CollectiveCall>()->bytes -= saved_by_fp8(builder_, range);
+  return index;
 }
 
 // A pass of weight gradients receives and sends nothing.
@@ -218,6 +222,7 @@ InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
     reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,
                                   scenario_.training.reduce_precision);
     builder_.at(reduced).wait_for(after);
+    reduced = builder_.sum_copies(reduced);
   }
   return reduced;
 }

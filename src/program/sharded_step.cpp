@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "program/fp8_weights.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -59,7 +60,7 @@ class ShardedStep {
     return elements(unit) + builder_.frozen(0, unit).elements();
   }
   ByteCount gathered_bytes(std::int64_t count) const {
-    return count * size_of(scenario_.training.precision);
+    return count * size_of(scenario_.training.wide());
   }
   // Parameters that are gathered together: their place among the flat parameters, and their bytes
   // with those of frozen ones. The root's two blocks stand together.
@@ -70,10 +71,11 @@ class ShardedStep {
   ElementRange range_of(std::int32_t unit) const { return builder_.range(0, unit); }
   ElementRange root_range() const { return {0, root_elements()}; }
   ByteCount frozen_in(std::int32_t unit) const {
-    return builder_.frozen(0, unit).bytes(scenario_.training.precision);
+    return builder_.frozen(0, unit).bytes(scenario_.training.wide());
   }
   Unit layer_unit(std::int32_t unit) const {
-    return {range_of(unit), gathered_bytes(elements(unit)) + frozen_in(unit)};
+    return {range_of(unit), gathered_bytes(elements(unit)) + frozen_in(unit) -
+                                saved_by_fp8(builder_, range_of(unit))};
   }
   Unit root_unit() const {
     return {root_range(),
@@ -105,7 +107,7 @@ class ShardedStep {
 InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
   const InstructionIndex index =
       builder_.collective(name, Stream::kGather, Purpose::kParameters, CollectiveKind::kAllGather,
-                          unit.range, scenario_.training.precision, pieces_);
+                          unit.range, scenario_.training.wide(), pieces_);
   Instruction& instruction = builder_.at(index);
   instruction.as<CollectiveCall>()->bytes = unit.bytes;  // with the frozen ones
   instruction.wait_for(limiter);
@@ -126,6 +128,7 @@ void ShardedStep::reduce(const char* name, ElementRange elements, InstructionInd
       builder_.collective(name, Stream::kReduce, Purpose::kGradients,
                           CollectiveKind::kReduceScatter, elements, type, pieces_);
   builder_.at(index).wait_for(after);
+  builder_.sum_copies(index);
 }
 
 // A unit's gradients are born with its first backward; reduced ones live through the next unit's,

@@ -34,6 +34,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
       builder.role().stage == 0 || builder.role().stage == stage_of_last_chunk(layout);
   const DataType type = scenario.training.reduce_precision;
   const InstructionIndex reduced = last_on(builder.role(), Stream::kReduce);
+  const InstructionIndex summed_copies = last_on(builder.role(), Stream::kReduceCopies);
 
   if (shape.sequence_parallel || (shape.tp > 1 && scenario.training.trains_adapters())) {
     // Norms and row-parallel biases saw a part of the sequence on each tensor-parallel rank; the
@@ -49,6 +50,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
                            {Purpose::kReplicatedGradients, CollectiveKind::kAllReduce,
                             AxisGroup::kTensor, replicated * size_of(type), type});
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
+    builder.at(summed).wait_for(summed_copies);
   }
   if (ends && !ends_meet(layout) && scenario.shares_trained_table()) {
     const std::int64_t table = shape.vocab * shape.hidden;
@@ -61,9 +63,11 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     call.elements = {begin, begin + table};
     const InstructionIndex tied = builder.collective("reduce_tied_table", Stream::kCompute, call);
     builder.at(tied).wait_for(reduced);
+    builder.at(tied).wait_for(summed_copies);
   }
   const InstructionIndex norm = builder.run_block(blocks.gradient_norm, StepWork::kGradientNorm);
   builder.at(norm).wait_for(reduced);
+  builder.at(norm).wait_for(summed_copies);
   if (scenario.training.grad_clip != GradClip::kNone) {
     const AxisGroup group = norm_group(scenario);
     const InstructionIndex summed =

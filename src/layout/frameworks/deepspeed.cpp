@@ -56,6 +56,9 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
+// deepspeed/sequence/layer.py: DistributedAttention (Ulysses).
+constexpr ContextMethod kContextMethods[] = {ContextMethod::kAllToAll};
+
 }  // namespace
 
 extern const FrameworkTraits kDeepSpeed = {
@@ -67,6 +70,7 @@ extern const FrameworkTraits kDeepSpeed = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers_no_overlap,
+    .context_methods = kContextMethods,
     .attention_kernel = flash_attention_package,
     .check_zero = check_zero,
 };
