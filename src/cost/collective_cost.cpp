@@ -47,6 +47,7 @@ CollectiveModel send_model(const Cluster& cluster, const NicMap& nics, DeviceId 
   if (shape.domains > 1) {
     const std::size_t own = nics.nics(from).size();
     shape.nics = static_cast<std::int64_t>(std::min(own, nics.nics(to).size()));
+    if (!local) shape.tiers = tiers_above_leaves(cluster, std::array{from, to});
   }
   return {cluster.spec, shape, local};
 }

@@ -26,6 +26,20 @@ constexpr BytesPerSecond kSendChannelHopper{21.15e9};
 
 constexpr std::int64_t kPairwiseChannels = 32;
 
+// What a hop takes where NCCL's tables and the measured curves were made: inside a machine one hop
+// of LL, between machines what clusters of that network state (topologies/clusters).
+Seconds usual_scale_up_latency(ScaleUp scale_up) {
+  return scale_up == ScaleUp::kPcie ? 1.0_us : 0.6_us;
+}
+
+Seconds usual_network_latency(const std::string& network) {
+  if (network == "roce") return 1.0_us;
+  if (network == "slingshot") return 1.7_us;
+  if (network == "efa") return 10.0_us;
+  if (network == "tcp") return 20.0_us;
+  return 1.2_us;  // InfiniBand
+}
+
 }  // namespace
 
 const std::vector<std::string>& collective_names() {
@@ -49,9 +63,25 @@ CollectiveModel::CollectiveModel(const ClusterSpec& cluster, const GroupShape& g
 }
 
 NcclEstimate CollectiveModel::estimate(CollectiveKind kind, Bytes size, DataType type) const {
-  if (kind == CollectiveKind::kAllToAll) return all_to_all();
-  if (kind == CollectiveKind::kSendReceive) return send(size);
-  return nccl_choice(graph_, kind, size, type);
+  NcclEstimate result = kind == CollectiveKind::kAllToAll ? all_to_all()
+                        : kind == CollectiveKind::kSendReceive
+                            ? send(size)
+                            : nccl_choice(graph_, kind, size, type);
+  result.latency = std::max(result.latency + wires(result), Seconds());
+  return result;
+}
+
+// By how much the hops of an algorithm take longer here than usual. A latency of 0 is not stated.
+Seconds CollectiveModel::wires(const NcclEstimate& estimate) const {
+  Seconds local, network;
+  if (cluster_.scale_up_latency.value() > 0) {
+    local = cluster_.scale_up_latency - usual_scale_up_latency(cluster_.scale_up);
+  }
+  if (cluster_.network_latency.value() > 0) {
+    network = cluster_.network_latency - usual_network_latency(cluster_.network) +
+              static_cast<double>(2 * group_.tiers) * cluster_.switch_latency;
+  }
+  return estimate.local_hops * local + estimate.network_hops * network;
 }
 
 NcclEstimate CollectiveModel::asymptote(CollectiveKind kind) const {
@@ -76,13 +106,16 @@ BytesPerSecond CollectiveModel::network_share() const {
 NcclEstimate CollectiveModel::all_to_all() const {
   const double ranks = static_cast<double>(group_.ranks);
   const double local = static_cast<double>(group_.largest);
-  const double seconds_local = (local - 1) / ranks / nccl_scale_up_bandwidth(cluster_).value();
+  const double seconds_local =
+      local < 2 ? 0 : (local - 1) / ranks / nccl_group_bandwidth(cluster_, group_.largest).value();
   const double seconds_network =
       group_.domains == 1 ? 0 : local * (ranks - local) / ranks / network_share().value();
   NcclEstimate result;
   result.algorithm = Algorithm::kPairwise;
   result.latency =
       kPairwiseBase + kPairwiseLocalPeer * (local - 1) + kPairwiseRemotePeer * (ranks - local);
+  result.local_hops = group_.largest > 1 ? 1 : 0;
+  result.network_hops = group_.domains > 1 ? 1 : 0;
   result.bandwidth = BytesPerSecond(1 / std::max(seconds_local, seconds_network));
   result.channels = kPairwiseChannels;
   return result;
@@ -96,6 +129,7 @@ NcclEstimate CollectiveModel::send(Bytes size) const {
   result.channels =
       nccl_send_channels(cluster_, size, !local_pair_, group_.ranks, group_.domains, group_.nics);
   result.latency = kPairwiseBase + (local_pair_ ? kPairwiseLocalPeer : kPairwiseRemotePeer);
+  (local_pair_ ? result.local_hops : result.network_hops) = 1;
   if (!local_pair_) {
     result.bandwidth = network_share();
     return result;

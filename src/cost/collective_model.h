@@ -23,7 +23,8 @@ class CollectiveModel {
   CollectiveModel(const ClusterSpec& cluster, const GroupShape& group)
       : CollectiveModel(cluster, group, group.domains == 1) {}
 
-  // `bandwidth` is what the graph allows at this size.
+  // `bandwidth` is what the graph allows at this size, `latency` that of this cluster's wires: the
+  // choice rests on NCCL's tables alone, which know one kind of each.
   NcclEstimate estimate(CollectiveKind kind, Bytes size, DataType type) const;
 
   // The algorithm for endless messages, and the payload per second that the graph allows.
@@ -40,6 +41,7 @@ class CollectiveModel {
   NcclEstimate all_to_all() const;
   NcclEstimate send(Bytes size) const;
   BytesPerSecond network_share() const;  // of a domain
+  Seconds wires(const NcclEstimate& estimate) const;
 
   const ClusterSpec& cluster_;
   GroupShape group_;

@@ -39,9 +39,12 @@ class Loads {
     }
   }
 
-  // Each member hands `bytes` to the next, the last to the first.
+  // Each member hands `bytes` to the next, the last to the first. Where a link joins every two
+  // members, the rings of different channels go round in different orders, so that all links carry
+  // some (docs/collectives.md, "Links").
   void circulate(std::span<const DeviceId> members, double bytes) {
     if (members.size() < 2) return;
+    if (linked_pairwise(members)) return circulate_over_mesh(members, bytes);
     for (std::size_t i = 0; i < members.size(); ++i) {
       const DeviceId next = members[(i + 1) % members.size()];
       if (on_switches(members[i]) && on_switches(next)) {
@@ -65,6 +68,17 @@ class Loads {
     return any;
   }
 
+  // An NVLink leads from every member to every other.
+  bool linked_pairwise(std::span<const DeviceId> members) const {
+    if (on_switches(members.front())) return false;
+    for (const DeviceId from : members) {
+      std::size_t peers = 0;
+      for (const DeviceId to : members) peers += from != to && capacity_of(from, to) > 0;
+      if (peers + 1 < members.size()) return false;
+    }
+    return true;
+  }
+
   // To and from the NVSwitches.
   void switch_traffic(DeviceId device, double out, double in) {
     if (out > 0) spread(cluster_.topology.out_links(vertex_of(device)), out);
@@ -86,6 +100,27 @@ class Loads {
   }
 
  private:
+  // Of the NVLinks from one to the other.
+  double capacity_of(DeviceId from, DeviceId to) const {
+    double sum = 0;
+    for (const LinkId link : cluster_.topology.out_links(vertex_of(from))) {
+      const Link& own = cluster_.topology.links()[link.index()];
+      if (own.kind == LinkKind::kNvlink && own.to == vertex_of(to)) sum += own.capacity.value();
+    }
+    return sum;
+  }
+
+  // A wide cable carries as many rings more as it has links more.
+  void circulate_over_mesh(std::span<const DeviceId> members, double bytes) {
+    for (const DeviceId from : members) {
+      double all = 0;
+      for (const DeviceId to : members) all += from == to ? 0 : capacity_of(from, to);
+      for (const DeviceId to : members) {
+        if (from != to) send(from, to, bytes * capacity_of(from, to) / all);
+      }
+    }
+  }
+
   void spread(const LinkRange& links, double bytes) {
     double count = 0;
     for (const LinkId link : links) count += is_nvlink(link);
