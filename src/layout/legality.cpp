@@ -72,6 +72,14 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
                        fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
                        fmt::format("at most {}; is it counted in sequences?", kMostMicroBatches));
     }
+    const std::int64_t least = schedule.least_rounds * l.pp;
+    if (s.micro_batches() < least) {
+      findings.illegal(
+          "training.global_batch",
+          fmt::format("{} gives {} micro-batches, and {} takes {} for each of {} stages", batch,
+                      s.micro_batches(), schedule.name, schedule.least_rounds, l.pp),
+          fmt::format("{} or more", capped_product({l.micro_batch, l.dp, least})));
+    }
     return;
   }
   std::string message =

@@ -61,6 +61,7 @@ struct Schedule {
   Placement placement = Placement::kStraight;
   std::int64_t chunks = 1;            // of each stage; kSeveral: two or more, on two stages or more
   bool whole_groups = false;          // micro-batches come in groups of as many as there are stages
+  std::int64_t least_rounds = 0;      // at least so many micro-batches for each stage
   bool splits_backward = false;       // into the input's and the weights' gradient
   bool validates_after_step = false;  // clips gradients without waiting for their norm
   int search_place = kNotSearched;    // when `plan` tries it: 0 first

@@ -15,12 +15,18 @@ extern const Schedule kZbH2;
 extern const Schedule kZb1p;
 extern const Schedule kZb2p;
 extern const Schedule kZbV;
+extern const Schedule kDualPipeV;
 
 namespace {
 
 // Names that scenario files may use and no order is made for yet.
+constexpr Schedule kVHalf = {
+    .name = "v-half", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
+constexpr Schedule kVMin = {
+    .name = "v-min", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
 constexpr Schedule kDualPipe = {
     .name = "dualpipe", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
+constexpr Schedule kAuto = {.name = "auto", .splits_backward = true};
 
 // "file:PATH": the order stands in the file.
 constexpr Schedule kFile = {.name = "file", .from_file = true};
@@ -29,7 +35,9 @@ constexpr const Schedule* kSchedules[] = {&kGpipe,       &kOneForwardOneBackward
                                           &kInterleaved, &kZbH1,
                                           &kZbH2,        &kZb1p,
                                           &kZb2p,        &kZbV,
-                                          &kDualPipe,    &kFile};
+                                          &kVHalf,       &kVMin,
+                                          &kDualPipe,    &kDualPipeV,
+                                          &kAuto,        &kFile};
 
 }  // namespace
 

@@ -116,11 +116,11 @@ class Replayer {
   std::map<Key, double> done_;
 };
 
-// "F0 f0 B0 W0": capitals are of the first chunk.
+// "F0 f0 B0 W0": capitals are of the first chunk, B is an input gradient, D a whole backward.
 std::string words_of(const StageOrder& order) {
   std::string out;
   for (const Slot& slot : order) {
-    const char letters[][kPasses + 1] = {"F_BW", "f_bw"};
+    const char letters[][kPasses + 1] = {"FDBW", "fdbw"};
     if (!out.empty()) out += ' ';
     out += letters[slot.chunk][static_cast<std::size_t>(slot.pass)];
     out += std::to_string(slot.micro_batch);
@@ -186,6 +186,22 @@ TEST(ZeroBubble, EqualPassesLeaveNoGap) {
       const Pipeline pipeline = pipeline_of(kind, stages, 2 * stages);
       const Replay replay = Replayer(pipeline, make_orders(kind, pipeline), {1, 1, 1, 0}).run();
       EXPECT_DOUBLE_EQ(replay.longest, 3.0 * static_cast<double>(pipeline.micro_batches)) << name;
+    }
+  }
+}
+
+// Where a pair of a forward and a backward takes as long as the two apart, and hands on both
+// results at its end, the bubble is (p-1)(f&b + b+w - 3w) = (p-1)(f + 2b - w), in times of a chunk.
+// Here the forward's result leaves at once: every stage but the first waits a forward less.
+TEST(ZeroBubble, BubbleOfDualPipeVIsTheClosedForm) {
+  const ScheduleKind kind = schedule_named("dualpipev");
+  for (std::int64_t stages = 1; stages <= 8; ++stages) {
+    for (std::int64_t m = 2 * stages; m <= 20; ++m) {
+      const Pipeline pipeline = pipeline_of(kind, stages, m);
+      const Work work{1, 1, 1, 0};
+      EXPECT_DOUBLE_EQ(
+          Replayer(pipeline, make_orders(kind, pipeline), work).run().makespan,
+          static_cast<double>(m) * work.total() + 0.5 * static_cast<double>(stages - 1));
     }
   }
 }
