@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "layout/choices.h"
 #include "layout/framework.h"
@@ -111,11 +112,12 @@ Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
 Values distinct_orders(const Scenario& s) {
   const auto shown = [&](std::int64_t index) {
     std::string out = kOrders[static_cast<std::size_t>(index)];
-    const std::pair<const char*, std::int64_t> degrees[] = {{"tp", s.layout.tp},
-                                                            {"cp", s.layout.cp},
-                                                            {"ep", 1},
-                                                            {"dp", s.layout.dp},
-                                                            {"pp", s.layout.pp}};
+    const std::pair<const char*, std::int64_t> degrees[] = {
+        {"tp", s.layout.tp},
+        {"cp", s.layout.cp},
+        {"ep", s.model.moe ? s.model.moe->experts : 1},
+        {"dp", s.layout.dp},
+        {"pp", s.layout.pp}};
     for (const auto& [name, degree] : degrees) {
       if (degree == 1) out.erase(out.find(name), 2);
     }
@@ -144,6 +146,18 @@ std::string order_text(std::int64_t value) {
 }
 
 bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }
+
+// Experts on every rank, and no more ranks than a stage has.
+Values expert_ranks(const Scenario& s) {
+  if (!s.model.moe) return {1};
+  const std::int64_t ranks = s.layout.tp * s.layout.cp * s.layout.dp;
+  return divisors(std::gcd(s.model.moe->experts, ranks), ranks);
+}
+// Experts are cut as the rest of the layer is, or not at all.
+Values ranks_of_expert(const Scenario& s) {
+  if (!s.model.moe || s.layout.tp == 1) return {1};
+  return {1, s.layout.tp};
+}
 
 Values zero_stages(const Scenario&) { return {0, 1, 2, 3}; }
 
@@ -208,14 +222,19 @@ const KeySearch kSearchMicroBatch = {2,
                                      of<&Layout::micro_batch>,
                                      plain,
                                      KeySearch::Adds::kNothing};
-const KeySearch kSearchSchedule = {3,
+const KeySearch kSearchEp = {3,     expert_ranks,          expert_ranks,
+                             true,  put<&Layout::ep>,      of<&Layout::ep>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchEtp = {
+    4, ranks_of_expert, ranks_of_expert, true, put<&Layout::etp>, of<&Layout::etp>, plain};
+const KeySearch kSearchSchedule = {5,
                                    schedule_values,
                                    distinct_schedules,
                                    true,
                                    put<&Layout::schedule>,
                                    of<&Layout::schedule>,
                                    schedule_text};
-const KeySearch kSearchVirtualStages = {4,
+const KeySearch kSearchVirtualStages = {6,
                                         virtual_stages,
                                         virtual_stages,
                                         true,
@@ -223,8 +242,8 @@ const KeySearch kSearchVirtualStages = {4,
                                         of<&Layout::virtual_stages>,
                                         plain};
 const KeySearch kSearchRecompute = {
-    5, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
-const KeySearch kSearchSequenceParallel = {6,
+    7, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
+const KeySearch kSearchSequenceParallel = {8,
                                            both,
                                            distinct_sequence_parallel,
                                            false,
@@ -232,12 +251,13 @@ const KeySearch kSearchSequenceParallel = {6,
                                            of<&Layout::sequence_parallel>,
                                            truth};
 const KeySearch kSearchZero = {
-    7, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
-const KeySearch kSearchOrder = {8, orders, distinct_orders, false, put_order, order_of, order_text};
+    9, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
+const KeySearch kSearchOrder = {10,        orders,   distinct_orders, false,
+                                put_order, order_of, order_text};
 const KeySearch kSearchOverlapGradReduce = {
-    9,    both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
+    11,   both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
     truth};
-const KeySearch kSearchOverlapParamGather = {10,
+const KeySearch kSearchOverlapParamGather = {12,
                                              both,
                                              distinct_param_gather,
                                              false,
@@ -245,8 +265,8 @@ const KeySearch kSearchOverlapParamGather = {10,
                                              of<&Overlap::param_gather>,
                                              truth};
 const KeySearch kSearchOverlapTp = {
-    11, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+    13, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
 const KeySearch kSearchOverlapPp = {
-    12, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+    14, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@ namespace stepcast {
 
 extern const KeySearch kSearchTp, kSearchPp, kSearchMicroBatch, kSearchSchedule,
     kSearchVirtualStages, kSearchRecompute, kSearchSequenceParallel, kSearchZero, kSearchOrder,
-    kSearchOverlapGradReduce, kSearchOverlapParamGather, kSearchOverlapTp, kSearchOverlapPp;
+    kSearchOverlapGradReduce, kSearchOverlapParamGather, kSearchOverlapTp, kSearchOverlapPp,
+    kSearchEp, kSearchEtp;
 
 }  // namespace stepcast

@@ -172,6 +172,20 @@ void check_experts(const Scenario& s, const Stated& stated, Findings& findings) 
                      use(nearest_divisors(s.model.moe->experts, l.ep)));
     return;
   }
+  const Moe& moe = *s.model.moe;
+  if (moe.ffn % l.etp != 0) {
+    findings.illegal("layout.etp",
+                     fmt::format("{} does not divide the experts' width {}", l.etp, moe.ffn),
+                     use(nearest_divisors(moe.ffn, l.etp)));
+    return;
+  }
+  if (findings.trusts({"layout.tp"}) && moe.shared_ffn % l.tp != 0) {
+    findings.illegal(
+        "layout.tp",
+        fmt::format("{} does not divide the shared expert's width {}", l.tp, moe.shared_ffn),
+        use(nearest_divisors(moe.shared_ffn, l.tp)));
+    return;
+  }
   const std::int64_t ranks = capped_product({l.tp, l.cp, l.dp});
   const std::int64_t expert_grid = capped_product({l.ep, l.etp});
   if (findings.trusts({"layout.tp", "layout.cp", "layout.dp"}) && ranks % expert_grid != 0) {

@@ -183,8 +183,12 @@ struct Scenario : Settings {
     return training.global_batch / (layout.micro_batch * layout.dp);
   }
   std::int64_t padded_vocab() const;
-  // Two stages hold and train the same table.
-  bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
+  // Two stages hold and train the same table: of a tied head, or of prediction modules, which look
+  // tokens up beside the head.
+  bool shares_trained_table() const {
+    const bool is_shared = model.tied_embeddings || (model.mtp_layers > 0 && layout.pp > 1);
+    return is_shared && !training.trains_adapters();
+  }
 };
 
 const char* name_of(Framework framework);

@@ -14,17 +14,19 @@ std::int64_t score_elements(const Shape& shape) {
   return shape.batch * shape.heads * shape.sequence * shape.sequence;
 }
 
-Attention fused(const Shape& shape, bool backward) {
+Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
   return {backward,       shape.batch,    shape.heads, shape.kv_heads, shape.sequence,
-          shape.sequence, shape.head_dim, true,        shape.type};
+          shape.sequence, shape.head_dim, true,        shape.type,     {},
+          span.window,    span.chunk};
 }
 
-CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
+CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv,
+                           const AttentionSpan& span) {
   const Shape& shape = builder.shape();
   CoreAttentionBuffers out;
   out.context = builder.activation("context", context_elements(shape));
   out.softmax = builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
-  builder.add("attention", fused(shape, false), {qkv.query, qkv.key, qkv.value},
+  builder.add("attention", fused(shape, false, span), {qkv.query, qkv.key, qkv.value},
               {out.context, out.softmax});
   return out;
 }
@@ -89,13 +91,14 @@ CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
 }
 
 BufferId flash_backward(BlockBuilder& builder, const QkvBuffers& qkv,
-                        const CoreAttentionBuffers& saved, BufferId context_gradient) {
+                        const CoreAttentionBuffers& saved, BufferId context_gradient,
+                        const AttentionSpan& span) {
   const Shape& shape = builder.shape();
   const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
   // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
   const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
                                                     DataType::kFp32, MemoryCategory::kWorkspace);
-  builder.add("attention_backward", fused(shape, true),
+  builder.add("attention_backward", fused(shape, true, span),
               {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
               {gradient, query_accumulator});
   return gradient;
@@ -154,15 +157,15 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
 }  // namespace
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
-                                    const QkvBuffers& qkv) {
-  return kernel == AttentionKernel::kFlash ? flash(builder, qkv) : unfused(builder, qkv);
+                                    const QkvBuffers& qkv, const AttentionSpan& span) {
+  return kernel == AttentionKernel::kFlash ? flash(builder, qkv, span) : unfused(builder, qkv);
 }
 
 BufferId core_attention_backward(BlockBuilder& builder, AttentionKernel kernel,
                                  const QkvBuffers& qkv, const CoreAttentionBuffers& saved,
-                                 BufferId context_gradient) {
+                                 BufferId context_gradient, const AttentionSpan& span) {
   return kernel == AttentionKernel::kFlash
-             ? flash_backward(builder, qkv, saved, context_gradient)
+             ? flash_backward(builder, qkv, saved, context_gradient, span)
              : unfused_backward(builder, qkv, saved, context_gradient);
 }
 

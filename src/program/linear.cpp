@@ -5,10 +5,12 @@
 
 namespace stepcast {
 
-Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight)
+Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight,
+               std::int64_t tokens)
     : names_(names),
       outputs_(weight.rows),
       inputs_(weight.columns),
+      tokens_(tokens > 0 ? tokens : builder.shape().tokens),
       four_bit_(builder.shape().mode == TrainingMode::kQlora) {
   if (four_bit_) weight.storage = WeightStorage::kFourBit;
   weight_ = builder.parameter(weight);
@@ -49,21 +51,21 @@ LinearOutput Linear::forward(BlockBuilder& builder, BufferId x, ParameterId bias
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
   LinearOutput out;
-  out.y = builder.activation(names_.output, shape.tokens * outputs_);
+  out.y = builder.activation(names_.output, tokens_ * outputs_);
   const BufferId dense = expand(builder);
-  builder.gemm(names_.layer, GemmRole::kForward, shape.tokens, outputs_, inputs_, {x, dense},
-               {out.y}, bias.valid());
+  builder.gemm(names_.layer, GemmRole::kForward, tokens_, outputs_, inputs_, {x, dense}, {out.y},
+               bias.valid());
   builder.uses({weight_, bias});
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];
     if (!adapter.down.valid()) continue;
-    const std::int64_t wide = shape.tokens * adapter.outputs;
-    out.narrow[i] = builder.activation("adapter_narrow", shape.tokens * shape.lora_rank);
-    builder.gemm("adapter_down", GemmRole::kForward, shape.tokens, shape.lora_rank, inputs_, {x},
+    const std::int64_t wide = tokens_ * adapter.outputs;
+    out.narrow[i] = builder.activation("adapter_narrow", tokens_ * shape.lora_rank);
+    builder.gemm("adapter_down", GemmRole::kForward, tokens_, shape.lora_rank, inputs_, {x},
                  {out.narrow[i]});
     builder.uses({adapter.down});
     const BufferId up = builder.activation("adapter_wide", wide);
-    builder.gemm("adapter_up", GemmRole::kForward, shape.tokens, adapter.outputs, shape.lora_rank,
+    builder.gemm("adapter_up", GemmRole::kForward, tokens_, adapter.outputs, shape.lora_rank,
                  {out.narrow[i]}, {up});
     builder.uses({adapter.up});
     // Scaled, then added.
@@ -79,28 +81,28 @@ LinearGradient Linear::input_gradient(BlockBuilder& builder, BufferId gradient) 
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
   LinearGradient out;
-  out.x = builder.activation(names_.output_gradient, shape.tokens * inputs_);
+  out.x = builder.activation(names_.output_gradient, tokens_ * inputs_);
   const BufferId dense = expand(builder);
-  builder.gemm(names_.input_gradient, GemmRole::kInputGradient, shape.tokens, inputs_, outputs_,
+  builder.gemm(names_.input_gradient, GemmRole::kInputGradient, tokens_, inputs_, outputs_,
                {gradient, dense}, {out.x});
   builder.uses({weight_});
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];
     if (!adapter.down.valid()) continue;
-    const std::int64_t wide = shape.tokens * adapter.outputs;
+    const std::int64_t wide = tokens_ * adapter.outputs;
     out.scaled[i] = builder.activation("adapter_wide_gradient", wide);
     builder.add("adapter_scale", AdapterScale{shape.type, builder.size(wide, 0, 2 * element)},
                 {gradient}, {out.scaled[i]});
-    out.narrow[i] = builder.activation("adapter_narrow_gradient", shape.tokens * shape.lora_rank);
-    builder.gemm("adapter_up_dgrad", GemmRole::kInputGradient, shape.tokens, shape.lora_rank,
+    out.narrow[i] = builder.activation("adapter_narrow_gradient", tokens_ * shape.lora_rank);
+    builder.gemm("adapter_up_dgrad", GemmRole::kInputGradient, tokens_, shape.lora_rank,
                  adapter.outputs, {out.scaled[i]}, {out.narrow[i]});
     builder.uses({adapter.up});
-    const BufferId part = builder.activation("adapter_input_gradient", shape.tokens * inputs_);
-    builder.gemm("adapter_down_dgrad", GemmRole::kInputGradient, shape.tokens, inputs_,
-                 shape.lora_rank, {out.narrow[i]}, {part});
+    const BufferId part = builder.activation("adapter_input_gradient", tokens_ * inputs_);
+    builder.gemm("adapter_down_dgrad", GemmRole::kInputGradient, tokens_, inputs_, shape.lora_rank,
+                 {out.narrow[i]}, {part});
     builder.uses({adapter.down});
     builder.add("adapter_add",
-                AdapterAdd{true, shape.type, builder.size(shape.tokens * inputs_, 0, 3 * element)},
+                AdapterAdd{true, shape.type, builder.size(tokens_ * inputs_, 0, 3 * element)},
                 {part, out.x}, {out.x});
   }
   return out;
@@ -108,7 +110,8 @@ LinearGradient Linear::input_gradient(BlockBuilder& builder, BufferId gradient) 
 
 void Linear::weight_gradient(BlockBuilder& builder, BufferId gradient, BufferId x,
                              const LinearOutput& saved, const LinearGradient& flowing) const {
-  builder.weight_gradient(names_.weight_gradient, weight_, outputs_, inputs_, {gradient, x});
+  builder.weight_gradient(names_.weight_gradient, weight_, outputs_, inputs_, {gradient, x}, false,
+                          tokens_);
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];
     if (!adapter.down.valid()) continue;

@@ -41,8 +41,10 @@ class Linear {
  public:
   Linear() = default;
   // `weight`: [outputs, inputs] on this rank, cut by rows or columns. Adapters are reduced and
-  // sharded over the ranks that hold the weight.
-  Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight);
+  // sharded over the ranks that hold the weight. `tokens`: rows of its input; 0: all of the
+  // micro-batch.
+  Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight,
+         std::int64_t tokens = 0);
 
   ParameterId weight() const { return weight_; }
   // `bias`, where valid, is added by the product.
@@ -59,7 +61,7 @@ class Linear {
   BufferId expand(BlockBuilder& builder) const;
 
   LinearNames names_{};
-  std::int64_t outputs_ = 0, inputs_ = 0;
+  std::int64_t outputs_ = 0, inputs_ = 0, tokens_ = 0;
   bool four_bit_ = false;
   ParameterId weight_;
   std::array<Adapter, 3> adapters_{};  // by part; without parameters: none
