@@ -75,8 +75,10 @@ struct GemmCurve {
 // Products of many groups in one kernel, as of experts: the form of as many dense products of a
 // group's mean size, with these factors.
 struct GroupedFit {
-  double rate = 1;       // on its efficiency
-  double bandwidth = 1;  // on its share of the memory bandwidth
+  double rate = 1;                             // on its efficiency
+  double bandwidth = 1;                        // on its share of the memory bandwidth
+  std::array<double, 3> role_factor{1, 1, 1};  // time factor by GemmRole
+  double group_s = 0;                          // fixed, for each group
 };
 
 // One measured attention kernel.

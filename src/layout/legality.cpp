@@ -196,6 +196,20 @@ void check_experts(const Scenario& s, const Stated& stated, Findings& findings) 
                      use(nearest_divisors(s.model.moe->experts, l.ep)));
     return;
   }
+  const Moe& moe = *s.model.moe;
+  if (moe.ffn % l.etp != 0) {
+    findings.illegal("layout.etp",
+                     fmt::format("{} does not divide the experts' width {}", l.etp, moe.ffn),
+                     use(nearest_divisors(moe.ffn, l.etp)));
+    return;
+  }
+  if (findings.trusts({"layout.tp"}) && moe.shared_ffn % l.tp != 0) {
+    findings.illegal(
+        "layout.tp",
+        fmt::format("{} does not divide the shared expert's width {}", l.tp, moe.shared_ffn),
+        use(nearest_divisors(moe.shared_ffn, l.tp)));
+    return;
+  }
   const std::int64_t ranks = capped_product({l.tp, l.cp, l.dp});
   const std::int64_t expert_grid = capped_product({l.ep, l.etp});
   if (findings.trusts({"layout.tp", "layout.cp", "layout.dp"}) && ranks % expert_grid != 0) {
@@ -225,7 +239,7 @@ void check_schedule(const Scenario& s, Findings& findings) {
   const Schedule& schedule = rules_of(l.schedule);
   const bool several =
       schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
-  if ((several || schedule.splits_backward) && l.pp == 1) {
+  if ((several || splits_backward(s)) && l.pp == 1) {
     findings.illegal("layout.schedule",
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),

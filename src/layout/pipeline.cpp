@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/pipeline.h"
 
+#include <algorithm>
+
 #include "core/assert.h"
 
 namespace stepcast {
@@ -37,6 +39,18 @@ std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout)
   dealt.front() -= embedding;
   dealt.back() -= loss;
   return dealt;
+}
+
+bool splits_backward(const Scenario& scenario) {
+  const Layout& layout = scenario.layout;
+  const Schedule& schedule = rules_of(layout.schedule);
+  if (!schedule.from_file || !layout.schedule_text) return schedule.splits_backward;
+  const auto orders =
+      from_csv(*layout.schedule_text, pipeline_of(layout, scenario.micro_batches()), "");
+  if (!orders) return false;  // check_legality() tells what is wrong in it
+  return std::ranges::any_of(*orders, [](const StageOrder& order) {
+    return std::ranges::find(order, Pass::kWeightGradient, &Slot::pass) != order.end();
+  });
 }
 
 std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches) {

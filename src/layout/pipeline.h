@@ -24,6 +24,9 @@ bool ends_meet(const Layout& layout);
 // Layers of each model chunk in model order, after account_for_embedding/loss and stage_layers.
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout);
 
+// Whether its schedule, or its file, has input gradients and weight gradients apart.
+bool splits_backward(const Scenario& scenario);
+
 // One order per stage, of a layout that check_legality() lets pass.
 std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches);
 

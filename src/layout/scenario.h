@@ -204,8 +204,12 @@ struct Scenario : Settings {
                                  training.adapts("mlp")};
     return count_adapters(model, training.lora_rank, targets);
   }
-  // Two stages hold and train the same table.
-  bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
+  // Two stages hold and train the same table: of a tied head, or of prediction modules, which look
+  // tokens up beside the head.
+  bool shares_trained_table() const {
+    const bool is_shared = model.tied_embeddings || (model.mtp_layers > 0 && layout.pp > 1);
+    return is_shared && !training.trains_adapters();
+  }
 };
 
 const char* name_of(Framework framework);

@@ -192,8 +192,7 @@ constexpr Key kRows[] = {
      .settle = settle_reduce_precision},
     {.path = "training.grad_clip",
      .type = &kChoice<&Training::grad_clip, grad_clip_names>,
-     .fallback =
-         "global; post_validation for zb-2p, zb-h2, zb-v (not native)",
+     .fallback = "global; post_validation for zb-2p, zb-h2, zb-v (not native)",
      .help = "how gradients are clipped by their norm",
      .settle = settle_grad_clip},
     {.path = "training.no_sync",

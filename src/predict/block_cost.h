@@ -42,6 +42,7 @@ class BlockCosts {
   RunCost price_collective(const Collective& collective) const;
   const GroupPlacement* placement(AxisGroup group) const;  // null: the rank is alone
   void wait_for_last(std::vector<PricedOperation>& operations) const;
+  void wait_for_reads(std::vector<PricedOperation>& operations) const;
   void pipeline(const Collective& collective, PricedOperation& moved,
                 PricedOperation& computed) const;
   Seconds sum_of_pieces(const Collective& collective, std::int64_t members) const;

@@ -23,6 +23,7 @@ class Mechanisms {
     tensor_parallelism();
     pipeline();
     data_parallelism();
+    experts();
     return std::move(out_);
   }
 
@@ -82,6 +83,19 @@ class Mechanisms {
     const bool crosses = leaves_domain(AxisGroup::kData);
     add(crosses && layout_.tp < scenario_.cluster.spec.gpus_per_node,
         "data parallelism across the network, several of its ranks in a node");
+  }
+
+  void experts() {
+    const Model& model = scenario_.model;
+    add(model.mla.has_value(), "latent attention");
+    add(model.mtp_layers > 0, "multi-token prediction");
+    add(model.attention_window > 0 && model.attention_window < scenario_.training.sequence_length,
+        "attention windows");
+    if (!model.moe) return;
+    add_own(true, "mixture of experts");
+    add_own(layout_.ep > 1, "expert parallelism");
+    add(layout_.ep > 1 && leaves_domain(AxisGroup::kExpert),
+        "expert parallelism across the network");
   }
 
   const Scenario& scenario_;

@@ -114,8 +114,11 @@ struct CollectiveCall {
   // Gradients and parameters: flat elements of the role (Role::stretches), before sharding.
   ElementRange elements{};
   Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
+  std::int64_t copies = 0, store_sms = 0;  // as struct Collective has them
 
-  Message message() const { return {kind, bytes / pieces, type}; }  // of one piece
+  Message message() const {  // of one piece
+    return {kind, bytes / pieces, type, copies, store_sms};
+  }
 };
 
 // An activation, or its gradient, between this stage and `peer` of the same pipeline: sender and
