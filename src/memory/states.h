@@ -28,6 +28,10 @@ std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group = AxisGroup::
 StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
                        AxisGroup group = AxisGroup::kData);
 
+// Flat copies of gradients that the update makes and reads (FrameworkRules::copies_flat_gradients).
+ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements,
+                            AxisGroup group = AxisGroup::kData);
+
 // What is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
 

@@ -33,6 +33,7 @@ struct Shape {
   bool sums_gradients;         // FrameworkRules::sums_input_gradients
   bool fuses_neighbours;       // FrameworkRules::fuses_neighbours
   bool placeholder_gradients;  // FrameworkRules::placeholder_gradients
+  bool keeps_half_gradients;   // FrameworkRules::keeps_half_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;          // of activations and GEMM inputs
@@ -112,7 +113,8 @@ class BlockBuilder {
   // keeps one per shape, see lower.cpp).
   void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
                        Buffers reads, bool placeholder = false);
-  // A fresh gradient of a weight joins the main one.
+  // A gradient of one weight and micro-batch, and how it joins the main one.
+  BufferId fresh_gradient(const char* name, std::int64_t elements);
   void accumulate(ParameterId weight, std::int64_t elements, BufferId fresh);
   void bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width, Buffers reads);
 

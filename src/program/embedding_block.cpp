@@ -95,9 +95,7 @@ void table_gradient(const Scenario& scenario, const EmbeddingWeights& weights,
   const double e = static_cast<double>(shape.element);
   const std::int64_t whole = shape.tokens * shape.hidden, table = shape.vocab * shape.hidden;
   const bool into_unit = builder.mode() == GradientMode::kUnit;
-  const BufferId dense =
-      into_unit ? BufferId{}
-                : builder.buffer("table_gradient", table, shape.type, MemoryCategory::kGradients);
+  const BufferId dense = into_unit ? BufferId{} : builder.fresh_gradient("table_gradient", table);
   const auto write = [&](Operation::Work work, BlockBuilder::Buffers reads) {
     if (into_unit) {
       builder.add("table_gradient", std::move(work), reads, {});

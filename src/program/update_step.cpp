@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "memory/states.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -60,7 +61,11 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     // that clips by itself reads it on the device.
     if (!scenario.rules.fuses_neighbours) builder.host_sync(summed);
   }
-  builder.run_block(blocks.update, StepWork::kUpdate);
+  ByteCount copies = 0;
+  for (const FlatStretch& stretch : builder.role().stretches) {
+    copies += update_copy_bytes(scenario, stretch.range.size(), stretch.group);
+  }
+  builder.hold_flat(builder.run_block(blocks.update, StepWork::kUpdate), copies);
 }
 
 }  // namespace stepcast
