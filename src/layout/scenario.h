@@ -169,6 +169,8 @@ struct FrameworkRules {
   // 16-bit gradients stay beside the fp32 ones that they are added to, each through a copy in fp32.
   bool keeps_half_gradients = false;
   bool gathers_by_matrix = false;  // zero 3 gathers and reduces each matrix by itself
+  // Zero 3 gathers into a list of one tensor per rank, which the host copies one by one, and waits.
+  bool gathers_into_lists = false;
   std::int64_t most_live_elements = 0;  // zero 3: gathered parameters at once; 0: no limit
 };
 
