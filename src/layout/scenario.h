@@ -177,8 +177,16 @@ struct FrameworkRules {
   bool flattens_gradients = false;
   bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does
   bool buckets_at_entrance_only = false;          // later stages and chunks reduce in one bucket
-  bool cuts_full_buckets = false;       // a bucket ends where it is full, inside a matrix too
-  bool gathers_by_matrix = false;       // zero 3 gathers and reduces each matrix by itself
+  bool cuts_full_buckets = false;  // a bucket ends where it is full, inside a matrix too
+  // Zero 1 sums whole gradients on every rank, although each updates only its shard.
+  bool sums_whole_gradients = false;
+  // Gradients are copied into flat tensors: into a bucket to be reduced, and in fp32 to update.
+  bool copies_flat_gradients = false;
+  // 16-bit gradients stay beside the fp32 ones that they are added to, each through a copy in fp32.
+  bool keeps_half_gradients = false;
+  bool gathers_by_matrix = false;  // zero 3 gathers and reduces each matrix by itself
+  // Zero 3 gathers into a list of one tensor per rank, which the host copies one by one, and waits.
+  bool gathers_into_lists = false;
   std::int64_t most_live_elements = 0;  // zero 3: gathered parameters at once; 0: no limit
 };
 

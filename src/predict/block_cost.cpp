@@ -57,6 +57,12 @@ const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+Seconds BlockCosts::launch_collective(const CollectiveCall& call) const {
+  const bool shards = call.purpose == Purpose::kParameters || call.purpose == Purpose::kGradients;
+  const bool list = scenario_.rules.gathers_into_lists && shards;
+  const std::int64_t copies = list ? size_of(call.group, scenario_.layout) : 0;
+  return launch_collective() + Seconds(host_.copy_s * static_cast<double>(copies));
+}
 Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
 bool BlockCosts::in_graph(const Operation& operation) const {

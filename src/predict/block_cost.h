@@ -9,6 +9,7 @@
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
 #include "predict/block_replay.h"
+#include "program/instruction.h"
 
 namespace stepcast {
 
@@ -33,6 +34,8 @@ class BlockCosts {
   RunCost price(const std::vector<Operation>& operations) const;  // replayed (block_replay.h)
   std::vector<PricedOperation> price_each(const std::vector<Operation>& operations) const;
   Seconds launch_collective() const;
+  // One of its pieces, with the copies that the host makes for it.
+  Seconds launch_collective(const CollectiveCall& call) const;
   Seconds launch_copy() const;  // between device and host
 
  private:

@@ -123,7 +123,8 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.time = last_[c].parts;
     rank_class.memory = peak.parts;
     rank_class.peak_memory = total(peak.parts);
-    rank_class.reserved_bytes = reserved_bytes(scenario_, rank_class.peak_memory);
+    rank_class.reserved_bytes =
+        reserved_bytes(scenario_, rank_class.peak_memory, peak.others, peak.buffers);
     rank_class.framework_bytes = framework;
     rank_class.peak_at = moment(simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));

@@ -70,6 +70,7 @@ Shape::Shape(const Scenario& scenario) {
   element = size_of(type);
   fuses_neighbours = scenario.rules.fuses_neighbours;
   placeholder_gradients = scenario.rules.placeholder_gradients;
+  keeps_half_gradients = scenario.rules.keeps_half_gradients;
   softmax_in_steps = !fuses_softmax(scenario.rules, *this);
 }
 
@@ -227,7 +228,7 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
       fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
   }
   if (mode_ == GradientMode::kAccumulate) {
-    fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
+    fresh = fresh_gradient(name, elements);
   }
   write_weight_gradient(name, weight, elements, gemm, fresh, reads);
 }
@@ -242,15 +243,31 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, Grouped
     product.accumulate = true;
   }
   if (mode_ == GradientMode::kAccumulate) {
-    fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
+    fresh = fresh_gradient(name, elements);
   }
   write_weight_gradient(name, weight, elements, product, fresh, reads);
 }
 
+// Those that stay are among the states, and take no memory of their own.
+BufferId BlockBuilder::fresh_gradient(const char* name, std::int64_t elements) {
+  return buffer(name, shape_.keeps_half_gradients ? 0 : elements, shape_.type,
+                MemoryCategory::kGradients);
+}
+
 void BlockBuilder::accumulate(ParameterId weight, std::int64_t elements, BufferId fresh) {
-  const auto bytes = static_cast<double>(shape_.element + 2 * size_of(shape_.gradient));
-  add("accumulate_gradient", Accumulate{shape_.type, shape_.gradient, size(elements, 0, bytes)},
-      {fresh}, {});
+  const std::int64_t main = size_of(shape_.gradient);
+  const auto bytes = static_cast<double>(shape_.element + 2 * main);
+  if (shape_.keeps_half_gradients) {  // a cast, which is written and read again, then the sum
+    const BufferId copy =
+        buffer("gradient_copy", elements, shape_.gradient, MemoryCategory::kBuffers);
+    const double more = static_cast<double>(2 * main);
+    add("accumulate_gradient",
+        Accumulate{shape_.type, shape_.gradient, size(elements, 0, bytes + more, 2)}, {fresh},
+        {copy});
+  } else {
+    add("accumulate_gradient", Accumulate{shape_.type, shape_.gradient, size(elements, 0, bytes)},
+        {fresh}, {});
+  }
   uses({weight});
 }
 

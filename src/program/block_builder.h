@@ -37,6 +37,7 @@ struct Shape {
   bool sums_gradients;         // FrameworkRules::sums_input_gradients
   bool fuses_neighbours;       // FrameworkRules::fuses_neighbours
   bool placeholder_gradients;  // FrameworkRules::placeholder_gradients
+  bool keeps_half_gradients;   // FrameworkRules::keeps_half_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;          // of activations, and what products read without fp8
@@ -128,7 +129,8 @@ class BlockBuilder {
                        std::int64_t tokens = 0);
   // The same of experts; `product` says all but where it writes.
   void weight_gradient(const char* name, ParameterId weight, GroupedGemm product, Buffers reads);
-  // A fresh gradient of a weight joins the main one.
+  // A gradient of one weight and micro-batch, and how it joins the main one.
+  BufferId fresh_gradient(const char* name, std::int64_t elements);
   void accumulate(ParameterId weight, std::int64_t elements, BufferId fresh);
   void bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width, Buffers reads);
 

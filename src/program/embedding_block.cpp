@@ -133,9 +133,8 @@ void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens,
   const double e = static_cast<double>(shape.element);
   const std::int64_t whole = shape.tokens * shape.hidden, elements = shape.vocab * shape.hidden;
   const bool into_unit = builder.mode() == GradientMode::kUnit;
-  const BufferId dense = into_unit ? BufferId{}
-                                   : builder.buffer("table_gradient", elements, shape.type,
-                                                    MemoryCategory::kGradients);
+  const BufferId dense =
+      into_unit ? BufferId{} : builder.fresh_gradient("table_gradient", elements);
   const auto write = [&](Operation::Work work, BlockBuilder::Buffers reads) {
     if (into_unit) {
       builder.add("table_gradient", std::move(work), reads, {});

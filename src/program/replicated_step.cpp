@@ -43,13 +43,14 @@ class ReplicatedStep {
   bool reduces_in_backward() const {
     return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
   }
-  // Without overlap ZeRO-2 reduces a chunk at once.
+  // Without overlap ZeRO-2 reduces a bucket where the framework fills one, or a chunk at once.
   std::int64_t bucket_rule() const {
-    if (layout_.overlap.grad_reduce || !reduces_in_backward()) {
-      return gathers_ahead() && !reduces_in_backward() ? scenario_.rules.gather_bucket_elements
-                                                       : scenario_.rules.bucket_elements;
+    if (!reduces_in_backward()) {
+      return gathers_ahead() ? scenario_.rules.gather_bucket_elements
+                             : scenario_.rules.bucket_elements;
     }
-    return 0;
+    const bool fills = layout_.overlap.grad_reduce || scenario_.rules.cuts_full_buckets;
+    return fills ? scenario_.rules.bucket_elements : 0;
   }
   // The size of the largest group that reduces gradients.
   std::int64_t data_ranks() const {
@@ -214,14 +215,19 @@ void ReplicatedStep::run_slot(const Slot& slot, bool last) {
 
 InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
                                         InstructionIndex after) {
+  const bool scatters = layout_.zero >= 1 && !scenario_.rules.sums_whole_gradients;
   const CollectiveKind kind =
-      layout_.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+      scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   InstructionIndex reduced = kNone;
   for (const ElementRange& range : bucket.ranges) {
     if (is_alone(range)) continue;
     reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,
                                   scenario_.training.reduce_precision);
     builder_.at(reduced).wait_for(after);
+    // ZeRO-2 holds the bucket itself.
+    if (scenario_.rules.copies_flat_gradients && !reduces_per_micro_batch()) {
+      builder_.hold_flat(reduced, gradient_bytes(range));
+    }
     reduced = builder_.sum_copies(reduced);
   }
   return reduced;
@@ -239,11 +245,14 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
     const InstructionIndex run =
         builder_.run(slot.pass, slot.chunk, slot.micro_batch, bucket.block_begin, bucket.block_end);
     hold_gradients(bucket, run);
-    const InstructionIndex reduced = reduce(bucket, Stream::kReduce, run);
+    const bool beside = layout_.overlap.grad_reduce || !scenario_.rules.cuts_full_buckets;
+    const InstructionIndex reduced =
+        reduce(bucket, beside ? Stream::kReduce : Stream::kCompute, run);
     previous_reduction_ = last_reduction_;
     last_reduction_ = reduced;
-    // Nothing hides this reduction, because the next micro-batch soon writes its first gradients.
-    if (&bucket == &buckets_.back()) free_in_flight(last_instruction());
+    // Nothing hides the last reduction, because the next micro-batch soon writes its first
+    // gradients.
+    if (!beside || &bucket == &buckets_.back()) free_in_flight(last_instruction());
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/pipeline.h"
+#include "memory/states.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -78,7 +79,11 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     // that clips by itself reads it on the device.
     if (!scenario.rules.fuses_neighbours) builder.host_sync(summed);
   }
-  builder.run_block(blocks.update, StepWork::kUpdate);
+  ByteCount copies = 0;
+  for (const FlatStretch& stretch : builder.role().stretches) {
+    copies += update_copy_bytes(scenario, stretch.range.size(), stretch.group);
+  }
+  builder.hold_flat(builder.run_block(blocks.update, StepWork::kUpdate), copies);
 }
 
 }  // namespace stepcast
