@@ -30,6 +30,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kFewestGemms = 8;  // that all of a form is fitted to
 constexpr double kMostDisturbance = 10;
+// Means of ten disturbed samples differ by some per cent; a quarter is something else.
 constexpr double kMostOfHalves = 1.25;
 constexpr double kLeastFraction = 1e-6, kMostFraction = 10;  // that a sample may have
 
@@ -257,6 +258,7 @@ void CpuProfiler::add_exact() {
     Measurement m = measured->measurement;
     if (!repeats(m)) {
       out_.unrepeated.push_back(text);
+      m.deviation_s *= others * m.median_s / m.mean_s;
       m.mean_s = others * m.median_s;
     }
     spreads.push_back(m.deviation_s / m.mean_s /

@@ -18,7 +18,13 @@ void settle_dp(Scenario& s, bool stated) {
   if (!stated) l.dp = std::max<std::int64_t>(1, s.cluster.gpus() / (l.tp * l.cp * l.pp));
 }
 
-void settle_cp_method(Scenario& s, bool) { settle_context(s); }
+// Ring, unless the framework has others alone.
+void settle_cp_method(Scenario& s, bool stated) {
+  const auto offered = traits_of(s.training.framework).context_methods;
+  const bool has = std::ranges::find(offered, s.layout.cp_method) != offered.end();
+  if (!stated && !offered.empty() && !has) s.layout.cp_method = offered.front();
+  settle_context(s);
+}
 
 void settle_etp(Scenario& s, bool stated) {
   Layout& l = s.layout;
@@ -76,7 +82,7 @@ constexpr Key kRows[] = {
      .search = &kSearchCp},
     {.path = "layout.cp_method",
      .type = &kChoice<&Layout::cp_method, context_method_names>,
-     .fallback = "ring",
+     .fallback = "ring; all_to_all with deepspeed",
      .help = "how attention sees all keys of a sequence that cp ranks share",
      .settle = settle_cp_method,
      .shown = cuts_sequences,

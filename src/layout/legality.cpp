@@ -139,11 +139,31 @@ void check_sequence(const Scenario& s, Findings& findings) {
   }
 }
 
+void check_offered_method(const Scenario& s, Findings& findings) {
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  const auto offered = framework.context_methods;
+  if (offered.empty() || std::ranges::find(offered, s.layout.cp_method) != offered.end()) return;
+  std::vector<std::string> names;
+  for (const ContextMethod method : offered) names.emplace_back(name_of(method));
+  findings.illegal("layout.cp_method",
+                   fmt::format("{} has no {}", framework.name, name_of(s.layout.cp_method)),
+                   one_of(names));
+}
+
 // Ranks that exchange heads need heads to exchange.
 void check_context_method(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"model", "layout.tp", "layout.cp", "layout.cp_method"})) return;
   const Layout& l = s.layout;
-  if (l.cp == 1 || l.cp_method != ContextMethod::kAllToAll) return;
+  if (l.cp == 1) return;
+  if (findings.trusts({"training.framework"})) check_offered_method(s, findings);
+  const bool is_flat = l.cp_exchange == 1 || l.cp_exchange == l.cp;
+  if (l.cp_method == ContextMethod::kHierarchical && is_flat) {
+    findings.illegal(
+        "layout.cp_method",
+        fmt::format("hierarchical exchanges heads among {} of {} ranks here", l.cp_exchange, l.cp),
+        l.cp_exchange == 1 ? "ring, which it would be" : "all_to_all, which it would be");
+  }
+  if (l.cp_method != ContextMethod::kAllToAll) return;
   const std::int64_t heads = s.model.heads / l.tp;
   const std::int64_t kv_heads = std::max<std::int64_t>(1, s.model.kv_heads / l.tp);
   if (heads % l.cp == 0 && kv_heads % l.cp == 0) return;
@@ -151,7 +171,7 @@ void check_context_method(const Scenario& s, Findings& findings) {
                    fmt::format("all_to_all over cp = {} with {} heads and {} key-value heads on a "
                                "tensor rank",
                                l.cp, heads, kv_heads),
-                   "ring, all_gather or hierarchical");
+                   "ring or all_gather");
 }
 
 void check_tensor_parallel(const Scenario& s, Findings& findings) {

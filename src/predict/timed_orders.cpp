@@ -17,13 +17,29 @@ double& time_of(ChunkTimes& times, Pass pass) {
   return pass == Pass::kWeightGradient ? times.weight_gradient : times.input_gradient;
 }
 
+double activations(const MemoryParts& parts) {
+  return static_cast<double>(parts[static_cast<std::size_t>(MemoryCategory::kActivations)]);
+}
+
+double kept_until_weights(const Program& program, const Chunk& chunk) {
+  double all = 0, late = 0;
+  for (const BlockId id : chunk.blocks) {
+    const Block& block = program.block(id);
+    all += activations(block.pass(Pass::kForward).memory.after);
+    late -= activations(block.pass(Pass::kWeightGradient).memory.after);
+  }
+  return all > 0 ? std::clamp(late / all, 0.0, 1.0) : ChunkTimes{}.kept;
+}
+
 // Passes of the first micro-batch; all others are alike.
-void add_passes(const RunCosts& costs, std::int32_t rank_class,
+void add_passes(const Program& program, const RunCosts& costs, std::int32_t rank_class,
                 std::vector<std::vector<ChunkTimes>>& out) {
   const Role& role = costs.role(rank_class);
   auto& chunks = out[static_cast<std::size_t>(role.stage)];
   if (!chunks.empty()) return;  // ranks of a stage take the same
-  chunks.assign(role.chunks.size(), {0, 0, 0});
+  for (const Chunk& chunk : role.chunks) {
+    chunks.push_back({0, 0, 0, kept_until_weights(program, chunk)});
+  }
   for (const Instruction& instruction : role.instructions) {
     const auto* run = instruction.as<RunPass>();
     if (run == nullptr || run->slot.micro_batch != 0) continue;
@@ -58,7 +74,7 @@ std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pr
   PassTimes times;
   times.chunks.resize(static_cast<std::size_t>(layout.pp));
   for (std::size_t c = 0; c < symmetry.ranks.size(); ++c) {
-    add_passes(costs, static_cast<std::int32_t>(c), times.chunks);
+    add_passes(program, costs, static_cast<std::int32_t>(c), times.chunks);
   }
   times.hop = hop_of(traffic);
   return make_orders(layout.schedule, pipeline_of(layout, scenario.micro_batches()), times);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the passes of a pipeline take, for schedules that fit weight gradients into gaps. The
+// How long the passes of a pipeline take, and what they hold meanwhile, for schedules that fit weight gradients into gaps. The
 // unit is anyone's: only ratios matter.
 #pragma once
 
@@ -13,6 +13,9 @@ struct ChunkTimes {  // of one micro-batch
   double forward = 1;
   double input_gradient = 1;
   double weight_gradient = 1;
+  // Share of what a forward leaves in memory that lives until the weight gradient has run; the rest
+  // goes with the input gradient.
+  double kept = 0.5;
 };
 
 struct PassTimes {

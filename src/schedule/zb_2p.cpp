@@ -16,7 +16,7 @@ extern const Schedule kZb2p = {.name = "zb-2p",
                                .orders = orders,
                                .splits_backward = true,
                                .validates_after_step = true,
-                               .bubble = "max(0, (p-1)(f+b-2w))/(m(f+b+w)+...)",
+                               .bubble = "max(0, (p-1)(f+b-2w)) of the step",
                                .in_flight = "min(2p-1, m)",
                                .source = "Qi et al. 2024, section 3.1"};
 

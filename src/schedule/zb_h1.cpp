@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ZB-H1 (Qi et al. 2024, arXiv 2401.10241, section 2.3 and figure 3): 1F1B whose backward is split.
 // Input gradients go where 1F1B has its backwards. Weight gradients of stage i follow i input
-// gradients later and fill what was idle at the end. Each stage holds as much as under 1F1B.
+// gradients later and fill what was idle at the end. A stage of layers holds as much as under 1F1B;
+// the last one keeps the gradients of its logits until their weight gradient.
 #include <algorithm>
 
 #include "schedule/schedule.h"

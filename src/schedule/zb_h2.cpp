@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ZB-H2 (Qi et al. 2024, arXiv 2401.10241, section 2.3): the order by hand that leaves no bubble
-// where forward, input gradient and weight gradient take the same. It holds up to 2p-1
-// micro-batches.
+// ZB-H2 (Qi et al. 2024, arXiv 2401.10241, section 2.3): the order of ZB-2p for passes that all
+// take the same, whatever they take. It leaves no bubble where they do.
 #include "schedule/zero_bubble.h"
 
 namespace stepcast {
@@ -17,7 +16,7 @@ extern const Schedule kZbH2 = {.name = "zb-h2",
                                .orders = orders,
                                .splits_backward = true,
                                .validates_after_step = true,
-                               .bubble = "max(0, (p-1)(f+b-2w))/(m(f+b+w)+...)",
+                               .bubble = "max(0, (p-1)(f+b-2w)) of the step",
                                .in_flight = "min(2p-1, m)",
                                .source = "Qi et al. 2024, section 2.3"};
 

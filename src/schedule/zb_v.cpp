@@ -15,8 +15,7 @@
 namespace stepcast {
 namespace {
 
-// Halves of a chunk's micro-batch that a stage holds.
-constexpr std::int64_t kForwardHolds = 2, kInputGradientFrees = 1, kWeightGradientFrees = 1;
+constexpr double kRounding = 1e-9;         // of sums of shares
 constexpr std::size_t kDown = 0, kUp = 1;  // local chunks
 
 struct Rules {
@@ -38,7 +37,7 @@ class Filling {
       : stages_(pipeline.stages),
         micro_batches_(pipeline.micro_batches),
         times_(times),
-        limit_(2 * pipeline.stages * kForwardHolds),
+        limit_(2 * static_cast<double>(pipeline.stages) + kRounding),
         rules_(rules),
         found_(found),
         state_(static_cast<std::size_t>(stages_)) {}
@@ -63,7 +62,7 @@ class Filling {
     StageOrder order;
     double end = 0;
     double idle = 0;
-    std::int64_t held = 0;
+    double held = 0;  // chunks of micro-batches
     // When each micro-batch's pass ended, by local chunk.
     std::array<std::vector<double>, 2> forward, gradient;
     std::array<std::int64_t, 2> weights{};
@@ -133,13 +132,13 @@ class Filling {
   void put_forward(std::int64_t j, std::size_t chunk) {
     const Slot next = slot(Pass::kForward, forwards_of(j, chunk), chunk);
     at(j).forward[chunk].push_back(put(j, next, forward_arrives(j, chunk), cost(j, chunk).forward));
-    at(j).held += kForwardHolds;
+    at(j).held += 1;
   }
   void put_gradient(std::int64_t j, std::size_t chunk) {
     const Slot next = slot(Pass::kInputGradient, gradients_of(j, chunk), chunk);
     at(j).gradient[chunk].push_back(
         put(j, next, gradient_arrives(j, chunk), cost(j, chunk).input_gradient));
-    at(j).held -= kInputGradientFrees;
+    at(j).held -= 1 - cost(j, chunk).kept;
     at(j).waiting.push_back(chunk);
   }
   void put_weights(std::int64_t j) {
@@ -148,7 +147,7 @@ class Filling {
     stage.waiting.pop_front();
     put(j, slot(Pass::kWeightGradient, stage.weights[chunk]++, chunk), {},
         cost(j, chunk).weight_gradient);
-    stage.held -= kWeightGradientFrees;
+    stage.held -= cost(j, chunk).kept;
   }
 
   void fill();
@@ -160,7 +159,7 @@ class Filling {
 
   std::int64_t stages_, micro_batches_;
   const PassTimes& times_;
-  std::int64_t limit_;
+  double limit_;
   Rules rules_;
   const std::vector<double>& found_;
   std::vector<Stage> state_;
@@ -172,7 +171,7 @@ void Filling::fill() {
   for (std::int64_t j = 0; j < stages_; ++j) put_forward(j, kDown);
   for (std::int64_t j = stages_ - 1; j >= 0; --j) {
     if (const auto arrives = forward_arrives(j, kUp)) {
-      while (at(j).held + kForwardHolds * (2 + 2 * j) <= limit_ &&
+      while (at(j).held + static_cast<double>(2 + 2 * j) <= limit_ &&
              at(j).end + cost(j, kDown).forward <= *arrives &&
              forwards_of(j, kDown) < micro_batches_) {
         for (std::int64_t before = 0; before <= j; ++before) put_forward(before, kDown);
@@ -238,7 +237,7 @@ void Filling::forwards() {
   for (std::int64_t j = 0; j < stages_; ++j) {
     const auto chunk = next_forward(j);
     if (!chunk) continue;
-    while (at(j).held + kForwardHolds > limit_) put_weights(j);
+    while (at(j).held + 1 > limit_) put_weights(j);
     fill_gap(j, forward_arrives(j, *chunk), rules_.fills_before_forwards);
     put_forward(j, *chunk);
   }

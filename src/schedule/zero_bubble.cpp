@@ -6,14 +6,13 @@
 #include "schedule/zero_bubble.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <optional>
 
 namespace stepcast {
 namespace {
 
-// Halves of a micro-batch that a stage holds.
-constexpr std::int64_t kForwardHolds = 2, kInputGradientFrees = 1, kWeightGradientFrees = 1;
+constexpr double kRounding = 1e-9;  // of sums of shares
 
 struct Rules {
   bool fills_beyond_first_gradient;  // a forward may delay the first input gradient
@@ -32,7 +31,7 @@ class Filling {
       : stages_(pipeline.stages),
         micro_batches_(pipeline.micro_batches),
         times_(times),
-        limit_(limit * kForwardHolds),
+        limit_(static_cast<double>(limit) + kRounding),
         rules_(rules),
         state_(static_cast<std::size_t>(stages_)) {
     for (Stage& stage : state_) {
@@ -63,13 +62,13 @@ class Filling {
     std::int64_t forwards = 0, gradients = 0, weights = 0;  // done
     double begin = 0, end = 0;
     double idle = 0;  // since its first forward
-    std::int64_t held = 0;
+    double held = 0;  // micro-batches
     std::vector<double> forward_end, gradient_end;
   };
   Stage& at(std::int64_t stage) { return state_[static_cast<std::size_t>(stage)]; }
   const ChunkTimes& cost(std::int64_t stage) const { return times_.of(stage, 0); }
   bool has_weights(std::int64_t j) { return at(j).weights < at(j).gradients; }
-  bool has_room(std::int64_t j) { return at(j).held + kForwardHolds <= limit_; }
+  bool has_room(std::int64_t j) { return at(j).held + 1 <= limit_; }
 
   double forward_arrives(std::int64_t j) {
     const auto next = static_cast<std::size_t>(at(j).forwards);
@@ -100,20 +99,20 @@ class Filling {
     stage.forward_end.push_back(
         put(j, Pass::kForward, stage.forwards, forward_arrives(j), cost(j).forward));
     ++stage.forwards;
-    stage.held += kForwardHolds;
+    stage.held += 1;
   }
   void put_gradient(std::int64_t j) {
     Stage& stage = at(j);
     stage.gradient_end.push_back(
         put(j, Pass::kInputGradient, stage.gradients, gradient_arrives(j), cost(j).input_gradient));
     ++stage.gradients;
-    stage.held -= kInputGradientFrees;
+    stage.held -= 1 - cost(j).kept;
   }
   void put_weights(std::int64_t j) {
     Stage& stage = at(j);
     put(j, Pass::kWeightGradient, stage.weights, 0, cost(j).weight_gradient);
     ++stage.weights;
-    stage.held -= kWeightGradientFrees;
+    stage.held -= cost(j).kept;
   }
 
   void fill();
@@ -124,7 +123,7 @@ class Filling {
 
   std::int64_t stages_, micro_batches_;
   const PassTimes& times_;
-  std::int64_t limit_;
+  double limit_;
   Rules rules_;
   std::vector<Stage> state_;
 };
@@ -139,13 +138,13 @@ void Filling::fill() {
   double gradient = at(stages_ - 1).end + cost(stages_ - 1).input_gradient;
   for (std::int64_t j = stages_ - 2; j >= 0; --j) {
     const double arrives = gradient + times_.hop, takes = cost(j).forward;
-    std::int64_t held = at(j).held;
+    double held = at(j).held;
     double end = at(j).end;
-    while (at(j).forwards + count(j) < micro_batches_ && held + kForwardHolds <= limit_) {
+    while (at(j).forwards + count(j) < micro_batches_ && held + 1 <= limit_) {
       const bool too_late =
           rules_.fills_beyond_first_gradient ? end >= arrives : end + takes > arrives;
       if (too_late) break;
-      held += kForwardHolds;
+      held += 1;
       end += takes;
       ++count(j);
     }
@@ -169,9 +168,11 @@ bool Filling::may_wait(std::int64_t j) {
   if (at(j).end >= next) return true;
   const double weights = cost(j).weight_gradient;
   const std::int64_t ready = at(j).gradients - at(j).weights;
-  const std::int64_t excess =
-      std::clamp(at(j).held + kForwardHolds - limit_, std::int64_t{0}, ready);
-  const double with_forward = at(j).end + cost(j).forward + static_cast<double>(excess) * weights;
+  const double excess = std::max(0.0, at(j).held + 1 - limit_);
+  const auto needed =
+      static_cast<std::int64_t>(std::ceil(excess / std::max(cost(j).kept, kRounding)));
+  const double with_forward =
+      at(j).end + cost(j).forward + static_cast<double>(std::min(needed, ready)) * weights;
   if (with_forward <= next) return false;
   double end = at(j).end;
   for (std::int64_t i = 0; i < ready && end < next; ++i) end += weights;

@@ -9,8 +9,8 @@
 
 namespace stepcast {
 
-// One chunk per stage. A stage holds at most `limit` micro-batches, where one whose input gradient
-// is there and whose weight gradient is not counts half.
+// One chunk per stage. A stage holds at most `limit` micro-batches. One whose input gradient is
+// there and whose weight gradient is not counts as ChunkTimes::kept says.
 std::vector<StageOrder> zero_bubble_orders(const Pipeline& pipeline, const PassTimes& times,
                                            std::int64_t limit);
 
