@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/protocol/gpu_condition.h"
 #include "calibrate/protocol/machine_facts.h"
 #include "calibrate/protocol/protocol.h"
 #include "cluster/this_machine.h"
@@ -21,6 +22,7 @@ namespace stepcast {
 struct MeasuredOperation {
   Operation operation;  // not a collective
   Measurement measurement;
+  GpuCondition condition = {};  // on a GPU
 };
 
 // One way of communicating at several sizes.

@@ -17,9 +17,10 @@ class Curves {
 
   void add(const MeasuredOperation& measured) {
     const double seconds = measured.measurement.median_s;
+    const double clock_mhz = measured.condition.sm_clock_mhz;
     const Operation::Work& work = measured.operation.work;
-    if (const auto gemm = product_of(work)) add(*gemm, seconds);
-    if (const auto* attention = std::get_if<Attention>(&work)) add(*attention, seconds);
+    if (const auto gemm = product_of(work)) add(*gemm, seconds, clock_mhz);
+    if (const auto* attention = std::get_if<Attention>(&work)) add(*attention, seconds, clock_mhz);
     if (const auto kernel = memory_bound(work)) add(*kernel, seconds);
   }
   Imported take() { return std::move(out_); }
@@ -29,7 +30,7 @@ class Curves {
     return flops / (matrix_peak(device_, type).value() * seconds);
   }
 
-  void add(const Gemm& gemm, double seconds) {
+  void add(const Gemm& gemm, double seconds, double clock_mhz) {
     if (size_of(gemm.input) > 2) {
       ++out_.left_out["products of 32-bit operands: profiles of GPUs have no curve for them"];
       return;
@@ -37,10 +38,10 @@ class Curves {
     auto& samples = gemm.input == DataType::kFp8 ? out_.gemms_fp8 : out_.gemms;
     samples.push_back({gemm.role, gemm.batch, gemm.m, gemm.n, gemm.k,
                        fraction_of_peak(flops_of(gemm), gemm.input, seconds), size_of(gemm.output),
-                       gemm.accumulate});
+                       gemm.accumulate, clock_mhz});
   }
 
-  void add(const Attention& a, double seconds) {
+  void add(const Attention& a, double seconds, double clock_mhz) {
     if (size_of(a.type) > 2) {
       ++out_.left_out["attention of 32-bit operands: profiles of GPUs have no curve for it"];
       return;
@@ -52,7 +53,8 @@ class Curves {
     const double fraction = fraction_of_peak(flops_of(a), a.type, seconds);
     out_.attention[attention_kernel_].push_back(
         {a.backward ? AttentionPass::kBackward : AttentionPass::kForward,
-         {a.backward, a.batch, a.heads, a.kv_heads, a.query_length, a.head_dim, a.causal, fraction},
+         {a.backward, a.batch, a.heads, a.kv_heads, a.query_length, a.head_dim, a.causal, fraction,
+          clock_mhz},
          seconds});
   }
 
@@ -72,6 +74,16 @@ Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accel
   Curves curves(device, attention_kernel);
   for (const MeasuredOperation& measured : operations) curves.add(measured);
   return curves.take();
+}
+
+std::optional<Curve> gpu_curve_of(const Operation::Work& work) {
+  if (const auto gemm = product_of(work)) {
+    return size_of(gemm->input) > 2 ? std::nullopt : std::optional(Curve::kGemm);
+  }
+  if (const auto* attention = std::get_if<Attention>(&work)) {
+    return size_of(attention->type) > 2 ? std::nullopt : std::optional(Curve::kAttention);
+  }
+  return memory_bound(work) ? std::optional(Curve::kMemoryBound) : std::nullopt;
 }
 
 std::optional<double> sms_per_channel(double slowdown, std::int64_t ranks, ByteCount bytes,

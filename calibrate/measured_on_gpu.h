@@ -18,6 +18,9 @@ namespace stepcast {
 Imported curves_of(const std::vector<MeasuredOperation>& operations, const Accelerator& device,
                    const std::string& attention_kernel);
 
+// The curve of a GPU's profile that a kernel's time goes into; none where there is no such curve.
+std::optional<Curve> gpu_curve_of(const Operation::Work& work);
+
 // SMs that a product lost to each channel of an all-reduce of `bytes` among `ranks` of one node,
 // beside which it took `slowdown` times its time: NCCL chooses the channels, the rest is measured.
 // None where the cluster has no such group.

@@ -13,6 +13,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Adds the clock of each sample to its row, where any was told.
+template <typename Sample>
+void add_clocks(const std::vector<Sample>& samples, ordered_json& table) {
+  const auto tells = [](const Sample& sample) { return sample.sm_clock_mhz > 0; };
+  if (std::ranges::none_of(samples, tells)) return;
+  table["columns"].push_back("sm_clock_mhz");
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    table["rows"][i].push_back(samples[i].sm_clock_mhz);
+  }
+}
+
 ordered_json samples_of(const std::vector<GemmSample>& samples, Provenance provenance,
                         const Neighbourhood& neighbourhood) {
   ordered_json rows = ordered_json::array();
@@ -27,6 +38,7 @@ ordered_json samples_of(const std::vector<GemmSample>& samples, Provenance prove
   if (neighbourhood.all_roles) out["all_roles"] = true;
   out["columns"] = {"role", "batch", "m", "n", "k", "output_bytes", "accumulate", "median"};
   out["rows"] = std::move(rows);
+  add_clocks(samples, out);
   return out;
 }
 
@@ -37,10 +49,13 @@ ordered_json samples_of(const AttentionVariant& variant) {
                     sample.kv_heads, sample.sequence, sample.head_dim, sample.causal ? 1 : 0,
                     rounded(sample.efficiency)});
   }
-  return {{"provenance", name_of(variant.samples_provenance)},
-          {"columns",
-           {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal", "median"}},
-          {"rows", std::move(rows)}};
+  ordered_json out = {
+      {"provenance", name_of(variant.samples_provenance)},
+      {"columns",
+       {"pass", "batch", "heads", "kv_heads", "sequence", "head_dim", "causal", "median"}},
+      {"rows", std::move(rows)}};
+  add_clocks(variant.samples, out);
+  return out;
 }
 
 void add_note(ordered_json& curve, const std::vector<CurveNote>& notes,
@@ -68,6 +83,18 @@ ordered_json curve_of(const CollectiveTable& table) {
   return curve;
 }
 
+ordered_json grouped_curve(const ShippedProfile& shipped) {
+  const GroupedFit& fit = shipped.profile.grouped;
+  ordered_json grouped = {{"operation", "grouped_gemm"}};
+  add_note(grouped, shipped.notes, "grouped gemm");
+  grouped["form"] = {{"rate", rounded(fit.rate)}, {"bandwidth", rounded(fit.bandwidth)}};
+  if (fit.group_s == 0) return grouped;
+  grouped["form"]["role_factor"] = {rounded(fit.role_factor[0]), rounded(fit.role_factor[1]),
+                                    rounded(fit.role_factor[2])};
+  grouped["form"]["group"] = microseconds(fit.group_s);
+  return grouped;
+}
+
 ordered_json curves_of(const ShippedProfile& shipped) {
   const Profile& profile = shipped.profile;
   ordered_json curves = ordered_json::array();
@@ -90,11 +117,7 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   curves.push_back(std::move(fp8));
 
   if (profile.grouped_provenance != Provenance::kDataSheet) {
-    ordered_json grouped = {{"operation", "grouped_gemm"}};
-    add_note(grouped, shipped.notes, "grouped gemm");
-    grouped["form"] = {{"rate", rounded(profile.grouped.rate)},
-                       {"bandwidth", rounded(profile.grouped.bandwidth)}};
-    curves.push_back(std::move(grouped));
+    curves.push_back(grouped_curve(shipped));
   }
 
   for (const AttentionVariant& variant : profile.attention_variants) {

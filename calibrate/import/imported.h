@@ -33,6 +33,8 @@ struct ImportedCollective {
 struct OwnRun {
   Framework framework = own_executor();
   HostFit host;
+  // Time of a kernel without rest for seconds over its time in a sample, by curve.
+  std::map<Curve, double> sustained;
   std::optional<double> sms_per_channel;       // none: no collective was measured beside kernels
   std::map<std::string, std::string> machine;  // facts, by the profile's key
 };

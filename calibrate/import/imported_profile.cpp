@@ -26,12 +26,14 @@ std::vector<GemmSample> medians(const std::vector<GemmSample>& samples) {
   const auto key = [](const GemmSample& s) {
     return std::tuple(s.role, s.batch, s.m, s.n, s.k, s.output_bytes, s.accumulate);
   };
-  std::map<decltype(key(samples.front())), std::vector<double>> by_shape;
-  for (const GemmSample& sample : samples) by_shape[key(sample)].push_back(sample.efficiency);
+  std::map<decltype(key(samples.front())), std::vector<GemmSample>> by_shape;
+  for (const GemmSample& sample : samples) by_shape[key(sample)].push_back(sample);
   std::vector<GemmSample> out;
-  for (const auto& [shape, efficiencies] : by_shape) {
-    const auto& [role, batch, m, n, k, output_bytes, accumulate] = shape;
-    out.push_back({role, batch, m, n, k, median(efficiencies), output_bytes, accumulate});
+  for (const auto& [shape, same] : by_shape) {
+    std::vector<double> efficiencies;
+    for (const GemmSample& sample : same) efficiencies.push_back(sample.efficiency);
+    out.push_back(same.front());
+    out.back().efficiency = median(efficiencies);
   }
   return out;
 }
@@ -108,7 +110,14 @@ class ImportedProfiler {
   Result<ShippedProfile> make() {
     add_gemms();
     add_fp8();
-    for (const auto& [kernel, points] : in_.attention) add_attention(kernel, medians(points));
+    for (const auto& [kernel, points] : in_.attention) {
+      std::vector<AttentionMeasurement> in_a_step = medians(points);
+      for (AttentionMeasurement& point : in_a_step) {
+        point.seconds *= sustained(Curve::kAttention);
+        point.sample.efficiency /= sustained(Curve::kAttention);
+      }
+      add_attention(kernel, in_a_step);
+    }
     add_memory_bound();
     add_collectives();
     if (!errors_.empty()) return failure(std::move(errors_));
@@ -124,6 +133,18 @@ class ImportedProfiler {
  private:
   Profile& profile() { return out_.profile; }
   double& sigma(Curve curve) { return profile().sigma[static_cast<std::size_t>(curve)]; }
+
+  // What the pace of a step makes of a measured time; 1 where nothing was measured of it.
+  double sustained(Curve curve) const {
+    if (!in_.own_run) return 1;
+    const auto found = in_.own_run->sustained.find(curve);
+    return found == in_.own_run->sustained.end() ? 1 : found->second;
+  }
+  std::vector<GemmSample> in_a_step(const std::vector<GemmSample>& samples) const {
+    std::vector<GemmSample> out = medians(samples);
+    for (GemmSample& sample : out) sample.efficiency /= sustained(Curve::kGemm);
+    return out;
+  }
 
   void keep_notes() {
     note("gemm bf16", profile().provenance);
@@ -150,7 +171,8 @@ class ImportedProfiler {
 
   void add_gemms() {
     if (in_.gemms.empty()) return;
-    const std::vector<GemmSample> samples = medians(in_.gemms);
+    profile().gemm.back_to_back = 0;  // these samples are at the pace of a step
+    const std::vector<GemmSample> samples = in_a_step(in_.gemms);
     const bool shape = samples.size() >= kFewestForShape;
     const FittedSurface surface =
         shape ? fit_gemm(device_, samples, profile().gemm)
@@ -166,8 +188,9 @@ class ImportedProfiler {
 
   void add_fp8() {
     if (in_.gemms_fp8.empty()) return;
-    const FittedSurface surface =
-        fit_gemm_scattered(device_, medians(in_.gemms_fp8), profile().gemm_fp8.fit, DataType::kFp8);
+    profile().gemm_fp8.fit.back_to_back = 0;
+    const FittedSurface surface = fit_gemm_scattered(device_, in_a_step(in_.gemms_fp8),
+                                                     profile().gemm_fp8.fit, DataType::kFp8);
     profile().gemm_fp8.fit = surface.fit;
     note_fit("gemm fp8", surface.form, surface.held_out);
   }
@@ -211,7 +234,9 @@ class ImportedProfiler {
 
   void add_memory_bound() {
     if (in_.elementwise.empty()) return;
-    const MemoryCurve curve = fit_memory_bound(device_, medians(in_.elementwise), profile().memory);
+    std::vector<TimedKernel> kernels = medians(in_.elementwise);
+    for (TimedKernel& kernel : kernels) kernel.seconds *= sustained(Curve::kMemoryBound);
+    const MemoryCurve curve = fit_memory_bound(device_, kernels, profile().memory);
     profile().memory = curve.fit;
     profile().memory_provenance = Provenance::kInterpolated;
     note_fit("memory_bound", curve.form, curve.held_out);

@@ -27,7 +27,7 @@ bool is_callable(const Attention& attention) {
 }
 bool is_callable(const Rotary& rotary) { return rotary.head_dim > 0 && rotary.head_dim % 2 == 0; }
 bool is_callable(const ResidualAdd& sum) { return !sum.dropout; }
-bool is_callable(const Cast& cast) { return cast.subject != CastSubject::kFourBitWeight; }
+bool is_callable(const Cast& cast) { return cast.subject < CastSubject::kFourBitWeight; }
 template <class Work>
 bool is_callable(const Work&) {
   return true;

@@ -13,6 +13,7 @@
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
 #include "core/gathered_errors.h"
+#include "cost/profile_curves.h"
 
 namespace stepcast::cli {
 namespace {
@@ -50,6 +51,26 @@ Wanted wanted(const CalibrationRequest& request, Errors& errors) {
     out.scenarios.push_back(std::move(stated));
   }
   return out;
+}
+
+// How much longer kernels take once they follow each other for seconds.
+void read_sustained(const JsonValue& value, OwnRun& out) {
+  ObjectReader reader(value);
+  for (const Curve curve : {Curve::kGemm, Curve::kAttention, Curve::kMemoryBound}) {
+    const std::string& name = curve_names()[static_cast<std::size_t>(curve)];
+    const auto entry = reader.value(name);
+    if (!entry) continue;
+    ObjectReader run(*entry);
+    const double factor = run.number("factor", 1, 100).value_or(1);
+    const std::string operation = run.required_text("operation");
+    GpuCondition condition;
+    if (const auto told = run.value("condition")) condition = read_gpu_condition(*told);
+    run.finish();
+    out.sustained[curve] = factor;
+    out.machine["sustained_" + name] =
+        fmt::format("{:.3f} of its time in a sample: {}{}", factor, operation, words_of(condition));
+  }
+  reader.finish();
 }
 
 // gpu.json, which stepcast-gpu writes beside its results. How much a product and transfers slow
@@ -94,6 +115,7 @@ OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::strin
     out.host.collective_s = reader.number("collective_s", 0, 1).value_or(out.host.launch_s);
     reader.finish();
   }
+  if (const auto sustained = root.value("sustained")) read_sustained(*sustained, out);
   if (const auto beside = root.value("beside")) read_beside(*beside, cluster, out);
   if (const auto machine = root.required("machine")) {
     for (const auto& [key, fact] : machine->raw().items()) {

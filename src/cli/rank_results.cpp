@@ -31,6 +31,7 @@ MeasuredOperation mean_of_ranks(const std::vector<MeasuredOperation>& all) {
     sum.p10_s += part * m.p10_s;
     sum.p90_s += part * m.p90_s;
     variance_s2 += part * m.deviation_s * m.deviation_s;
+    sum.halves = std::max(sum.halves, m.halves);
     sum.n += m.n;
     sum.rejected += m.rejected;
     sum.stopped = std::max(sum.stopped, m.stopped);
@@ -72,6 +73,9 @@ void RankResults::read_operation_point(const JsonValue& value) {
   const auto measurement = reader.required("measurement");
   if (!operation || !measurement) return;
   MeasuredOperation point{read_operation(*operation, names_), read_measurement(*measurement)};
+  if (const auto condition = reader.value("condition")) {
+    point.condition = read_gpu_condition(*condition);
+  }
   std::string key = signature(point.operation);
   auto& all = operations_[key];
   if (of_this_launch_.insert(std::move(key)).second) all.clear();

@@ -6,6 +6,7 @@
 
 #include "core/assert.h"
 #include "cost/nccl_graph.h"
+#include "operation/distinct_destinations.h"
 
 namespace stepcast {
 namespace {
@@ -39,6 +40,13 @@ Seconds usual_network_latency(const std::string& network) {
   if (network == "tcp") return 20.0_us;
   return 1.2_us;  // InfiniBand
 }
+
+// DeepEP moves rows by loads and stores. What 20 of its SMs combine in bf16 among 8 GPUs, 4096 and
+// 8192 tokens of 7168: 13.7 and 14.6 GB/s each on H100, 15.3 and 16.4 on B200
+// (ai-dynamo/aiconfigurator 095f58a51c4c, deepep tables).
+constexpr BytesPerSecond kStoreRate{15e9};
+// SMs of HybridEP, whose rows the engine of an SM moves (NVIDIA/Megatron-LM: moe_hybridep_num_sms).
+constexpr std::int64_t kExchangeSms = 16;
 
 }  // namespace
 
@@ -118,6 +126,30 @@ NcclEstimate CollectiveModel::all_to_all() const {
   result.network_hops = group_.domains > 1 ? 1 : 0;
   result.bandwidth = BytesPerSecond(1 / std::max(seconds_local, seconds_network));
   result.channels = kPairwiseChannels;
+  return result;
+}
+
+// Across the network a token goes to the GPU of its own place in each domain, which hands it on.
+NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t store_sms) const {
+  const double k = static_cast<double>(copies);
+  const double ranks = static_cast<double>(group_.ranks);
+  const double local = static_cast<double>(group_.largest);
+  const double domains = static_cast<double>(group_.domains);
+  const double over_links = distinct_destinations(ranks, k) * (local - 1) / local / k;
+  const double over_network =
+      group_.domains == 1 ? 0
+                          : local * distinct_destinations(domains, k) * (domains - 1) / domains / k;
+  double links = nccl_scale_up_bandwidth(cluster_).value();
+  if (store_sms > 0) {
+    links = std::min(links, static_cast<double>(store_sms) * kStoreRate.value());
+  }
+  NcclEstimate result;
+  result.algorithm = Algorithm::kPairwise;
+  result.latency =
+      kPairwiseBase + kPairwiseLocalPeer * (local - 1) + kPairwiseRemotePeer * (domains - 1);
+  result.bandwidth =
+      BytesPerSecond(1 / std::max(over_links / links, over_network / network_share().value()));
+  result.channels = store_sms > 0 ? store_sms : kExchangeSms;
   return result;
 }
 

@@ -27,6 +27,10 @@ class CollectiveModel {
   // choice rests on NCCL's tables alone, which know one kind of each.
   NcclEstimate estimate(CollectiveKind kind, Bytes size, DataType type) const;
 
+  // An all-to-all of tokens of which one goes to `copies` experts, but only once to each domain and
+  // from there once to each rank (DeepEP, HybridEP). `store_sms`: as struct Collective has it.
+  NcclEstimate exchange_once(std::int64_t copies, std::int64_t store_sms) const;
+
   // The algorithm for endless messages, and the payload per second that the graph allows.
   NcclEstimate asymptote(CollectiveKind kind) const;
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cost/collective_group.h"
+#include "operation/distinct_destinations.h"
 
 namespace stepcast {
 namespace {
@@ -205,6 +206,30 @@ void add_pairwise(Loads& loads, const std::vector<DomainMembers>& domains, doubl
   }
 }
 
+// As CollectiveModel::exchange_once: one copy of a token to each domain that it visits, and inside
+// one to each rank that it visits but where it arrives.
+void add_exchange_once(Loads& loads, const std::vector<DomainMembers>& domains, double ranks,
+                       double copies) {
+  const double count = static_cast<double>(domains.size());
+  const double to_domain = distinct_destinations(count, copies) / count / copies;
+  for (const DomainMembers& domain : domains) {
+    const double local = static_cast<double>(domain.size());
+    const double handed_on = distinct_destinations(ranks, copies) * (local - 1) / local / copies;
+    for (const DeviceId from : domain) {
+      if (loads.on_switches(from)) {
+        loads.switch_traffic(from, handed_on, handed_on);
+        continue;
+      }
+      for (const DeviceId to : domain) {
+        if (local > 1) loads.send(from, to, handed_on / (local - 1));
+      }
+    }
+    for (const DomainMembers& other : domains) {
+      if (&other != &domain) loads.send(domain, other, local * to_domain);
+    }
+  }
+}
+
 // NCCL's numbering of a binary tree whose leaves are the odd nodes (src/graph/trees.cc): the lowest
 // set bit of a node is its height, and its parent has the next bit set instead.
 std::int64_t parent_in_tree(std::int64_t node, std::int64_t nodes) {
@@ -237,8 +262,13 @@ std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, 
   if (ranks < 2) return {};
   const std::vector<DomainMembers> domains = by_domain(cluster, members);
   switch (algorithm) {
-    case Algorithm::kRing:
     case Algorithm::kDirect:
+      // Every rank sends the message to the next one.
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        loads.send(members[i], members[(i + 1) % members.size()], 1);
+      }
+      break;
+    case Algorithm::kRing:
       add_ring(loads, domains, ring_bytes(kind, ranks));
       break;
     case Algorithm::kTree:
@@ -255,6 +285,15 @@ std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, 
       add_pairwise(loads, domains, static_cast<double>(ranks));
       break;
   }
+  return loads.take();
+}
+
+std::vector<LinkLoad> routed_bytes_once(const Cluster& cluster, std::int64_t copies,
+                                        std::span<const DeviceId> members) {
+  Loads loads(cluster);
+  if (members.size() < 2) return {};
+  add_exchange_once(loads, by_domain(cluster, members), static_cast<double>(members.size()),
+                    static_cast<double>(copies));
   return loads.take();
 }
 

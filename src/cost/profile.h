@@ -34,6 +34,7 @@ struct GemmSample {
   double efficiency;              // of the dense peak
   std::int64_t output_bytes = 2;  // of an element of C: 4 where the gradient is kept in fp32
   bool accumulate = false;
+  double sm_clock_mhz = 0;  // while it was measured; 0: not told
 };
 
 // Fitted form of the GEMM surface; docs/cost-models.md, "GEMM".
@@ -74,8 +75,10 @@ struct GemmCurve {
 // Products of many groups in one kernel, as of experts: the form of as many dense products of a
 // group's mean size, with these factors.
 struct GroupedFit {
-  double rate = 1;       // on its efficiency
-  double bandwidth = 1;  // on its share of the memory bandwidth
+  double rate = 1;                             // on its efficiency
+  double bandwidth = 1;                        // on its share of the memory bandwidth
+  std::array<double, 3> role_factor{1, 1, 1};  // time factor by GemmRole
+  double group_s = 0;                          // fixed, for each group
 };
 
 // One measured attention kernel.
@@ -84,6 +87,7 @@ struct AttentionSample {
   std::int64_t batch, heads, kv_heads, sequence, head_dim;
   bool causal;
   double efficiency;  // of the dense peak, FLOPs as struct Attention counts them
+  double sm_clock_mhz = 0;
 };
 
 struct AttentionFit {
@@ -133,10 +137,11 @@ struct HostFit {
   double backward_factor = 1;      // autograd's engine against eager forward
   double step_s = 0;               // per optimizer step: data loader, logging, loss scaling
   double micro_batch_s = 0;        // per micro-batch, where its loss is: its text, masks, logging
+  double copy_s = 20e-6;           // per piece of a gathered parameter that it copies by itself
 };
 
 // A program that calls its kernels itself.
-inline constexpr HostFit kNoHost{0, 0, 0, 1, 0, 0};
+inline constexpr HostFit kNoHost{0, 0, 0, 1, 0, 0, 0};
 
 // The machine that was measured, as far as times depend on it.
 struct MeasuredMachine {

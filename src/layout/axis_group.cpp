@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace stepcast {
 namespace {
@@ -20,11 +21,15 @@ constexpr std::array<AxisRow, kAxisCount> kAxes{{
 }};
 
 // Dense parameters are the same across dp and cp alike: what is called "dp" spans both.
-constexpr std::array<NamedGroup, 12> kNamedGroups{{
+constexpr std::array<NamedGroup, 16> kNamedGroups{{
     {"tp", AxisGroup::kTensor},
     {"cp", AxisGroup::kContext},
+    {"cp-inner", AxisGroup::kContextInner},
+    {"cp-outer", AxisGroup::kContextOuter},
     {"replicas", AxisGroup::kReplicas},
     {"dp", AxisGroup::kData},
+    {"dp-shard", AxisGroup::kDataShard},
+    {"dp-copies", AxisGroup::kDataCopies},
     {"pp", AxisGroup::kPipeline},
     {"embedding", AxisGroup::kEmbedding},
     {"model", AxisGroup::kModel},
@@ -63,7 +68,18 @@ std::optional<AxisGroup> group_named(std::string_view name) {
   return out;
 }
 
+std::int64_t inner_ranks(AxisGroup group, const Layout& layout) {
+  const std::int64_t all = size_of(group.whole(), layout);
+  const AxisGroup whole = group.whole();
+  if (whole == AxisGroup::kContext) return layout.cp_exchange;
+  const bool is_sharded = whole == AxisGroup::kData || whole == AxisGroup::kExpertData;
+  if (!is_sharded || layout.shard_group == 0) return all;
+  return std::gcd(layout.shard_group, all);  // experts have fewer copies
+}
+
 std::int64_t size_of(AxisGroup group, const Layout& layout) {
+  if (group.is_inner()) return inner_ranks(group, layout);
+  if (group.is_outer()) return size_of(group.whole(), layout) / inner_ranks(group, layout);
   if (group.ends_only()) return std::min<std::int64_t>(2, layout.pp);
   std::int64_t size = 1;
   for (const AxisRow& row : kAxes) size *= group.spans(row.axis) ? row.extent(layout) : 1;

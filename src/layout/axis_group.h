@@ -51,6 +51,13 @@ class AxisGroup {
   }
   constexpr bool spans(Axis axis) const { return (axes_ & bit(axis)) != 0; }
   constexpr bool spans_any(const AxisGroup& other) const { return (axes_ & other.axes_) != 0; }
+  // A group may be cut into parts of neighbours, as large as Layout says (inner_ranks()). The inner
+  // one is such a part; the outer one has the ranks that stand at one place of theirs.
+  constexpr AxisGroup inner() const { return part_of(Part::kInner); }
+  constexpr AxisGroup outer() const { return part_of(Part::kOuter); }
+  constexpr bool is_inner() const { return part_ == Part::kInner; }
+  constexpr bool is_outer() const { return part_ == Part::kOuter; }
+  constexpr AxisGroup whole() const { return part_of(Part::kWhole); }
   // Only the first and the last stage of the pipeline take part.
   constexpr bool ends_only() const { return ends_only_; }
   constexpr bool crosses_stages() const { return spans(Axis::kPp); }
@@ -59,11 +66,16 @@ class AxisGroup {
 
   constexpr auto operator<=>(const AxisGroup&) const = default;
   constexpr std::size_t hash() const {
-    return static_cast<std::size_t>(axes_) << 1 | (ends_only_ ? 1U : 0U);
+    return static_cast<std::size_t>(axes_) << 3 | static_cast<std::size_t>(part_) << 1 |
+           (ends_only_ ? 1U : 0U);
   }
 
   static const AxisGroup kTensor;
   static const AxisGroup kContext;
+  static const AxisGroup kContextInner;  // the ranks that exchange heads
+  static const AxisGroup kContextOuter;  // and those that keys and values go around
+  static const AxisGroup kDataShard;     // the ranks that share one copy of the states
+  static const AxisGroup kDataCopies;    // and those that hold the same part of it
   static const AxisGroup kData;      // the ranks that hold the same (shard of the) dense parameters
   static const AxisGroup kReplicas;  // dp without cp: the ranks that read different text
   static const AxisGroup kPipeline;
@@ -82,13 +94,25 @@ class AxisGroup {
     return group;
   }
 
+  enum class Part : std::uint8_t { kWhole, kInner, kOuter };
+  constexpr AxisGroup part_of(Part part) const {
+    AxisGroup out = *this;
+    out.part_ = part;
+    return out;
+  }
+
   std::uint32_t axes_ = 0;
   bool ends_only_ = false;
+  Part part_ = Part::kWhole;
 };
 
 inline constexpr AxisGroup AxisGroup::kTensor{Axis::kTp};
 inline constexpr AxisGroup AxisGroup::kContext{Axis::kCp};
 inline constexpr AxisGroup AxisGroup::kData{Axis::kDp, Axis::kCp};
+inline constexpr AxisGroup AxisGroup::kContextInner = AxisGroup::kContext.inner();
+inline constexpr AxisGroup AxisGroup::kContextOuter = AxisGroup::kContext.outer();
+inline constexpr AxisGroup AxisGroup::kDataShard = AxisGroup::kData.inner();
+inline constexpr AxisGroup AxisGroup::kDataCopies = AxisGroup::kData.outer();
 inline constexpr AxisGroup AxisGroup::kReplicas{Axis::kDp};
 inline constexpr AxisGroup AxisGroup::kPipeline{Axis::kPp};
 inline constexpr AxisGroup AxisGroup::kEmbedding = ends_of(AxisGroup{Axis::kPp});
@@ -109,6 +133,10 @@ std::span<const NamedGroup> named_groups();
 // "tp", "dp" (which is dp x cp), "world"; of a group without a name its axes: "tp-cp".
 std::string name_of(AxisGroup group);
 std::optional<AxisGroup> group_named(std::string_view name);  // nothing: no such name, no such axis
+
+// Neighbours in an inner part of a group: those that shard_group says of a group that shards
+// states, those that exchange heads of the context group. All of any other.
+std::int64_t inner_ranks(AxisGroup group, const Layout& layout);
 
 // Ranks of one group. What `layout` does not divide evenly is refused by layout/legality.cpp.
 std::int64_t size_of(AxisGroup group, const Layout& layout);

@@ -12,6 +12,7 @@ constexpr std::array kAttentions = {"flash", "unfused"};
 constexpr std::array kGradClips = {"global", "post_validation", "none"};
 constexpr std::array kTrainingModes = {"pretrain", "lora", "qlora"};
 constexpr std::array kCudaGraphs = {"false", "true", "full", "attention", "moe"};
+constexpr std::array kContextMethods = {"ring", "all_gather", "all_to_all", "hierarchical"};
 constexpr std::array kRecomputeModes = {"none", "selective", "full"};
 
 template <class Table, class Enum>
@@ -36,6 +37,7 @@ std::vector<std::string> grad_clip_names() { return all(kGradClips); }
 std::vector<std::string> training_mode_names() { return all(kTrainingModes); }
 std::vector<std::string> cuda_graph_names() { return all(kCudaGraphs); }
 std::vector<std::string> recompute_mode_names() { return all(kRecomputeModes); }
+std::vector<std::string> context_method_names() { return all(kContextMethods); }
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const Schedule* schedule : schedules()) {
@@ -48,6 +50,7 @@ const char* name_of(AttentionKernel attention) { return entry(kAttentions, atten
 const char* name_of(GradClip clip) { return entry(kGradClips, clip); }
 const char* name_of(TrainingMode mode) { return entry(kTrainingModes, mode); }
 const char* name_of(CudaGraphs graphs) { return entry(kCudaGraphs, graphs); }
+const char* name_of(ContextMethod method) { return entry(kContextMethods, method); }
 const char* name_of(RecomputeMode mode) { return entry(kRecomputeModes, mode); }
 
 }  // namespace stepcast

@@ -16,11 +16,13 @@ std::vector<std::string> grad_clip_names();
 std::vector<std::string> training_mode_names();
 std::vector<std::string> cuda_graph_names();  // of what a file states as a word
 std::vector<std::string> recompute_mode_names();
+std::vector<std::string> context_method_names();
 std::vector<std::string> schedule_names();  // without "file:PATH"
 
 const char* name_of(AttentionKernel attention);
 const char* name_of(GradClip clip);
 const char* name_of(TrainingMode mode);
 const char* name_of(CudaGraphs graphs);
+const char* name_of(ContextMethod method);
 
 }  // namespace stepcast

@@ -33,9 +33,14 @@ struct FrameworkTraits {
   // transfers between stages behind other micro-batches under this schedule.
   bool (*offers)(ScheduleKind schedule);
   bool (*offers_pipeline_overlap)(ScheduleKind schedule);
+  // What it has for sequences that ranks share, best known first, and whether it shards states
+  // inside groups of ranks; a search proposes no other.
+  std::span<const ContextMethod> context_methods = {};
+  bool shards_in_groups = false;
   // Which attention kernel it calls where attention is fused, by the names that profiles have for
   // kernels; null: what the profile has.
   const char* (*attention_kernel)(Release release, GpuArchitecture architecture) = nullptr;
+  const char* fp8_recipe = "delayed";  // where none is stated
   // When it got what it has by default today.
   Release flash_attention_since = {};
   Release sequence_parallel_since = {};

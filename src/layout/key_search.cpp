@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "layout/choices.h"
+#include "layout/context_ranks.h"
 #include "layout/framework.h"
 #include "layout/key_types.h"
 
@@ -29,6 +31,48 @@ Values tensor_ranks(const Scenario& s) { return divisors(s.cluster.gpus(), s.mod
 Values stages(const Scenario& s) {
   // With more tensor ranks than GPUs none is legal, and the rule says so.
   return divisors(std::max<std::int64_t>(1, s.cluster.gpus() / s.layout.tp), s.model.layers);
+}
+
+// Ranks that share a sequence want 4096 tokens or more each (arXiv 2603.07685, section 6.3). Shorter
+// sequences than this leave cp out of the search, which stays short.
+constexpr std::int64_t kLongSequence = 16384, kTokensOfRank = 4096;
+bool offers_context(const Scenario& s) {
+  return s.training.sequence_length >= kLongSequence &&
+         s.training.attention == AttentionKernel::kFlash &&
+         !traits_of(s.training.framework).context_methods.empty();
+}
+Values context_ranks(const Scenario& s) {
+  if (!offers_context(s)) return {1};
+  return divisors(s.cluster.gpus(), s.training.sequence_length / kTokensOfRank);
+}
+// Those of the framework. Where as many ranks exchange heads under two of them, they are the same.
+Values context_methods(const Scenario& s) {
+  const std::span<const ContextMethod> offered = traits_of(s.training.framework).context_methods;
+  if (s.layout.cp == 1 || offered.empty()) return {0};
+  Values out;
+  Scenario tried = s;
+  std::vector<std::int64_t> exchanging;
+  for (const ContextMethod method : offered) {
+    tried.layout.cp_method = method;
+    settle_context(tried);
+    const bool gathers = method == ContextMethod::kAllGather;
+    if (!gathers && std::ranges::find(exchanging, tried.layout.cp_exchange) != exchanging.end()) {
+      continue;
+    }
+    if (!gathers) exchanging.push_back(tried.layout.cp_exchange);
+    out.push_back(static_cast<std::int64_t>(method));
+  }
+  return out;
+}
+
+// All, or those that reach each other without the network.
+Values shard_groups(const Scenario& s) {
+  const Layout& l = s.layout;
+  const std::int64_t ranks = l.dp * l.cp;
+  const std::int64_t near = s.cluster.spec.gpus_per_domain() / l.tp;
+  const bool divides = near > 1 && near < ranks && ranks % near == 0;
+  const bool offered = traits_of(s.training.framework).shards_in_groups && l.zero >= 2;
+  return divides && offered ? Values{0, near} : Values{0};
 }
 
 // With a batch that the replicas do not divide, none is legal, and the rule says so.
@@ -111,11 +155,12 @@ Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
 Values distinct_orders(const Scenario& s) {
   const auto shown = [&](std::int64_t index) {
     std::string out = kOrders[static_cast<std::size_t>(index)];
-    const std::pair<const char*, std::int64_t> degrees[] = {{"tp", s.layout.tp},
-                                                            {"cp", s.layout.cp},
-                                                            {"ep", 1},
-                                                            {"dp", s.layout.dp},
-                                                            {"pp", s.layout.pp}};
+    const std::pair<const char*, std::int64_t> degrees[] = {
+        {"tp", s.layout.tp},
+        {"cp", s.layout.cp},
+        {"ep", s.model.moe ? s.model.moe->experts : 1},
+        {"dp", s.layout.dp},
+        {"pp", s.layout.pp}};
     for (const auto& [name, degree] : degrees) {
       if (degree == 1) out.erase(out.find(name), 2);
     }
@@ -144,6 +189,18 @@ std::string order_text(std::int64_t value) {
 }
 
 bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }
+
+// Experts on every rank, and no more ranks than a stage has.
+Values expert_ranks(const Scenario& s) {
+  if (!s.model.moe) return {1};
+  const std::int64_t ranks = s.layout.tp * s.layout.cp * s.layout.dp;
+  return divisors(std::gcd(s.model.moe->experts, ranks), ranks);
+}
+// Experts are cut as the rest of the layer is, or not at all.
+Values ranks_of_expert(const Scenario& s) {
+  if (!s.model.moe || s.layout.tp == 1) return {1};
+  return {1, s.layout.tp};
+}
 
 Values zero_stages(const Scenario&) { return {0, 1, 2, 3}; }
 
@@ -190,17 +247,22 @@ std::int64_t of(const Layout& layout) {
   const OfLayout settings{layout};
   return static_cast<std::int64_t>(field(settings, member));
 }
+std::string method_text(std::int64_t value) { return name_of(static_cast<ContextMethod>(value)); }
 std::string schedule_text(std::int64_t row) { return name_of(static_cast<ScheduleKind>(row)); }
 
 }  // namespace
 
-// The levels go from what others depend on to keys without dependants.
-const KeySearch kSearchTp = {0,     tensor_ranks,          tensor_ranks,
+// The levels go from what others depend on to keys without dependants. All degrees depend on cp,
+// which depends on the sequence alone.
+const KeySearch kSearchCp = {0,     context_ranks,         context_ranks,
+                             false, put<&Layout::cp>,      of<&Layout::cp>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchTp = {1,     tensor_ranks,          tensor_ranks,
                              true,  put<&Layout::tp>,      of<&Layout::tp>,
                              plain, KeySearch::Adds::kAxis};
 const KeySearch kSearchPp = {
-    1, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
-const KeySearch kSearchMicroBatch = {2,
+    2, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchMicroBatch = {3,
                                      micro_batches,
                                      micro_batches,
                                      true,
@@ -208,14 +270,19 @@ const KeySearch kSearchMicroBatch = {2,
                                      of<&Layout::micro_batch>,
                                      plain,
                                      KeySearch::Adds::kNothing};
-const KeySearch kSearchSchedule = {3,
+const KeySearch kSearchEp = {4,     expert_ranks,          expert_ranks,
+                             true,  put<&Layout::ep>,      of<&Layout::ep>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchEtp = {
+    5, ranks_of_expert, ranks_of_expert, true, put<&Layout::etp>, of<&Layout::etp>, plain};
+const KeySearch kSearchSchedule = {6,
                                    schedule_values,
                                    distinct_schedules,
                                    true,
                                    put<&Layout::schedule>,
                                    of<&Layout::schedule>,
                                    schedule_text};
-const KeySearch kSearchVirtualStages = {4,
+const KeySearch kSearchVirtualStages = {7,
                                         virtual_stages,
                                         virtual_stages,
                                         true,
@@ -223,8 +290,8 @@ const KeySearch kSearchVirtualStages = {4,
                                         of<&Layout::virtual_stages>,
                                         plain};
 const KeySearch kSearchRecompute = {
-    5, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
-const KeySearch kSearchSequenceParallel = {6,
+    8, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
+const KeySearch kSearchSequenceParallel = {9,
                                            both,
                                            distinct_sequence_parallel,
                                            false,
@@ -232,12 +299,13 @@ const KeySearch kSearchSequenceParallel = {6,
                                            of<&Layout::sequence_parallel>,
                                            truth};
 const KeySearch kSearchZero = {
-    7, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
-const KeySearch kSearchOrder = {8, orders, distinct_orders, false, put_order, order_of, order_text};
+    10, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
+const KeySearch kSearchOrder = {11,        orders,   distinct_orders, false,
+                                put_order, order_of, order_text};
 const KeySearch kSearchOverlapGradReduce = {
-    9,    both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
+    12,   both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
     truth};
-const KeySearch kSearchOverlapParamGather = {10,
+const KeySearch kSearchOverlapParamGather = {13,
                                              both,
                                              distinct_param_gather,
                                              false,
@@ -245,8 +313,15 @@ const KeySearch kSearchOverlapParamGather = {10,
                                              of<&Overlap::param_gather>,
                                              truth};
 const KeySearch kSearchOverlapTp = {
-    11, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+    14, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
 const KeySearch kSearchOverlapPp = {
-    12, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+    15, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+
+const KeySearch kSearchCpMethod = {16,         context_methods,         context_methods,
+                                   true,       put<&Layout::cp_method>, of<&Layout::cp_method>,
+                                   method_text};
+const KeySearch kSearchShardGroup = {
+    17,   shard_groups, shard_groups, true, put<&Layout::shard_group>, of<&Layout::shard_group>,
+    plain};
 
 }  // namespace stepcast

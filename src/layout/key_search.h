@@ -6,8 +6,9 @@
 
 namespace stepcast {
 
-extern const KeySearch kSearchTp, kSearchPp, kSearchMicroBatch, kSearchSchedule,
-    kSearchVirtualStages, kSearchRecompute, kSearchSequenceParallel, kSearchZero, kSearchOrder,
-    kSearchOverlapGradReduce, kSearchOverlapParamGather, kSearchOverlapTp, kSearchOverlapPp;
+extern const KeySearch kSearchCp, kSearchCpMethod, kSearchShardGroup, kSearchTp, kSearchPp,
+    kSearchMicroBatch, kSearchEp, kSearchEtp, kSearchSchedule, kSearchVirtualStages,
+    kSearchRecompute, kSearchSequenceParallel, kSearchZero, kSearchOrder, kSearchOverlapGradReduce,
+    kSearchOverlapParamGather, kSearchOverlapTp, kSearchOverlapPp;
 
 }  // namespace stepcast

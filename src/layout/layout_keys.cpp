@@ -2,6 +2,8 @@
 // The keys of the object `layout`, one row each, in the order in which they are read and settled.
 #include <algorithm>
 
+#include "layout/choices.h"
+#include "layout/context_ranks.h"
 #include "layout/framework.h"
 #include "layout/key_search.h"
 #include "layout/key_types.h"
@@ -14,6 +16,14 @@ void settle_dp(Scenario& s, bool stated) {
   Layout& l = s.layout;
   // Each degree is at most 2^20, so the product of three fits.
   if (!stated) l.dp = std::max<std::int64_t>(1, s.cluster.gpus() / (l.tp * l.cp * l.pp));
+}
+
+// Ring, unless the framework has others alone.
+void settle_cp_method(Scenario& s, bool stated) {
+  const auto offered = traits_of(s.training.framework).context_methods;
+  const bool has = std::ranges::find(offered, s.layout.cp_method) != offered.end();
+  if (!stated && !offered.empty() && !has) s.layout.cp_method = offered.front();
+  settle_context(s);
 }
 
 void settle_etp(Scenario& s, bool stated) {
@@ -50,6 +60,7 @@ void settle_overlap(Scenario& s, bool stated) {
   s.layout.overlap.*member = traits_of(s.training.framework).overlap(s.training, s.layout).*member;
 }
 
+bool cuts_sequences(const Scenario& s) { return s.layout.cp > 1; }
 bool has_experts(const Scenario& s) { return s.model.moe.has_value(); }
 bool lists_layers(const Scenario& s) { return !s.layout.stage_layers.empty(); }
 bool deals_layers(const Scenario& s) { return s.layout.stage_layers.empty(); }
@@ -67,13 +78,22 @@ constexpr Key kRows[] = {
      .type = &kCount<&Layout::cp, 1, kMostInKey>,
      .fallback = "1",
      .help = "context parallel ranks",
-     .flag = {"--cp", "N"}},
+     .flag = {"--cp", "N"},
+     .search = &kSearchCp},
+    {.path = "layout.cp_method",
+     .type = &kChoice<&Layout::cp_method, context_method_names>,
+     .fallback = "ring; all_to_all with deepspeed",
+     .help = "how attention sees all keys of a sequence that cp ranks share",
+     .settle = settle_cp_method,
+     .shown = cuts_sequences,
+     .search = &kSearchCpMethod},
     {.path = "layout.ep",
      .type = &kCount<&Layout::ep, 1, kMostInKey>,
      .fallback = "1",
      .help = "expert parallel ranks",
      .shown = has_experts,
-     .flag = {"--ep", "N"}},
+     .flag = {"--ep", "N"},
+     .search = &kSearchEp},
     {.path = "layout.pp",
      .type = &kCount<&Layout::pp, 1, kMostInKey>,
      .fallback = "1",
@@ -91,7 +111,8 @@ constexpr Key kRows[] = {
      .fallback = "tp when ep divides dp x cp, else 1",
      .help = "tensor parallel ranks of the experts",
      .settle = settle_etp,
-     .shown = has_experts},
+     .shown = has_experts,
+     .search = &kSearchEtp},
     {.path = "layout.micro_batch",
      .type = &kCount<&Layout::micro_batch, 1, kMostInKey>,
      .fallback = "1",
@@ -106,7 +127,7 @@ constexpr Key kRows[] = {
      .search = &kSearchSchedule},
     {.path = "layout.virtual_stages",
      .type = &kCount<&Layout::virtual_stages, 1, kMostInKey>,
-     .fallback = "1; 2 for zb-v and dualpipe",
+     .fallback = "1; 2 for zb-v, v-half, v-min, dualpipe and dualpipev",
      .help = "chunks per pipeline stage",
      .settle = settle_virtual_stages,
      .flag = {"--vpp", "N"},
@@ -122,7 +143,8 @@ constexpr Key kRows[] = {
      .type = &kShardGroup,
      .fallback = "all",
      .help = "ranks that share one copy of the states",
-     .settle = settle_shard_group},
+     .settle = settle_shard_group,
+     .search = &kSearchShardGroup},
     {.path = "layout.sequence_parallel",
      .type = &kTruth<&Layout::sequence_parallel>,
      .fallback = "true when tp > 1, since the framework has it",

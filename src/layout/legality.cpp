@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "layout/choices.h"
+#include "layout/fp8_recipe.h"
 #include "layout/framework.h"
 #include "layout/nearest.h"
 #include "layout/pipeline.h"
@@ -71,6 +72,14 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
                        fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
                        fmt::format("at most {}; is it counted in sequences?", kMostMicroBatches));
     }
+    const std::int64_t least = schedule.least_rounds * l.pp;
+    if (s.micro_batches() < least) {
+      findings.illegal(
+          "training.global_batch",
+          fmt::format("{} gives {} micro-batches, and {} takes {} for each of {} stages", batch,
+                      s.micro_batches(), schedule.name, schedule.least_rounds, l.pp),
+          fmt::format("{} or more", capped_product({l.micro_batch, l.dp, least})));
+    }
     return;
   }
   std::string message =
@@ -93,7 +102,7 @@ void check_device(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"cluster", "training.precision"})) return;
   const Accelerator& device = s.cluster.spec.accelerator;
   const DataType precision = s.training.precision;
-  if (precision == DataType::kFp8 || device.peak(precision)) return;  // fp8: not supported yet
+  if (device.peak(precision)) return;
   std::vector<std::string> known;
   for (const auto& [type, rate] : device.dense_peak) known.emplace_back(name_of(type));
   findings.illegal("training.precision",
@@ -128,6 +137,41 @@ void check_sequence(const Scenario& s, Findings& findings) {
                                           : "tp, under sequence parallelism"),
                      use(nearest_multiples(slices, sequence)));
   }
+}
+
+void check_offered_method(const Scenario& s, Findings& findings) {
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  const auto offered = framework.context_methods;
+  if (offered.empty() || std::ranges::find(offered, s.layout.cp_method) != offered.end()) return;
+  std::vector<std::string> names;
+  for (const ContextMethod method : offered) names.emplace_back(name_of(method));
+  findings.illegal("layout.cp_method",
+                   fmt::format("{} has no {}", framework.name, name_of(s.layout.cp_method)),
+                   one_of(names));
+}
+
+// Ranks that exchange heads need heads to exchange.
+void check_context_method(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "layout.tp", "layout.cp", "layout.cp_method"})) return;
+  const Layout& l = s.layout;
+  if (l.cp == 1) return;
+  if (findings.trusts({"training.framework"})) check_offered_method(s, findings);
+  const bool is_flat = l.cp_exchange == 1 || l.cp_exchange == l.cp;
+  if (l.cp_method == ContextMethod::kHierarchical && is_flat) {
+    findings.illegal(
+        "layout.cp_method",
+        fmt::format("hierarchical exchanges heads among {} of {} ranks here", l.cp_exchange, l.cp),
+        l.cp_exchange == 1 ? "ring, which it would be" : "all_to_all, which it would be");
+  }
+  if (l.cp_method != ContextMethod::kAllToAll) return;
+  const std::int64_t heads = s.model.heads / l.tp;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, s.model.kv_heads / l.tp);
+  if (heads % l.cp == 0 && kv_heads % l.cp == 0) return;
+  findings.illegal("layout.cp_method",
+                   fmt::format("all_to_all over cp = {} with {} heads and {} key-value heads on a "
+                               "tensor rank",
+                               l.cp, heads, kv_heads),
+                   "ring or all_gather");
 }
 
 void check_tensor_parallel(const Scenario& s, Findings& findings) {
@@ -172,6 +216,20 @@ void check_experts(const Scenario& s, const Stated& stated, Findings& findings) 
                      use(nearest_divisors(s.model.moe->experts, l.ep)));
     return;
   }
+  const Moe& moe = *s.model.moe;
+  if (moe.ffn % l.etp != 0) {
+    findings.illegal("layout.etp",
+                     fmt::format("{} does not divide the experts' width {}", l.etp, moe.ffn),
+                     use(nearest_divisors(moe.ffn, l.etp)));
+    return;
+  }
+  if (findings.trusts({"layout.tp"}) && moe.shared_ffn % l.tp != 0) {
+    findings.illegal(
+        "layout.tp",
+        fmt::format("{} does not divide the shared expert's width {}", l.tp, moe.shared_ffn),
+        use(nearest_divisors(moe.shared_ffn, l.tp)));
+    return;
+  }
   const std::int64_t ranks = capped_product({l.tp, l.cp, l.dp});
   const std::int64_t expert_grid = capped_product({l.ep, l.etp});
   if (findings.trusts({"layout.tp", "layout.cp", "layout.dp"}) && ranks % expert_grid != 0) {
@@ -201,7 +259,7 @@ void check_schedule(const Scenario& s, Findings& findings) {
   const Schedule& schedule = rules_of(l.schedule);
   const bool several =
       schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
-  if (several && l.pp == 1) {
+  if ((several || splits_backward(s)) && l.pp == 1) {
     findings.illegal("layout.schedule",
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),
@@ -305,6 +363,23 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
+// The device has fp8 at all: check_device() has told.
+void check_fp8(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
+  const Fp8 fp8 = fp8_of(s);
+  const Accelerator& device = s.cluster.spec.accelerator;
+  if (fp8.recipe->only_on_blackwell && device.architecture != GpuArchitecture::kBlackwell) {
+    findings.illegal("training.fp8_recipe",
+                     fmt::format("{} has no scales for pieces of 32 elements", device.name),
+                     "blockwise, current or delayed; mxfp8 needs Blackwell");
+  }
+  if (s.training.fp8_attention && !fp8.recipe->runs_attention) {
+    findings.illegal("training.fp8_attention",
+                     fmt::format("no kernel takes the scales of {}", fp8.recipe->name),
+                     "false, or recipe delayed, current or mxfp8");
+  }
+}
+
 void check_precision(const Scenario& s, const Stated& stated, Findings& findings) {
   if (!findings.trusts({"training"})) return;
   const Training& t = s.training;
@@ -330,6 +405,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
     findings.illegal("training.fp8_recipe", fmt::format("with precision {}", name_of(t.precision)),
                      "precision fp8 takes a recipe");
   }
+  if (t.precision == DataType::kFp8) check_fp8(s, findings);
   if (t.lora_rank > 0 && !t.trains_adapters()) {
     findings.illegal("training.lora_rank", "with mode pretrain", "mode lora or qlora takes a rank");
   }
@@ -364,6 +440,7 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   check_micro_batches(scenario, findings);
   check_device(scenario, findings);
   check_sequence(scenario, findings);
+  check_context_method(scenario, findings);
   check_experts(scenario, stated, findings);
   check_schedule(scenario, findings);
   check_order_in_file(scenario, findings);

@@ -26,6 +26,9 @@ std::int64_t RankGrid::Numbering::size() const {
 
 RankGrid::RankGrid(const Layout& layout) {
   for (const AxisRow& row : all_axes()) extent_[at(row.axis)] = row.extent(layout);
+  shard_ = inner_ranks(AxisGroup::kData, layout);
+  expert_shard_ = inner_ranks(AxisGroup::kExpertData, layout);
+  exchange_ = inner_ranks(AxisGroup::kContext, layout);
   for (std::string_view order = layout.order; !order.empty();) {
     const std::size_t length = std::min(order.find('-'), order.size());
     const std::string_view word = order.substr(0, length);
@@ -60,7 +63,15 @@ std::int32_t RankGrid::coordinate(Axis axis, RankId rank) const {
   return place_in(AxisGroup{axis}, rank);
 }
 
+std::int64_t RankGrid::inner_size(AxisGroup group) const {
+  if (group.whole() == AxisGroup::kData) return shard_;
+  if (group.whole() == AxisGroup::kExpertData) return expert_shard_;
+  return group.whole() == AxisGroup::kContext ? exchange_ : group_size(group.whole());
+}
+
 std::int64_t RankGrid::group_size(AxisGroup group) const {
+  if (group.is_inner()) return inner_size(group);
+  if (group.is_outer()) return group_size(group.whole()) / inner_size(group);
   if (group.ends_only()) return std::min<std::int64_t>(2, extent_[at(Axis::kPp)]);
   std::int64_t size = 1;
   for (std::size_t axis = 0; axis < kAxisCount; ++axis) {
@@ -98,6 +109,13 @@ std::int64_t RankGrid::number(const Numbering& of, RankId rank) const {
 }
 
 std::int32_t RankGrid::group_of(AxisGroup group, RankId rank) const {
+  if (group.is_inner() || group.is_outer()) {
+    // The parts of one whole group one after the other, the wholes in their order.
+    const std::int64_t inner = inner_size(group), place = place_in(group.whole(), rank);
+    const std::int64_t parts = group_size(group.whole()) / group_size(group);
+    const std::int64_t part = group.is_inner() ? place / inner : place % inner;
+    return static_cast<std::int32_t>(group_of(group.whole(), rank) * parts + part);
+  }
   const std::int32_t stage = point(rank).pp;
   if (group.ends_only() && stage != 0 && stage + 1 != extent_[at(Axis::kPp)]) return -1;
   // Strike the group's digits out of the number: groups count up with their lowest member.
@@ -115,6 +133,16 @@ std::int32_t RankGrid::group_of(AxisGroup group, RankId rank) const {
 
 std::vector<RankId> RankGrid::members(AxisGroup group, RankId rank) const {
   if (group_of(group, rank) < 0) return {};
+  if (group.is_inner() || group.is_outer()) {
+    const std::int64_t inner = inner_size(group), place = place_in(group.whole(), rank);
+    const std::vector<RankId> all = members(group.whole(), rank);
+    std::vector<RankId> part;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(all.size()); ++i) {
+      const bool in = group.is_inner() ? i / inner == place / inner : i % inner == place % inner;
+      if (in) part.push_back(all[static_cast<std::size_t>(i)]);
+    }
+    return part;
+  }
   const Numbering& of = numbering(group);
   const std::int64_t own = number(of, rank);
   std::vector<std::int64_t> found{own};
@@ -142,6 +170,11 @@ std::vector<RankId> RankGrid::members(AxisGroup group, RankId rank) const {
 }
 
 std::int32_t RankGrid::place_in(AxisGroup group, RankId rank) const {
+  if (group.is_inner() || group.is_outer()) {
+    const auto inner = static_cast<std::int32_t>(inner_size(group));
+    const std::int32_t place = place_in(group.whole(), rank);
+    return group.is_inner() ? place % inner : place / inner;
+  }
   const Numbering& of = numbering(group);
   const std::int64_t own = number(of, rank);
   if (group.ends_only()) return point(rank).pp == 0 ? 0 : 1;

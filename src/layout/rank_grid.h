@@ -54,14 +54,16 @@ class RankGrid {
     std::int64_t size() const;
   };
 
+  std::int64_t inner_size(AxisGroup group) const;
   const Numbering& numbering(AxisGroup group) const;
   // A rank as a number of the experts' grid, in which stages come last, and back.
   std::int64_t expert_number(std::int64_t rank) const;
   std::int64_t rank_of_expert_number(std::int64_t number) const;
   std::int64_t number(const Numbering& of, RankId rank) const;
 
-  std::array<std::int64_t, kAxisCount> extent_{};  // by Axis
-  std::array<std::int64_t, kAxisCount> stride_{};  // dense axes and pp
+  std::array<std::int64_t, kAxisCount> extent_{};             // by Axis
+  std::int64_t shard_ = 1, expert_shard_ = 1, exchange_ = 1;  // inner_ranks() of three groups
+  std::array<std::int64_t, kAxisCount> stride_{};             // dense axes and pp
   Numbering dense_, expert_;
   std::int64_t size_ = 1;
 };

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "layout/choices.h"
+#include "layout/fp8_recipe.h"
 #include "layout/framework.h"
 #include "layout/key_types.h"
 #include "layout/training_values.h"
@@ -42,8 +43,10 @@ constexpr KeyType kGlobalBatch = {read_global_batch, write_field<&Training::glob
                                   copy_field<&Training::global_batch>,
                                   [] { return std::string("1 or more"); }};
 
-std::vector<std::string> fp8_recipes() {
-  return {"delayed", "current", "mxfp8", "blockwise", "rowwise"};
+std::vector<std::string> fp8_recipe_names() {
+  std::vector<std::string> names;
+  for (const Fp8Recipe& recipe : fp8_recipes()) names.emplace_back(recipe.name);
+  return names;
 }
 std::vector<std::string> optimizers() { return {"adamw"}; }
 std::vector<std::string> attention_kernels() {
@@ -59,14 +62,18 @@ void settle_framework(Scenario& s, bool stated) {
   if (!stated) s.training.framework = default_framework(s.layout);
 }
 
+void settle_fp8_recipe(Scenario& s, bool stated) {
+  if (stated || s.training.precision != DataType::kFp8) return;
+  s.training.fp8_recipe = traits_of(s.training.framework).fp8_recipe;
+}
+
 void settle_grad_precision(Scenario& s, bool stated) {
   if (stated) return;
   const DataType precision = s.training.precision;
   if (traits_of(s.training.framework).gradients_fp32 || precision == DataType::kFp32) {
     s.training.grad_precision = DataType::kFp32;
   } else {
-    // fp8 is a type of what products read: they accumulate in bf16.
-    s.training.grad_precision = precision == DataType::kFp8 ? DataType::kBf16 : precision;
+    s.training.grad_precision = s.training.wide();
   }
 }
 
@@ -75,7 +82,9 @@ void settle_reduce_precision(Scenario& s, bool stated) {
 }
 
 void settle_grad_clip(Scenario& s, bool stated) {
-  const bool later = rules_of(s.layout.schedule).validates_after_step;
+  // This project's executor clips by the norm of all stages, which gives the same update.
+  const bool later = rules_of(s.layout.schedule).validates_after_step &&
+                     !traits_of(s.training.framework).is_own_executor;
   if (!stated && later) s.training.grad_clip = GradClip::kPostValidation;
 }
 
@@ -139,11 +148,6 @@ constexpr Key kRows[] = {
      .fallback = "bf16",
      .help = "number type of the matrix products",
      .flag = {"--precision", "TYPE", true}},
-    {.path = "training.fp8_recipe",
-     .type = &kWord<&Training::fp8_recipe, fp8_recipes>,
-     .fallback = "",
-     .help = "with precision fp8: how its scales are found",
-     .shown = has_fp8_recipe},
     {.path = "training.optimizer",
      .type = &kWord<&Training::optimizer, optimizers>,
      .fallback = "adamw",
@@ -154,6 +158,12 @@ constexpr Key kRows[] = {
      .help = "whose defaults hold and whose way of running a step",
      .settle = settle_framework,
      .flag = {"--framework", "NAME", true}},
+    {.path = "training.fp8_recipe",
+     .type = &kWord<&Training::fp8_recipe, fp8_recipe_names>,
+     .fallback = "with fp8: delayed; current with fsdp",
+     .help = "with precision fp8: how its scales are found",
+     .settle = settle_fp8_recipe,
+     .shown = has_fp8_recipe},
     {.path = "training.release",
      .type = &kReleaseMonth,
      .fallback = "the newest",
@@ -182,7 +192,7 @@ constexpr Key kRows[] = {
      .settle = settle_reduce_precision},
     {.path = "training.grad_clip",
      .type = &kChoice<&Training::grad_clip, grad_clip_names>,
-     .fallback = "global; post_validation for zb-2p, zb-h2, zb-v",
+     .fallback = "global; post_validation for zb-2p, zb-h2, zb-v (not native)",
      .help = "how gradients are clipped by their norm",
      .settle = settle_grad_clip},
     {.path = "training.no_sync",

@@ -5,9 +5,9 @@
 
 namespace stepcast {
 
-ByteCount FrozenWeights::bytes(DataType precision) const {
+ByteCount FrozenWeights::bytes(DataType plain_type) const {
   const double packed = std::ceil(kFourBitBytes * static_cast<double>(four_bit));
-  return plain * size_of(precision) + static_cast<ByteCount>(packed);
+  return plain * size_of(plain_type) + in_fp8 + static_cast<ByteCount>(packed);
 }
 
 }  // namespace stepcast

@@ -14,10 +14,11 @@ inline constexpr double kFourBitBytes = (4 + 8.0 / 64 + 32.0 / (64 * 256)) / 8;
 
 // Elements of a block or stage on one rank.
 struct FrozenWeights {
-  std::int64_t plain = 0;     // in the precision of training
+  std::int64_t plain = 0;     // in the type of activations
   std::int64_t four_bit = 0;  // NF4
-  std::int64_t elements() const { return plain + four_bit; }
-  ByteCount bytes(DataType precision) const;
+  std::int64_t in_fp8 = 0;    // by one copy; a device may keep another (layout/fp8_recipe.h)
+  std::int64_t elements() const { return plain + four_bit + in_fp8; }
+  ByteCount bytes(DataType plain_type) const;
 };
 
 }  // namespace stepcast

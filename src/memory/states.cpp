@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "layout/fp8_recipe.h"
+
 namespace stepcast {
 namespace {
 
@@ -22,8 +24,9 @@ StateWidths state_widths(const Scenario& scenario) {
   const Training& training = scenario.training;
   const bool mixed = training.precision != DataType::kFp32;
   const bool half_parameters = mixed && scenario.rules.bf16_parameters;
+  const std::int64_t half_gradient = scenario.rules.keeps_half_gradients ? 2 : 0;
   return {.parameter = half_parameters ? 2 : 4,
-          .gradient = size_of(training.grad_precision),
+          .gradient = size_of(training.grad_precision) + half_gradient,
           .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
           .moments = 8};
 }
@@ -38,25 +41,42 @@ StateBytes& StateBytes::operator+=(const StateBytes& more) {
 }
 
 std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group) {
-  const std::int64_t all = size_of(group, scenario.layout);
-  const std::int64_t wanted = scenario.layout.shard_group;
-  return wanted > 0 ? std::min(wanted, all) : all;
+  return inner_ranks(group, scenario.layout);
 }
 
 std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
 }
 
+ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  if (!scenario.rules.copies_flat_gradients) return 0;
+  const std::int64_t gradient = size_of(scenario.training.grad_precision);
+  const std::int64_t wide = size_of(DataType::kFp32);
+  // Where gradients are sharded a flat tensor is cast, elsewhere one tensor after the other is cast
+  // and all of them are then made flat.
+  const std::int64_t flat = scenario.layout.zero >= 1 ? gradient : wide;
+  const std::int64_t copies = flat + (gradient < wide ? wide : 0);
+  return copies * optimizer_elements(scenario, elements, group);
+}
+
 ByteCount checkpoint_bytes(const Scenario& scenario) {
   const StateWidths widths = state_widths(scenario);
   const std::int64_t saved = widths.parameter + widths.master + widths.moments;
   const Training& training = scenario.training;
-  return saved * (training.trains_adapters() ? count_adapters(scenario.model, training.lora_rank)
+  return saved * (training.trains_adapters() ? scenario.adapter_elements()
                                              : count_parameters(scenario.model).total());
 }
 
+ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements) {
+  if (elements == 0 || shards_parameters(scenario)) return 0;
+  const ByteCount copies = fp8_of(scenario).weight_bytes(elements);
+  return scenario.training.fp8_params ? copies - elements * size_of(scenario.training.wide())
+                                      : copies;
+}
+
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights) {
-  const ByteCount whole = weights.bytes(scenario.training.precision);
+  ByteCount whole = weights.bytes(scenario.training.wide());
+  if (weights.in_fp8 > 0) whole += fp8_of(scenario).weight_bytes(weights.in_fp8) - weights.in_fp8;
   return shards_parameters(scenario) ? divide_up(whole, shard_ranks(scenario)) : whole;
 }
 

@@ -37,7 +37,17 @@ struct Accumulate {
   }
 };
 
-enum class CastSubject { kLogits, kGradients, kParameters, kFourBitWeight };
+// The last three prepare products in fp8: the largest element of a tensor, from which its scale
+// follows; what a product reads; a weight.
+enum class CastSubject {
+  kLogits,
+  kGradients,
+  kParameters,
+  kFourBitWeight,
+  kScale,
+  kOperand,
+  kWeight
+};
 const char* name_of(CastSubject subject);
 
 // A copy in another precision. Four-bit weights come two to a byte (int8), with their scales.

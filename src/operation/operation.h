@@ -20,7 +20,10 @@
 #include "core/quantity.h"
 #include "operation/attention_parts.h"
 #include "operation/collective.h"
+#include "operation/context_parts.h"
+#include "operation/expert_parts.h"
 #include "operation/gradient_work.h"
+#include "operation/latent_parts.h"
 #include "operation/layer_parts.h"
 #include "operation/memory_bound.h"
 #include "operation/model_ends.h"
@@ -73,8 +76,10 @@ struct Operation {
       std::variant<Gemm, AttentionProduct, Attention, AttentionSoftmax, ContextTranspose, QkvGather,
                    Normalization, QueryKeyNorm, Activation, Rotary, ResidualAdd, Dropout,
                    AdapterAdd, AdapterScale, TokenEmbedding, PositionEmbedding, ZeroTableGradient,
-                   CrossEntropy, BiasGradient, Accumulate, Cast, ZeroGradients, UnscaleGradients,
-                   SquaredNorm, ClipGradients, OptimizerUpdate, UnitCopy, Alias, Collective>;
+                   CrossEntropy, ContextCopy, PartialMerge, BiasGradient, Accumulate, Cast,
+                   ZeroGradients, UnscaleGradients, SquaredNorm, ClipGradients, OptimizerUpdate,
+                   UnitCopy, Alias, Collective, GroupedGemm, RouterScores, TokenPermutation,
+                   ExpertActivation, SharedGate, HostRead, LatentRotary, JoinRows>;
 
   const char* name;  // for people: "qkv", "attention", "mlp_up"; a literal
   Phase phase;
@@ -87,6 +92,7 @@ struct Operation {
   // By stream: the latest earlier operation of the pass that must have ended (-1: none). An
   // operation follows those of its own stream without being told (program/block_events.h).
   std::array<std::int32_t, kBlockStreams> after{-1, -1, -1};
+  bool in_attention = false;  // of the half of a layer that a graph of attention launches
 };
 
 // The product that it is, with a weight or of attention's parts; nothing for other work.
@@ -98,7 +104,7 @@ std::optional<MemoryBound> memory_bound(const Operation::Work& work);
 KernelSize* size_of_kernel(Operation::Work& work);
 
 // A kernel runs: it is neither a collective, nor another name, nor a copy that this project's
-// executor does without, and not over nothing.
+// executor does without, nor a wait of the host, and not over nothing.
 bool runs_kernel(const Operation::Work& work);
 
 // Floating-point operations; 0 for memory-bound kernels and collectives.

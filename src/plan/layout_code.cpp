@@ -24,6 +24,7 @@ LayoutCode::LayoutCode(const Scenario& scenario) {
   LayoutCode& out = *this;
   out[Field::kTp] = code(l.tp);
   out[Field::kCp] = code(l.cp);
+  out[Field::kCpMethod] = code(static_cast<std::int64_t>(l.cp_method));
   out[Field::kEp] = code(l.ep);
   out[Field::kEtp] = code(l.etp);
   out[Field::kPp] = code(l.pp);

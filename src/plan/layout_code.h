@@ -16,6 +16,7 @@ namespace stepcast {
 enum class Field {
   kTp,
   kCp,
+  kCpMethod,
   kEp,
   kEtp,
   kPp,

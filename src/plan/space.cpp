@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kBranchLevels = 3;
+constexpr std::size_t kBranchLevels = 4;
 
 // Without a stated framework, sharding parameters without other parallelism means FSDP.
 bool decides_framework(const std::string& path) {

@@ -25,8 +25,8 @@ PlaceId Places::of(AxisGroup group, std::size_t stage) const {
 
 const Places& StepTable::places(const LayoutCode& code) {
   LayoutCode key;
-  for (const Field field :
-       {Field::kTp, Field::kCp, Field::kEp, Field::kEtp, Field::kPp, Field::kDp, Field::kOrder}) {
+  for (const Field field : {Field::kTp, Field::kCp, Field::kCpMethod, Field::kEp, Field::kEtp,
+                            Field::kPp, Field::kDp, Field::kShardGroup, Field::kOrder}) {
     key[field] = code.of(field);
   }
   return places_.get(key, [&] {

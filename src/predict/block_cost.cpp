@@ -32,6 +32,11 @@ bool is_loss(const Operation& operation) {
   return std::holds_alternative<CrossEntropy>(operation.work) && operation.phase == Phase::kForward;
 }
 
+bool prepares_weight(const Operation& operation) {
+  const auto* cast = std::get_if<Cast>(&operation.work);
+  return cast != nullptr && cast->subject == CastSubject::kWeight;
+}
+
 const Collective* overlapped_collective(const Operation& operation) {
   const auto* collective = std::get_if<Collective>(&operation.work);
   return collective != nullptr && collective->overlapped ? collective : nullptr;
@@ -52,12 +57,24 @@ const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+Seconds BlockCosts::launch_collective(const CollectiveCall& call) const {
+  const bool shards = call.purpose == Purpose::kParameters || call.purpose == Purpose::kGradients;
+  const bool list = scenario_.rules.gathers_into_lists && shards;
+  const std::int64_t copies = list ? size_of(call.group, scenario_.layout) : 0;
+  return launch_collective() + Seconds(host_.copy_s * static_cast<double>(copies));
+}
 Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
-RunCost BlockCosts::price_kernel(const KernelPrice& price, Phase phase) const {
+bool BlockCosts::in_graph(const Operation& operation) const {
+  const CudaGraphs graphs = scenario_.training.cuda_graphs;
+  return graphs == CudaGraphs::kAttention ? operation.in_attention : graphs != CudaGraphs::kOff;
+}
+
+RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& operation) const {
   RunCost out;
+  const Phase phase = operation.phase;
   const bool backward = phase == Phase::kBackward || phase == Phase::kWeightGradient;
-  const double launch = scenario_.training.cuda_graphs != CudaGraphs::kOff
+  const double launch = in_graph(operation)
                             ? host_.graph_launch_s
                             : host_.launch_s * (backward ? host_.backward_factor : 1.0);
   out.gpu = price.time;
@@ -82,8 +99,7 @@ RunCost BlockCosts::price_collective(const Collective& collective) const {
   RunCost out;
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return out;
-  const CollectivePrice price =
-      collectives_.price(collective.kind, collective.bytes, collective.type, group->devices);
+  const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
   out.gpu = price.latency + price.work / price.rate_bound * group->slowdown;
   out.host = launch_collective();
   out.floor = out.host + out.gpu;
@@ -109,7 +125,7 @@ RunCost BlockCosts::price(const Operation& operation) const {
   }
   if (!kernels_.runs(operation)) return {};
   const KernelPrice kernel = kernels_.price(operation);
-  RunCost out = price_kernel(kernel, operation.phase);
+  RunCost out = price_kernel(kernel, operation);
   out.flops = flops_of(operation);
   if (is_loss(operation)) {
     out.host += Seconds(host_.micro_batch_s);
@@ -135,12 +151,17 @@ std::vector<PricedOperation> BlockCosts::price_each(
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Collective* collective = overlapped_collective(*out[i].operation);
     if (collective == nullptr || placement(collective->group) == nullptr) continue;
-    const std::size_t product =
+    std::size_t product =
         collective->kind == CollectiveKind::kAllGather ? i + 1 : i - 1;  // wraps to none
+    // A weight that is cast for the product does not wait for what is gathered.
+    while (product < out.size() && product > i && prepares_weight(*out[product].operation)) {
+      ++product;
+    }
     if (product < out.size()) pipeline(*collective, out[i], out[product]);
   }
   wait_for_last(out);
   slow_beside(out);
+  wait_for_reads(out);
   return out;
 }
 
@@ -189,8 +210,7 @@ Seconds BlockCosts::sum_of_pieces(const Collective& collective, std::int64_t mem
 double BlockCosts::held_by(const Collective& collective) const {
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return 0;
-  const CollectivePrice price =
-      collectives_.price(collective.kind, collective.bytes, collective.type, group->devices);
+  const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
   const Accelerator& device = scenario_.cluster.spec.accelerator;
   if (device.is_cpu()) return 0;  // cores are shared in the replay of the step
   return held_fraction(kernels_.profile().sms_per_channel, price.channels, device.sm_count);
@@ -211,6 +231,27 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
     cost.wait(collective->group, lag);
     if (scenario_.training.launch_blocking) cost.host += lag;
     since_meeting = {};
+  }
+}
+
+// Where the host reads from the device it issues nothing until the device has come there: the
+// device then waits for the answer and for the launches behind it, as far as the kernels before
+// each do not hide them.
+void BlockCosts::wait_for_reads(std::vector<PricedOperation>& operations) const {
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (!std::holds_alternative<HostRead>(operations[i].operation->work)) continue;
+    Seconds issued(kRoundTripS), busy, idle = issued;
+    for (std::size_t j = i + 1; j < operations.size(); ++j) {
+      const auto& [operation, cost, lag, held] = operations[j];
+      if (std::holds_alternative<HostRead>(operation->work)) break;
+      issued += cost.host;
+      if (cost.gpu.value() > 0) idle = std::max(idle, issued - busy);
+      if (operation->stream == BlockStream::kCompute) busy += cost.gpu;
+    }
+    RunCost& wait = operations[i].cost;
+    wait.gpu = wait.floor = wait.expert_parallel = idle;
+    wait.by_curve[static_cast<std::size_t>(Curve::kHost)] = idle;
+    wait.by_provenance[static_cast<std::size_t>(Provenance::kInterpolated)] = idle;
   }
 }
 

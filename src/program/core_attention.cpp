@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/core_attention.h"
 
+#include "program/context_attention.h"
+
 namespace stepcast {
 namespace {
 
@@ -14,18 +16,49 @@ std::int64_t score_elements(const Shape& shape) {
   return shape.batch * shape.heads * shape.sequence * shape.sequence;
 }
 
-Attention fused(const Shape& shape, bool backward) {
+Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
+  const DataType type = shape.fp8_attention ? DataType::kFp8 : shape.type;
   return {backward,       shape.batch,    shape.heads, shape.kv_heads, shape.sequence,
-          shape.sequence, shape.head_dim, true,        shape.type};
+          shape.sequence, shape.head_dim, true,        type,           {},
+          span.window,    span.chunk};
 }
 
-CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
+// What attention in fp8 reads is cast once, and kept so for the backward.
+BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
+                            std::initializer_list<BufferId> from) {
   const Shape& shape = builder.shape();
+  const BufferId out = builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
+                                      shape.fp8.copy_bytes(elements), DataType::kFp8);
+  const double element = static_cast<double>(shape.element);
+  if (shape.fp8.recipe->finds_scale) {
+    builder.add("find_scale",
+                Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
+                     builder.size(elements, 0, element, 2)},
+                from, {});
+  }
+  builder.add("cast_to_fp8",
+              Cast{CastSubject::kOperand, backward, shape.type, DataType::kFp8,
+                   builder.size(elements, 0, element + 1 + shape.fp8.recipe->scale_bytes)},
+              from, {out});
+  return out;
+}
+
+CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv,
+                           const AttentionSpan& span) {
+  const Shape& shape = builder.shape();
+  QkvBuffers read = qkv;
+  if (shape.fp8_attention) {
+    const BufferId copy =
+        cast_for_attention(builder, false, qkv_elements(shape), {qkv.query, qkv.key, qkv.value});
+    read = {copy, copy, copy};
+  }
+  if (shape.cp > 1) return context_attention(builder, read);
   CoreAttentionBuffers out;
   out.context = builder.activation("context", context_elements(shape));
   out.softmax = builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
-  builder.add("attention", fused(shape, false), {qkv.query, qkv.key, qkv.value},
+  builder.add("attention", fused(shape, false, span), {read.query, read.key, read.value},
               {out.context, out.softmax});
+  out.read = read;
   return out;
 }
 
@@ -88,14 +121,20 @@ CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
   return out;
 }
 
-BufferId flash_backward(BlockBuilder& builder, const QkvBuffers& qkv,
-                        const CoreAttentionBuffers& saved, BufferId context_gradient) {
+BufferId flash_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved,
+                        BufferId context_gradient, const AttentionSpan& span) {
   const Shape& shape = builder.shape();
+  if (shape.fp8_attention) {
+    context_gradient =
+        cast_for_attention(builder, true, context_elements(shape), {context_gradient});
+  }
+  if (shape.cp > 1) return context_attention_backward(builder, saved, context_gradient);
+  const QkvBuffers& qkv = saved.read;
   const BufferId gradient = builder.activation("qkv_gradient", qkv_elements(shape));
   // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
   const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
                                                     DataType::kFp32, MemoryCategory::kWorkspace);
-  builder.add("attention_backward", fused(shape, true),
+  builder.add("attention_backward", fused(shape, true, span),
               {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
               {gradient, query_accumulator});
   return gradient;
@@ -154,15 +193,15 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
 }  // namespace
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
-                                    const QkvBuffers& qkv) {
-  return kernel == AttentionKernel::kFlash ? flash(builder, qkv) : unfused(builder, qkv);
+                                    const QkvBuffers& qkv, const AttentionSpan& span) {
+  return kernel == AttentionKernel::kFlash ? flash(builder, qkv, span) : unfused(builder, qkv);
 }
 
 BufferId core_attention_backward(BlockBuilder& builder, AttentionKernel kernel,
                                  const QkvBuffers& qkv, const CoreAttentionBuffers& saved,
-                                 BufferId context_gradient) {
+                                 BufferId context_gradient, const AttentionSpan& span) {
   return kernel == AttentionKernel::kFlash
-             ? flash_backward(builder, qkv, saved, context_gradient)
+             ? flash_backward(builder, saved, context_gradient, span)
              : unfused_backward(builder, qkv, saved, context_gradient);
 }
 

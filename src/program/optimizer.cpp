@@ -3,6 +3,7 @@
 
 #include "memory/states.h"
 #include "program/block_builder.h"
+#include "program/fp8_weights.h"
 
 namespace stepcast {
 namespace {
@@ -41,6 +42,13 @@ void write_zero(BlockBuilder& builder, const Scenario& scenario, const Role& rol
 }
 
 // Sum of squares; fp16 also unscales and looks for infinities, one more pass over the gradients.
+// The block at the begin of a step also makes the weights' copies that products in fp8 read.
+void write_begin(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
+  write_zero(builder, scenario, role);
+  builder.into(Pass::kForward, Phase::kForward);
+  cast_weights(builder, scenario, role.in_fp8);
+}
+
 void write_norm(BlockBuilder& builder, const Scenario& scenario, const Role& role) {
   const std::int64_t local = owned_elements(scenario, role);
   const DataType type = scenario.training.grad_precision;
@@ -62,8 +70,12 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
   const bool clips = scenario.training.grad_clip != GradClip::kNone;
   const bool rounds =
       scenario.rules.keeps_master_weights && scenario.training.precision != DataType::kFp32;
+  // Of fp8 parameters nearly all are matrices, which are written as they are gathered.
+  const Shape& shape = builder.shape();
+  const bool narrow = shape.fp8_params && !shape.fp8.recipe->gathers_wide;
+  const double rounded = narrow ? 1 : 2;
   if (scenario.rules.fuses_neighbours) {
-    const double bytes = gradient_size(scenario) + 24 + (rounds ? 2 : 0);
+    const double bytes = gradient_size(scenario) + 24 + (rounds ? rounded : 0);
     builder.add("adamw", OptimizerUpdate{type, clips, rounds, builder.size(local, 0, bytes)}, {},
                 {});
     return;
@@ -78,8 +90,8 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
       {}, {});
   if (rounds) {
     builder.add("copy_parameters",
-                Cast{CastSubject::kParameters, false, DataType::kFp32, scenario.training.precision,
-                     builder.size(local, 0, 6, 2)},
+                Cast{CastSubject::kParameters, false, DataType::kFp32, scenario.training.wide(),
+                     builder.size(local, 0, 4 + rounded, 2)},
                 {}, {});
   }
 }
@@ -102,7 +114,7 @@ Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
 }
 
 Block lower_zero_gradients(const Scenario& scenario, const Role& role) {
-  return one_list(BlockKind::kZeroGradients, scenario, write_zero, role);
+  return one_list(BlockKind::kZeroGradients, scenario, write_begin, role);
 }
 Block lower_gradient_norm(const Scenario& scenario, const Role& role) {
   return one_list(BlockKind::kGradientNorm, scenario, write_norm, role);

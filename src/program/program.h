@@ -23,8 +23,8 @@ namespace stepcast {
 // What tensor parallelism cuts of a parameter.
 enum class Cut { kNone, kRows, kColumns };
 enum class Initial { kNormal, kOnes, kZeros };
-// Whether a weight is trained, or frozen in the precision of training or in four bits.
-enum class WeightStorage { kTrained, kFrozen, kFourBit };
+// Whether a weight is trained, or frozen in 16 bits or more, in fp8, or in four bits.
+enum class WeightStorage { kTrained, kFrozen, kFp8, kFourBit };
 
 // One matrix, or a vector as one column; row-major, sizes on this rank before ZeRO sharding.
 struct Parameter {
@@ -38,16 +38,19 @@ struct Parameter {
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
   bool is_table = false;  // of tokens: embedding and head may share it
+  bool in_fp8 = false;    // the products with it read fp8
   // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
   // among them.
   AxisGroup replicas = AxisGroup::kData;
+  std::int64_t copies = 1;  // equal matrices below each other: of experts
   std::int64_t elements() const { return rows * columns; }
 };
 
 // Elements that this rank holds of a block's trained parameters before any ZeRO sharding.
 struct BlockParameters {
-  std::int64_t sharded = 0;     // cut by tp
+  std::int64_t sharded = 0;     // cut by tp, or experts, which have data ranks of their own
   std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
+  std::int64_t in_fp8 = 0;      // those of both that products read in fp8
   std::int64_t total() const { return sharded + replicated; }
 };
 
@@ -129,6 +132,7 @@ struct Role {
   std::vector<Instruction> instructions;
   MemoryParts persistent{};     // parameters, gradients, optimizer states, fixed buffers
   std::int64_t parameters = 0;  // trained elements on one rank before ZeRO
+  std::int64_t in_fp8 = 0;      // those of them that products read in fp8
 
   const FlatStretch* stretch(AxisGroup group) const;  // null: nothing of this group is trained
   // Which group reduces and shards a range; the data group where the range is empty.

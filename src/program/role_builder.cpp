@@ -48,11 +48,34 @@ InstructionIndex RoleBuilder::collective(const char* name, Stream stream,
 InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Purpose purpose,
                                          CollectiveKind kind, ElementRange elements, DataType type,
                                          std::int32_t pieces) {
-  CollectiveCall call{purpose, kind, role_.group_of(elements), elements.size() * size_of(type),
-                      type};
+  // What is sharded stays among the ranks that share one copy.
+  const AxisGroup whole = role_.group_of(elements);
+  const bool in_shards = kind != CollectiveKind::kAllReduce && has_copies(whole);
+  CollectiveCall call{purpose, kind, in_shards ? whole.inner() : whole,
+                      elements.size() * size_of(type), type};
   call.pieces = pieces;
   call.elements = elements;
   return collective(name, stream, call);
+}
+
+bool RoleBuilder::has_copies(AxisGroup group) const {
+  return size_of(group.outer(), scenario_.layout) > 1;
+}
+
+InstructionIndex RoleBuilder::sum_copies(InstructionIndex reduced) {
+  if (reduced == kNone) return reduced;
+  const CollectiveCall before = *at(reduced).as<CollectiveCall>();
+  if (!before.group.is_inner()) return reduced;
+  const std::int64_t shards = size_of(before.group, scenario_.layout);
+  CollectiveCall call{Purpose::kGradients, CollectiveKind::kAllReduce, before.group.outer(),
+                      (before.bytes + shards - 1) / shards, before.type};
+  call.pieces = before.pieces;
+  call.elements = before.elements;
+  const Stream beside =
+      at(reduced).stream == Stream::kReduce ? Stream::kReduceCopies : at(reduced).stream;
+  const InstructionIndex index = collective("reduce_copies", beside, call);
+  at(index).wait_for(reduced);
+  return index;
 }
 
 StageTransfer RoleBuilder::boundary(std::int32_t peer, std::int64_t tag, const Slot& slot) const {
@@ -72,6 +95,12 @@ InstructionIndex RoleBuilder::receive(Stream stream, std::int32_t peer, std::int
   const InstructionIndex index = add({stream, "receive", Receive{boundary(peer, tag, slot)}});
   activations(at(index).birth) = whole_boundary();
   return index;
+}
+
+void RoleBuilder::hold_flat(InstructionIndex instruction, ByteCount bytes) {
+  constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
+  at(instruction).birth[kBuffers] += bytes;
+  at(instruction).death[kBuffers] += bytes;
 }
 
 InstructionIndex RoleBuilder::host_sync(InstructionIndex first, InstructionIndex second) {

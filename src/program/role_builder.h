@@ -30,9 +30,15 @@ class RoleBuilder {
   // It moves flat gradients or parameters, among the ranks that hold the same ones.
   InstructionIndex collective(const char* name, Stream stream, Purpose purpose, CollectiveKind kind,
                               ElementRange elements, DataType type, std::int32_t pieces = 1);
+  // Behind the reduction of gradients among ranks that share one copy of the states: each adds its
+  // part to that of the other copies, beside whatever is reduced next. Nothing, and `reduced`
+  // itself, where there is one copy.
+  InstructionIndex sum_copies(InstructionIndex reduced);
   // `slot`: the pass whose activation or gradient it is.
   InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
   InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
+  // Flat copies live while the instruction runs.
+  void hold_flat(InstructionIndex instruction, ByteCount bytes);
   // The host waits for `first` and `second` before it issues anything more.
   InstructionIndex host_sync(InstructionIndex first, InstructionIndex second = kNone);
   // Hands out the text of a micro-batch; in some frameworks this waits for all that was issued
@@ -61,6 +67,7 @@ class RoleBuilder {
 
  private:
   InstructionIndex add(Instruction instruction);
+  bool has_copies(AxisGroup group) const;  // of what it shards
   StageTransfer boundary(std::int32_t peer, std::int64_t tag, const Slot& slot) const;
   ByteCount whole_boundary() const { return shape_.rows * shape_.hidden * shape_.element; }
 

@@ -6,12 +6,13 @@
 //
 // DeepSpeed gathers matrix by matrix; it looks ahead, and keeps parameters from a recomputed
 // forward to the backward, only below its limit of live parameters. Until 2022 it gathered into a
-// list of one tensor per rank, which PyTorch filled with one copy per rank
-// (deepspeedai/DeepSpeed pull request 1453 put an end to that): those copies are not counted.
+// list of one tensor per rank, piece by piece, and its host waited for each gather
+// (deepspeedai/DeepSpeed pull request 1453 put an end to that).
 #include <algorithm>
 #include <vector>
 
 #include "core/assert.h"
+#include "program/fp8_weights.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -59,7 +60,7 @@ class ShardedStep {
     return elements(unit) + builder_.frozen(0, unit).elements();
   }
   ByteCount gathered_bytes(std::int64_t count) const {
-    return count * size_of(scenario_.training.precision);
+    return count * size_of(scenario_.training.wide());
   }
   // Parameters that are gathered together: their place among the flat parameters, and their bytes
   // with those of frozen ones. The root's two blocks stand together.
@@ -70,16 +71,20 @@ class ShardedStep {
   ElementRange range_of(std::int32_t unit) const { return builder_.range(0, unit); }
   ElementRange root_range() const { return {0, root_elements()}; }
   ByteCount frozen_in(std::int32_t unit) const {
-    return builder_.frozen(0, unit).bytes(scenario_.training.precision);
+    return builder_.frozen(0, unit).bytes(scenario_.training.wide());
   }
   Unit layer_unit(std::int32_t unit) const {
-    return {range_of(unit), gathered_bytes(elements(unit)) + frozen_in(unit)};
+    return {range_of(unit), gathered_bytes(elements(unit)) + frozen_in(unit) -
+                                saved_by_fp8(builder_, range_of(unit))};
   }
   Unit root_unit() const {
     return {root_range(),
             gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(builder_.blocks(0) - 1)};
   }
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
+  void wait_for_list(InstructionIndex gathered) {
+    if (scenario_.rules.gathers_into_lists && gathered != kNone) builder_.host_sync(gathered);
+  }
   // What the gradients of `count` parameters take until they are reduced, cast copy included.
   ByteCount gradient_bytes(std::int64_t count, BlockId cast) const {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
@@ -105,7 +110,7 @@ class ShardedStep {
 InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
   const InstructionIndex index =
       builder_.collective(name, Stream::kGather, Purpose::kParameters, CollectiveKind::kAllGather,
-                          unit.range, scenario_.training.precision, pieces_);
+                          unit.range, scenario_.training.wide(), pieces_);
   Instruction& instruction = builder_.at(index);
   instruction.as<CollectiveCall>()->bytes = unit.bytes;  // with the frozen ones
   instruction.wait_for(limiter);
@@ -126,6 +131,7 @@ void ShardedStep::reduce(const char* name, ElementRange elements, InstructionInd
       builder_.collective(name, Stream::kReduce, Purpose::kGradients,
                           CollectiveKind::kReduceScatter, elements, type, pieces_);
   builder_.at(index).wait_for(after);
+  builder_.sum_copies(index);
 }
 
 // A unit's gradients are born with its first backward; reduced ones live through the next unit's,
@@ -159,6 +165,7 @@ void ShardedStep::forward(std::int32_t micro_batch) {
       next = gather("gather_unit", layer_unit(unit + 1), before == kNone ? embedding : before);
     }
     before = running;
+    wait_for_list(gathered);
     running = builder_.run(Pass::kForward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
     if (regathers()) release(running, layer_unit(unit));
@@ -193,6 +200,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
     const InstructionIndex gathered = next;
     if (ahead && unit > layers_begin_) next = gather_backward(unit - 1, before);
     before = running;
+    wait_for_list(gathered);
     running = builder_.run(Pass::kBackward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
     hold_gradients(running, range_of(unit), blocks_.cast_unit, first, reduces);

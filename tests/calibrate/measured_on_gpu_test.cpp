@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "calibrate/import/imported_profile.h"
+#include "calibrate/profile_writer.h"
 #include "cost/collective_cost.h"
+#include "cost/kernel_cost.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -59,6 +62,50 @@ TEST(MeasuredCollectives, BecomeTablesOfTheirGroups) {
   EXPECT_EQ(out.collectives[0].nodes, 2);
   EXPECT_EQ(out.collectives[0].launch, Launch::kOwn);
   EXPECT_DOUBLE_EQ(out.collectives[0].samples[1].time.value(), 4.096e-3);
+}
+
+constexpr Gemm kProduct{GemmRole::kForward, 1,    4096, 4096, 4096, DataType::kBf16,
+                        DataType::kBf16,    false};
+constexpr double kSample_s = 220e-6;
+
+// What a calibration makes of one product, over the profile that the device ships with.
+ShippedProfile calibrated(double sustained) {
+  MeasuredOperation measured;
+  measured.operation.work = kProduct;
+  measured.measurement.median_s = kSample_s;
+  measured.condition.sm_clock_mhz = 1605;
+  const ClusterSpec& spec = h100().spec;
+  Imported out = curves_of({measured}, spec.accelerator, "own");
+  out.own_run = OwnRun{};
+  out.own_run->sustained[Curve::kGemm] = sustained;
+  auto base = load_profile(spec.accelerator.profile,
+                           std::string(STEPCAST_SOURCE_DIR) + "/calibrate/profiles");
+  return *make_imported_profile(out, spec, std::move(*base), "mine");
+}
+
+// The shipped profile holds short runs, which it stretches. What is measured here needs the factor
+// that was measured here, and no other.
+TEST(SustainedKernels, TakeTheFactorThatWasMeasured) {
+  for (const double factor : {1.0, 1.2}) {
+    const KernelCosts costs(h100().spec.accelerator, calibrated(factor).profile,
+                            KernelStyle::kFused);
+    EXPECT_NEAR(costs.price(kProduct).time.value(), factor * kSample_s, 1e-3 * kSample_s);
+  }
+}
+
+TEST(SustainedKernels, SamplesSayTheirClock) {
+  const ShippedProfile made = calibrated(1);
+  ASSERT_EQ(made.profile.gemm_samples.size(), 1U);
+  EXPECT_EQ(made.profile.gemm_samples[0].sm_clock_mhz, 1605);
+  EXPECT_NE(profile_text(made).find("\"sm_clock_mhz\""), std::string::npos);
+}
+
+TEST(GpuCurves, AreOfSixteenBits) {
+  EXPECT_EQ(gpu_curve_of(kProduct), Curve::kGemm);
+  Gemm wide = kProduct;
+  wide.input = DataType::kFp32;
+  EXPECT_EQ(gpu_curve_of(wide), std::nullopt);
+  EXPECT_EQ(gpu_curve_of(Normalization{}), Curve::kMemoryBound);
 }
 
 }  // namespace

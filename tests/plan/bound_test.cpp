@@ -107,7 +107,21 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
           "layout":{"pp":4,"micro_batch":1}})",
       R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
           "training":{"framework":"deepspeed","global_batch":32,"sequence_length":1024},
-          "layout":{"tp":1,"pp":1,"zero":3}})"};
+          "layout":{"tp":1,"pp":1,"zero":3}})",
+      // Sequences that ranks share, by every method.
+      R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x2",
+          "training":{"framework":"megatron","global_batch":16,"sequence_length":16384},
+          "layout":{"cp":4}})",
+      R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x2",
+          "training":{"framework":"fsdp","global_batch":16,"sequence_length":16384}})",
+      // A copy of the states in every node, and products in fp8.
+      R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x2",
+          "training":{"framework":"fsdp","global_batch":32,"sequence_length":1024,
+            "precision":"fp8"},
+          "layout":{"shard_group":8,"tp":1}})",
+      R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-b200x1",
+          "training":{"framework":"megatron","global_batch":32,"sequence_length":1024,
+            "precision":"fp8","fp8_recipe":"mxfp8","fp8_params":true}})"};
   SeededRandom random(2024, 99);
   for (const char* text : texts) expect_admissible(text, random);
 }

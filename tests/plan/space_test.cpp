@@ -54,6 +54,45 @@ TEST(Space, CuttingSubtreesLosesNoLegalLayoutAndKeepsNoOther) {
   }
 }
 
+std::set<std::int64_t> values_of(const std::string& text, const char* path) {
+  const auto planner = planner_of(text);
+  if (planner == nullptr) return {};
+  const Space& space = planner->space();
+  std::set<std::int64_t> out;
+  for (const LayoutChoice& choice : all_layouts(space)) {
+    for (std::size_t i = 0; i < space.dimensions().size(); ++i) {
+      if (std::string(space.dimensions()[i]->path) == path) out.insert(choice.values[i]);
+    }
+  }
+  return out;
+}
+
+// From 16384 tokens on, with 4096 of them or more on a rank.
+TEST(Space, RanksShareLongSequencesOnly) {
+  const auto scenario = [](const char* sequence) {
+    return std::string(R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-h100x1",
+        "training":{"framework":"megatron","global_batch":8,"sequence_length":)") +
+           sequence + R"(},"layout":{"recompute":"none","zero":1}})";
+  };
+  EXPECT_EQ(values_of(scenario("8192"), "layout.cp"), (std::set<std::int64_t>{1}));
+  EXPECT_EQ(values_of(scenario("16384"), "layout.cp"), (std::set<std::int64_t>{1, 2, 4}));
+  // Ring, all-gather and all-to-all: inside a node the hierarchical way is the last.
+  EXPECT_EQ(values_of(scenario("16384"), "layout.cp_method"), (std::set<std::int64_t>{0, 1, 2}));
+}
+
+// FSDP keeps a copy of the states in each node, or one over all nodes.
+TEST(Space, StatesAreShardedOverAllRanksOrThoseOfANode) {
+  const std::string one_pass = R"("layout":{"recompute":"none","tp":1,"micro_batch":1}})";
+  const auto scenario = [&](const char* cluster) {
+    return std::string(R"({"stepcast":1,"model":"llama-3.2-1b","cluster":")") + cluster +
+           R"(","training":{"framework":"fsdp","global_batch":32,"sequence_length":1024},)" +
+           one_pass;
+  };
+  EXPECT_EQ(values_of(scenario("dgx-h100x2"), "layout.shard_group"),
+            (std::set<std::int64_t>{0, 8}));
+  EXPECT_EQ(values_of(scenario("dgx-h100x1"), "layout.shard_group"), (std::set<std::int64_t>{0}));
+}
+
 TEST(Space, NoLayoutComesTwice) {
   const auto planner = planner_of(kSmall);
   ASSERT_NE(planner, nullptr);

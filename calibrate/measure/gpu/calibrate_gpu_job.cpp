@@ -18,6 +18,7 @@
 #include "calibrate/measure/gpu/gpu_timer.h"
 #include "calibrate/measure/gpu/overlap_sampler.h"
 #include "calibrate/measure/gpu/this_gpu.h"
+#include "calibrate/measured_on_gpu.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/machine_facts.h"
 #include "calibrate/protocol/measurement_json.h"
@@ -25,6 +26,7 @@
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "core/atomic_file.h"
+#include "cost/profile_curves.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/noise.h"
@@ -40,7 +42,9 @@ using Clock = std::chrono::steady_clock;
 constexpr double kPoint_s = 0.2;   // of a shape's samples
 constexpr double kWarmUp_s = 0.5;  // of the device
 constexpr double kShapeWarmUp_s = 5e-3;
-constexpr std::int64_t kShareOfMemory = 16;   // of the device, for one buffer of a collective
+constexpr double kLoad_s = 20e-3;            // before a shape: the GPU rests while its data is made
+constexpr double kSustained_s = 2;           // the power limit acts within some tenths of a second
+constexpr std::int64_t kShareOfMemory = 16;  // of the device, for one buffer of a collective
 constexpr ByteCount kBesideBytes = 64 << 20;  // of the collective beside a product
 
 class CalibrateGpuJob {
@@ -72,6 +76,7 @@ class CalibrateGpuJob {
       report_.progress("kernels", done_++, all_, operation.name);
       measure(operation);
     }
+    for (const auto& [curve, operation] : longest_) measure_sustained(curve, operation);
     for (const auto& [why, count] : left_out_) report_.warning(fmt::format("{} {}", count, why));
     for (const std::string& worry : kernels_.attention_kernels().worries()) report_.warning(worry);
     write("gpu.json", machine());
@@ -81,6 +86,11 @@ class CalibrateGpuJob {
   }
 
  private:
+  struct Longest {
+    Operation operation;
+    double seconds;
+  };
+
   // Before anything is measured: a profile is of the device that its scenarios name.
   std::vector<Scenario> read_scenarios() const {
     std::vector<Scenario> out;
@@ -99,6 +109,7 @@ class CalibrateGpuJob {
     const std::string folder = job_.journal.empty() ? job_.results : job_.journal;
     ordered_json conditions = to_json(gpu_);
     conditions["attention"] = job_.attention;
+    conditions["under_load"] = true;  // as points of older versions were not
     auto journal =
         Journal::open(fmt::format("{}/rank-{}.jsonl", folder, ranks_.rank()), conditions);
     if (!journal) throw JobFailure(RankFailure::kInput, to_string(journal.error()));
@@ -115,7 +126,7 @@ class CalibrateGpuJob {
     return gpu_call(product, context());
   }
 
-  void warm_up() { timer_.warm_up(large_product(), kWarmUp_s); }
+  void warm_up() { timer_.warm_up(load_, kWarmUp_s); }
 
   void measure_collectives() {
     DeviceCommunicator& world = *ranks_.world();
@@ -212,8 +223,35 @@ class CalibrateGpuJob {
       if (!sample(operation, key)) return;
     }
     const JournalPoint& point = *journal_.find(key);
-    operations_.push_back({{"operation", ordered_json::parse(point.extra)},
-                           {"measurement", measurement_json(point.measurement)}});
+    ordered_json told = ordered_json::parse(point.extra);
+    told["measurement"] = measurement_json(point.measurement);
+    operations_.push_back(std::move(told));
+    keep_longest(operation, point.measurement.median_s);
+  }
+
+  // The needed kernel that takes longest stands for all of its curve.
+  void keep_longest(const Operation& operation, double seconds) {
+    const auto curve = gpu_curve_of(operation.work);
+    if (!curve || done_ > needed_) return;
+    const auto known = longest_.find(*curve);
+    if (known != longest_.end() && known->second.seconds >= seconds) return;
+    longest_.insert_or_assign(*curve, Longest{operation, seconds});
+  }
+
+  // What seconds without rest make of it: in a step kernels follow each other at the power limit.
+  void measure_sustained(Curve curve, const Longest& longest) {
+    const std::string& name = curve_names()[static_cast<std::size_t>(curve)];
+    report_.progress("sustained", 0, 1, longest.operation.name);
+    const std::string key = "sustained " + signature(longest.operation);
+    if (journal_.find(key) == nullptr) {
+      const SustainedRun run =
+          timer_.sustain(gpu_call(longest.operation.work, context()), kSustained_s);
+      const ordered_json told = {{"factor", std::max(1.0, run.call_s / longest.seconds)},
+                                 {"operation", signature(longest.operation)},
+                                 {"condition", to_json(run.condition)}};
+      append(journal_, {key, {}, told.dump()});
+    }
+    sustained_[name] = ordered_json::parse(journal_.find(key)->extra);
   }
 
   // Into the journal, unless there is nothing to tell. A shape that fails is left out, unless it
@@ -225,6 +263,7 @@ class CalibrateGpuJob {
         ++left_out_[fmt::format("shapes of {} have no kernel here", operation.name)];
         return false;
       }
+      timer_.warm_up(load_, kLoad_s);
       const auto measured = timer_.measure(call, protocol_);
       if (!measured) {
         report_.warning(fmt::format("{}: {}", key, to_string(measured.error())));
@@ -232,7 +271,9 @@ class CalibrateGpuJob {
       }
       // What this kernel moves, which is not what every framework's does.
       if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
-      append(journal_, {key, *measured, operation_json(operation).dump()});
+      const ordered_json told = {{"operation", operation_json(operation)},
+                                 {"condition", to_json(measured->condition)}};
+      append(journal_, {key, measured->measurement, told.dump()});
       return true;
     } catch (const cuda::OutOfDeviceMemory&) {
       ++left_out_[fmt::format("shapes of {} do not fit into the GPU's memory", operation.name)];
@@ -251,6 +292,7 @@ class CalibrateGpuJob {
     return {
         {"device", gpu_.name},
         {"host", {{"launch_s", timer_.launch_s()}, {"graph_launch_s", timer_.graph_launch_s()}}},
+        {"sustained", std::move(sustained_)},
         {"beside", std::move(beside_)},
         {"machine", std::move(facts)}};
   }
@@ -272,11 +314,14 @@ class CalibrateGpuJob {
   GpuTimer timer_;
   cuda::CudaKernels kernels_{{.tf32 = false},  // as the executor's
                              cuda::attention_settings(job_.attention)};
+  GpuCall load_ = large_product();
   Journal journal_;
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;
   std::map<std::string, std::int64_t> left_out_;
   ordered_json operations_ = ordered_json::array(), collectives_ = ordered_json::array();
+  std::map<Curve, Longest> longest_;
+  ordered_json sustained_ = ordered_json::object();
   ordered_json beside_ =
       ordered_json::object();  // what products and transfers take from each other
 };

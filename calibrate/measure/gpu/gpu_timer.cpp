@@ -16,7 +16,8 @@ using cuda::check;
 
 namespace {
 
-constexpr double kSample_s = 2e-3;  // events tell half a microsecond
+constexpr double kSample_s = 2e-3;      // events tell half a microsecond
+constexpr double kLaunch_s = 20e-3;  // of one launch; the host comes back in time
 constexpr std::int64_t kMostCalls = 1024;
 
 // Ends the recording in any case: a stream that goes on recording can do nothing else.
@@ -69,10 +70,13 @@ GpuTimer::~GpuTimer() {
   cudaStreamDestroy(stream_);
 }
 
-double GpuTimer::between_events(const std::function<void()>& work) {
+// The host does `meanwhile` while the device works.
+double GpuTimer::between_events(const std::function<void()>& work,
+                                const std::function<void()>& meanwhile) {
   check(cudaEventRecord(start_, stream_), "cudaEventRecord");
   work();
   check(cudaEventRecord(end_, stream_), "cudaEventRecord");
+  meanwhile();
   check(cudaEventSynchronize(end_), "cudaEventSynchronize");
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, start_, end_), "cudaEventElapsedTime");
@@ -88,21 +92,26 @@ void GpuTimer::warm_up(const GpuCall& call, double seconds) {
   }
 }
 
-Result<Measurement> GpuTimer::measure(const GpuCall& call, const MeasurementProtocol& protocol) {
-  // Data was made on the default stream. The first call loads kernels and chooses algorithms.
-  check_device();
+// How many of them take so long, at least one. The first call loads kernels and chooses algorithms.
+std::int64_t GpuTimer::calls_in(double seconds, const GpuCall& call) {
+  check_device();  // data was made on the default stream
   call.run(stream_);
   const double once = between_events([&] { call.run(stream_); });
-  const std::int64_t calls =
-      std::clamp(static_cast<std::int64_t>(std::ceil(kSample_s / std::max(once, 1e-9))),
-                 std::int64_t{1}, kMostCalls);
+  return std::clamp(static_cast<std::int64_t>(std::ceil(seconds / std::max(once, 1e-9))),
+                    std::int64_t{1}, kMostCalls);
+}
+
+Result<GpuMeasurement> GpuTimer::measure(const GpuCall& call, const MeasurementProtocol& protocol) {
+  const std::int64_t calls = calls_in(kSample_s, call);
   Graph graph(stream_, call.run, calls);
   Sampler sampler(protocol);
+  std::vector<GpuCondition> conditions;
   while (!sampler.enough()) {
     Sample sample;
-    sample.seconds = between_events([&] { graph.launch(); });
+    sample.seconds =
+        between_events([&] { graph.launch(); }, [&] { conditions.push_back(nvml_.condition()); });
     sample.calls = calls;
-    sample.disturbance.throttle_events = nvml_.is_throttled() ? 1 : 0;
+    sample.disturbance.throttle_events = is_protecting(conditions.back()) ? 1 : 0;
     sampler.add(sample);
   }
   const Measurement out = sampler.result();
@@ -110,7 +119,24 @@ Result<Measurement> GpuTimer::measure(const GpuCall& call, const MeasurementProt
     return failure({ErrorCode::kIo, "every sample was disturbed: the driver holds the clocks down",
                     "", "", "cool the GPU, or wait"});
   }
-  return out;
+  return GpuMeasurement{out, typical_of(conditions)};
+}
+
+SustainedRun GpuTimer::sustain(const GpuCall& call, double seconds) {
+  const std::int64_t calls = calls_in(kLaunch_s, call);
+  Graph graph(stream_, call.run, calls);
+  std::vector<double> times;
+  std::vector<GpuCondition> conditions;
+  for (double spent = 0; spent < seconds;) {
+    const double launch =
+        between_events([&] { graph.launch(); }, [&] { conditions.push_back(nvml_.condition()); });
+    times.push_back(launch / static_cast<double>(calls));
+    spent += launch;
+  }
+  const auto half = static_cast<std::ptrdiff_t>(times.size() / 2);
+  times.erase(times.begin(), times.begin() + half);
+  conditions.erase(conditions.begin(), conditions.begin() + half);
+  return {mean(times), typical_of(conditions)};
 }
 
 double GpuTimer::launch_s() {

@@ -11,6 +11,16 @@
 
 namespace stepcast {
 
+struct GpuMeasurement {
+  Measurement measurement;
+  GpuCondition condition;  // of its samples
+};
+
+struct SustainedRun {
+  double call_s = 0;
+  GpuCondition condition;
+};
+
 class GpuTimer {
  public:
   explicit GpuTimer(const Nvml& nvml);
@@ -18,10 +28,13 @@ class GpuTimer {
   GpuTimer(const GpuTimer&) = delete;
   GpuTimer& operator=(const GpuTimer&) = delete;
 
-  // Calls for so long, so that an idle GPU's clocks have risen.
+  // Calls for so long, so that clocks and power are those of a GPU at work.
   void warm_up(const GpuCall& call, double seconds);
   // As the protocol wants. An error when every sample was disturbed; throws CudaError.
-  Result<Measurement> measure(const GpuCall& call, const MeasurementProtocol& protocol);
+  Result<GpuMeasurement> measure(const GpuCall& call, const MeasurementProtocol& protocol);
+  // Calls without rest for so long. What it tells is of the second half, when the power limit has
+  // acted. Throws CudaError.
+  SustainedRun sustain(const GpuCall& call, double seconds);
 
   void check_device();  // throws CudaError where it can run nothing any more
 
@@ -31,7 +44,9 @@ class GpuTimer {
 
  private:
   class Graph;
-  double between_events(const std::function<void()>& work);
+  double between_events(
+      const std::function<void()>& work, const std::function<void()>& meanwhile = [] {});
+  std::int64_t calls_in(double seconds, const GpuCall& call);
 
   const Nvml& nvml_;
   cudaStream_t stream_ = nullptr;

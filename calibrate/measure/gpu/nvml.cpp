@@ -12,10 +12,15 @@ constexpr int kSuccess = 0;
 constexpr int kSmClock = 1, kMemoryClock = 2;
 constexpr int kOnTheChip = 0;  // of its thermometers
 // Bits of nvmlClocksThrottleReasons.
-constexpr unsigned long long kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20,
-                             kHardwareThermal = 0x40, kPowerBrake = 0x80;
-constexpr unsigned long long kProtective =
-    kHardwareSlowdown | kSoftwareThermal | kHardwareThermal | kPowerBrake;
+struct Reason {
+  unsigned long long bit;
+  const char* name;
+};
+constexpr Reason kReasons[] = {{0x4, "power_cap"},
+                               {0x8, "hardware_slowdown"},
+                               {0x20, "software_thermal"},
+                               {0x40, "hardware_thermal"},
+                               {0x80, "power_brake"}};
 
 }  // namespace
 
@@ -37,12 +42,19 @@ Nvml::~Nvml() {
   if (const auto shutdown = find<int (*)()>("nvmlShutdown"); shutdown != nullptr) shutdown();
 }
 
-bool Nvml::is_throttled() const {
-  if (device_ == nullptr) return false;
+GpuCondition Nvml::condition() const {
+  GpuCondition out;
+  if (device_ == nullptr) return out;
+  out.sm_clock_mhz = value_of("nvmlDeviceGetClockInfo", kSmClock).value_or(0);
+  out.power_w = 1e-3 * value_of("nvmlDeviceGetPowerUsage", {}).value_or(0);
   const auto reasons =
       find<int (*)(void*, unsigned long long*)>("nvmlDeviceGetCurrentClocksThrottleReasons");
   unsigned long long bits = 0;
-  return reasons != nullptr && reasons(device_, &bits) == kSuccess && (bits & kProtective) != 0;
+  if (reasons == nullptr || reasons(device_, &bits) != kSuccess) return out;
+  for (const Reason& reason : kReasons) {
+    if ((bits & reason.bit) != 0) out.held_by.insert(reason.name);
+  }
+  return out;
 }
 
 std::optional<std::int64_t> Nvml::used_bytes() const {
@@ -56,30 +68,35 @@ std::optional<std::int64_t> Nvml::used_bytes() const {
   return static_cast<std::int64_t>(memory.used);
 }
 
-// Empty where it tells nothing. `of`: which clock or thermometer.
-std::string Nvml::reading(const char* function, int of, bool has_of, double unit,
-                          const char* suffix) const {
+std::optional<unsigned> Nvml::value_of(const char* function, std::optional<int> of) const {
   unsigned value = 0;
   int result = -1;
-  if (has_of) {
+  if (of) {
     const auto read = find<int (*)(void*, int, unsigned*)>(function);
-    if (read != nullptr) result = read(device_, of, &value);
+    if (read != nullptr) result = read(device_, *of, &value);
   } else {
     const auto read = find<int (*)(void*, unsigned*)>(function);
     if (read != nullptr) result = read(device_, &value);
   }
-  return result == kSuccess ? fmt::format("{:g} {}", value * unit, suffix) : "";
+  return result == kSuccess ? std::optional(value) : std::nullopt;
+}
+
+// Empty where it tells nothing.
+std::string Nvml::reading(const char* function, std::optional<int> of, double unit,
+                          const char* suffix) const {
+  const auto value = value_of(function, of);
+  return value ? fmt::format("{:g} {}", *value * unit, suffix) : "";
 }
 
 std::map<std::string, std::string> Nvml::facts() const {
   std::map<std::string, std::string> out;
   if (device_ == nullptr) return out;
-  out["sm_clock"] = reading("nvmlDeviceGetClockInfo", kSmClock, true, 1, "MHz");
-  out["sm_clock_max"] = reading("nvmlDeviceGetMaxClockInfo", kSmClock, true, 1, "MHz");
-  out["memory_clock"] = reading("nvmlDeviceGetClockInfo", kMemoryClock, true, 1, "MHz");
-  out["power"] = reading("nvmlDeviceGetPowerUsage", 0, false, 1e-3, "W");
-  out["power_cap"] = reading("nvmlDeviceGetEnforcedPowerLimit", 0, false, 1e-3, "W");
-  out["temperature"] = reading("nvmlDeviceGetTemperature", kOnTheChip, true, 1, "C");
+  out["sm_clock"] = reading("nvmlDeviceGetClockInfo", kSmClock, 1, "MHz");
+  out["sm_clock_max"] = reading("nvmlDeviceGetMaxClockInfo", kSmClock, 1, "MHz");
+  out["memory_clock"] = reading("nvmlDeviceGetClockInfo", kMemoryClock, 1, "MHz");
+  out["power"] = reading("nvmlDeviceGetPowerUsage", {}, 1e-3, "W");
+  out["power_cap"] = reading("nvmlDeviceGetEnforcedPowerLimit", {}, 1e-3, "W");
+  out["temperature"] = reading("nvmlDeviceGetTemperature", kOnTheChip, 1, "C");
   std::array<char, 96> version{};
   const auto driver = find<int (*)(char*, unsigned)>("nvmlSystemGetDriverVersion");
   if (driver != nullptr && driver(version.data(), version.size()) == kSuccess) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "calibrate/protocol/gpu_condition.h"
 #include "core/shared_library.h"
 
 namespace stepcast {
@@ -19,9 +20,8 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Clocks that the driver holds down now to protect the board: too hot, or power failing. The
-  // power cap is no such reason: products run into it for as long as they last.
-  bool is_throttled() const;
+  GpuCondition condition() const;  // now
+  bool is_throttled() const { return is_protecting(condition()); }
   // How much of the device's memory all processes use; nothing where it does not tell.
   std::optional<std::int64_t> used_bytes() const;
   // "driver", "sm_clock", "sm_clock_max", "memory_clock", "power", "power_cap", "temperature";
@@ -31,7 +31,9 @@ class Nvml {
  private:
   template <typename Function>
   Function find(const char* name) const;
-  std::string reading(const char* function, int of, bool has_of, double unit,
+  // Which clock or thermometer is meant by `of`.
+  std::optional<unsigned> value_of(const char* function, std::optional<int> of) const;
+  std::string reading(const char* function, std::optional<int> of, double unit,
                       const char* suffix) const;
 
   SharedLibrary library_;

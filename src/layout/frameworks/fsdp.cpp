@@ -56,6 +56,9 @@ constexpr Release kTensorParallel = Release::of(2024, 4);  // 2.3: DTensor's par
 constexpr Release kPipelining = Release::of(2024, 7);      // 2.4: torch.distributed.pipelining
 constexpr Release kAsyncTensor = Release::of(2024, 10);    // 2.5: async tensor parallelism
 
+// torch.distributed.tensor.experimental, set_rotate_method: alltoall sends blocks around.
+constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod::kAllGather};
+
 }  // namespace
 
 extern const FrameworkTraits kFsdp = {
@@ -70,7 +73,10 @@ extern const FrameworkTraits kFsdp = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = offers,
+    .context_methods = kContextMethods,
+    .shards_in_groups = true,  // a mesh of two dimensions
     .attention_kernel = attention_kernel,
+    .fp8_recipe = "current",  // torchao's default, "tensorwise"
     .tensor_parallel_since = kTensorParallel,
     .tensor_overlap_since = kAsyncTensor,
     .pipeline_since = kPipelining,

@@ -58,6 +58,7 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // Transformer Engine, module/base.py: num_splits of method pipeline.
   rules.reduced_pieces = 4;
   rules.scatter_gather_p2p = scatters_p2p(layout);
+  rules.norms_into_products = true;  // TELayerNormColumnParallelLinear
   add_megatron_model(rules);
   return rules;
 }
@@ -97,6 +98,11 @@ void check_overlap(const Scenario& s, Findings& findings) {
   }
 }
 
+// --cp-comm-type: p2p, all_gather, a2a, a2a+p2p.
+constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod::kAllGather,
+                                             ContextMethod::kAllToAll,
+                                             ContextMethod::kHierarchical};
+
 }  // namespace
 
 extern const FrameworkTraits kMegatron = {
@@ -108,6 +114,7 @@ extern const FrameworkTraits kMegatron = {
     .rules = rules,
     .offers = offers,
     .offers_pipeline_overlap = interleaves,  // overlap_p2p_comm is forced off without
+    .context_methods = kContextMethods,
     .attention_kernel = attention_kernel,
     .flash_attention_since = kFlashAttention,
     .sequence_parallel_since = kSequenceParallel,

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/protocol/gpu_condition.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/statistics.h"
+
+namespace stepcast {
+namespace {
+
+double median_of(const std::vector<GpuCondition>& conditions, double GpuCondition::*value) {
+  std::vector<double> told;
+  for (const GpuCondition& condition : conditions) {
+    if (condition.*value > 0) told.push_back(condition.*value);
+  }
+  return median(std::move(told));
+}
+
+}  // namespace
+
+bool is_protecting(const GpuCondition& condition) {
+  return std::ranges::any_of(condition.held_by,
+                             [](const std::string& reason) { return reason != "power_cap"; });
+}
+
+GpuCondition typical_of(const std::vector<GpuCondition>& conditions) {
+  GpuCondition out{median_of(conditions, &GpuCondition::sm_clock_mhz),
+                   median_of(conditions, &GpuCondition::power_w)};
+  for (const GpuCondition& condition : conditions) {
+    out.held_by.insert(condition.held_by.begin(), condition.held_by.end());
+  }
+  return out;
+}
+
+nlohmann::ordered_json to_json(const GpuCondition& condition) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  if (condition.sm_clock_mhz > 0) out["sm_clock_mhz"] = condition.sm_clock_mhz;
+  if (condition.power_w > 0) out["power_w"] = condition.power_w;
+  if (!condition.held_by.empty()) out["held_by"] = condition.held_by;
+  return out;
+}
+
+GpuCondition read_gpu_condition(const JsonValue& value) {
+  ObjectReader reader(value);
+  GpuCondition out{reader.number("sm_clock_mhz", 0, 1e6).value_or(0),
+                   reader.number("power_w", 0, 1e6).value_or(0)};
+  if (const auto reasons = reader.value("held_by")) {
+    for (const JsonValue& reason : reasons->items()) out.held_by.insert(reason.text().value_or(""));
+  }
+  reader.finish();
+  return out;
+}
+
+std::string words_of(const GpuCondition& condition) {
+  std::string out;
+  if (condition.sm_clock_mhz > 0) out += fmt::format(", at {:.0f} MHz", condition.sm_clock_mhz);
+  if (condition.power_w > 0) out += fmt::format(", {:.0f} W", condition.power_w);
+  if (!condition.held_by.empty()) {
+    out += fmt::format(", held by {}", fmt::join(condition.held_by, " and "));
+  }
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Among how many neighbours the method of context parallelism exchanges heads.
+#pragma once
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+// Fills in Layout::cp_exchange: all ranks, none, or as many as share a fast network, as far as
+// there are heads to share out.
+void settle_context(Scenario& scenario);
+
+}  // namespace stepcast

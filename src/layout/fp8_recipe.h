@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the products of a layer run in fp8: where scales come from, which copies of a tensor are
+// made, and who writes them. One row for each recipe; docs/fp8.md has the reasons and sources.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+struct Fp8Recipe {
+  const char* name;  // in scenario files
+  // The scale of a tensor is that of its largest element now, which takes a pass over it before the
+  // cast. Otherwise it is known from earlier steps, or belongs to a piece that the cast reads once.
+  bool finds_scale = false;
+  // The copy by rows (for the product with a weight) and the one by columns (for the weight
+  // gradient) have scales of their own. So both are written, gathered and kept as they are.
+  bool scales_by_direction = false;
+  double scale_bytes = 0;         // of one copy of an activation, for each element
+  double weight_scale_bytes = 0;  // and of a weight
+  bool norm_writes = false;       // a norm can write fp8 itself
+  bool cast_sums_bias = true;     // the cast of a gradient can sum that of the bias
+  bool gathers_wide = false;      // parameters held in fp8 are still gathered in 16 bits
+  bool runs_attention = true;     // there are attention kernels that take its scales
+  bool only_on_blackwell = false;
+};
+
+std::span<const Fp8Recipe> fp8_recipes();
+
+// What fp8 comes to in one scenario.
+struct Fp8 {
+  const Fp8Recipe* recipe = nullptr;  // null: products read 16 bits or more
+  // The device multiplies fp8 only with both operands by rows (Hopper, Ada): the copy by columns is
+  // a transposed one. Blackwell reads one copy both ways.
+  bool transposes = false;
+  bool norm_writes = false;  // in this framework
+  // A norm finds the largest element of its output, so that no pass of its own does.
+  bool norm_finds_scale = false;
+
+  explicit operator bool() const { return recipe != nullptr; }
+  bool has_two_copies() const { return transposes || recipe->scales_by_direction; }
+  // Bytes of one copy of so many elements, with its scales.
+  ByteCount copy_bytes(std::int64_t elements) const;
+  // Of a weight, in all the copies that training keeps.
+  ByteCount weight_bytes(std::int64_t elements) const;
+};
+
+Fp8 fp8_of(const Scenario& scenario);
+
+}  // namespace stepcast

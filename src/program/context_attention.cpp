@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/context_attention.h"
+
+namespace stepcast {
+namespace {
+
+// Attention on this rank once heads have been exchanged among `exchange` of the cp ranks: all heads
+// where none are, the whole sequence where all of them exchange.
+struct Part {
+  explicit Part(const Shape& of)
+      : shape(of),
+        exchange(of.cp_exchange),
+        ring(of.cp / of.cp_exchange),
+        rows(of.sequence * exchange),
+        heads(of.heads / exchange),
+        kv_heads(of.kv_heads / exchange),
+        query(of.batch * rows * heads * of.head_dim),
+        key_value(2 * of.batch * rows * kv_heads * of.head_dim),
+        type(of.fp8_attention ? DataType::kFp8 : of.type) {}
+
+  AxisGroup ring_group() const {
+    return exchange == 1 ? AxisGroup::kContext : AxisGroup::kContextOuter;
+  }
+  AxisGroup exchange_group() const {
+    return ring == 1 ? AxisGroup::kContext : AxisGroup::kContextInner;
+  }
+  Attention attention(bool backward, std::int64_t queries, std::int64_t keys, bool causal) const {
+    return {backward, shape.batch, heads, kv_heads, queries, keys, shape.head_dim, causal, type};
+  }
+  std::int64_t statistics(std::int64_t queries) const { return shape.batch * heads * queries; }
+
+  const Shape& shape;
+  std::int64_t exchange, ring;
+  std::int64_t rows;  // of a sequence, on this rank
+  std::int64_t heads, kv_heads;
+  std::int64_t query, key_value;  // elements
+  DataType type;                  // of what the kernels read
+};
+
+// One step of the ring. The own block is causal. Of blocks from ranks before this one, all queries
+// see the half from the sequence's begin; of those behind, the second half of the queries sees all.
+// Which are which depends on the rank, and all do the same work: here they take turns.
+struct RingStep {
+  RingStep(const Part& part, std::int64_t index)
+      : causal(index == 0),
+        queries(index > 0 && index % 2 == 0 ? part.rows / 2 : part.rows),
+        keys(index % 2 == 1 ? part.rows / 2 : part.rows) {}
+  bool causal;
+  std::int64_t queries, keys;
+  std::int64_t query_elements(const Part& part) const { return part.query / part.rows * queries; }
+  std::int64_t key_elements(const Part& part) const { return part.key_value / part.rows * keys; }
+};
+
+void copy(BlockBuilder& builder, const char* name, bool backward, DataType type,
+          std::int64_t elements, BlockBuilder::Buffers reads, BlockBuilder::Buffers writes) {
+  const double bytes = 2.0 * static_cast<double>(size_of(type));
+  builder.add(name, ContextCopy{backward, type, builder.size(elements, 0, bytes)}, reads, writes);
+}
+
+// Reads both, or only the new one where it is the first, and writes the sum.
+void merge(BlockBuilder& builder, const char* name, bool backward, std::int64_t elements,
+           bool first, BlockBuilder::Buffers reads, BlockBuilder::Buffers writes) {
+  const Shape& shape = builder.shape();
+  const double bytes = (first ? 2.0 : 3.0) * static_cast<double>(shape.element);
+  builder.add(name, PartialMerge{backward, shape.type, builder.size(elements, 0, bytes)}, reads,
+              writes);
+}
+
+// Tensors of this rank's tokens with all heads, for those of all tokens with its share of the
+// heads, or back. Each is copied into the order of the receivers, sent, and copied into that of the
+// sequence; copies run beside the messages of the tensors before.
+struct Exchanged {
+  const char* name;
+  std::int64_t elements;
+  BufferId from, to;
+};
+void exchange(BlockBuilder& builder, const Part& part, bool backward, DataType type,
+              const std::vector<Exchanged>& tensors) {
+  std::vector<BufferId> arrived;
+  for (const Exchanged& tensor : tensors) {
+    const BufferId sent = builder.buffer("exchange_sent", tensor.elements, type);
+    arrived.push_back(builder.buffer("exchange_received", tensor.elements, type));
+    copy(builder, "exchange_order", backward, type, tensor.elements, {tensor.from}, {sent});
+    builder.collective(tensor.name, CollectiveKind::kAllToAll, part.exchange_group(),
+                       tensor.elements, type, {sent}, {arrived.back()},
+                       CollectivePurpose::kActivations, BlockStream::kCommunication);
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    copy(builder, "sequence_order", backward, type, tensors[i].elements, {arrived[i]},
+         {tensors[i].to});
+  }
+}
+
+QkvBuffers exchange_in(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv) {
+  if (part.exchange == 1) return qkv;
+  const QkvBuffers out{builder.buffer("query_by_heads", part.query, part.type),
+                       builder.buffer("key_by_heads", part.key_value / 2, part.type),
+                       builder.buffer("value_by_heads", part.key_value / 2, part.type)};
+  exchange(builder, part, false, part.type,
+           {{"exchange_query", part.query, qkv.query, out.query},
+            {"exchange_key", part.key_value / 2, qkv.key, out.key},
+            {"exchange_value", part.key_value / 2, qkv.value, out.value}});
+  return out;
+}
+
+// Each message brings the keys and values of the next step while the step before is computed. The
+// results of the steps are merged at the end, until when all keys and values stay
+// (context_parallel.py in Transformer Engine).
+void ring_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv,
+                  CoreAttentionBuffers& out, BufferId context) {
+  BufferId key_value = builder.buffer("key_value", part.key_value, part.type);
+  copy(builder, "pack_key_value", false, part.type, part.key_value, {qkv.key, qkv.value},
+       {key_value});
+  std::vector<BufferId> received, partial, sums;
+  for (std::int64_t i = 0; i < part.ring; ++i) {
+    const RingStep step(part, i);
+    BufferId next;
+    if (i + 1 < part.ring) {
+      next = builder.buffer("key_value", part.key_value, part.type);
+      builder.collective("ring_key_value", CollectiveKind::kSendReceive, part.ring_group(),
+                         part.key_value, part.type, {key_value}, {next},
+                         CollectivePurpose::kActivations, BlockStream::kCommunication);
+    }
+    partial.push_back(builder.activation("partial_context", step.query_elements(part)));
+    sums.push_back(builder.buffer("partial_sums", part.statistics(step.queries), DataType::kFp32));
+    builder.add("attention", part.attention(false, step.queries, step.keys, step.causal),
+                {qkv.query, key_value}, {partial.back(), sums.back()});
+    received.push_back(key_value);
+    if (next.valid()) key_value = next;
+  }
+  for (std::size_t i = 0; i < partial.size(); ++i) {
+    const std::int64_t elements = RingStep(part, static_cast<std::int64_t>(i)).query_elements(part);
+    merge(builder, "merge_partial", false, elements, i == 0, {partial[i], sums[i]},
+          {context, out.softmax});
+  }
+  for (const BufferId id : received) builder.last().reads.push_back(id);
+  out.read = {qkv.query, key_value, key_value};
+}
+
+// Against the order of the forward: keys and values travel on, and the sums of their gradients
+// behind them, home at last.
+void ring_backward(BlockBuilder& builder, const Part& part, const CoreAttentionBuffers& saved,
+                   BufferId context, BufferId context_gradient, BufferId query_gradient,
+                   BufferId key_value_gradient) {
+  const DataType wide = part.shape.type;
+  BufferId key_value = saved.read.key, travelling;
+  for (std::int64_t i = 0; i < part.ring; ++i) {
+    const RingStep step(part, part.ring - 1 - i);
+    const bool last = i + 1 == part.ring;
+    BufferId next, arrived;
+    if (!last) next = builder.buffer("key_value", part.key_value, part.type);
+    if (i > 0) arrived = builder.activation("travelled_gradient", part.key_value);
+    const std::int64_t bytes = (last ? 0 : part.key_value * size_of(part.type)) +
+                               (i > 0 ? part.key_value * size_of(wide) : 0);
+    if (bytes > 0) {
+      builder.collective("ring_gradients", CollectiveKind::kSendReceive, part.ring_group(),
+                         bytes / size_of(wide), wide, {key_value, travelling}, {},
+                         CollectivePurpose::kActivations, BlockStream::kCommunication);
+      for (const BufferId id : {next, arrived}) {
+        if (id.valid()) builder.last().writes.push_back(id);
+      }
+    }
+    const std::int64_t queries = step.query_elements(part), keys = step.key_elements(part);
+    const BufferId query_part = builder.activation("partial_query_gradient", queries);
+    const BufferId key_part = builder.activation("partial_key_value_gradient", keys);
+    const BufferId accumulator =
+        builder.buffer("query_accumulator", queries, DataType::kFp32, MemoryCategory::kWorkspace);
+    builder.add("attention_backward", part.attention(true, step.queries, step.keys, step.causal),
+                {saved.read.query, key_value, context, saved.softmax, context_gradient},
+                {query_part, key_part, accumulator});
+    merge(builder, "add_query_gradient", true, queries, i == 0, {query_part}, {query_gradient});
+    const BufferId sum =
+        last ? key_value_gradient : builder.activation("travelling_gradient", part.key_value);
+    merge(builder, "add_key_value_gradient", true, keys, i == 0, {key_part, arrived}, {sum});
+    travelling = sum;
+    key_value = next;
+  }
+}
+
+// Keys and values of all tokens, in their order; without a message beside them.
+BufferId gather_key_value(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv) {
+  const std::int64_t whole = part.key_value * part.ring;
+  const BufferId gathered = builder.buffer("gathered_key_value", whole, part.type);
+  for (const auto& [name, from] :
+       {std::pair("gather_key", qkv.key), std::pair("gather_value", qkv.value)}) {
+    builder.collective(name, CollectiveKind::kAllGather, part.ring_group(), whole / 2, part.type,
+                       {from}, {gathered});
+  }
+  const BufferId ordered = builder.buffer("ordered_key_value", whole, part.type);
+  copy(builder, "sequence_order", false, part.type, whole, {gathered}, {ordered});
+  return ordered;
+}
+
+// The two pieces of this rank, each against the keys before its end. Together they see as many as
+// on any other rank: here each sees half of the sequence.
+constexpr int kPieces = 2;
+
+void gather_forward(BlockBuilder& builder, const Part& part, const QkvBuffers& qkv,
+                    const CoreAttentionBuffers& out) {
+  const BufferId key_value = gather_key_value(builder, part, qkv);
+  for (int piece = 0; piece < kPieces; ++piece) {
+    builder.add("attention", part.attention(false, part.rows / 2, part.rows * part.ring / 2, false),
+                {qkv.query, key_value}, {out.context, out.softmax});
+  }
+}
+
+void gather_backward(BlockBuilder& builder, const Part& part, const CoreAttentionBuffers& saved,
+                     BufferId context_gradient, BufferId gradient) {
+  const QkvBuffers& qkv = saved.read;
+  const std::int64_t whole = part.key_value * part.ring;
+  const BufferId key_value = gather_key_value(builder, part, qkv);
+  const BufferId of_keys = builder.activation("whole_key_value_gradient", whole);
+  for (int piece = 0; piece < kPieces; ++piece) {
+    const BufferId accumulator = builder.buffer("query_accumulator", part.query / 2,
+                                                DataType::kFp32, MemoryCategory::kWorkspace);
+    builder.add("attention_backward",
+                part.attention(true, part.rows / 2, part.rows * part.ring / 2, false),
+                {qkv.query, key_value, saved.context, saved.softmax, context_gradient},
+                {gradient, of_keys, accumulator});
+  }
+  const DataType wide = part.shape.type;
+  const BufferId ordered = builder.activation("ordered_key_value_gradient", whole);
+  copy(builder, "rank_order", true, wide, whole, {of_keys}, {ordered});
+  for (const char* name : {"reduce_key_gradient", "reduce_value_gradient"}) {
+    builder.collective(name, CollectiveKind::kReduceScatter, part.ring_group(), whole / 2, wide,
+                       {ordered}, {gradient});
+  }
+}
+
+BufferId packed_gradient(BlockBuilder& builder) {
+  const Shape& shape = builder.shape();
+  return builder.activation("qkv_gradient",
+                            shape.tokens * (shape.heads + 2 * shape.kv_heads) * shape.head_dim);
+}
+
+// The kernel over all tokens and a share of the heads, where no ring is left.
+void whole_backward(BlockBuilder& builder, const Part& part, const CoreAttentionBuffers& saved,
+                    BufferId context, BufferId context_gradient, BufferId query_gradient,
+                    BufferId key_value_gradient) {
+  const BufferId accumulator =
+      builder.buffer("query_accumulator", part.query, DataType::kFp32, MemoryCategory::kWorkspace);
+  builder.add("attention_backward", part.attention(true, part.rows, part.rows, true),
+              {saved.read.query, saved.read.key, saved.read.value, context, saved.softmax,
+               context_gradient},
+              {query_gradient, key_value_gradient, accumulator});
+}
+
+}  // namespace
+
+CoreAttentionBuffers context_attention(BlockBuilder& builder, const QkvBuffers& qkv) {
+  const Shape& shape = builder.shape();
+  const Part part(shape);
+  CoreAttentionBuffers out;
+  out.context = builder.activation("context", shape.tokens * shape.heads * shape.head_dim);
+  out.softmax = builder.buffer("log_sum_exp", part.statistics(part.rows), DataType::kFp32);
+  if (shape.cp_method == ContextMethod::kAllGather) {
+    gather_forward(builder, part, qkv, out);
+    out.read = qkv;
+    return out;
+  }
+  const QkvBuffers read = exchange_in(builder, part, qkv);
+  const bool exchanges = part.exchange > 1;
+  const BufferId context =
+      exchanges ? builder.activation("context_by_heads", part.query) : out.context;
+  if (part.ring > 1) {
+    ring_forward(builder, part, read, out, context);
+  } else {
+    builder.add("attention", part.attention(false, part.rows, part.rows, true),
+                {read.query, read.key, read.value}, {context, out.softmax});
+    out.read = read;
+  }
+  if (!exchanges) return out;
+  out.written = context;
+  exchange(builder, part, false, shape.type,
+           {{"exchange_context", part.query, context, out.context}});
+  return out;
+}
+
+BufferId context_attention_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved,
+                                    BufferId context_gradient) {
+  const Shape& shape = builder.shape();
+  const Part part(shape);
+  if (shape.cp_method == ContextMethod::kAllGather) {
+    const BufferId gradient = packed_gradient(builder);
+    gather_backward(builder, part, saved, context_gradient, gradient);
+    return gradient;
+  }
+  const bool exchanges = part.exchange > 1;
+  BufferId flowing = context_gradient, query, key_value, gradient;
+  if (exchanges) {
+    flowing = builder.buffer("context_gradient_by_heads", part.query, part.type);
+    exchange(builder, part, true, part.type,
+             {{"exchange_context_gradient", part.query, context_gradient, flowing}});
+    query = builder.activation("query_gradient_by_heads", part.query);
+    key_value = builder.activation("key_value_gradient_by_heads", part.key_value);
+  } else {
+    gradient = query = key_value = packed_gradient(builder);
+  }
+  const BufferId context = exchanges ? saved.written : saved.context;
+  const auto backward = part.ring > 1 ? ring_backward : whole_backward;
+  backward(builder, part, saved, context, flowing, query, key_value);
+  if (!exchanges) return gradient;
+  gradient = packed_gradient(builder);
+  exchange(builder, part, true, shape.type,
+           {{"exchange_query_gradient", part.query, query, gradient},
+            {"exchange_key_gradient", part.key_value / 2, key_value, gradient},
+            {"exchange_value_gradient", part.key_value / 2, key_value, gradient}});
+  return gradient;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers in fp8 against the closed forms of docs/fp8.md. T tokens of a rank, h hidden, q width of
+// the queries, p of the packed projection, f of the MLP, g of gate and up together.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "layout/fp8_recipe.h"
+#include "memory/states.h"
+#include "program/decoder_layer.h"
+#include "program/executable.h"
+#include "program/program.h"
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::scenario_from;
+
+struct Fp8Case {
+  std::string recipe = "delayed", base = "dgx-h100", framework = "megatron";
+  std::string more_training, more_layout;
+  int tp = 1, dp = 1, zero = 0;
+};
+
+constexpr std::int64_t kTokens = 1024, kHidden = 512, kQuery = 512, kPacked = 512 + 2 * 128,
+                       kFfn = 1536, kUp = 2 * kFfn, kLayers = 2, kVocab = 1024;
+constexpr std::int64_t kMatrices =
+    kPacked * kHidden + kQuery * kHidden + kUp * kHidden + kFfn * kHidden;
+
+Scenario llama(const Fp8Case& c) {
+  const auto n = [](int value) { return std::to_string(value); };
+  return scenario_from(
+      R"({"stepcast": 1, "model": {"layers": 2, "hidden": 512, "heads": 8, "kv_heads": 2,
+          "ffn": 1536, "vocab": 1024, "mlp": "swiglu", "norm": "rmsnorm", "position": "rope",
+          "tied_embeddings": false, "biases": false, "vocab_multiple": 1},
+          "cluster": {"base": ")" +
+      c.base + R"(", "gpus": )" + n(c.tp * c.dp) +
+      R"(}, "training": {"global_batch": 8, "sequence_length": 1024, "precision": "fp8",
+          "fp8_recipe": ")" +
+      c.recipe + R"(", "framework": ")" + c.framework + R"(")" + c.more_training +
+      R"(}, "layout": {"tp": )" + n(c.tp) + R"(, "dp": )" + n(c.dp) + R"(, "zero": )" + n(c.zero) +
+      c.more_layout + "}}");
+}
+
+Block layer(const Fp8Case& c) { return lower_decoder_layer(llama(c), RecomputeMode::kNone); }
+
+// Bytes that casts of this subject read and write in a pass.
+double cast_bytes(const Block& block, Pass pass, CastSubject subject) {
+  double sum = 0;
+  for (const Operation& operation : block.pass(pass).operations) {
+    const auto* cast = std::get_if<Cast>(&operation.work);
+    if (cast != nullptr && cast->subject == subject) sum += cast->size.bytes;
+  }
+  return sum;
+}
+
+std::map<std::string, ByteCount> collectives(const Block& block, Pass pass) {
+  std::map<std::string, ByteCount> out;
+  for (const Operation& operation : block.pass(pass).operations) {
+    const auto* moved = std::get_if<Collective>(&operation.work);
+    if (moved != nullptr) out[operation.name] += moved->bytes;
+  }
+  return out;
+}
+
+ByteCount saved(const Fp8Case& c) { return total(layer(c).pass(Pass::kForward).memory.after); }
+
+TEST(Fp8, AllThreeProductsOfEveryLinearLayerReadItAndNothingElseDoes) {
+  const Scenario scenario = llama({});
+  const Program program = lower(scenario);
+  for (const Block& block : program.blocks) {
+    for (const BlockPass& pass : block.passes) {
+      for (const Operation& operation : pass.operations) {
+        const auto* gemm = std::get_if<Gemm>(&operation.work);
+        if (gemm == nullptr) continue;
+        const bool of_layer = block.kind == BlockKind::kLayer;
+        EXPECT_EQ(gemm->input, of_layer ? DataType::kFp8 : DataType::kBf16) << operation.name;
+        const bool adds = gemm->role == GemmRole::kWeightGradient;
+        EXPECT_EQ(gemm->output, adds ? DataType::kFp32 : DataType::kBf16) << operation.name;
+      }
+    }
+  }
+}
+
+// Inputs that come from norms are written in fp8 by them; attention's and the MLP's outputs are
+// cast: 2 bytes read, one written and on Hopper another for the transposed copy.
+TEST(Fp8, OfDelayedScalingCastsWhatNoNormWrites) {
+  const double casts = static_cast<double>(kTokens * (kQuery + kFfn));
+  EXPECT_EQ(cast_bytes(layer({}), Pass::kForward, CastSubject::kOperand), (2 + 2) * casts);
+  EXPECT_EQ(cast_bytes(layer({.base = "dgx-b200"}), Pass::kForward, CastSubject::kOperand),
+            (2 + 1) * casts);
+  // Backward the gradients of all four outputs are cast.
+  const double gradients = static_cast<double>(kTokens * (kHidden + kPacked + kHidden + kUp));
+  EXPECT_EQ(cast_bytes(layer({}), Pass::kBackward, CastSubject::kOperand), (2 + 2) * gradients);
+  EXPECT_EQ(cast_bytes(layer({}), Pass::kBackward, CastSubject::kScale), 0);
+}
+
+// A norm that writes fp8 reads 2 bytes and writes one for each copy.
+TEST(Fp8, ANormWritesTheCopiesInPlaceOfItsOutput) {
+  const auto norm_bytes = [](const Fp8Case& c) {
+    double sum = 0;
+    for (const Operation& operation : layer(c).pass(Pass::kForward).operations) {
+      const auto* norm = std::get_if<Normalization>(&operation.work);
+      if (norm != nullptr) sum += norm->size.bytes;
+    }
+    return sum / static_cast<double>(2 * kTokens * kHidden);
+  };
+  EXPECT_EQ(norm_bytes({}), 2 + 1 + 1);
+  EXPECT_EQ(norm_bytes({.base = "dgx-b200"}), 2 + 1);
+  EXPECT_EQ(norm_bytes({.recipe = "mxfp8", .base = "dgx-b200"}), 2 + 2 * (1 + 1.0 / 32));
+  EXPECT_EQ(norm_bytes({.recipe = "blockwise"}), 2 + 2);  // cast behind it
+}
+
+// The largest element of a tensor takes a pass over it, unless a norm has just written it.
+TEST(Fp8, OfCurrentScalingReadsATensorForItsScaleFirst) {
+  const Block block = layer({.recipe = "current"});
+  const double from_norms = static_cast<double>(2 * kTokens * kHidden);
+  const double others = static_cast<double>(kTokens * (kQuery + kFfn));
+  EXPECT_EQ(cast_bytes(block, Pass::kForward, CastSubject::kScale), 2 * others);
+  EXPECT_EQ(cast_bytes(block, Pass::kForward, CastSubject::kOperand),
+            (2 + 2) * (others + from_norms));
+  const double gradients = static_cast<double>(kTokens * (kHidden + kPacked + kHidden + kUp));
+  EXPECT_EQ(cast_bytes(block, Pass::kBackward, CastSubject::kScale), 2 * gradients);
+}
+
+TEST(Fp8, ScalesOfPiecesAddTheirBytes) {
+  const double gradients = static_cast<double>(kTokens * (kHidden + kPacked + kHidden + kUp));
+  EXPECT_EQ(cast_bytes(layer({.recipe = "mxfp8", .base = "dgx-b200"}), Pass::kBackward,
+                       CastSubject::kOperand),
+            (2 + 2 + 2.0 / 32) * gradients);
+  EXPECT_EQ(cast_bytes(layer({.recipe = "blockwise"}), Pass::kBackward, CastSubject::kOperand),
+            (2 + 2 + 2.0 * 4 / 128) * gradients);
+}
+
+// Under sequence parallelism a norm casts its share, and fp8 is gathered.
+TEST(Fp8, IsWhatTensorRanksGather) {
+  constexpr ByteCount kWhole = kTokens * kHidden;
+  const Fp8Case per_tensor{.recipe = "delayed", .base = "dgx-b200", .tp = 2};
+  const auto forward = collectives(layer(per_tensor), Pass::kForward);
+  EXPECT_EQ(forward.at("attention_input"), kWhole);
+  EXPECT_EQ(forward.at("mlp_input"), kWhole);
+  EXPECT_EQ(forward.at("attention_reduced"), 2 * kWhole);  // sums stay in 16 bits
+  EXPECT_EQ(forward.count("scale"), 0U);
+  const auto backward = collectives(layer(per_tensor), Pass::kBackward);
+  EXPECT_EQ(backward.at("attention_output_gradient"), kWhole);
+  // Both copies of a gradient where each has scales of its own: as many bytes as 16 bits have.
+  const Fp8Case by_pieces{.recipe = "mxfp8", .base = "dgx-b200", .tp = 2};
+  const auto gathered = collectives(layer(by_pieces), Pass::kBackward);
+  EXPECT_EQ(gathered.at("attention_output_gradient"), 2 * (kWhole + kWhole / 32));
+}
+
+// The gather, then the transposed copy that Hopper needs: of two inputs and two gradients.
+TEST(Fp8, OnHopperWhatWasGatheredIsTransposed) {
+  const Block block = layer({.tp = 2});
+  double transposed = 0;
+  for (const Operation& operation : block.pass(Pass::kBackward).operations) {
+    const auto* cast = std::get_if<Cast>(&operation.work);
+    if (cast != nullptr && cast->from == DataType::kFp8) transposed += cast->size.bytes;
+  }
+  EXPECT_EQ(transposed, 2.0 * static_cast<double>(4 * kTokens * kHidden));
+}
+
+TEST(Fp8, OfCurrentScalingTensorRanksAgreeOnTheScaleOfATensorThatTheyShare) {
+  const auto forward = collectives(layer({.recipe = "current", .tp = 2}), Pass::kForward);
+  EXPECT_EQ(forward.at("scale"), 2 * 4);  // of the inputs of two products
+  EXPECT_EQ(collectives(layer({.recipe = "current"}), Pass::kForward).count("scale"), 0U);
+}
+
+// Inputs of the products are kept in one byte. Attention's own output stays beside its copy.
+TEST(Fp8, KeepsInputsOfProductsInOneByteAndItsScales) {
+  Fp8Case c;
+  Scenario wide = llama(c);
+  wide.training.precision = DataType::kBf16;
+  const ByteCount in_16_bits =
+      total(lower_decoder_layer(wide, RecomputeMode::kNone).pass(Pass::kForward).memory.after);
+  const ByteCount inputs = kTokens * (kHidden + kHidden + kFfn), context = kTokens * kQuery;
+  EXPECT_EQ(saved(c), in_16_bits - inputs + context);
+  c.recipe = "mxfp8";
+  c.base = "dgx-b200";
+  EXPECT_EQ(saved(c), in_16_bits - inputs + context + (inputs + context) / 32);
+}
+
+// Copies of weights are made once a step and stay: one, or two with scales of their own.
+TEST(Fp8, CopiesOfWeightsStayBesideThe16BitOnes) {
+  const auto copies = [](const Fp8Case& c) {
+    const Scenario scenario = llama(c);
+    const Program program = lower(scenario);
+    const StateBytes states = state_bytes(scenario, program.roles[0].parameters);
+    return program.roles[0].persistent[static_cast<std::size_t>(MemoryCategory::kParameters)] -
+           states.parameters;
+  };
+  constexpr ByteCount kAll = kLayers * kMatrices;
+  EXPECT_EQ(copies({}), 2 * kAll);
+  EXPECT_EQ(copies({.base = "dgx-b200"}), kAll);
+  EXPECT_EQ(copies({.recipe = "mxfp8", .base = "dgx-b200"}), 2 * kAll + 2 * kAll / 32);
+  EXPECT_EQ(copies({.more_training = R"(, "fp8_params": true)"}), 0);
+  EXPECT_EQ(copies({.base = "dgx-b200", .more_training = R"(, "fp8_params": true)"}), -kAll);
+}
+
+TEST(Fp8, ParametersHeldInItAreGatheredInOneByte) {
+  const auto gathered = [](Fp8Case c) {
+    c.dp = 2;
+    c.zero = 1;
+    ByteCount bytes = 0;
+    const Program program = lower(llama(c));
+    for (const Instruction& what : program.roles[0].instructions) {
+      const auto* call = what.as<CollectiveCall>();
+      if (call != nullptr && call->purpose == Purpose::kParameters) bytes += call->bytes;
+    }
+    return bytes - 2 * program.roles[0].parameters;
+  };
+  const std::string held = R"(, "fp8_params": true)";
+  EXPECT_EQ(gathered({}), 0);
+  EXPECT_EQ(gathered({.more_training = held}), -kLayers * kMatrices);
+  // MXFP8 gathers 16 bits, which every rank casts both ways.
+  EXPECT_EQ(gathered({.recipe = "mxfp8", .base = "dgx-b200", .more_training = held}), 0);
+}
+
+// Units that are gathered for each pass cast their weights for each product.
+TEST(Fp8, GatheredUnitsCastTheirWeightsForEveryProduct) {
+  const Fp8Case c{.recipe = "rowwise", .framework = "fsdp", .dp = 2, .zero = 3};
+  EXPECT_EQ(cast_bytes(layer(c), Pass::kForward, CastSubject::kWeight), 3.0 * kMatrices);
+  EXPECT_EQ(cast_bytes(layer(c), Pass::kBackward, CastSubject::kWeight), 3.0 * kMatrices);
+}
+
+TEST(Fp8, AFirstForwardThatIsComputedAgainMakesNoCopiesByColumns) {
+  const Block block = lower_decoder_layer(llama({}), RecomputeMode::kFull);
+  const double casts = static_cast<double>(kTokens * (kQuery + kFfn));
+  EXPECT_EQ(cast_bytes(block, Pass::kForward, CastSubject::kOperand), (2 + 1) * casts);
+}
+
+// Adapters read 16 bits; the frozen weights below them are held in fp8, on Hopper in two copies.
+TEST(Fp8, AFrozenBaseIsHeldInIt) {
+  const Scenario scenario =
+      llama({.more_training = R"(, "mode": "lora", "lora_targets": ["qkv", "attention_out"])"});
+  const Program program = lower(scenario);
+  const ByteCount plain = 2 * (2 * kVocab * kHidden + (2 * kLayers + 1) * kHidden);
+  const ByteCount adapters = 2 * scenario.adapter_elements();
+  EXPECT_EQ(program.roles[0].persistent[static_cast<std::size_t>(MemoryCategory::kParameters)],
+            plain + 2 * kLayers * kMatrices + adapters);
+  EXPECT_EQ(program.roles[0].parameters, scenario.adapter_elements());
+  for (const Operation& operation :
+       lower_decoder_layer(scenario, RecomputeMode::kNone).pass(Pass::kForward).operations) {
+    const auto* gemm = std::get_if<Gemm>(&operation.work);
+    if (gemm == nullptr) continue;
+    const bool narrow = !std::string(operation.name).starts_with("adapter");
+    EXPECT_EQ(gemm->input, narrow ? DataType::kFp8 : DataType::kBf16) << operation.name;
+  }
+}
+
+TEST(Fp8, AttentionReadsItOnlyWhereAsked) {
+  const auto type_of = [](const std::string& more) {
+    for (const Operation& operation :
+         layer({.more_training = more}).pass(Pass::kForward).operations) {
+      const auto* attention = std::get_if<Attention>(&operation.work);
+      if (attention != nullptr) return attention->type;
+    }
+    return DataType::kInt8;
+  };
+  EXPECT_EQ(type_of(""), DataType::kBf16);
+  EXPECT_EQ(type_of(R"(, "fp8_attention": true)"), DataType::kFp8);
+}
+
+TEST(Fp8, IsNotRunByTheExecutor) {
+  for (const Backend backend : {Backend::kCpu, Backend::kCuda}) {
+    const Errors errors = check_executable(llama({}), backend);
+    ASSERT_FALSE(errors.empty());
+    EXPECT_EQ(errors.front().path, "training.precision");
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
