@@ -24,8 +24,8 @@ struct Advice {
 Result<Advice> advise(const AdviceInput& input);
 
 // A rung that is this many times as fast is taken in place of a simpler one, where no demand says
-// what is fast enough: the simpler one would take a fifth of the GPUs for nothing.
-inline constexpr double kWorthItsComplexity = 1.25;
+// what is fast enough: the simpler one would take a third of the GPUs for nothing.
+inline constexpr double kWorthItsComplexity = 1.5;
 
 // How many times as fast a rung has to be to be called faster. A smaller difference may have
 // reasons that no forecast sees.
