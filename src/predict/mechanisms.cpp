@@ -21,6 +21,7 @@ class Mechanisms {
     hardware();
     work();
     tensor_parallelism();
+    add_own(layout_.cp > 1, fmt::format("context parallelism by {}", name_of(layout_.cp_method)));
     pipeline();
     data_parallelism();
     return std::move(out_);
@@ -52,6 +53,8 @@ class Mechanisms {
   void work() {
     const Training& training = scenario_.training;
     add_own(true, name_of(training.precision));
+    add(!training.fp8_recipe.empty(), fmt::format("fp8 scaling {}", training.fp8_recipe));
+    add(training.fp8_attention && training.precision == DataType::kFp8, "attention in fp8");
     add(true, std::string(name_of(training.attention)) + " attention");
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
     add_own(training.trains_adapters(), "adapters");
@@ -76,6 +79,7 @@ class Mechanisms {
   void data_parallelism() {
     if (layout_.dp * layout_.cp == 1) return;
     add_own(true, fmt::format("ZeRO {}", layout_.zero));
+    add_own(layout_.shard_group > 0, "copies of sharded states");
     add_own(layout_.overlap.grad_reduce, "gradients reduced beside the backward");
     add_own(layout_.overlap.param_gather, "parameters gathered beside the forward");
     // Several groups then share the NICs of a node.
