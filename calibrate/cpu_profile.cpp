@@ -30,11 +30,15 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kFewestGemms = 8;  // that all of a form is fitted to
 constexpr double kMostDisturbance = 10;
+// Means of ten disturbed samples differ by some per cent; a quarter is something else.
+constexpr double kMostOfHalves = 1.25;
 constexpr double kLeastFraction = 1e-6, kMostFraction = 10;  // that a sample may have
 
 double spread(const Measurement& measurement) {
   return std::log(measurement.p90_s / measurement.p10_s) / kP10ToP90;
 }
+
+bool repeats(const Measurement& measurement) { return measurement.halves <= kMostOfHalves; }
 
 class CpuProfiler {
  public:
@@ -126,10 +130,11 @@ ordered_json CpuProfiler::machine() const {
   return to_json(machine);
 }
 
-// Over all kernels, each as long as it was measured.
+// Over all kernels that repeat, each as long as it was measured.
 double CpuProfiler::disturbance() const {
   double means = 0, medians = 0;
   for (const auto& [text, measured] : operations_) {
+    if (!repeats(measured->measurement)) continue;
     const auto n = static_cast<double>(measured->measurement.n);
     means += n * measured->measurement.mean_s;
     medians += n * measured->measurement.median_s;
@@ -248,8 +253,14 @@ void CpuProfiler::add_memory_bound() {
 void CpuProfiler::add_exact() {
   ordered_json rows = ordered_json::array();
   std::vector<double> spreads;
+  const double others = disturbance();
   for (const auto& [text, measured] : operations_) {
-    const Measurement& m = measured->measurement;
+    Measurement m = measured->measurement;
+    if (!repeats(m)) {
+      out_.unrepeated.push_back(text);
+      m.deviation_s *= others * m.median_s / m.mean_s;
+      m.mean_s = others * m.median_s;
+    }
     spreads.push_back(m.deviation_s / m.mean_s /
                       std::sqrt(static_cast<double>(std::max<std::int64_t>(m.n, 1))));
     rows.push_back({text, six_digits(m.mean_s), six_digits(m.deviation_s), six_digits(m.median_s),

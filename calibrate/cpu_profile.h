@@ -26,6 +26,9 @@ struct CpuProfile {
   std::string name;
   std::string text;
   std::vector<CpuCurve> curves;
+  // Signatures of operations whose mean did not repeat within the run. They get their median times
+  // what the rest of the machine cost the others.
+  std::vector<std::string> unrepeated;
 };
 
 // Errors: those of check(), and nothing measured at all.

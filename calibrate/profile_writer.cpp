@@ -83,6 +83,18 @@ ordered_json curve_of(const CollectiveTable& table) {
   return curve;
 }
 
+ordered_json grouped_curve(const ShippedProfile& shipped) {
+  const GroupedFit& fit = shipped.profile.grouped;
+  ordered_json grouped = {{"operation", "grouped_gemm"}};
+  add_note(grouped, shipped.notes, "grouped gemm");
+  grouped["form"] = {{"rate", rounded(fit.rate)}, {"bandwidth", rounded(fit.bandwidth)}};
+  if (fit.group_s == 0) return grouped;
+  grouped["form"]["role_factor"] = {rounded(fit.role_factor[0]), rounded(fit.role_factor[1]),
+                                    rounded(fit.role_factor[2])};
+  grouped["form"]["group"] = microseconds(fit.group_s);
+  return grouped;
+}
+
 ordered_json curves_of(const ShippedProfile& shipped) {
   const Profile& profile = shipped.profile;
   ordered_json curves = ordered_json::array();
@@ -105,11 +117,7 @@ ordered_json curves_of(const ShippedProfile& shipped) {
   curves.push_back(std::move(fp8));
 
   if (profile.grouped_provenance != Provenance::kDataSheet) {
-    ordered_json grouped = {{"operation", "grouped_gemm"}};
-    add_note(grouped, shipped.notes, "grouped gemm");
-    grouped["form"] = {{"rate", rounded(profile.grouped.rate)},
-                       {"bandwidth", rounded(profile.grouped.bandwidth)}};
-    curves.push_back(std::move(grouped));
+    curves.push_back(grouped_curve(shipped));
   }
 
   for (const AttentionVariant& variant : profile.attention_variants) {

@@ -134,6 +134,30 @@ void read_grouped(ObjectReader& reader, Published& out) {
   out.grouped.push_back(std::move(table));
 }
 
+std::vector<ExpertProduct> expert_products(const Rows& rows) {
+  std::vector<ExpertProduct> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out.push_back({static_cast<GemmRole>(rows.choice(i, "role", gemm_role_names())),
+                   rows.count(i, "experts"), rows.count(i, "rows"), rows.count(i, "outputs"),
+                   rows.count(i, "inputs"), rows.number(i, "median")});
+  }
+  return out;
+}
+
+void read_expert_products(ObjectReader& reader, Published& out) {
+  ExpertProductTable table;
+  table.source = reader.required_text("source");
+  table.device = reader.required_text("device");
+  const std::vector<std::string> columns = read_texts(reader, "columns");
+  if (const auto rows = reader.required("rows")) {
+    table.products = expert_products(Rows(columns, *rows));
+  }
+  if (const auto rows = reader.value("held_out")) {
+    table.held_out = expert_products(Rows(columns, *rows));
+  }
+  out.expert_products.push_back(std::move(table));
+}
+
 void read_memory(ObjectReader& reader, Published& out) {
   MemoryTable table;
   table.source = reader.required_text("source");
@@ -233,11 +257,10 @@ void read_published_file(JsonDocument& document, Published& out) {
     const char* kind;
     void (*read)(ObjectReader&, Published&);
   };
-  static constexpr Table kTables[] = {{"gemm", read_gemms},
-                                      {"attention", read_attentions},
-                                      {"grouped", read_grouped},
-                                      {"memory_bound", read_memory},
-                                      {"devices", read_devices}};
+  static constexpr Table kTables[] = {
+      {"gemm", read_gemms},          {"attention", read_attentions},
+      {"grouped", read_grouped},     {"expert_products", read_expert_products},
+      {"memory_bound", read_memory}, {"devices", read_devices}};
   const auto* found = std::ranges::find(kTables, kind, &Table::kind);
   if (found == std::end(kTables)) return;  // another fitter's
   found->read(reader, out);

@@ -53,6 +53,19 @@ struct GroupedTable {
   std::vector<ExpertCall> held_out;  // of other models; no fit sees them
 };
 
+// Products of the experts of a rank in a step: `rows` of all experts together.
+struct ExpertProduct {
+  GemmRole role;
+  std::int64_t experts, rows, outputs, inputs;
+  double efficiency;  // of the dense peak
+};
+struct ExpertProductTable {
+  std::string source;
+  std::string device;
+  std::vector<ExpertProduct> products;
+  std::vector<ExpertProduct> held_out;  // of other shapes; no fit sees them
+};
+
 // Which kernels of which table a device gets.
 struct AttentionChoice {
   std::string kernel;
@@ -116,6 +129,7 @@ struct Published {
   std::vector<GemmTable> gemm;
   std::vector<AttentionTable> attention;
   std::vector<GroupedTable> grouped;
+  std::vector<ExpertProductTable> expert_products;
   std::vector<MemoryTable> memory;
   std::vector<DeviceRules> devices;
   std::vector<AttentionLikeness> attention_like;
@@ -126,8 +140,8 @@ struct Published {
 // One file of them; errors go to the document.
 void read_published_file(JsonDocument& document, Published& out);
 
-// Every file of `folder` that says "kind": "gemm", "attention", "grouped", "memory_bound" or
-// "devices".
+// Every file of `folder` that says "kind": "gemm", "attention", "grouped", "expert_products",
+// "memory_bound" or "devices".
 Result<Published> read_published(const std::string& folder);
 
 }  // namespace stepcast

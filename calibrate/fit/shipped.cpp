@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "calibrate/fit/fit_expert_products.h"
 #include "calibrate/fit/fit_grouped.h"
 #include "calibrate/fit/fit_kinds.h"
 #include "calibrate/fit/fit_softmax.h"
@@ -84,6 +85,7 @@ class Shipping {
                      FittedAttention& out) const;
   void ship_gemm(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_fp8(const DeviceRules& rules, ShippedProfile& out) const;
+  const ExpertProductTable* expert_products_of(const DeviceRules& rules) const;
   void ship_grouped(const DeviceRules& rules, ShippedProfile& out) const;
   void ship_attention(const DeviceRules& rules, ShippedProfile& out) const;
   void add_attention(const DeviceRules& rules, const AttentionChoice& choice,
@@ -141,6 +143,7 @@ Errors Shipping::check() const {
   for (const GemmTable& table : published_.gemm) need(table.device);
   for (const AttentionTable& table : published_.attention) need(table.device);
   for (const GroupedTable& table : published_.grouped) need(table.device);
+  for (const ExpertProductTable& table : published_.expert_products) need(table.device);
   for (const MemoryTable& table : published_.memory) need(table.device);
   for (const DeviceRules& rules : published_.devices) {
     need(rules.device);
@@ -413,8 +416,34 @@ void Shipping::ship_fp8(const DeviceRules& rules, ShippedProfile& out) const {
   out.notes.push_back(std::move(note));
 }
 
-// Factors on the device's products, which carry over as they are.
+// Products of a step, by Transformer Engine, are known of one device of the architecture.
+const ExpertProductTable* Shipping::expert_products_of(const DeviceRules& rules) const {
+  const GpuArchitecture architecture = accelerator(rules.device).architecture;
+  for (const ExpertProductTable& table : published_.expert_products) {
+    if (accelerator(table.device).architecture == architecture) return &table;
+  }
+  return nullptr;
+}
+
+// Factors on the device's products, which carry over as they are: of a step where its architecture
+// has such a table, else of inference engines.
 void Shipping::ship_grouped(const DeviceRules& rules, ShippedProfile& out) const {
+  if (const ExpertProductTable* table = expert_products_of(rules)) {
+    ShippedProfile measured;
+    ship_gemm(*rules_of(table->device), measured);
+    const ExpertProductCurve curve =
+        fit_expert_products(accelerator(table->device), *table, measured.profile.gemm);
+    out.profile.grouped = curve.fit;
+    out.profile.grouped_provenance =
+        rules.device == table->device ? Provenance::kInterpolated : Provenance::kExtrapolated;
+    out.notes.push_back({"grouped gemm",
+                         curve.form,
+                         curve.held_out,
+                         {},
+                         out.profile.grouped_provenance,
+                         {table->source}});
+    return;
+  }
   const auto found = grouped_.find(rules.gemm_from);
   if (found == grouped_.end()) return;
   const GroupedCurve& curve = found->second.curve;

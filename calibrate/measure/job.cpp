@@ -8,6 +8,7 @@
 
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 
@@ -31,6 +32,7 @@ Result<Job> read_job(const std::string& file) {
     folders.finish();
   }
   job.results = reader.required_text("results");
+  job.schedule = reader.text("schedule").value_or("");
   if (const auto backend = reader.choice("backend", {"cpu", "cuda"})) {
     job.backend = static_cast<Backend>(*backend);
   }
@@ -66,6 +68,12 @@ Scenario read_job_scenario(const Job& job, const std::string& text) {
   if (!document) throw JobFailure(RankFailure::kInput, to_string(document.error()));
   auto scenario = read_scenario(**document, job.data);
   if (!scenario) throw JobFailure(RankFailure::kInput, to_string(scenario.error()));
+  if (!job.schedule.empty() && scenario->layout.pp > 1) {
+    Layout& layout = scenario->layout;
+    const auto orders = from_csv(job.schedule, pipeline_of(layout, scenario->micro_batches()), "");
+    if (!orders) throw JobFailure(RankFailure::kInput, to_string(orders.error()));
+    layout.schedule_text = std::make_shared<const std::string>(job.schedule);
+  }
   return std::move(*scenario);
 }
 

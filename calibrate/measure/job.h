@@ -22,7 +22,8 @@ struct Job {
   std::string task;                    // "run" or "calibrate"; of stepcast-gpu also "devices"
   std::vector<std::string> scenarios;  // JSON texts; "run" has one
   DataFolders data;
-  std::string results;  // folder
+  std::string schedule;  // CSV of the order that was forecast; "": the schedule's own
+  std::string results;   // folder
   std::uint64_t seed = 1;
 
   std::int64_t gpus = 1;  // of stepcast-gpu: processes with one each, that communicate

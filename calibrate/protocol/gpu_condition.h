@@ -24,7 +24,7 @@ struct GpuCondition {
 // is no such reason: products run into it for as long as they last.
 bool is_protecting(const GpuCondition& condition);
 
-// Of many: the medians of those that tell, and everything that held any of them down.
+// The medians of those that tell, and everything that held any of them down.
 GpuCondition typical_of(const std::vector<GpuCondition>& conditions);
 
 //   {"sm_clock_mhz": 1755, "power_w": 690, "held_by": ["power_cap"]}

@@ -37,6 +37,7 @@ nlohmann::ordered_json measurement_json(const Measurement& measurement) {
   nlohmann::ordered_json out = {{"median_s", measurement.median_s},
                                 {"mean_s", measurement.mean_s},
                                 {"deviation_s", measurement.deviation_s},
+                                {"halves", measurement.halves},
                                 {"p10_s", measurement.p10_s},
                                 {"p90_s", measurement.p90_s}};
   if (measurement.interval_s) {
@@ -60,6 +61,7 @@ Measurement read_measurement(const JsonValue& value) {
   out.median_s = required_time(reader, "median_s");
   out.mean_s = required_time(reader, "mean_s");
   out.deviation_s = required_time(reader, "deviation_s");
+  out.halves = reader.number("halves", 1, kLongest).value_or(1);
   out.p10_s = required_time(reader, "p10_s");
   out.p90_s = required_time(reader, "p90_s");
   const auto low = reader.number("low_s", 0, kLongest);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A measurement as JSON, to the last bit:
-//   {"median_s", "p10_s", "p90_s", "low_s", "high_s", "n", "calls_per_sample",
+//   {"median_s", "mean_s", "deviation_s", "halves", "p10_s", "p90_s", "low_s", "high_s", "n",
+//   "calls_per_sample",
 //    "rejected": {"forced_switch", "waited", "throttled", "outlier"}, "stopped"}
 // low_s and high_s are left out when too few samples bound the median.
 #pragma once

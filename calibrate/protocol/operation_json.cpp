@@ -24,7 +24,8 @@ constexpr Norm last_of(Norm) { return Norm::kRmsNorm; }
 constexpr Mlp last_of(Mlp) { return Mlp::kSwiglu; }
 constexpr CastSubject last_of(CastSubject) { return CastSubject::kWeight; }
 constexpr CollectiveKind last_of(CollectiveKind) { return CollectiveKind::kSendReceive; }
-constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kScale; }
+constexpr CollectivePurpose last_of(CollectivePurpose) { return CollectivePurpose::kRouting; }
+constexpr TokenMove last_of(TokenMove) { return TokenMove::kSort; }
 constexpr Phase last_of(Phase) { return Phase::kOptimizer; }
 
 // Whether a value has a name in its enum's declaration: compilers write a value without one as a
@@ -61,6 +62,8 @@ void write(const Holder& holder, ordered_json& out) {
     using Value = std::decay_t<decltype(holder.*member)>;
     if constexpr (std::is_same_v<Value, AxisGroup> || std::is_enum_v<Value>) {
       out[key] = name_of(holder.*member);
+    } else if constexpr (std::is_same_v<Value, OptionalCount>) {
+      if (holder.*member) out[key] = (holder.*member).value;
     } else if constexpr (std::is_class_v<Value>) {
       write(holder.*member, out);
     } else {
@@ -69,7 +72,7 @@ void write(const Holder& holder, ordered_json& out) {
   });
 }
 
-// The same from an object in which every key is required.
+// The same from an object in which every key is required, but for optional counts.
 class Fields {
  public:
   explicit Fields(ObjectReader& reader) : reader_(reader) {}
@@ -84,6 +87,8 @@ class Fields {
       Names names;
       for (const NamedGroup& one : named_groups()) names.emplace_back(one.name);
       value = named_groups()[one_of(key, names)].group;
+    } else if constexpr (std::is_same_v<Value, OptionalCount>) {
+      value = {reader_.integer(key, 0, ObjectReader::kMaxCount).value_or(0)};
     } else if constexpr (std::is_class_v<Value>) {
       read_all(value);
     } else if constexpr (std::is_same_v<Value, bool>) {

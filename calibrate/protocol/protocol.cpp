@@ -33,6 +33,14 @@ std::vector<double> without_outliers(std::vector<double> samples, double deviati
   return samples;
 }
 
+// The mean of the slower half over that of the other; 1 where there is none.
+double ratio_of_halves(const std::vector<double>& values) {
+  if (values.size() < 2) return 1;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const double first = mean({values.begin(), middle}), second = mean({middle, values.end()});
+  return first > 0 && second > 0 ? std::max(first, second) / std::min(first, second) : 1;
+}
+
 // As many calls as make a sample long enough for the clock; the calls on the way are warm-up.
 std::int64_t calls_per_sample(const std::function<void()>& function,
                               const MeasurementProtocol& protocol, MeasuringClock& clock) {
@@ -94,6 +102,7 @@ void Sampler::add(const Sample& sample) {
   all_s_ += sample.seconds;
   all_squares_s2_ += sample.seconds * sample.seconds / static_cast<double>(sample.calls);
   all_calls_ += sample.calls;
+  all_.push_back(sample.seconds / static_cast<double>(sample.calls));
   if (enough()) return;
   ++attempts_;
   calls_ = sample.calls;
@@ -146,6 +155,7 @@ Measurement Sampler::result() const {
   out.mean_s = all_s_ / static_cast<double>(all_calls_);
   const double mean_square_s2 = all_squares_s2_ / static_cast<double>(all_calls_);
   out.deviation_s = std::sqrt(std::max(0.0, mean_square_s2 - out.mean_s * out.mean_s));
+  out.halves = ratio_of_halves(all_);
   out.p10_s = quantile(kept, 0.1);
   out.p90_s = quantile(kept, 0.9);
   out.interval_s = median_interval(kept);

@@ -73,6 +73,9 @@ struct Measurement {
   // long run. A step of hundreds of operations takes the sum of their means, not of their medians.
   double mean_s = 0;
   double deviation_s = 0;  // standard deviation of those
+  // Mean of the slower half of the run over that of the other half. Where they differ, the mean
+  // tells of something that came and went, and another run will not find it.
+  double halves = 1;
   double p10_s = 0;
   double p90_s = 0;
   std::optional<MedianInterval> interval_s;  // of the median, 95 %; none from fewer than 6 samples
@@ -105,6 +108,7 @@ class Sampler {
   double spent_s_ = 0;                     // in samples, warm-up included
   double all_s_ = 0, all_squares_s2_ = 0;  // of all samples after warm-up, and their calls
   std::int64_t all_calls_ = 0;
+  std::vector<double> all_;  // seconds per call of every sample after warm-up
   Stop stopped_ = Stop::kNotYet;
 };
 

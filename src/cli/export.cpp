@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "predict/timed_orders.h"
 
 namespace stepcast::cli {
 namespace {
@@ -93,8 +94,13 @@ int write_all_files(const ExportFlags& flags, const std::vector<LaunchFile>& fil
 int run_export(const ExportFlags& flags) {
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
-  const auto stated = stated_legal_scenario(flags.scenario, data->folders);
+  auto stated = stated_legal_scenario(flags.scenario, data->folders);
   if (!stated) return report_errors(stated.error());
+  if (std::ranges::find(flags.targets, "schedule") != flags.targets.end()) {
+    const auto pricing = make_pricing(stated->scenario, data->folders);
+    if (!pricing) return report_errors(pricing.error());
+    keep_timed_orders(**pricing, stated->scenario);
+  }
   ExportOptions options = flags.options;
   options.pod_job = flags.pods == "jobset" ? PodJob::kJobSet : PodJob::kPyTorchJob;
   options.rank_map_as_json = flags.rank_map == "json";

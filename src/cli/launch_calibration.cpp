@@ -96,6 +96,13 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
   results.move_to(measurements.operations, measurements.collectives);
   const auto profile = make_cpu_profile(measurements, fs::path(request.profile).stem().string());
   if (!profile) return failure(profile.error());
+  if (10 * profile->unrepeated.size() > measurements.operations.size()) {
+    note(output, fmt::format("warning: {} of {} operations took other times in one half of the run "
+                             "than in the other, {} for example: the machine was busy. They get "
+                             "their medians; calibrate again when it is quiet",
+                             profile->unrepeated.size(), measurements.operations.size(),
+                             profile->unrepeated.front()));
+  }
   if (auto written = write_cpu_profile(*profile, request.profile); !written) {
     return failure(written.error());
   }

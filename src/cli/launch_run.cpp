@@ -56,6 +56,8 @@ std::string job_text(const RunJob& job, const DataFolders& folders) {
            {"numerics_steps", job.numerics_steps},
            {"check_numerics", compares},
            {"attention", attention_wanted()}};
+  const Layout& layout = job.scenario.layout;
+  if (layout.schedule_text) out["schedule"] = *layout.schedule_text;
   if (job.alone) out["rank"] = job.alone->value;
   if (job.backend == Backend::kCuda) out["gpus"] = ranks_of(job);
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -31,6 +31,7 @@ MeasuredOperation mean_of_ranks(const std::vector<MeasuredOperation>& all) {
     sum.p10_s += part * m.p10_s;
     sum.p90_s += part * m.p90_s;
     variance_s2 += part * m.deviation_s * m.deviation_s;
+    sum.halves = std::max(sum.halves, m.halves);
     sum.n += m.n;
     sum.rejected += m.rejected;
     sum.stopped = std::max(sum.stopped, m.stopped);

@@ -170,7 +170,7 @@ Result<Listing> list_of_schedules(const DataFolders&, const std::string& filter)
                          {"micro-batches in memory, stage 0", Align::kLeft},
                          {"source", Align::kLeft}})};
   for (const Schedule* schedule : schedules()) {
-    if (schedule->order == nullptr || !matches(schedule->name, filter)) continue;
+    if (!schedule->is_supported() || !matches(schedule->name, filter)) continue;
     out.table.add_row({schedule->name, schedule->bubble, schedule->in_flight, schedule->source});
     ordered_json value;
     value["name"] = schedule->name;

@@ -13,6 +13,7 @@
 #include "cli/validate_baseline.h"
 #include "cli/validate_forecast.h"
 #include "core/gathered_errors.h"
+#include "predict/timed_orders.h"
 #include "report/github_command.h"
 #include "report/junit.h"
 #include "report/number_text.h"
@@ -174,6 +175,9 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   const int prepared = prepare_profile(flags.calibration, run, stated, data, folder, flags.output);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
   if (prepared != kOk) return prepared;
+  const auto pricing = make_pricing(stated.scenario, data.folders, run.on_gpu());
+  if (!pricing) return report_errors(pricing.error());
+  keep_timed_orders(**pricing, stated.scenario);
   auto expected = forecast(run, stated.scenario, data.folders, !flags.html.empty());
   if (!expected) return report_errors(expected.error());
 

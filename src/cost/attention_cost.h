@@ -10,6 +10,9 @@ namespace stepcast {
 
 Bytes traffic_of(const Attention& attention);
 
+// Of queries and values, where they are not equally wide: what kernels of the same work have.
+std::int64_t mean_head_dim(const Attention& attention);
+
 Seconds attention_form_time(const AttentionFit& fit, const Accelerator& accelerator,
                             const Attention& attention, Pace pace = Pace::kBackToBack);
 

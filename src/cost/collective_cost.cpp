@@ -47,6 +47,7 @@ CollectiveModel send_model(const Cluster& cluster, const NicMap& nics, DeviceId 
   if (shape.domains > 1) {
     const std::size_t own = nics.nics(from).size();
     shape.nics = static_cast<std::int64_t>(std::min(own, nics.nics(to).size()));
+    if (!local) shape.tiers = tiers_above_leaves(cluster, std::array{from, to});
   }
   return {cluster.spec, shape, local};
 }
@@ -82,18 +83,27 @@ CollectiveCosts::~CollectiveCosts() = default;
 
 const Errors& CollectiveCosts::errors() const { return tables_->errors; }
 
-CollectivePrice CollectiveCosts::price(CollectiveKind kind, ByteCount count, DataType type,
+// Of exchanges that send copies once there are no curves: they are priced by the graph.
+CollectivePrice CollectiveCosts::price(const Message& message,
                                        std::span<const DeviceId> members) const {
-  if (members.size() < 2 || count <= 0) return nothing();
-  if (tables_->mpi) return tables_->mpi->price(kind, bytes(count), members);
+  if (members.size() < 2 || message.bytes <= 0) return nothing();
+  const Bytes size = bytes(message.bytes);
+  if (tables_->mpi) return tables_->mpi->price(message.kind, size, members);
   const GroupShape group = shape_of(cluster_, tables_->nics, members);
-  if (kind == CollectiveKind::kSendReceive && members.size() > 2) {
-    return price_ring_step(count, group, members);
+  if (message.kind == CollectiveKind::kSendReceive && members.size() > 2) {
+    return price_ring_step(message.bytes, group, members);
   }
   const CollectiveModel model(cluster_.spec, group);
-  const Bytes size = bytes(count);
-  const CurvePrice priced = tables_->curves.price(cluster_.spec, model, kind, size, type);
-  return split(priced, size, Curve::kCollective);
+  if (message.copies == 0) {
+    const CurvePrice priced =
+        tables_->curves.price(cluster_.spec, model, message.kind, size, message.type);
+    return split(priced, size, Curve::kCollective);
+  }
+  const NcclEstimate choice = model.exchange_once(message.copies, message.store_sms);
+  CollectivePrice out = split({choice, choice.bandwidth, choice.time(size), Provenance::kDataSheet},
+                              size, Curve::kCollective);
+  out.copies = message.copies;
+  return out;
 }
 
 // Every member sends to the next: as long as the slowest of these takes, one that leaves a domain
@@ -132,8 +142,12 @@ std::vector<LinkLoad> CollectiveCosts::loads(const CollectivePrice& price, Colle
   if (members.size() < 2) return {};
   if (tables_->mpi) return tables_->mpi->loads(kind, members);
   const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
-  std::vector<LinkLoad> loads = routed_bytes(cluster_, price.algorithm, kind, members);
-  charge_protocol(cluster_.topology, tables_->curves.asymptote(cluster_.spec, model, kind), loads);
+  std::vector<LinkLoad> loads = price.copies > 0
+                                    ? routed_bytes_once(cluster_, price.copies, members)
+                                    : routed_bytes(cluster_, price.algorithm, kind, members);
+  const BytesPerSecond reached =
+      price.copies > 0 ? price.rate_bound : tables_->curves.asymptote(cluster_.spec, model, kind);
+  charge_protocol(cluster_.topology, reached, loads);
   return loads;
 }
 

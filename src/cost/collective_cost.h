@@ -20,6 +20,7 @@
 #include "cost/mpi_curve.h"
 #include "cost/nccl_tuner.h"
 #include "cost/provenance.h"
+#include "operation/message.h"
 #include "operation/operation.h"
 
 namespace stepcast {
@@ -31,6 +32,7 @@ struct CollectivePrice {
   std::int64_t channels = 1;  // its SMs, and its share in max-min fairness
   double cpu_share = 0;       // of a core, that a member on a processor takes while data moves
   double core_weight = 1;     // in max-min fairness on that core, beside a kernel's 1
+  std::int64_t copies = 0;    // of a token, of which those to one place are sent once
   Algorithm algorithm = Algorithm::kRing;
   Protocol protocol = Protocol::kSimple;
   Curve curve = Curve::kCollective;
@@ -57,8 +59,11 @@ class CollectiveCosts {
   const Errors& errors() const;
 
   // `members` in ring order (group order). One member costs nothing.
+  CollectivePrice price(const Message& message, std::span<const DeviceId> members) const;
   CollectivePrice price(CollectiveKind kind, ByteCount bytes, DataType type,
-                        std::span<const DeviceId> members) const;
+                        std::span<const DeviceId> members) const {
+    return price({kind, bytes, type}, members);
+  }
   // All of a group that decides its prices; among processors its very members do.
   std::optional<GroupShape> shape(std::span<const DeviceId> members) const;
   CollectivePrice price_send(ByteCount bytes, DeviceId from, DeviceId to,

@@ -130,20 +130,32 @@ CollectiveCurve::CollectiveCurve(MeasuredGroup measured,
     const NcclEstimate estimate = model.estimate(measured_.kind, sample.size, DataType::kFp32);
     const Seconds rest = sample.time - nominal_time(estimate, reached, sample.size);
     const Bytes step = model.step(measured_.kind, asymptotic_, sample.size);
-    points_.push_back({std::log(step.value()), rest / estimate.steps});
+    points_.push_back({std::log(step.value()), rest / estimate.steps, estimate.algorithm});
   }
+  by_algorithm_ = points_;
+  std::ranges::stable_sort(by_algorithm_, {}, &Point::algorithm);
 }
 
-Seconds CollectiveCurve::addition(Bytes step) const {
-  const double x = std::log(std::max(step.value(), 1e-3));
-  if (x < points_.front().log_step) {
+std::span<const CollectiveCurve::Point> CollectiveCurve::points_of(Algorithm algorithm) const {
+  const auto first = std::ranges::lower_bound(by_algorithm_, algorithm, {}, &Point::algorithm);
+  const auto last = std::ranges::upper_bound(by_algorithm_, algorithm, {}, &Point::algorithm);
+  if (first == last) return points_;
+  return {&*first, static_cast<std::size_t>(last - first)};
+}
+
+Seconds CollectiveCurve::addition(Algorithm algorithm, Bytes step) const {
+  return between(points_of(algorithm), std::log(std::max(step.value(), 1e-3)));
+}
+
+Seconds CollectiveCurve::between(std::span<const Point> points, double x) {
+  if (x < points.front().log_step) {
     // Below the measured range the addition shrinks as it does inside the others, about with the
     // root of the step; noise of a long transfer must not cancel the latency of a short one.
-    const Seconds first = std::max(points_.front().addition, Seconds());
-    return first * std::exp(0.5 * (x - points_.front().log_step));
+    const Seconds first = std::max(points.front().addition, Seconds());
+    return first * std::exp(0.5 * (x - points.front().log_step));
   }
-  if (x >= points_.back().log_step) return points_.back().addition;
-  const auto above = std::upper_bound(points_.begin(), points_.end(), x,
+  if (x >= points.back().log_step) return points.back().addition;
+  const auto above = std::upper_bound(points.begin(), points.end(), x,
                                       [](double v, const Point& p) { return v < p.log_step; });
   const Point& right = *above;
   const Point& left = *(above - 1);
@@ -183,7 +195,7 @@ CurvePrice CollectiveCurves::price(const ClusterSpec& cluster, const CollectiveM
   if (!curve) return result;
 
   const Bytes step = model.step(kind, endless.algorithm, size);
-  result.time += result.choice.steps * curve->addition(step);
+  result.time += result.choice.steps * curve->addition(result.choice.algorithm, step);
   // The curve of another group may subtract more than the whole time.
   result.time = std::max({result.time, nominal * 0.5, size / result.asymptote});
   result.provenance =

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,20 +49,26 @@ class CollectiveCurve {
   Algorithm asymptotic() const { return asymptotic_; }
   double efficiency() const { return efficiency_; }  // of the graph's bandwidth, endless messages
 
-  // What the measurement adds to the nominal price, in each of its steps.
-  Seconds addition(Bytes step) const;
+  // What the measurement adds to the nominal price, in each step of `algorithm`: by its samples of
+  // that algorithm, whose steps are alike, or by all where it has none.
+  Seconds addition(Algorithm algorithm, Bytes step) const;
   bool holds(Bytes size) const;  // inside the measured range of messages
 
  private:
   struct Point {
     double log_step;
     Seconds addition;
+    Algorithm algorithm;
   };
+  static Seconds between(std::span<const Point> points, double log_step);
+  std::span<const Point> points_of(Algorithm algorithm) const;
+
   MeasuredGroup measured_;
   Algorithm asymptotic_ = Algorithm::kRing;
   double efficiency_ = 1;
   Bytes smallest_, largest_;
-  std::vector<Point> points_;
+  std::vector<Point> points_;        // by step
+  std::vector<Point> by_algorithm_;  // the same by algorithm, then by step
 };
 
 class CollectiveCurves {

@@ -54,6 +54,14 @@ std::span<const VertexId> NicMap::nics(DeviceId device) const {
   return {nics_.data() + begin, end - begin};
 }
 
+std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId> members) {
+  const ClusterSpec& spec = cluster.spec;
+  const auto [first, last] = std::minmax_element(members.begin(), members.end());
+  const std::int64_t low = cluster.node_of(*first), high = cluster.node_of(*last);
+  if (low / spec.nodes_per_leaf_group == high / spec.nodes_per_leaf_group) return 0;
+  return spec.pod_nodes == 0 || low / spec.pod_nodes == high / spec.pod_nodes ? 1 : 2;
+}
+
 GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const DeviceId> members) {
   GroupShape shape;
   shape.ranks = static_cast<std::int64_t>(members.size());
@@ -76,6 +84,7 @@ GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const 
   used.erase(std::unique(used.begin(), used.end()), used.end());
   std::sort(domains.begin(), domains.end());
 
+  shape.tiers = tiers_above_leaves(cluster, members);
   shape.domains = 0;
   shape.largest = 0;
   shape.smallest = shape.nics = std::numeric_limits<std::int64_t>::max();

@@ -19,6 +19,7 @@ struct GroupShape {
   std::int64_t largest = 1;   // members in the fullest domain
   std::int64_t smallest = 1;  // and in the emptiest
   std::int64_t nics = 0;      // NICs beside the members of a domain, the fewest of all domains
+  std::int64_t tiers = 0;     // of switches above the leaves on its longest way
   auto operator<=>(const GroupShape&) const = default;
 };
 
@@ -36,6 +37,10 @@ class NicMap {
   std::vector<VertexId> nics_;
   std::vector<std::int32_t> first_;  // by device, and one past the end
 };
+
+// Of switches that the longest way between members passes above the leaves: 0 inside one group of
+// leaves, 1 over a spine, 2 over the core between pods.
+std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId> members);
 
 GroupShape shape_of(const Cluster& cluster, const NicMap& nics, std::span<const DeviceId> members);
 

@@ -6,6 +6,7 @@
 
 #include "core/assert.h"
 #include "cost/nccl_graph.h"
+#include "operation/distinct_destinations.h"
 
 namespace stepcast {
 namespace {
@@ -25,6 +26,27 @@ constexpr BytesPerSecond kSendChannel{13.85e9};
 constexpr BytesPerSecond kSendChannelHopper{21.15e9};
 
 constexpr std::int64_t kPairwiseChannels = 32;
+
+// What a hop takes where NCCL's tables and the measured curves were made: inside a machine one hop
+// of LL, between machines what clusters of that network state (topologies/clusters).
+Seconds usual_scale_up_latency(ScaleUp scale_up) {
+  return scale_up == ScaleUp::kPcie ? 1.0_us : 0.6_us;
+}
+
+Seconds usual_network_latency(const std::string& network) {
+  if (network == "roce") return 1.0_us;
+  if (network == "slingshot") return 1.7_us;
+  if (network == "efa") return 10.0_us;
+  if (network == "tcp") return 20.0_us;
+  return 1.2_us;  // InfiniBand
+}
+
+// DeepEP moves rows by loads and stores. What 20 of its SMs combine in bf16 among 8 GPUs, 4096 and
+// 8192 tokens of 7168: 13.7 and 14.6 GB/s each on H100, 15.3 and 16.4 on B200
+// (ai-dynamo/aiconfigurator 095f58a51c4c, deepep tables).
+constexpr BytesPerSecond kStoreRate{15e9};
+// SMs of HybridEP, whose rows the engine of an SM moves (NVIDIA/Megatron-LM: moe_hybridep_num_sms).
+constexpr std::int64_t kExchangeSms = 16;
 
 }  // namespace
 
@@ -49,9 +71,25 @@ CollectiveModel::CollectiveModel(const ClusterSpec& cluster, const GroupShape& g
 }
 
 NcclEstimate CollectiveModel::estimate(CollectiveKind kind, Bytes size, DataType type) const {
-  if (kind == CollectiveKind::kAllToAll) return all_to_all();
-  if (kind == CollectiveKind::kSendReceive) return send(size);
-  return nccl_choice(graph_, kind, size, type);
+  NcclEstimate result = kind == CollectiveKind::kAllToAll ? all_to_all()
+                        : kind == CollectiveKind::kSendReceive
+                            ? send(size)
+                            : nccl_choice(graph_, kind, size, type);
+  result.latency = std::max(result.latency + wires(result), Seconds());
+  return result;
+}
+
+// By how much the hops of an algorithm take longer here than usual. A latency of 0 is not stated.
+Seconds CollectiveModel::wires(const NcclEstimate& estimate) const {
+  Seconds local, network;
+  if (cluster_.scale_up_latency.value() > 0) {
+    local = cluster_.scale_up_latency - usual_scale_up_latency(cluster_.scale_up);
+  }
+  if (cluster_.network_latency.value() > 0) {
+    network = cluster_.network_latency - usual_network_latency(cluster_.network) +
+              static_cast<double>(2 * group_.tiers) * cluster_.switch_latency;
+  }
+  return estimate.local_hops * local + estimate.network_hops * network;
 }
 
 NcclEstimate CollectiveModel::asymptote(CollectiveKind kind) const {
@@ -76,15 +114,42 @@ BytesPerSecond CollectiveModel::network_share() const {
 NcclEstimate CollectiveModel::all_to_all() const {
   const double ranks = static_cast<double>(group_.ranks);
   const double local = static_cast<double>(group_.largest);
-  const double seconds_local = (local - 1) / ranks / nccl_scale_up_bandwidth(cluster_).value();
+  const double seconds_local =
+      local < 2 ? 0 : (local - 1) / ranks / nccl_group_bandwidth(cluster_, group_.largest).value();
   const double seconds_network =
       group_.domains == 1 ? 0 : local * (ranks - local) / ranks / network_share().value();
   NcclEstimate result;
   result.algorithm = Algorithm::kPairwise;
   result.latency =
       kPairwiseBase + kPairwiseLocalPeer * (local - 1) + kPairwiseRemotePeer * (ranks - local);
+  result.local_hops = group_.largest > 1 ? 1 : 0;
+  result.network_hops = group_.domains > 1 ? 1 : 0;
   result.bandwidth = BytesPerSecond(1 / std::max(seconds_local, seconds_network));
   result.channels = kPairwiseChannels;
+  return result;
+}
+
+// Across the network a token goes to the GPU of its own place in each domain, which hands it on.
+NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t store_sms) const {
+  const double k = static_cast<double>(copies);
+  const double ranks = static_cast<double>(group_.ranks);
+  const double local = static_cast<double>(group_.largest);
+  const double domains = static_cast<double>(group_.domains);
+  const double over_links = distinct_destinations(ranks, k) * (local - 1) / local / k;
+  const double over_network =
+      group_.domains == 1 ? 0
+                          : local * distinct_destinations(domains, k) * (domains - 1) / domains / k;
+  double links = nccl_scale_up_bandwidth(cluster_).value();
+  if (store_sms > 0) {
+    links = std::min(links, static_cast<double>(store_sms) * kStoreRate.value());
+  }
+  NcclEstimate result;
+  result.algorithm = Algorithm::kPairwise;
+  result.latency =
+      kPairwiseBase + kPairwiseLocalPeer * (local - 1) + kPairwiseRemotePeer * (domains - 1);
+  result.bandwidth =
+      BytesPerSecond(1 / std::max(over_links / links, over_network / network_share().value()));
+  result.channels = store_sms > 0 ? store_sms : kExchangeSms;
   return result;
 }
 
@@ -96,6 +161,7 @@ NcclEstimate CollectiveModel::send(Bytes size) const {
   result.channels =
       nccl_send_channels(cluster_, size, !local_pair_, group_.ranks, group_.domains, group_.nics);
   result.latency = kPairwiseBase + (local_pair_ ? kPairwiseLocalPeer : kPairwiseRemotePeer);
+  (local_pair_ ? result.local_hops : result.network_hops) = 1;
   if (!local_pair_) {
     result.bandwidth = network_share();
     return result;

@@ -23,8 +23,13 @@ class CollectiveModel {
   CollectiveModel(const ClusterSpec& cluster, const GroupShape& group)
       : CollectiveModel(cluster, group, group.domains == 1) {}
 
-  // `bandwidth` is what the graph allows at this size.
+  // `bandwidth` is what the graph allows at this size, `latency` that of this cluster's wires: the
+  // choice rests on NCCL's tables alone, which know one kind of each.
   NcclEstimate estimate(CollectiveKind kind, Bytes size, DataType type) const;
+
+  // An all-to-all of tokens of which one goes to `copies` experts, but only once to each domain and
+  // from there once to each rank (DeepEP, HybridEP). `store_sms`: as struct Collective has it.
+  NcclEstimate exchange_once(std::int64_t copies, std::int64_t store_sms) const;
 
   // The algorithm for endless messages, and the payload per second that the graph allows.
   NcclEstimate asymptote(CollectiveKind kind) const;
@@ -40,6 +45,7 @@ class CollectiveModel {
   NcclEstimate all_to_all() const;
   NcclEstimate send(Bytes size) const;
   BytesPerSecond network_share() const;  // of a domain
+  Seconds wires(const NcclEstimate& estimate) const;
 
   const ClusterSpec& cluster_;
   GroupShape group_;

@@ -152,7 +152,9 @@ Seconds grouped_form_time(const GroupedFit& grouped, const GemmFit& fit,
   GemmFit of_groups = fit;
   of_groups.efficiency *= grouped.rate;
   of_groups.memory_fraction *= grouped.bandwidth;
-  return gemm_form_time(of_groups, accelerator, gemm, pace);
+  return gemm_form_time(of_groups, accelerator, gemm, pace) *
+             grouped.role_factor[static_cast<std::size_t>(gemm.role)] +
+         Seconds(grouped.group_s * static_cast<double>(gemm.batch));
 }
 
 }  // namespace stepcast

@@ -134,6 +134,7 @@ KernelPrice KernelCosts::price(const Operation& operation) const {
 KernelPrice KernelCosts::price_by_kind(const Operation& operation) const {
   if (const auto gemm = product_of(operation.work)) return price(*gemm);
   if (const auto* attention = std::get_if<Attention>(&operation.work)) return price(*attention);
+  if (const auto* grouped = std::get_if<GroupedGemm>(&operation.work)) return price(*grouped);
   if (const auto* copy = std::get_if<UnitCopy>(&operation.work)) {
     return price(
         MemoryBound{MemoryBoundKind::kTranspose, copy->backward, copy->elements, 0, copy->bytes});
@@ -166,6 +167,15 @@ KernelPrice KernelCosts::price(const Gemm& gemm) const {
   return out;
 }
 
+// The form of as many products of the mean size: tiles and waves count every expert's last, partly
+// filled row of tiles.
+KernelPrice KernelCosts::price(const GroupedGemm& grouped) const {
+  const Gemm mean = mean_gemm_of(grouped);
+  const GemmSurface& surface = surface_of(grouped.input);
+  return {grouped_form_time(profile_.grouped, surface.fit, accelerator_, mean), 1, traffic_of(mean),
+          Curve::kGemm, std::max(profile_.grouped_provenance, surface.form)};
+}
+
 KernelPrice KernelCosts::price(const Attention& attention) const {
   if (attention.type == DataType::kFp8) {
     Attention wide = attention;
@@ -179,12 +189,13 @@ KernelPrice KernelCosts::price(const Attention& attention) const {
                   traffic_of(attention), Curve::kAttention, attention_provenance_};
   const SampleSurface& surface = attention_surface_[attention.backward ? 1 : 0];
   if (size_of(attention.type) != size_of(attention_type_) ||
-      attention.query_length != attention.key_length || surface.empty()) {
+      attention.query_length != attention.key_length || surface.empty() || attention.window ||
+      attention.chunk) {
     return out;
   }
   const SampleSurface::Correction correction =
       surface.at(point_of(attention.batch, attention.heads, attention.kv_heads,
-                          attention.query_length, attention.head_dim, attention.causal));
+                          attention.query_length, mean_head_dim(attention), attention.causal));
   out.time *= std::exp(correction.log_factor);
   out.provenance = provenance_of(correction, attention_samples_provenance_);
   if (attention_.back_to_back > 0 && !attention.backward) {

@@ -43,6 +43,7 @@ class KernelCosts {
   KernelPrice price(const Operation& operation) const;
   bool runs(const Operation& operation) const;  // a kernel runs for it
   KernelPrice price(const Gemm& gemm) const;
+  KernelPrice price(const GroupedGemm& grouped) const;
   KernelPrice price(const Attention& attention) const;
   KernelPrice price(const MemoryBound& kernel) const;
 

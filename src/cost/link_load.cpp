@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cost/collective_group.h"
+#include "operation/distinct_destinations.h"
 
 namespace stepcast {
 namespace {
@@ -39,9 +40,12 @@ class Loads {
     }
   }
 
-  // Each member hands `bytes` to the next, the last to the first.
+  // Each member hands `bytes` to the next, the last to the first. Where a link joins every two
+  // members, the rings of different channels go round in different orders, so that all links carry
+  // some (docs/collectives.md, "Links").
   void circulate(std::span<const DeviceId> members, double bytes) {
     if (members.size() < 2) return;
+    if (linked_pairwise(members)) return circulate_over_mesh(members, bytes);
     for (std::size_t i = 0; i < members.size(); ++i) {
       const DeviceId next = members[(i + 1) % members.size()];
       if (on_switches(members[i]) && on_switches(next)) {
@@ -65,6 +69,17 @@ class Loads {
     return any;
   }
 
+  // An NVLink leads from every member to every other.
+  bool linked_pairwise(std::span<const DeviceId> members) const {
+    if (on_switches(members.front())) return false;
+    for (const DeviceId from : members) {
+      std::size_t peers = 0;
+      for (const DeviceId to : members) peers += from != to && capacity_of(from, to) > 0;
+      if (peers + 1 < members.size()) return false;
+    }
+    return true;
+  }
+
   // To and from the NVSwitches.
   void switch_traffic(DeviceId device, double out, double in) {
     if (out > 0) spread(cluster_.topology.out_links(vertex_of(device)), out);
@@ -86,6 +101,27 @@ class Loads {
   }
 
  private:
+  // Of the NVLinks from one to the other.
+  double capacity_of(DeviceId from, DeviceId to) const {
+    double sum = 0;
+    for (const LinkId link : cluster_.topology.out_links(vertex_of(from))) {
+      const Link& own = cluster_.topology.links()[link.index()];
+      if (own.kind == LinkKind::kNvlink && own.to == vertex_of(to)) sum += own.capacity.value();
+    }
+    return sum;
+  }
+
+  // A wide cable carries as many rings more as it has links more.
+  void circulate_over_mesh(std::span<const DeviceId> members, double bytes) {
+    for (const DeviceId from : members) {
+      double all = 0;
+      for (const DeviceId to : members) all += from == to ? 0 : capacity_of(from, to);
+      for (const DeviceId to : members) {
+        if (from != to) send(from, to, bytes * capacity_of(from, to) / all);
+      }
+    }
+  }
+
   void spread(const LinkRange& links, double bytes) {
     double count = 0;
     for (const LinkId link : links) count += is_nvlink(link);
@@ -170,6 +206,30 @@ void add_pairwise(Loads& loads, const std::vector<DomainMembers>& domains, doubl
   }
 }
 
+// As CollectiveModel::exchange_once: one copy of a token to each domain that it visits, and inside
+// one to each rank that it visits but where it arrives.
+void add_exchange_once(Loads& loads, const std::vector<DomainMembers>& domains, double ranks,
+                       double copies) {
+  const double count = static_cast<double>(domains.size());
+  const double to_domain = distinct_destinations(count, copies) / count / copies;
+  for (const DomainMembers& domain : domains) {
+    const double local = static_cast<double>(domain.size());
+    const double handed_on = distinct_destinations(ranks, copies) * (local - 1) / local / copies;
+    for (const DeviceId from : domain) {
+      if (loads.on_switches(from)) {
+        loads.switch_traffic(from, handed_on, handed_on);
+        continue;
+      }
+      for (const DeviceId to : domain) {
+        if (local > 1) loads.send(from, to, handed_on / (local - 1));
+      }
+    }
+    for (const DomainMembers& other : domains) {
+      if (&other != &domain) loads.send(domain, other, local * to_domain);
+    }
+  }
+}
+
 // NCCL's numbering of a binary tree whose leaves are the odd nodes (src/graph/trees.cc): the lowest
 // set bit of a node is its height, and its parent has the next bit set instead.
 std::int64_t parent_in_tree(std::int64_t node, std::int64_t nodes) {
@@ -225,6 +285,15 @@ std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, 
       add_pairwise(loads, domains, static_cast<double>(ranks));
       break;
   }
+  return loads.take();
+}
+
+std::vector<LinkLoad> routed_bytes_once(const Cluster& cluster, std::int64_t copies,
+                                        std::span<const DeviceId> members) {
+  Loads loads(cluster);
+  if (members.size() < 2) return {};
+  add_exchange_once(loads, by_domain(cluster, members), static_cast<double>(members.size()),
+                    static_cast<double>(copies));
   return loads.take();
 }
 

@@ -21,6 +21,9 @@ struct LinkLoad {
 // Bytes that cross each link per byte of payload (of `Collective::bytes`), ordered by link.
 std::vector<LinkLoad> routed_bytes(const Cluster& cluster, Algorithm algorithm, CollectiveKind kind,
                                    std::span<const DeviceId> members);
+// The same of an all-to-all that sends a token once to each place (Collective::copies).
+std::vector<LinkLoad> routed_bytes_once(const Cluster& cluster, std::int64_t copies,
+                                        std::span<const DeviceId> members);
 std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from, DeviceId to);
 
 // Turns bytes into weights against the links' nominal capacity. Alone, the collective moves

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <span>
 
 namespace stepcast {
@@ -19,6 +20,8 @@ constexpr double kInterHopper[] = {48, 45, 42, 40, 30,  24,  22,   20,  17.5,
                                    15, 12, 6,  3,  2.4, 1.2, 0.24, 0.12};
 constexpr double kInterBlackwell[] = {96,   48, 45.1, 42, 40, 30,  24,  22,   20,
                                       17.5, 15, 12,   6,  3,  2.4, 1.2, 0.24, 0.12};
+
+constexpr double kPcieFraction = 12 / 15.75;  // that NCCL counts of a link
 
 constexpr std::int64_t kMaxSearchChannels = 32;
 constexpr std::int64_t kMaxChannels = 64;
@@ -45,18 +48,29 @@ struct Fit {
   double speed = 0;
 };
 
-// Finds the most bandwidth out of `total` with equal channels. Once it has a solution, the search
-// tries lower speeds only down to half of that one.
-Fit fit(double total, std::span<const double> speeds) {
-  Fit best{1, total};
+// What channels may take, GB/s: of each of `paths` alike, and of all together.
+struct Room {
+  double path = 0;
+  double paths = 1;
+  double all = std::numeric_limits<double>::infinity();
+};
+
+// As many as go in; figures such as 24 of 24 GB/s are not exact.
+double times_in(double part, double whole) { return std::floor(whole / part * (1 + 1e-9)); }
+
+// Finds the most bandwidth with equal channels. Once it has a solution, the search tries lower
+// speeds only down to half of that one.
+Fit fit(const Room& room, std::span<const double> speeds) {
+  Fit best{1, std::min(room.path, room.all)};
   double first = 0;
   double most = 0;
   for (const double speed : speeds) {
-    if (speed > total) continue;
+    const double on_path =
+        std::min(times_in(speed, room.path), static_cast<double>(kMaxSearchChannels));
+    const double channels = std::min(room.paths * on_path, times_in(speed, room.all));
+    if (channels < 1) continue;
     if (first == 0) first = speed;
     if (speed < 0.49 * first) break;
-    const double channels =
-        std::min(std::floor(total / speed), static_cast<double>(kMaxSearchChannels));
     if (channels * speed > most) {
       most = channels * speed;
       best = {static_cast<std::int64_t>(channels), speed};
@@ -69,30 +83,33 @@ double scale_up_GBps(const ClusterSpec& cluster) {
   return nccl_scale_up_bandwidth(cluster).value() * 1e-9;
 }
 
-// A mesh gives a group only the links between its members.
 double group_scale_up(const ClusterSpec& cluster, std::int64_t members) {
-  const double all = scale_up_GBps(cluster);
-  if (cluster.scale_up != ScaleUp::kNvlinkMesh || cluster.gpus_per_node < 2) return all;
-  return all * static_cast<double>(members - 1) / static_cast<double>(cluster.gpus_per_node - 1);
+  return nccl_group_bandwidth(cluster, members).value() * 1e-9;
+}
+
+// A channel takes one NIC of each domain. It comes to the NIC over PCIe, whose links NCCL counts
+// too: behind 24 GB/s of generation 4 a NIC of 400 Gb/s is worth no more than one of 200.
+Room network_room(const ClusterSpec& cluster, const GroupShape& group) {
+  const double pcie = cluster.pcie_bandwidth.value() > 0
+                          ? (cluster.pcie_bandwidth * kPcieFraction).value() * 1e-9
+                          : std::numeric_limits<double>::infinity();
+  const double local = static_cast<double>(group.largest);
+  Room room{.path = std::min(cluster.nic_bandwidth.value() * 1e-9, pcie),
+            .paths = static_cast<double>(std::max<std::int64_t>(group.nics, 1)),
+            .all = pcie * local};
+  if (group.largest > 1) {
+    // One GPU in each domain sends to the network instead of to its neighbour.
+    const double limit = group_scale_up(cluster, group.largest) * local / (local - 1);
+    room.all = std::min(room.all, limit);
+  }
+  return room;
 }
 
 NcclChannels ring_channels(const ClusterSpec& cluster, const GroupShape& group) {
   const GpuArchitecture architecture = cluster.accelerator.architecture;
-  Fit found;
-  if (group.domains == 1) {
-    found = fit(group_scale_up(cluster, group.ranks), intra_speeds(architecture));
-  } else {
-    const double nics = static_cast<double>(std::max<std::int64_t>(group.nics, 1));
-    found = fit(cluster.nic_bandwidth.value() * 1e-9, inter_speeds(architecture));
-    double channels = nics * static_cast<double>(found.channels);
-    if (group.largest > 1) {
-      // One GPU in each domain sends to the network instead of to its neighbour.
-      const double local = static_cast<double>(group.largest);
-      const double limit = group_scale_up(cluster, group.largest) * local / (local - 1);
-      channels = std::clamp(std::floor(limit / found.speed), 1.0, channels);
-    }
-    found.channels = static_cast<std::int64_t>(channels);
-  }
+  Fit found = group.domains == 1
+                  ? fit({.path = group_scale_up(cluster, group.ranks)}, intra_speeds(architecture))
+                  : fit(network_room(cluster, group), inter_speeds(architecture));
   const bool split = found.speed >= 25 &&
                      !(newer_than_ampere(architecture) && found.speed < 50 && found.channels > 4);
   if (split) found = {found.channels * 2, found.speed / 2};
@@ -142,7 +159,7 @@ std::int64_t power_of_two_above(std::int64_t count) {
 // NVLink per link: 20 of 25 GB/s (Volta, Ampere), 20.6 of 25 (Hopper), 40.1 of 50 (Blackwell); PCIe
 // gen3 x16: 12 of 15.75 (topo.h).
 BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster) {
-  if (cluster.scale_up == ScaleUp::kPcie) return cluster.pcie_bandwidth * (12 / 15.75);
+  if (cluster.scale_up == ScaleUp::kPcie) return cluster.pcie_bandwidth * kPcieFraction;
   switch (cluster.accelerator.architecture) {
     case GpuArchitecture::kHopper:
       return cluster.scale_up_bandwidth * (20.6 / 25);
@@ -151,6 +168,12 @@ BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster) {
     default:
       return cluster.scale_up_bandwidth * (20.0 / 25);
   }
+}
+
+BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members) {
+  const BytesPerSecond all = nccl_scale_up_bandwidth(cluster);
+  if (cluster.scale_up != ScaleUp::kNvlinkMesh || cluster.gpus_per_node < 2) return all;
+  return all * (static_cast<double>(members - 1) / static_cast<double>(cluster.gpus_per_node - 1));
 }
 
 NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group) {

@@ -16,6 +16,10 @@ NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group);
 // protocol overhead.
 BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster);
 
+// The same for the way to the `members` GPUs of a domain that form a group: a mesh gives it only
+// the links between its members.
+BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members);
+
 // Channels of one send or receive between GPUs of a communicator of `ranks` ranks in `domains`
 // domains (src/enqueue.cc, src/graph/paths.cc). `nics` are those beside the GPU.
 std::int64_t nccl_send_channels(const ClusterSpec& cluster, Bytes size, bool network,

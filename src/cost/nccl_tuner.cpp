@@ -99,6 +99,7 @@ class Tuner {
     result.bandwidth = BytesPerSecond(bandwidth * 1e9);
     result.channels = channels(algorithm, protocol, size);
     result.steps = steps(algorithm);
+    count_hops(algorithm, protocol, result);
     return result;
   }
 
@@ -230,6 +231,29 @@ class Tuner {
     const std::size_t p = static_cast<std::size_t>(Protocol::kLl128);
     const double local_hop = (graph_.nvlink ? kNvlinkHop : kPciHop).tree[p] / kNetHop.tree[p];
     return tree_hops + 2 * (local_ - 1) * local_hop;
+  }
+
+  // Whose latencies add up. Across the network data that Simple leaves in a buffer is flushed
+  // before it is read, so that tuning.cc counts a NIC's latency twice.
+  void count_hops(Algorithm algorithm, Protocol protocol, NcclEstimate& out) const {
+    const double tree_hops = 2 * std::floor(std::log2(nodes_));
+    switch (algorithm) {
+      case Algorithm::kTree:
+        out.local_hops = 2 * (local_ - 1);
+        out.network_hops = tree_hops;
+        break;
+      case Algorithm::kNvls:
+      case Algorithm::kNvlsTree:
+        out.local_hops = 1;
+        out.network_hops = tree_hops;
+        break;
+      default: {
+        const double rounds = all_reduce_ ? 2 : 1;
+        out.network_hops = rounds * (nodes_ - 1);
+        out.local_hops = rounds * (ranks_ - nodes_);
+      }
+    }
+    if (protocol == Protocol::kSimple) out.network_hops *= 2;
   }
 
   double tree_correction(Protocol protocol, Bytes size) const {

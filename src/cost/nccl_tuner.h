@@ -54,6 +54,8 @@ struct NcclEstimate {
   BytesPerSecond bandwidth;   // nccl-tests' algbw
   std::int64_t channels = 1;  // CTAs that this message takes
   double steps = 1;           // that follow one another, in hops of the slowest kind
+  double local_hops = 0;      // of a latency each that follow one another inside domains,
+  double network_hops = 0;    // and across the network
 
   Seconds time(Bytes size) const { return latency + size / bandwidth; }
 };

@@ -67,6 +67,7 @@ void read_host(ObjectReader& host, HostFit& out) {
   out.graph_launch_s = host.seconds("graph_launch").value_or(Seconds(out.graph_launch_s)).value();
   out.backward_factor = host.number("backward_factor", 0, 100).value_or(out.backward_factor);
   out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
+  out.copy_s = host.seconds("copy").value_or(Seconds(out.copy_s)).value();
   out.micro_batch_s = host.seconds("micro_batch").value_or(Seconds(out.micro_batch_s)).value();
 }
 

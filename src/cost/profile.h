@@ -75,8 +75,10 @@ struct GemmCurve {
 // Products of many groups in one kernel, as of experts: the form of as many dense products of a
 // group's mean size, with these factors.
 struct GroupedFit {
-  double rate = 1;       // on its efficiency
-  double bandwidth = 1;  // on its share of the memory bandwidth
+  double rate = 1;                             // on its efficiency
+  double bandwidth = 1;                        // on its share of the memory bandwidth
+  std::array<double, 3> role_factor{1, 1, 1};  // time factor by GemmRole
+  double group_s = 0;                          // fixed, for each group
 };
 
 // One measured attention kernel.
@@ -135,10 +137,11 @@ struct HostFit {
   double backward_factor = 1;      // autograd's engine against eager forward
   double step_s = 0;               // per optimizer step: data loader, logging, loss scaling
   double micro_batch_s = 0;        // per micro-batch, where its loss is: its text, masks, logging
+  double copy_s = 20e-6;           // per piece of a gathered parameter that it copies by itself
 };
 
 // A program that calls its kernels itself.
-inline constexpr HostFit kNoHost{0, 0, 0, 1, 0, 0};
+inline constexpr HostFit kNoHost{0, 0, 0, 1, 0, 0, 0};
 
 // The machine that was measured, as far as times depend on it.
 struct MeasuredMachine {

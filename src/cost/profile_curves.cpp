@@ -298,6 +298,8 @@ void read_grouped(ObjectReader& reader, const JsonValue& value, Profile& profile
   ObjectReader form(value);
   read_number(form, "rate", profile.grouped.rate, kTiny, 10);
   read_number(form, "bandwidth", profile.grouped.bandwidth, kTiny, 10);
+  read_numbers(form, "role_factor", profile.grouped.role_factor);
+  read_seconds(form, "group", profile.grouped.group_s);
   form.finish();
   profile.grouped_provenance = read_provenance(reader, "provenance", profile.provenance);
 }

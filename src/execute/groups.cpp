@@ -9,14 +9,10 @@
 namespace stepcast {
 namespace {
 
-bool moves_activations(Stream stream) {
-  return stream == Stream::kSendForward || stream == Stream::kReceiveForward;
-}
-
-// A transfer on `stream` joins two stages: this is the one that activations leave.
-std::int32_t upper_stage(std::int32_t own, std::int32_t peer, Stream stream) {
-  const bool leave = stream == Stream::kSendForward || stream == Stream::kReceiveBackward;
-  return leave ? own : peer;
+// A transfer on `stream` joins two stages: `leaves` is the one that activations leave.
+LinkKey key_of(std::int32_t own, std::int32_t peer, Stream stream) {
+  const TransferStream moved = *transfers_of(stream);
+  return {moved.sends == moved.activations ? own : peer, moved.activations, moved.up};
 }
 
 }  // namespace
@@ -48,17 +44,17 @@ Groups::Groups(const Program& program, const RankGrid& grid, DeviceCommunicator*
 
 void Groups::make_links(const Program& program, const RankGrid& grid, DeviceCommunicator& world,
                         RankId rank) {
-  std::set<std::pair<std::int32_t, bool>> used;
+  std::set<LinkKey> used;
   for (const Role& role : program.roles) {
     for (const Instruction& instruction : role.instructions) {
       const auto* send = instruction.as<Send>();
       if (send == nullptr) continue;
-      used.insert({upper_stage(role.stage, send->peer, instruction.stream),
-                   moves_activations(instruction.stream)});
+      used.insert(key_of(role.stage, send->peer, instruction.stream));
     }
   }
-  for (const auto& key : used) {
-    const bool member = stage_ == key.first || stage_ == (key.first + 1) % stages_;
+  for (const LinkKey& key : used) {
+    const std::int32_t step = key.up ? stages_ - 1 : 1;
+    const bool member = stage_ == key.leaves || stage_ == (key.leaves + step) % stages_;
     const int color = member ? grid.group_of(AxisGroup::kPipeline, rank) : -1;
     if (auto group = world.split(color)) links_[key] = std::move(group);
   }
@@ -75,7 +71,7 @@ Groups::Member Groups::member(AxisGroup group, Stream stream) const {
 }
 
 Groups::Link Groups::link(std::int32_t stage, Stream stream) const {
-  const auto found = links_.find({upper_stage(stage_, stage, stream), moves_activations(stream)});
+  const auto found = links_.find(key_of(stage_, stage, stream));
   if (found == links_.end()) return {};
   DeviceCommunicator& group = *found->second;
   STEPCAST_ASSERT(group.size() == 2, "a link joins two stages");

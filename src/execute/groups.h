@@ -13,6 +13,14 @@
 
 namespace stepcast {
 
+// Two stages that exchange messages of one kind.
+struct LinkKey {
+  std::int32_t leaves;  // the stage that activations leave
+  bool activations;     // they move, or their gradients do
+  bool up;              // of chunks on the way up
+  auto operator<=>(const LinkKey&) const = default;
+};
+
 class Groups {
  public:
   // Called by all ranks of `world`. Null: traffic is left out, every group is alone.
@@ -42,8 +50,7 @@ class Groups {
   RankId rank_;
   std::int32_t stage_ = 0, stages_ = 1;
   std::map<std::pair<AxisGroup, Stream>, std::unique_ptr<DeviceCommunicator>> groups_;
-  // By the stage that activations leave, and whether they or their gradients move.
-  std::map<std::pair<std::int32_t, bool>, std::unique_ptr<DeviceCommunicator>> links_;
+  std::map<LinkKey, std::unique_ptr<DeviceCommunicator>> links_;
 };
 
 }  // namespace stepcast

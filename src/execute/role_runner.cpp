@@ -234,8 +234,25 @@ void RoleRunner::run_pass(const RunPass& pass) {
   for_each_block(role_, pass, [&](const BlockVisit& at) { run_block(pass.slot, *at.index); });
 }
 
-// Takes the activation (or gradient) of the block before from `arriving_` or `leaving_`, leaves its
-// own in `leaving_`.
+// What the block before has left, in this chunk or in another of this stage, or what a neighbouring
+// stage has sent.
+Tensor RoleRunner::take(const Slot& slot, bool first_block) {
+  PassKey key = key_of(slot);
+  auto& source = first_block && arriving_.contains(key) ? arriving_ : leaving_;
+  if (first_block && &source == &leaving_) {  // the pipeline turns on this stage
+    const std::int64_t step = slot.pass == Pass::kForward ? -1 : 1;
+    const std::int64_t from = role_.chunks[static_cast<std::size_t>(slot.chunk)].model_chunk + step;
+    const auto chunk = std::ranges::find(role_.chunks, from, &Chunk::model_chunk);
+    std::get<1>(key) = static_cast<std::int32_t>(chunk - role_.chunks.begin());
+  }
+  const auto found = source.find(key);
+  STEPCAST_ASSERT(found != source.end(), "what a block reads has been made");
+  Tensor out = std::move(found->second);
+  source.erase(found);
+  return out;
+}
+
+// Leaves its own activation (or gradient) in `leaving_`.
 void RoleRunner::run_block(const Slot& slot, std::int32_t index) {
   const bool forward = slot.pass == Pass::kForward;
   const bool weights = slot.pass == Pass::kWeightGradient;  // it hands nothing on
@@ -257,9 +274,7 @@ void RoleRunner::run_block(const Slot& slot, std::int32_t index) {
       const Buffer& tokens = block.buffers[in.index()];  // counted; kernels read the micro-batch
       input = memory_.make(tokens.category, tokens.elements, tokens.type);
     } else {
-      auto& source = first ? arriving_ : leaving_;
-      input = std::move(source[key]);
-      source.erase(key);
+      input = take(slot, first);
     }
   }
   const BlockPlace place{&program_, &role_, chunk, at};

@@ -66,6 +66,7 @@ class RoleRunner {
   static PassKey key_of(const Slot& slot) {
     return {slot.pass == Pass::kForward, slot.chunk, slot.micro_batch};
   }
+  Tensor take(const Slot& slot, bool first_block);
   bool is_first_of_model(const Chunk& chunk) const { return chunk.model_chunk == 0; }
   bool is_last_of_model(const Chunk& chunk) const;
   void prepare_micro_batches();

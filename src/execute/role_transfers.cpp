@@ -8,6 +8,7 @@
 #include "core/assert.h"
 #include "execute/initial_weights.h"
 #include "execute/role_runner.h"
+#include "layout/pipeline.h"
 
 namespace stepcast {
 namespace {
@@ -145,10 +146,10 @@ Transfer RoleRunner::reduce_norm(DeviceCommunicator* group) {
 // pipeline hold is counted on the first stage.
 std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   std::vector<ElementRange> out;
-  const bool shared = scenario_.model.tied_embeddings && scenario_.layout.pp > 1;
+  const bool shared = scenario_.model.tied_embeddings && !ends_meet(scenario_.layout);
   for (const PlacedParameter& placed : parameters_) {
-    const bool copy =
-        shared && role_.stage == scenario_.layout.pp - 1 && placed.layer == kEmbeddingLayer;
+    const bool copy = shared && role_.stage == stage_of_last_chunk(scenario_.layout) &&
+                      placed.layer == kEmbeddingLayer;
     if (copy || (point_.tp > 0 && placed.parameter->cut == Cut::kNone)) {
       out.push_back(placed.range);
     }

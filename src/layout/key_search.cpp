@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "layout/choices.h"
 #include "layout/context_ranks.h"
@@ -32,8 +33,8 @@ Values stages(const Scenario& s) {
   return divisors(std::max<std::int64_t>(1, s.cluster.gpus() / s.layout.tp), s.model.layers);
 }
 
-// Ranks that share a sequence pay from 16384 tokens on, where attention begins to outweigh the
-// products, and want 4096 tokens or more each (arXiv 2603.07685, section 6.3).
+// Ranks that share a sequence want 4096 tokens or more each (arXiv 2603.07685, section 6.3). Shorter
+// sequences than this leave cp out of the search, which stays short.
 constexpr std::int64_t kLongSequence = 16384, kTokensOfRank = 4096;
 bool offers_context(const Scenario& s) {
   return s.training.sequence_length >= kLongSequence &&
@@ -154,11 +155,12 @@ Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
 Values distinct_orders(const Scenario& s) {
   const auto shown = [&](std::int64_t index) {
     std::string out = kOrders[static_cast<std::size_t>(index)];
-    const std::pair<const char*, std::int64_t> degrees[] = {{"tp", s.layout.tp},
-                                                            {"cp", s.layout.cp},
-                                                            {"ep", 1},
-                                                            {"dp", s.layout.dp},
-                                                            {"pp", s.layout.pp}};
+    const std::pair<const char*, std::int64_t> degrees[] = {
+        {"tp", s.layout.tp},
+        {"cp", s.layout.cp},
+        {"ep", s.model.moe ? s.model.moe->experts : 1},
+        {"dp", s.layout.dp},
+        {"pp", s.layout.pp}};
     for (const auto& [name, degree] : degrees) {
       if (degree == 1) out.erase(out.find(name), 2);
     }
@@ -187,6 +189,18 @@ std::string order_text(std::int64_t value) {
 }
 
 bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }
+
+// Experts on every rank, and no more ranks than a stage has.
+Values expert_ranks(const Scenario& s) {
+  if (!s.model.moe) return {1};
+  const std::int64_t ranks = s.layout.tp * s.layout.cp * s.layout.dp;
+  return divisors(std::gcd(s.model.moe->experts, ranks), ranks);
+}
+// Experts are cut as the rest of the layer is, or not at all.
+Values ranks_of_expert(const Scenario& s) {
+  if (!s.model.moe || s.layout.tp == 1) return {1};
+  return {1, s.layout.tp};
+}
 
 Values zero_stages(const Scenario&) { return {0, 1, 2, 3}; }
 
@@ -256,14 +270,19 @@ const KeySearch kSearchMicroBatch = {3,
                                      of<&Layout::micro_batch>,
                                      plain,
                                      KeySearch::Adds::kNothing};
-const KeySearch kSearchSchedule = {4,
+const KeySearch kSearchEp = {4,     expert_ranks,          expert_ranks,
+                             true,  put<&Layout::ep>,      of<&Layout::ep>,
+                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchEtp = {
+    5, ranks_of_expert, ranks_of_expert, true, put<&Layout::etp>, of<&Layout::etp>, plain};
+const KeySearch kSearchSchedule = {6,
                                    schedule_values,
                                    distinct_schedules,
                                    true,
                                    put<&Layout::schedule>,
                                    of<&Layout::schedule>,
                                    schedule_text};
-const KeySearch kSearchVirtualStages = {5,
+const KeySearch kSearchVirtualStages = {7,
                                         virtual_stages,
                                         virtual_stages,
                                         true,
@@ -271,8 +290,8 @@ const KeySearch kSearchVirtualStages = {5,
                                         of<&Layout::virtual_stages>,
                                         plain};
 const KeySearch kSearchRecompute = {
-    6, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
-const KeySearch kSearchSequenceParallel = {7,
+    8, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
+const KeySearch kSearchSequenceParallel = {9,
                                            both,
                                            distinct_sequence_parallel,
                                            false,
@@ -280,12 +299,13 @@ const KeySearch kSearchSequenceParallel = {7,
                                            of<&Layout::sequence_parallel>,
                                            truth};
 const KeySearch kSearchZero = {
-    8, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
-const KeySearch kSearchOrder = {9, orders, distinct_orders, false, put_order, order_of, order_text};
+    10, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
+const KeySearch kSearchOrder = {11,        orders,   distinct_orders, false,
+                                put_order, order_of, order_text};
 const KeySearch kSearchOverlapGradReduce = {
-    10,   both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
+    12,   both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
     truth};
-const KeySearch kSearchOverlapParamGather = {11,
+const KeySearch kSearchOverlapParamGather = {13,
                                              both,
                                              distinct_param_gather,
                                              false,
@@ -293,15 +313,15 @@ const KeySearch kSearchOverlapParamGather = {11,
                                              of<&Overlap::param_gather>,
                                              truth};
 const KeySearch kSearchOverlapTp = {
-    12, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+    14, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
 const KeySearch kSearchOverlapPp = {
-    13, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+    15, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
 
-const KeySearch kSearchCpMethod = {14,         context_methods,         context_methods,
+const KeySearch kSearchCpMethod = {16,         context_methods,         context_methods,
                                    true,       put<&Layout::cp_method>, of<&Layout::cp_method>,
                                    method_text};
 const KeySearch kSearchShardGroup = {
-    15,   shard_groups, shard_groups, true, put<&Layout::shard_group>, of<&Layout::shard_group>,
+    17,   shard_groups, shard_groups, true, put<&Layout::shard_group>, of<&Layout::shard_group>,
     plain};
 
 }  // namespace stepcast

@@ -7,8 +7,8 @@
 namespace stepcast {
 
 extern const KeySearch kSearchCp, kSearchCpMethod, kSearchShardGroup, kSearchTp, kSearchPp,
-    kSearchMicroBatch, kSearchSchedule, kSearchVirtualStages, kSearchRecompute,
-    kSearchSequenceParallel, kSearchZero, kSearchOrder, kSearchOverlapGradReduce,
+    kSearchMicroBatch, kSearchEp, kSearchEtp, kSearchSchedule, kSearchVirtualStages,
+    kSearchRecompute, kSearchSequenceParallel, kSearchZero, kSearchOrder, kSearchOverlapGradReduce,
     kSearchOverlapParamGather, kSearchOverlapTp, kSearchOverlapPp;
 
 }  // namespace stepcast

@@ -18,7 +18,13 @@ void settle_dp(Scenario& s, bool stated) {
   if (!stated) l.dp = std::max<std::int64_t>(1, s.cluster.gpus() / (l.tp * l.cp * l.pp));
 }
 
-void settle_cp_method(Scenario& s, bool) { settle_context(s); }
+// Ring, unless the framework has others alone.
+void settle_cp_method(Scenario& s, bool stated) {
+  const auto offered = traits_of(s.training.framework).context_methods;
+  const bool has = std::ranges::find(offered, s.layout.cp_method) != offered.end();
+  if (!stated && !offered.empty() && !has) s.layout.cp_method = offered.front();
+  settle_context(s);
+}
 
 void settle_etp(Scenario& s, bool stated) {
   Layout& l = s.layout;
@@ -76,7 +82,7 @@ constexpr Key kRows[] = {
      .search = &kSearchCp},
     {.path = "layout.cp_method",
      .type = &kChoice<&Layout::cp_method, context_method_names>,
-     .fallback = "ring",
+     .fallback = "ring; all_to_all with deepspeed",
      .help = "how attention sees all keys of a sequence that cp ranks share",
      .settle = settle_cp_method,
      .shown = cuts_sequences,
@@ -86,7 +92,8 @@ constexpr Key kRows[] = {
      .fallback = "1",
      .help = "expert parallel ranks",
      .shown = has_experts,
-     .flag = {"--ep", "N"}},
+     .flag = {"--ep", "N"},
+     .search = &kSearchEp},
     {.path = "layout.pp",
      .type = &kCount<&Layout::pp, 1, kMostInKey>,
      .fallback = "1",
@@ -104,7 +111,8 @@ constexpr Key kRows[] = {
      .fallback = "tp when ep divides dp x cp, else 1",
      .help = "tensor parallel ranks of the experts",
      .settle = settle_etp,
-     .shown = has_experts},
+     .shown = has_experts,
+     .search = &kSearchEtp},
     {.path = "layout.micro_batch",
      .type = &kCount<&Layout::micro_batch, 1, kMostInKey>,
      .fallback = "1",
@@ -119,7 +127,7 @@ constexpr Key kRows[] = {
      .search = &kSearchSchedule},
     {.path = "layout.virtual_stages",
      .type = &kCount<&Layout::virtual_stages, 1, kMostInKey>,
-     .fallback = "1; 2 for zb-v and dualpipe",
+     .fallback = "1; 2 for zb-v, v-half, v-min, dualpipe and dualpipev",
      .help = "chunks per pipeline stage",
      .settle = settle_virtual_stages,
      .flag = {"--vpp", "N"},

@@ -72,6 +72,14 @@ void check_micro_batches(const Scenario& s, Findings& findings) {
                        fmt::format("{} gives {} micro-batches a step", batch, s.micro_batches()),
                        fmt::format("at most {}; is it counted in sequences?", kMostMicroBatches));
     }
+    const std::int64_t least = schedule.least_rounds * l.pp;
+    if (s.micro_batches() < least) {
+      findings.illegal(
+          "training.global_batch",
+          fmt::format("{} gives {} micro-batches, and {} takes {} for each of {} stages", batch,
+                      s.micro_batches(), schedule.name, schedule.least_rounds, l.pp),
+          fmt::format("{} or more", capped_product({l.micro_batch, l.dp, least})));
+    }
     return;
   }
   std::string message =
@@ -131,11 +139,31 @@ void check_sequence(const Scenario& s, Findings& findings) {
   }
 }
 
+void check_offered_method(const Scenario& s, Findings& findings) {
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  const auto offered = framework.context_methods;
+  if (offered.empty() || std::ranges::find(offered, s.layout.cp_method) != offered.end()) return;
+  std::vector<std::string> names;
+  for (const ContextMethod method : offered) names.emplace_back(name_of(method));
+  findings.illegal("layout.cp_method",
+                   fmt::format("{} has no {}", framework.name, name_of(s.layout.cp_method)),
+                   one_of(names));
+}
+
 // Ranks that exchange heads need heads to exchange.
 void check_context_method(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"model", "layout.tp", "layout.cp", "layout.cp_method"})) return;
   const Layout& l = s.layout;
-  if (l.cp == 1 || l.cp_method != ContextMethod::kAllToAll) return;
+  if (l.cp == 1) return;
+  if (findings.trusts({"training.framework"})) check_offered_method(s, findings);
+  const bool is_flat = l.cp_exchange == 1 || l.cp_exchange == l.cp;
+  if (l.cp_method == ContextMethod::kHierarchical && is_flat) {
+    findings.illegal(
+        "layout.cp_method",
+        fmt::format("hierarchical exchanges heads among {} of {} ranks here", l.cp_exchange, l.cp),
+        l.cp_exchange == 1 ? "ring, which it would be" : "all_to_all, which it would be");
+  }
+  if (l.cp_method != ContextMethod::kAllToAll) return;
   const std::int64_t heads = s.model.heads / l.tp;
   const std::int64_t kv_heads = std::max<std::int64_t>(1, s.model.kv_heads / l.tp);
   if (heads % l.cp == 0 && kv_heads % l.cp == 0) return;
@@ -143,7 +171,7 @@ void check_context_method(const Scenario& s, Findings& findings) {
                    fmt::format("all_to_all over cp = {} with {} heads and {} key-value heads on a "
                                "tensor rank",
                                l.cp, heads, kv_heads),
-                   "ring, all_gather or hierarchical");
+                   "ring or all_gather");
 }
 
 void check_tensor_parallel(const Scenario& s, Findings& findings) {
@@ -188,6 +216,20 @@ void check_experts(const Scenario& s, const Stated& stated, Findings& findings) 
                      use(nearest_divisors(s.model.moe->experts, l.ep)));
     return;
   }
+  const Moe& moe = *s.model.moe;
+  if (moe.ffn % l.etp != 0) {
+    findings.illegal("layout.etp",
+                     fmt::format("{} does not divide the experts' width {}", l.etp, moe.ffn),
+                     use(nearest_divisors(moe.ffn, l.etp)));
+    return;
+  }
+  if (findings.trusts({"layout.tp"}) && moe.shared_ffn % l.tp != 0) {
+    findings.illegal(
+        "layout.tp",
+        fmt::format("{} does not divide the shared expert's width {}", l.tp, moe.shared_ffn),
+        use(nearest_divisors(moe.shared_ffn, l.tp)));
+    return;
+  }
   const std::int64_t ranks = capped_product({l.tp, l.cp, l.dp});
   const std::int64_t expert_grid = capped_product({l.ep, l.etp});
   if (findings.trusts({"layout.tp", "layout.cp", "layout.dp"}) && ranks % expert_grid != 0) {
@@ -217,7 +259,7 @@ void check_schedule(const Scenario& s, Findings& findings) {
   const Schedule& schedule = rules_of(l.schedule);
   const bool several =
       schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
-  if (several && l.pp == 1) {
+  if ((several || splits_backward(s)) && l.pp == 1) {
     findings.illegal("layout.schedule",
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/pipeline.h"
 
+#include <algorithm>
+
 #include "core/assert.h"
 
 namespace stepcast {
@@ -16,6 +18,12 @@ std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk) {
 std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk) {
   return chunk_of(pipeline_of(layout), stage, local_chunk);
 }
+
+std::int64_t stage_of_last_chunk(const Layout& layout) {
+  return stage_of_chunk(layout, layout.pp * layout.virtual_stages - 1);
+}
+
+bool ends_meet(const Layout& layout) { return stage_of_last_chunk(layout) == 0; }
 
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout) {
   if (!layout.stage_layers.empty()) return layout.stage_layers;
@@ -33,11 +41,23 @@ std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout)
   return dealt;
 }
 
+bool splits_backward(const Scenario& scenario) {
+  const Layout& layout = scenario.layout;
+  const Schedule& schedule = rules_of(layout.schedule);
+  if (!schedule.from_file || !layout.schedule_text) return schedule.splits_backward;
+  const auto orders =
+      from_csv(*layout.schedule_text, pipeline_of(layout, scenario.micro_batches()), "");
+  if (!orders) return false;  // check_legality() tells what is wrong in it
+  return std::ranges::any_of(*orders, [](const StageOrder& order) {
+    return std::ranges::find(order, Pass::kWeightGradient, &Slot::pass) != order.end();
+  });
+}
+
 std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches) {
   const Pipeline pipeline = pipeline_of(layout, micro_batches);
-  if (!rules_of(layout.schedule).from_file) return make_orders(layout.schedule, pipeline);
+  if (!layout.schedule_text) return make_orders(layout.schedule, pipeline);
   auto orders = from_csv(*layout.schedule_text, pipeline, layout.schedule_file);
-  STEPCAST_ASSERT(orders.has_value(), "check_legality() has read the file");
+  STEPCAST_ASSERT(orders.has_value(), "an order that was read or made before");
   return std::move(*orders);
 }
 

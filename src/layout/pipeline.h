@@ -17,8 +17,15 @@ Pipeline pipeline_of(const Layout& layout, std::int64_t micro_batches = 1);
 std::int64_t stage_of_chunk(const Layout& layout, std::int64_t chunk);
 std::int64_t chunk_of(const Layout& layout, std::int64_t stage, std::int64_t local_chunk);
 
+std::int64_t stage_of_last_chunk(const Layout& layout);
+// Whether embedding and head are on one stage: there is only one, or the model comes back up.
+bool ends_meet(const Layout& layout);
+
 // Layers of each model chunk in model order, after account_for_embedding/loss and stage_layers.
 std::vector<std::int64_t> deal_layers(std::int64_t layers, const Layout& layout);
+
+// Whether its schedule, or its file, has input gradients and weight gradients apart.
+bool splits_backward(const Scenario& scenario);
 
 // One order per stage, of a layout that check_legality() lets pass.
 std::vector<StageOrder> make_schedule(const Layout& layout, std::int64_t micro_batches);

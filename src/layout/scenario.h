@@ -110,8 +110,9 @@ struct Layout {
   std::int64_t dp = 1;
   std::int64_t micro_batch = 1;
   ScheduleKind schedule = default_schedule();
-  std::string schedule_file;                         // of "file:PATH"
-  std::shared_ptr<const std::string> schedule_text;  // what stands in it
+  std::string schedule_file;  // of "file:PATH"
+  // What stands in it; or the order that prices gave a schedule that asks for times.
+  std::shared_ptr<const std::string> schedule_text;
   std::int64_t virtual_stages = 1;
   int zero = 0;
   std::int64_t shard_group = 0;  // ranks that share one copy of the states; 0: all of dp x cp
@@ -176,8 +177,16 @@ struct FrameworkRules {
   bool flattens_gradients = false;
   bool shards_parameters_with_gradients = false;  // zero 2 shards parameters as zero 3 does
   bool buckets_at_entrance_only = false;          // later stages and chunks reduce in one bucket
-  bool cuts_full_buckets = false;       // a bucket ends where it is full, inside a matrix too
-  bool gathers_by_matrix = false;       // zero 3 gathers and reduces each matrix by itself
+  bool cuts_full_buckets = false;  // a bucket ends where it is full, inside a matrix too
+  // Zero 1 sums whole gradients on every rank, although each updates only its shard.
+  bool sums_whole_gradients = false;
+  // Gradients are copied into flat tensors: into a bucket to be reduced, and in fp32 to update.
+  bool copies_flat_gradients = false;
+  // 16-bit gradients stay beside the fp32 ones that they are added to, each through a copy in fp32.
+  bool keeps_half_gradients = false;
+  bool gathers_by_matrix = false;  // zero 3 gathers and reduces each matrix by itself
+  // Zero 3 gathers into a list of one tensor per rank, which the host copies one by one, and waits.
+  bool gathers_into_lists = false;
   std::int64_t most_live_elements = 0;  // zero 3: gathered parameters at once; 0: no limit
 };
 
@@ -203,8 +212,12 @@ struct Scenario : Settings {
                                  training.adapts("mlp")};
     return count_adapters(model, training.lora_rank, targets);
   }
-  // Two stages hold and train the same table.
-  bool shares_trained_table() const { return model.tied_embeddings && !training.trains_adapters(); }
+  // Two stages hold and train the same table: of a tied head, or of prediction modules, which look
+  // tokens up beside the head.
+  bool shares_trained_table() const {
+    const bool is_shared = model.tied_embeddings || (model.mtp_layers > 0 && layout.pp > 1);
+    return is_shared && !training.trains_adapters();
+  }
 };
 
 const char* name_of(Framework framework);

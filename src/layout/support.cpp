@@ -16,9 +16,6 @@ namespace {
 // What no layout and no training of the model avoids.
 std::vector<std::string> unsupported_parts(const Model& model) {
   std::vector<std::string> out;
-  if (model.moe) out.push_back(fmt::format("mixture of experts ({} experts)", model.moe->experts));
-  if (model.mla) out.emplace_back("multi-head latent attention");
-  if (model.mtp_layers > 0) out.emplace_back("multi-token prediction");
   if (model.embedding_width > 0 && model.embedding_width != model.hidden) {
     out.push_back(fmt::format("an embedding of width {} projected to {}", model.embedding_width,
                               model.hidden));
@@ -32,37 +29,68 @@ void check_model(const Scenario& s, Findings& findings) {
   for (const std::string& what : unsupported_parts(model)) {
     findings.unsupported("model", what + " is");
   }
-  if (findings.trusts({"training.sequence_length"}) && model.attention_window > 0 &&
-      s.training.sequence_length > model.attention_window) {
-    findings.unsupported("model",
-                         fmt::format("an attention window of {} below the sequence of {} is",
-                                     model.attention_window, s.training.sequence_length),
-                         "a sequence inside the window is full attention, which is supported");
+  if (model.mla && s.training.attention == AttentionKernel::kUnfused) {
+    findings.unsupported("training.attention", "unfused latent attention is", "use flash");
+  }
+  if ((model.moe || model.mla) && s.training.trains_adapters()) {
+    findings.unsupported(
+        "training.mode",
+        fmt::format("adapters of a model with {} are", model.moe ? "experts" : "latent attention"),
+        "use pretrain");
   }
 }
 
-// An order from a file that can be read, with whole backwards.
-void check_file(const Scenario& s, Findings& findings) {
+// What is lowered for plain attention and dense layers alone.
+void check_combinations(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "training.precision"})) return;
+  const Model& model = s.model;
+  const bool in_fp8 = s.training.precision == DataType::kFp8;
+  if (model.moe && in_fp8) {
+    findings.unsupported("training.precision", "fp8 with a mixture of experts is", "use bf16");
+  }
+  if (model.mla && s.training.fp8_attention) {
+    findings.unsupported("training.fp8_attention", "latent attention in fp8 is", "use false");
+  }
+  if (!findings.trusts({"layout.cp", "training.sequence_length"}) || s.layout.cp == 1) return;
+  const bool windowed =
+      model.attention_window > 0 && model.attention_window < s.training.sequence_length;
+  if (model.mla || windowed) {
+    findings.unsupported("layout.cp",
+                         fmt::format("cp = {} with {} is", s.layout.cp,
+                                     model.mla ? "latent attention" : "an attention window"),
+                         "use 1");
+  }
+}
+
+// Experts take the tokens of their own rank, which tensor parallel ranks hold apart only with
+// sequence parallelism.
+void check_experts(const Scenario& s, Findings& findings) {
+  if (!s.model.moe || !findings.trusts({"model"})) return;
   const Layout& l = s.layout;
-  if (!l.schedule_text) {
-    findings.illegal("layout.schedule", fmt::format("cannot read '{}'", l.schedule_file),
-                     "a file of one row per stage, as stepcast export --to schedule writes");
-    return;
+  if (findings.trusts({"layout.tp", "layout.sequence_parallel"}) && l.tp > 1 &&
+      !l.sequence_parallel) {
+    findings.unsupported("layout.sequence_parallel",
+                         "a mixture of experts with tensor and without sequence parallelism is",
+                         "use true");
   }
-  const auto orders = from_csv(*l.schedule_text, pipeline_of(l, s.micro_batches()), "");
-  if (!orders) return;  // not the pipeline that the file is for, as check_legality() has told
-  for (std::size_t stage = 0; stage < orders->size(); ++stage) {
-    for (const Slot& slot : (*orders)[stage]) {
-      if (slot.pass == Pass::kForward || slot.pass == Pass::kBackward) continue;
-      findings.unsupported(
-          "layout.schedule",
-          fmt::format("{} in row {} of {} is the {} alone, which is",
-                      cell_text(pipeline_of(l), static_cast<std::int64_t>(stage), slot), stage + 1,
-                      l.schedule_file, name_of(slot.pass)),
-          "F and B, the whole backward");
-      return;
-    }
+  if (findings.trusts({"layout.ep", "layout.etp", "layout.tp", "layout.zero"}) &&
+      (l.ep > 1 || l.etp != l.tp) && (l.zero == 3 || s.rules.gradients_by_unit)) {
+    findings.unsupported("layout.ep",
+                         fmt::format("ep = {}, etp = {} with framework {} and zero {} is", l.ep,
+                                     l.etp, name_of(s.training.framework), l.zero),
+                         "ep 1 and etp as tp, or framework megatron");
   }
+  if (findings.trusts({"layout.overlap.ep"}) && l.overlap.ep) {
+    findings.unsupported("layout.overlap.ep",
+                         "exchanging the tokens of one micro-batch beside another is", "use false");
+  }
+}
+
+// An order from a file that can be read; check_legality() tells what is wrong in it.
+void check_file(const Scenario& s, Findings& findings) {
+  if (s.layout.schedule_text) return;
+  findings.illegal("layout.schedule", fmt::format("cannot read '{}'", s.layout.schedule_file),
+                   "a file of one row per stage, as stepcast export --to schedule writes");
 }
 
 void check_parallelism(const Scenario& s, Findings& findings) {
@@ -72,13 +100,10 @@ void check_parallelism(const Scenario& s, Findings& findings) {
     findings.unsupported("layout.cp", fmt::format("cp = {} with unfused attention is", l.cp),
                          "use 1, or attention flash");
   }
-  if (s.model.moe && l.ep > 1) {
-    findings.unsupported("layout.ep", fmt::format("ep = {} is", l.ep), "use 1");
-  }
   if (!findings.trusts({"layout.schedule"})) return;
   const Schedule& schedule = rules_of(l.schedule);
   if (schedule.from_file) return check_file(s, findings);
-  if (schedule.order == nullptr) {
+  if (!schedule.is_supported()) {
     findings.unsupported("layout.schedule", fmt::format("the schedule {} is", schedule.name),
                          one_of(supported_schedules()));
   }
@@ -99,6 +124,12 @@ void check_sharding(const Scenario& s, Findings& findings) {
         fmt::format("pp = {} with framework {} and zero {} is", l.pp, framework.name, l.zero),
         "pp 1, or zero 0 or 1 with another framework");
   }
+  if (l.zero >= 2 && findings.trusts({"layout.schedule"}) && splits_backward(s)) {
+    findings.unsupported(
+        "layout.zero",
+        fmt::format("zero {} under schedule {} is", l.zero, rules_of(l.schedule).name),
+        "zero 0 or 1, or a schedule with whole backwards");
+  }
 }
 
 void check_memory_saving(const Scenario& s, Findings& findings) {
@@ -113,9 +144,9 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
   }
   if (!findings.trusts({"layout.recompute"})) return;
   for (const std::string& module : l.recompute.modules) {
-    if (module != "core_attention") {
+    if (module == "torchtitan_op") {
       findings.unsupported("layout.recompute.modules", fmt::format("recomputing {} is", module),
-                           "core_attention, or mode full");
+                           "the other modules, or mode full");
     }
   }
 }
@@ -132,6 +163,8 @@ void check_fields(const Scenario& s, Findings& findings) {
 
 void check_support(const Scenario& scenario, Findings& findings) {
   check_model(scenario, findings);
+  check_combinations(scenario, findings);
+  check_experts(scenario, findings);
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);

@@ -82,7 +82,9 @@ void settle_reduce_precision(Scenario& s, bool stated) {
 }
 
 void settle_grad_clip(Scenario& s, bool stated) {
-  const bool later = rules_of(s.layout.schedule).validates_after_step;
+  // This project's executor clips by the norm of all stages, which gives the same update.
+  const bool later = rules_of(s.layout.schedule).validates_after_step &&
+                     !traits_of(s.training.framework).is_own_executor;
   if (!stated && later) s.training.grad_clip = GradClip::kPostValidation;
 }
 
@@ -190,7 +192,7 @@ constexpr Key kRows[] = {
      .settle = settle_reduce_precision},
     {.path = "training.grad_clip",
      .type = &kChoice<&Training::grad_clip, grad_clip_names>,
-     .fallback = "global; post_validation for zb-2p, zb-h2, zb-v",
+     .fallback = "global; post_validation for zb-2p, zb-h2, zb-v (not native)",
      .help = "how gradients are clipped by their norm",
      .settle = settle_grad_clip},
     {.path = "training.no_sync",

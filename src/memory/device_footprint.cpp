@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/device_footprint.h"
 
+#include <algorithm>
+
 namespace stepcast {
 namespace {
 
@@ -27,6 +29,16 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated) {
   return pooled_bytes(grown);
 }
 
+ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCount others,
+                         ByteCount buffers) {
+  const ByteCount needed = reserved_bytes(scenario, allocated);
+  const FrameworkRules& rules = scenario.rules;
+  if (!rules.copies_flat_gradients && !rules.keeps_half_gradients) return needed;
+  const ByteCount kept = reserved_bytes(scenario, others) + pooled_bytes(buffers);
+  const ByteCount room = scenario.cluster.spec.accelerator.memory - framework_bytes(scenario);
+  return std::max(needed, std::min(kept, room));
+}
+
 ByteCount pooled_bytes(ByteCount allocated) {
   return (allocated + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
 }
@@ -37,16 +49,24 @@ ByteCount framework_bytes(const Scenario& scenario, bool alone) {
   const Layout& layout = scenario.layout;
   ByteCount bytes = kContext;
   std::int64_t span = 1;  // ranks from one member of a group to the last
-  const auto communicator = [&](std::int64_t reach) {
-    return reach <= scenario.cluster.spec.gpus_per_node ? kLocalCommunicator : kNetworkCommunicator;
+  const auto add = [&](std::int64_t reach) {
+    const bool local = reach <= scenario.cluster.spec.gpus_per_node;
+    bytes += local ? kLocalCommunicator : kNetworkCommunicator;
   };
+  std::int64_t axes = 0;
   for (const std::int64_t size : {layout.tp, layout.cp * layout.dp, layout.pp}) {
     span *= size;
-    if (size > 1) bytes += communicator(span);
+    if (size == 1) continue;
+    ++axes;
+    add(span);
   }
   // Ranks that share a sequence have one of their own, and so have the copies of sharded states.
-  if (layout.cp > 1 && layout.dp > 1) bytes += communicator(layout.tp * layout.cp);
-  if (layout.shard_group > 0) bytes += communicator(layout.tp * layout.cp * layout.dp);
+  if (layout.cp > 1 && layout.dp > 1) add(layout.tp * layout.cp);
+  if (layout.shard_group > 0) add(layout.tp * layout.cp * layout.dp);
+  // The norm of all gradients is summed over the ranks that hold different ones (update_step.cpp),
+  // and their group is none of the others where it has several axes.
+  const bool sums_norm = scenario.training.grad_clip != GradClip::kNone;
+  if (sums_norm && (layout.zero >= 1 ? axes > 1 : layout.tp > 1 && layout.pp > 1)) add(span);
   return bytes;
 }
 

@@ -11,6 +11,12 @@ namespace stepcast {
 // processor allocates what it needs.
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated);
 
+// The same where the peaks of buffers and of everything else are known apart. A flat copy is larger
+// than any piece that activations left behind, so the allocator asks the device for it anew and
+// keeps both, as long as the device has room; then it gives back what it kept.
+ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCount others,
+                         ByteCount buffers);
+
 // What a pool of CUDA's, which maps memory in pieces, takes from the device for as much.
 ByteCount pooled_bytes(ByteCount allocated);
 

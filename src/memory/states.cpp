@@ -24,8 +24,9 @@ StateWidths state_widths(const Scenario& scenario) {
   const Training& training = scenario.training;
   const bool mixed = training.precision != DataType::kFp32;
   const bool half_parameters = mixed && scenario.rules.bf16_parameters;
+  const std::int64_t half_gradient = scenario.rules.keeps_half_gradients ? 2 : 0;
   return {.parameter = half_parameters ? 2 : 4,
-          .gradient = size_of(training.grad_precision),
+          .gradient = size_of(training.grad_precision) + half_gradient,
           .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
           .moments = 8};
 }
@@ -45,6 +46,17 @@ std::int64_t shard_ranks(const Scenario& scenario, AxisGroup group) {
 
 std::int64_t optimizer_elements(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
   return scenario.layout.zero >= 1 ? divide_up(elements, shard_ranks(scenario, group)) : elements;
+}
+
+ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements, AxisGroup group) {
+  if (!scenario.rules.copies_flat_gradients) return 0;
+  const std::int64_t gradient = size_of(scenario.training.grad_precision);
+  const std::int64_t wide = size_of(DataType::kFp32);
+  // Where gradients are sharded a flat tensor is cast, elsewhere one tensor after the other is cast
+  // and all of them are then made flat.
+  const std::int64_t flat = scenario.layout.zero >= 1 ? gradient : wide;
+  const std::int64_t copies = flat + (gradient < wide ? wide : 0);
+  return copies * optimizer_elements(scenario, elements, group);
 }
 
 ByteCount checkpoint_bytes(const Scenario& scenario) {

@@ -32,6 +32,10 @@ StateBytes state_bytes(const Scenario& scenario, std::int64_t elements,
 // of them (negative: they take less). Nothing where units are gathered: each product casts its own.
 ByteCount fp8_weight_bytes(const Scenario& scenario, std::int64_t elements);
 
+// Flat copies of gradients that the update makes and reads (FrameworkRules::copies_flat_gradients).
+ByteCount update_copy_bytes(const Scenario& scenario, std::int64_t elements,
+                            AxisGroup group = AxisGroup::kData);
+
 // What is not trained, sharded where parameters are.
 ByteCount frozen_bytes(const Scenario& scenario, const FrozenWeights& weights);
 

@@ -106,15 +106,16 @@ struct LayerParameters {
   std::int64_t total() const { return attention + mlp + experts + replicated; }
 };
 
-// The elements of adapters, which are trained beside frozen linear layers: a matrix of `rank` rows
-// and one of `rank` columns for each of query, key, value, output and the two or three matrices of
-// the MLP, in every layer. Embedding and head have none (Hu et al. 2021, arXiv 2106.09685; on all
-// linear layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no experts and no latent
-// attention.
-// Which products have some.
+// Which products of a layer have adapters.
 struct AdapterTargets {
   bool qkv = true, attention_out = true, mlp = true;
 };
+
+// The elements of adapters, which are trained beside frozen linear layers: a matrix of `rank` rows
+// and one of `rank` columns for each of query, key, value, output and the two or three matrices of
+// the MLP that are targets, in every layer. Embedding and head have none (Hu et al. 2021, arXiv
+// 2106.09685; on all linear layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no
+// experts and no latent attention.
 std::int64_t count_adapters(const Model& model, std::int64_t rank, AdapterTargets targets = {});
 
 LayerParameters count_layer(const Model& model, std::int64_t layer);

@@ -4,12 +4,15 @@
 #pragma once
 
 #include "operation/memory_bound.h"
+#include "operation/optional_count.h"
 #include "operation/product.h"
 
 namespace stepcast {
 
 // Fused (flash) attention. FLOPs forward: 4*batch*heads*query_length*key_length*head_dim, half of
-// that when causal; backward 2.5 times as many.
+// that when causal; backward 2.5 times as many. Values may be of another width than queries and
+// keys, and a query may see no more than a window of the tokens before it, or those of its own
+// chunk.
 struct Attention {
   bool backward;
   std::int64_t batch;
@@ -20,6 +23,9 @@ struct Attention {
   std::int64_t head_dim;
   bool causal;
   DataType type;
+  OptionalCount value_dim = {};  // 0: head_dim
+  OptionalCount window = {};     // 0: all tokens before
+  OptionalCount chunk = {};      // 0: none
 
   static constexpr const char* kFamily = "attention";
   static constexpr auto fields() {
@@ -28,7 +34,9 @@ struct Attention {
                       std::pair("heads", &A::heads), std::pair("kv_heads", &A::kv_heads),
                       std::pair("query_length", &A::query_length),
                       std::pair("key_length", &A::key_length), std::pair("head_dim", &A::head_dim),
-                      std::pair("causal", &A::causal), std::pair("type", &A::type));
+                      std::pair("causal", &A::causal), std::pair("type", &A::type),
+                      std::pair("value_dim", &A::value_dim), std::pair("window", &A::window),
+                      std::pair("chunk", &A::chunk));
   }
 };
 

@@ -9,6 +9,7 @@
 #include "core/data_type.h"
 #include "core/quantity.h"
 #include "layout/axis_group.h"
+#include "operation/optional_count.h"
 
 namespace stepcast {
 
@@ -26,8 +27,18 @@ inline constexpr int kCollectiveKinds = 6;
 const char* name_of(CollectiveKind kind);
 
 // What is put together: activations or their gradients; one of the three figures of every token
-// that the loss over a cut vocabulary needs; or the largest elements of tensors, for scales of fp8.
-enum class CollectivePurpose { kActivations, kLossMaximum, kLossTarget, kLossSum, kScale };
+// that the loss over a cut vocabulary needs; the largest elements of tensors, for scales of fp8; or
+// tokens on their way to experts and back, and what the router says of them.
+enum class CollectivePurpose {
+  kActivations,
+  kLossMaximum,
+  kLossTarget,
+  kLossSum,
+  kScale,
+  kDispatch,
+  kCombine,
+  kRouting
+};
 const char* name_of(CollectivePurpose purpose);
 
 struct Collective {
@@ -37,13 +48,20 @@ struct Collective {
   DataType type;
   bool overlapped = false;  // pipelined with the GEMM beside it (overlap.tp)
   CollectivePurpose purpose = CollectivePurpose::kActivations;
+  // All-to-all of rows of which so many are copies of one token: those that go to one rank, or to
+  // ranks of one node across the network, are sent once (operation/distinct_destinations.h). 0:
+  // every copy is sent.
+  OptionalCount copies = {};
+  // SMs whose loads and stores move such rows; 0: copy engines or an SM's own engine do.
+  OptionalCount store_sms = {};
 
   static constexpr const char* kFamily = "collective";
   static constexpr auto fields() {
     using C = Collective;
     return std::tuple(std::pair("kind", &C::kind), std::pair("group", &C::group),
                       std::pair("bytes", &C::bytes), std::pair("type", &C::type),
-                      std::pair("overlapped", &C::overlapped), std::pair("purpose", &C::purpose));
+                      std::pair("overlapped", &C::overlapped), std::pair("purpose", &C::purpose),
+                      std::pair("copies", &C::copies), std::pair("store_sms", &C::store_sms));
   }
 };
 

@@ -17,8 +17,8 @@ struct Normalization {
   Norm norm;
   bool backward;
   bool bias;
-  // Of the sum of a branch (with its bias) and the residual stream, which it writes too; backward
-  // the gradient of the stream is added to what it writes.
+  // It is of the sum of a branch (with its bias) and the residual stream, which it writes too;
+  // backward the gradient of the stream is added to what it writes.
   bool residual;
   bool branch_bias;
   DataType type;

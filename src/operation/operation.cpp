@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation/operation.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 namespace stepcast {
 namespace {
@@ -37,8 +39,9 @@ const char* name_of(CollectiveKind kind) {
 }
 
 const char* name_of(CollectivePurpose purpose) {
-  static constexpr std::array<const char*, 5> kNames{"activations", "loss_maximum", "loss_target",
-                                                     "loss_sum", "scale"};
+  static constexpr std::array<const char*, 8> kNames{"activations", "loss_maximum", "loss_target",
+                                                     "loss_sum",    "scale",        "dispatch",
+                                                     "combine",     "routing"};
   return named(kNames, purpose);
 }
 
@@ -65,6 +68,11 @@ const char* name_of(MemoryBoundKind kind) {
 const char* name_of(Norm norm) { return norm == Norm::kLayerNorm ? "layer_norm" : "rms_norm"; }
 const char* name_of(Mlp mlp) { return mlp == Mlp::kGelu ? "gelu" : "swiglu"; }
 
+const char* name_of(TokenMove move) {
+  static constexpr std::array<const char*, 3> kNames{"permute", "unpermute", "sort"};
+  return named(kNames, move);
+}
+
 const char* name_of(CastSubject subject) {
   static constexpr std::array<const char*, 7> kNames{
       "logits", "gradients", "parameters", "four_bit_weight", "scale", "operand", "weight"};
@@ -76,11 +84,57 @@ double flops_of(const Gemm& gemm) {
          static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
 }
 
+namespace {
+
+// Queries times the keys that they see: half of all behind a causal mask, of windows what they
+// hold.
+double pairs_of(const Attention& attention) {
+  const double queries = static_cast<double>(attention.query_length);
+  const double keys = static_cast<double>(attention.key_length);
+  const double chunk = static_cast<double>(attention.chunk.value);
+  const double window = static_cast<double>(attention.window.value);
+  if (attention.chunk && chunk < keys) return queries * chunk * 0.5;
+  if (attention.window && window < keys) return window * (queries - window * 0.5);
+  return queries * keys * (attention.causal ? 0.5 : 1.0);
+}
+
+}  // namespace
+
+// Forward two products, of queries with keys and of weights with values; backward the first again,
+// two of the values' size and two of the keys'.
 double flops_of(const Attention& attention) {
-  return 4.0 * static_cast<double>(attention.batch * attention.heads) *
-         static_cast<double>(attention.query_length) * static_cast<double>(attention.key_length) *
-         static_cast<double>(attention.head_dim) * (attention.causal ? 0.5 : 1.0) *
-         (attention.backward ? 2.5 : 1.0);
+  if (!attention.value_dim && !attention.window && !attention.chunk) {
+    return 4.0 * static_cast<double>(attention.batch * attention.heads) *
+           static_cast<double>(attention.query_length) * static_cast<double>(attention.key_length) *
+           static_cast<double>(attention.head_dim) * (attention.causal ? 0.5 : 1.0) *
+           (attention.backward ? 2.5 : 1.0);
+  }
+  const double heads = static_cast<double>(attention.batch * attention.heads);
+  const double pairs = pairs_of(attention);
+  const double key = static_cast<double>(attention.head_dim);
+  const double value =
+      static_cast<double>(attention.value_dim ? attention.value_dim.value : attention.head_dim);
+  return 2.0 * heads * pairs * (attention.backward ? 3 * key + 2 * value : key + value);
+}
+
+double flops_of(const GroupedGemm& grouped) {
+  return 2.0 * static_cast<double>(grouped.rows) * static_cast<double>(grouped.outputs) *
+         static_cast<double>(grouped.inputs);
+}
+
+Gemm mean_gemm_of(const GroupedGemm& grouped) {
+  const std::int64_t rows = std::max<std::int64_t>(
+      1, (grouped.rows + grouped.experts - 1) / std::max<std::int64_t>(1, grouped.experts));
+  Gemm out{grouped.role,    grouped.experts,    rows,
+           grouped.outputs, grouped.inputs,     grouped.input,
+           grouped.output,  grouped.accumulate, grouped.bias};
+  if (grouped.role == GemmRole::kInputGradient) std::swap(out.n, out.k);
+  if (grouped.role == GemmRole::kWeightGradient) {
+    out.m = grouped.outputs;
+    out.n = grouped.inputs;
+    out.k = rows;
+  }
+  return out;
 }
 
 Gemm gemm_of(const AttentionProduct& product) {
@@ -135,7 +189,7 @@ KernelSize* size_of_kernel(Operation::Work& work) {
 
 bool runs_kernel(const Operation::Work& work) {
   if (std::holds_alternative<Collective>(work) || std::holds_alternative<Alias>(work) ||
-      std::holds_alternative<UnitCopy>(work)) {
+      std::holds_alternative<UnitCopy>(work) || std::holds_alternative<HostRead>(work)) {
     return false;
   }
   const auto kernel = memory_bound(work);
@@ -144,6 +198,9 @@ bool runs_kernel(const Operation::Work& work) {
 
 Flops flops_of(const Operation& operation) {
   if (const auto gemm = product_of(operation.work)) return Flops(flops_of(*gemm));
+  if (const auto* grouped = std::get_if<GroupedGemm>(&operation.work)) {
+    return Flops(flops_of(*grouped));
+  }
   const auto* attention = std::get_if<Attention>(&operation.work);
   return Flops(attention != nullptr ? flops_of(*attention) : 0);
 }

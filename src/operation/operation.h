@@ -21,7 +21,9 @@
 #include "operation/attention_parts.h"
 #include "operation/collective.h"
 #include "operation/context_parts.h"
+#include "operation/expert_parts.h"
 #include "operation/gradient_work.h"
+#include "operation/latent_parts.h"
 #include "operation/layer_parts.h"
 #include "operation/memory_bound.h"
 #include "operation/model_ends.h"
@@ -76,7 +78,8 @@ struct Operation {
                    AdapterAdd, AdapterScale, TokenEmbedding, PositionEmbedding, ZeroTableGradient,
                    CrossEntropy, ContextCopy, PartialMerge, BiasGradient, Accumulate, Cast,
                    ZeroGradients, UnscaleGradients, SquaredNorm, ClipGradients, OptimizerUpdate,
-                   UnitCopy, Alias, Collective>;
+                   UnitCopy, Alias, Collective, GroupedGemm, RouterScores, TokenPermutation,
+                   ExpertActivation, SharedGate, HostRead, LatentRotary, JoinRows>;
 
   const char* name;  // for people: "qkv", "attention", "mlp_up"; a literal
   Phase phase;
@@ -101,7 +104,7 @@ std::optional<MemoryBound> memory_bound(const Operation::Work& work);
 KernelSize* size_of_kernel(Operation::Work& work);
 
 // A kernel runs: it is neither a collective, nor another name, nor a copy that this project's
-// executor does without, and not over nothing.
+// executor does without, nor a wait of the host, and not over nothing.
 bool runs_kernel(const Operation::Work& work);
 
 // Floating-point operations; 0 for memory-bound kernels and collectives.

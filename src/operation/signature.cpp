@@ -28,6 +28,8 @@ class Text {
     if constexpr (std::is_same_v<Value, KernelSize>) {
       text_ +=
           fmt::format(" elements {} width {} bytes {}", value.elements, value.width, value.bytes);
+    } else if constexpr (std::is_same_v<Value, OptionalCount>) {
+      if (value) text_ += fmt::format(" {} {}", key, value.value);
     } else if constexpr (std::is_same_v<Value, AxisGroup>) {
       text_ += fmt::format(" {}", name_of(value));
     } else if constexpr (std::is_class_v<Value>) {
@@ -60,9 +62,13 @@ std::string text_of(const Gemm& gemm) {
 }
 
 std::string text_of(const Attention& a) {
+  const auto text = [](const char* key, OptionalCount count) {
+    return count ? fmt::format(" {} {}", key, count.value) : "";
+  };
   return fmt::format("attention {} {}x{}x{}x{}x{}x{} {} {}", a.backward ? "backward" : "forward",
                      a.batch, a.heads, a.kv_heads, a.query_length, a.key_length, a.head_dim,
-                     a.causal ? "causal" : "full", name_of(a.type));
+                     a.causal ? "causal" : "full", name_of(a.type)) +
+         text("value_dim", a.value_dim) + text("window", a.window) + text("chunk", a.chunk);
 }
 
 }  // namespace

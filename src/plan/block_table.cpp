@@ -43,13 +43,18 @@ BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) con
   return out;
 }
 
-// The embedding, the head, a plain layer, and the recomputed one where the layout has any.
+// The embedding, the head, and of each kind of layer a plain one, and the recomputed one where the
+// layout has any.
 Program BlockTable::lower_blocks() const {
   Program out;
-  out.blocks = {lower_embedding(scenario_), lower_head(scenario_),
-                lower_decoder_layer(scenario_, RecomputeMode::kNone)};
+  out.blocks = {lower_embedding(scenario_), lower_head(scenario_)};
   const RecomputeMode mode = scenario_.layout.recompute.mode;
-  if (mode != RecomputeMode::kNone) out.blocks.push_back(lower_decoder_layer(scenario_, mode));
+  constexpr auto kWhole = BackwardForm::kWhole;
+  for (const LayerKind kind : layer_kinds(scenario_)) {
+    out.blocks.push_back(lower_decoder_layer(scenario_, RecomputeMode::kNone, kWhole, kind));
+    if (mode == RecomputeMode::kNone) continue;
+    out.blocks.push_back(lower_decoder_layer(scenario_, mode, kWhole, kind));
+  }
   return out;
 }
 
@@ -63,8 +68,12 @@ BlockSet BlockTable::make(const std::vector<AxisGroup>& groups, const std::vecto
   }
   costs.use_groups(std::move(placements));
   const std::vector<Block>& blocks = lowered.blocks;
-  return {facts_of(blocks[0], costs), facts_of(blocks[1], costs), facts_of(blocks[2], costs),
-          facts_of(blocks.back(), costs)};
+  BlockSet out{facts_of(blocks[0], costs), facts_of(blocks[1], costs), {}};
+  const std::size_t forms = scenario_.layout.recompute.mode == RecomputeMode::kNone ? 1 : 2;
+  for (std::size_t i = 2; i < blocks.size(); i += forms) {
+    out.layers.push_back({facts_of(blocks[i], costs), facts_of(blocks[i + forms - 1], costs)});
+  }
+  return out;
 }
 
 const std::vector<AxisGroup>& BlockTable::groups(const LayoutCode& code) {

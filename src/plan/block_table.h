@@ -33,9 +33,15 @@ struct BlockFacts {
   const PassFacts& pass(Pass which) const { return passes[static_cast<std::size_t>(which)]; }
 };
 
-// The blocks of one layout: layers without and with its recomputation.
+// A kind of layer, without and with its recomputation.
+struct LayerFacts {
+  BlockFacts plain, recomputed;
+};
+
+// The blocks of one layout.
 struct BlockSet {
-  BlockFacts embedding, head, plain, recomputed;
+  BlockFacts embedding, head;
+  std::vector<LayerFacts> layers;  // by layer_kinds()
 };
 
 class BlockTable {

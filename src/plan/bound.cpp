@@ -6,6 +6,7 @@
 
 #include "layout/recomputed_layers.h"
 #include "memory/device_footprint.h"
+#include "program/layer_kind.h"
 #include "program/role_builder.h"
 #include "schedule/schedule.h"
 
@@ -41,14 +42,47 @@ BoundMaker::BoundMaker(const Scenario& scenario, const PricingByFramework& prici
       pricing_(pricing),
       groups_(scenario.cluster, any_of(pricing).collectives),
       block_table_(scenario, groups_),
-      step_table_(scenario, scratch_, groups_) {}
+      step_table_(scenario, scratch_, groups_) {
+  const std::vector<LayerKind> kinds = layer_kinds(scenario);
+  for (std::int64_t layer = 0; kinds.size() > 1 && layer < scenario.model.layers; ++layer) {
+    const auto found = std::ranges::find(kinds, kind_of(scenario, layer));
+    kind_of_layer_.push_back(static_cast<std::size_t>(found - kinds.begin()));
+  }
+}
 
-BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, std::int64_t layers,
-                                         std::int64_t recomputed, bool first, bool last) const {
-  const std::int64_t plain = layers - recomputed;
-  // Recomputed layers come first, unless only every n-th layer is recomputed; then the bound leaves
-  // their places open.
-  const bool mixed = scenario_.layout.recompute.every > 1 && recomputed > 0 && plain > 0;
+// Of one kind of layer the recomputed ones come first, unless only every n-th is recomputed.
+std::vector<BoundMaker::Row> BoundMaker::rows(const BlockSet& blocks,
+                                              const ChunkLayers& layers) const {
+  if (kind_of_layer_.empty()) {
+    const LayerFacts& all = blocks.layers.front();
+    return {{&all.recomputed, layers.recomputed}, {&all.plain, layers.count - layers.recomputed}};
+  }
+  std::vector<Row> out;
+  for (std::int64_t i = 0; i < layers.count; ++i) {
+    const std::int64_t layer = layers.first_layer + i;
+    const LayerFacts& own = blocks.layers[kind_of_layer_[static_cast<std::size_t>(layer)]];
+    const bool plain = recompute_of(scenario_.layout.recompute, layer, i) == RecomputeMode::kNone;
+    const BlockFacts* block = plain ? &own.plain : &own.recomputed;
+    if (out.empty() || out.back().block != block) out.push_back({block, 0});
+    ++out.back().times;
+  }
+  return out;
+}
+
+bool BoundMaker::are_alike(const ChunkLayers& a, const ChunkLayers& b) const {
+  if (a.count != b.count || a.recomputed != b.recomputed) return false;
+  if (kind_of_layer_.empty()) return true;
+  const auto kinds = kind_of_layer_.begin();
+  return scenario_.layout.recompute.every == 1 &&
+         std::equal(kinds + a.first_layer, kinds + a.first_layer + a.count, kinds + b.first_layer);
+}
+
+BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, const ChunkLayers& layers,
+                                         bool first, bool last) const {
+  // Where only every n-th layer is recomputed, the bound leaves their places open.
+  const bool mixed = scenario_.layout.recompute.every > 1 && layers.recomputed > 0 &&
+                     layers.recomputed < layers.count;
+  const std::vector<Row> own = rows(blocks, layers);
   Chunk out;
   Level forward, backward;
   const auto run_forward = [&](const BlockFacts& block, std::int64_t times) {
@@ -62,14 +96,12 @@ BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, std::int64_t la
     backward.run(pass.memory, times);
   };
   if (first) run_forward(blocks.embedding, 1);
-  run_forward(blocks.recomputed, recomputed);
-  run_forward(blocks.plain, plain);
+  for (const Row& row : own) run_forward(*row.block, row.times);
   if (last) {
     run_forward(blocks.head, 1);
     run_backward(blocks.head, 1);
   }
-  run_backward(blocks.plain, plain);
-  run_backward(blocks.recomputed, recomputed);
+  for (auto row = own.rbegin(); row != own.rend(); ++row) run_backward(*row->block, row->times);
   if (first) run_backward(blocks.embedding, 1);
   if (mixed) {
     out.forward.floor = out.forward.gpu;
@@ -86,27 +118,26 @@ BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, std::int64_t la
 void BoundMaker::make_chunks(const OrderFacts& order, const Places& places) {
   const std::size_t count = order.layers.size();
   chunks_.resize(count);
-  std::int64_t first_layer = 0, recomputed_before = 0;
+  ChunkLayers before{};
   const std::vector<AxisGroup>& groups = block_table_.groups(code_);
   lie_.resize(groups.size());
   lay_before_.clear();
   for (std::size_t c = 0; c < count; ++c) {
-    const std::int64_t layers = order.layers[c];
-    const std::int64_t recomputed =
-        recomputed_layers(scenario_.layout.recompute, first_layer, layers);
-    first_layer += layers;
+    ChunkLayers layers{before.first_layer + before.count, order.layers[c], 0};
+    layers.recomputed =
+        recomputed_layers(scenario_.layout.recompute, layers.first_layer, layers.count);
     for (std::size_t g = 0; g < groups.size(); ++g) {
       lie_[g] = places.of(groups[g], static_cast<std::size_t>(order.stage_of[c]));
     }
-    const bool like_before = c > 1 && c + 1 < count && layers == order.layers[c - 1] &&
-                             recomputed == recomputed_before && lie_ == lay_before_;
+    const bool like_before =
+        c > 1 && c + 1 < count && are_alike(layers, before) && lie_ == lay_before_;
     if (like_before) {
       chunks_[c] = chunks_[c - 1];
     } else {
-      chunks_[c] = make_chunk(block_table_.blocks(code_, lie_, pricing()), layers, recomputed,
-                              c == 0, c + 1 == count);
+      chunks_[c] =
+          make_chunk(block_table_.blocks(code_, lie_, pricing()), layers, c == 0, c + 1 == count);
     }
-    recomputed_before = recomputed;
+    before = layers;
     lay_before_ = lie_;
   }
 }

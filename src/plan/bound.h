@@ -47,8 +47,18 @@ class BoundMaker {
   };
 
   void make_chunks(const OrderFacts& order, const Places& places);
-  Chunk make_chunk(const BlockSet& blocks, std::int64_t layers, std::int64_t recomputed, bool first,
-                   bool last) const;
+  // Equal layers of a chunk in a row, in the order of its forward.
+  struct Row {
+    const BlockFacts* block;
+    std::int64_t times;
+  };
+  // The layers of a chunk that begins behind `first_layer` others.
+  struct ChunkLayers {
+    std::int64_t first_layer, count, recomputed;
+  };
+  Chunk make_chunk(const BlockSet& blocks, const ChunkLayers& layers, bool first, bool last) const;
+  std::vector<Row> rows(const BlockSet& blocks, const ChunkLayers& layers) const;
+  bool are_alike(const ChunkLayers& a, const ChunkLayers& b) const;
   const Hops& hops(const Places& places);
   Hops::Times hop(const Hops& hops, std::int32_t from, std::int32_t to) const;
   double time(const OrderFacts& order, const StepEnds& ends, const Places& places);
@@ -66,6 +76,7 @@ class BoundMaker {
   StepTable step_table_;
   Remembered<Hops> hops_;
   LayoutCode code_;
+  std::vector<std::size_t> kind_of_layer_;  // its place among layer_kinds(); empty: one for all
   // The chunks of the present layout, by model chunk.
   std::vector<Chunk> chunks_;
   std::vector<double> to_, from_;          // scratch

@@ -32,7 +32,7 @@ Seconds GroupPrices::time(PlaceId place, const Message& message) {
   const auto [found, fresh] = times_.try_emplace({place, message}, Seconds(0));
   if (fresh) {
     const std::vector<DeviceId>& members = members_[place.index()];
-    found->second = costs_.price(message.kind, message.bytes, message.type, members).time();
+    found->second = costs_.price(message, members).time();
   }
   return found->second;
 }

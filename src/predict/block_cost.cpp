@@ -57,6 +57,12 @@ const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
 }
 
 Seconds BlockCosts::launch_collective() const { return Seconds(host_.collective_s); }
+Seconds BlockCosts::launch_collective(const CollectiveCall& call) const {
+  const bool shards = call.purpose == Purpose::kParameters || call.purpose == Purpose::kGradients;
+  const bool list = scenario_.rules.gathers_into_lists && shards;
+  const std::int64_t copies = list ? size_of(call.group, scenario_.layout) : 0;
+  return launch_collective() + Seconds(host_.copy_s * static_cast<double>(copies));
+}
 Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
 bool BlockCosts::in_graph(const Operation& operation) const {
@@ -93,8 +99,7 @@ RunCost BlockCosts::price_collective(const Collective& collective) const {
   RunCost out;
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return out;
-  const CollectivePrice price =
-      collectives_.price(collective.kind, collective.bytes, collective.type, group->devices);
+  const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
   out.gpu = price.latency + price.work / price.rate_bound * group->slowdown;
   out.host = launch_collective();
   out.floor = out.host + out.gpu;
@@ -156,6 +161,7 @@ std::vector<PricedOperation> BlockCosts::price_each(
   }
   wait_for_last(out);
   slow_beside(out);
+  wait_for_reads(out);
   return out;
 }
 
@@ -204,8 +210,7 @@ Seconds BlockCosts::sum_of_pieces(const Collective& collective, std::int64_t mem
 double BlockCosts::held_by(const Collective& collective) const {
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return 0;
-  const CollectivePrice price =
-      collectives_.price(collective.kind, collective.bytes, collective.type, group->devices);
+  const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
   const Accelerator& device = scenario_.cluster.spec.accelerator;
   if (device.is_cpu()) return 0;  // cores are shared in the replay of the step
   return held_fraction(kernels_.profile().sms_per_channel, price.channels, device.sm_count);
@@ -226,6 +231,27 @@ void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
     cost.wait(collective->group, lag);
     if (scenario_.training.launch_blocking) cost.host += lag;
     since_meeting = {};
+  }
+}
+
+// Where the host reads from the device it issues nothing until the device has come there: the
+// device then waits for the answer and for the launches behind it, as far as the kernels before
+// each do not hide them.
+void BlockCosts::wait_for_reads(std::vector<PricedOperation>& operations) const {
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (!std::holds_alternative<HostRead>(operations[i].operation->work)) continue;
+    Seconds issued(kRoundTripS), busy, idle = issued;
+    for (std::size_t j = i + 1; j < operations.size(); ++j) {
+      const auto& [operation, cost, lag, held] = operations[j];
+      if (std::holds_alternative<HostRead>(operation->work)) break;
+      issued += cost.host;
+      if (cost.gpu.value() > 0) idle = std::max(idle, issued - busy);
+      if (operation->stream == BlockStream::kCompute) busy += cost.gpu;
+    }
+    RunCost& wait = operations[i].cost;
+    wait.gpu = wait.floor = wait.expert_parallel = idle;
+    wait.by_curve[static_cast<std::size_t>(Curve::kHost)] = idle;
+    wait.by_provenance[static_cast<std::size_t>(Provenance::kInterpolated)] = idle;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
 #include "predict/block_replay.h"
+#include "program/instruction.h"
 
 namespace stepcast {
 
@@ -33,6 +34,8 @@ class BlockCosts {
   RunCost price(const std::vector<Operation>& operations) const;  // replayed (block_replay.h)
   std::vector<PricedOperation> price_each(const std::vector<Operation>& operations) const;
   Seconds launch_collective() const;
+  // One of its pieces, with the copies that the host makes for it.
+  Seconds launch_collective(const CollectiveCall& call) const;
   Seconds launch_copy() const;  // between device and host
 
  private:
@@ -42,6 +45,7 @@ class BlockCosts {
   RunCost price_collective(const Collective& collective) const;
   const GroupPlacement* placement(AxisGroup group) const;  // null: the rank is alone
   void wait_for_last(std::vector<PricedOperation>& operations) const;
+  void wait_for_reads(std::vector<PricedOperation>& operations) const;
   void pipeline(const Collective& collective, PricedOperation& moved,
                 PricedOperation& computed) const;
   Seconds sum_of_pieces(const Collective& collective, std::int64_t members) const;

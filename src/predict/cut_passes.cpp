@@ -80,6 +80,8 @@ void PassParts::add_call(const Operation& operation, std::size_t i) {
   const auto& inside = std::get<Collective>(operation.work);
   CollectiveCall call{Purpose::kActivations, inside.kind, inside.group, inside.bytes, inside.type};
   call.slot = pass_.as<RunPass>()->slot;
+  call.copies = inside.copies.value;
+  call.store_sms = inside.store_sms.value;
   out_.push_back({stream_of(operation.stream), operation.name, call});
   made_[i] = static_cast<InstructionIndex>(out_.size() - 1);
   if (operation.stream == BlockStream::kCompute) computed_ = made_[i];

@@ -6,17 +6,56 @@
 namespace stepcast {
 namespace {
 
-// Forward, per token, of one layer's GEMMs: two per weight that the token meets.
-double layer_gemm_flops(const Model& model) {
+// The weights of a layer's attention that a token meets.
+double attention_weights(const Model& model) {
   const double h = static_cast<double>(model.hidden);
-  const double query = static_cast<double>(model.heads * model.head_dim);
-  const double key = static_cast<double>(model.kv_heads * model.head_dim);
+  if (!model.mla) {
+    const double query = static_cast<double>(model.heads * model.head_dim);
+    const double key = static_cast<double>(model.kv_heads * model.head_dim);
+    return h * (query + 2 * key) + query * h;
+  }
+  const Mla& mla = *model.mla;
+  const double heads = static_cast<double>(model.heads);
+  const double query = heads * static_cast<double>(mla.qk_nope_head_dim + mla.qk_rope_head_dim);
+  const double query_latent = static_cast<double>(mla.q_lora_rank);
+  const double latent = static_cast<double>(mla.kv_lora_rank);
+  const double value = static_cast<double>(mla.v_head_dim);
+  const double of_queries = mla.q_lora_rank > 0 ? query_latent * (h + query) : h * query;
+  return of_queries + h * (latent + static_cast<double>(mla.qk_rope_head_dim)) +
+         latent * heads * (static_cast<double>(mla.qk_nope_head_dim) + value) + heads * value * h;
+}
+
+// Of its MLP, or of the router and the experts that the token visits.
+double mlp_weights(const Model& model, std::int64_t layer) {
+  const double h = static_cast<double>(model.hidden);
   const double matrices = model.mlp == Mlp::kSwiglu ? 3 : 2;
-  return 2 * (h * (query + 2 * key) + query * h + matrices * h * static_cast<double>(model.ffn));
+  if (!model.is_moe_layer(layer)) return matrices * h * static_cast<double>(model.ffn);
+  const Moe& moe = *model.moe;
+  const auto visited = static_cast<double>(moe.top_k * moe.ffn + moe.shared_ffn);
+  return matrices * h * visited + h * static_cast<double>(moe.experts) + (moe.shared_gate ? h : 0);
+}
+
+// Forward, per token, of one layer's GEMMs: two per weight that the token meets.
+double layer_gemm_flops(const Model& model, std::int64_t layer) {
+  return 2 * (attention_weights(model) + mlp_weights(model, layer));
 }
 
 double attention_flops(const Model& model, double keys) {
-  return 4 * keys * static_cast<double>(model.heads * model.head_dim);
+  if (!model.mla) return 4 * keys * static_cast<double>(model.heads * model.head_dim);
+  return 2 * keys * static_cast<double>(model.heads * (model.head_dim + model.mla->v_head_dim));
+}
+
+// What one token costs in a layer, three passes of attention and `passes` of the products.
+double layer_flops(const Scenario& scenario, std::int64_t layer, double passes, bool causal_half) {
+  const Model& model = scenario.model;
+  double keys = static_cast<double>(scenario.training.sequence_length);
+  const auto window = static_cast<double>(model.attention_window);
+  if (model.is_windowed(layer) && window < keys) {
+    keys = window;
+  } else if (causal_half) {
+    keys /= 2;
+  }
+  return passes * layer_gemm_flops(model, layer) + 3 * attention_flops(model, keys);
 }
 
 double recomputed_in(const BlockPass& pass, bool causal_half) {
@@ -25,7 +64,9 @@ double recomputed_in(const BlockPass& pass, bool causal_half) {
     if (operation.phase != Phase::kRecompute) continue;
     // Kernels compute the causal half of what the full count has. Where ranks share a sequence they
     // do so in parts, of which some are whole blocks under the diagonal.
-    const bool doubles = std::holds_alternative<Attention>(operation.work) && !causal_half;
+    const auto* attention = std::get_if<Attention>(&operation.work);
+    const bool is_half = attention != nullptr && !attention->window && !attention->chunk;
+    const bool doubles = is_half && !causal_half;
     const double factor = doubles ? 2 : 1;
     sum += flops_of(operation).value() * factor;
   }
@@ -42,17 +83,15 @@ Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   const double passes = scenario.training.trains_adapters() ? 2 : 3;
   double flops = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    double keys = static_cast<double>(scenario.training.sequence_length);
-    const auto window = static_cast<double>(model.attention_window);
-    if (model.is_windowed(layer) && window < keys) {
-      keys = window;
-    } else if (causal_half) {
-      keys /= 2;
-    }
-    flops += passes * layer_gemm_flops(model) + 3 * attention_flops(model, keys);
+    flops += layer_flops(scenario, layer, passes, causal_half);
   }
-  if (logits) {
-    flops += passes * 2 * static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
+  const double h = static_cast<double>(model.hidden);
+  const double heads = static_cast<double>(1 + model.mtp_layers);
+  if (logits) flops += passes * 2 * h * static_cast<double>(model.vocab) * heads;
+  // A prediction module joins two states by one product and runs a layer like the last.
+  if (model.mtp_layers > 0) {
+    flops += static_cast<double>(model.mtp_layers) *
+             (passes * 4 * h * h + layer_flops(scenario, model.layers - 1, passes, causal_half));
   }
   if (scenario.training.trains_adapters()) {
     flops += 3 * 2 * static_cast<double>(scenario.adapter_elements());

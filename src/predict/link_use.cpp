@@ -80,7 +80,7 @@ class LinkUse {
       if (members.empty()) continue;
       const std::vector<DeviceId> devices = devices_of(members);
       for (const auto& [key, times] : counts[&role_of(members.front())]) {
-        const CollectivePrice price = collectives_.price(key.kind, key.bytes, key.type, devices);
+        const CollectivePrice price = collectives_.price(key, devices);
         if (price.work.value() <= 0) continue;
         add(collectives_.loads(price, key.kind, devices), price.work.value() * times);
       }

@@ -5,6 +5,7 @@
 
 #include "layout/choices.h"
 #include "layout/framework.h"
+#include "layout/pipeline.h"
 #include "layout/rank_grid.h"
 
 namespace stepcast {
@@ -21,9 +22,10 @@ class Mechanisms {
     hardware();
     work();
     tensor_parallelism();
-    add_own(layout_.cp > 1, fmt::format("context parallelism by {}", name_of(layout_.cp_method)));
+    context_parallelism();
     pipeline();
     data_parallelism();
+    experts();
     return std::move(out_);
   }
 
@@ -53,8 +55,10 @@ class Mechanisms {
   void work() {
     const Training& training = scenario_.training;
     add_own(true, name_of(training.precision));
-    add(!training.fp8_recipe.empty(), fmt::format("fp8 scaling {}", training.fp8_recipe));
-    add(training.fp8_attention && training.precision == DataType::kFp8, "attention in fp8");
+    const bool in_fp8 = training.precision == DataType::kFp8;
+    add(in_fp8, fmt::format("fp8 recipe {}", training.fp8_recipe));
+    add(training.fp8_params, "parameters in fp8");
+    add(training.fp8_attention, "attention in fp8");
     add(true, std::string(name_of(training.attention)) + " attention");
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
     add_own(training.trains_adapters(), "adapters");
@@ -72,20 +76,42 @@ class Mechanisms {
 
   void pipeline() {
     if (layout_.pp == 1) return;
-    add_own(true, layout_.virtual_stages > 1 ? "interleaved pipeline" : "pipeline");
-    add_own(rules_of(layout_.schedule).splits_backward, "split backward");
+    const bool folded = rules_of(layout_.schedule).placement == Placement::kFolded;
+    add_own(true, folded                       ? "folded pipeline"
+                  : layout_.virtual_stages > 1 ? "interleaved pipeline"
+                                               : "pipeline");
+    add_own(splits_backward(scenario_), "split backward");
+  }
+
+  void context_parallelism() {
+    if (layout_.cp == 1) return;
+    add_own(true, fmt::format("context parallelism, {}", name_of(layout_.cp_method)));
+    add(leaves_domain(AxisGroup::kContext), "context parallelism across the network");
   }
 
   void data_parallelism() {
     if (layout_.dp * layout_.cp == 1) return;
     add_own(true, fmt::format("ZeRO {}", layout_.zero));
-    add_own(layout_.shard_group > 0, "copies of sharded states");
+    add_own(layout_.shard_group > 0, "states sharded inside groups");
     add_own(layout_.overlap.grad_reduce, "gradients reduced beside the backward");
     add_own(layout_.overlap.param_gather, "parameters gathered beside the forward");
     // Several groups then share the NICs of a node.
     const bool crosses = leaves_domain(AxisGroup::kData);
     add(crosses && layout_.tp < scenario_.cluster.spec.gpus_per_node,
         "data parallelism across the network, several of its ranks in a node");
+  }
+
+  void experts() {
+    const Model& model = scenario_.model;
+    add(model.mla.has_value(), "latent attention");
+    add(model.mtp_layers > 0, "multi-token prediction");
+    add(model.attention_window > 0 && model.attention_window < scenario_.training.sequence_length,
+        "attention windows");
+    if (!model.moe) return;
+    add_own(true, "mixture of experts");
+    add_own(layout_.ep > 1, "expert parallelism");
+    add(layout_.ep > 1 && leaves_domain(AxisGroup::kExpert),
+        "expert parallelism across the network");
   }
 
   const Scenario& scenario_;

@@ -62,6 +62,9 @@ class MemoryWalk {
 
   void note(const MemoryParts& parts, std::int32_t index, double fraction) {
     const ByteCount sum = total(parts);
+    const ByteCount buffers = parts[static_cast<std::size_t>(MemoryCategory::kBuffers)];
+    peak_.buffers = std::max(peak_.buffers, buffers);
+    peak_.others = std::max(peak_.others, sum - buffers);
     if (sum > total(highest_here_.parts)) highest_here_ = {index, fraction, parts};
     if (sum <= highest_) return;
     highest_ = sum;

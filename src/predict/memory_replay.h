@@ -15,6 +15,8 @@ struct MemoryPeak {
   std::int32_t instruction = 0;  // during which it stands
   double fraction = 0;           // of the instruction's blocks done by then
   MemoryParts left{};            // dynamic bytes alive after the step: zero when sound
+  ByteCount buffers = 0;         // the highest of the category kBuffers alone
+  ByteCount others = 0;          // and of all else
   ByteCount host = 0;            // the most that lies in host memory at once
   ByteCount host_left = 0;       // likewise zero when sound
 };

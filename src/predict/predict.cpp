@@ -15,6 +15,7 @@
 #include "predict/pricing.h"
 #include "predict/record_trace.h"
 #include "predict/simulation.h"
+#include "predict/timed_orders.h"
 #include "predict/timeline.h"
 #include "program/block_groups.h"
 
@@ -122,7 +123,8 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.time = last_[c].parts;
     rank_class.memory = peak.parts;
     rank_class.peak_memory = total(peak.parts);
-    rank_class.reserved_bytes = reserved_bytes(scenario_, rank_class.peak_memory);
+    rank_class.reserved_bytes =
+        reserved_bytes(scenario_, rank_class.peak_memory, peak.others, peak.buffers);
     rank_class.framework_bytes = framework;
     rank_class.peak_at = moment(simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));
@@ -275,7 +277,7 @@ Traffic Predictor::place(Program& program, const RankGrid& grid) const {
 
 Result<Prediction> Predictor::run() {
   const RankGrid grid(scenario_.layout);
-  Program program = lower(scenario_);
+  Program program = lower(scenario_, timed_orders(scenario_, pricing_));
   const bool alone = options_.alone.has_value();
   const Traffic traffic = alone ? Traffic{} : place(program, grid);
   const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)

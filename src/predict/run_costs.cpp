@@ -164,7 +164,8 @@ Seconds RunCosts::launch(const Instruction& instruction) const {
   if (instruction.is<HostCopy>()) return block_costs_.launch_copy();
   if (alone_) return Seconds(0);  // its transfers are not issued
   const auto* call = instruction.as<CollectiveCall>();
-  return block_costs_.launch_collective() * (call != nullptr ? call->pieces : 1.0);
+  if (call == nullptr) return block_costs_.launch_collective();
+  return block_costs_.launch_collective(*call) * static_cast<double>(call->pieces);
 }
 
 }  // namespace stepcast

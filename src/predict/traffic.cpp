@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "program/block_groups.h"
@@ -41,7 +42,7 @@ class MessagePrices {
   std::vector<CollectivePrice> price(const std::vector<DeviceId>& members) const {
     std::vector<CollectivePrice> out;
     for (const Message& one : messages_) {
-      out.push_back(costs_.price(one.kind, one.bytes, one.type, members));
+      out.push_back(costs_.price(one, members));
     }
     return out;
   }
@@ -73,13 +74,14 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
     if (out.members[g].empty()) continue;
     const std::vector<DeviceId> devices = devices_of(out.members[g]);
     const std::vector<CollectivePrice>& of_group = prices.of(devices);
-    std::map<std::pair<CollectiveKind, Algorithm>, std::int32_t> known;
+    std::map<std::tuple<CollectiveKind, Algorithm, std::int64_t, std::int64_t>, std::int32_t> known;
     for (std::size_t m = 0; m < out.messages.size(); ++m) {
       const Message& key = out.messages[m];
       Priced priced{of_group[m], -1};
       if (key.bytes > kSmallMessage && !out.in_blocks && messages.issued.contains(key)) {
-        const auto [found, fresh] = known.try_emplace(
-            {key.kind, priced.price.algorithm}, static_cast<std::int32_t>(out.loads[g].size()));
+        const auto [found, fresh] =
+            known.try_emplace({key.kind, priced.price.algorithm, key.copies, key.store_sms},
+                              static_cast<std::int32_t>(out.loads[g].size()));
         if (fresh) out.loads[g].push_back(costs.loads(priced.price, key.kind, devices));
         priced.loads = found->second;
       }

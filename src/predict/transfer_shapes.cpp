@@ -37,7 +37,9 @@ TransferShapes::TransferShapes(const SimulationInput& input)
 
 TransferShapes::Key TransferShapes::key_of(const Instruction& what) {
   if (const auto* call = what.as<CollectiveCall>()) {
-    return CollectiveKey{call->group, {call->kind, call->bytes, call->type}, call->pieces};
+    Message all = call->message();
+    all.bytes = call->bytes;
+    return CollectiveKey{call->group, all, call->pieces};
   }
   if (const auto* copy = what.as<HostCopy>()) return CopyKey{copy->direction, copy->bytes};
   return PairKey{what.transfer()->peer, what.is<Send>()};

@@ -70,6 +70,7 @@ Shape::Shape(const Scenario& scenario) {
   element = size_of(type);
   fuses_neighbours = scenario.rules.fuses_neighbours;
   placeholder_gradients = scenario.rules.placeholder_gradients;
+  keeps_half_gradients = scenario.rules.keeps_half_gradients;
   softmax_in_steps = !fuses_softmax(scenario.rules, *this);
 }
 
@@ -101,8 +102,9 @@ ParameterId BlockBuilder::declare(const Parameter& parameter) {
   const std::int64_t elements = parameter.borrowed ? 0 : parameter.elements();
   switch (parameter.storage) {
     case WeightStorage::kTrained:
-      (parameter.cut == Cut::kNone ? block_.parameters.replicated : block_.parameters.sharded) +=
-          elements;
+      (parameter.cut == Cut::kNone && parameter.replicas == AxisGroup::kData
+           ? block_.parameters.replicated
+           : block_.parameters.sharded) += elements;
       count_in_group(block_, parameter.replicas, elements);
       if (parameter.in_fp8) block_.parameters.in_fp8 += elements;
       break;
@@ -129,6 +131,11 @@ std::vector<ParameterId> BlockBuilder::norm_parameters(const char* weight, const
   std::vector<ParameterId> out{vector(weight, elements, cut, Initial::kOnes)};
   if (bias != nullptr) out.push_back(vector(bias, elements, cut));
   return out;
+}
+
+void BlockBuilder::also_writes(Buffers buffers) {
+  std::vector<BufferId>& writes = operations().back().writes;
+  writes.insert(writes.end(), buffers.begin(), buffers.end());
 }
 
 void BlockBuilder::uses(std::initializer_list<ParameterId> parameters) {
@@ -182,12 +189,37 @@ void BlockBuilder::collective(const char* name, CollectiveKind kind, AxisGroup g
   operations().back().stream = stream;
 }
 
+void BlockBuilder::exchange(const char* name, AxisGroup group, std::int64_t elements, DataType type,
+                            Buffers reads, Buffers writes, CollectivePurpose purpose,
+                            std::int64_t copies, std::int64_t store_sms) {
+  collective(name, CollectiveKind::kAllToAll, group, elements, type, reads, writes, purpose);
+  auto& own = std::get<Collective>(operations().back().work);
+  own.copies = {copies};
+  own.store_sms = {store_sms};
+}
+
+void BlockBuilder::write_weight_gradient(const char* name, ParameterId weight,
+                                         std::int64_t elements, Operation::Work product,
+                                         BufferId fresh, Buffers reads) {
+  among_weight_gradients([&] {
+    if (fresh.valid()) {
+      add(name, std::move(product), reads, {fresh});
+    } else {
+      add(name, std::move(product), reads, {});
+    }
+    uses({weight});
+    if (mode_ == GradientMode::kAccumulate) accumulate(weight, elements, fresh);
+  });
+}
+
 void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::int64_t n,
-                                   std::int64_t k, Buffers reads, bool placeholder, bool in_fp8) {
+                                   std::int64_t k, Buffers reads, bool placeholder, bool in_fp8,
+                                   std::int64_t tokens) {
   if (!trains(weight)) return;
   const std::int64_t elements = n * k;
   const DataType input = in_fp8 ? DataType::kFp8 : shape_.type;
-  Gemm gemm{GemmRole::kWeightGradient, 1, n, k, shape_.tokens, input, shape_.type, false};
+  Gemm gemm{GemmRole::kWeightGradient,           1,     n,           k,
+            tokens > 0 ? tokens : shape_.tokens, input, shape_.type, false};
   BufferId fresh;
   if (mode_ == GradientMode::kFused) {
     gemm.output = shape_.gradient;
@@ -196,23 +228,46 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
       fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
   }
   if (mode_ == GradientMode::kAccumulate) {
-    fresh = buffer(name, elements, shape_.type, MemoryCategory::kGradients);
+    fresh = fresh_gradient(name, elements);
   }
-  among_weight_gradients([&] {
-    if (fresh.valid()) {
-      add(name, gemm, reads, {fresh});
-    } else {
-      add(name, gemm, reads, {});
-    }
-    uses({weight});
-    if (mode_ == GradientMode::kAccumulate) accumulate(weight, elements, fresh);
-  });
+  write_weight_gradient(name, weight, elements, gemm, fresh, reads);
+}
+
+void BlockBuilder::weight_gradient(const char* name, ParameterId weight, GroupedGemm product,
+                                   Buffers reads) {
+  if (!trains(weight)) return;
+  const std::int64_t elements = product.experts * product.outputs * product.inputs;
+  BufferId fresh;
+  if (mode_ == GradientMode::kFused) {
+    product.output = shape_.gradient;
+    product.accumulate = true;
+  }
+  if (mode_ == GradientMode::kAccumulate) {
+    fresh = fresh_gradient(name, elements);
+  }
+  write_weight_gradient(name, weight, elements, product, fresh, reads);
+}
+
+// Those that stay are among the states, and take no memory of their own.
+BufferId BlockBuilder::fresh_gradient(const char* name, std::int64_t elements) {
+  return buffer(name, shape_.keeps_half_gradients ? 0 : elements, shape_.type,
+                MemoryCategory::kGradients);
 }
 
 void BlockBuilder::accumulate(ParameterId weight, std::int64_t elements, BufferId fresh) {
-  const auto bytes = static_cast<double>(shape_.element + 2 * size_of(shape_.gradient));
-  add("accumulate_gradient", Accumulate{shape_.type, shape_.gradient, size(elements, 0, bytes)},
-      {fresh}, {});
+  const std::int64_t main = size_of(shape_.gradient);
+  const auto bytes = static_cast<double>(shape_.element + 2 * main);
+  if (shape_.keeps_half_gradients) {  // a cast, which is written and read again, then the sum
+    const BufferId copy =
+        buffer("gradient_copy", elements, shape_.gradient, MemoryCategory::kBuffers);
+    const double more = static_cast<double>(2 * main);
+    add("accumulate_gradient",
+        Accumulate{shape_.type, shape_.gradient, size(elements, 0, bytes + more, 2)}, {fresh},
+        {copy});
+  } else {
+    add("accumulate_gradient", Accumulate{shape_.type, shape_.gradient, size(elements, 0, bytes)},
+        {fresh}, {});
+  }
   uses({weight});
 }
 
@@ -226,17 +281,20 @@ void BlockBuilder::bias_gradient(ParameterId bias, std::int64_t rows, std::int64
   });
 }
 
-BufferId BlockBuilder::gather(const char* name, BufferId x, BlockStream stream) {
+BufferId BlockBuilder::gather(const char* name, BufferId x, BlockStream stream,
+                              std::int64_t width) {
   if (!shape_.sequence_parallel) return x;
-  const BufferId gathered = activation(name, shape_.tokens * shape_.hidden);
-  collective(name, CollectiveKind::kAllGather, AxisGroup::kTensor, shape_.tokens * shape_.hidden,
-             shape_.type, {x}, {gathered}, CollectivePurpose::kActivations, stream);
+  const std::int64_t elements = shape_.tokens * row(width);
+  const BufferId gathered = activation(name, elements);
+  collective(name, CollectiveKind::kAllGather, AxisGroup::kTensor, elements, shape_.type, {x},
+             {gathered}, CollectivePurpose::kActivations, stream);
   return gathered;
 }
 
-BufferId BlockBuilder::reduce(const char* name, BufferId partial, BlockStream stream) {
+BufferId BlockBuilder::reduce(const char* name, BufferId partial, BlockStream stream,
+                              std::int64_t width) {
   if (shape_.tp == 1) return partial;
-  const std::int64_t elements = shape_.tokens * shape_.hidden;
+  const std::int64_t elements = shape_.tokens * row(width);
   constexpr auto kPurpose = CollectivePurpose::kActivations;
   if (!shape_.sequence_parallel) {
     collective(name, CollectiveKind::kAllReduce, AxisGroup::kTensor, elements, shape_.type,
@@ -249,16 +307,16 @@ BufferId BlockBuilder::reduce(const char* name, BufferId partial, BlockStream st
   return reduced;
 }
 
-BufferId BlockBuilder::enter_region(const char* name, BufferId x) {
-  return gather(name, x, BlockStream::kCompute);
+BufferId BlockBuilder::enter_region(const char* name, BufferId x, std::int64_t width) {
+  return gather(name, x, BlockStream::kCompute, width);
 }
 
 BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
   return reduce(name, partial, BlockStream::kCompute);
 }
 
-BufferId BlockBuilder::enter_backward(const char* name, BufferId gradient) {
-  const BufferId out = reduce(name, gradient, backward_stream());
+BufferId BlockBuilder::enter_backward(const char* name, BufferId gradient, std::int64_t width) {
+  const BufferId out = reduce(name, gradient, backward_stream(), width);
   if (shape_.sums_gradients && shape_.tp > 1) {
     std::get<Collective>(operations().back().work).overlapped = false;
   }
@@ -269,8 +327,9 @@ BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {
   return gather(name, gradient, BlockStream::kCompute);
 }
 
-BufferId BlockBuilder::gather_again(const char* name, BufferId x, BufferId gathered) {
-  return shape_.keeps_gathered ? gathered : gather(name, x, backward_stream());
+BufferId BlockBuilder::gather_again(const char* name, BufferId x, BufferId gathered,
+                                    std::int64_t width) {
+  return shape_.keeps_gathered ? gathered : gather(name, x, backward_stream(), width);
 }
 
 BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,

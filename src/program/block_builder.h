@@ -37,6 +37,7 @@ struct Shape {
   bool sums_gradients;         // FrameworkRules::sums_input_gradients
   bool fuses_neighbours;       // FrameworkRules::fuses_neighbours
   bool placeholder_gradients;  // FrameworkRules::placeholder_gradients
+  bool keeps_half_gradients;   // FrameworkRules::keeps_half_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;          // of activations, and what products read without fp8
@@ -97,6 +98,7 @@ class BlockBuilder {
 
   // Any work; invalid buffers are left out of what it reads.
   void add(const char* name, Operation::Work work, Buffers reads, Buffers writes);
+  void also_writes(Buffers buffers);  // the operation written last
   // `bytes_per_element` is all traffic of the kernel.
   KernelSize size(std::int64_t elements, std::int64_t width, double bytes_per_element,
                   std::int64_t launches = 1) const;
@@ -112,25 +114,37 @@ class BlockBuilder {
   void uses(std::initializer_list<ParameterId> parameters);
   void uses(const std::vector<ParameterId>& parameters);
 
+  // Rows of tokens between the ranks of a group. `copies`, `store_sms`: as struct Collective has
+  // them.
+  void exchange(const char* name, AxisGroup group, std::int64_t elements, DataType type,
+                Buffers reads, Buffers writes, CollectivePurpose purpose, std::int64_t copies = 0,
+                std::int64_t store_sms = 0);
+
   // The weight gradient of y[tokens, n] = x[tokens, k] w. A frozen weight has none. Where the GEMM
   // adds into the main gradient itself, autograd is still handed a tensor of the weight's shape:
   // `placeholder` allocates it for the operation (Megatron's own linear layers; Transformer Engine
   // keeps one per shape, see lower.cpp).
   void weight_gradient(const char* name, ParameterId weight, std::int64_t n, std::int64_t k,
-                       Buffers reads, bool placeholder = false, bool in_fp8 = false);
-  // A fresh gradient of a weight joins the main one.
+                       Buffers reads, bool placeholder = false, bool in_fp8 = false,
+                       std::int64_t tokens = 0);
+  // The same of experts; `product` says all but where it writes.
+  void weight_gradient(const char* name, ParameterId weight, GroupedGemm product, Buffers reads);
+  // A gradient of one weight and micro-batch, and how it joins the main one.
+  BufferId fresh_gradient(const char* name, std::int64_t elements);
   void accumulate(ParameterId weight, std::int64_t elements, BufferId fresh);
   void bias_gradient(ParameterId bias, std::int64_t rows, std::int64_t width, Buffers reads);
 
   // Tensor-parallel edges. A region between them is cut by tp; outside it is whole (or cut along
   // the sequence with sequence parallelism).
-  BufferId enter_region(const char* name, BufferId x);        // forward: all-gather or nothing
+  // `width`: elements of a row; 0: the model's.
+  BufferId enter_region(const char* name, BufferId x, std::int64_t width = 0);  // forward: gather
   BufferId leave_region(const char* name, BufferId partial);  // forward: reduce-scatter/all-reduce
-  BufferId enter_backward(const char* name, BufferId gradient);  // of enter: the reduction
+  // Of enter: the reduction.
+  BufferId enter_backward(const char* name, BufferId gradient, std::int64_t width = 0);
   BufferId leave_backward(const char* name, BufferId gradient);  // of leave: all-gather or nothing
   // Backward: what enter_region() gathered, for the weight gradient. Where nobody has kept it, it
   // is gathered again.
-  BufferId gather_again(const char* name, BufferId x, BufferId gathered);
+  BufferId gather_again(const char* name, BufferId x, BufferId gathered, std::int64_t width = 0);
 
   using Parameters = std::vector<ParameterId>;
   BufferId norm(const char* name, const Parameters& parameters, BufferId x, std::int64_t rows,
@@ -171,8 +185,11 @@ class BlockBuilder {
 
  private:
   ParameterId declare(const Parameter& parameter);
-  BufferId reduce(const char* name, BufferId partial, BlockStream stream);
-  BufferId gather(const char* name, BufferId x, BlockStream stream);
+  BufferId reduce(const char* name, BufferId partial, BlockStream stream, std::int64_t width = 0);
+  BufferId gather(const char* name, BufferId x, BlockStream stream, std::int64_t width = 0);
+  std::int64_t row(std::int64_t width) const { return width > 0 ? width : shape_.hidden; }
+  void write_weight_gradient(const char* name, ParameterId weight, std::int64_t elements,
+                             Operation::Work product, BufferId fresh, Buffers reads);
 
   const Shape& shape_;
   GradientMode mode_;

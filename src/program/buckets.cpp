@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "layout/pipeline.h"
+
 namespace stepcast {
 namespace {
 
@@ -12,14 +14,15 @@ constexpr ElementRange kNowhere{-1, -1};
 // param_and_grad_buffer.py, shared_embedding): the same rank must own a row on both stages.
 ElementRange shared_table(const RoleBuilder& builder) {
   const Scenario& scenario = builder.scenario();
-  if (!scenario.shares_trained_table() || scenario.layout.pp == 1 || scenario.layout.zero == 0) {
+  const Layout& layout = scenario.layout;
+  if (!scenario.shares_trained_table() || ends_meet(layout) || layout.zero == 0) {
     return kNowhere;
   }
   const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
   const std::int64_t table = builder.shape().vocab * builder.shape().hidden;
   ElementRange holder = kNowhere;
   if (builder.role().stage == 0) holder = builder.range(0, 0);
-  if (builder.role().stage == scenario.layout.pp - 1) {
+  if (builder.role().stage == stage_of_last_chunk(layout)) {
     holder = builder.range(last, builder.blocks(last) - 1);
   }
   return holder.begin < 0 ? kNowhere : ElementRange{holder.begin, holder.begin + table};

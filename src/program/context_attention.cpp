@@ -7,16 +7,16 @@ namespace {
 // Attention on this rank once heads have been exchanged among `exchange` of the cp ranks: all heads
 // where none are, the whole sequence where all of them exchange.
 struct Part {
-  explicit Part(const Shape& shape)
-      : shape(shape),
-        exchange(shape.cp_exchange),
-        ring(shape.cp / shape.cp_exchange),
-        rows(shape.sequence * exchange),
-        heads(shape.heads / exchange),
-        kv_heads(shape.kv_heads / exchange),
-        query(shape.batch * rows * heads * shape.head_dim),
-        key_value(2 * shape.batch * rows * kv_heads * shape.head_dim),
-        type(shape.fp8_attention ? DataType::kFp8 : shape.type) {}
+  explicit Part(const Shape& of)
+      : shape(of),
+        exchange(of.cp_exchange),
+        ring(of.cp / of.cp_exchange),
+        rows(of.sequence * exchange),
+        heads(of.heads / exchange),
+        kv_heads(of.kv_heads / exchange),
+        query(of.batch * rows * heads * of.head_dim),
+        key_value(2 * of.batch * rows * kv_heads * of.head_dim),
+        type(of.fp8_attention ? DataType::kFp8 : of.type) {}
 
   AxisGroup ring_group() const {
     return exchange == 1 ? AxisGroup::kContext : AxisGroup::kContextOuter;

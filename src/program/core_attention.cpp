@@ -16,10 +16,11 @@ std::int64_t score_elements(const Shape& shape) {
   return shape.batch * shape.heads * shape.sequence * shape.sequence;
 }
 
-Attention fused(const Shape& shape, bool backward) {
+Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
   const DataType type = shape.fp8_attention ? DataType::kFp8 : shape.type;
-  return {backward,       shape.batch, shape.heads, shape.kv_heads, shape.sequence, shape.sequence,
-          shape.head_dim, true,        type};
+  return {backward,       shape.batch,    shape.heads, shape.kv_heads, shape.sequence,
+          shape.sequence, shape.head_dim, true,        type,           {},
+          span.window,    span.chunk};
 }
 
 // What attention in fp8 reads is cast once, and kept so for the backward.
@@ -42,7 +43,8 @@ BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t e
   return out;
 }
 
-CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
+CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv,
+                           const AttentionSpan& span) {
   const Shape& shape = builder.shape();
   QkvBuffers read = qkv;
   if (shape.fp8_attention) {
@@ -54,7 +56,7 @@ CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv) {
   CoreAttentionBuffers out;
   out.context = builder.activation("context", context_elements(shape));
   out.softmax = builder.buffer("log_sum_exp", shape.tokens * shape.heads, DataType::kFp32);
-  builder.add("attention", fused(shape, false), {read.query, read.key, read.value},
+  builder.add("attention", fused(shape, false, span), {read.query, read.key, read.value},
               {out.context, out.softmax});
   out.read = read;
   return out;
@@ -120,7 +122,7 @@ CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
 }
 
 BufferId flash_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved,
-                        BufferId context_gradient) {
+                        BufferId context_gradient, const AttentionSpan& span) {
   const Shape& shape = builder.shape();
   if (shape.fp8_attention) {
     context_gradient =
@@ -132,7 +134,7 @@ BufferId flash_backward(BlockBuilder& builder, const CoreAttentionBuffers& saved
   // The kernels accumulate the query gradient in fp32 (FlashAttention-2, section 3.1).
   const BufferId query_accumulator = builder.buffer("query_accumulator", context_elements(shape),
                                                     DataType::kFp32, MemoryCategory::kWorkspace);
-  builder.add("attention_backward", fused(shape, true),
+  builder.add("attention_backward", fused(shape, true, span),
               {qkv.query, qkv.key, qkv.value, saved.context, saved.softmax, context_gradient},
               {gradient, query_accumulator});
   return gradient;
@@ -191,15 +193,15 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
 }  // namespace
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
-                                    const QkvBuffers& qkv) {
-  return kernel == AttentionKernel::kFlash ? flash(builder, qkv) : unfused(builder, qkv);
+                                    const QkvBuffers& qkv, const AttentionSpan& span) {
+  return kernel == AttentionKernel::kFlash ? flash(builder, qkv, span) : unfused(builder, qkv);
 }
 
 BufferId core_attention_backward(BlockBuilder& builder, AttentionKernel kernel,
                                  const QkvBuffers& qkv, const CoreAttentionBuffers& saved,
-                                 BufferId context_gradient) {
+                                 BufferId context_gradient, const AttentionSpan& span) {
   return kernel == AttentionKernel::kFlash
-             ? flash_backward(builder, saved, context_gradient)
+             ? flash_backward(builder, saved, context_gradient, span)
              : unfused_backward(builder, qkv, saved, context_gradient);
 }
 

@@ -12,6 +12,11 @@ struct QkvBuffers {
   BufferId query, key, value;
 };
 
+// How far a query looks back, where not at all tokens before it.
+struct AttentionSpan {
+  OptionalCount window = {}, chunk = {};
+};
+
 struct CoreAttentionBuffers {
   BufferId softmax;       // unfused: probabilities; flash: log-sum-exp
   BufferId wide_softmax;  // in fp32, where each step of the softmax is a kernel
@@ -24,11 +29,11 @@ struct CoreAttentionBuffers {
 };
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
-                                    const QkvBuffers& qkv);
+                                    const QkvBuffers& qkv, const AttentionSpan& span = {});
 
 // Gradients of query, key and value (packed) from the context's.
 BufferId core_attention_backward(BlockBuilder& builder, AttentionKernel kernel,
                                  const QkvBuffers& qkv, const CoreAttentionBuffers& saved,
-                                 BufferId context_gradient);
+                                 BufferId context_gradient, const AttentionSpan& span = {});
 
 }  // namespace stepcast

@@ -88,34 +88,6 @@ EmbeddingBuffers forward(const Scenario& scenario, const EmbeddingWeights& weigh
   return saved;
 }
 
-// Autograd writes a dense gradient of the table, zeroes first, then adds it to the main one.
-void table_gradient(const Scenario& scenario, const EmbeddingWeights& weights,
-                    BlockBuilder& builder, BufferId gradient) {
-  const Shape& shape = builder.shape();
-  const double e = static_cast<double>(shape.element);
-  const std::int64_t whole = shape.tokens * shape.hidden, table = shape.vocab * shape.hidden;
-  const bool into_unit = builder.mode() == GradientMode::kUnit;
-  const BufferId dense =
-      into_unit ? BufferId{}
-                : builder.buffer("table_gradient", table, shape.type, MemoryCategory::kGradients);
-  const auto write = [&](Operation::Work work, BlockBuilder::Buffers reads) {
-    if (into_unit) {
-      builder.add("table_gradient", std::move(work), reads, {});
-    } else {
-      builder.add("table_gradient", std::move(work), reads, {dense});
-    }
-    builder.uses({weights.table});
-  };
-  // The head of a tied table has written the unit's gradient before.
-  if (!into_unit || !scenario.model.tied_embeddings) {
-    write(ZeroTableGradient{shape.type, builder.size(table, 0, e)}, {});
-  }
-  write(TokenEmbedding{true, shape.vocab, shape.type, shape.type,
-                       builder.size(whole, shape.hidden, 3 * e, 4)},
-        {builder.block().input, gradient});
-  if (!into_unit) builder.accumulate(weights.table, table, dense);
-}
-
 void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBuilder& builder,
               const EmbeddingBuffers& saved) {
   const Shape& shape = builder.shape();
@@ -147,10 +119,36 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
     });
   }
   gradient = builder.leave_backward("embedding_gradient", gradient);
-  builder.among_weight_gradients([&] { table_gradient(scenario, weights, builder, gradient); });
+  // The head of a tied table has written the unit's gradient before.
+  const bool zeroes = builder.mode() != GradientMode::kUnit || !scenario.model.tied_embeddings;
+  builder.among_weight_gradients(
+      [&] { look_up_backward(builder, weights.table, block.input, gradient, zeroes); });
 }
 
 }  // namespace
+
+void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens, BufferId gradient,
+                      bool zeroes) {
+  const Shape& shape = builder.shape();
+  const double e = static_cast<double>(shape.element);
+  const std::int64_t whole = shape.tokens * shape.hidden, elements = shape.vocab * shape.hidden;
+  const bool into_unit = builder.mode() == GradientMode::kUnit;
+  const BufferId dense =
+      into_unit ? BufferId{} : builder.fresh_gradient("table_gradient", elements);
+  const auto write = [&](Operation::Work work, BlockBuilder::Buffers reads) {
+    if (into_unit) {
+      builder.add("table_gradient", std::move(work), reads, {});
+    } else {
+      builder.add("table_gradient", std::move(work), reads, {dense});
+    }
+    builder.uses({table});
+  };
+  if (zeroes) write(ZeroTableGradient{shape.type, builder.size(elements, 0, e)}, {});
+  write(TokenEmbedding{true, shape.vocab, shape.type, shape.type,
+                       builder.size(whole, shape.hidden, 3 * e, 4)},
+        {tokens, gradient});
+  if (!into_unit) builder.accumulate(table, elements, dense);
+}
 
 Block lower_embedding(const Scenario& scenario, BackwardForm form) {
   const Shape shape(scenario);

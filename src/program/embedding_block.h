@@ -4,10 +4,16 @@
 #pragma once
 
 #include "layout/scenario.h"
+#include "program/block_builder.h"
 #include "program/program.h"
 
 namespace stepcast {
 
 Block lower_embedding(const Scenario& scenario, BackwardForm form = BackwardForm::kWhole);
+
+// The gradient of a table from that of the rows that were looked up. Autograd writes a dense one,
+// zeroes first, then adds it to the main one; without `zeroes` somebody has begun it.
+void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens, BufferId gradient,
+                      bool zeroes);
 
 }  // namespace stepcast

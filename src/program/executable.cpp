@@ -9,6 +9,7 @@
 
 #include "layout/choices.h"
 #include "program/block_builder.h"
+#include "program/layer_kind.h"
 
 namespace stepcast {
 namespace {
@@ -34,6 +35,16 @@ class Checker {
   // "dropout is not run by the CPU backend"
   void refuse(const char* path, const std::string& what, const char* hint) {
     errors_.push_back({ErrorCode::kNotSupported, what + " " + refusal_, "", path, hint});
+  }
+
+  void not_modelled(const char* what) {
+    errors_.push_back({ErrorCode::kNotSupported,
+                       fmt::format("{} not modelled by the executor yet", what), "", "model",
+                       "predict, plan and compare know it"});
+  }
+
+  bool has_windows() const {
+    return std::ranges::any_of(layer_kinds(scenario_), &LayerKind::windowed);
   }
 
   void expect(const char* path, DataType type, std::initializer_list<DataType> known,
@@ -74,13 +85,30 @@ class Checker {
       refuse("model.position", "alibi is", "use learned, rope or none");
     }
     if (model.attention_sinks > 0) refuse("model", "attention sinks are", "use another model");
+    const auto later = [&](bool uses, const char* what) {
+      if (uses) not_modelled(what);
+    };
+    later(model.moe.has_value(), "a mixture of experts is");
+    later(model.mla.has_value(), "latent attention is");
+    later(model.mtp_layers > 0, "multi-token prediction is");
+    later(has_windows(), "attention within a window below the sequence is");
     if (cuda_ && (model.head_dim > kLargestHead || model.head_dim % 2 != 0)) {
       refuse("model.head_dim", fmt::format("heads of {} elements are", model.head_dim),
              "an even number, at most 256");
     }
   }
 
+  void check_recompute() {
+    for (const std::string& module : scenario_.layout.recompute.modules) {
+      if (module == "core_attention") continue;
+      errors_.push_back({ErrorCode::kNotSupported,
+                         fmt::format("recomputing {} is not modelled by the executor yet", module),
+                         "", "layout.recompute.modules", "core_attention, or mode full"});
+    }
+  }
+
   void check_layout() {
+    check_recompute();
     const Model& model = scenario_.model;
     const Layout& layout = scenario_.layout;
     if (model.kv_heads < layout.tp) {
@@ -95,6 +123,9 @@ class Checker {
     }
     if (model.wide_query_key_norm && layout.tp > 1) {
       refuse("layout.tp", "a norm over all heads that tp cuts is", "use tp 1");
+    }
+    if (scenario_.training.grad_clip == GradClip::kPostValidation) {
+      refuse("training.grad_clip", "validation after the step is", "use global or none");
     }
     if (layout.overlap.tp) {
       refuse("layout.overlap.tp", "products pipelined with their collectives are", "use false");

@@ -12,18 +12,21 @@ KernelSize size_of_cast(std::int64_t elements, double bytes, std::int64_t launch
   return {elements, 0, bytes, launches};
 }
 
-// The norm before writes the copies in place of its 16-bit output.
+// The norm before writes the copies, in place of its 16-bit output where nobody else reads that.
 bool write_in_norm(BlockBuilder& builder, BufferId x, const std::vector<BufferId>& copies,
-                   double copied) {
+                   double copied, bool keeps_wide) {
   Operation& before = builder.last();
   const auto* norm = std::get_if<Normalization>(&before.work);
   const bool fits = builder.shape().fp8.norm_writes && norm != nullptr && !norm->backward &&
                     !norm->residual && before.writes == std::vector<BufferId>{x};
   if (!fits) return false;
   KernelSize& size = *size_of_kernel(before.work);
-  size.bytes +=
-      copied - static_cast<double>(size.elements) * static_cast<double>(builder.shape().element);
-  before.writes = copies;
+  size.bytes += copied;
+  if (!keeps_wide) {
+    size.bytes -= static_cast<double>(size.elements) * static_cast<double>(builder.shape().element);
+    before.writes.clear();
+  }
+  before.writes.insert(before.writes.end(), copies.begin(), copies.end());
   return true;
 }
 
@@ -55,7 +58,7 @@ void find_scale(BlockBuilder& builder, BufferId x, std::int64_t elements, bool b
 }  // namespace
 
 Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
-                     bool by_columns, bool cut) {
+                     bool by_columns, bool cut, bool keeps_wide) {
   const Shape& shape = builder.shape();
   const Fp8& fp8 = shape.fp8;
   Operand out;
@@ -70,7 +73,7 @@ Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, b
   }
   const double written =
       static_cast<double>(copies.size()) * static_cast<double>(fp8.copy_bytes(elements));
-  if (!backward && write_in_norm(builder, x, copies, written)) return out;
+  if (!backward && write_in_norm(builder, x, copies, written, keeps_wide)) return out;
   if (fp8.recipe->finds_scale) find_scale(builder, x, elements, backward, cut);
   const double read = static_cast<double>(elements) * static_cast<double>(shape.element);
   builder.add(

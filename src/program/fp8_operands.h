@@ -15,9 +15,9 @@ struct Operand {
 
 // Casts `x`. Where the operation before is the norm that writes `x`, and can write fp8, it does so.
 // `by_columns`: a weight gradient will read it. `cut`: tensor ranks hold parts of one tensor with
-// one scale.
+// one scale. `keeps_wide`: `x` itself is read too.
 Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
-                     bool by_columns, bool cut);
+                     bool by_columns, bool cut, bool keeps_wide = false);
 
 // A copy of which this rank holds its share of `elements`, whole.
 BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, std::int64_t elements,

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/head_block.h"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "layout/pipeline.h"
 #include "operation/steps.h"
 #include "program/block_builder.h"
 #include "program/liveness.h"
+#include "program/prediction_module.h"
 #include "program/unit_copies.h"
 
 namespace stepcast {
 namespace {
 
 struct HeadBuffers {
-  BufferId normed, gathered;
+  BufferId input, normed, gathered;
   BufferId probabilities;  // fp32, or the logits themselves where the loss leaves them in 16 bits
   BufferId statistics;     // largest logit, sum of exponentials and target logit of every token
 };
@@ -18,17 +24,26 @@ struct HeadBuffers {
 struct HeadWeights {
   std::vector<ParameterId> norm;
   ParameterId table, bias;
+  ParameterId tokens;  // prediction modules look tokens up in it: the embedding's, or a copy
 };
 
 HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   const Shape& shape = builder.shape();
   // A table that is tied to the embedding's is the same one only on the same stage.
-  const bool own_table = !scenario.model.tied_embeddings || scenario.layout.pp > 1;
+  const bool own_table = !scenario.model.tied_embeddings || !ends_meet(scenario.layout);
   HeadWeights out;
   Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
+  if (scenario.model.mtp_layers > 0 && !scenario.model.tied_embeddings) {
+    Parameter tokens = table;
+    tokens.name = "tokens";
+    tokens.borrowed = scenario.layout.pp == 1;
+    tokens.is_table = true;
+    out.tokens = builder.parameter(tokens);
+  }
   table.borrowed = !own_table;
   table.is_table = true;
   out.table = builder.parameter(table);
+  if (!out.tokens.valid()) out.tokens = out.table;
   if (scenario.model.final_norm) {
     out.norm = builder.norm_parameters(
         "final_norm", scenario.model.norm_bias ? "final_norm_bias" : nullptr, shape.hidden);
@@ -62,17 +77,16 @@ KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool
   return scenario.rules.loss_in_single_steps ? size : loss_steps().of(size);
 }
 
-HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder) {
+HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
+                    BufferId input) {
   const Shape& shape = builder.shape();
-  Block& block = builder.block();
   const std::int64_t logits_elements = shape.tokens * shape.vocab;
   const double e = static_cast<double>(shape.element);
   HeadBuffers out;
-  builder.into(Pass::kForward, Phase::kForward);
-  copy_gathered_unit(scenario, builder);
+  out.input = input;
   out.normed = scenario.model.final_norm
-                   ? builder.norm("final_norm", weights.norm, block.input, shape.rows, shape.hidden)
-                   : block.input;
+                   ? builder.norm("final_norm", weights.norm, input, shape.rows, shape.hidden)
+                   : input;
   const BufferId x = out.gathered = builder.enter_region("head_input", out.normed);
   const BufferId logits = builder.activation("logits", logits_elements);
   builder.gemm("logits", GemmRole::kForward, shape.tokens, shape.vocab, shape.hidden, {x}, {logits},
@@ -103,10 +117,10 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   return out;
 }
 
-void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
-              const HeadBuffers& saved) {
+// The gradient of what forward() read.
+BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
+                  const HeadBuffers& saved) {
   const Shape& shape = builder.shape();
-  Block& block = builder.block();
   const std::int64_t logits_elements = shape.tokens * shape.vocab;
   const double e = static_cast<double>(shape.element);
   builder.into_input_gradients();
@@ -137,13 +151,67 @@ void backward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder
   if (scenario.model.head_bias) {
     builder.bias_gradient(weights.bias, shape.tokens, shape.vocab, {gradient});
   }
-  if (!scenario.model.final_norm) {
-    block.input_gradient = reduced;
-    return;
-  }
-  block.input_gradient = builder.norm_backward("final_norm", weights.norm, block.input, reduced,
-                                               BufferId{}, shape.rows, shape.hidden);
+  if (!scenario.model.final_norm) return reduced;
+  return builder.norm_backward("final_norm", weights.norm, saved.input, reduced, BufferId{},
+                               shape.rows, shape.hidden);
 }
+
+// The prediction modules of a head, each with its norm and its loss.
+class Predictions {
+ public:
+  Predictions(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder)
+      : scenario_(scenario), builder_(builder) {
+    for (std::int64_t depth = 0; depth < scenario.model.mtp_layers; ++depth) {
+      HeadWeights own = weights;
+      modules_.push_back(std::make_unique<PredictionModule>(scenario, weights.tokens, builder));
+      if (scenario.model.final_norm) {
+        own.norm = builder.norm_parameters("mtp_final_norm", nullptr, builder.shape().hidden);
+      }
+      weights_.push_back(std::move(own));
+    }
+  }
+
+  // Each module reads what the one before it hands to its norm.
+  void forward(BufferId hidden) {
+    for (std::size_t depth = 0; depth < modules_.size(); ++depth) {
+      hidden = modules_[depth]->forward(hidden);
+      saved_.push_back(stepcast::forward(scenario_, weights_[depth], builder_, hidden));
+    }
+  }
+
+  // What they add to the gradient of the hidden state; invalid where there are none.
+  BufferId backward() {
+    const RecomputeMode mode = scenario_.layout.recompute.mode;
+    BufferId gradient;
+    for (std::size_t depth = modules_.size(); depth-- > 0;) {
+      const BufferId own = stepcast::backward(scenario_, weights_[depth], builder_, saved_[depth]);
+      gradient = gradient.valid() ? sum(gradient, own) : own;
+      if (mode == RecomputeMode::kFull) modules_[depth]->recompute();
+      builder_.into_input_gradients();
+      gradient = modules_[depth]->backward(gradient, mode);
+    }
+    return gradient;
+  }
+
+  BufferId sum(BufferId a, BufferId b) {
+    const Shape& shape = builder_.shape();
+    const std::int64_t elements = shape.rows * shape.hidden;
+    const BufferId out = builder_.activation("hidden_gradient", elements);
+    const double bytes = 3 * static_cast<double>(shape.element);
+    builder_.add(
+        "add_prediction_gradient",
+        ResidualAdd{true, false, false, shape.type, builder_.size(elements, shape.hidden, bytes)},
+        {a, b}, {out});
+    return out;
+  }
+
+ private:
+  const Scenario& scenario_;
+  BlockBuilder& builder_;
+  std::vector<std::unique_ptr<PredictionModule>> modules_;
+  std::vector<HeadWeights> weights_;
+  std::vector<HeadBuffers> saved_;
+};
 
 }  // namespace
 
@@ -155,8 +223,14 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   BlockBuilder builder(shape, gradient_mode(scenario), block);
   block.input = builder.activation("head_input", shape.rows * shape.hidden);
   const HeadWeights weights = declare(scenario, builder);
-  const HeadBuffers saved = forward(scenario, weights, builder);
-  backward(scenario, weights, builder, saved);
+  Predictions predictions(scenario, weights, builder);
+  builder.into(Pass::kForward, Phase::kForward);
+  copy_gathered_unit(scenario, builder);
+  predictions.forward(block.input);
+  const HeadBuffers saved = forward(scenario, weights, builder, block.input);
+  const BufferId own = backward(scenario, weights, builder, saved);
+  const BufferId predicted = predictions.backward();
+  block.input_gradient = predicted.valid() ? predictions.sum(own, predicted) : own;
   copy_unit_gradients(scenario, builder);
   finish_block(block);
   return block;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/instruction.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <numeric>
 
 #include "core/overloaded.h"
@@ -34,6 +37,14 @@ const char* name_of(Stream stream) {
       return "send backward";
     case Stream::kReceiveBackward:
       return "receive backward";
+    case Stream::kSendForwardUp:
+      return "send forward up";
+    case Stream::kReceiveForwardUp:
+      return "receive forward up";
+    case Stream::kSendBackwardUp:
+      return "send backward up";
+    case Stream::kReceiveBackwardUp:
+      return "receive backward up";
     case Stream::kHost:
       return "host";
     case Stream::kCopyOut:
@@ -48,6 +59,34 @@ const char* name_of(Stream stream) {
       return "reduce copies";
   }
   return "";
+}
+
+namespace {
+
+struct TransferRow {
+  Stream stream;
+  TransferStream transfers;
+};
+constexpr TransferRow kTransfers[] = {
+    {Stream::kSendForward, {true, true, false}},
+    {Stream::kReceiveForward, {false, true, false}},
+    {Stream::kSendBackward, {true, false, false}},
+    {Stream::kReceiveBackward, {false, false, false}},
+    {Stream::kSendForwardUp, {true, true, true}},
+    {Stream::kReceiveForwardUp, {false, true, true}},
+    {Stream::kSendBackwardUp, {true, false, true}},
+    {Stream::kReceiveBackwardUp, {false, false, true}},
+};
+
+}  // namespace
+
+Stream stream_of(const TransferStream& transfers) {
+  return std::ranges::find(kTransfers, transfers, &TransferRow::transfers)->stream;
+}
+
+std::optional<TransferStream> transfers_of(Stream stream) {
+  const auto found = std::ranges::find(kTransfers, stream, &TransferRow::stream);
+  return found == std::end(kTransfers) ? std::nullopt : std::optional(found->transfers);
 }
 
 Stream stream_of(BlockStream stream) {

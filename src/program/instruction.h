@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -33,6 +34,11 @@ enum class Stream {
   kReceiveForward,
   kSendBackward,
   kReceiveBackward,
+  // The same of chunks on the way up, where a folded pipeline comes back: they cross others.
+  kSendForwardUp,
+  kReceiveForwardUp,
+  kSendBackwardUp,
+  kReceiveBackwardUp,
   kHost,
   kCopyOut,  // to host memory
   kCopyIn,
@@ -40,8 +46,19 @@ enum class Stream {
   kBlockCopy,
   kReduceCopies  // gradients, over the copies of sharded states
 };
-inline constexpr int kStreams = 13;
+inline constexpr int kStreams = 17;
 const char* name_of(Stream stream);
+
+// A stream of transfers between stages: what moves on it, and on which side of it the rank stands.
+struct TransferStream {
+  bool sends;
+  bool activations;  // or their gradients
+  bool up;           // of chunks on the way up
+  bool operator==(const TransferStream&) const = default;
+};
+Stream stream_of(const TransferStream& transfers);
+std::optional<TransferStream> transfers_of(Stream stream);  // none of another stream
+
 // Where a rank runs what a block has on one of its streams.
 Stream stream_of(BlockStream stream);
 
@@ -97,8 +114,11 @@ struct CollectiveCall {
   // Gradients and parameters: flat elements of the role (Role::stretches), before sharding.
   ElementRange elements{};
   Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
+  std::int64_t copies = 0, store_sms = 0;  // as struct Collective has them
 
-  Message message() const { return {kind, bytes / pieces, type}; }  // of one piece
+  Message message() const {  // of one piece
+    return {kind, bytes / pieces, type, copies, store_sms};
+  }
 };
 
 // An activation, or its gradient, between this stage and `peer` of the same pipeline: sender and

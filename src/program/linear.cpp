@@ -5,10 +5,12 @@
 
 namespace stepcast {
 
-Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight, bool has_adapters)
+Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight, bool has_adapters,
+               std::int64_t tokens)
     : names_(names),
       outputs_(weight.rows),
       inputs_(weight.columns),
+      tokens_(tokens > 0 ? tokens : builder.shape().tokens),
       four_bit_(builder.shape().mode == TrainingMode::kQlora),
       in_fp8_(builder.shape().fp8 && !four_bit_) {
   if (four_bit_) weight.storage = WeightStorage::kFourBit;
@@ -85,14 +87,14 @@ BufferId Linear::dense_weight(BlockBuilder& builder, bool backward) const {
 
 Operand Linear::cast(BlockBuilder& builder, BufferId x, std::int64_t width, bool backward,
                      bool by_columns) const {
-  return cast_operand(builder, x, builder.shape().tokens * width, backward, by_columns, false);
+  return cast_operand(builder, x, tokens_ * width, backward, by_columns, false, has_adapters());
 }
 
 LinearInput Linear::enter(BlockBuilder& builder, const char* name, BufferId x, bool keeps) const {
   const Shape& shape = builder.shape();
   const bool by_columns = keeps && trained_;
   if (!in_fp8_) {
-    const BufferId whole = builder.enter_region(name, x);
+    const BufferId whole = builder.enter_region(name, x, inputs_);
     return {whole, {whole, whole}, x};
   }
   if (!shape.sequence_parallel) {
@@ -100,7 +102,7 @@ LinearInput Linear::enter(BlockBuilder& builder, const char* name, BufferId x, b
     return {has_adapters() ? x : BufferId{}, operand, {}};
   }
   if (has_adapters()) {
-    const BufferId whole = builder.enter_region(name, x);
+    const BufferId whole = builder.enter_region(name, x, inputs_);
     return {whole, cast(builder, whole, inputs_, false, by_columns), x};
   }
   const bool both = by_columns && shape.fp8.recipe->scales_by_direction;
@@ -148,7 +150,8 @@ LinearInput Linear::gather_again(BlockBuilder& builder, const char* name,
   LinearInput out = saved;
   if (!trained_ && !has_adapters()) return out;  // no weight gradient
   if (!in_fp8_ || has_adapters()) {
-    out.x = builder.gather_again(name, saved.share.valid() ? saved.share : saved.x, saved.x);
+    out.x =
+        builder.gather_again(name, saved.share.valid() ? saved.share : saved.x, saved.x, inputs_);
     if (!in_fp8_) out.operand.columns = out.x;
     return out;
   }
@@ -161,26 +164,32 @@ LinearInput Linear::gather_again(BlockBuilder& builder, const char* name,
   return out;
 }
 
+LinearInput Linear::with_share(const LinearInput& saved, BufferId share) const {
+  const bool is_whole = saved.x == saved.share;
+  return is_whole ? LinearInput{share, {share, share}, share}
+                  : LinearInput{saved.x, saved.operand, share};
+}
+
 LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input,
                              ParameterId bias) const {
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
   LinearOutput out;
-  out.y = builder.activation(names_.output, shape.tokens * outputs_);
+  out.y = builder.activation(names_.output, tokens_ * outputs_);
   const BufferId dense = dense_weight(builder, false);
-  builder.gemm(names_.layer, GemmRole::kForward, shape.tokens, outputs_, inputs_,
+  builder.gemm(names_.layer, GemmRole::kForward, tokens_, outputs_, inputs_,
                {input.operand.rows, dense}, {out.y}, bias.valid(), in_fp8_);
   builder.uses({weight_, bias});
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];
     if (!adapter.down.valid()) continue;
-    const std::int64_t wide = shape.tokens * adapter.outputs;
-    out.narrow[i] = builder.activation("adapter_narrow", shape.tokens * shape.lora_rank);
-    builder.gemm("adapter_down", GemmRole::kForward, shape.tokens, shape.lora_rank, inputs_,
-                 {input.x}, {out.narrow[i]});
+    const std::int64_t wide = tokens_ * adapter.outputs;
+    out.narrow[i] = builder.activation("adapter_narrow", tokens_ * shape.lora_rank);
+    builder.gemm("adapter_down", GemmRole::kForward, tokens_, shape.lora_rank, inputs_, {input.x},
+                 {out.narrow[i]});
     builder.uses({adapter.down});
     const BufferId up = builder.activation("adapter_wide", wide);
-    builder.gemm("adapter_up", GemmRole::kForward, shape.tokens, adapter.outputs, shape.lora_rank,
+    builder.gemm("adapter_up", GemmRole::kForward, tokens_, adapter.outputs, shape.lora_rank,
                  {out.narrow[i]}, {up});
     builder.uses({adapter.up});
     // Scaled, then added.
@@ -196,28 +205,28 @@ LinearGradient Linear::input_gradient(BlockBuilder& builder, const LinearInput& 
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
   LinearGradient out;
-  out.x = builder.activation(names_.output_gradient, shape.tokens * inputs_);
+  out.x = builder.activation(names_.output_gradient, tokens_ * inputs_);
   const BufferId dense = dense_weight(builder, true);
-  builder.gemm(names_.input_gradient, GemmRole::kInputGradient, shape.tokens, inputs_, outputs_,
+  builder.gemm(names_.input_gradient, GemmRole::kInputGradient, tokens_, inputs_, outputs_,
                {gradient.operand.rows, dense}, {out.x}, false, in_fp8_);
   builder.uses({weight_});
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];
     if (!adapter.down.valid()) continue;
-    const std::int64_t wide = shape.tokens * adapter.outputs;
+    const std::int64_t wide = tokens_ * adapter.outputs;
     out.scaled[i] = builder.activation("adapter_wide_gradient", wide);
     builder.add("adapter_scale", AdapterScale{shape.type, builder.size(wide, 0, 2 * element)},
                 {gradient.x}, {out.scaled[i]});
-    out.narrow[i] = builder.activation("adapter_narrow_gradient", shape.tokens * shape.lora_rank);
-    builder.gemm("adapter_up_dgrad", GemmRole::kInputGradient, shape.tokens, shape.lora_rank,
+    out.narrow[i] = builder.activation("adapter_narrow_gradient", tokens_ * shape.lora_rank);
+    builder.gemm("adapter_up_dgrad", GemmRole::kInputGradient, tokens_, shape.lora_rank,
                  adapter.outputs, {out.scaled[i]}, {out.narrow[i]});
     builder.uses({adapter.up});
-    const BufferId part = builder.activation("adapter_input_gradient", shape.tokens * inputs_);
-    builder.gemm("adapter_down_dgrad", GemmRole::kInputGradient, shape.tokens, inputs_,
-                 shape.lora_rank, {out.narrow[i]}, {part});
+    const BufferId part = builder.activation("adapter_input_gradient", tokens_ * inputs_);
+    builder.gemm("adapter_down_dgrad", GemmRole::kInputGradient, tokens_, inputs_, shape.lora_rank,
+                 {out.narrow[i]}, {part});
     builder.uses({adapter.down});
     builder.add("adapter_add",
-                AdapterAdd{true, shape.type, builder.size(shape.tokens * inputs_, 0, 3 * element)},
+                AdapterAdd{true, shape.type, builder.size(tokens_ * inputs_, 0, 3 * element)},
                 {part, out.x}, {out.x});
   }
   return out;
@@ -226,24 +235,23 @@ LinearGradient Linear::input_gradient(BlockBuilder& builder, const LinearInput& 
 void Linear::weight_gradient(BlockBuilder& builder, const LinearInput& gradient,
                              const LinearInput& input, const LinearOutput& saved,
                              const LinearGradient& flowing) const {
-  const Shape& shape = builder.shape();
   const auto by_columns = [&](const Operand& operand, std::int64_t width) {
     if (operand.columns.valid() || !trained_) return operand.columns;
     BufferId out;
     builder.among_weight_gradients(
-        [&] { out = transposed(builder, operand.rows, shape.tokens * width, true); });
+        [&] { out = transposed(builder, operand.rows, tokens_ * width, true); });
     return out;
   };
   const BufferId of_output = by_columns(gradient.operand, outputs_);
   const BufferId of_input = by_columns(input.operand, inputs_);
   builder.weight_gradient(names_.weight_gradient, weight_, outputs_, inputs_, {of_output, of_input},
-                          false, in_fp8_);
+                          false, in_fp8_, tokens_);
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];
     if (!adapter.down.valid()) continue;
-    builder.weight_gradient("adapter_up_wgrad", adapter.up, adapter.outputs, shape.lora_rank,
-                            {flowing.scaled[i], saved.narrow[i]});
-    builder.weight_gradient("adapter_down_wgrad", adapter.down, shape.lora_rank, inputs_,
+    builder.weight_gradient("adapter_up_wgrad", adapter.up, adapter.outputs,
+                            builder.shape().lora_rank, {flowing.scaled[i], saved.narrow[i]});
+    builder.weight_gradient("adapter_down_wgrad", adapter.down, builder.shape().lora_rank, inputs_,
                             {flowing.narrow[i], input.x});
   }
 }

@@ -53,9 +53,10 @@ class Linear {
  public:
   Linear() = default;
   // `weight`: [outputs, inputs] on this rank, cut by rows or columns. Adapters, where the layer has
-  // some, are reduced and sharded over the ranks that hold the weight.
+  // some, are reduced and sharded over the ranks that hold the weight. `tokens`: rows of its input;
+  // 0: all of the micro-batch.
   Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight,
-         bool has_adapters = true);
+         bool has_adapters = true, std::int64_t tokens = 0);
 
   ParameterId weight() const { return weight_; }
 
@@ -72,6 +73,8 @@ class Linear {
   LinearInput take_gradient(BlockBuilder& builder, BufferId gradient) const;
   // What enter() gathered, for the weight gradient.
   LinearInput gather_again(BlockBuilder& builder, const char* name, const LinearInput& saved) const;
+  // In 16 bits: the same where the rank's share was made once more.
+  LinearInput with_share(const LinearInput& saved, BufferId share) const;
   LinearGradient input_gradient(BlockBuilder& builder, const LinearInput& gradient) const;
   void weight_gradient(BlockBuilder& builder, const LinearInput& gradient, const LinearInput& input,
                        const LinearOutput& saved, const LinearGradient& flowing) const;
@@ -89,7 +92,7 @@ class Linear {
                bool by_columns) const;
 
   LinearNames names_{};
-  std::int64_t outputs_ = 0, inputs_ = 0;
+  std::int64_t outputs_ = 0, inputs_ = 0, tokens_ = 0;
   bool four_bit_ = false, in_fp8_ = false, trained_ = false;
   ParameterId weight_;
   std::array<Adapter, 3> adapters_{};  // by part; without parameters: none

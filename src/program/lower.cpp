@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // (model, training, layout) -> program. The only place that knows both transformers and tasks.
 #include <map>
+#include <set>
+#include <utility>
 
 #include "layout/pipeline.h"
 #include "layout/recomputed_layers.h"
@@ -35,7 +37,7 @@ class Lowering {
     program_.blocks.push_back(std::move(block));
     return BlockId(program_.blocks.size() - 1);
   }
-  BlockId layer(RecomputeMode mode);
+  BlockId layer(LayerKind kind, RecomputeMode mode);
   void lay_out_chunks();
   void finish_role(Role& role);
   ByteCount placeholder_gradients() const;
@@ -44,13 +46,13 @@ class Lowering {
   const std::vector<StageOrder>& orders_;
   BackwardForm form_;
   Program program_;
-  std::map<RecomputeMode, BlockId> layers_;
+  std::map<std::pair<LayerKind, RecomputeMode>, BlockId> layers_;
 };
 
-BlockId Lowering::layer(RecomputeMode mode) {
-  const auto found = layers_.find(mode);
+BlockId Lowering::layer(LayerKind kind, RecomputeMode mode) {
+  const auto found = layers_.find({kind, mode});
   if (found != layers_.end()) return found->second;
-  return layers_[mode] = add(lower_decoder_layer(scenario_, mode, form_));
+  return layers_[{kind, mode}] = add(lower_decoder_layer(scenario_, mode, form_, kind));
 }
 
 void Lowering::lay_out_chunks() {
@@ -69,7 +71,8 @@ void Lowering::lay_out_chunks() {
     if (c == 0) chunk.blocks.push_back(embedding);
     const std::int64_t count = dealt[static_cast<std::size_t>(c)];
     for (std::int64_t i = 0; i < count; ++i) {
-      chunk.blocks.push_back(layer(recompute_of(layout.recompute, first_layer + i, i)));
+      chunk.blocks.push_back(layer(kind_of(scenario_, first_layer + i),
+                                   recompute_of(layout.recompute, first_layer + i, i)));
     }
     first_layer += count;
     if (c == model_chunks - 1) chunk.blocks.push_back(head);
@@ -87,14 +90,29 @@ void Lowering::lay_out_chunks() {
 
 // Transformer Engine hands autograd a placeholder for each weight gradient that its GEMM has added
 // into the main gradient, and keeps one per weight shape for the whole run (get_dummy_wgrad in
-// transformer_engine/pytorch/utils.py). Its layers are the ones with fused attention.
+// transformer_engine/pytorch/utils.py). Its layers are the ones with fused attention. Experts share
+// one for each of their two shapes.
 ByteCount Lowering::placeholder_gradients() const {
   const bool engine = gradient_mode(scenario_) == GradientMode::kFused &&
                       scenario_.rules.placeholder_gradients &&
                       scenario_.training.attention == AttentionKernel::kFlash;
   if (!engine || layers_.empty()) return 0;
-  const Block& block = program_.block(layers_.begin()->second);
-  return block.parameters.sharded * size_of(scenario_.training.wide());
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  std::int64_t elements = 0;
+  for (const auto& [key, id] : layers_) {
+    const Block& block = program_.block(id);
+    std::set<std::pair<std::int64_t, std::int64_t>> own;
+    for (const Parameter& weight : block.weights) {
+      const bool is_whole = weight.cut == Cut::kNone && weight.replicas == AxisGroup::kData;
+      if (weight.storage != WeightStorage::kTrained || is_whole) continue;
+      const std::pair<std::int64_t, std::int64_t> shape{weight.rows / weight.copies,
+                                                        weight.columns};
+      if (!shapes.contains(shape)) elements += shape.first * shape.second;
+      own.insert(shape);
+    }
+    shapes.merge(own);
+  }
+  return elements * size_of(scenario_.training.wide());
 }
 
 void Lowering::finish_role(Role& role) {

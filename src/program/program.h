@@ -42,12 +42,13 @@ struct Parameter {
   // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
   // among them.
   AxisGroup replicas = AxisGroup::kData;
+  std::int64_t copies = 1;  // equal matrices below each other: of experts
   std::int64_t elements() const { return rows * columns; }
 };
 
 // Elements that this rank holds of a block's trained parameters before any ZeRO sharding.
 struct BlockParameters {
-  std::int64_t sharded = 0;     // cut by tp
+  std::int64_t sharded = 0;     // cut by tp, or experts, which have data ranks of their own
   std::int64_t replicated = 0;  // whole on each tp rank (norms, router, row-parallel biases)
   std::int64_t in_fp8 = 0;      // those of both that products read in fp8
   std::int64_t total() const { return sharded + replicated; }

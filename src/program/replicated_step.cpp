@@ -33,19 +33,24 @@ class ReplicatedStep {
 
  private:
   bool reduces_per_micro_batch() const { return layout_.zero == 2; }
-  // A stage waits until its messages are through. With virtual stages a message may be sent long
-  // before the receiver's slot for it: the frameworks post those receives ahead.
-  bool blocks_on_sends() const { return !layout_.overlap.pp && layout_.virtual_stages == 1; }
+  // A stage waits until its messages are through. With virtual stages, or weight gradients apart, a
+  // message may be sent long before the receiver's slot for it: the frameworks post those receives
+  // ahead.
+  bool blocks_on_sends() const {
+    return !layout_.overlap.pp && layout_.virtual_stages == 1 &&
+           builder_.block(0, 0).form == BackwardForm::kWhole;
+  }
   bool reduces_in_backward() const {
     return data_ranks() > 1 && (layout_.overlap.grad_reduce || reduces_per_micro_batch());
   }
-  // Without overlap ZeRO-2 reduces a chunk at once.
+  // Without overlap ZeRO-2 reduces a bucket where the framework fills one, or a chunk at once.
   std::int64_t bucket_rule() const {
-    if (layout_.overlap.grad_reduce || !reduces_in_backward()) {
-      return gathers_ahead() && !reduces_in_backward() ? scenario_.rules.gather_bucket_elements
-                                                       : scenario_.rules.bucket_elements;
+    if (!reduces_in_backward()) {
+      return gathers_ahead() ? scenario_.rules.gather_bucket_elements
+                             : scenario_.rules.bucket_elements;
     }
-    return 0;
+    const bool fills = layout_.overlap.grad_reduce || scenario_.rules.cuts_full_buckets;
+    return fills ? scenario_.rules.bucket_elements : 0;
   }
   // The size of the largest group that reduces gradients.
   std::int64_t data_ranks() const {
@@ -80,6 +85,10 @@ class ReplicatedStep {
   std::vector<ElementRange> reduced_of(const Bucket& bucket) const;
   ByteCount gradient_bytes(ElementRange range) const {
     return range.size() * size_of(scenario_.training.grad_precision);
+  }
+  Stream transfers(const Slot& slot, bool sends) const {
+    const bool up = slot.chunk == 1 && rules_of(layout_.schedule).placement == Placement::kFolded;
+    return stream_of(TransferStream{sends, slot.pass == Pass::kForward, up});
   }
   InstructionIndex receive_for(const Slot& slot);
   InstructionIndex send_after(const Slot& slot, InstructionIndex run);
@@ -129,10 +138,10 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
   const std::int64_t from = forward ? chunk - 1 : chunk + 1;
   if (from < 0 || from >= model_chunks_) return kNone;
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, from));
+  if (peer == builder_.role().stage) return kNone;  // it turns here, and hands on to itself
   const std::int64_t tag =
       forward ? forward_tag(chunk, slot.micro_batch) : backward_tag(from, slot.micro_batch);
-  const InstructionIndex received = builder_.receive(
-      forward ? Stream::kReceiveForward : Stream::kReceiveBackward, peer, tag, slot);
+  const InstructionIndex received = builder_.receive(transfers(slot, false), peer, tag, slot);
   // Without overlap the receive is issued behind the work before it.
   if (!layout_.overlap.pp) builder_.at(received).wait_for(builder_.last_run());
   if (!scenario_.rules.scatter_gather_p2p || layout_.sequence_parallel || layout_.tp == 1) {
@@ -156,10 +165,10 @@ InstructionIndex ReplicatedStep::send_after(const Slot& slot, InstructionIndex r
   const std::int64_t to = forward ? chunk + 1 : chunk - 1;
   if (to < 0 || to >= model_chunks_) return kNone;
   const auto peer = static_cast<std::int32_t>(stage_of_chunk(layout_, to));
+  if (peer == builder_.role().stage) return kNone;
   const std::int64_t tag =
       forward ? forward_tag(to, slot.micro_batch) : backward_tag(chunk, slot.micro_batch);
-  const InstructionIndex sent =
-      builder_.send(forward ? Stream::kSendForward : Stream::kSendBackward, peer, tag, slot);
+  const InstructionIndex sent = builder_.send(transfers(slot, true), peer, tag, slot);
   builder_.at(sent).wait_for(run);
   return sent;
 }
@@ -206,14 +215,19 @@ void ReplicatedStep::run_slot(const Slot& slot, bool last) {
 
 InstructionIndex ReplicatedStep::reduce(const Bucket& bucket, Stream stream,
                                         InstructionIndex after) {
+  const bool scatters = layout_.zero >= 1 && !scenario_.rules.sums_whole_gradients;
   const CollectiveKind kind =
-      layout_.zero >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+      scatters ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   InstructionIndex reduced = kNone;
   for (const ElementRange& range : bucket.ranges) {
     if (is_alone(range)) continue;
     reduced = builder_.collective("reduce_gradients", stream, Purpose::kGradients, kind, range,
                                   scenario_.training.reduce_precision);
     builder_.at(reduced).wait_for(after);
+    // ZeRO-2 holds the bucket itself.
+    if (scenario_.rules.copies_flat_gradients && !reduces_per_micro_batch()) {
+      builder_.hold_flat(reduced, gradient_bytes(range));
+    }
     reduced = builder_.sum_copies(reduced);
   }
   return reduced;
@@ -231,11 +245,14 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
     const InstructionIndex run =
         builder_.run(slot.pass, slot.chunk, slot.micro_batch, bucket.block_begin, bucket.block_end);
     hold_gradients(bucket, run);
-    const InstructionIndex reduced = reduce(bucket, Stream::kReduce, run);
+    const bool beside = layout_.overlap.grad_reduce || !scenario_.rules.cuts_full_buckets;
+    const InstructionIndex reduced =
+        reduce(bucket, beside ? Stream::kReduce : Stream::kCompute, run);
     previous_reduction_ = last_reduction_;
     last_reduction_ = reduced;
-    // Nothing hides this reduction, because the next micro-batch soon writes its first gradients.
-    if (&bucket == &buckets_.back()) free_in_flight(last_instruction());
+    // Nothing hides the last reduction, because the next micro-batch soon writes its first
+    // gradients.
+    if (!beside || &bucket == &buckets_.back()) free_in_flight(last_instruction());
   }
 }
 

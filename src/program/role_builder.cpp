@@ -97,6 +97,12 @@ InstructionIndex RoleBuilder::receive(Stream stream, std::int32_t peer, std::int
   return index;
 }
 
+void RoleBuilder::hold_flat(InstructionIndex instruction, ByteCount bytes) {
+  constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
+  at(instruction).birth[kBuffers] += bytes;
+  at(instruction).death[kBuffers] += bytes;
+}
+
 InstructionIndex RoleBuilder::host_sync(InstructionIndex first, InstructionIndex second) {
   const InstructionIndex index = add({Stream::kHost, "host_sync", HostWait{}});
   at(index).wait_for(first);

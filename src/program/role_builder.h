@@ -37,6 +37,8 @@ class RoleBuilder {
   // `slot`: the pass whose activation or gradient it is.
   InstructionIndex send(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
   InstructionIndex receive(Stream stream, std::int32_t peer, std::int64_t tag, const Slot& slot);
+  // Flat copies live while the instruction runs.
+  void hold_flat(InstructionIndex instruction, ByteCount bytes);
   // The host waits for `first` and `second` before it issues anything more.
   InstructionIndex host_sync(InstructionIndex first, InstructionIndex second = kNone);
   // Hands out the text of a micro-batch; in some frameworks this waits for all that was issued

@@ -6,8 +6,8 @@
 //
 // DeepSpeed gathers matrix by matrix; it looks ahead, and keeps parameters from a recomputed
 // forward to the backward, only below its limit of live parameters. Until 2022 it gathered into a
-// list of one tensor per rank, which PyTorch filled with one copy per rank
-// (deepspeedai/DeepSpeed pull request 1453 put an end to that): those copies are not counted.
+// list of one tensor per rank, piece by piece, and its host waited for each gather
+// (deepspeedai/DeepSpeed pull request 1453 put an end to that).
 #include <algorithm>
 #include <vector>
 
@@ -82,6 +82,9 @@ class ShardedStep {
             gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(builder_.blocks(0) - 1)};
   }
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
+  void wait_for_list(InstructionIndex gathered) {
+    if (scenario_.rules.gathers_into_lists && gathered != kNone) builder_.host_sync(gathered);
+  }
   // What the gradients of `count` parameters take until they are reduced, cast copy included.
   ByteCount gradient_bytes(std::int64_t count, BlockId cast) const {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
@@ -162,6 +165,7 @@ void ShardedStep::forward(std::int32_t micro_batch) {
       next = gather("gather_unit", layer_unit(unit + 1), before == kNone ? embedding : before);
     }
     before = running;
+    wait_for_list(gathered);
     running = builder_.run(Pass::kForward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
     if (regathers()) release(running, layer_unit(unit));
@@ -196,6 +200,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
     const InstructionIndex gathered = next;
     if (ahead && unit > layers_begin_) next = gather_backward(unit - 1, before);
     before = running;
+    wait_for_list(gathered);
     running = builder_.run(Pass::kBackward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
     hold_gradients(running, range_of(unit), blocks_.cast_unit, first, reduces);

@@ -14,10 +14,12 @@ void add_copy(const char* name, bool backward, std::int64_t elements, std::int64
 }  // namespace
 
 void copy_gathered_unit(const Scenario& scenario, BlockBuilder& builder) {
-  if (!scenario.rules.copies_gathered_units) return;
+  const FrameworkRules& rules = scenario.rules;
+  // Lists are filled from a flat tensor, and parameters from lists.
+  const std::int64_t copies = rules.gathers_into_lists ? 2 : rules.copies_gathered_units ? 1 : 0;
   const Block& block = builder.block();
   const std::int64_t elements = block.parameters.total() + block.frozen.elements();
-  add_copy("copy_gathered", false, elements, 2 * builder.shape().element, builder);
+  add_copy("copy_gathered", false, elements, copies * 2 * builder.shape().element, builder);
 }
 
 void copy_unit_gradients(const Scenario& scenario, BlockBuilder& builder) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What FSDP copies of a block's parameters and gradients beside the collectives that gather and
-// reduce them (docs/frameworks.md). The operations go to the pass at hand.
+// What FSDP, and DeepSpeed until 2022, copy of a block's parameters and gradients beside the
+// collectives that gather and reduce them (docs/frameworks.md). The operations go to the pass at
+// hand.
 #pragma once
 
 #include "program/block_builder.h"

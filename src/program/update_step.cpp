@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "layout/pipeline.h"
+#include "memory/states.h"
 #include "program/step.h"
 
 namespace stepcast {
@@ -11,13 +13,26 @@ InstructionIndex last_on(const Role& role, Stream stream) {
   return kNone;
 }
 
+// The ranks whose norms are added up before the update. Validation after the step (Qi et al. 2024,
+// arXiv 2401.10241, section 4) leaves the stages out: each takes what those before it have found so
+// far, a few bytes that are there when its own last gradient is, and the sum over all stages comes
+// back during the next warm-up.
+AxisGroup norm_group(const Scenario& scenario) {
+  const bool sharded = scenario.layout.zero >= 1;
+  if (scenario.training.grad_clip == GradClip::kPostValidation) {
+    return sharded ? AxisGroup{Axis::kTp, Axis::kCp, Axis::kDp} : AxisGroup::kTensor;
+  }
+  return sharded ? AxisGroup::kWorld : AxisGroup::kModel;
+}
+
 }  // namespace
 
 void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   const Scenario& scenario = builder.scenario();
   const Layout& layout = scenario.layout;
   const Shape& shape = builder.shape();
-  const bool ends = builder.role().stage == 0 || builder.role().stage == layout.pp - 1;
+  const bool ends =
+      builder.role().stage == 0 || builder.role().stage == stage_of_last_chunk(layout);
   const DataType type = scenario.training.reduce_precision;
   const InstructionIndex reduced = last_on(builder.role(), Stream::kReduce);
   const InstructionIndex summed_copies = last_on(builder.role(), Stream::kReduceCopies);
@@ -38,7 +53,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
     builder.at(summed).wait_for(summed_copies);
   }
-  if (ends && layout.pp > 1 && scenario.shares_trained_table()) {
+  if (ends && !ends_meet(layout) && scenario.shares_trained_table()) {
     const std::int64_t table = shape.vocab * shape.hidden;
     const auto last = static_cast<std::int32_t>(builder.chunks()) - 1;
     const std::int64_t begin = builder.role().stage == 0
@@ -55,7 +70,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   builder.at(norm).wait_for(reduced);
   builder.at(norm).wait_for(summed_copies);
   if (scenario.training.grad_clip != GradClip::kNone) {
-    const AxisGroup group = layout.zero >= 1 ? AxisGroup::kWorld : AxisGroup::kModel;
+    const AxisGroup group = norm_group(scenario);
     const InstructionIndex summed =
         builder.collective("gradient_norm", Stream::kCompute,
                            {Purpose::kGradientNorm, CollectiveKind::kAllReduce, group,
@@ -64,7 +79,11 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     // that clips by itself reads it on the device.
     if (!scenario.rules.fuses_neighbours) builder.host_sync(summed);
   }
-  builder.run_block(blocks.update, StepWork::kUpdate);
+  ByteCount copies = 0;
+  for (const FlatStretch& stretch : builder.role().stretches) {
+    copies += update_copy_bytes(scenario, stretch.range.size(), stretch.group);
+  }
+  builder.hold_flat(builder.run_block(blocks.update, StepWork::kUpdate), copies);
 }
 
 }  // namespace stepcast

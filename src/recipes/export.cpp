@@ -108,7 +108,7 @@ Result<Exported> rank_map(const Context& at) {
 Result<Exported> schedule_file(const Context& at) {
   const Layout& layout = at.scenario.layout;
   const Schedule& schedule = rules_of(layout.schedule);
-  if (schedule.order == nullptr && !layout.schedule_text) {
+  if (!schedule.is_supported() && !layout.schedule_text) {
     return failure({schedule.from_file ? ErrorCode::kNotFound : ErrorCode::kNotSupported,
                     schedule.from_file
                         ? fmt::format("cannot read '{}'", layout.schedule_file)

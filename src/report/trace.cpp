@@ -26,10 +26,7 @@ std::string microseconds(std::int64_t ps) {
   return fmt::format("{}{}.{:06}", sign, size / 1000000, size % 1000000);
 }
 
-bool is_transfer(Stream stream) {
-  return stream == Stream::kSendForward || stream == Stream::kReceiveForward ||
-         stream == Stream::kSendBackward || stream == Stream::kReceiveBackward;
-}
+bool is_transfer(Stream stream) { return transfers_of(stream).has_value(); }
 
 bool is_copy(Stream stream) { return stream == Stream::kCopyOut || stream == Stream::kCopyIn; }
 
@@ -205,15 +202,14 @@ class TraceWriter {
     };
     std::multimap<Key, const Slice*> receives;
     for (const Slice& slice : slices_) {
-      const Stream stream = slice.source->stream;
-      if (stream == Stream::kReceiveForward) receives.emplace(key_of(slice, true), &slice);
-      if (stream == Stream::kReceiveBackward) receives.emplace(key_of(slice, false), &slice);
+      const auto moved = transfers_of(slice.source->stream);
+      if (moved && !moved->sends) receives.emplace(key_of(slice, moved->activations), &slice);
     }
     int id = 0;
     for (const Slice& send : slices_) {
-      const Stream stream = send.source->stream;
-      if (stream != Stream::kSendForward && stream != Stream::kSendBackward) continue;
-      const auto found = receives.find(key_of(send, stream == Stream::kSendForward));
+      const auto moved = transfers_of(send.source->stream);
+      if (!moved || !moved->sends) continue;
+      const auto found = receives.find(key_of(send, moved->activations));
       if (found == receives.end()) continue;
       write_flow("s", ++id, send);
       write_flow("f", id, *found->second);

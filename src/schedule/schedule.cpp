@@ -29,9 +29,11 @@ std::int64_t chunk_of(const Pipeline& pipeline, std::int64_t stage, std::int64_t
   return comes_back ? 2 * pipeline.stages - 1 - stage : local_chunk * pipeline.stages + stage;
 }
 
-std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline) {
+std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline,
+                                    const PassTimes& times) {
   const Schedule& schedule = rules_of(kind);
-  STEPCAST_ASSERT(schedule.order != nullptr, "a schedule with an order of its own");
+  STEPCAST_ASSERT(schedule.is_supported(), "a schedule with an order of its own");
+  if (schedule.orders != nullptr) return schedule.orders(pipeline, times);
   std::vector<StageOrder> orders;
   for (std::int64_t stage = 0; stage < pipeline.stages; ++stage) {
     orders.push_back(schedule.order(pipeline, stage));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "schedule/pass_times.h"
 
 namespace stepcast {
 
@@ -52,13 +53,15 @@ struct Schedule {
   static constexpr int kNotSearched = -1;
 
   const char* name;  // in scenario files
-  // The order of one stage. Null where the name is known and the order is not supported yet, and
-  // where a file holds the order.
+  // The order of one stage, or of all of them where it depends on how long their passes take. Both
+  // are null where the name is known and the order is not supported yet, and where a file holds it.
   StageOrder (*order)(const Pipeline& pipeline, std::int64_t stage) = nullptr;
+  std::vector<StageOrder> (*orders)(const Pipeline& pipeline, const PassTimes& times) = nullptr;
   bool from_file = false;
   Placement placement = Placement::kStraight;
   std::int64_t chunks = 1;            // of each stage; kSeveral: two or more, on two stages or more
   bool whole_groups = false;          // micro-batches come in groups of as many as there are stages
+  std::int64_t least_rounds = 0;      // at least so many micro-batches for each stage
   bool splits_backward = false;       // into the input's and the weights' gradient
   bool validates_after_step = false;  // clips gradients without waiting for their norm
   int search_place = kNotSearched;    // when `plan` tries it: 0 first
@@ -66,6 +69,8 @@ struct Schedule {
   const char* bubble = "";
   const char* in_flight = "";  // micro-batches that stage 0 holds
   const char* source = "";
+
+  bool is_supported() const { return order != nullptr || orders != nullptr; }
 };
 
 // A row of schedules().
@@ -78,8 +83,10 @@ const char* name_of(ScheduleKind kind);
 ScheduleKind schedule_named(std::string_view name);  // which must be there
 ScheduleKind default_schedule();                     // 1f1b
 
-// One order per stage, of a schedule that has them.
-std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline);
+// One order per stage, of a schedule that has them. `times`: of a schedule that asks for them;
+// where there are none, all passes take the same.
+std::vector<StageOrder> make_orders(ScheduleKind kind, const Pipeline& pipeline,
+                                    const PassTimes& times = {});
 
 // A cell of PyTorch's pipeline CSV: model chunk, letter, micro-batch, as in 0F3.
 std::string cell_text(const Pipeline& pipeline, std::int64_t stage, const Slot& slot);

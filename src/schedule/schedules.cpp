@@ -10,21 +10,23 @@ namespace stepcast {
 extern const Schedule kGpipe;
 extern const Schedule kOneForwardOneBackward;
 extern const Schedule kInterleaved;
+extern const Schedule kZbH1;
+extern const Schedule kZbH2;
+extern const Schedule kZb1p;
+extern const Schedule kZb2p;
+extern const Schedule kZbV;
+extern const Schedule kDualPipeV;
 
 namespace {
 
 // Names that scenario files may use and no order is made for yet.
-constexpr Schedule kZbH1 = {.name = "zb-h1", .splits_backward = true};
-constexpr Schedule kZbH2 = {.name = "zb-h2", .splits_backward = true, .validates_after_step = true};
-constexpr Schedule kZb1p = {.name = "zb-1p", .splits_backward = true};
-constexpr Schedule kZb2p = {.name = "zb-2p", .splits_backward = true, .validates_after_step = true};
-constexpr Schedule kZbV = {.name = "zb-v",
-                           .placement = Placement::kFolded,
-                           .chunks = 2,
-                           .splits_backward = true,
-                           .validates_after_step = true};
+constexpr Schedule kVHalf = {
+    .name = "v-half", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
+constexpr Schedule kVMin = {
+    .name = "v-min", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
 constexpr Schedule kDualPipe = {
     .name = "dualpipe", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
+constexpr Schedule kAuto = {.name = "auto", .splits_backward = true};
 
 // "file:PATH": the order stands in the file.
 constexpr Schedule kFile = {.name = "file", .from_file = true};
@@ -33,7 +35,9 @@ constexpr const Schedule* kSchedules[] = {&kGpipe,       &kOneForwardOneBackward
                                           &kInterleaved, &kZbH1,
                                           &kZbH2,        &kZb1p,
                                           &kZb2p,        &kZbV,
-                                          &kDualPipe,    &kFile};
+                                          &kVHalf,       &kVMin,
+                                          &kDualPipe,    &kDualPipeV,
+                                          &kAuto,        &kFile};
 
 }  // namespace
 
@@ -42,7 +46,7 @@ std::span<const Schedule* const> schedules() { return kSchedules; }
 std::vector<std::string> supported_schedules() {
   std::vector<std::string> out;
   for (const Schedule* schedule : kSchedules) {
-    if (schedule->order != nullptr) out.emplace_back(schedule->name);
+    if (schedule->is_supported()) out.emplace_back(schedule->name);
   }
   return out;
 }

@@ -106,6 +106,7 @@ struct Loaded {
     EXPECT_TRUE(made.has_value()) << (made ? "" : to_string(made.error()));
     if (!made) return;
     told = std::move(made->curves);
+    unrepeated = std::move(made->unrepeated);
     const TemporaryFolder folder;
     const auto written = write_cpu_profile(*made, folder / "here.json");
     EXPECT_TRUE(written.has_value());
@@ -122,6 +123,7 @@ struct Loaded {
   }
   Profile profile;
   std::vector<CpuCurve> told;
+  std::vector<std::string> unrepeated;
 };
 
 // Seconds: a rate that short products do not reach, operands from memory, a fixed part.
@@ -442,6 +444,23 @@ TEST(CpuProfile, ForecastsTakeMeansAndScaleWhatWasNotMeasuredByTheDisturbance) {
   EXPECT_NEAR(KernelCosts(core, loaded.profile, KernelStyle::kInSteps).price(other).time /
                   KernelCosts(core, quiet, KernelStyle::kInSteps).price(other).time,
               loaded.profile.disturbance, 1e-12);
+}
+
+// The mean of a kernel that was slow in one half of the run only is not what the next run takes.
+TEST(CpuProfile, AMeanThatDoesNotRepeatIsNotBelieved) {
+  Laboratory laboratory(0);
+  laboratory.measure(attention(false, 8, 64), attention_law);
+  laboratory.measure(attention(false, 8, 128), attention_law);
+  for (MeasuredOperation& measured : laboratory.out.operations) {
+    measured.measurement.mean_s = 1.1 * measured.measurement.median_s;
+  }
+  Measurement& first = laboratory.out.operations[0].measurement;
+  first.mean_s = 5 * first.median_s;
+  first.halves = 9;
+  const Loaded loaded(laboratory.out);
+  const std::string name = signature(laboratory.out.operations[0].operation);
+  EXPECT_EQ(loaded.unrepeated, std::vector{name});
+  EXPECT_NEAR(loaded.profile.exact.at(name).mean.value() / first.median_s, 1.1, 1e-3);
 }
 
 TEST(CpuProfile, NamesTheMachineAsForecastsSeeIt) {

@@ -194,6 +194,25 @@ TEST(Sampler, TheMeanIsOfAllSamplesAfterTheWarmUpTheMedianOfTheUndisturbed) {
   EXPECT_NEAR(out.mean_s, (4e-3 + quiet * 1e-3 + 10 * 7e-3) / (quiet + 11), 1e-12);
 }
 
+TEST(Sampler, HalvesTellWhatCameAndWent) {
+  const auto halves = [](const std::vector<double>& times) {
+    MeasurementProtocol protocol;
+    protocol.warm_up_samples = 0;
+    protocol.warm_up_s = 0;
+    Sampler sampler(protocol);
+    for (const double seconds : times) {
+      Sample sample;
+      sample.seconds = seconds;
+      sampler.add(sample);
+    }
+    return sampler.result().halves;
+  };
+  EXPECT_DOUBLE_EQ(halves({1, 3, 3, 1}), 1);  // noise repeats
+  EXPECT_DOUBLE_EQ(halves({6, 6, 1, 1}), 6);
+  EXPECT_DOUBLE_EQ(halves({1, 1, 1, 3}), 2);
+  EXPECT_DOUBLE_EQ(halves({1}), 1);
+}
+
 TEST(Sampler, TheFewestSamplesGoBeforeTheBudget) {
   Sampler sampler(without_warm_up());
   int added = 0;

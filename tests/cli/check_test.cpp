@@ -29,7 +29,7 @@ std::string suite_text(double measured) {
                 {{"id", "later"},
                  {"source", "made for this test"},
                  {"measured", {{"step_time_s", measured}}},
-                 {"scenario", scenario("zb-h1")}}}}}
+                 {"scenario", scenario("dualpipe")}}}}}
       .dump();
 }
 

@@ -172,7 +172,7 @@ TEST(Usage, RefusesFilesThatAreNoScenario) {
 }
 
 TEST(Usage, SaysWhatIsNotModelledInOtherWordsThanWhatIsIllegal) {
-  const Outcome unsupported = run(predict_words({"--schedule", "zb-h1"}));
+  const Outcome unsupported = run(predict_words({"--schedule", "dualpipe"}));
   expect_refused(unsupported);
   EXPECT_TRUE(says(unsupported, "not supported yet")) << unsupported.error;
   const Outcome illegal = run(predict_words({"--tp", "3"}));

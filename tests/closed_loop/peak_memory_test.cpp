@@ -76,12 +76,12 @@ TEST(PeakMemory, OfTensorParallelRanksIsWhatWasForecast) {
 }
 
 TEST(PeakMemory, OfPipelineStagesIsWhatWasForecast) {
-  for (const char* schedule : {"gpipe", "1f1b", "interleaved"}) {
+  for (const std::string schedule : {"gpipe", "1f1b", "interleaved", "zb-2p", "zb-v"}) {
     GptCase c = small("native");
     c.pp = 2;
     c.schedule = schedule;
-    c.virtual_stages = schedule == std::string("interleaved") ? 2 : 1;
-    expect_equal_peaks(c, schedule);
+    c.virtual_stages = schedule == "interleaved" || schedule == "zb-v" ? 2 : 1;
+    expect_equal_peaks(c, schedule.c_str());
   }
 }
 

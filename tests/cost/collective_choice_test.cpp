@@ -83,6 +83,27 @@ TEST(NcclGraph, CountsTheNicsAndNotTheGpus) {
   expect_channels(nccl_graph(a100(2), shape).ring, 4, 24);
 }
 
+// A NIC of 400 Gb/s takes what comes over PCIe 4: 24 of 31.5 GB/s, as a NIC of 200 Gb/s does. Behind
+// PCIe 5 two channels of 24 go through it, as many as 8/7 of 240 GB/s of NVLinks let pass.
+TEST(NcclGraph, ANicIsNoFasterThanItsWayToTheGpu) {
+  for (const double GBps : {25.0, 28.75, 31.25, 50.0}) {
+    ClusterSpec spec = a100(2);
+    spec.nic_bandwidth = BytesPerSecond(GBps * 1e9);
+    expect_channels(nccl_graph(spec, whole_nodes(2)).ring, 8, 24);
+  }
+  ClusterSpec wide = a100(2);
+  wide.nic_bandwidth = BytesPerSecond(50e9);
+  wide.pcie_bandwidth = BytesPerSecond(63e9);
+  expect_channels(nccl_graph(wide, whole_nodes(2)).ring, 11, 24);
+}
+
+// 8 GPUs pass 8/7 of 160 GB/s on: 4 channels of 45 are more than 3 of 48. As few are split in two.
+TEST(NcclGraph, PacksChannelsIntoNarrowNvlinks) {
+  ClusterSpec spec = h100(2);
+  spec.scale_up_bandwidth = BytesPerSecond(160e9 * 25 / 20.6);
+  expect_channels(nccl_graph(spec, whole_nodes(2)).ring, 8, 22.5);
+}
+
 // nccl#1453 shows the tuner's times on 2 nodes of 8: 25.2148, 25.8749 and 26.5498 us at 128 B, 4
 // KiB and 8 KiB with Tree/LL. 6.8 + 2 (7 x 0.6 + 1 x 5.0) = 25.2, and between 4 and 8 KiB the
 // correction factor stays at 0.7, so that the rest doubles: 0.6749 -> 1.3498.

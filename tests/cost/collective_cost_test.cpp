@@ -149,6 +149,58 @@ TEST(CollectiveCosts, MembersMayComeInAnyOrder) {
 }
 
 // b200x16-send-recv: 1.8926 ms for 64 MiB where the slower adapters do 39.5 GB/s, 0.907 of them.
+// Unstated latencies are those of NCCL's tables. 10 us more from NIC to NIC: a ring over 2 domains
+// crosses the network once per round, and Simple counts the NIC twice.
+TEST(CollectiveCosts, LatenciesOfTheClusterAddUpOverTheHops) {
+  const ClusterSpec plain = a100(2);
+  const auto latency = [](const ClusterSpec& spec, CollectiveKind kind, ByteCount bytes) {
+    const Cluster cluster = cluster_of(spec);
+    const CollectivePrice price = CollectiveCosts(cluster, shipped_profiles())
+                                      .price(kind, bytes, DataType::kBf16, devices(16));
+    return std::pair(price.time().value(), price);
+  };
+  ClusterSpec usual = plain;
+  usual.network_latency = Seconds(1.2e-6);
+  usual.scale_up_latency = Seconds(0.6e-6);
+  usual.switch_latency = Seconds(0.15e-6);
+  ClusterSpec far = usual;
+  far.network_latency = Seconds(11.2e-6);
+  ClusterSpec slow_links = usual;
+  slow_links.scale_up_latency = Seconds(1.6e-6);
+  ClusterSpec spine = usual;
+  spine.nodes_per_leaf_group = 1;
+  for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kAllReduce}) {
+    for (const ByteCount bytes : {kMiB / 64, 256 * kMiB}) {
+      const auto [time, price] = latency(plain, kind, bytes);
+      EXPECT_EQ(latency(usual, kind, bytes).first, time);
+      const bool ring = price.algorithm == Algorithm::kRing;
+      const double rounds = kind == CollectiveKind::kAllReduce ? 2 : 1;
+      const double hops = rounds * (price.protocol == Protocol::kSimple ? 2 : 1);
+      EXPECT_NEAR(latency(far, kind, bytes).first - time, hops * 10e-6, 1e-12);
+      // 14 hops of a ring stay inside, 7 of a tree's chains go up and 7 come down.
+      const double inside = ring ? rounds * 14 : 14;
+      EXPECT_NEAR(latency(slow_links, kind, bytes).first - time, inside * 1e-6, 1e-12);
+      // Up to a spine and down again.
+      EXPECT_NEAR(latency(spine, kind, bytes).first - time, hops * 0.3e-6, 1e-12);
+    }
+  }
+}
+
+// A message is a hop of its own; two pods are two tiers apart.
+TEST(SendCosts, LatencyIsOfTheWayBetweenThePair) {
+  ClusterSpec spec = a100(4);
+  spec.network_latency = Seconds(1.2e-6);
+  spec.switch_latency = Seconds(0.5e-6);
+  spec.nodes_per_leaf_group = 1;
+  spec.pod_nodes = 2;
+  const Cluster cluster = cluster_of(spec);
+  const CollectiveCosts costs(cluster, shipped_profiles());
+  const auto time = [&](std::int32_t to) {
+    return costs.price_send(kMiB, DeviceId(0), DeviceId(to)).time().value();
+  };
+  EXPECT_NEAR(time(16) - time(8), 2 * 0.5e-6, 1e-12);
+}
+
 TEST(SendCosts, NetworkSendsRunAtTheMeasuredFractionOfTheNic) {
   const Cluster cluster = cluster_of(a100(2));
   const CollectiveCosts costs(cluster, shipped_profiles());

@@ -218,5 +218,38 @@ TEST(CollectiveCurves, RefuseFilesTheyCannotTrust) {
   EXPECT_TRUE(load_errors(R"({"stepcast_collectives": 1, "curves": []})").empty());
 }
 
+// Samples of one algorithm do not speak for another, whose steps are others: between two samples
+// nothing takes much longer than the longer of the two, also where NCCL changes its algorithm.
+TEST(CollectiveCurve, RunsBetweenItsSamples) {
+  std::vector<CollectiveSample> samples;
+  // As 8 H100 all-reduce: rings of 14 steps up to 1 MiB, then one step in the switch.
+  const CollectiveModel model(h100(1), {8, 1, 8, 8, 0});
+  for (double size = 1 << 16; size <= 1 << 28; size *= 2) {
+    const Seconds time =
+        model.estimate(CollectiveKind::kAllReduce, Bytes(size), DataType::kFp32).time(Bytes(size)) *
+        1.5;
+    samples.push_back({Bytes(size), time});
+  }
+  const MeasuredGroup measured{"made", h100(1), {8, 1, 8, 8, 0}, CollectiveKind::kAllReduce};
+  const CollectiveCurves curves({CollectiveCurve(measured, samples)});
+  bool changes = false;
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    const auto algorithm_at = [&](Bytes size) {
+      return model.estimate(CollectiveKind::kAllReduce, size, DataType::kBf16).algorithm;
+    };
+    changes = changes || algorithm_at(samples[i - 1].size) != algorithm_at(samples[i].size);
+    for (const double part : {0.25, 0.5, 0.75}) {
+      const Bytes size = samples[i - 1].size * std::pow(2, part);
+      const double time =
+          curves.price(measured.cluster, model, CollectiveKind::kAllReduce, size, DataType::kBf16)
+              .time.value();
+      EXPECT_GE(time, 0.97 * samples[i - 1].time.value()) << size.value();
+      EXPECT_LE(time, 1.03 * std::max(samples[i - 1].time, samples[i].time).value())
+          << size.value();
+    }
+  }
+  EXPECT_TRUE(changes);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -266,6 +266,85 @@ TEST(LinkLoad, SendsLoadTheirOwnPathOnly) {
   }
 }
 
+// `gpus` GPUs with a link of 64 GB/s to each other one.
+ClusterSpec mesh(std::int64_t gpus, std::int64_t nodes) {
+  ClusterSpec spec = a100(nodes);
+  spec.scale_up = ScaleUp::kNvlinkMesh;
+  spec.scale_up_bandwidth = BytesPerSecond(64e9 * static_cast<double>(gpus - 1));
+  spec.gpus_per_node = spec.nics_per_node = gpus;
+  spec.gpus = gpus * nodes;
+  return spec;
+}
+
+// Rings in all orders: (n-1)/n bytes leave each of n members over n-1 links alike.
+TEST(LinkLoad, ARingOverPairwiseLinksUsesAllOfThem) {
+  const Cluster cluster = cluster_of(mesh(8, 1));
+  for (const std::int64_t n : {2, 3, 4, 8}) {
+    const auto loads =
+        routed_bytes(cluster, Algorithm::kRing, CollectiveKind::kAllGather, devices(n));
+    EXPECT_EQ(loads.size(), static_cast<std::size_t>(n * (n - 1)));
+    for (const LinkLoad& load : loads) {
+      EXPECT_NEAR(load.weight, 1 / static_cast<double>(n), 1e-12);
+      EXPECT_EQ(cluster.topology.links()[load.link.index()].kind, LinkKind::kNvlink);
+    }
+  }
+}
+
+// A cable between two of three GPUs that is twice as wide carries twice as much of a ring.
+TEST(LinkLoad, ARingOverPairwiseLinksFillsWideCablesAsNarrowOnes) {
+  Cluster cluster;
+  cluster.spec = mesh(3, 1);
+  std::vector<VertexId> gpus;
+  for (std::int32_t i = 0; i < 3; ++i) {
+    gpus.push_back(cluster.topology.add_vertex({VertexKind::kGpu, 0, i}));
+  }
+  const auto join = [&](std::size_t a, std::size_t b, double rate) {
+    cluster.topology.add_cable({gpus[a], gpus[b], LinkKind::kNvlink, BytesPerSecond(rate), {}});
+  };
+  join(0, 1, 100e9);
+  join(1, 2, 50e9);
+  join(2, 0, 50e9);
+  const auto loads =
+      routed_bytes(cluster, Algorithm::kRing, CollectiveKind::kAllGather, devices(3));
+  ASSERT_EQ(loads.size(), 6u);
+  const auto weight = [&](std::int32_t from, std::int32_t to) {
+    for (const LinkLoad& load : loads) {
+      const Link& link = cluster.topology.links()[load.link.index()];
+      if (link.from == gpus[static_cast<std::size_t>(from)] &&
+          link.to == gpus[static_cast<std::size_t>(to)]) {
+        return load.weight;
+      }
+    }
+    return 0.0;
+  };
+  EXPECT_NEAR(weight(0, 1), 2.0 / 3 * 2 / 3, 1e-12);
+  EXPECT_NEAR(weight(0, 2), 2.0 / 3 * 1 / 3, 1e-12);
+  EXPECT_NEAR(weight(2, 0), 2.0 / 3 * 1 / 2, 1e-12);
+}
+
+// What NCCL reaches alone goes over the links that the graph has.
+TEST(LinkLoad, ACollectiveIsNotItsOwnContention) {
+  const ClusterSpec specs[] = {a100(1), a100(2), h100(2), mesh(4, 1), mesh(4, 2), mesh(8, 1)};
+  for (const ClusterSpec& spec : specs) {
+    const Cluster cluster = cluster_of(spec);
+    const CollectiveCosts costs(cluster, shipped_profiles());
+    for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                      CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
+      for (std::int64_t n = 2; n <= spec.gpus; n *= 2) {
+        const auto members = devices(n);
+        const CollectivePrice price =
+            costs.price(kind, ByteCount{1} << 30, DataType::kBf16, members);
+        for (const LinkLoad& load : costs.loads(price, kind, members)) {
+          const double capacity = cluster.topology.links()[load.link.index()].capacity.value();
+          EXPECT_LE(load.weight * price.rate_bound.value() / capacity, 1 + 1e-9)
+              << name_of(spec.scale_up) << " of " << spec.gpus << ", " << n << " members, kind "
+              << static_cast<int>(kind);
+        }
+      }
+    }
+  }
+}
+
 TEST(LinkLoad, BigGroupsStayRegular) {
   const Cluster cluster = cluster_of(a100(256));
   const auto loads =

@@ -76,11 +76,12 @@ TEST_F(ScheduleFile, NamesWhatIsMissing) {
       << error.message;
 }
 
-TEST_F(ScheduleFile, WithABackwardInTwoPartsIsNotSupportedYet) {
-  const Error error = only_error(read("0F0,0F1,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n"));
-  EXPECT_EQ(error.code, ErrorCode::kNotSupported);
-  EXPECT_NE(error.message.find("0I0 in row 1"), std::string::npos) << error.message;
-  EXPECT_NE(error.message.find("input gradient alone"), std::string::npos) << error.message;
+TEST_F(ScheduleFile, MayHaveABackwardInTwoParts) {
+  const auto scenario = read("0F0,0F1,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n");
+  ASSERT_TRUE(scenario) << to_string(scenario.error());
+  const auto orders = make_schedule(scenario->layout, 2);
+  EXPECT_EQ(orders[0][2], (Slot{Pass::kInputGradient, 0, 0}));
+  EXPECT_EQ(orders[0][3], (Slot{Pass::kWeightGradient, 0, 0}));
 }
 
 TEST_F(ScheduleFile, ThatCannotBeReadIsNamed) {

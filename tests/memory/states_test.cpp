@@ -64,6 +64,36 @@ TEST(States, OfZero2InFp32KeepWholeParameters) {
   EXPECT_EQ(state_bytes(gpt(c), 1000).parameters, 4 * 1000);
 }
 
+// bf16_optimizer.py: bf16 gradients, the fp32 ones that they are added to, and shards of the rest.
+TEST(States, OfDeepSpeedsBf16OptimizerHoldGradientsTwice) {
+  GptCase c;
+  c.framework = "deepspeed";
+  c.zero = 1;
+  c.dp = 4;
+  c.extra_training = R"(, "grad_precision": "fp32")";
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (2 + 2 + 4 + 12 / 4) * 1000);
+  c.precision = "fp16";  // fp16 adds them up in place
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (2 + 4 + 12 / 4) * 1000);
+}
+
+// stage_1_and_2.py: a flat shard in 16 bit, then in fp32; fused_optimizer.py: every gradient in
+// fp32, then the flat one.
+TEST(UpdateCopies, OfDeepSpeedAreOfTheShard) {
+  GptCase c;
+  c.framework = "deepspeed";
+  EXPECT_EQ(update_copy_bytes(gpt(c), 1000), (4 + 4) * 1000);
+  c.dp = 4;
+  for (const int zero : {1, 2}) {
+    c.zero = zero;
+    EXPECT_EQ(update_copy_bytes(gpt(c), 1000), (2 + 4) * 1000 / 4) << zero;
+  }
+  c.precision = "fp32";
+  EXPECT_EQ(update_copy_bytes(gpt(c), 1000), 4 * 1000 / 4);
+  c.framework = "megatron";
+  c.zero = 1;
+  EXPECT_EQ(update_copy_bytes(gpt(c), 1000), 0);
+}
+
 TEST(States, OfFsdpAreShardedFp32) {
   GptCase c;
   c.framework = "fsdp";

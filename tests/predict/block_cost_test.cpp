@@ -31,6 +31,30 @@ TEST(BlockCost, OfAnExactOperationHasAnErrorOfItsOwn) {
   EXPECT_EQ(cost().gemm.value(), 0.5);
 }
 
+// One tensor of the list after the other; the norm of gradients has no list.
+TEST(BlockCost, GathersIntoListsAreCopiedRankByRank) {
+  testing::GptCase c;
+  c.framework = "deepspeed";
+  c.zero = 3;
+  c.dp = 8;
+  const auto launch = [&](Purpose purpose) {
+    const Scenario scenario = testing::gpt(c);
+    Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
+    profile.host[scenario.training.framework].copy_s = 1;
+    const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
+    const CollectiveCosts collectives(scenario.cluster, "");
+    const CollectiveCall call{purpose, CollectiveKind::kAllGather, AxisGroup::kData, 4096,
+                              DataType::kBf16};
+    const BlockCosts costs(scenario, kernels, collectives);
+    return (costs.launch_collective(call) - costs.launch_collective()).value();
+  };
+  EXPECT_EQ(launch(Purpose::kParameters), 0);
+  c.extra_training = R"(, "release": "2021-04")";
+  EXPECT_DOUBLE_EQ(launch(Purpose::kParameters), 8);
+  EXPECT_DOUBLE_EQ(launch(Purpose::kGradients), 8);
+  EXPECT_EQ(launch(Purpose::kGradientNorm), 0);
+}
+
 // 64 products that vary, then two collectives: the first begins when the later of two ranks has
 // come, the second at once. Waiting counts for the axis of the group.
 TEST(BlockCost, CollectivesWaitForTheLastRankToCome) {

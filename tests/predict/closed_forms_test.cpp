@@ -119,6 +119,22 @@ TEST(Bubble, OfInterleavedIsPMinus1OverVMPlusPMinus1) {
   }
 }
 
+// Forward, input gradient and weight gradient take a second each: ZB-H1 leaves p-1 seconds of
+// 3m+p-1 idle, ZB-H2 and ZB-V none (Qi et al. 2024, sections 2.3 and 6).
+TEST(Bubble, OfZbH1IsPMinus1Over3MPlusPMinus1) {
+  for (const auto& [p, m] : {std::pair{2, 2}, {2, 7}, {4, 4}, {4, 32}, {8, 16}}) {
+    EXPECT_NEAR(bubble(pipeline("zb-h1", p, m)), (p - 1.0) / (3 * m + p - 1), 1e-12)
+        << p << " " << m;
+  }
+}
+
+TEST(Bubble, OfZbH2AndZbVIsNothing) {
+  for (const auto& [p, m] : {std::pair{2, 4}, {4, 8}, {4, 32}, {8, 16}}) {
+    EXPECT_NEAR(bubble(pipeline("zb-h2", p, m)), 0, 1e-12) << p << " " << m;
+    EXPECT_NEAR(bubble(pipeline("zb-v", p, m, 2)), 0, 1e-12) << p << " " << m;
+  }
+}
+
 // Stage 0 sends micro-batch 0 first, stage 1 is ready to receive micro-batch 1 first.
 TEST(Deadlock, OfAScheduleNamesTheInstructionsOfTheCycle) {
   UnitPipeline two_stages(pipeline("1f1b", 2, 4));

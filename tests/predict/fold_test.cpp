@@ -2,6 +2,7 @@
 // Folding and macro activities change no time: seeded random layouts and clusters up to 64 ranks.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "predict/prediction.h"
@@ -37,9 +38,10 @@ std::string random_layout(std::mt19937& random, Place place) {
     c.zero = c.framework == "deepspeed" ? pick(random, {0, 1}) : pick(random, {0, 1});
     c.sequence_parallel = c.tp > 1 && pick(random, {0, 1}) == 1;
     // DeepSpeed's pipeline has no interleaved schedule.
-    if (c.pp > 1 && c.framework == "megatron" && pick(random, {0, 1}) == 1) {
-      c.schedule = "interleaved";
-      c.virtual_stages = 2;
+    if (c.pp > 1 && c.framework == "megatron") {
+      constexpr std::array kSchedules = {"1f1b", "interleaved", "zb-h1", "zb-1p", "zb-v"};
+      c.schedule = kSchedules[static_cast<std::size_t>(pick(random, {0, 1, 1, 2, 3, 4}))];
+      c.virtual_stages = c.schedule == "interleaved" || c.schedule == "zb-v" ? 2 : 1;
     }
   }
   c.layers = c.pp * c.virtual_stages * pick(random, {1, 2});

@@ -50,6 +50,31 @@ TEST(MemoryReplay, GpipeHoldsEveryMicroBatchOnEveryStage) {
   EXPECT_EQ(peak(more, 1) - peak(program, 1), 2 * layer);
 }
 
+// DeepSpeed's ZeRO-2 holds a bucket of gradients, or two where it reduces beside the backward.
+TEST(MemoryReplay, Zero2HoldsBucketsInPlaceOfGradients) {
+  GptCase c;
+  c.framework = "deepspeed";
+  c.attention = "flash";
+  c.hidden = 4096;
+  c.heads = 32;
+  c.layers = 12;
+  c.dp = 8;
+  c.global_batch = 16;
+  c.recompute = "full";
+  for (const char* overlap : {"false", "true"}) {
+    c.extra_layout = std::string(R"(, "overlap": {"grad_reduce": )") + overlap + "}";
+    c.zero = 1;
+    const Program whole = lower(gpt(c));
+    c.zero = 2;
+    const Program buckets = lower(gpt(c));
+    const std::int64_t parameters = whole.roles.front().parameters;
+    constexpr std::int64_t kBucket = 500'000'000, kLayer = 12 * 4096 * 4096 + 13 * 4096;
+    const std::int64_t held = (overlap[0] == 't' ? 2 : 1) * (kBucket + kLayer);
+    ASSERT_GT(parameters, 2 * (kBucket + kLayer));
+    EXPECT_LE(peak(buckets, 0), peak(whole, 0) - 2 * (parameters - parameters / 8 - held));
+  }
+}
+
 TEST(MemoryReplay, NothingIsAliveAfterAStepButTheStates) {
   std::mt19937 random(5);
   const auto coin = [&] { return std::uniform_int_distribution<>(0, 1)(random) == 1; };
@@ -59,7 +84,8 @@ TEST(MemoryReplay, NothingIsAliveAfterAStepButTheStates) {
       c.framework = coin() ? "fsdp" : "deepspeed";
       c.zero = 3;
       c.dp = 4;
-      if (c.framework == "fsdp" && coin()) c.zero = 2;
+      if (coin()) c.zero = 2;
+      if (c.framework == "deepspeed" && coin()) c.zero = 1;
     } else {
       c.tp = coin() ? 2 : 1;
       c.pp = coin() ? 4 : 1;

@@ -53,6 +53,50 @@ TEST(Program, FullRecomputeRunsEachLayersForwardTwice) {
   }
 }
 
+std::vector<CollectiveKind> reductions(const GptCase& c) {
+  std::vector<CollectiveKind> out;
+  const Program program = lower(gpt(c));
+  for (const Instruction& instruction : program.roles[0].instructions) {
+    const auto* call = instruction.as<CollectiveCall>();
+    if (call != nullptr && call->purpose == Purpose::kGradients) out.push_back(call->kind);
+  }
+  return out;
+}
+
+// zero/stage_1_and_2.py sums whole buckets in ZeRO-1; zero/stage1.py before it scattered the sums.
+TEST(Program, Zero1OfDeepSpeedSumsWholeGradients) {
+  GptCase c;
+  c.framework = "deepspeed";
+  c.dp = 2;
+  c.zero = 1;
+  EXPECT_EQ(reductions(c), std::vector{CollectiveKind::kAllReduce});
+  c.extra_training = R"(, "release": "2021-06")";
+  EXPECT_EQ(reductions(c), std::vector{CollectiveKind::kReduceScatter});
+  c.extra_training = R"(, "release": "2021-06", "grad_precision": "fp32")";
+  EXPECT_EQ(reductions(c), std::vector{CollectiveKind::kAllReduce});  // of its optimizer for bf16
+  c.framework = "megatron";
+  EXPECT_EQ(reductions(c), std::vector{CollectiveKind::kReduceScatter});
+}
+
+// 2 + 4 bytes to cast a gradient, 4 + 4 + 4 to add it up.
+TEST(Program, Bf16OptimizerOfDeepSpeedAddsGradientsThroughACopy) {
+  GptCase c;
+  c.framework = "deepspeed";
+  c.extra_training = R"(, "grad_precision": "fp32")";
+  const Program program = lower(gpt(c));
+  const Block& layer = program.block(program.roles[0].chunks[0].blocks[1]);
+  std::int64_t sums = 0;
+  for (const Operation& operation : layer.pass(Pass::kBackward).operations) {
+    const auto* sum = std::get_if<Accumulate>(&operation.work);
+    if (sum == nullptr) continue;
+    ++sums;
+    EXPECT_DOUBLE_EQ(sum->size.bytes, 18.0 * static_cast<double>(sum->size.elements));
+    EXPECT_EQ(layer.buffers[operation.writes.front().index()].size(), 4 * sum->size.elements);
+    EXPECT_EQ(layer.buffers[operation.reads.front().index()].size(), 0);  // among the states
+  }
+  EXPECT_EQ(sums, 4);
+}
+
 TEST(Program, ParametersOfAllRanksAreThoseOfTheModel) {
   GptCase c;
   c.pp = 2;

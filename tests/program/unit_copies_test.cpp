@@ -13,9 +13,10 @@ namespace stepcast {
 namespace {
 
 // Bytes for each parameter that a layer's passes copy, by the operations' names.
-std::map<std::string, double> copied(int zero, const std::string& training) {
+std::map<std::string, double> copied(int zero, const std::string& training,
+                                     const std::string& framework = "fsdp") {
   testing::GptCase c;
-  c.framework = "fsdp";
+  c.framework = framework;
   c.zero = zero;
   c.dp = 2;
   c.extra_training = training;
@@ -54,6 +55,12 @@ TEST(UnitCopies, AFlatGradientIsFilledAndDivided) {
             (Copies{{"copy_gradients", 8}}));
   EXPECT_EQ(copied(3, R"(, "release": "2023-10", "no_sync": true)"),
             (Copies{{"copy_gradients", 4}}));
+}
+
+// Out of the flat tensor into the list, and out of the list, before both passes.
+TEST(UnitCopies, DeepSpeedGatheredIntoListsUntil2022) {
+  EXPECT_EQ(copied(3, R"(, "release": "2021-12")", "deepspeed"), (Copies{{"copy_gathered", 16}}));
+  EXPECT_EQ(copied(3, R"(, "release": "2022-01")", "deepspeed"), Copies{});
 }
 
 TEST(UnitCopies, OtherFrameworksMakeNone) {

@@ -17,7 +17,7 @@ TEST(ScheduleCsv, WritesPyTorchsCells) {
 TEST(ScheduleCsv, ReadsWhatItWritesOfEverySchedule) {
   for (std::size_t row = 0; row < schedules().size(); ++row) {
     const Schedule& rules = *schedules()[row];
-    if (rules.order == nullptr) continue;
+    if (!rules.is_supported()) continue;
     const Pipeline pipeline{4, rules.chunks == Schedule::kSeveral ? 3 : rules.chunks, 8,
                             rules.placement};
     const auto orders = make_orders(static_cast<ScheduleKind>(row), pipeline);

@@ -29,11 +29,12 @@ Case random_case(std::mt19937& random) {
   do {
     const auto rows = static_cast<std::int64_t>(schedules().size());
     kind = static_cast<ScheduleKind>(up_to(rows) - 1);
-  } while (rules_of(kind).order == nullptr);
+  } while (!rules_of(kind).is_supported());
   const Schedule& rules = rules_of(kind);
   const bool several = rules.chunks == Schedule::kSeveral;
   const std::int64_t stages = several ? 1 + up_to(7) : up_to(9);
-  const std::int64_t micro_batches = rules.whole_groups ? stages * up_to(5) : up_to(20);
+  const std::int64_t micro_batches =
+      rules.whole_groups ? stages * up_to(5) : stages * rules.least_rounds + up_to(20);
   return {kind, {stages, several ? 1 + up_to(4) : rules.chunks, micro_batches, rules.placement}};
 }
 

@@ -229,7 +229,7 @@ class CalibrateGpuJob {
     keep_longest(operation, point.measurement.median_s);
   }
 
-  // Of each curve the needed kernel that takes longest stands for all.
+  // The needed kernel that takes longest stands for all of its curve.
   void keep_longest(const Operation& operation, double seconds) {
     const auto curve = gpu_curve_of(operation.work);
     if (!curve || done_ > needed_) return;
@@ -242,7 +242,7 @@ class CalibrateGpuJob {
   void measure_sustained(Curve curve, const Longest& longest) {
     const std::string& name = curve_names()[static_cast<std::size_t>(curve)];
     report_.progress("sustained", 0, 1, longest.operation.name);
-    const std::string key = "sustained " + name;
+    const std::string key = "sustained " + signature(longest.operation);
     if (journal_.find(key) == nullptr) {
       const SustainedRun run =
           timer_.sustain(gpu_call(longest.operation.work, context()), kSustained_s);

@@ -17,7 +17,7 @@ using cuda::check;
 namespace {
 
 constexpr double kSample_s = 2e-3;      // events tell half a microsecond
-constexpr double kSustained_s = 20e-3;  // of one launch; the host comes back in time
+constexpr double kLaunch_s = 20e-3;  // of one launch; the host comes back in time
 constexpr std::int64_t kMostCalls = 1024;
 
 // Ends the recording in any case: a stream that goes on recording can do nothing else.
@@ -123,7 +123,7 @@ Result<GpuMeasurement> GpuTimer::measure(const GpuCall& call, const MeasurementP
 }
 
 SustainedRun GpuTimer::sustain(const GpuCall& call, double seconds) {
-  const std::int64_t calls = calls_in(kSustained_s, call);
+  const std::int64_t calls = calls_in(kLaunch_s, call);
   Graph graph(stream_, call.run, calls);
   std::vector<double> times;
   std::vector<GpuCondition> conditions;

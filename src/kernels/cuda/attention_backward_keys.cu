@@ -124,7 +124,7 @@ __global__ void add_parts(AttentionBackward<T> call) {
   }
 }
 
-// Of a part of the query heads that share the keys of head `kv`.
+// The first one in a part of the query heads that share the keys of head `kv`.
 __device__ inline unsigned first_head_of(const AttentionShape& shape, unsigned kv, unsigned part,
                                          unsigned parts) {
   const auto group = static_cast<unsigned>(shape.heads / shape.kv_heads);

@@ -25,7 +25,7 @@ struct AttentionBackward {
   Heads<T> query_gradient, key_gradient, value_gradient;
   float scale;
   bool chunks;
-  // Parts of a group's query heads. Of more than one, sums of gradients go to
+  // Parts of a group's query heads. Where there are several, sums of gradients go to
   // key_sums[part][batch][head][keys, values][token][element] first.
   std::int64_t key_parts;
   float* key_sums;

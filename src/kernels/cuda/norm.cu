@@ -149,7 +149,7 @@ class ColumnSums {
   __device__ ColumnSums(float* of_teams, std::int64_t width, unsigned team)
       : eights_((width + kEight - 1) / kEight), of_team_(of_teams + team * kEight * eights_) {}
   __device__ float& at(std::int64_t eight, int lane) { return of_team_[lane * eights_ + eight]; }
-  // Of another team.
+  // The value of another team.
   __device__ float of(std::int64_t teams_further, std::int64_t column) const {
     return of_team_[(teams_further * kEight + column % kEight) * eights_ + column / kEight];
   }

@@ -13,6 +13,13 @@ constexpr std::int64_t kBucketElements = 500'000'000;  // zero/config.py, both d
 // zero/config.py: stage3_max_live_parameters and stage3_max_reuse_distance, both.
 constexpr std::int64_t kMostLiveElements = 1'000'000'000;
 
+// stage_1_and_2.py took the place of stage1.py, which scattered its sums (DeepSpeed 0.5.9).
+constexpr Release kWholeSums = Release::of(2022, 1);
+
+// Before pull request 1453, partition_parameters.py (_allgather_params) filled parameters piece by
+// piece from the list that PyTorch had filled, and stage3.py waited (_synchronize_communication).
+constexpr Release kFlatGathers = Release::of(2022, 1);
+
 // overlap_comm: stage == 3
 Overlap overlap(const Training&, const Layout& layout) {
   return {.grad_reduce = layout.zero == 3, .param_gather = layout.zero == 3};
@@ -23,7 +30,17 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   rules.bucket_elements = kBucketElements;
   rules.gather_bucket_elements = kBucketElements;
   rules.cuts_full_buckets = true;  // flat gradients are cut wherever a bucket is full
+  // bf16_optimizer.py: bf16 with gradients in fp32. Its shards are those of zero 1.
+  rules.keeps_half_gradients = layout.zero <= 1 && training.precision == DataType::kBf16 &&
+                               training.grad_precision == DataType::kFp32;
+  // stage_1_and_2.py: contiguous_gradients is off in zero 1, so reduce_ipg_grads() calls
+  // buffered_reduce_fallback(), which sums whole buckets.
+  const bool whole = rules.keeps_half_gradients || training.release.has(kWholeSums);
+  rules.sums_whole_gradients = layout.zero == 1 && whole;
+  // stage_1_and_2.py, step(): flatten(averaged_gradients).to(fp32); fused_optimizer.py does it too.
+  rules.copies_flat_gradients = layout.zero <= 2 && !rules.keeps_half_gradients;
   rules.gathers_by_matrix = true;
+  rules.gathers_into_lists = layout.zero == 3 && !training.release.has(kFlatGathers);
   rules.most_live_elements = kMostLiveElements;
   // runtime/utils.py: PartitionedTensor.from_meta reads a message on the host.
   rules.host_sync_after_p2p = true;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a layer of experts runs: the router, the moves of tokens between their own order and that of
+// the experts, the experts' products and activation (docs/moe.md).
+#pragma once
+
+#include "core/data_type.h"
+#include "model/model.h"
+#include "operation/memory_bound.h"
+#include "operation/product.h"
+
+namespace stepcast {
+
+// The products of all experts of a rank, each with a weight of its own, in one kernel. `rows`:
+// tokens of all experts together. Forward y = x W^T, input gradient dx = dy W, weight gradient
+// dW = dy^T x, with W [outputs, inputs].
+struct GroupedGemm {
+  GemmRole role;
+  std::int64_t experts;
+  std::int64_t rows;
+  std::int64_t outputs, inputs;
+  DataType input;
+  DataType output;
+  bool accumulate;
+  bool bias = false;
+
+  static constexpr const char* kFamily = "grouped_gemm";
+  static constexpr auto fields() {
+    using G = GroupedGemm;
+    return std::tuple(std::pair("role", &G::role), std::pair("experts", &G::experts),
+                      std::pair("rows", &G::rows), std::pair("outputs", &G::outputs),
+                      std::pair("inputs", &G::inputs), std::pair("input", &G::input),
+                      std::pair("output", &G::output), std::pair("accumulate", &G::accumulate),
+                      std::pair("bias", &G::bias));
+  }
+};
+
+double flops_of(const GroupedGemm& grouped);
+
+// As many products of the mean size: `batch` is the number of experts.
+Gemm mean_gemm_of(const GroupedGemm& grouped);
+
+// Scores of all experts from the logits of a token, the choice of the best and the loss that
+// balances them. Backward: the gradient of the logits. A row is one token.
+struct RouterScores {
+  bool backward;
+  std::int64_t top_k;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "router_scores";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kSoftmax;
+  static constexpr auto fields() {
+    using R = RouterScores;
+    return std::tuple(std::pair("backward", &R::backward), std::pair("top_k", &R::top_k),
+                      std::pair("type", &R::type), std::pair("size", &R::size));
+  }
+};
+
+// Rows of tokens in another order. Permute: one copy of a token for each of its experts, in the
+// experts' order. Unpermute: the sum of a token's copies. Sort: the rows that came rank by rank,
+// expert by expert, or back.
+enum class TokenMove { kPermute, kUnpermute, kSort };
+const char* name_of(TokenMove move);
+
+struct TokenPermutation {
+  TokenMove move;
+  bool backward;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "token_permutation";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
+  static constexpr auto fields() {
+    using T = TokenPermutation;
+    return std::tuple(std::pair("move", &T::move), std::pair("backward", &T::backward),
+                      std::pair("type", &T::type), std::pair("size", &T::size));
+  }
+};
+
+// The activation of experts, which multiplies each row by its routing weight. Backward: the
+// gradient of the weights too.
+struct ExpertActivation {
+  Mlp mlp;
+  bool backward;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "expert_activation";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kActivation;
+  static constexpr auto fields() {
+    using E = ExpertActivation;
+    return std::tuple(std::pair("mlp", &E::mlp), std::pair("backward", &E::backward),
+                      std::pair("type", &E::type), std::pair("size", &E::size));
+  }
+};
+
+// The shared expert's output times a weight for each token, the sigmoid of a product with its
+// input.
+struct SharedGate {
+  bool backward;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "shared_gate";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kActivation;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("backward", &SharedGate::backward),
+                      std::pair("type", &SharedGate::type), std::pair("size", &SharedGate::size));
+  }
+};
+
+// The host waits for figures of the device: how many tokens go to each rank, without which it
+// cannot launch what comes next. No kernel.
+struct HostRead {
+  std::int64_t figures;
+
+  static constexpr const char* kFamily = "host_read";
+  static constexpr auto fields() {
+    return std::make_tuple(std::pair("figures", &HostRead::figures));
+  }
+};
+
+}  // namespace stepcast

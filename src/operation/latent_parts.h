@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What latent attention and multi-token prediction run between their products.
+#pragma once
+
+#include "core/data_type.h"
+#include "operation/memory_bound.h"
+
+namespace stepcast {
+
+// Latent attention (DeepSeek-V2, section 2.1): turns the rotary part of the queries in their place,
+// and makes keys of their own part and the rotary key that all heads share, and values of their
+// own. Backward: the gradients of what it read.
+struct LatentRotary {
+  bool backward;
+  std::int64_t sequence;
+  std::int64_t heads;
+  std::int64_t plain, rotary, value;  // elements of a head
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "latent_rotary";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kRotary;
+  static constexpr auto fields() {
+    using L = LatentRotary;
+    return std::tuple(std::pair("backward", &L::backward), std::pair("sequence", &L::sequence),
+                      std::pair("heads", &L::heads), std::pair("plain", &L::plain),
+                      std::pair("rotary", &L::rotary), std::pair("value", &L::value),
+                      std::pair("type", &L::type), std::pair("size", &L::size));
+  }
+};
+
+// Rows of two tensors beside each other as the rows of one, or apart again.
+struct JoinRows {
+  bool backward;
+  DataType type;
+  KernelSize size;
+
+  static constexpr const char* kFamily = "join_rows";
+  static constexpr MemoryBoundKind kKind = MemoryBoundKind::kTranspose;
+  static constexpr auto fields() {
+    return std::tuple(std::pair("backward", &JoinRows::backward),
+                      std::pair("type", &JoinRows::type), std::pair("size", &JoinRows::size));
+  }
+};
+
+}  // namespace stepcast

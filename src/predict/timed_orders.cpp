@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/timed_orders.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "layout/pipeline.h"
+#include "predict/run_costs.h"
+#include "predict/traffic.h"
+
+namespace stepcast {
+namespace {
+
+double& time_of(ChunkTimes& times, Pass pass) {
+  if (pass == Pass::kForward) return times.forward;
+  return pass == Pass::kWeightGradient ? times.weight_gradient : times.input_gradient;
+}
+
+double activations(const MemoryParts& parts) {
+  return static_cast<double>(parts[static_cast<std::size_t>(MemoryCategory::kActivations)]);
+}
+
+double kept_until_weights(const Program& program, const Chunk& chunk) {
+  double all = 0, late = 0;
+  for (const BlockId id : chunk.blocks) {
+    const Block& block = program.block(id);
+    all += activations(block.pass(Pass::kForward).memory.after);
+    late -= activations(block.pass(Pass::kWeightGradient).memory.after);
+  }
+  return all > 0 ? std::clamp(late / all, 0.0, 1.0) : ChunkTimes{}.kept;
+}
+
+// Passes of the first micro-batch; all others are alike.
+void add_passes(const Program& program, const RunCosts& costs, std::int32_t rank_class,
+                std::vector<std::vector<ChunkTimes>>& out) {
+  const Role& role = costs.role(rank_class);
+  auto& chunks = out[static_cast<std::size_t>(role.stage)];
+  if (!chunks.empty()) return;  // ranks of a stage take the same
+  for (const Chunk& chunk : role.chunks) {
+    chunks.push_back({0, 0, 0, kept_until_weights(program, chunk)});
+  }
+  for (const Instruction& instruction : role.instructions) {
+    const auto* run = instruction.as<RunPass>();
+    if (run == nullptr || run->slot.micro_batch != 0) continue;
+    const RunCost& cost = costs.run(rank_class, instruction);
+    time_of(chunks[static_cast<std::size_t>(run->slot.chunk)], run->slot.pass) +=
+        std::max(cost.gpu, cost.host).value();
+  }
+}
+
+// The slowest way to a neighbour.
+double hop_of(const Traffic& traffic) {
+  double out = 0;
+  for (const PairTraffic& pair : traffic.pairs) {
+    if (pair.copy) continue;
+    for (const CollectivePrice& price : pair.prices) out = std::max(out, price.time().value());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pricing) {
+  const Layout& layout = scenario.layout;
+  if (rules_of(layout.schedule).orders == nullptr || layout.schedule_text) {
+    return make_schedule(layout, scenario.micro_batches());
+  }
+  const RankGrid grid(layout);
+  const Program program = lower(scenario);
+  const Traffic traffic = place_traffic(scenario, program, grid, pricing.collectives);
+  const Symmetry symmetry = find_symmetry(scenario, grid, traffic, true);
+  const RunCosts costs(scenario, program, grid, symmetry, pricing.kernels, pricing.collectives);
+  PassTimes times;
+  times.chunks.resize(static_cast<std::size_t>(layout.pp));
+  for (std::size_t c = 0; c < symmetry.ranks.size(); ++c) {
+    add_passes(program, costs, static_cast<std::int32_t>(c), times.chunks);
+  }
+  times.hop = hop_of(traffic);
+  return make_orders(layout.schedule, pipeline_of(layout, scenario.micro_batches()), times);
+}
+
+void keep_timed_orders(const Pricing& pricing, Scenario& scenario) {
+  Layout& layout = scenario.layout;
+  if (rules_of(layout.schedule).orders == nullptr) return;
+  layout.schedule_text = std::make_shared<const std::string>(
+      to_csv(pipeline_of(layout, scenario.micro_batches()), timed_orders(scenario, pricing)));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/expert_layer.h"
+
+#include "operation/steps.h"
+
+namespace stepcast {
+
+ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
+    : model_(scenario.model),
+      builder_(builder),
+      shape_(scenario, builder.shape()),
+      dispatch_(shape_, builder) {
+  const std::int64_t h = width(), e = shape_.local;
+  const bool is_cut = shape_.tensor > 1 || shape_.replicas == AxisGroup::kData;
+  const auto of_experts = [&](const char* name, std::int64_t rows, std::int64_t columns, Cut cut,
+                              Initial initial) {
+    Parameter parameter{name, rows, columns, is_cut ? cut : Cut::kNone, initial};
+    parameter.replicas = shape_.replicas;
+    parameter.copies = e;
+    return builder.parameter(parameter);
+  };
+  router_ = builder.parameter({"router", shape_.experts, h});
+  if (model_.moe->router_bias)
+    router_bias_ = builder.vector("router_bias", shape_.experts, Cut::kNone);
+  up_ = of_experts("experts_up", e * shape_.ups, h, Cut::kRows, Initial::kNormal);
+  down_ = of_experts("experts_down", e * h, shape_.ffn, Cut::kColumns, Initial::kNormal);
+  if (model_.mlp_bias) {
+    up_bias_ = of_experts("experts_up_bias", e * shape_.ups, 1, Cut::kRows, Initial::kZeros);
+    down_bias_ = of_experts("experts_down_bias", e * h, 1, Cut::kNone, Initial::kZeros);
+  }
+  if (model_.moe->shared_ffn > 0) shared_.emplace(scenario, builder);
+}
+
+GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const {
+  const DataType type = builder_.shape().type;
+  return {role, shape_.local, shape_.rows, outputs, inputs, type, type, false};
+}
+
+// In steps the rows are multiplied by their weights in a kernel of their own.
+ExpertActivation ExpertLayer::activation(bool backward) const {
+  const double ups = model_.mlp == Mlp::kSwiglu ? 2 : 1;
+  const double passes = backward ? 2 * ups + 1 : ups + 1;
+  Steps steps = activation_steps(model_.mlp, backward, element());
+  steps.bytes += 2 * element();
+  ++steps.launches;
+  const KernelSize size = builder_.size(shape_.rows * shape_.ffn, shape_.ffn, passes * element());
+  return {model_.mlp, backward, builder_.shape().type, steps.of(size)};
+}
+
+BufferId ExpertLayer::add(const char* name, BufferId a, BufferId b, bool backward) {
+  const std::int64_t elements = shape_.tokens * width();
+  const BufferId sum = builder_.activation(name, elements);
+  builder_.add(name,
+               ResidualAdd{backward, false, false, builder_.shape().type,
+                           builder_.size(elements, width(), 3 * element())},
+               {a, b}, {sum});
+  return sum;
+}
+
+// Logits in fp32; then the scores, the choice and the loss that balances experts: a dozen kernels
+// unless they are fused.
+void ExpertLayer::route(BufferId input) {
+  const std::int64_t scores = shape_.tokens * shape_.experts;
+  saved_.logits = builder_.buffer("router_logits", scores, DataType::kFp32);
+  builder_.add("router",
+               Gemm{GemmRole::kForward, 1, shape_.tokens, shape_.experts, width(),
+                    builder_.shape().type, DataType::kFp32, false, router_bias_.valid()},
+               {input}, {saved_.logits});
+  builder_.uses({router_, router_bias_});
+  Routing& routing = saved_.routing;
+  routing.probabilities = builder_.buffer("router_probabilities", scores, DataType::kFp32);
+  routing.chosen = builder_.buffer("routing_map", scores, DataType::kInt8);
+  builder_.add("router_scores",
+               RouterScores{false, shape_.top_k, DataType::kFp32,
+                            builder_.size(scores, shape_.experts, 4 + 4 + 1, 12)},
+               {saved_.logits}, {routing.probabilities, routing.chosen});
+}
+
+BufferId ExpertLayer::route_backward(BufferId input, BufferId weight_gradient) {
+  const std::int64_t scores = shape_.tokens * shape_.experts;
+  const BufferId logits = builder_.buffer("router_logits_gradient", scores, DataType::kFp32);
+  builder_.add(
+      "router_scores",
+      RouterScores{true, shape_.top_k, DataType::kFp32,
+                   builder_.size(scores, shape_.experts, 4 + 4 + 1 + 4, 8)},
+      {saved_.logits, saved_.routing.probabilities, saved_.routing.chosen, weight_gradient},
+      {logits});
+  const BufferId out = builder_.activation("router_input_gradient", shape_.tokens * width());
+  builder_.gemm("router_dgrad", GemmRole::kInputGradient, shape_.tokens, width(), shape_.experts,
+                {logits}, {out});
+  builder_.uses({router_});
+  builder_.weight_gradient("router_wgrad", router_, shape_.experts, width(), {logits, input}, false,
+                           shape_.tokens);
+  return out;
+}
+
+void ExpertLayer::activate() {
+  saved_.activated = builder_.activation("experts_activated", shape_.rows * shape_.ffn);
+  builder_.add("experts_activation", activation(false), {saved_.up, dispatch_.weights()},
+               {saved_.activated});
+}
+
+BufferId ExpertLayer::compute() {
+  saved_.up = builder_.activation("experts_up", shape_.rows * shape_.ups);
+  GroupedGemm up = product(GemmRole::kForward, shape_.ups, width());
+  up.bias = up_bias_.valid();
+  builder_.add("experts_up", up, {saved_.input}, {saved_.up});
+  builder_.uses({up_, up_bias_});
+  activate();
+  const BufferId out = builder_.activation("experts_output", shape_.rows * width());
+  GroupedGemm down = product(GemmRole::kForward, width(), shape_.ffn);
+  down.bias = down_bias_.valid();
+  builder_.add("experts_down", down, {saved_.activated}, {out});
+  builder_.uses({down_, down_bias_});
+  return out;
+}
+
+ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
+                                                        const RecomputedModules& again) {
+  if (again.expert_activation && !again.experts) recompute([&] { activate(); });
+  const BufferId activated =
+      builder_.activation("experts_activated_gradient", shape_.rows * shape_.ffn);
+  builder_.add("experts_down_dgrad", product(GemmRole::kInputGradient, width(), shape_.ffn),
+               {gradient}, {activated});
+  builder_.uses({down_});
+  builder_.weight_gradient("experts_down_wgrad", down_,
+                           product(GemmRole::kWeightGradient, width(), shape_.ffn),
+                           {gradient, saved_.activated});
+  if (down_bias_.valid()) {
+    builder_.bias_gradient(down_bias_, shape_.rows, width(), {gradient});
+  }
+  RowGradients out{builder_.activation("experts_input_gradient", shape_.rows * width()),
+                   builder_.buffer("row_weights_gradient", shape_.rows, DataType::kFp32)};
+  const BufferId up = builder_.activation("experts_up_gradient", shape_.rows * shape_.ups);
+  builder_.add("experts_activation", activation(true), {saved_.up, dispatch_.weights(), activated},
+               {up, out.weights});
+  if (up_bias_.valid()) builder_.bias_gradient(up_bias_, shape_.rows, shape_.ups, {up});
+  builder_.add("experts_up_dgrad", product(GemmRole::kInputGradient, shape_.ups, width()), {up},
+               {out.rows});
+  builder_.uses({up_});
+  builder_.weight_gradient("experts_up_wgrad", up_,
+                           product(GemmRole::kWeightGradient, shape_.ups, width()),
+                           {up, saved_.input});
+  return out;
+}
+
+BufferId ExpertLayer::forward(BufferId input) {
+  saved_ = {};
+  const BufferId beside = shared_ ? shared_->forward(input) : BufferId{};
+  route(input);
+  saved_.input = dispatch_.bring(input, saved_.routing);
+  const BufferId routed = dispatch_.take_back(compute());
+  return beside.valid() ? add("add_shared", routed, beside, false) : routed;
+}
+
+template <class Write>
+void ExpertLayer::recompute(const Write& write) {
+  builder_.into(Pass::kInputGradient, Phase::kRecompute);
+  write();
+  builder_.into_input_gradients();
+}
+
+BufferId ExpertLayer::backward(BufferId gradient, BufferId input, const RecomputedModules& again) {
+  if (again.experts) {
+    recompute([&] { forward(input); });
+  } else if (again.shared_experts && shared_) {
+    recompute([&] { shared_->forward(input); });
+  }
+  const RowGradients rows = compute_backward(dispatch_.bring_gradient(gradient), again);
+  const BufferId routed = dispatch_.take_gradient_back(rows.rows, rows.weights);
+  BufferId out = add("add_router_gradient", routed, route_backward(input, rows.weights), true);
+  if (shared_) out = add("add_shared_gradient", out, shared_->backward(gradient, input), true);
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mixture of experts in the place of a dense MLP (docs/moe.md): the router chooses experts for
+// every token, a dispatcher brings tokens to the ranks of their experts, those compute, and the
+// results come back and are summed. The order is Megatron's
+// (megatron/core/transformer/moe/moe_layer.py).
+#pragma once
+
+#include <optional>
+
+#include "program/recomputed_modules.h"
+#include "program/shared_expert.h"
+#include "program/token_dispatch.h"
+
+namespace stepcast {
+
+class ExpertLayer {
+ public:
+  ExpertLayer(const Scenario& scenario, BlockBuilder& builder);
+
+  // What joins the residual stream, from the norm's output.
+  BufferId forward(BufferId input);
+  // The gradient of `input`, which holds what forward() read.
+  BufferId backward(BufferId gradient, BufferId input, const RecomputedModules& again);
+
+ private:
+  // What backward reads of the latest forward.
+  struct Saved {
+    BufferId logits;
+    Routing routing;
+    BufferId input;  // rows in the order of the experts
+    BufferId up, activated;
+  };
+  // Of the experts' rows and of their weights.
+  struct RowGradients {
+    BufferId rows, weights;
+  };
+
+  void route(BufferId input);
+  BufferId route_backward(BufferId input, BufferId weight_gradient);
+  void activate();
+  BufferId compute();
+  RowGradients compute_backward(BufferId gradient, const RecomputedModules& again);
+  BufferId add(const char* name, BufferId a, BufferId b, bool backward);
+  template <class Write>
+  void recompute(const Write& write);
+
+  GroupedGemm product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const;
+  ExpertActivation activation(bool backward) const;
+  double element() const { return static_cast<double>(builder_.shape().element); }
+  std::int64_t width() const { return builder_.shape().hidden; }
+
+  const Model& model_;
+  BlockBuilder& builder_;
+  ExpertShape shape_;
+  TokenDispatch dispatch_;
+  ParameterId router_, router_bias_, up_, up_bias_, down_, down_bias_;
+  std::optional<SharedExpert> shared_;
+  Saved saved_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/expert_shape.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "operation/distinct_destinations.h"
+
+namespace stepcast {
+namespace {
+
+// Rows that every expert takes of a rank's tokens (GShard, section 3.1; Megatron: get_capacity).
+std::int64_t capacity(const Moe& moe, std::int64_t tokens) {
+  const double fair = static_cast<double>(tokens * moe.top_k) / static_cast<double>(moe.experts);
+  return static_cast<std::int64_t>(std::ceil(fair * moe.capacity_factor));
+}
+
+}  // namespace
+
+ExpertShape::ExpertShape(const Scenario& scenario, const Shape& shape) {
+  const Moe& moe = *scenario.model.moe;
+  const Layout& layout = scenario.layout;
+  experts = moe.experts;
+  top_k = moe.top_k;
+  ranks = layout.ep;
+  tensor = layout.etp;
+  local = experts / ranks;
+  tokens = shape.rows;
+  padded = moe.capacity_factor > 0;
+  sent = padded ? experts * capacity(moe, tokens) : tokens * top_k;
+  // On one rank the experts together have all rows, whichever of them is the fullest.
+  const bool uneven = !padded && ranks > 1;
+  received = uneven
+                 ? static_cast<std::int64_t>(std::ceil(static_cast<double>(sent) * moe.imbalance))
+                 : sent;
+  rows = received * tensor;
+  ffn = moe.ffn / tensor;
+  ups = (scenario.model.mlp == Mlp::kSwiglu ? 2 : 1) * ffn;
+  dispatcher = moe.dispatcher;
+  // Experts that lie as dense matrices do are reduced with them.
+  const bool as_dense = ranks == 1 && tensor == layout.tp;
+  replicas = as_dense ? AxisGroup::kData : AxisGroup::kExpertData;
+}
+
+std::int64_t ExpertShape::distinct_tokens() const {
+  const double even =
+      distinct_destinations(static_cast<double>(group()), static_cast<double>(copies()));
+  const double fullest = static_cast<double>(received) / static_cast<double>(sent);
+  const double all = static_cast<double>(group() * tokens);
+  return static_cast<std::int64_t>(
+      std::ceil(std::min(all, static_cast<double>(tokens) * even * fullest)));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/latent_attention.h"
+
+namespace stepcast {
+
+LatentAttention::LatentAttention(const Scenario& scenario, BlockBuilder& builder)
+    : model_(scenario.model), mla_(*scenario.model.mla), builder_(builder) {
+  const Shape& shape = builder.shape();
+  const std::int64_t h = shape.hidden;
+  const std::int64_t latent = mla_.kv_lora_rank + mla_.qk_rope_head_dim;
+  const char* no_bias = nullptr;
+  if (has_query_latent()) {
+    query_down_ = Linear(builder,
+                         {"query_down", "query_down_dgrad", "query_down_wgrad", "query_latent",
+                          "query_input_gradient"},
+                         {"query_down", mla_.q_lora_rank, h}, true, shape.rows);
+    query_norm_ = builder.norm_parameters("query_latent_norm",
+                                          model_.norm_bias ? "query_latent_norm_bias" : no_bias,
+                                          mla_.q_lora_rank);
+  }
+  query_up_ = Linear(
+      builder, {"query_up", "query_up_dgrad", "query_up_wgrad", "query", "query_latent_gradient"},
+      {"query_up", heads() * key_width(), has_query_latent() ? mla_.q_lora_rank : h, Cut::kRows});
+  key_value_down_ = Linear(builder,
+                           {"key_value_down", "key_value_down_dgrad", "key_value_down_wgrad",
+                            "key_value_latent", "key_value_input_gradient"},
+                           {"key_value_down", latent, h}, true, shape.rows);
+  key_value_norm_ = builder.norm_parameters(
+      "key_value_latent_norm", model_.norm_bias ? "key_value_latent_norm_bias" : no_bias,
+      mla_.kv_lora_rank);
+  key_value_up_ = Linear(builder,
+                         {"key_value_up", "key_value_up_dgrad", "key_value_up_wgrad",
+                          "key_value_heads", "key_value_latent_gradient"},
+                         {"key_value_up", heads() * up_width(), mla_.kv_lora_rank, Cut::kRows});
+  if (model_.qkv_bias) {
+    if (has_query_latent())
+      query_bias_ = builder.vector("query_down_bias", mla_.q_lora_rank, Cut::kNone);
+    key_value_bias_ = builder.vector("key_value_down_bias", latent, Cut::kNone);
+  }
+}
+
+BufferId LatentAttention::of_heads(const char* name, std::int64_t width) {
+  return builder_.activation(name, builder_.shape().tokens * heads() * width);
+}
+
+Attention LatentAttention::attention(bool backward) const {
+  const Shape& shape = builder_.shape();
+  return {backward,       shape.batch, heads(), heads(),    shape.sequence,
+          shape.sequence, key_width(), true,    shape.type, {mla_.v_head_dim}};
+}
+
+// The rotary part of queries is turned in place; keys are put together and values copied out.
+LatentRotary LatentAttention::rotation(bool backward) const {
+  const Shape& shape = builder_.shape();
+  const std::int64_t made = heads() * (key_width() + mla_.v_head_dim);
+  const std::int64_t moved =
+      heads() * (2 * mla_.qk_rope_head_dim + up_width()) + mla_.qk_rope_head_dim + made;
+  const double bytes = static_cast<double>(shape.element * shape.tokens * moved);
+  constexpr std::int64_t kSteps = 9;  // of either: split, turn (twice four), join
+  return {backward,
+          shape.sequence,
+          heads(),
+          mla_.qk_nope_head_dim,
+          mla_.qk_rope_head_dim,
+          mla_.v_head_dim,
+          shape.type,
+          {shape.tokens * made, made, bytes, kSteps}};
+}
+
+void LatentAttention::make_latents(BufferId input) {
+  const Shape& shape = builder_.shape();
+  if (has_query_latent()) {
+    saved_.query_input = query_down_.take(builder_, input, keeps_);
+    saved_.query_down = query_down_.forward(builder_, saved_.query_input, query_bias_);
+    saved_.query_latent = builder_.norm("query_latent_norm", query_norm_, saved_.query_down.y,
+                                        shape.rows, mla_.q_lora_rank);
+  }
+  saved_.key_value_input = key_value_down_.take(builder_, input, keeps_);
+  saved_.key_value_down =
+      key_value_down_.forward(builder_, saved_.key_value_input, key_value_bias_);
+  saved_.key_latent = builder_.norm("key_value_latent_norm", key_value_norm_,
+                                    saved_.key_value_down.y, shape.rows, mla_.kv_lora_rank);
+}
+
+// Queries, keys and values of the rank's heads.
+void LatentAttention::make_heads(BufferId input) {
+  saved_.gathered_query =
+      has_query_latent() ? query_up_.enter(builder_, "query_latent", saved_.query_latent, keeps_)
+                         : query_up_.enter(builder_, "attention_input", input, keeps_);
+  saved_.query_up = query_up_.forward(builder_, saved_.gathered_query);
+  saved_.gathered_key =
+      key_value_up_.enter(builder_, "key_value_latent", saved_.key_latent, keeps_);
+  saved_.rotary_key =
+      builder_.enter_region("rotary_key", saved_.key_value_down.y, mla_.qk_rope_head_dim);
+  saved_.key_value_up = key_value_up_.forward(builder_, saved_.gathered_key);
+  QkvBuffers& qkv = saved_.qkv;
+  qkv.query = saved_.query_up.y;
+  qkv.key = of_heads("key", key_width());
+  qkv.value = of_heads("value", mla_.v_head_dim);
+  builder_.add("latent_rotary", rotation(false),
+               {qkv.query, saved_.key_value_up.y, saved_.rotary_key},
+               {qkv.query, qkv.key, qkv.value});
+}
+
+void LatentAttention::attend() {
+  const QkvBuffers& qkv = saved_.qkv;
+  saved_.context = of_heads("context", mla_.v_head_dim);
+  saved_.log_sum_exp =
+      builder_.buffer("log_sum_exp", builder_.shape().tokens * heads(), DataType::kFp32);
+  builder_.add("attention", attention(false), {qkv.query, qkv.key, qkv.value},
+               {saved_.context, saved_.log_sum_exp});
+}
+
+BufferId LatentAttention::forward(BufferId input, bool keeps) {
+  keeps_ = keeps;
+  saved_ = {};
+  make_latents(input);
+  make_heads(input);
+  attend();
+  return saved_.context;
+}
+
+QkvBuffers LatentAttention::attend_backward(BufferId context_gradient) {
+  const QkvBuffers& qkv = saved_.qkv;
+  const QkvBuffers out{of_heads("query_gradient", key_width()),
+                       of_heads("key_gradient", key_width()),
+                       of_heads("value_gradient", mla_.v_head_dim)};
+  // The kernels accumulate the query gradient in fp32, as in core_attention.cpp.
+  const BufferId accumulator =
+      builder_.buffer("query_accumulator", builder_.shape().tokens * heads() * key_width(),
+                      DataType::kFp32, MemoryCategory::kWorkspace);
+  builder_.add(
+      "attention_backward", attention(true),
+      {qkv.query, qkv.key, qkv.value, saved_.context, saved_.log_sum_exp, context_gradient},
+      {out.query, out.key, out.value, accumulator});
+  return out;
+}
+
+BufferId LatentAttention::query_backward(BufferId gradient) {
+  const Shape& shape = builder_.shape();
+  const LinearInput flowing = query_up_.take_gradient(builder_, gradient);
+  const LinearGradient latent = query_up_.input_gradient(builder_, flowing);
+  const char* name = has_query_latent() ? "query_latent" : "attention_input";
+  const LinearInput gathered = query_up_.gather_again(builder_, name, saved_.gathered_query);
+  if (!has_query_latent()) {
+    const BufferId reduced = builder_.enter_backward("query_input_gradient", latent.x);
+    query_up_.weight_gradient(builder_, flowing, gathered, saved_.query_up, latent);
+    return reduced;
+  }
+  const BufferId reduced =
+      builder_.enter_backward("query_latent_gradient", latent.x, mla_.q_lora_rank);
+  query_up_.weight_gradient(builder_, flowing, gathered, saved_.query_up, latent);
+  const BufferId down =
+      builder_.norm_backward("query_latent_norm", query_norm_, saved_.query_down.y, reduced,
+                             BufferId{}, shape.rows, mla_.q_lora_rank);
+  if (query_bias_.valid()) {
+    builder_.bias_gradient(query_bias_, shape.rows, mla_.q_lora_rank, {down});
+  }
+  const LinearInput leaving = query_down_.take_gradient(builder_, down);
+  const LinearGradient out = query_down_.input_gradient(builder_, leaving);
+  query_down_.weight_gradient(builder_, leaving, saved_.query_input, saved_.query_down, out);
+  return out.x;
+}
+
+BufferId LatentAttention::key_value_backward(BufferId gradient, BufferId rotary_gradient) {
+  const Shape& shape = builder_.shape();
+  const std::int64_t width = mla_.kv_lora_rank + mla_.qk_rope_head_dim;
+  const LinearInput flowing = key_value_up_.take_gradient(builder_, gradient);
+  const LinearGradient latent = key_value_up_.input_gradient(builder_, flowing);
+  const LinearInput gathered =
+      key_value_up_.gather_again(builder_, "key_value_latent", saved_.gathered_key);
+  const BufferId reduced =
+      builder_.enter_backward("key_value_latent_gradient", latent.x, mla_.kv_lora_rank);
+  key_value_up_.weight_gradient(builder_, flowing, gathered, saved_.key_value_up, latent);
+  const BufferId rotary =
+      builder_.enter_backward("rotary_key_gradient", rotary_gradient, mla_.qk_rope_head_dim);
+  const BufferId normed =
+      builder_.norm_backward("key_value_latent_norm", key_value_norm_, saved_.key_value_down.y,
+                             reduced, BufferId{}, shape.rows, mla_.kv_lora_rank);
+  const BufferId down = builder_.activation("key_value_down_gradient", shape.rows * width);
+  builder_.add(
+      "join_latent_gradients",
+      JoinRows{true, shape.type,
+               builder_.size(shape.rows * width, width, 2 * static_cast<double>(shape.element))},
+      {normed, rotary}, {down});
+  if (key_value_bias_.valid()) builder_.bias_gradient(key_value_bias_, shape.rows, width, {down});
+  const LinearInput leaving = key_value_down_.take_gradient(builder_, down);
+  const LinearGradient out = key_value_down_.input_gradient(builder_, leaving);
+  key_value_down_.weight_gradient(builder_, leaving, saved_.key_value_input, saved_.key_value_down,
+                                  out);
+  return out.x;
+}
+
+BufferId LatentAttention::backward(BufferId context_gradient, BufferId input,
+                                   const RecomputedModules& again) {
+  const Shape& shape = builder_.shape();
+  const BufferId kept = saved_.context;
+  builder_.into(Pass::kInputGradient, Phase::kRecompute);
+  if (again.latent_queries) make_heads(input);
+  if (again.core_attention) attend();
+  builder_.into_input_gradients();
+  // The output projection's weight gradient reads the first context: it is kept.
+  if (again.core_attention) saved_.context = kept;
+
+  const QkvBuffers gradients = attend_backward(context_gradient);
+  const BufferId up = of_heads("key_value_gradient", up_width());
+  const BufferId rotary =
+      builder_.activation("rotary_gradient", shape.tokens * mla_.qk_rope_head_dim);
+  builder_.add("latent_rotary", rotation(true), {gradients.query, gradients.key, gradients.value},
+               {gradients.query, up, rotary});
+  const BufferId of_query = query_backward(gradients.query);
+  const BufferId of_keys = key_value_backward(up, rotary);
+  const std::int64_t elements = shape.rows * shape.hidden;
+  const BufferId sum = builder_.activation("attention_input_gradient", elements);
+  builder_.add(
+      "add_latent_gradients",
+      ResidualAdd{true, false, false, shape.type,
+                  builder_.size(elements, shape.hidden, 3 * static_cast<double>(shape.element))},
+      {of_query, of_keys}, {sum});
+  return sum;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multi-head latent attention between a layer's norm and its output projection (DeepSeek-V2,
+// section 2.1; megatron/core/transformer/multi_latent_attention.py): queries, and keys with values,
+// from narrow latents. Tensor parallel ranks make the latents of their own tokens, whole, and share
+// the heads.
+#pragma once
+
+#include "program/core_attention.h"
+#include "program/linear.h"
+#include "program/recomputed_modules.h"
+
+namespace stepcast {
+
+class LatentAttention {
+ public:
+  LatentAttention(const Scenario& scenario, BlockBuilder& builder);
+
+  // The context of every head, from the norm's output.
+  BufferId forward(BufferId input, bool keeps);
+  // The gradient of `input`.
+  BufferId backward(BufferId context_gradient, BufferId input, const RecomputedModules& again);
+  // Elements of a token's context on this rank.
+  std::int64_t context_width() const { return heads() * mla_.v_head_dim; }
+
+ private:
+  struct Saved {
+    LinearOutput query_down, query_up, key_value_down, key_value_up;
+    BufferId query_latent, key_latent;         // behind their norms
+    LinearInput query_input, key_value_input;  // what the products to them read
+    LinearInput gathered_query, gathered_key;  // and those from them, of all tokens
+    BufferId rotary_key;                       // of all tokens
+    QkvBuffers qkv;
+    BufferId context, log_sum_exp;
+  };
+
+  void make_latents(BufferId input);
+  void make_heads(BufferId input);
+  void attend();
+  QkvBuffers attend_backward(BufferId context_gradient);
+  BufferId query_backward(BufferId gradient);
+  BufferId key_value_backward(BufferId gradient, BufferId rotary_gradient);
+
+  std::int64_t heads() const { return builder_.shape().heads; }
+  std::int64_t key_width() const { return mla_.qk_nope_head_dim + mla_.qk_rope_head_dim; }
+  std::int64_t up_width() const { return mla_.qk_nope_head_dim + mla_.v_head_dim; }
+  bool has_query_latent() const { return mla_.q_lora_rank > 0; }
+  Attention attention(bool backward) const;
+  LatentRotary rotation(bool backward) const;
+  BufferId of_heads(const char* name, std::int64_t width);
+
+  const Model& model_;
+  const Mla& mla_;
+  BlockBuilder& builder_;
+  Linear query_down_, query_up_, key_value_down_, key_value_up_;
+  ParameterId query_bias_, key_value_bias_;
+  std::vector<ParameterId> query_norm_, key_value_norm_;
+  bool keeps_ = true;  // the backward reads what forward makes
+  Saved saved_;
+};
+
+}  // namespace stepcast

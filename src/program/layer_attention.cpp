@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operation/steps.h"
+#include "program/layer_lowering.h"
+
+namespace stepcast {
+
+QueryKeyNorm LayerLowering::query_key_norm(bool backward) const {
+  const std::int64_t query = query_width(), key = key_width();
+  const double passes = backward ? 3 : 2;
+  Steps steps = norm_steps(Norm::kRmsNorm, backward, element());
+  steps.launches *= 2;  // queries and keys apart
+  const KernelSize size =
+      steps.of(builder_.size(shape_.tokens * (query + key), query + key, passes * element()));
+  return {backward,
+          query,
+          key,
+          norm_width(),
+          model_.wide_query_key_norm ? key : shape_.head_dim,
+          shape_.type,
+          builder_.gradient_type(),
+          size};
+}
+
+Rotary LayerLowering::rotation(bool backward) const {
+  const std::int64_t width = query_width() + key_width();
+  Steps steps = rotary_steps(element());
+  steps.launches *= 2;  // queries and keys apart
+  const KernelSize size = steps.of(builder_.size(shape_.tokens * width, width, 2 * element()));
+  return {backward,        shape_.sequence, shape_.heads, shape_.kv_heads,
+          shape_.head_dim, shape_.type,     size};
+}
+
+void LayerLowering::rotate(AttentionBuffers& buffers) {
+  const BufferId packed = buffers.packed.y;
+  buffers.qkv = {packed, packed, packed};
+  const bool normed = model_.query_key_norm || model_.wide_query_key_norm;
+  if (!rotary() && !normed) return;
+  // The value stays a view of the packed projection, which therefore lives as long as it does.
+  const std::int64_t query = shape_.tokens * query_width(), key = shape_.tokens * key_width();
+  if (normed) {
+    buffers.qkv.query = builder_.activation("query_normed", query);
+    buffers.qkv.key = builder_.activation("key_normed", key);
+    builder_.add("query_key_norm", query_key_norm(false), {packed},
+                 {buffers.qkv.query, buffers.qkv.key});
+    builder_.uses(weights_.query_key_norm);
+  }
+  if (rotary()) {
+    const QkvBuffers before = buffers.qkv;
+    buffers.qkv.query = builder_.activation("query", query);
+    buffers.qkv.key = builder_.activation("key", key);
+    builder_.add("rotary", rotation(false), {before.query, before.key},
+                 {buffers.qkv.query, buffers.qkv.key});
+  }
+}
+
+BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId gradient) {
+  if (rotary()) builder_.add("rotary", rotation(true), {gradient}, {gradient});
+  if (model_.query_key_norm || model_.wide_query_key_norm) {
+    builder_.add("query_key_norm", query_key_norm(true), {saved.packed.y, gradient}, {gradient});
+    builder_.uses(weights_.query_key_norm);
+  }
+  return gradient;
+}
+
+AttentionBuffers LayerLowering::attention(BufferId input) {
+  const InAttention part(builder_);
+  const std::int64_t h = shape_.hidden;
+  AttentionBuffers out;
+  out.input = input;
+  out.normed = builder_.norm("attention_norm", weights_.attention_norm, input, shape_.rows, h);
+  if (latent_) {
+    out.core.context = latent_->forward(out.normed, keeps_);
+  } else {
+    out.entered = weights_.qkv.enter(builder_, "attention_input", out.normed, keeps_);
+    out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias);
+    rotate(out);
+    out.core = core(out);
+  }
+  out.left = weights_.attention_out.take(builder_, out.core.context, keeps_);
+  out.projected = weights_.attention_out.forward(builder_, out.left);
+  out.branch = builder_.leave_region("attention_reduced", out.projected.y);
+  out.joining = norms_branches()
+                    ? builder_.norm("attention_post_norm", weights_.attention_post_norm, out.branch,
+                                    shape_.rows, h)
+                    : out.branch;
+  if (joins_in_norm()) return out;
+  out.output =
+      add_residual("attention_residual", out.joining, input, weights_.attention_out_bias, out.mask);
+  return out;
+}
+
+// The gradient of the norm's output from that of the context.
+BufferId LayerLowering::packed_backward(const AttentionBuffers& saved, BufferId context_gradient) {
+  BufferId packed_gradient = core_attention_backward(
+      builder_, scenario_.training.attention, saved.qkv, saved.core, context_gradient, span());
+  packed_gradient = rotate_backward(saved, packed_gradient);
+  const LinearInput packed = weights_.qkv.take_gradient(builder_, packed_gradient);
+  if (weights_.qkv_bias.valid() && !cast_sums_bias()) {
+    builder_.bias_gradient(weights_.qkv_bias, shape_.tokens, packed_width(), {packed_gradient});
+  }
+  const LinearInput input = weights_.qkv.gather_again(builder_, "attention_input", saved.entered);
+  const LinearGradient partial = weights_.qkv.input_gradient(builder_, packed);
+  const BufferId reduced = builder_.enter_backward("attention_input_gradient", partial.x);
+  weights_.qkv.weight_gradient(builder_, packed, input, saved.packed, partial);
+  return reduced;
+}
+
+BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gradient,
+                                           BufferId residual, const RecomputedModules& again) {
+  const InAttention part(builder_);
+  const std::int64_t h = shape_.hidden;
+  const BufferId first_context = saved.core.context;
+  builder_.into(Pass::kInputGradient, Phase::kRecompute);
+  if (again.core_attention && !latent_) {
+    // The recomputed context replaces the first, which the output projection's weight gradient
+    // still reads: it is kept, as core_attention's output is in the published term 34 sbh.
+    saved.core = core(saved);
+    saved.core.context = first_context;
+  }
+  if (again.layernorm && !shape_.fp8) {
+    saved.normed =
+        builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows, h);
+    if (!latent_) saved.entered = weights_.qkv.with_share(saved.entered, saved.normed);
+  }
+  builder_.into_input_gradients();
+  BufferId branch = residual_backward(gradient, saved.mask, weights_.attention_out_bias);
+  if (norms_branches()) {
+    branch = builder_.norm_backward("attention_post_norm", weights_.attention_post_norm,
+                                    saved.branch, branch, BufferId{}, shape_.rows, h);
+  }
+  const LinearInput whole =
+      weights_.attention_out.leave_backward(builder_, "attention_output_gradient", branch);
+  const LinearGradient context = weights_.attention_out.input_gradient(builder_, whole);
+  weights_.attention_out.weight_gradient(builder_, whole, saved.left, saved.projected, context);
+  const BufferId reduced = latent_ ? latent_->backward(context.x, saved.normed, again)
+                                   : packed_backward(saved, context.x);
+  return builder_.norm_backward("attention_norm", weights_.attention_norm, saved.input, reduced,
+                                residual, shape_.rows, h);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tells the decoder layers of one model apart: each kind is lowered once.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "layout/scenario.h"
+
+namespace stepcast {
+
+struct LayerKind {
+  bool experts = false;   // instead of a dense MLP
+  bool windowed = false;  // attention within a window shorter than the sequence
+  auto operator<=>(const LayerKind&) const = default;
+};
+
+// Of the model's layer `layer`, counted from 0.
+LayerKind kind_of(const Scenario& scenario, std::int64_t layer);
+// Those that the model has, ascending.
+std::vector<LayerKind> layer_kinds(const Scenario& scenario);
+
+}  // namespace stepcast

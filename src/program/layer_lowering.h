@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a decoder layer into a block: attention and MLP, each with its norm and its place in the
+// residual stream. A prediction module holds such a layer too (program/prediction_module.h).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "program/core_attention.h"
+#include "program/expert_layer.h"
+#include "program/latent_attention.h"
+#include "program/layer_kind.h"
+#include "program/linear.h"
+#include "program/recomputed_modules.h"
+
+namespace stepcast {
+
+// What the backward pass of each half reads.
+struct AttentionBuffers {
+  BufferId input, normed;
+  LinearInput entered;  // what the projection reads
+  LinearOutput packed;  // and writes; the value is a part of it
+  QkvBuffers qkv;
+  CoreAttentionBuffers core;
+  LinearInput left;  // what the output projection reads
+  LinearOutput projected;
+  BufferId branch;   // before a norm of its own (Gemma 2 and 3)
+  BufferId joining;  // the branch as it joins the residual stream
+  BufferId mask, output;
+};
+struct MlpBuffers {
+  BufferId input, normed, activated, branch, mask, output;
+  LinearInput entered, left;  // what the two products read
+  LinearOutput up, down;
+};
+
+struct LayerWeights {
+  std::vector<ParameterId> attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
+  std::vector<ParameterId> query_key_norm;  // of queries, of keys
+  Linear qkv, attention_out, mlp_up, mlp_down;
+  ParameterId qkv_bias, attention_out_bias, mlp_up_bias, mlp_down_bias;
+};
+
+// While it lives, operations belong to the attention half.
+class InAttention {
+ public:
+  explicit InAttention(BlockBuilder& builder) : builder_(builder) { builder_.in_attention(true); }
+  ~InAttention() { builder_.in_attention(false); }
+  InAttention(const InAttention&) = delete;
+  InAttention& operator=(const InAttention&) = delete;
+
+ private:
+  BlockBuilder& builder_;
+};
+
+class LayerLowering {
+ public:
+  LayerLowering(const Scenario& scenario, LayerKind kind, BlockBuilder& builder);
+
+  // `keeps`: the backward reads what is made here.
+  BufferId forward(BufferId input, bool keeps = true);
+  // Forward once more, for a backward of a layer that is recomputed whole.
+  void recompute();
+  // The gradient of the input, from that of the output. `mode`: how the layer is recomputed.
+  BufferId backward(BufferId gradient, RecomputeMode mode);
+
+ private:
+  std::int64_t query_width() const { return shape_.heads * shape_.head_dim; }
+  std::int64_t key_width() const { return shape_.kv_heads * shape_.head_dim; }
+  std::int64_t packed_width() const { return query_width() + 2 * key_width(); }
+  std::int64_t context_width() const { return latent_ ? latent_->context_width() : query_width(); }
+  std::int64_t up_width() const { return (model_.mlp == Mlp::kSwiglu ? 2 : 1) * shape_.ffn; }
+  std::int64_t norm_width() const {  // of queries and keys
+    return model_.wide_query_key_norm ? query_width() : shape_.head_dim;
+  }
+  bool norms_branches() const { return model_.norms_per_layer == 4; }
+  // The sum behind attention is part of the norm that reads it.
+  bool joins_in_norm() const {
+    return shape_.fuses_neighbours && !shape_.dropout && !model_.parallel_block;
+  }
+  bool cast_sums_bias() const { return shape_.fp8 && shape_.fp8.recipe->cast_sums_bias; }
+  bool rotary() const { return model_.position == Position::kRope; }
+  double element() const { return static_cast<double>(shape_.element); }
+  AttentionSpan span() const;
+
+  void declare_attention();
+  void declare_mlp();
+  std::vector<ParameterId> norm_of(const char* weight, const char* bias);
+  ParameterId bias_of(bool present, const char* name, std::int64_t elements, Cut cut,
+                      std::array<std::int64_t, 3> parts = {});
+
+  AttentionBuffers attention(BufferId input);
+  CoreAttentionBuffers core(const AttentionBuffers& saved) {
+    return core_attention(builder_, scenario_.training.attention, saved.qkv, span());
+  }
+  QueryKeyNorm query_key_norm(bool backward) const;
+  Rotary rotation(bool backward) const;
+  Activation activation(bool backward, bool bias_gradient = false) const;
+  void rotate(AttentionBuffers& buffers);
+  BufferId rotate_backward(const AttentionBuffers& saved, BufferId gradient);
+  // `gradient` is that of the half's output, `residual` what else flows into its input.
+  BufferId attention_backward(AttentionBuffers& saved, BufferId gradient, BufferId residual,
+                              const RecomputedModules& again);
+  BufferId packed_backward(const AttentionBuffers& saved, BufferId context_gradient);
+  // Normalises and transforms the output of attention, or the layer's input in a parallel block
+  // (GPT-NeoX, Falcon, Phi), and adds to the output.
+  MlpBuffers mlp(AttentionBuffers& attended);
+  void dense(MlpBuffers& out);
+  void activate(MlpBuffers& out);
+  BufferId mlp_backward(MlpBuffers& saved, BufferId gradient, const RecomputedModules& again);
+  BufferId dense_backward(const MlpBuffers& saved, BufferId branch);
+  void recompute_mlp(MlpBuffers& saved, const RecomputedModules& again);
+  BufferId add_residual(const char* name, BufferId branch, BufferId residual, ParameterId bias,
+                        BufferId& mask);
+  BufferId residual_backward(BufferId gradient, BufferId mask, ParameterId bias);
+
+  const Scenario& scenario_;
+  const Model& model_;
+  const Shape& shape_;
+  LayerKind kind_;
+  BlockBuilder& builder_;
+  LayerWeights weights_;
+  std::optional<LatentAttention> latent_;
+  std::optional<ExpertLayer> experts_;
+  bool keeps_ = true;
+  // Of the latest forward.
+  AttentionBuffers attended_;
+  MlpBuffers fed_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/shared_expert.h"
+
+#include "operation/steps.h"
+
+namespace stepcast {
+
+SharedExpert::SharedExpert(const Scenario& scenario, BlockBuilder& builder)
+    : model_(scenario.model),
+      builder_(builder),
+      ffn_(scenario.model.moe->shared_ffn / builder.shape().tp) {
+  const std::int64_t h = builder.shape().hidden;
+  const std::array<std::int64_t, 3> parts{ffn_, ups() - ffn_, 0};
+  up_ = Linear(
+      builder,
+      {"shared_up", "shared_up_dgrad", "shared_up_wgrad", "shared_up", "shared_input_gradient"},
+      {"shared_up", ups(), h, Cut::kRows, Initial::kNormal, parts});
+  down_ = Linear(builder,
+                 {"shared_down", "shared_down_dgrad", "shared_down_wgrad", "shared_output",
+                  "shared_activated_gradient"},
+                 {"shared_down", h, ffn_, Cut::kColumns});
+  if (model_.moe->shared_gate) gate_ = builder.vector("shared_gate", h, Cut::kNone);
+}
+
+std::int64_t SharedExpert::ups() const { return (model_.mlp == Mlp::kSwiglu ? 2 : 1) * ffn_; }
+
+Activation SharedExpert::activation(bool backward) const {
+  const Shape& shape = builder_.shape();
+  const double element = static_cast<double>(shape.element);
+  const double each = model_.mlp == Mlp::kSwiglu ? 2 : 1;
+  const double passes = backward ? 2 * each + 1 : each + 1;
+  return {model_.mlp,
+          backward,
+          false,
+          false,
+          shape.type,
+          activation_steps(model_.mlp, backward, element)
+              .of(builder_.size(shape.tokens * ffn_, ffn_, passes * element))};
+}
+
+BufferId SharedExpert::forward(BufferId input) {
+  const Shape& shape = builder_.shape();
+  const double e = static_cast<double>(shape.element);
+  saved_ = {};
+  saved_.entered = up_.enter(builder_, "shared_input", input, true);
+  saved_.up = up_.forward(builder_, saved_.entered);
+  saved_.activated = builder_.activation("shared_activated", shape.tokens * ffn_);
+  builder_.add("shared_activation", activation(false), {saved_.up.y}, {saved_.activated});
+  saved_.left = down_.take(builder_, saved_.activated, true);
+  saved_.down = down_.forward(builder_, saved_.left);
+  saved_.output = builder_.leave_region("shared_reduced", saved_.down.y);
+  if (!gate_.valid()) return saved_.output;
+  const std::int64_t elements = shape.rows * shape.hidden;
+  const BufferId gated = builder_.activation("shared_gated", elements);
+  builder_.add("shared_gate",
+               SharedGate{false, shape.type, builder_.size(elements, shape.hidden, 3 * e, 3)},
+               {input, saved_.output}, {gated});
+  builder_.uses({gate_});
+  return gated;
+}
+
+BufferId SharedExpert::backward(BufferId gradient, BufferId input) {
+  const Shape& shape = builder_.shape();
+  const double e = static_cast<double>(shape.element);
+  BufferId output = gradient;
+  if (gate_.valid()) {
+    const std::int64_t elements = shape.rows * shape.hidden;
+    output = builder_.activation("shared_output_gradient", elements);
+    builder_.add("shared_gate",
+                 SharedGate{true, shape.type, builder_.size(elements, shape.hidden, 4 * e, 5)},
+                 {input, saved_.output, gradient}, {output});
+    builder_.uses({gate_});
+  }
+  const LinearInput whole = down_.leave_backward(builder_, "shared_output_gradient", output);
+  const LinearGradient activated = down_.input_gradient(builder_, whole);
+  down_.weight_gradient(builder_, whole, saved_.left, saved_.down, activated);
+  const BufferId up = builder_.activation("shared_up_gradient", shape.tokens * ups());
+  builder_.add("shared_activation", activation(true), {saved_.up.y, activated.x}, {up});
+  const LinearInput again = up_.gather_again(builder_, "shared_input", saved_.entered);
+  const LinearInput flowing = up_.take_gradient(builder_, up);
+  const LinearGradient partial = up_.input_gradient(builder_, flowing);
+  const BufferId reduced = builder_.enter_backward("shared_input_gradient", partial.x);
+  up_.weight_gradient(builder_, flowing, again, saved_.up, partial);
+  return reduced;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The expert that every token visits: an MLP beside the routed ones, cut by tensor parallelism as
+// dense layers are.
+#pragma once
+
+#include <vector>
+
+#include "program/linear.h"
+
+namespace stepcast {
+
+class SharedExpert {
+ public:
+  SharedExpert(const Scenario& scenario, BlockBuilder& builder);
+
+  BufferId forward(BufferId input);  // what is added to the routed experts' output
+  // The gradient of the input.
+  BufferId backward(BufferId gradient, BufferId input);
+
+ private:
+  std::int64_t ups() const;
+  Activation activation(bool backward) const;
+
+  const Model& model_;
+  BlockBuilder& builder_;
+  std::int64_t ffn_;
+  Linear up_, down_;
+  ParameterId gate_;
+  // Of the latest forward.
+  struct Saved {
+    BufferId activated, output;
+    LinearInput entered, left;
+    LinearOutput up, down;
+  } saved_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/token_dispatch.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+// SMs of DeepEP's kernels (Megatron: moe_deepep_num_sms). HybridEP's move rows without loads and
+// stores.
+constexpr std::int64_t kDeepEpSms = 20;
+
+}  // namespace
+
+std::int64_t TokenDispatch::store_sms() const {
+  return shape_.dispatcher == MoeDispatcher::kHybridEp ? 0 : kDeepEpSms;
+}
+
+std::int64_t TokenDispatch::tokens() const {
+  if (by_rows()) return shape_.tokens;
+  return gathers() ? shape_.tokens * shape_.group() : shape_.distinct_tokens();
+}
+
+// Copies rows out of tokens, or adds them up to tokens.
+BufferId TokenDispatch::permute(const char* name, TokenMove move, bool backward,
+                                std::int64_t tokens, std::int64_t rows,
+                                BlockBuilder::Buffers reads) {
+  const Shape& shape = builder_.shape();
+  const bool to_rows = (move == TokenMove::kPermute) != backward;
+  const std::int64_t written = (to_rows ? rows : tokens) * width();
+  const BufferId out = builder_.activation(name, written);
+  const double bytes =
+      static_cast<double>(shape.element) * static_cast<double>((tokens + rows) * width());
+  builder_.add(name, TokenPermutation{move, backward, shape.type, {written, width(), bytes, 4}},
+               reads, {out});
+  return out;
+}
+
+// Ranks hand over their rows expert by expert; all of an expert's come together.
+BufferId TokenDispatch::sort(BufferId rows, bool backward) {
+  if (shape_.group() == 1) return rows;
+  return permute("sort_rows", TokenMove::kSort, backward, shape_.rows, shape_.rows, {rows});
+}
+
+// How many rows go where: ranks tell each other, and the host, which sizes the buffers.
+void TokenDispatch::read_counts(const Routing& routing) {
+  if (shape_.padded) return;
+  if (shape_.group() == 1 || !by_rows()) {
+    builder_.add("read_counts", HostRead{shape_.experts}, {routing.chosen}, {});
+    return;
+  }
+  const std::int64_t counts = shape_.experts * shape_.group();
+  const BufferId known = builder_.buffer("row_counts", counts, DataType::kInt64);
+  builder_.collective("gather_counts", CollectiveKind::kAllGather, AxisGroup::kTensorExpert, counts,
+                      DataType::kInt64, {routing.chosen}, {known}, CollectivePurpose::kRouting);
+  builder_.add("read_counts", HostRead{counts}, {known}, {});
+}
+
+void TokenDispatch::exchange_weights(BufferId weights, bool backward) {
+  if (shape_.ranks == 1) return;
+  builder_.exchange(backward ? "dispatch_weights_backward" : "dispatch_weights", AxisGroup::kExpert,
+                    std::max(shape_.sent, shape_.received), DataType::kFp32, {weights}, {weights},
+                    CollectivePurpose::kRouting);
+}
+
+BufferId TokenDispatch::bring_rows(BufferId rows, bool backward) {
+  const DataType type = builder_.shape().type;
+  constexpr auto kPurpose = CollectivePurpose::kDispatch;
+  if (shape_.ranks > 1) {
+    const std::int64_t elements = std::max(shape_.sent, shape_.received) * width();
+    const BufferId received = builder_.activation("received_rows", shape_.received * width());
+    builder_.exchange(backward ? "combine_backward" : "dispatch", AxisGroup::kExpert, elements,
+                      type, {rows}, {received}, kPurpose);
+    rows = received;
+  }
+  if (shape_.tensor > 1) {
+    const BufferId gathered = builder_.activation("gathered_rows", shape_.rows * width());
+    builder_.collective("gather_rows", CollectiveKind::kAllGather, AxisGroup::kExpertTensor,
+                        shape_.rows * width(), type, {rows}, {gathered}, kPurpose);
+    rows = gathered;
+  }
+  return sort(rows, backward);
+}
+
+BufferId TokenDispatch::return_rows(BufferId rows, bool backward) {
+  const DataType type = builder_.shape().type;
+  constexpr auto kPurpose = CollectivePurpose::kCombine;
+  rows = sort(rows, backward);
+  if (shape_.tensor > 1) {
+    // Forward summed in the type of the routing weights, which is fp32.
+    const BufferId reduced = builder_.activation("reduced_rows", shape_.received * width());
+    builder_.collective("reduce_rows", CollectiveKind::kReduceScatter, AxisGroup::kExpertTensor,
+                        shape_.rows * width(), backward ? type : DataType::kFp32, {rows}, {reduced},
+                        kPurpose);
+    rows = reduced;
+  }
+  if (shape_.ranks == 1) return rows;
+  const std::int64_t elements = std::max(shape_.sent, shape_.received) * width();
+  const BufferId back = builder_.activation("returned_rows", shape_.sent * width());
+  builder_.exchange(backward ? "dispatch_backward" : "combine", AxisGroup::kExpert, elements, type,
+                    {rows}, {back}, kPurpose);
+  return back;
+}
+
+BufferId TokenDispatch::spread(BufferId tokens, bool backward) {
+  const DataType type = builder_.shape().type;
+  const char* name = backward ? "combine_backward" : "dispatch";
+  const std::int64_t elements = this->tokens() * width();
+  const BufferId out = builder_.activation("arrived_tokens", elements);
+  if (gathers()) {
+    builder_.collective(name, CollectiveKind::kAllGather, AxisGroup::kTensorExpert, elements, type,
+                        {tokens}, {out}, CollectivePurpose::kDispatch);
+  } else {
+    builder_.exchange(name, AxisGroup::kTensorExpert, shape_.rows * width(), type, {tokens}, {out},
+                      CollectivePurpose::kDispatch, shape_.copies(), store_sms());
+  }
+  return out;
+}
+
+BufferId TokenDispatch::collect(BufferId sums, bool backward) {
+  const DataType type = builder_.shape().type;
+  const char* name = backward ? "dispatch_backward" : "combine";
+  const BufferId out = builder_.activation("returned_tokens", shape_.tokens * width());
+  if (gathers()) {
+    // Forward summed in the type of the routing weights, which is fp32.
+    builder_.collective(name, CollectiveKind::kReduceScatter, AxisGroup::kTensorExpert,
+                        this->tokens() * width(), backward ? type : DataType::kFp32, {sums}, {out},
+                        CollectivePurpose::kCombine);
+  } else {
+    builder_.exchange(name, AxisGroup::kTensorExpert, shape_.rows * width(), type, {sums}, {out},
+                      CollectivePurpose::kCombine, shape_.copies(), store_sms());
+  }
+  return out;
+}
+
+BufferId TokenDispatch::bring(BufferId tokens, const Routing& routing) {
+  row_map_ = builder_.buffer("row_map", rows(), DataType::kInt64);
+  weights_ = builder_.buffer("row_weights", shape_.rows, DataType::kFp32);
+  read_counts(routing);
+  BufferId probabilities = routing.probabilities;
+  if (!by_rows()) {
+    tokens = spread(tokens, false);
+    if (gathers()) {
+      const std::int64_t scores = this->tokens() * shape_.experts;
+      const BufferId all = builder_.buffer("gathered_routing", scores, DataType::kFp32);
+      builder_.collective("gather_routing", CollectiveKind::kAllGather, AxisGroup::kTensorExpert,
+                          scores, DataType::kFp32, {probabilities}, {all},
+                          CollectivePurpose::kRouting);
+      probabilities = all;
+    }
+  }
+  const BufferId permuted = permute("permute", TokenMove::kPermute, false, this->tokens(), rows(),
+                                    {tokens, probabilities, routing.chosen});
+  builder_.also_writes({row_map_, weights_});
+  if (!by_rows()) return permuted;
+  const BufferId out = bring_rows(permuted, false);
+  exchange_weights(weights_, false);
+  return out;
+}
+
+BufferId TokenDispatch::take_back(BufferId rows) {
+  if (by_rows()) rows = return_rows(rows, false);
+  const BufferId sums =
+      permute("unpermute", TokenMove::kUnpermute, false, tokens(), this->rows(), {rows, row_map_});
+  return by_rows() ? sums : collect(sums, false);
+}
+
+BufferId TokenDispatch::bring_gradient(BufferId gradient) {
+  if (!by_rows()) gradient = spread(gradient, true);
+  const BufferId rows = permute("unpermute_backward", TokenMove::kUnpermute, true, tokens(),
+                                this->rows(), {gradient, row_map_});
+  return by_rows() ? bring_rows(rows, true) : rows;
+}
+
+BufferId TokenDispatch::take_gradient_back(BufferId rows, BufferId weight_gradient) {
+  if (by_rows()) {
+    rows = return_rows(rows, true);
+    exchange_weights(weight_gradient, true);
+  }
+  const BufferId sums = permute("permute_backward", TokenMove::kPermute, true, tokens(),
+                                this->rows(), {rows, row_map_});
+  return by_rows() ? sums : collect(sums, true);
+}
+
+}  // namespace stepcast

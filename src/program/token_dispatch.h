@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of tokens to the ranks of their experts and back, as Megatron's dispatchers go it
+// (megatron/core/transformer/moe/token_dispatcher.py; docs/moe.md, "Messages"):
+// - alltoall sends every row, one for each expert of a token, to its rank;
+// - allgather gives all tokens to all ranks, which pick those of their experts;
+// - the others send a token once to each rank (DeepEP, HybridEP), which makes rows of it.
+// Backward goes the same ways: the gradient of what came back goes to the experts, that of their
+// rows comes back.
+#pragma once
+
+#include "program/expert_shape.h"
+
+namespace stepcast {
+
+// What the router says of every token and expert.
+struct Routing {
+  BufferId probabilities, chosen;
+};
+
+class TokenDispatch {
+ public:
+  TokenDispatch(const ExpertShape& shape, BlockBuilder& builder)
+      : shape_(shape), builder_(builder) {}
+
+  // Rows in the order of the experts, from tokens.
+  BufferId bring(BufferId tokens, const Routing& routing);
+  // The sum of each token's rows.
+  BufferId take_back(BufferId rows);
+  // The same of gradients.
+  BufferId bring_gradient(BufferId gradient);
+  BufferId take_gradient_back(BufferId rows, BufferId weight_gradient);
+
+  BufferId weights() const { return weights_; }  // of each row
+
+ private:
+  // By the ways above: to the experts, and from them.
+  BufferId bring_rows(BufferId rows, bool backward);
+  BufferId return_rows(BufferId rows, bool backward);
+  BufferId spread(BufferId tokens, bool backward);
+  BufferId collect(BufferId sums, bool backward);
+
+  void read_counts(const Routing& routing);
+  void exchange_weights(BufferId weights, bool backward);
+  BufferId permute(const char* name, TokenMove move, bool backward, std::int64_t tokens,
+                   std::int64_t rows, BlockBuilder::Buffers reads);
+  BufferId sort(BufferId rows, bool backward);
+
+  // Rows go between ranks, not tokens.
+  bool by_rows() const {
+    return shape_.group() == 1 || shape_.dispatcher == MoeDispatcher::kAllToAll;
+  }
+  bool gathers() const { return shape_.dispatcher == MoeDispatcher::kAllGather; }
+  // Tokens, and rows made of them, on this side of the exchange of rows or on that side of the
+  // exchange of tokens.
+  std::int64_t tokens() const;
+  std::int64_t rows() const { return by_rows() ? shape_.sent : shape_.rows; }
+  std::int64_t width() const { return builder_.shape().hidden; }
+  std::int64_t store_sms() const;
+
+  const ExpertShape& shape_;
+  BlockBuilder& builder_;
+  BufferId row_map_, weights_;
+};
+
+}  // namespace stepcast

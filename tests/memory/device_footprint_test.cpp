@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/device_footprint.h"
+
+#include <gtest/gtest.h>
+
+#include "scenario_from.h"
+
+namespace stepcast {
+namespace {
+
+using testing::gpt;
+using testing::GptCase;
+
+constexpr ByteCount kGiB = ByteCount{1} << 30;
+
+TEST(Reserved, FlatCopiesFindNoRoomAmongKeptPieces) {
+  GptCase c;
+  c.framework = "deepspeed";
+  const Scenario scenario = gpt(c);
+  // Activations are gone when the copies come, so 20 GiB are the most that is allocated.
+  const ByteCount both = reserved_bytes(scenario, 20 * kGiB, 20 * kGiB, 4 * kGiB);
+  EXPECT_EQ(both, reserved_bytes(scenario, 20 * kGiB) + 4 * kGiB);
+  c.framework = "megatron";
+  EXPECT_EQ(reserved_bytes(gpt(c), 20 * kGiB, 20 * kGiB, 4 * kGiB),
+            reserved_bytes(gpt(c), 20 * kGiB));
+}
+
+TEST(Reserved, WhatIsKeptNeverFillsMoreThanTheDevice) {
+  GptCase c;
+  c.framework = "deepspeed";
+  const Scenario scenario = gpt(c);
+  const ByteCount memory = scenario.cluster.spec.accelerator.memory;
+  const ByteCount reserved = reserved_bytes(scenario, 70 * kGiB, 70 * kGiB, 30 * kGiB);
+  EXPECT_EQ(reserved + framework_bytes(scenario), memory);
+  // What is allocated at once does not fit for all that.
+  EXPECT_GT(reserved_bytes(scenario, 90 * kGiB, 70 * kGiB, 30 * kGiB), memory);
+}
+
+TEST(Framework, NormOfAllGradientsHasACommunicatorOfItsOwn) {
+  GptCase c;
+  c.tp = c.pp = c.dp = 2;
+  c.zero = 1;
+  const ByteCount with = framework_bytes(gpt(c));
+  c.extra_training = R"(, "grad_clip": "none")";
+  const ByteCount without = framework_bytes(gpt(c));
+  EXPECT_GT(with, without);
+  // Where ranks differ along one axis alone, that axis has a communicator already.
+  c.tp = c.pp = 1;
+  const ByteCount plain = framework_bytes(gpt(c));
+  c.extra_training = "";
+  EXPECT_EQ(framework_bytes(gpt(c)), plain);
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latent attention, windows and prediction modules: what they save, compute and send.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "expert_scenarios.h"
+#include "program/decoder_layer.h"
+#include "program/program.h"
+
+namespace stepcast {
+namespace {
+
+using testing::ExpertCase;
+using testing::with_experts;
+
+constexpr std::int64_t kQueryRank = 384, kLatentRank = 128, kPlain = 64, kRotary = 32, kValue = 64;
+
+ExpertCase latent() {
+  ExpertCase c;
+  c.dense_layers = c.layers;  // the layers' other half is an MLP
+  c.more_model = R"(,"mla":{"q_lora_rank":384,"kv_lora_rank":128,"qk_nope_head_dim":64,)"
+                 R"("qk_rope_head_dim":32,"v_head_dim":64})";
+  return c;
+}
+
+Block layer(const ExpertCase& c, RecomputeMode mode = RecomputeMode::kNone) {
+  return lower_decoder_layer(with_experts(c), mode);
+}
+ByteCount saved(const Block& block) { return total(block.pass(Pass::kForward).memory.after); }
+
+// docs/moe.md, "Latent attention".
+TEST(LatentAttention, SavesWhatTheClosedFormSays) {
+  const ExpertCase c = latent();
+  const std::int64_t t = c.sequence, h = c.hidden, a = c.heads;
+  const std::int64_t latents = 4 * t * (kQueryRank + kLatentRank) + 2 * t * kRotary;
+  const std::int64_t heads = 2 * t * a * (2 * (kPlain + kRotary) + 2 * kValue) + 4 * t * a;
+  const std::int64_t mlp = 2 * t * h + 2 * t * h + 6 * t * 4 * h;  // norm's input and output
+  EXPECT_EQ(saved(layer(c)), 4 * t * h + latents + heads + mlp);
+  ExpertCase again = c;
+  again.recompute = R"({"mode":"selective","modules":["mla_up_proj"]})";
+  EXPECT_EQ(saved(layer(c)) - saved(layer(again, RecomputeMode::kSelective)),
+            2 * t * a * (2 * (kPlain + kRotary) + kValue));
+}
+
+TEST(LatentAttention, GathersLatentsInsteadOfStates) {
+  ExpertCase c = latent();
+  c.tp = 2;
+  c.dp = 4;
+  std::vector<ByteCount> gathered;
+  for (const Operation& operation : layer(c).pass(Pass::kForward).operations) {
+    const auto* collective = std::get_if<Collective>(&operation.work);
+    if (collective != nullptr && collective->kind == CollectiveKind::kAllGather) {
+      gathered.push_back(collective->bytes);
+    }
+  }
+  const std::int64_t t = c.sequence;
+  EXPECT_EQ(gathered, (std::vector<ByteCount>{2 * t * kQueryRank, 2 * t * kLatentRank,
+                                              2 * t * kRotary, 2 * t * c.hidden}));
+}
+
+TEST(LatentAttention, CountsTheFlopsOfBothHeadDimensions) {
+  const Attention forward{false, 1, 16, 16, 1024, 1024, 192, true, DataType::kBf16, {128}};
+  EXPECT_DOUBLE_EQ(flops_of(forward), 2.0 * 16 * 1024 * 512 * (192 + 128));
+  Attention backward = forward;
+  backward.backward = true;
+  EXPECT_DOUBLE_EQ(flops_of(backward), 2.0 * 16 * 1024 * 512 * (3 * 192 + 2 * 128));
+}
+
+TEST(Windows, AreALayersOwn) {
+  ExpertCase c;
+  c.layers = 4;
+  c.more_model = R"(,"attention_window":128,"attention_window_every":2)";
+  const Program program = lower(with_experts(c));
+  std::vector<std::int64_t> windows;
+  for (const BlockId id : program.roles[0].chunks[0].blocks) {
+    for (const Operation& operation : program.block(id).pass(Pass::kForward).operations) {
+      const auto* attention = std::get_if<Attention>(&operation.work);
+      if (attention != nullptr) windows.push_back(attention->window.value);
+    }
+  }
+  EXPECT_EQ(windows, (std::vector<std::int64_t>{128, 0, 128, 0}));
+}
+
+TEST(Windows, CountTheKeysThatTheyHold) {
+  Attention attention{false, 1, 1, 1, 1024, 1024, 64, true, DataType::kBf16};
+  attention.window = {128};
+  EXPECT_DOUBLE_EQ(flops_of(attention), 4.0 * 64 * (128.0 * 1024 - 128.0 * 128 / 2));
+  attention.window = {};
+  attention.chunk = {256};
+  EXPECT_DOUBLE_EQ(flops_of(attention), 4.0 * 64 * 4 * (256.0 * 256 / 2));
+}
+
+// One layer like the last, a product of 2h to h, and one more head and loss.
+TEST(PredictionModules, AddALayerAJoinAndALoss) {
+  ExpertCase c;
+  const Scenario without = with_experts(c);
+  c.more_model = R"(,"mtp_layers":1)";
+  const Scenario with = with_experts(c);
+  const Program plain = lower(without), more = lower(with);
+  const auto count = [](const Program& program, const char* name) {
+    std::int64_t found = 0;
+    for (const BlockId id : program.roles[0].chunks[0].blocks) {
+      found += std::ranges::count_if(
+          program.block(id).pass(Pass::kForward).operations,
+          [&](const Operation& operation) { return std::string(operation.name) == name; });
+    }
+    return found;
+  };
+  EXPECT_EQ(count(more, "experts_up") - count(plain, "experts_up"), 1);
+  EXPECT_EQ(count(more, "cross_entropy") - count(plain, "cross_entropy"), 1);
+  EXPECT_EQ(count(more, "mtp_join"), 1);
+  EXPECT_EQ(more.roles[0].parameters - plain.roles[0].parameters, count_parameters(with.model).mtp);
+}
+
+// With the head on another stage than the embedding, modules have a copy of its table there.
+TEST(PredictionModules, KeepACopyOfTheTableWithTheHead) {
+  ExpertCase c;
+  c.pp = 2;
+  c.dp = 4;
+  c.more_model = R"(,"mtp_layers":1,"tied_embeddings":false)";
+  const Program program = lower(with_experts(c));
+  int reductions = 0;
+  for (const Role& role : program.roles) {
+    for (const Instruction& instruction : role.instructions) {
+      const auto* call = instruction.as<CollectiveCall>();
+      reductions += call != nullptr && call->purpose == Purpose::kTiedTable ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(reductions, 2);
+}
+
+}  // namespace
+}  // namespace stepcast
