@@ -29,6 +29,8 @@ std::string verdict_words(const RungResult& result, const Demands& demands) {
       return "ADVISED";
     case RungVerdict::kAbove:
       return demands.of_speed() || demands.budget ? "meets all" : "fits";
+    case RungVerdict::kBehind:
+      return "far behind";
     case RungVerdict::kSpare:
       return "leaves GPUs idle";
     case RungVerdict::kRefused:

@@ -126,7 +126,14 @@ std::string first_text(const AdviceReport& report) {
   const bool spares = std::ranges::any_of(report.advice.rungs, [](const RungResult& one) {
     return one.verdict == RungVerdict::kSpare;
   });
+  const bool is_behind = std::ranges::any_of(report.advice.rungs, [](const RungResult& one) {
+    return one.verdict == RungVerdict::kBehind;
+  });
   if (spares) out += " and uses every GPU";
+  if (is_behind) {
+    out +=
+        fmt::format(", with none above it {} times as fast", number_text(kWorthItsComplexity, 3));
+  }
   const std::string run = run_words(demands, here);
   return out + (run.empty() ? "." : ": " + run + ".");
 }
@@ -273,6 +280,7 @@ std::string rung_text(const AdviceReport& report, const RungResult& result) {
           gpus_text(report.base.cluster.gpus() - result.gpus));
       break;
     case RungVerdict::kAbove:
+    case RungVerdict::kBehind:
       if (report.advice.advised) {
         out += ", " + faster_text(speed_against(result, advised(report)));
       }

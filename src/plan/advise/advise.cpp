@@ -19,13 +19,36 @@ bool spares_gpus(const RungResult& result, const AdviceInput& input) {
   return result.gpus < input.base.cluster.gpus() && !input.demands.of_speed();
 }
 
+// Simplicity is not wanted at any price: all of 16,384 GPUs in one pipeline are simple and idle.
+void pass_by_slow_rungs(Advice& advice) {
+  if (advice.demands.of_speed()) return;
+  const RungResult* fastest = nullptr;
+  for (const RungResult& result : advice.rungs) {
+    if (result.verdict != RungVerdict::kAbove) continue;
+    if (fastest == nullptr || speed_against(result, *fastest) > 1) fastest = &result;
+  }
+  for (RungResult& result : advice.rungs) {
+    if (result.verdict == RungVerdict::kAbove &&
+        speed_against(*fastest, result) > kWorthItsComplexity) {
+      result.verdict = RungVerdict::kBehind;
+    }
+  }
+}
+
 void choose(Advice& advice) {
+  pass_by_slow_rungs(advice);
   for (const RungVerdict verdict : {RungVerdict::kAbove, RungVerdict::kSpare}) {
     const auto first = std::ranges::find(advice.rungs, verdict, &RungResult::verdict);
     if (first == advice.rungs.end()) continue;
     first->verdict = RungVerdict::kAdvised;
     advice.advised = static_cast<std::size_t>(first - advice.rungs.begin());
-    return;
+    break;
+  }
+  if (!advice.advised) return;
+  for (std::size_t i = *advice.advised + 1; i < advice.rungs.size(); ++i) {
+    if (advice.rungs[i].verdict == RungVerdict::kBehind) {
+      advice.rungs[i].verdict = RungVerdict::kAbove;
+    }
   }
 }
 

@@ -23,6 +23,10 @@ struct Advice {
 // Errors: of a forecast, or, where every rung is refused, why.
 Result<Advice> advise(const AdviceInput& input);
 
+// A rung that is this many times as fast is taken in place of a simpler one, where no demand says
+// what is fast enough: the simpler one would take a fifth of the GPUs for nothing.
+inline constexpr double kWorthItsComplexity = 1.25;
+
 // How many times as fast a rung has to be to be called faster. A smaller difference may have
 // reasons that no forecast sees.
 inline constexpr double kNoticeableSpeed = 1.02;

@@ -95,6 +95,8 @@ const char* name_of(RungVerdict verdict) {
       return "above";
     case RungVerdict::kSpare:
       return "spare";
+    case RungVerdict::kBehind:
+      return "behind";
     case RungVerdict::kFails:
       return "fails";
     case RungVerdict::kRefused:

@@ -16,6 +16,7 @@ enum class RungVerdict {
   kAdvised,
   kAbove,    // meets the demands too, above the advice
   kSpare,    // one GPU meets them, and the others would idle
+  kBehind,   // meets them, and a rung above is so much faster that nobody would stay here
   kFails,    // a demand is not met
   kRefused,  // no layout is legal, or none is modelled
 };

@@ -38,6 +38,24 @@ TEST(Advice, OneGpuIsEnoughWhereItReachesTheDemandedThroughput) {
   EXPECT_GT(speed_against(rung_of(advice, "ddp"), rung_of(advice, "one-gpu")), 4);
 }
 
+// Pipelines of whole layers hold Llama-3.1-405B, and wait: 32 of them have 64 micro-batches each
+// for 64 stages, where 8 GPUs to a layer leave 8 stages.
+TEST(Advice, ASimpleRungThatIsFarBehindIsPassedBy) {
+  const std::string text = scenario("llama-3.1-405b", R"({"base":"dgx-h100","nodes":256})",
+                                    R"("global_batch":2048,"framework":"megatron")",
+                                    R"(,"layout":{"micro_batch":1,"recompute":"full",)"
+                                    R"("schedule":"1f1b"})");
+  const Advice advice = expect_advice(text);
+  ASSERT_EQ(advised(advice), "3d");
+  const RungResult& pipeline = rung_of(advice, "pp");
+  ASSERT_TRUE(pipeline.meets());
+  EXPECT_EQ(pipeline.verdict, RungVerdict::kBehind);
+  EXPECT_GT(speed_against(rung_of(advice, "3d"), pipeline), kWorthItsComplexity);
+  // A user who says what is fast enough gets the simplest that is.
+  const double slow = pipeline.layout->prediction.tokens_per_s;
+  EXPECT_EQ(advised(expect_advice(text, 0.9 * slow)), "pp");
+}
+
 // A demand between the speeds of two rungs: the lower fails by its own figure.
 TEST(Advice, StopsAtTheFirstRungThatIsFastEnough) {
   const Advice first = expect_advice(small_model());

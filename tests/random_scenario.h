@@ -9,6 +9,8 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "scenario_from.h"
 
@@ -19,16 +21,45 @@ struct DrawnScenario {
   std::string text;
 };
 
+struct DrawnNodes {
+  const char* base;
+  std::int64_t gpus;  // of a node
+};
+
+// What scenarios are drawn from, and whether all of them can be forecast.
+struct DrawnFrom {
+  std::vector<DrawnNodes> clusters = {{"dgx-h100", 8}, {"dgx-a100-80g", 8}};
+  bool forecasts = false;
+};
+
+// Nodes of all kinds that ship: on switches, meshes and PCIe, with a NIC for each GPU, with several
+// and with one for all, in racks, under one group of leaves and under several.
+inline DrawnFrom all_that_forecasts() {
+  return {{{"dgx-h100", 8},
+           {"dgx-a100-80g", 8},
+           {"dgx-b200", 8},
+           {"dgx-h800", 8},
+           {"gb200-nvl72", 4},
+           {"gh200-alps", 4},
+           {"a100-pcie-8", 8},
+           {"aws-p4d", 8},
+           {"aws-p5", 8},
+           {"gcp-a3-mega", 8},
+           {"meta-24k-roce", 8}},
+          true};
+}
+
 class ScenarioDraw {
  public:
-  explicit ScenarioDraw(std::uint32_t seed) : random_(seed) {}
+  explicit ScenarioDraw(std::uint32_t seed, DrawnFrom from = {})
+      : random_(seed), from_(std::move(from)) {}
 
-  // Counts from `draws` how often it has to draw.
   DrawnScenario draw(const std::string& framework) {
+    const auto read = from_.forecasts ? read_scenario : read_legal_scenario;
     for (;;) {
       const nlohmann::json stated = candidate(framework);
       const auto document = JsonDocument::from(stated, "drawn.json");
-      auto scenario = read_legal_scenario(*document, source_folders());
+      auto scenario = read(*document, source_folders());
       if (scenario) return {std::move(*scenario), stated.dump()};
     }
   }
@@ -137,6 +168,7 @@ class ScenarioDraw {
     if (framework == "megatron") out["zero"] = pick({0, 1});
     if (framework == "deepspeed") out["zero"] = pp > 1 ? pick({0, 1}) : pick({0, 1, 2, 3});
     if (framework == "fsdp") out["zero"] = pick({2, 3});
+    if (framework == "native") out["zero"] = pick({0, 1});
     const bool shards = framework != "deepspeed" || out["zero"] == 3;
     if (chance(4) && shards) out["shard_group"] = pick({1, 2, 4, 8});
   }
@@ -180,17 +212,19 @@ class ScenarioDraw {
   json candidate(const std::string& framework) {
     const std::int64_t nodes = pick({1, 2, 3, 6, 12});
     const json drawn = model();
+    const DrawnNodes& node = from_.clusters[random_() % from_.clusters.size()];
     json out = {{"stepcast", 1},
                 {"model", drawn},
-                {"cluster", {{"base", word({"dgx-h100", "dgx-a100-80g"})}, {"nodes", nodes}}},
+                {"cluster", {{"base", node.base}, {"nodes", nodes}}},
                 {"training", training(framework)},
-                {"layout", layout(framework, drawn, nodes * 8)}};
+                {"layout", layout(framework, drawn, nodes * node.gpus)}};
     if (chance(4)) out["profile"] = "none";
     if (chance(5)) out["run"] = {{"tokens", 1e12}};
     return out;
   }
 
   std::mt19937 random_;
+  DrawnFrom from_;
 };
 
 }  // namespace stepcast::testing
