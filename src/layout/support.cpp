@@ -42,12 +42,8 @@ void check_model(const Scenario& s, Findings& findings) {
 
 // What is lowered for plain attention and dense layers alone.
 void check_combinations(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"model", "training.precision"})) return;
+  if (!findings.trusts({"model"})) return;
   const Model& model = s.model;
-  const bool in_fp8 = s.training.precision == DataType::kFp8;
-  if (model.moe && in_fp8) {
-    findings.unsupported("training.precision", "fp8 with a mixture of experts is", "use bf16");
-  }
   if (model.mla && s.training.fp8_attention) {
     findings.unsupported("training.fp8_attention", "latent attention in fp8 is", "use false");
   }

@@ -17,6 +17,7 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
     Parameter parameter{name, rows, columns, is_cut ? cut : Cut::kNone, initial};
     parameter.replicas = shape_.replicas;
     parameter.copies = e;
+    parameter.in_fp8 = initial == Initial::kNormal && builder.shape().fp8;
     return builder.parameter(parameter);
   };
   router_ = builder.parameter({"router", shape_.experts, h});
@@ -32,8 +33,15 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
 }
 
 GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const {
-  const DataType type = builder_.shape().type;
-  return {role, shape_.local, shape_.rows, outputs, inputs, type, type, false};
+  const Shape& shape = builder_.shape();
+  const DataType read = shape.fp8 ? DataType::kFp8 : shape.type;
+  return {role, shape_.local, shape_.rows, outputs, inputs, read, shape.type, false};
+}
+
+// As products of all experts read it: in fp8 there are copies.
+Operand ExpertLayer::operand(BufferId x, std::int64_t columns, bool backward) {
+  if (!builder_.shape().fp8) return {x, x};
+  return cast_operand(builder_, x, shape_.rows * columns, backward, true, false);
 }
 
 // In steps the rows are multiplied by their weights in a kernel of their own.
@@ -90,7 +98,7 @@ BufferId ExpertLayer::route_backward(BufferId input, BufferId weight_gradient) {
                 {logits}, {out});
   builder_.uses({router_});
   builder_.weight_gradient("router_wgrad", router_, shape_.experts, width(), {logits, input}, false,
-                           shape_.tokens);
+                           false, shape_.tokens);
   return out;
 }
 
@@ -98,19 +106,21 @@ void ExpertLayer::activate() {
   saved_.activated = builder_.activation("experts_activated", shape_.rows * shape_.ffn);
   builder_.add("experts_activation", activation(false), {saved_.up, dispatch_.weights()},
                {saved_.activated});
+  saved_.left = operand(saved_.activated, shape_.ffn, false);
 }
 
 BufferId ExpertLayer::compute() {
   saved_.up = builder_.activation("experts_up", shape_.rows * shape_.ups);
   GroupedGemm up = product(GemmRole::kForward, shape_.ups, width());
   up.bias = up_bias_.valid();
-  builder_.add("experts_up", up, {saved_.input}, {saved_.up});
+  saved_.entered = operand(saved_.input, width(), false);
+  builder_.add("experts_up", up, {saved_.entered.rows}, {saved_.up});
   builder_.uses({up_, up_bias_});
   activate();
   const BufferId out = builder_.activation("experts_output", shape_.rows * width());
   GroupedGemm down = product(GemmRole::kForward, width(), shape_.ffn);
   down.bias = down_bias_.valid();
-  builder_.add("experts_down", down, {saved_.activated}, {out});
+  builder_.add("experts_down", down, {saved_.left.rows}, {out});
   builder_.uses({down_, down_bias_});
   return out;
 }
@@ -120,12 +130,13 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
   if (again.expert_activation && !again.experts) recompute([&] { activate(); });
   const BufferId activated =
       builder_.activation("experts_activated_gradient", shape_.rows * shape_.ffn);
+  const Operand of_output = operand(gradient, width(), true);
   builder_.add("experts_down_dgrad", product(GemmRole::kInputGradient, width(), shape_.ffn),
-               {gradient}, {activated});
+               {of_output.rows}, {activated});
   builder_.uses({down_});
   builder_.weight_gradient("experts_down_wgrad", down_,
                            product(GemmRole::kWeightGradient, width(), shape_.ffn),
-                           {gradient, saved_.activated});
+                           {of_output.columns, saved_.left.columns});
   if (down_bias_.valid()) {
     builder_.bias_gradient(down_bias_, shape_.rows, width(), {gradient});
   }
@@ -135,12 +146,13 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
   builder_.add("experts_activation", activation(true), {saved_.up, dispatch_.weights(), activated},
                {up, out.weights});
   if (up_bias_.valid()) builder_.bias_gradient(up_bias_, shape_.rows, shape_.ups, {up});
-  builder_.add("experts_up_dgrad", product(GemmRole::kInputGradient, shape_.ups, width()), {up},
-               {out.rows});
+  const Operand of_up = operand(up, shape_.ups, true);
+  builder_.add("experts_up_dgrad", product(GemmRole::kInputGradient, shape_.ups, width()),
+               {of_up.rows}, {out.rows});
   builder_.uses({up_});
   builder_.weight_gradient("experts_up_wgrad", up_,
                            product(GemmRole::kWeightGradient, shape_.ups, width()),
-                           {up, saved_.input});
+                           {of_up.columns, saved_.entered.columns});
   return out;
 }
 

@@ -29,6 +29,7 @@ class ExpertLayer {
     Routing routing;
     BufferId input;  // rows in the order of the experts
     BufferId up, activated;
+    Operand entered, left;  // what the products read of rows and of activations
   };
   // Of the experts' rows and of their weights.
   struct RowGradients {
@@ -44,6 +45,7 @@ class ExpertLayer {
   template <class Write>
   void recompute(const Write& write);
 
+  Operand operand(BufferId x, std::int64_t columns, bool backward);
   GroupedGemm product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const;
   ExpertActivation activation(bool backward) const;
   double element() const { return static_cast<double>(builder_.shape().element); }
