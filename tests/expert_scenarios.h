@@ -14,11 +14,11 @@ struct ExpertCase {
   int experts = 16, top_k = 4, ffn = 512, shared_ffn = 0, dense_layers = 0;
   double capacity_factor = 0, imbalance = 1;
   std::string dispatcher = "alltoall";
-  std::string more_model;  // more members, with a leading comma
+  std::string more_model = "";  // more members, with a leading comma
   int tp = 1, pp = 1, dp = 8, ep = 1, etp = 1, micro_batch = 1, global_batch = 16, zero = 1;
   std::string recompute = R"("none")", schedule = "1f1b", cluster = "dgx-h100";
   int virtual_stages = 1;
-  std::string more_layout, more_training;
+  std::string more_layout = "", more_training = "";
 };
 
 inline std::string text_of(const ExpertCase& c) {

@@ -20,7 +20,7 @@ constexpr std::int64_t kSequence = 4096, kHeads = 16, kKvHeads = 4, kHeadDim = 6
 struct Cut {
   std::string method = "ring";
   int cp = 4, dp = 2, tp = 1, zero = 1;
-  std::string more_training, base = "dgx-h100";
+  std::string more_training = "", base = "dgx-h100";
   std::string cluster = "";
 };
 

@@ -195,10 +195,11 @@ TEST(Experts, AreReducedOverTheirOwnDataRanks) {
 
 TEST(Experts, WaitForTheHostUnlessTheirSizesAreKnown) {
   const auto reads = [](const ExpertCase& c) {
-    const auto& forward = layer(c).pass(Pass::kForward).operations;
-    return std::ranges::count_if(forward, [](const Operation& operation) {
-      return std::holds_alternative<HostRead>(operation.work);
-    });
+    const Block block = layer(c);
+    return std::ranges::count_if(block.pass(Pass::kForward).operations,
+                                 [](const Operation& operation) {
+                                   return std::holds_alternative<HostRead>(operation.work);
+                                 });
   };
   ExpertCase c;
   c.ep = 8;

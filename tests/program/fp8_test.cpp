@@ -20,7 +20,7 @@ using testing::scenario_from;
 
 struct Fp8Case {
   std::string recipe = "delayed", base = "dgx-h100", framework = "megatron";
-  std::string more_training, more_layout;
+  std::string more_training = "", more_layout = "";
   int tp = 1, dp = 1, zero = 0;
 };
 
@@ -101,7 +101,8 @@ TEST(Fp8, OfDelayedScalingCastsWhatNoNormWrites) {
 TEST(Fp8, ANormWritesTheCopiesInPlaceOfItsOutput) {
   const auto norm_bytes = [](const Fp8Case& c) {
     double sum = 0;
-    for (const Operation& operation : layer(c).pass(Pass::kForward).operations) {
+    const Block block = layer(c);
+    for (const Operation& operation : block.pass(Pass::kForward).operations) {
       const auto* norm = std::get_if<Normalization>(&operation.work);
       if (norm != nullptr) sum += norm->size.bytes;
     }
@@ -241,8 +242,8 @@ TEST(Fp8, AFrozenBaseIsHeldInIt) {
   EXPECT_EQ(program.roles[0].persistent[static_cast<std::size_t>(MemoryCategory::kParameters)],
             plain + 2 * kLayers * kMatrices + adapters);
   EXPECT_EQ(program.roles[0].parameters, scenario.adapter_elements());
-  for (const Operation& operation :
-       lower_decoder_layer(scenario, RecomputeMode::kNone).pass(Pass::kForward).operations) {
+  const Block block = lower_decoder_layer(scenario, RecomputeMode::kNone);
+  for (const Operation& operation : block.pass(Pass::kForward).operations) {
     const auto* gemm = std::get_if<Gemm>(&operation.work);
     if (gemm == nullptr) continue;
     const bool narrow = !std::string(operation.name).starts_with("adapter");
@@ -252,8 +253,8 @@ TEST(Fp8, AFrozenBaseIsHeldInIt) {
 
 TEST(Fp8, AttentionReadsItOnlyWhereAsked) {
   const auto type_of = [](const std::string& more) {
-    for (const Operation& operation :
-         layer({.more_training = more}).pass(Pass::kForward).operations) {
+    const Block block = layer({.more_training = more});
+    for (const Operation& operation : block.pass(Pass::kForward).operations) {
       const auto* attention = std::get_if<Attention>(&operation.work);
       if (attention != nullptr) return attention->type;
     }

@@ -48,7 +48,8 @@ TEST(LatentAttention, GathersLatentsInsteadOfStates) {
   c.tp = 2;
   c.dp = 4;
   std::vector<ByteCount> gathered;
-  for (const Operation& operation : layer(c).pass(Pass::kForward).operations) {
+  const Block block = layer(c);
+  for (const Operation& operation : block.pass(Pass::kForward).operations) {
     const auto* collective = std::get_if<Collective>(&operation.work);
     if (collective != nullptr && collective->kind == CollectiveKind::kAllGather) {
       gathered.push_back(collective->bytes);
