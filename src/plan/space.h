@@ -17,7 +17,7 @@ namespace stepcast {
 
 // A layout, or a prefix of one: the values of the open dimensions. Ordered as the tree is walked.
 struct LayoutChoice {
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMost = 20;
   static constexpr std::int32_t kUnset = -1;
   std::array<std::int32_t, kMost> values;
   LayoutChoice() { values.fill(kUnset); }
