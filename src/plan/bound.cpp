@@ -50,7 +50,7 @@ BoundMaker::BoundMaker(const Scenario& scenario, const PricingByFramework& prici
   }
 }
 
-// Of one kind of layer the recomputed ones come first, unless only every n-th is recomputed.
+// Recomputed layers of one kind come first, unless only every n-th is recomputed.
 std::vector<BoundMaker::Row> BoundMaker::rows(const BlockSet& blocks,
                                               const ChunkLayers& layers) const {
   if (kind_of_layer_.empty()) {

@@ -31,7 +31,7 @@ class ExpertLayer {
     BufferId up, activated;
     Operand entered, left;  // what the products read of rows and of activations
   };
-  // Of the experts' rows and of their weights.
+  // Those of the experts' rows and of their weights.
   struct RowGradients {
     BufferId rows, weights;
   };

@@ -107,7 +107,6 @@ BufferId LayerLowering::packed_backward(const AttentionBuffers& saved, BufferId 
 
 BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gradient,
                                            BufferId residual, const RecomputedModules& again) {
-  const InAttention part(builder_);
   const std::int64_t h = shape_.hidden;
   const BufferId first_context = saved.core.context;
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
@@ -123,6 +122,7 @@ BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gra
     if (!latent_) saved.entered = weights_.qkv.with_share(saved.entered, saved.normed);
   }
   builder_.into_input_gradients();
+  const InAttention part(builder_);
   BufferId branch = residual_backward(gradient, saved.mask, weights_.attention_out_bias);
   if (norms_branches()) {
     branch = builder_.norm_backward("attention_post_norm", weights_.attention_post_norm,

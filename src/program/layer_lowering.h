@@ -123,7 +123,7 @@ class LayerLowering {
   std::optional<LatentAttention> latent_;
   std::optional<ExpertLayer> experts_;
   bool keeps_ = true;
-  // Of the latest forward.
+  // From the latest forward.
   AttentionBuffers attended_;
   MlpBuffers fed_;
 };

@@ -28,7 +28,7 @@ TEST(ResolvedScenario, OfEveryShippedModelReadsBackAsItself) {
   int supported = 0;
   for (const ModelEntry& entry : *models) {
     const auto first = read(scenario_of(entry.name));
-    if (!first) {  // experts, latent attention, projected embeddings
+    if (!first) {  // projected embeddings
       EXPECT_EQ(first.error().front().code, ErrorCode::kNotSupported) << entry.name;
       continue;
     }

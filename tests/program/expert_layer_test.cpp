@@ -25,7 +25,7 @@ Block layer(const ExpertCase& c, RecomputeMode mode = RecomputeMode::kNone) {
 
 ByteCount saved(const Block& block) { return total(block.pass(Pass::kForward).memory.after); }
 
-// Of a pass: bytes by the collective's name.
+// The bytes of a pass by the collective's name.
 std::map<std::string, ByteCount> messages(const Block& block, Pass pass) {
   std::map<std::string, ByteCount> out;
   for (const Operation& operation : block.pass(pass).operations) {
