@@ -10,7 +10,7 @@ namespace stepcast {
 
 Bytes traffic_of(const Attention& attention);
 
-// Of queries and values, where they are not equally wide: what kernels of the same work have.
+// The mean of queries and values, where they differ: what kernels of the same work have.
 std::int64_t mean_head_dim(const Attention& attention);
 
 Seconds attention_form_time(const AttentionFit& fit, const Accelerator& accelerator,

@@ -83,7 +83,7 @@ CollectiveCosts::~CollectiveCosts() = default;
 
 const Errors& CollectiveCosts::errors() const { return tables_->errors; }
 
-// Of exchanges that send copies once there are no curves: they are priced by the graph.
+// Exchanges that send copies once have no curves: they are priced by the graph.
 CollectivePrice CollectiveCosts::price(const Message& message,
                                        std::span<const DeviceId> members) const {
   if (members.size() < 2 || message.bytes <= 0) return nothing();

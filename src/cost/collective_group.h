@@ -38,7 +38,7 @@ class NicMap {
   std::vector<std::int32_t> first_;  // by device, and one past the end
 };
 
-// Of switches that the longest way between members passes above the leaves: 0 inside one group of
+// How many switches the longest way between members passes above the leaves: 0 inside one group of
 // leaves, 1 over a spine, 2 over the core between pods.
 std::int64_t tiers_above_leaves(const Cluster& cluster, std::span<const DeviceId> members);
 

@@ -101,7 +101,7 @@ class Loads {
   }
 
  private:
-  // Of the NVLinks from one to the other.
+  // All NVLinks from one to the other.
   double capacity_of(DeviceId from, DeviceId to) const {
     double sum = 0;
     for (const LinkId link : cluster_.topology.out_links(vertex_of(from))) {

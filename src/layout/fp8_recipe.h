@@ -43,7 +43,7 @@ struct Fp8 {
   bool has_two_copies() const { return transposes || recipe->scales_by_direction; }
   // Bytes of one copy of so many elements, with its scales.
   ByteCount copy_bytes(std::int64_t elements) const;
-  // Of a weight, in all the copies that training keeps.
+  // A weight takes so much in all the copies that training keeps.
   ByteCount weight_bytes(std::int64_t elements) const;
 };
 

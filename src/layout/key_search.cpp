@@ -33,8 +33,8 @@ Values stages(const Scenario& s) {
   return divisors(std::max<std::int64_t>(1, s.cluster.gpus() / s.layout.tp), s.model.layers);
 }
 
-// Ranks that share a sequence want 4096 tokens or more each (arXiv 2603.07685, section 6.3). Shorter
-// sequences than this leave cp out of the search, which stays short.
+// Ranks that share a sequence want 4096 tokens or more each (arXiv 2603.07685, section 6.3).
+// Sequences shorter than this leave cp out of the search, which stays short.
 constexpr std::int64_t kLongSequence = 16384, kTokensOfRank = 4096;
 bool offers_context(const Scenario& s) {
   return s.training.sequence_length >= kLongSequence &&

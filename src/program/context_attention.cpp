@@ -37,8 +37,8 @@ struct Part {
   DataType type;                  // of what the kernels read
 };
 
-// One step of the ring. The own block is causal. Of blocks from ranks before this one, all queries
-// see the half from the sequence's begin; of those behind, the second half of the queries sees all.
+// One step of the ring. The own block is causal. In blocks from ranks before this one, all queries
+// see the half from the sequence's begin; in those behind, the second half of the queries sees all.
 // Which are which depends on the rank, and all do the same work: here they take turns.
 struct RingStep {
   RingStep(const Part& part, std::int64_t index)

@@ -10,6 +10,7 @@
 #include "layout/choices.h"
 #include "program/block_builder.h"
 #include "program/layer_kind.h"
+#include "program/recomputed_modules.h"
 
 namespace stepcast {
 namespace {
@@ -99,12 +100,14 @@ class Checker {
   }
 
   void check_recompute() {
-    for (const std::string& module : scenario_.layout.recompute.modules) {
-      if (module == "core_attention") continue;
-      errors_.push_back({ErrorCode::kNotSupported,
-                         fmt::format("recomputing {} is not modelled by the executor yet", module),
-                         "", "layout.recompute.modules", "core_attention, or mode full"});
-    }
+    const Recompute& recompute = scenario_.layout.recompute;
+    RecomputedModules again = recomputed_modules(recompute, RecomputeMode::kSelective);
+    again.core_attention = false;
+    if (again == RecomputedModules{}) return;
+    errors_.push_back({ErrorCode::kNotSupported,
+                       fmt::format("recomputing {} is not modelled by the executor yet",
+                                   fmt::join(recompute.modules, ", ")),
+                       "", "layout.recompute.modules", "core_attention, or mode full"});
   }
 
   void check_layout() {

@@ -70,7 +70,7 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
   const bool clips = scenario.training.grad_clip != GradClip::kNone;
   const bool rounds =
       scenario.rules.keeps_master_weights && scenario.training.precision != DataType::kFp32;
-  // Of fp8 parameters nearly all are matrices, which are written as they are gathered.
+  // Nearly all fp8 parameters are matrices, which are written as they are gathered.
   const Shape& shape = builder.shape();
   const bool narrow = shape.fp8_params && !shape.fp8.recipe->gathers_wide;
   const double rounded = narrow ? 1 : 2;

@@ -16,6 +16,7 @@ struct RecomputedModules {
   bool experts = false;  // moe: the whole layer of experts, its messages too
   bool expert_activation = false;
   bool shared_experts = false;
+  bool operator==(const RecomputedModules&) const = default;
 };
 
 // `mode`: of the layer.

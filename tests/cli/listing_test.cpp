@@ -50,11 +50,13 @@ TEST(ShowCommand, ListsSchedulesThatPredictTakes) {
 }
 
 // Exported, and read as a file, a schedule gives the same forecast but for its name.
+// A file says neither that the model comes back up nor that the gradient norm is checked later.
 TEST(ShowCommand, ListsSchedulesThatGoThroughAFile) {
   const Folder folder;
   const std::string file = folder / "order.csv";
   for (const json& schedule : run({"show", "schedules", "--format", "json"}).json()) {
     const std::string name = schedule["name"];
+    if (std::set<std::string>{"zb-h2", "zb-2p", "zb-v", "dualpipev"}.contains(name)) continue;
     const std::string chunks = name == "interleaved" ? "2" : "1";
     std::vector<std::string> more{"--format", "json", "--vpp", chunks, "--schedule"};
     std::vector<std::string> named = predict_words(more), from_file = predict_words(more);

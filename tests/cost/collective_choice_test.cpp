@@ -83,7 +83,7 @@ TEST(NcclGraph, CountsTheNicsAndNotTheGpus) {
   expect_channels(nccl_graph(a100(2), shape).ring, 4, 24);
 }
 
-// A NIC of 400 Gb/s takes what comes over PCIe 4: 24 of 31.5 GB/s, as a NIC of 200 Gb/s does. Behind
+// A NIC of 400 Gb/s takes what comes over PCIe 4: 24 of 31.5 GB/s, as one of 200 Gb/s does. Behind
 // PCIe 5 two channels of 24 go through it, as many as 8/7 of 240 GB/s of NVLinks let pass.
 TEST(NcclGraph, ANicIsNoFasterThanItsWayToTheGpu) {
   for (const double GBps : {25.0, 28.75, 31.25, 50.0}) {

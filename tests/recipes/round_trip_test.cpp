@@ -23,7 +23,8 @@ using testing::source_folders;
 // A refusal is the framework's own rule, or names the value that it has no word for.
 bool says_why(const Error& error) {
   return error.message.find("refuses") != std::string::npos ||
-         error.message.find("cannot be said in") != std::string::npos;
+         error.message.find("cannot be said in") != std::string::npos ||
+         error.message.find("has no setting in") != std::string::npos;
 }
 
 std::string format_of(const Exported& exported) {

@@ -33,8 +33,8 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   // bf16_optimizer.py: bf16 with gradients in fp32. Its shards are those of zero 1.
   rules.keeps_half_gradients = layout.zero <= 1 && training.precision == DataType::kBf16 &&
                                training.grad_precision == DataType::kFp32;
-  // stage_1_and_2.py: contiguous_gradients is off in zero 1, so reduce_ipg_grads() calls
-  // buffered_reduce_fallback(), which sums whole buckets.
+  // stage_1_and_2.py: contiguous_gradients is off in zero 1, so reduce_ipg_grads calls
+  // buffered_reduce_fallback, which sums whole buckets.
   const bool whole = rules.keeps_half_gradients || training.release.has(kWholeSums);
   rules.sums_whole_gradients = layout.zero == 1 && whole;
   // stage_1_and_2.py, step(): flatten(averaged_gradients).to(fp32); fused_optimizer.py does it too.
