@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the passes of a pipeline take, and what they hold meanwhile, for schedules that fit weight
-// gradients into gaps. The unit is anyone's: only ratios matter.
+// How long the passes of a pipeline take, and what they hold meanwhile, for schedules that fit
+// weight gradients into gaps. The unit is anyone's: only ratios matter.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
+#include <set>
 
 #include "cli/program.h"
 
@@ -49,8 +50,8 @@ TEST(ShowCommand, ListsSchedulesThatPredictTakes) {
   }
 }
 
-// Exported, and read as a file, a schedule gives the same forecast but for its name.
-// A file says neither that the model comes back up nor that the gradient norm is checked later.
+// Exported, and read as a file, a schedule gives the same forecast but for its name. A file says
+// neither that the model comes back up nor that the gradient norm is checked later.
 TEST(ShowCommand, ListsSchedulesThatGoThroughAFile) {
   const Folder folder;
   const std::string file = folder / "order.csv";
