@@ -243,7 +243,7 @@ double BoundMaker::time(const OrderFacts& order, const StepEnds& ends, const Pla
     PassCost cost = end.update;
     cost.append(end.begin);
     const double zero_and_gather = end.update.gpu + end.begin_gather;
-    return std::max({cost.gpu, ends.has_barrier ? cost.floor : 0.0, zero_and_gather});
+    return std::max({cost.gpu, ends.host_meets ? cost.floor : 0.0, zero_and_gather});
   };
   const double opening_0 = opening(0), closing_0 = ends.stages[0].reduce;
   double best = 0;

@@ -58,6 +58,9 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   const auto* meeting = barrier != list.end() ? barrier->as<CollectiveCall>() : nullptr;
   out.has_barrier = meeting != nullptr && grid.group_size(meeting->group) > 1;
   if (out.has_barrier) out.barrier = counted(*meeting);
+  out.host_meets = out.has_barrier && std::any_of(barrier, list.end(), [](const Instruction& what) {
+                     return what.is<HostWait>();
+                   });
   stage.persistent = total(role.persistent);
   stage.zero = stage.before_barrier = stage.update = stage.between[u] = {};
   stage.before.clear();
@@ -121,6 +124,7 @@ double StepTable::time(const std::vector<Call>& calls, const Places& places, std
 StepEnds StepTable::price(const Skeleton& skeleton, const Places& places, const HostFit& host) {
   StepEnds out;
   out.has_barrier = skeleton.has_barrier;
+  out.host_meets = skeleton.host_meets;
   out.unit = skeleton.unit;
   if (out.has_barrier) out.barrier = time({skeleton.barrier}, places, 0);
   for (std::size_t s = 0; s < skeleton.stages.size(); ++s) {

@@ -32,7 +32,8 @@ struct StepEnds {
   std::vector<StageEnds> stages;
   double barrier = 0;  // the collective in which all stages meet
   bool has_barrier = false;
-  std::int64_t unit = 1;  // micro-batches that a schedule takes at once
+  bool host_meets = false;  // the host of each rank waits there, and launches the update after it
+  std::int64_t unit = 1;    // micro-batches that a schedule takes at once
 };
 
 // The places of a layout's groups, by stage: of the rank that is first in every other dimension.
@@ -81,7 +82,7 @@ class StepTable {
   struct Skeleton {
     std::vector<Stage> stages;
     Call barrier{};
-    bool has_barrier = false;
+    bool has_barrier = false, host_meets = false;
     std::int64_t unit = 1;
   };
 

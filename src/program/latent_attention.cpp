@@ -202,6 +202,12 @@ BufferId LatentAttention::backward(BufferId context_gradient, BufferId input,
   // The output projection's weight gradient reads the first context: it is kept.
   if (again.core_attention) saved_.context = kept;
 
+  if (has_query_latent()) {
+    saved_.query_input = query_down_.renewed(saved_.query_input, input);
+  } else {
+    saved_.gathered_query = query_up_.renewed(saved_.gathered_query, input);
+  }
+  saved_.key_value_input = key_value_down_.renewed(saved_.key_value_input, input);
   const QkvBuffers gradients = attend_backward(context_gradient);
   const BufferId up = of_heads("key_value_gradient", up_width());
   const BufferId rotary =

@@ -119,7 +119,7 @@ BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gra
   if (again.layernorm && !shape_.fp8) {
     saved.normed =
         builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows, h);
-    if (!latent_) saved.entered = weights_.qkv.with_share(saved.entered, saved.normed);
+    if (!latent_) saved.entered = weights_.qkv.renewed(saved.entered, saved.normed);
   }
   builder_.into_input_gradients();
   const InAttention part(builder_);

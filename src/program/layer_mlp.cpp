@@ -63,7 +63,7 @@ void LayerLowering::recompute_mlp(MlpBuffers& saved, const RecomputedModules& ag
   if (again.layernorm && !shape_.fp8) {
     saved.normed =
         builder_.norm("mlp_norm", weights_.mlp_norm, saved.input, shape_.rows, shape_.hidden);
-    if (!experts_) saved.entered = weights_.mlp_up.with_share(saved.entered, saved.normed);
+    if (!experts_) saved.entered = weights_.mlp_up.renewed(saved.entered, saved.normed);
   }
   if (!experts_ && again.mlp) dense(saved);
   if (!experts_ && again.mlp_activation && !again.mlp) activate(saved);

@@ -164,10 +164,11 @@ LinearInput Linear::gather_again(BlockBuilder& builder, const char* name,
   return out;
 }
 
-LinearInput Linear::with_share(const LinearInput& saved, BufferId share) const {
+LinearInput Linear::renewed(const LinearInput& saved, BufferId x) const {
+  if (in_fp8_) return saved;
+  if (!saved.share.valid()) return {x, {x, x}, {}};
   const bool is_whole = saved.x == saved.share;
-  return is_whole ? LinearInput{share, {share, share}, share}
-                  : LinearInput{saved.x, saved.operand, share};
+  return is_whole ? LinearInput{x, {x, x}, x} : LinearInput{saved.x, saved.operand, x};
 }
 
 LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input,

@@ -73,8 +73,8 @@ class Linear {
   LinearInput take_gradient(BlockBuilder& builder, BufferId gradient) const;
   // What enter() gathered, for the weight gradient.
   LinearInput gather_again(BlockBuilder& builder, const char* name, const LinearInput& saved) const;
-  // In 16 bits: the same where the rank's share was made once more.
-  LinearInput with_share(const LinearInput& saved, BufferId share) const;
+  // The same where what the layer took or entered with was made once more. Copies in fp8 are kept.
+  LinearInput renewed(const LinearInput& saved, BufferId x) const;
   LinearGradient input_gradient(BlockBuilder& builder, const LinearInput& gradient) const;
   void weight_gradient(BlockBuilder& builder, const LinearInput& gradient, const LinearInput& input,
                        const LinearOutput& saved, const LinearGradient& flowing) const;

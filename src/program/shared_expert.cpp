@@ -76,7 +76,8 @@ BufferId SharedExpert::backward(BufferId gradient, BufferId input) {
   down_.weight_gradient(builder_, whole, saved_.left, saved_.down, activated);
   const BufferId up = builder_.activation("shared_up_gradient", shape.tokens * ups());
   builder_.add("shared_activation", activation(true), {saved_.up.y, activated.x}, {up});
-  const LinearInput again = up_.gather_again(builder_, "shared_input", saved_.entered);
+  const LinearInput entered = up_.renewed(saved_.entered, input);
+  const LinearInput again = up_.gather_again(builder_, "shared_input", entered);
   const LinearInput flowing = up_.take_gradient(builder_, up);
   const LinearGradient partial = up_.input_gradient(builder_, flowing);
   const BufferId reduced = builder_.enter_backward("shared_input_gradient", partial.x);

@@ -223,7 +223,8 @@ TEST(CollectiveCurves, RefuseFilesTheyCannotTrust) {
 TEST(CollectiveCurve, RunsBetweenItsSamples) {
   std::vector<CollectiveSample> samples;
   // As 8 H100 all-reduce: rings of 14 steps up to 1 MiB, then one step in the switch.
-  const CollectiveModel model(h100(1), {8, 1, 8, 8, 0});
+  const ClusterSpec node = h100(1);
+  const CollectiveModel model(node, {8, 1, 8, 8, 0});
   for (double size = 1 << 16; size <= 1 << 28; size *= 2) {
     const Seconds time =
         model.estimate(CollectiveKind::kAllReduce, Bytes(size), DataType::kFp32).time(Bytes(size)) *

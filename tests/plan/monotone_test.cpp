@@ -107,7 +107,6 @@ std::vector<Change> all_changes() {
   for (const ClusterResource& resource : cluster_resources()) out.push_back(more_of(resource));
   out.push_back(more_memory());
   out.push_back(wider_trunks());
-  out.push_back(narrower("grad_precision"));
   out.push_back(narrower("reduce_precision"));
   return out;
 }
