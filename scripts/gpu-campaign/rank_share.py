@@ -17,6 +17,9 @@ MODEL_KEYS = {
 }
 
 
+NATIVE_VOCAB_MULTIPLE = 128  # src/layout/frameworks/native.cpp
+
+
 class Refused(Exception):
     """A scenario that is legal, but that the measurement in PyTorch does not know."""
 
@@ -143,7 +146,7 @@ def share_of(resolved):
     tp, pp, dp = (layout[key] for key in ("tp", "pp", "dp"))
     biases = model["biases"]
     layernorm = model["norm"] == "layernorm"
-    unit = model.get("vocab_multiple", 1) * tp
+    unit = model.get("vocab_multiple", NATIVE_VOCAB_MULTIPLE) * tp
     sequence = training["sequence_length"]
     parallel = layout.get("sequence_parallel", False) and tp > 1
     return Share(

@@ -196,9 +196,9 @@ Values expert_ranks(const Scenario& s) {
   const std::int64_t ranks = s.layout.tp * s.layout.cp * s.layout.dp;
   return divisors(std::gcd(s.model.moe->experts, ranks), ranks);
 }
-// Experts are cut as the rest of the layer is, or not at all. Dense models keep the default.
+// Experts are cut as the rest of the layer is, or not at all.
 Values ranks_of_expert(const Scenario& s) {
-  if (!s.model.moe || s.layout.tp == 1) return {s.layout.tp};
+  if (!s.model.moe || s.layout.tp == 1) return {1};
   return {1, s.layout.tp};
 }
 

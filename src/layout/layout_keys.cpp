@@ -28,7 +28,7 @@ void settle_cp_method(Scenario& s, bool stated) {
 
 void settle_etp(Scenario& s, bool stated) {
   Layout& l = s.layout;
-  if (!stated) l.etp = (l.dp * l.cp) % l.ep == 0 ? l.tp : 1;
+  if (!stated) l.etp = s.model.moe && (l.dp * l.cp) % l.ep == 0 ? l.tp : 1;
 }
 
 void settle_virtual_stages(Scenario& s, bool stated) {

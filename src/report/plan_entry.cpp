@@ -69,7 +69,12 @@ std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutCh
   for (const LayoutDimension& dimension : layout_dimensions()) {
     std::string path = std::string("/") + dimension.path;
     std::replace(path.begin(), path.end(), '.', '/');
-    const auto& value = resolved.at(nlohmann::json::json_pointer(path));
+    const nlohmann::json::json_pointer pointer(path);
+    if (!resolved.contains(pointer)) {  // a key that says nothing here
+      out.emplace_back();
+      continue;
+    }
+    const auto& value = resolved.at(pointer);
     out.push_back(value.is_string() ? value.get<std::string>() : value.dump());
   }
   out.push_back(fmt::format("{}", scenario.layout.dp));

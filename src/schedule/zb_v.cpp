@@ -44,9 +44,12 @@ class Filling {
 
   Attempt run() {
     fill();
-    for (std::int64_t round = 0; round < 2 * micro_batches_; ++round) {
+    while (lacks_gradients()) {
+      const std::size_t before = passes();
       gradients();
       forwards();
+      // Where uneven chunks have filled every stage, one more has to go in before one comes out.
+      if (passes() == before) limit_ += 1;
     }
     Attempt out;
     for (std::int64_t j = 0; j < stages_; ++j) {
@@ -92,10 +95,13 @@ class Filling {
   }
   bool is_stage(std::int64_t j) const { return j >= 0 && j < stages_; }
   bool has_forward(std::int64_t j, std::size_t chunk) {
+    const std::int64_t own = forwards_of(j, chunk);
+    if (own >= micro_batches_ || (chunk == kUp && own >= forwards_of(j, kDown))) return false;
     const std::int64_t from = sender_of_forward(j, chunk);
-    return !is_stage(from) || forwards_of(from, chunk) > forwards_of(j, chunk);
+    return !is_stage(from) || forwards_of(from, chunk) > own;
   }
   bool has_gradient(std::int64_t j, std::size_t chunk) {
+    if (gradients_of(j, chunk) >= forwards_of(j, chunk)) return false;
     const std::int64_t from = sender_of_gradient(j, chunk);
     return !is_stage(from) || gradients_of(from, chunk) > gradients_of(j, chunk);
   }
@@ -150,6 +156,18 @@ class Filling {
     stage.held -= cost(j, chunk).kept;
   }
 
+  bool lacks_gradients() {
+    const auto lacks = [&](const Stage& stage) {
+      return std::min(count(stage.gradient[kDown]), count(stage.gradient[kUp])) < micro_batches_;
+    };
+    return std::ranges::any_of(state_, lacks);
+  }
+  std::size_t passes() const {
+    std::size_t out = 0;
+    for (const Stage& stage : state_) out += stage.order.size();
+    return out;
+  }
+
   void fill();
   void fill_gap(std::int64_t j, std::optional<double> arrives, bool one_more);
   bool runs_late_gradient(std::int64_t j);
@@ -184,11 +202,15 @@ void Filling::fill() {
     const auto all = [&](std::int64_t stage) {
       return forwards_of(stage, kDown) + forwards_of(stage, kUp);
     };
-    while (all(j) < all(j - 1) || (forwards_of(j, kUp) <= forwards_of(j - 1, kUp) &&
-                                   forwards_of(j - 1, kUp) < micro_batches_)) {
+    int idle_turns = 0;  // of either chunk; the rounds that follow put what waits here
+    while (idle_turns < 2 &&
+           (all(j) < all(j - 1) || (forwards_of(j, kUp) <= forwards_of(j - 1, kUp) &&
+                                    forwards_of(j - 1, kUp) < micro_batches_))) {
+      const std::size_t before = passes();
       for (std::int64_t behind = stages_ - 1; behind >= j; --behind) {
-        if (forwards_of(behind, chunk) < micro_batches_) put_forward(behind, chunk);
+        if (has_forward(behind, chunk)) put_forward(behind, chunk);
       }
+      idle_turns = passes() == before ? idle_turns + 1 : 0;
       chunk = 1 - chunk;
     }
   }
@@ -216,10 +238,12 @@ void Filling::gradients() {
   for (std::int64_t j = 0; j < stages_; ++j) (runs_late_gradient(j) ? late : early).push_back(j);
   std::ranges::reverse(late);
   for (const std::int64_t j : late) {
+    if (!has_gradient(j, kDown)) continue;
     fill_gap(j, gradient_arrives(j, kDown), true);
     put_gradient(j, kDown);
   }
   for (const std::int64_t j : early) {
+    if (!has_gradient(j, kUp)) continue;
     fill_gap(j, gradient_arrives(j, kUp), rules_.fills_before_early_gradients);
     put_gradient(j, kUp);
   }
@@ -229,15 +253,15 @@ std::optional<std::size_t> Filling::next_forward(std::int64_t j) {
   if (forwards_of(j, kUp) >= micro_batches_) return std::nullopt;
   if (forwards_of(j, kUp) >= forwards_of(j, kDown)) return kDown;
   if (has_forward(j, kUp)) return kUp;
-  const bool down = forwards_of(j, kDown) < micro_batches_ && has_forward(j, kDown);
-  return down ? std::optional(kDown) : std::nullopt;
+  return has_forward(j, kDown) ? std::optional(kDown) : std::nullopt;
 }
 
 void Filling::forwards() {
   for (std::int64_t j = 0; j < stages_; ++j) {
     const auto chunk = next_forward(j);
-    if (!chunk) continue;
-    while (at(j).held + 1 > limit_) put_weights(j);
+    if (!chunk || !has_forward(j, *chunk)) continue;
+    while (at(j).held + 1 > limit_ && !at(j).waiting.empty()) put_weights(j);
+    if (at(j).held + 1 > limit_) continue;
     fill_gap(j, forward_arrives(j, *chunk), rules_.fills_before_forwards);
     put_forward(j, *chunk);
   }

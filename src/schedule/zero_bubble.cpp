@@ -151,8 +151,9 @@ void Filling::fill() {
     gradient = std::max(end, arrives) + cost(j).input_gradient;
   }
   for (std::int64_t j = 1; j < stages_; ++j) {
-    if (at(j).forwards + count(j) >= micro_batches_) continue;
-    count(j) = std::min(count(j), std::max<std::int64_t>(0, count(j - 1) - 1));
+    const bool takes_all = at(j).forwards + count(j) >= micro_batches_;
+    const std::int64_t most = takes_all ? count(j - 1) : count(j - 1) - 1;
+    count(j) = std::min(count(j), std::max<std::int64_t>(0, most));
   }
   for (std::int64_t j = 0; j < stages_; ++j) {
     for (std::int64_t i = 0; i < count(j); ++i) put_forward(j);

@@ -220,7 +220,7 @@ TEST_F(ValidateGpu, ALayoutThatDoesNotFitIsNotRun) {
   EXPECT_EQ(outcome.code, 3) << outcome.error;
   // 16 bytes for each of 70.6e9 parameters are 1051 GiB; gaps of an allocator are not the
   // executor's.
-  EXPECT_TRUE(has(outcome.out, "does not fit: 1076")) << outcome.out;
+  EXPECT_TRUE(has(outcome.out, "does not fit: 1074")) << outcome.out;
   EXPECT_FALSE(has(outcome.out, "measured")) << outcome.out;
 }
 
