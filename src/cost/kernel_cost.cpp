@@ -206,9 +206,12 @@ KernelPrice KernelCosts::price(const Attention& attention) const {
 
 KernelPrice KernelCosts::price(const MemoryBound& kernel) const {
   const bool in_steps = style_ == KernelStyle::kInSteps;
+  // No compiler joins the steps of a softmax that has no kernel of its own. Those of a loss are in
+  // what the host spends on a micro-batch.
+  const bool apart = kernel.kind == MemoryBoundKind::kSoftmax;
   return {memory_bound_time(profile_.memory, accelerator_, kernel, in_steps),
-          in_steps ? kernel.launches : 1, traffic_of(kernel, in_steps), Curve::kMemoryBound,
-          profile_.memory_provenance};
+          in_steps || apart ? kernel.launches : 1, traffic_of(kernel, in_steps),
+          Curve::kMemoryBound, profile_.memory_provenance};
 }
 
 }  // namespace stepcast

@@ -58,6 +58,15 @@ TEST(MemoryBound, StepsMoveTheirOwnBytesInKernelsOfTheirOwn) {
   EXPECT_NEAR(steps.price(chain).time.value(), 3 * 2e-6 + 3 * 10e6 / 0.5e12, 1e-15);
 }
 
+// Megatron's softmax where rows or heads do not fit its kernel: eager operators.
+TEST(MemoryBound, NoCompilerJoinsTheStepsOfASoftmax) {
+  const KernelCosts fused(round_device(), streaming_profile(), KernelStyle::kFused);
+  const MemoryBound steps{MemoryBoundKind::kSoftmax, false, 1000000, 1000, 4e6, 5};
+  EXPECT_EQ(fused.price(steps).launches, 5);
+  const MemoryBound kernel{MemoryBoundKind::kSoftmax, false, 1000000, 1000, 4e6, 1};
+  EXPECT_EQ(fused.price(kernel).launches, 1);
+}
+
 TEST(MemoryBound, BackwardHasAFactorOfItsOwn) {
   Profile profile = streaming_profile();
   profile.memory.backward_factor[static_cast<std::size_t>(MemoryBoundKind::kNorm)] = 1.5;
