@@ -59,10 +59,10 @@ struct FrameworkTraits {
   void (*check_zero)(const Scenario& scenario, Findings& findings) = nullptr;
   void (*check_overlap)(const Scenario& scenario, Findings& findings) = nullptr;
   int least_zero = 0;  // stages of zero below it are another framework's
-  // Stages above `most_zero`, and a pipeline from a stage on, are not supported yet.
-  int most_zero = 3;
-  const char* most_zero_hint = "";
+  // A pipeline from this stage on is not supported yet.
   int zero_without_pipeline = kNever;
+  // A search tries no more of them: they are rare there, and no recorded run shows how they do.
+  int most_proposed_zero = 3;
 
   bool is_own_executor = false;  // this project's executor, whose kernels a profile measures
 };

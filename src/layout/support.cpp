@@ -109,11 +109,6 @@ void check_sharding(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.zero", "layout.pp", "training.framework"})) return;
   const Layout& l = s.layout;
   const FrameworkTraits& framework = traits_of(s.training.framework);
-  if (l.zero > framework.most_zero) {
-    findings.unsupported("layout.zero",
-                         fmt::format("zero {} with framework {} is", l.zero, framework.name),
-                         framework.most_zero_hint);
-  }
   if (l.pp > 1 && l.zero >= framework.zero_without_pipeline) {
     findings.unsupported(
         "layout.pp",

@@ -23,6 +23,7 @@ class Launchable {
 
   void check() {
     check_releases();
+    check_zero();
     check_domain();
   }
 
@@ -35,6 +36,13 @@ class Launchable {
     findings_.illegal(path,
                       fmt::format("{} has had {} since {}, and the release is of {}", traits_.name,
                                   what, to_string(since), to_string(scenario_.training.release)),
+                      kStateIt);
+  }
+
+  void check_zero() {
+    if (layout_.zero <= traits_.most_proposed_zero || !searches("layout.zero")) return;
+    findings_.illegal("layout.zero",
+                      fmt::format("zero {} with framework {} is rare", layout_.zero, traits_.name),
                       kStateIt);
   }
 

@@ -212,7 +212,7 @@ inline std::vector<BadScenario> bad_layouts() {
           R"({"layout": {"schedule": "interleaved", "virtual_stages": 16}})", "virtual_stages",
           kIllegal, "at most 8"),
       bad("zero_4", R"({"layout": {"zero": 4}})", "zero", kBadValue, "0 to 3"),
-      bad("zero_2_of_megatron", R"({"layout": {"zero": 2}})", "zero", kNotSupported,
+      bad("zero_2_of_megatron", R"({"layout": {"zero": 2}})", "pp", kNotSupported,
           "not supported yet"),
       bad("zero_1_of_fsdp",
           R"({"training": {"framework": "fsdp"}, "layout": {"zero": 1, "pp": 1}})", "zero",

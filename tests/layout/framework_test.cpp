@@ -168,7 +168,7 @@ TEST(Frameworks, EachRowSaysWhatEveryoneAsks) {
     ASSERT_NE(framework->offers, nullptr) << framework->name;
     ASSERT_NE(framework->offers_pipeline_overlap, nullptr) << framework->name;
     EXPECT_TRUE(framework->offers(default_schedule())) << framework->name;
-    EXPECT_LE(framework->least_zero, framework->most_zero) << framework->name;
+    EXPECT_LE(framework->least_zero, framework->most_proposed_zero) << framework->name;
   }
 }
 

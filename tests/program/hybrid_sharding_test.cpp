@@ -61,6 +61,24 @@ TEST(HybridSharding, OfMegatronHasSeveralOptimizerInstances) {
   EXPECT_EQ(part.at({"dp-shard", CollectiveKind::kAllGather}), 2 * parameters);
 }
 
+// Megatron-FSDP: every state is sharded, units are gathered twice and reduced once a micro-batch.
+TEST(HybridSharding, OfMegatronWithZero3ShardsAll18Bytes) {
+  GptCase c = sharded("megatron", 3, 0);
+  c.global_batch = 8;
+  const Scenario scenario = gpt(c);
+  EXPECT_TRUE(scenario.layout.overlap.grad_reduce && scenario.layout.overlap.param_gather);
+  EXPECT_EQ(state_bytes(scenario, 1000).total(), 18 * 125);
+  c.zero = 2;
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), 2 * 1000 + 16 * 125);
+  const Program program = lower(scenario);
+  const auto whole = moved(program);
+  const Block& layer = program.block(program.roles[0].chunks[0].blocks[1]);
+  const ByteCount layers = c.layers * layer.parameters.total();
+  const ByteCount root = program.roles[0].parameters - layers;
+  EXPECT_EQ(whole.at({"dp", CollectiveKind::kAllGather}), 2 * (2 * layers + root));
+  EXPECT_EQ(whole.at({"dp", CollectiveKind::kReduceScatter}), 4 * (layers + root));
+}
+
 TEST(HybridSharding, ShardsStatesInsideTheGroupAlone) {
   const Scenario scenario = gpt(sharded("megatron", 1, 2));
   EXPECT_EQ(state_bytes(scenario, 1000).optimizer, 12 * 500);

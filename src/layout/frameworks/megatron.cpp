@@ -31,6 +31,8 @@ constexpr Release kTensorOverlap = Release::of(2023, 10);  // --tp-comm-overlap
 // overlap_p2p_comm is on, and forced off outside the interleaved schedule. Megatron with
 // zero-bubble schedules (sail-sg/zero-bubble-pipeline-parallelism) posts transfers ahead too.
 Overlap overlap(const Training& training, const Layout& layout) {
+  // Megatron-FSDP (megatron/core/distributed/fsdp) gathers a unit ahead and reduces behind it.
+  if (layout.zero >= 2) return {.grad_reduce = true, .param_gather = true};
   return {.pp = posts_transfers_ahead(layout) && training.release.has(kOverlappedTransfers)};
 }
 
@@ -127,8 +129,8 @@ extern const FrameworkTraits kMegatron = {
     .partial_recompute_since = kPartialRecompute,
     .zero_needs_replicas = true,
     .check_overlap = check_overlap,
-    .most_zero = 1,
-    .most_zero_hint = "megatron takes 0 or 1; fsdp and deepspeed shard more",
+    .zero_without_pipeline = 2,
+    .most_proposed_zero = 1,
 };
 
 }  // namespace stepcast
