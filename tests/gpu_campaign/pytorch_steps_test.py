@@ -59,7 +59,8 @@ class Shares(unittest.TestCase):
                      for file in sorted(CAMPAIGN.glob("*.json"))}
         scenarios["biases in parts"] = varied(model={"qkv_bias": True, "norm": "layernorm",
                                                      "norm_bias": True})
-        scenarios["vocabulary of a multiple"] = varied(model={"vocab_multiple": 96}, layout={"tp": 2})
+        scenarios["vocabulary of a multiple"] = varied(model={"vocab_multiple": 96},
+                                                       layout={"tp": 2})
         scenarios["uneven stages"] = varied(layout={"pp": 2})
         for name, scenario in scenarios.items():
             with self.subTest(name):
