@@ -15,7 +15,7 @@ using Names = std::vector<std::string>;
 
 constexpr double kMostBytes = 1e18;
 
-constexpr DataType last_of(DataType) { return DataType::kInt8; }
+constexpr DataType last_of(DataType) { return DataType::kTf32; }
 constexpr GemmRole last_of(GemmRole) { return GemmRole::kWeightGradient; }
 constexpr AttentionProductKind last_of(AttentionProductKind) {
   return AttentionProductKind::kKeyGradient;

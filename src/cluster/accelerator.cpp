@@ -49,7 +49,8 @@ T required_positive(ObjectReader& reader, std::string_view key, std::optional<T>
 
 void read_dense_peak(const JsonValue& value, Accelerator& accelerator) {
   ObjectReader peaks(value);
-  for (const DataType type : {DataType::kFp32, DataType::kBf16, DataType::kFp16, DataType::kFp8}) {
+  for (const DataType type :
+       {DataType::kFp32, DataType::kTf32, DataType::kBf16, DataType::kFp16, DataType::kFp8}) {
     const char* key = name_of(type);
     const auto rate = peaks.flops_rate(key);
     if (!rate) continue;
@@ -60,7 +61,7 @@ void read_dense_peak(const JsonValue& value, Accelerator& accelerator) {
     accelerator.dense_peak[type] = *rate;
   }
   // Stated by data sheets; no operation is priced in these precisions yet.
-  for (const char* key : {"tf32", "fp4", "int8"}) peaks.flops_rate(key);
+  for (const char* key : {"fp4", "int8"}) peaks.flops_rate(key);
   peaks.finish();
 }
 

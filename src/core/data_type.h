@@ -5,11 +5,14 @@
 
 namespace stepcast {
 
-enum class DataType { kFp32, kBf16, kFp16, kFp8, kInt64, kInt8 };
+// kTf32 is what products make of fp32 operands on their way into the matrix units: nothing is
+// stored or sent so.
+enum class DataType { kFp32, kBf16, kFp16, kFp8, kInt64, kInt8, kTf32 };
 
 constexpr std::int64_t size_of(DataType type) {
   switch (type) {
     case DataType::kFp32:
+    case DataType::kTf32:
       return 4;
     case DataType::kBf16:
     case DataType::kFp16:
@@ -27,6 +30,8 @@ constexpr const char* name_of(DataType type) {
   switch (type) {
     case DataType::kFp32:
       return "fp32";
+    case DataType::kTf32:
+      return "tf32";
     case DataType::kBf16:
       return "bf16";
     case DataType::kFp16:

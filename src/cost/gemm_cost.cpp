@@ -101,7 +101,7 @@ FlopsPerSecond arithmetic_peak(const Accelerator& accelerator, const Gemm& gemm)
 }  // namespace
 
 FlopsPerSecond matrix_peak(const Accelerator& accelerator, DataType type) {
-  const bool wide = type == DataType::kFp32;
+  const bool wide = size_of(type) == 4;
   for (const DataType candidate : {type, wide ? DataType::kFp32 : DataType::kBf16,
                                    wide ? DataType::kFp32 : DataType::kFp16, DataType::kFp32}) {
     if (const auto peak = accelerator.peak(candidate)) return *peak;

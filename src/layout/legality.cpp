@@ -386,7 +386,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
   const auto mixes_halves = [&](DataType type) {
     return (t.precision == DataType::kFp16 && type == DataType::kBf16) ||
            (t.precision == DataType::kBf16 && type == DataType::kFp16) ||
-           (t.precision == DataType::kFp32 && type != DataType::kFp32);
+           (t.wide() == DataType::kFp32 && type != DataType::kFp32);
   };
   if (mixes_halves(t.grad_precision)) {
     findings.illegal(
@@ -394,7 +394,7 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
         fmt::format("{} gradients of {} training", name_of(t.grad_precision), name_of(t.precision)),
         fmt::format("{} or fp32", name_of(t.precision)));
   }
-  if (t.precision != DataType::kFp32 && mixes_halves(t.reduce_precision) &&
+  if (t.wide() != DataType::kFp32 && mixes_halves(t.reduce_precision) &&
       stated.has("training.reduce_precision")) {
     findings.illegal("training.reduce_precision",
                      fmt::format("{} on the wire of {} training", name_of(t.reduce_precision),

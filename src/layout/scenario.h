@@ -52,8 +52,9 @@ struct Training {
   std::string attention_kernel;  // a curve of profiles; empty: the one that a profile names
   std::string optimizer = "adamw";
   Framework framework{};
-  DataType grad_precision = DataType::kFp32;    // stored and accumulated
-  DataType reduce_precision = DataType::kFp32;  // on the wire
+  DataType grad_precision = DataType::kFp32;     // stored and accumulated
+  DataType reduce_precision = DataType::kFp32;   // on the wire
+  DataType moments_precision = DataType::kFp32;  // of Adam, fp32 or bf16
   GradClip grad_clip = GradClip::kGlobal;
   bool no_sync = false;
   bool compile = true;  // elementwise chains fused
@@ -71,8 +72,11 @@ struct Training {
     return lora_targets.empty() || std::ranges::find(lora_targets, product) != lora_targets.end();
   }
   bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
-  // The type of activations, parameters and what is gathered. Only products read fp8.
-  DataType wide() const { return precision == DataType::kFp8 ? DataType::kBf16 : precision; }
+  // The type of activations, parameters and what is gathered. Only products read fp8 and TF32.
+  DataType wide() const {
+    if (precision == DataType::kTf32) return DataType::kFp32;
+    return precision == DataType::kFp8 ? DataType::kBf16 : precision;
+  }
 };
 
 // How attention sees a sequence that ranks share.

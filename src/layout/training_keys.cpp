@@ -16,8 +16,8 @@ constexpr std::int64_t kDefaultSequenceLimit = 4096;
 constexpr std::int64_t kLoraRank = 16;  // between PEFT's default 8 and the QLoRA paper's 64
 
 constexpr std::array kPrecisions = {DataType::kBf16, DataType::kFp16, DataType::kFp32,
-                                    DataType::kFp8};
-constexpr std::size_t kAccumulatedPrecisions = 3;  // gradients are never fp8
+                                    DataType::kFp8, DataType::kTf32};
+constexpr std::size_t kAccumulatedPrecisions = 3;  // gradients are never fp8 or TF32
 
 template <std::size_t accepted>
 std::vector<std::string> precision_names() {
@@ -34,6 +34,18 @@ constexpr KeyType kPrecision = {
       return found.has_value();
     },
     write_name<member>, copy_field<member>, [] { return one_of(precision_names<accepted>()); }};
+
+std::vector<std::string> moments_precisions() { return {"fp32", "bf16"}; }
+constexpr KeyType kMomentsPrecision = {
+    [](ObjectReader& object, const char* key, Settings& out) {
+      const auto found = object.choice(key, moments_precisions());
+      if (found) {
+        out.training.moments_precision = *found == 0 ? DataType::kFp32 : DataType::kBf16;
+      }
+      return found.has_value();
+    },
+    write_name<&Training::moments_precision>, copy_field<&Training::moments_precision>,
+    [] { return one_of(moments_precisions()); }};
 
 bool read_global_batch(ObjectReader& object, const char* key, Settings& out) {
   out.training.global_batch = object.required_integer(key, 1, std::int64_t{1} << 32);
@@ -69,8 +81,7 @@ void settle_fp8_recipe(Scenario& s, bool stated) {
 
 void settle_grad_precision(Scenario& s, bool stated) {
   if (stated) return;
-  const DataType precision = s.training.precision;
-  if (traits_of(s.training.framework).gradients_fp32 || precision == DataType::kFp32) {
+  if (traits_of(s.training.framework).gradients_fp32 || s.training.wide() == DataType::kFp32) {
     s.training.grad_precision = DataType::kFp32;
   } else {
     s.training.grad_precision = s.training.wide();
@@ -122,6 +133,9 @@ void settle_lora_rank(Scenario& s, bool stated) {
 }
 
 bool trains_adapters(const Scenario& s) { return s.training.trains_adapters(); }
+bool has_narrow_moments(const Scenario& s) {
+  return s.training.moments_precision != DataType::kFp32;
+}
 bool has_fp8_recipe(const Scenario& s) { return !s.training.fp8_recipe.empty(); }
 bool has_fp8(const Scenario& s) { return s.training.precision == DataType::kFp8; }
 bool has_attention_kernel(const Scenario& s) { return !s.training.attention_kernel.empty(); }
@@ -190,6 +204,11 @@ constexpr Key kRows[] = {
      .fallback = "grad_precision",
      .help = "gradients on the wire",
      .settle = settle_reduce_precision},
+    {.path = "training.moments_precision",
+     .type = &kMomentsPrecision,
+     .fallback = "fp32",
+     .help = "Adam's moments as they are stored",
+     .shown = has_narrow_moments},
     {.path = "training.grad_clip",
      .type = &kChoice<&Training::grad_clip, grad_clip_names>,
      .fallback = "global; post_validation for zb-2p, zb-h2, zb-v (not native)",

@@ -22,13 +22,13 @@ struct StateWidths {
 
 StateWidths state_widths(const Scenario& scenario) {
   const Training& training = scenario.training;
-  const bool mixed = training.precision != DataType::kFp32;
+  const bool mixed = training.wide() != DataType::kFp32;
   const bool half_parameters = mixed && scenario.rules.bf16_parameters;
   const std::int64_t half_gradient = scenario.rules.keeps_half_gradients ? 2 : 0;
   return {.parameter = half_parameters ? 2 : 4,
           .gradient = size_of(training.grad_precision) + half_gradient,
           .master = half_parameters && scenario.rules.keeps_master_weights ? 4 : 0,
-          .moments = 8};
+          .moments = 2 * size_of(training.moments_precision)};
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ Gemm gemm_of(const AttentionProduct& product) {
           by_keys ? s : d,
           by_keys ? d : s,
           product.type,
-          product.type,
+          product.type == DataType::kTf32 ? DataType::kFp32 : product.type,
           false};
 }
 

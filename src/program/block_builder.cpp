@@ -60,6 +60,7 @@ Shape::Shape(const Scenario& scenario) {
   async_backward = scenario.rules.async_tensor_backward && tp > 1;
   dropout = has_dropout(scenario);
   type = scenario.training.wide();
+  product = scenario.training.precision == DataType::kTf32 ? DataType::kTf32 : type;
   fp8 = fp8_of(scenario);
   fp8_params = fp8 && scenario.training.fp8_params;
   fp8_attention = fp8 && scenario.training.fp8_attention;
@@ -173,7 +174,7 @@ AttentionSizes BlockBuilder::attention_sizes() const {
 
 void BlockBuilder::gemm(const char* name, GemmRole role, std::int64_t m, std::int64_t n,
                         std::int64_t k, Buffers reads, Buffers writes, bool bias, bool in_fp8) {
-  const DataType input = in_fp8 ? DataType::kFp8 : shape_.type;
+  const DataType input = in_fp8 ? DataType::kFp8 : shape_.product;
   add(name, Gemm{role, 1, m, n, k, input, shape_.type, false, bias}, reads, writes);
 }
 
@@ -217,7 +218,7 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
                                    std::int64_t tokens) {
   if (!trains(weight)) return;
   const std::int64_t elements = n * k;
-  const DataType input = in_fp8 ? DataType::kFp8 : shape_.type;
+  const DataType input = in_fp8 ? DataType::kFp8 : shape_.product;
   Gemm gemm{GemmRole::kWeightGradient,           1,     n,           k,
             tokens > 0 ? tokens : shape_.tokens, input, shape_.type, false};
   BufferId fresh;

@@ -40,7 +40,8 @@ struct Shape {
   bool keeps_half_gradients;   // FrameworkRules::keeps_half_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
-  DataType type;          // of activations, and what products read without fp8
+  DataType type;          // of activations
+  DataType product;       // in which products compute without fp8: `type`, or TF32 of fp32
   Fp8 fp8;                // how products of layers run in it
   bool fp8_params, fp8_attention;
   DataType gradient;  // of accumulated gradients

@@ -25,7 +25,8 @@ struct Part {
     return ring == 1 ? AxisGroup::kContext : AxisGroup::kContextInner;
   }
   Attention attention(bool backward, std::int64_t queries, std::int64_t keys, bool causal) const {
-    return {backward, shape.batch, heads, kv_heads, queries, keys, shape.head_dim, causal, type};
+    const DataType read = type == shape.type ? shape.product : type;
+    return {backward, shape.batch, heads, kv_heads, queries, keys, shape.head_dim, causal, read};
   }
   std::int64_t statistics(std::int64_t queries) const { return shape.batch * heads * queries; }
 

@@ -17,7 +17,7 @@ std::int64_t score_elements(const Shape& shape) {
 }
 
 Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
-  const DataType type = shape.fp8_attention ? DataType::kFp8 : shape.type;
+  const DataType type = shape.fp8_attention ? DataType::kFp8 : shape.product;
   return {backward,       shape.batch,    shape.heads, shape.kv_heads, shape.sequence,
           shape.sequence, shape.head_dim, true,        type,           {},
           span.window,    span.chunk};
@@ -86,7 +86,7 @@ CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
   const double e = static_cast<double>(shape.element);
   CoreAttentionBuffers out;
   const BufferId scores = builder.activation("scores", scores_elements);
-  builder.add("scores", AttentionProduct{AttentionProductKind::kScores, sizes, type},
+  builder.add("scores", AttentionProduct{AttentionProductKind::kScores, sizes, shape.product},
               {qkv.query, qkv.key}, {scores});
   const SoftmaxTraffic traffic = softmax_traffic(shape);
   out.softmax = builder.activation("probabilities", scores_elements);
@@ -111,7 +111,7 @@ CoreAttentionBuffers unfused(BlockBuilder& builder, const QkvBuffers& qkv) {
                 {out.dropped, out.mask});
   }
   const BufferId by_head = builder.activation("context_by_head", context_elements(shape));
-  builder.add("context", AttentionProduct{AttentionProductKind::kContext, sizes, type},
+  builder.add("context", AttentionProduct{AttentionProductKind::kContext, sizes, shape.product},
               {out.dropped, qkv.value}, {by_head});
   out.context = builder.activation("context", context_elements(shape));
   builder.add(
@@ -151,7 +151,7 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
   const double e = static_cast<double>(shape.element);
   const auto product = [&](const char* name, AttentionProductKind kind, BufferId a, BufferId b,
                            BufferId out) {
-    builder.add(name, AttentionProduct{kind, sizes, type}, {a, b}, {out});
+    builder.add(name, AttentionProduct{kind, sizes, shape.product}, {a, b}, {out});
     return out;
   };
   const BufferId by_head = builder.activation("context_gradient_by_head", context_elements(shape));

@@ -63,9 +63,12 @@ class Checker {
       expect("training.precision", training.precision, {DataType::kFp32}, "use fp32");
       expect("training.grad_precision", training.grad_precision, {DataType::kFp32}, "use fp32");
       expect("training.reduce_precision", training.reduce_precision, {DataType::kFp32}, "use fp32");
+      expect("training.moments_precision", training.moments_precision, {DataType::kFp32},
+             "use fp32");
       return;
     }
     const auto known = {DataType::kFp32, DataType::kBf16};
+    expect("training.moments_precision", training.moments_precision, {DataType::kFp32}, "use fp32");
     // fp16 needs a scale of the loss that follows its overflows, which no program has.
     expect("training.precision", training.precision, known, "use bf16 or fp32");
     expect("training.grad_precision", training.grad_precision, known, "use fp32 or bf16");

@@ -34,7 +34,7 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
 
 GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64_t inputs) const {
   const Shape& shape = builder_.shape();
-  const DataType read = shape.fp8 ? DataType::kFp8 : shape.type;
+  const DataType read = shape.fp8 ? DataType::kFp8 : shape.product;
   return {role, shape_.local, shape_.rows, outputs, inputs, read, shape.type, false};
 }
 
@@ -72,7 +72,7 @@ void ExpertLayer::route(BufferId input) {
   saved_.logits = builder_.buffer("router_logits", scores, DataType::kFp32);
   builder_.add("router",
                Gemm{GemmRole::kForward, 1, shape_.tokens, shape_.experts, width(),
-                    builder_.shape().type, DataType::kFp32, false, router_bias_.valid()},
+                    builder_.shape().product, DataType::kFp32, false, router_bias_.valid()},
                {input}, {saved_.logits});
   builder_.uses({router_, router_bias_});
   Routing& routing = saved_.routing;

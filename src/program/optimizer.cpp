@@ -61,6 +61,12 @@ void write_norm(BlockBuilder& builder, const Scenario& scenario, const Role& rol
   builder.add("gradient_norm", SquaredNorm{type, builder.size(local, 0, g, 4)}, {}, {});
 }
 
+// The fp32 weight and both moments, read and written.
+double update_bytes(const Scenario& scenario) {
+  return gradient_size(scenario) + 8 +
+         4 * static_cast<double>(size_of(scenario.training.moments_precision));
+}
+
 // Clipping scales the gradients. AdamW on fp32 master weights reads gradient, weight and both
 // moments, writes weight and moments; then the copy in the model's precision. All of it may be one
 // kernel, which reads each once.
@@ -69,13 +75,13 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
   const DataType type = scenario.training.grad_precision;
   const bool clips = scenario.training.grad_clip != GradClip::kNone;
   const bool rounds =
-      scenario.rules.keeps_master_weights && scenario.training.precision != DataType::kFp32;
+      scenario.rules.keeps_master_weights && scenario.training.wide() != DataType::kFp32;
   // Nearly all fp8 parameters are matrices, which are written as they are gathered.
   const Shape& shape = builder.shape();
   const bool narrow = shape.fp8_params && !shape.fp8.recipe->gathers_wide;
   const double rounded = narrow ? 1 : 2;
   if (scenario.rules.fuses_neighbours) {
-    const double bytes = gradient_size(scenario) + 24 + (rounds ? rounded : 0);
+    const double bytes = update_bytes(scenario) + (rounds ? rounded : 0);
     builder.add("adamw", OptimizerUpdate{type, clips, rounds, builder.size(local, 0, bytes)}, {},
                 {});
     return;
@@ -86,8 +92,8 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
   }
   builder.add(
       "adamw",
-      OptimizerUpdate{type, false, false, builder.size(local, 0, gradient_size(scenario) + 24, 4)},
-      {}, {});
+      OptimizerUpdate{type, false, false, builder.size(local, 0, update_bytes(scenario), 4)}, {},
+      {});
   if (rounds) {
     builder.add("copy_parameters",
                 Cast{CastSubject::kParameters, false, DataType::kFp32, scenario.training.wide(),

@@ -186,7 +186,7 @@ void add_recompute(const Recompute& recompute, Block& block) {
 void add_precision(const Training& t, Block& block) {
   block.flag_if(t.precision == DataType::kBf16, "--bf16");
   block.flag_if(t.precision == DataType::kFp16, "--fp16");
-  if (t.precision == DataType::kFp32) return;
+  if (t.wide() == DataType::kFp32) return;
   if (t.grad_precision == DataType::kFp32) {
     block.flag("--accumulate-allreduce-grads-in-fp32");
   } else if (t.precision == DataType::kBf16) {

@@ -88,7 +88,7 @@ json training(const Scenario& s) {
           {"global_batch_size", t.global_batch},
           {"seq_len", t.sequence_length},
           {"max_norm", 1.0},
-          {"mixed_precision_param", t.precision == DataType::kFp32 ? "float32" : "bfloat16"},
+          {"mixed_precision_param", t.wide() == DataType::kFp32 ? "float32" : "bfloat16"},
           {"mixed_precision_reduce", "float32"},
           {"enable_cpu_offload", offload},
           {"steps", 20},

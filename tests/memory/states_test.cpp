@@ -38,6 +38,16 @@ TEST(States, OfMegatronAre18BytesAndShardedSixPlusTwelveOverN) {
   EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (6 + 12 / 4) * 1000);
 }
 
+// Moments of 2 bytes each beside a master copy of 4.
+TEST(States, OfBf16MomentsAreSixPlusEightOverN) {
+  GptCase c;
+  c.extra_training = R"(, "moments_precision": "bf16")";
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (6 + 8) * 1000);
+  c.dp = 4;
+  c.zero = 1;
+  EXPECT_EQ(state_bytes(gpt(c), 1000).total(), (6 + 8 / 4) * 1000);
+}
+
 TEST(States, OfFp32Are16Bytes) {
   for (const char* framework : {"megatron", "deepspeed", "native"}) {
     GptCase c;

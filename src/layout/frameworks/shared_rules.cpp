@@ -5,7 +5,7 @@ namespace stepcast {
 
 FrameworkRules half_precision_rules(const Training& training) {
   FrameworkRules rules;
-  rules.bf16_parameters = training.precision != DataType::kFp32;
+  rules.bf16_parameters = training.wide() != DataType::kFp32;
   rules.keeps_master_weights = rules.bf16_parameters;
   return rules;
 }
