@@ -37,6 +37,7 @@ struct FrameworkTraits {
   // inside groups of ranks; a search proposes no other.
   std::span<const ContextMethod> context_methods = {};
   bool shards_in_groups = false;
+  bool recomputes_operations = false;  // has the module torchtitan_op
   // Which attention kernel it calls where attention is fused, by the names that profiles have for
   // kernels; null: what the profile has.
   const char* (*attention_kernel)(Release release, GpuArchitecture architecture) = nullptr;

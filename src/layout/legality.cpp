@@ -344,6 +344,20 @@ void check_recompute(const Scenario& s, Findings& findings) {
                      fmt::format("{} exceeds the model's layers", std::max(r.layers, r.every)),
                      fmt::format("at most {}", s.model.layers));
   }
+  if (std::ranges::find(r.modules, "torchtitan_op") == r.modules.end()) return;
+  if (r.modules.size() > 1) {
+    findings.illegal(
+        "layout.recompute.modules",
+        "torchtitan_op beside other modules: it chooses among all operations of a layer",
+        "torchtitan_op alone");
+  }
+  if (!findings.trusts({"training.framework"})) return;
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (!framework.recomputes_operations) {
+    findings.illegal("layout.recompute.modules",
+                     fmt::format("torchtitan_op with framework {}", framework.name),
+                     "framework fsdp, or modules that the framework has");
+  }
 }
 
 void check_zero(const Scenario& s, Findings& findings) {

@@ -2,7 +2,9 @@
 // The list of what is legal and not modelled yet. An entry goes when its mechanism is lowered.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "layout/choices.h"
@@ -133,13 +135,23 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
                            fmt::format("offloading {} of it is", fraction), "use 0");
     }
   }
-  if (!findings.trusts({"layout.recompute"})) return;
-  for (const std::string& module : l.recompute.modules) {
-    if (module == "torchtitan_op") {
-      findings.unsupported("layout.recompute.modules", fmt::format("recomputing {} is", module),
-                           "the other modules, or mode full");
-    }
-  }
+}
+
+// torchtitan_op knows the operations of a dense layer whose weights are trained.
+void check_recomputed_operations(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"layout.recompute", "model", "training.mode", "training.attention"}))
+    return;
+  const std::vector<std::string>& modules = s.layout.recompute.modules;
+  if (std::ranges::find(modules, "torchtitan_op") == modules.end()) return;
+  std::string_view beside;
+  if (s.model.mla) beside = "latent attention";
+  if (s.model.moe) beside = "experts";
+  if (s.training.trains_adapters()) beside = "adapters";
+  if (s.training.attention == AttentionKernel::kUnfused) beside = "unfused attention";
+  if (beside.empty()) return;
+  findings.unsupported("layout.recompute.modules",
+                       fmt::format("recomputing torchtitan_op with {} is", beside),
+                       "mode full, or none");
 }
 
 }  // namespace
@@ -159,6 +171,7 @@ void check_support(const Scenario& scenario, Findings& findings) {
   check_parallelism(scenario, findings);
   check_sharding(scenario, findings);
   check_memory_saving(scenario, findings);
+  check_recomputed_operations(scenario, findings);
 }
 
 std::string unsupported_in(const Model& model) {

@@ -22,7 +22,7 @@ Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute, Bac
 
   builder.into(Pass::kForward, Phase::kForward);
   copy_gathered_unit(scenario, builder);
-  block.output = layer.forward(block.input, recompute != RecomputeMode::kFull);
+  block.output = layer.forward(block.input, recompute);
 
   if (recompute == RecomputeMode::kFull) layer.recompute();
   builder.into_input_gradients();

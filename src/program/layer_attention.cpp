@@ -31,8 +31,8 @@ Rotary LayerLowering::rotation(bool backward) const {
 }
 
 void LayerLowering::rotate(AttentionBuffers& buffers) {
-  const BufferId packed = buffers.packed.y;
-  buffers.qkv = {packed, packed, packed};
+  const BufferId packed = buffers.packed.y, keys = buffers.packed.apart;
+  buffers.qkv = {packed, keys.valid() ? keys : packed, packed};
   const bool normed = model_.query_key_norm || model_.wide_query_key_norm;
   if (!rotary() && !normed) return;
   // The value stays a view of the packed projection, which therefore lives as long as it does.
@@ -40,7 +40,7 @@ void LayerLowering::rotate(AttentionBuffers& buffers) {
   if (normed) {
     buffers.qkv.query = builder_.activation("query_normed", query);
     buffers.qkv.key = builder_.activation("key_normed", key);
-    builder_.add("query_key_norm", query_key_norm(false), {packed},
+    builder_.add("query_key_norm", query_key_norm(false), {packed, keys},
                  {buffers.qkv.query, buffers.qkv.key});
     builder_.uses(weights_.query_key_norm);
   }
@@ -56,7 +56,8 @@ void LayerLowering::rotate(AttentionBuffers& buffers) {
 BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId gradient) {
   if (rotary()) builder_.add("rotary", rotation(true), {gradient}, {gradient});
   if (model_.query_key_norm || model_.wide_query_key_norm) {
-    builder_.add("query_key_norm", query_key_norm(true), {saved.packed.y, gradient}, {gradient});
+    builder_.add("query_key_norm", query_key_norm(true),
+                 {saved.packed.y, saved.packed.apart, gradient}, {gradient});
     builder_.uses(weights_.query_key_norm);
   }
   return gradient;
@@ -72,21 +73,48 @@ AttentionBuffers LayerLowering::attention(BufferId input) {
     out.core.context = latent_->forward(out.normed, keeps_);
   } else {
     out.entered = weights_.qkv.enter(builder_, "attention_input", out.normed, keeps_);
-    out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias);
+    out.packed = weights_.qkv.forward(builder_, out.entered, weights_.qkv_bias, keys_apart());
     rotate(out);
     out.core = core(out);
   }
   out.left = weights_.attention_out.take(builder_, out.core.context, keeps_);
   out.projected = weights_.attention_out.forward(builder_, out.left);
   out.branch = builder_.leave_region("attention_reduced", out.projected.y);
+  join(out);
+  return out;
+}
+
+// The branch joins the residual stream, if it does so before the next norm.
+void LayerLowering::join(AttentionBuffers& out) {
   out.joining = norms_branches()
                     ? builder_.norm("attention_post_norm", weights_.attention_post_norm, out.branch,
-                                    shape_.rows, h)
+                                    shape_.rows, shape_.hidden)
                     : out.branch;
-  if (joins_in_norm()) return out;
-  out.output =
-      add_residual("attention_residual", out.joining, input, weights_.attention_out_bias, out.mask);
-  return out;
+  if (joins_in_norm()) return;
+  out.output = add_residual("attention_residual", out.joining, out.input,
+                            weights_.attention_out_bias, out.mask);
+}
+
+// The attention half of recompute_operations(): what fused attention gave is kept.
+void LayerLowering::project_again(AttentionBuffers& saved) {
+  const InAttention part(builder_);
+  saved.normed = builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows,
+                               shape_.hidden);
+  saved.entered = weights_.qkv.enter(builder_, "attention_input", saved.normed, keeps_);
+  if (splits_) {
+    saved.packed.apart =
+        weights_.qkv.make_apart(builder_, saved.entered, weights_.qkv_bias, keys_apart());
+  } else {
+    saved.packed = weights_.qkv.forward(builder_, saved.entered, weights_.qkv_bias);
+  }
+  rotate(saved);
+  saved.left = weights_.attention_out.take(builder_, saved.core.context, keeps_);
+  const bool is_partial = shape_.tp > 1;  // its sum is kept
+  if (!is_partial || !scenario_.training.compile) {
+    saved.projected = weights_.attention_out.forward(builder_, saved.left);
+  }
+  if (!is_partial) saved.branch = saved.projected.y;
+  join(saved);
 }
 
 // The gradient of the norm's output from that of the context.

@@ -119,11 +119,33 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, Para
   return branch;
 }
 
-BufferId LayerLowering::forward(BufferId input, bool keeps) {
-  keeps_ = keeps;
+BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
+  const bool operations = recomputed_modules(scenario_.layout.recompute, mode).operations;
+  keeps_ = mode != RecomputeMode::kFull && !operations;
+  splits_ = operations && !shape_.fp8;
   attended_ = attention(input);
   fed_ = mlp(attended_);
   return fed_.output;
+}
+
+// What torchtitan_op drops. A compiled graph holds what backward reads and no more; eager autograd
+// runs a dropped product again, though what becomes of it was kept, and keeps the last.
+void LayerLowering::recompute_operations() {
+  keeps_ = true;
+  builder_.into(Pass::kInputGradient, Phase::kRecompute);
+  project_again(attended_);
+  enter_mlp(fed_, attended_);
+  fed_.entered = weights_.mlp_up.enter(builder_, "mlp_input", fed_.normed, keeps_);
+  if (shape_.fp8) {
+    fed_.up = weights_.mlp_up.forward(builder_, fed_.entered);
+  } else if (ups_apart() > 0) {
+    fed_.up.apart =
+        weights_.mlp_up.make_apart(builder_, fed_.entered, weights_.mlp_up_bias, ups_apart());
+  }
+  activate(fed_);
+  const bool eager = !scenario_.training.compile;
+  if (eager && splits_ && ups_apart() > 0) builder_.last().reads.push_back(fed_.down.y);
+  builder_.into_input_gradients();
 }
 
 void LayerLowering::recompute() {
@@ -133,6 +155,7 @@ void LayerLowering::recompute() {
 
 BufferId LayerLowering::backward(BufferId gradient, RecomputeMode mode) {
   const RecomputedModules again = recomputed_modules(scenario_.layout.recompute, mode);
+  if (again.operations) recompute_operations();
   const BufferId middle = mlp_backward(fed_, gradient, again);
   const BufferId attended_gradient = model_.parallel_block ? gradient : middle;
   return attention_backward(attended_, attended_gradient, middle, again);

@@ -57,11 +57,11 @@ class LayerLowering {
  public:
   LayerLowering(const Scenario& scenario, LayerKind kind, BlockBuilder& builder);
 
-  // `keeps`: the backward reads what is made here.
-  BufferId forward(BufferId input, bool keeps = true);
+  // `mode`: how the layer is recomputed, which says what backward reads of what is made here.
+  BufferId forward(BufferId input, RecomputeMode mode = RecomputeMode::kNone);
   // Forward once more, for a backward of a layer that is recomputed whole.
   void recompute();
-  // The gradient of the input, from that of the output. `mode`: how the layer is recomputed.
+  // The gradient of the input, from that of the output.
   BufferId backward(BufferId gradient, RecomputeMode mode);
 
  private:
@@ -90,6 +90,8 @@ class LayerLowering {
                       std::array<std::int64_t, 3> parts = {});
 
   AttentionBuffers attention(BufferId input);
+  void project(AttentionBuffers& out);
+  void join(AttentionBuffers& out);
   CoreAttentionBuffers core(const AttentionBuffers& saved) {
     return core_attention(builder_, scenario_.training.attention, saved.qkv, span());
   }
@@ -105,11 +107,18 @@ class LayerLowering {
   // Normalises and transforms the output of attention, or the layer's input in a parallel block
   // (GPT-NeoX, Falcon, Phi), and adds to the output.
   MlpBuffers mlp(AttentionBuffers& attended);
+  void enter_mlp(MlpBuffers& out, AttentionBuffers& attended);
   void dense(MlpBuffers& out);
   void activate(MlpBuffers& out);
   BufferId mlp_backward(MlpBuffers& saved, BufferId gradient, const RecomputedModules& again);
   BufferId dense_backward(const MlpBuffers& saved, BufferId branch);
   void recompute_mlp(MlpBuffers& saved, const RecomputedModules& again);
+  // Of the two packed products, the outputs that every second product of torchtitan makes: keys,
+  // and what a gated activation multiplies by. In fp8 no product is kept.
+  std::int64_t keys_apart() const { return splits_ ? key_width() : 0; }
+  std::int64_t ups_apart() const { return splits_ ? up_width() - shape_.ffn : 0; }
+  void recompute_operations();
+  void project_again(AttentionBuffers& saved);
   BufferId add_residual(const char* name, BufferId branch, BufferId residual, ParameterId bias,
                         BufferId& mask);
   BufferId residual_backward(BufferId gradient, BufferId mask, ParameterId bias);
@@ -122,7 +131,8 @@ class LayerLowering {
   LayerWeights weights_;
   std::optional<LatentAttention> latent_;
   std::optional<ExpertLayer> experts_;
-  bool keeps_ = true;
+  bool keeps_ = true;    // backward reads the copies that products read
+  bool splits_ = false;  // outputs of packed products lie apart that are made again
   // From the latest forward.
   AttentionBuffers attended_;
   MlpBuffers fed_;

@@ -16,9 +16,9 @@ Activation LayerLowering::activation(bool backward, bool bias_gradient) const {
               .of(builder_.size(shape_.tokens * shape_.ffn, shape_.ffn, passes * element()))};
 }
 
-MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
+// The residual stream in the middle of the layer, and its norm.
+void LayerLowering::enter_mlp(MlpBuffers& out, AttentionBuffers& attended) {
   const std::int64_t h = shape_.hidden;
-  MlpBuffers out;
   if (joins_in_norm()) {
     const BlockBuilder::JoinedNorm joined =
         builder_.add_norm("mlp_norm", "attention_residual", weights_.mlp_norm, attended.joining,
@@ -29,6 +29,12 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
     out.input = model_.parallel_block ? attended.input : attended.output;
     out.normed = builder_.norm("mlp_norm", weights_.mlp_norm, out.input, shape_.rows, h);
   }
+}
+
+MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
+  const std::int64_t h = shape_.hidden;
+  MlpBuffers out;
+  enter_mlp(out, attended);
   if (experts_) {
     out.branch = experts_->forward(out.normed);
   } else {
@@ -47,13 +53,13 @@ MlpBuffers LayerLowering::mlp(AttentionBuffers& attended) {
 // Up to what the second product reads.
 void LayerLowering::dense(MlpBuffers& out) {
   out.entered = weights_.mlp_up.enter(builder_, "mlp_input", out.normed, keeps_);
-  out.up = weights_.mlp_up.forward(builder_, out.entered);
+  out.up = weights_.mlp_up.forward(builder_, out.entered, {}, ups_apart());
   activate(out);
 }
 
 void LayerLowering::activate(MlpBuffers& out) {
   out.activated = builder_.activation("activated", shape_.tokens * shape_.ffn);
-  builder_.add("activation", activation(false), {out.up.y}, {out.activated});
+  builder_.add("activation", activation(false), {out.up.y, out.up.apart}, {out.activated});
   builder_.uses({weights_.mlp_up_bias});
   out.left = weights_.mlp_down.take(builder_, out.activated, keeps_);
 }
@@ -94,7 +100,8 @@ BufferId LayerLowering::dense_backward(const MlpBuffers& saved, BufferId branch)
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
   const bool has_bias = weights_.mlp_up_bias.valid();
   const bool sums = has_bias && shape_.fuses_neighbours && builder_.trains(weights_.mlp_up_bias);
-  builder_.add("activation", activation(true, sums), {saved.up.y, activated.x}, {up});
+  builder_.add("activation", activation(true, sums), {saved.up.y, saved.up.apart, activated.x},
+               {up});
   builder_.uses({weights_.mlp_up_bias});
   const LinearInput flowing = weights_.mlp_up.take_gradient(builder_, up);
   if (has_bias && !sums && !cast_sums_bias()) {

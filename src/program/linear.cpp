@@ -171,15 +171,26 @@ LinearInput Linear::renewed(const LinearInput& saved, BufferId x) const {
   return is_whole ? LinearInput{x, {x, x}, x} : LinearInput{saved.x, saved.operand, x};
 }
 
-LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input,
-                             ParameterId bias) const {
+BufferId Linear::make_apart(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
+                            std::int64_t apart) const {
+  const BufferId y = builder.activation(names_.output, tokens_ * apart);
+  builder.gemm(names_.layer, GemmRole::kForward, tokens_, apart, inputs_, {input.operand.rows}, {y},
+               bias.valid(), in_fp8_);
+  builder.uses({weight_, bias});
+  return y;
+}
+
+LinearOutput Linear::forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
+                             std::int64_t apart) const {
   const Shape& shape = builder.shape();
   const double element = static_cast<double>(shape.element);
   LinearOutput out;
-  out.y = builder.activation(names_.output, tokens_ * outputs_);
+  out.y = builder.activation(names_.output, tokens_ * (outputs_ - apart));
+  if (apart > 0) out.apart = builder.activation(names_.output, tokens_ * apart);
   const BufferId dense = dense_weight(builder, false);
   builder.gemm(names_.layer, GemmRole::kForward, tokens_, outputs_, inputs_,
                {input.operand.rows, dense}, {out.y}, bias.valid(), in_fp8_);
+  if (apart > 0) builder.also_writes({out.apart});
   builder.uses({weight_, bias});
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const Adapter& adapter = adapters_[i];

@@ -41,6 +41,7 @@ struct LinearInput {
 // What the adapters of each part keep from forward, and between their two halves of backward.
 struct LinearOutput {
   BufferId y;
+  BufferId apart;                  // the outputs that have a buffer of their own
   std::array<BufferId, 3> narrow;  // x A^T
 };
 struct LinearGradient {
@@ -64,9 +65,13 @@ class Linear {
   // backward reads what is made here.
   LinearInput enter(BlockBuilder& builder, const char* name, BufferId x, bool keeps) const;
   LinearInput take(BlockBuilder& builder, BufferId x, bool keeps) const;
-  // `bias`, where valid, is added by the product.
-  LinearOutput forward(BlockBuilder& builder, const LinearInput& input,
-                       ParameterId bias = {}) const;
+  // `bias`, where valid, is added by the product. `apart`: how many of the outputs go into a buffer
+  // of their own, which backward makes again.
+  LinearOutput forward(BlockBuilder& builder, const LinearInput& input, ParameterId bias = {},
+                       std::int64_t apart = 0) const;
+  // Those once more: a product of their own.
+  BufferId make_apart(BlockBuilder& builder, const LinearInput& input, ParameterId bias,
+                      std::int64_t apart) const;
 
   // Backward: the gradient of the output, of a layer that ends a region or of one that begins it.
   LinearInput leave_backward(BlockBuilder& builder, const char* name, BufferId gradient) const;

@@ -20,7 +20,8 @@ RecomputedModules recomputed_modules(const Recompute& recompute, RecomputeMode m
           .mlp_activation = has("mlp_act"),
           .experts = has("moe"),
           .expert_activation = has("moe_act"),
-          .shared_experts = has("shared_experts")};
+          .shared_experts = has("shared_experts"),
+          .operations = has("torchtitan_op")};
 }
 
 }  // namespace stepcast

@@ -16,6 +16,9 @@ struct RecomputedModules {
   bool experts = false;  // moe: the whole layer of experts, its messages too
   bool expert_activation = false;
   bool shared_experts = false;
+  // torchtitan_op: all but fused attention, every second product and what is reduced and scattered
+  // (torchtitan/distributed/activation_checkpoint.py, _save_list).
+  bool operations = false;
   bool operator==(const RecomputedModules&) const = default;
 };
 

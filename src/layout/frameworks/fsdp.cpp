@@ -75,6 +75,7 @@ extern const FrameworkTraits kFsdp = {
     .offers_pipeline_overlap = offers,
     .context_methods = kContextMethods,
     .shards_in_groups = true,  // a mesh of two dimensions
+    .recomputes_operations = true,
     .attention_kernel = attention_kernel,
     .fp8_recipe = "current",  // torchao's default, "tensorwise"
     .tensor_parallel_since = kTensorParallel,
