@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program whose activations wait for their backward in host memory: behind every forward each of
-// its blocks is copied out, before every backward each is copied back. No layout asks for that yet.
+// its blocks is copied out, before every backward each is copied back. No layout asks for all of
+// them (program/offload_activations.h).
 #pragma once
 
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "program/offload_activations.h"
 #include "program/walk.h"
 
 namespace stepcast::testing {
-
-// What a block has saved once its forward has run: what the pass leaves, with the input that it was
-// handed and without the output that it hands on.
-inline MemoryParts saved_by(const Block& block) {
-  MemoryParts saved = block.pass(Pass::kForward).memory.after;
-  const auto part = [&](BufferId id) -> ByteCount& {
-    return saved[static_cast<std::size_t>(block.buffers[id.index()].category)];
-  };
-  if (block.input.valid()) part(block.input) += block.buffers[block.input.index()].size();
-  if (block.output.valid()) part(block.output) -= block.buffers[block.output.index()].size();
-  return saved;
-}
 
 class Offloading {
  public:

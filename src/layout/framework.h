@@ -38,6 +38,7 @@ struct FrameworkTraits {
   std::span<const ContextMethod> context_methods = {};
   bool shards_in_groups = false;
   bool recomputes_operations = false;  // has the module torchtitan_op
+  bool pairs_passes = false;           // exchanges tokens beside another micro-batch
   // Which attention kernel it calls where attention is fused, by the names that profiles have for
   // kernels; null: what the profile has.
   const char* (*attention_kernel)(Release release, GpuArchitecture architecture) = nullptr;

@@ -336,30 +336,6 @@ void check_chunks(const Scenario& s, Findings& findings) {
   }
 }
 
-void check_recompute(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"model", "layout.recompute"})) return;
-  const Recompute& r = s.layout.recompute;
-  if (std::max(r.layers, r.every) > s.model.layers) {
-    findings.illegal(r.layers > r.every ? "layout.recompute.layers" : "layout.recompute.every",
-                     fmt::format("{} exceeds the model's layers", std::max(r.layers, r.every)),
-                     fmt::format("at most {}", s.model.layers));
-  }
-  if (std::ranges::find(r.modules, "torchtitan_op") == r.modules.end()) return;
-  if (r.modules.size() > 1) {
-    findings.illegal(
-        "layout.recompute.modules",
-        "torchtitan_op beside other modules: it chooses among all operations of a layer",
-        "torchtitan_op alone");
-  }
-  if (!findings.trusts({"training.framework"})) return;
-  const FrameworkTraits& framework = traits_of(s.training.framework);
-  if (!framework.recomputes_operations) {
-    findings.illegal("layout.recompute.modules",
-                     fmt::format("torchtitan_op with framework {}", framework.name),
-                     "framework fsdp, or modules that the framework has");
-  }
-}
-
 void check_zero(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.zero", "layout.pp", "training.framework"})) return;
   const Layout& l = s.layout;
@@ -459,7 +435,7 @@ void check_legality(const Scenario& scenario, const Stated& stated, Findings& fi
   check_schedule(scenario, findings);
   check_order_in_file(scenario, findings);
   check_chunks(scenario, findings);
-  check_recompute(scenario, findings);
+  check_passes(scenario, findings);
   check_zero(scenario, findings);
   const auto check_overlap = traits_of(scenario.training.framework).check_overlap;
   if (check_overlap != nullptr) check_overlap(scenario, findings);

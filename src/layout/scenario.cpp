@@ -91,7 +91,6 @@ Result<OpenScenario> read_document(JsonDocument& document, const DataFolders& fo
   out.scenario.profile = profile;
   out.scenario.run = run;
   check_legality(out.scenario, out.stated, findings);
-  check_fields(out.scenario, findings);
   if (to_forecast) check_support(out.scenario, findings);
   document.add(findings.errors());
   if (!document.ok()) return failure(document.errors());

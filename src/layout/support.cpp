@@ -78,9 +78,15 @@ void check_experts(const Scenario& s, Findings& findings) {
                                      l.etp, name_of(s.training.framework), l.zero),
                          "ep 1 and etp as tp, or framework megatron");
   }
-  if (findings.trusts({"layout.overlap.ep"}) && l.overlap.ep) {
-    findings.unsupported("layout.overlap.ep",
-                         "exchanging the tokens of one micro-batch beside another is", "use false");
+  const Schedule& schedule = rules_of(l.schedule);
+  if (l.overlap.ep && findings.trusts({"layout.overlap.ep", "layout.schedule", "layout.zero"}) &&
+      (l.zero > 1 || (l.pp == 1 && schedule.splits_backward) ||
+       (l.pp > 1 && !schedule.whole_groups))) {
+    findings.unsupported(
+        "layout.overlap.ep",
+        fmt::format("exchanging tokens beside another micro-batch with zero {} and schedule {} is",
+                    l.zero, schedule.name),
+        "zero 0 or 1 and schedule interleaved, or 1f1b without a pipeline");
   }
 }
 
@@ -127,13 +133,17 @@ void check_sharding(const Scenario& s, Findings& findings) {
 
 void check_memory_saving(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
-  for (const auto& [key, fraction] :
-       {std::pair("optimizer", l.offload.optimizer), std::pair("parameters", l.offload.parameters),
-        std::pair("activations", l.offload.activations)}) {
+  for (const auto& [key, fraction] : {std::pair("optimizer", l.offload.optimizer),
+                                      std::pair("parameters", l.offload.parameters)}) {
     if (fraction > 0) {
       findings.unsupported(fmt::format("layout.offload.{}", key),
                            fmt::format("offloading {} of it is", fraction), "use 0");
     }
+  }
+  if (l.offload.activations > 0 && l.pp * l.virtual_stages > 1 &&
+      findings.trusts({"layout.pp", "layout.virtual_stages"})) {
+    findings.unsupported("layout.offload.activations", "offloading with a pipeline is",
+                         "use 0, or pp 1");
   }
 }
 
@@ -155,14 +165,6 @@ void check_recomputed_operations(const Scenario& s, Findings& findings) {
 }
 
 }  // namespace
-
-void check_fields(const Scenario& s, Findings& findings) {
-  if (s.training.cuda_graphs == CudaGraphs::kMoe) {
-    findings.unsupported("training.cuda_graphs",
-                         "launching only the routers of experts as a graph is",
-                         "use true, attention, or false");
-  }
-}
 
 void check_support(const Scenario& scenario, Findings& findings) {
   check_model(scenario, findings);

@@ -71,6 +71,9 @@ const char* name_of(Phase phase);  // "weight_gradient"
 enum class BlockStream { kCompute, kCommunication, kCopy };
 inline constexpr int kBlockStreams = 3;
 
+// What CUDA graphs of parts of a layer launch: the attention half, or the router of experts.
+enum class GraphPart { kNone, kAttention, kRouter };
+
 struct Operation {
   using Work =
       std::variant<Gemm, AttentionProduct, Attention, AttentionSoftmax, ContextTranspose, QkvGather,
@@ -92,7 +95,7 @@ struct Operation {
   // By stream: the latest earlier operation of the pass that must have ended (-1: none). An
   // operation follows those of its own stream without being told (program/block_events.h).
   std::array<std::int32_t, kBlockStreams> after{-1, -1, -1};
-  bool in_attention = false;  // of the half of a layer that a graph of attention launches
+  GraphPart graph_part = GraphPart::kNone;
 };
 
 // The product that it is, with a weight or of attention's parts; nothing for other work.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/block_table.h"
 
+#include <algorithm>
+
 #include "program/block_groups.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
@@ -37,8 +39,12 @@ PassCost cost_of(const RunCost& cost) {
 BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) const {
   BlockFacts out;
   for (const Pass pass : passes_of(block.form)) {
-    out.passes[static_cast<std::size_t>(pass)] = {cost_of(costs.price(operations_of(block, pass))),
-                                                  memory_in(block, pass)};
+    RunCost cost = costs.price(operations_of(block, pass));
+    if (scenario_.layout.overlap.ep) {  // no exchange is sure to be seen
+      cost.gpu -= cost.expert_parallel;
+      cost.floor = std::max(cost.gpu, cost.host);
+    }
+    out.passes[static_cast<std::size_t>(pass)] = {cost_of(cost), memory_in(block, pass)};
   }
   return out;
 }

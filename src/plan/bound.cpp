@@ -108,6 +108,7 @@ BoundMaker::Chunk BoundMaker::make_chunk(const BlockSet& blocks, const ChunkLaye
     out.backward.floor = out.backward.gpu;
     forward.peak = backward.peak = 0;
   }
+  if (scenario_.layout.offload.activations > 0) return out;  // where they lie is not known here
   out.saved = forward.left;
   out.forward_peak = forward.peak;
   out.backward_peak = backward.peak;

@@ -100,7 +100,6 @@ void Space::restrict_to(const ValueRange& range) {
 Errors Space::check(const Scenario& scenario, const Stated& stated, std::size_t depth) const {
   Findings findings{std::span<const std::string>(open_behind_[depth])};
   check_legality(scenario, stated, findings);
-  check_fields(scenario, findings);
   check_support(scenario, findings);
   if (findings.errors().empty()) check_launchable(scenario, open_.stated, findings);
   return findings.errors();

@@ -66,8 +66,18 @@ Seconds BlockCosts::launch_collective(const CollectiveCall& call) const {
 Seconds BlockCosts::launch_copy() const { return Seconds(host_.launch_s); }
 
 bool BlockCosts::in_graph(const Operation& operation) const {
-  const CudaGraphs graphs = scenario_.training.cuda_graphs;
-  return graphs == CudaGraphs::kAttention ? operation.in_attention : graphs != CudaGraphs::kOff;
+  switch (scenario_.training.cuda_graphs) {
+    case CudaGraphs::kOff:
+      return false;
+    case CudaGraphs::kAttention:
+      return operation.graph_part == GraphPart::kAttention;
+    case CudaGraphs::kMoe:
+      return operation.graph_part == GraphPart::kRouter;
+    case CudaGraphs::kOn:
+    case CudaGraphs::kFull:
+      return true;
+  }
+  return false;
 }
 
 RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& operation) const {

@@ -19,9 +19,16 @@ void record_run(const SimulationInput& input, std::int32_t c, const Instruction&
                 Seconds start, Seconds duration, Prediction& prediction) {
   const RunCost& cost = input.costs.run(c, what);
   if (cost.gpu.value() <= 0) return;
-  const double stretch = duration / cost.gpu;
+  const std::vector<RunCosts::PricedBlock> blocks = input.costs.operations(c, what);
+  double stretch = duration / cost.gpu;
+  if (const auto* pass = what.as<RunPass>(); pass != nullptr && pass->beside) {
+    // Its operations run in turn with another's; here they follow each other.
+    Seconds alone;
+    for (const RunCosts::PricedBlock& block : blocks) alone += replay_block(block).gpu;
+    stretch = duration / alone;
+  }
   Seconds begin = start;  // of the block
-  for (const RunCosts::PricedBlock& block : input.costs.operations(c, what)) {
+  for (const RunCosts::PricedBlock& block : blocks) {
     const std::vector<OperationSpan> spans = replay_spans(block, begin, stretch);
     for (std::size_t i = 0; i < block.size(); ++i) {
       begin = std::max(begin, spans[i].end);

@@ -9,6 +9,7 @@
 #include "core/assert.h"
 #include "predict/traffic.h"
 #include "program/block_groups.h"
+#include "program/pass_pair.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -63,11 +64,15 @@ RunCosts::BlockPrices RunCosts::price_blocks() const {
   return out;
 }
 
+RunCost RunCosts::BlockPrices::run(const Role& role, const RunPass& pass) const {
+  RunCost sum;
+  for_each_block(role, pass, [&](const BlockVisit& at) { sum.append(of(at)); });
+  return sum;
+}
+
 RunCost RunCosts::BlockPrices::run(const Role& role, const Instruction& what) const {
   RunCost sum;
-  for_each_block(role, what, [&](const BlockVisit& at) {
-    sum.append(passes[at.block.index()][static_cast<std::size_t>(at.pass)]);
-  });
+  for_each_block(role, what, [&](const BlockVisit& at) { sum.append(of(at)); });
   return sum;
 }
 
@@ -89,7 +94,9 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
         costs.try_emplace(*key, static_cast<std::int32_t>(table.costs.size()));
     if (fresh) {
       const bool whole = key->part == OperationRange{};
-      table.costs.push_back(whole ? prices.run(role, what) : price_part(table, what));
+      table.costs.push_back(key->beside ? price_beside(table, *what.as<RunPass>(), prices)
+                            : whole     ? prices.run(role, what)
+                                        : price_part(table, what));
     }
     table.cost_of[i] = found->second;
   }
@@ -140,6 +147,61 @@ RunCost RunCosts::price_part(const Table& table, const Instruction& what) const 
   }
   sum.append(price_meeting(table, what));
   return sum;
+}
+
+// Layers that send tokens to experts alternate in the order in which each pass comes to them; the
+// other blocks run by themselves.
+RunCost RunCosts::price_pair(const Table& table, const RunPass& forward, const RunPass& backward,
+                             const BlockPrices& prices) const {
+  RunCost sum;
+  const auto layers_of = [&](const RunPass& run) {
+    std::vector<BlockVisit> out;
+    for_each_block(*table.role, run, [&](const BlockVisit& at) {
+      if (has_exchanges(operations_of(program_.block(at.block), at.pass))) {
+        out.push_back(at);
+      } else {
+        sum.append(prices.of(at));
+      }
+    });
+    return out;
+  };
+  const std::vector<BlockVisit> one = layers_of(forward), other = layers_of(backward);
+  block_costs_.use_groups(placements_[static_cast<std::size_t>(table.placement)]);
+  std::map<std::pair<BlockId, BlockId>, RunCost> known;
+  for (std::size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
+    if (i >= one.size() || i >= other.size()) {
+      sum.append(prices.of(i < one.size() ? one[i] : other[i]));
+      continue;
+    }
+    const auto [found, fresh] = known.try_emplace({one[i].block, other[i].block});
+    if (fresh) {
+      found->second = block_costs_.price(
+          issue_in_turn(operations_of(program_.block(one[i].block), one[i].pass),
+                        operations_of(program_.block(other[i].block), other[i].pass)));
+    }
+    sum.append(found->second);
+  }
+  return sum;
+}
+
+// The part of the pair's time that the pass has of what both compute.
+RunCost RunCosts::price_beside(const Table& table, const RunPass& run,
+                               const BlockPrices& prices) const {
+  const auto blocks = static_cast<std::int32_t>(
+      table.role->chunks[static_cast<std::size_t>(run.beside->chunk)].blocks.size());
+  const RunPass other{*run.beside, 0, blocks};
+  const bool is_forward = run.slot.pass == Pass::kForward;
+  const RunCost both =
+      is_forward ? price_pair(table, run, other, prices) : price_pair(table, other, run, prices);
+  const RunCost alone = prices.run(*table.role, run), beside = prices.run(*table.role, other);
+  const Seconds own = alone.gpu - alone.expert_parallel;
+  const Seconds sum = own + beside.gpu - beside.expert_parallel;
+  const double share = sum.value() > 0 ? own / sum : 0.5;
+  RunCost out = both.exposed(both.gpu * share);
+  out.host = alone.host;
+  out.flops = alone.flops;
+  out.floor = std::max({both.floor * share, out.host, out.gpu});
+  return out;
 }
 
 const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& instruction) const {

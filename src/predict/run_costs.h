@@ -52,6 +52,10 @@ class RunCosts {
   // What every block costs, by BlockId and Pass.
   struct BlockPrices {
     std::vector<std::array<RunCost, kPasses>> passes;
+    const RunCost& of(const BlockVisit& at) const {
+      return passes[at.block.index()][static_cast<std::size_t>(at.pass)];
+    }
+    RunCost run(const Role& role, const RunPass& pass) const;
     RunCost run(const Role& role, const Instruction& what) const;
   };
   BlockPrices price_blocks() const;
@@ -61,6 +65,9 @@ class RunCosts {
   std::vector<PricedBlock> price_each(const Table& table, const Instruction& what) const;
   RunCost price_meeting(const Table& table, const Instruction& what) const;
   RunCost price_part(const Table& table, const Instruction& what) const;
+  RunCost price_beside(const Table& table, const RunPass& run, const BlockPrices& prices) const;
+  RunCost price_pair(const Table& table, const RunPass& forward, const RunPass& backward,
+                     const BlockPrices& prices) const;
   const Table& table_of(std::int32_t rank_class) const {
     return tables_[static_cast<std::size_t>(classes_[static_cast<std::size_t>(rank_class)].table)];
   }

@@ -136,7 +136,9 @@ sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& co
 
 void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction& what) {
   InstructionTasks& own = tasks(c, i);
-  if (in_.expand) {
+  const auto* pass = what.as<RunPass>();
+  const bool alternates = pass != nullptr && pass->beside;  // with another run: one activity each
+  if (in_.expand && !alternates) {
     add_expanded_run(c, what, own);
     return;
   }

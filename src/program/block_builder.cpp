@@ -160,7 +160,7 @@ void BlockBuilder::into(Pass pass, Phase phase) {
 void BlockBuilder::add(const char* name, Operation::Work work, Buffers reads, Buffers writes) {
   operations().push_back({name, target_.phase, std::move(work), reads, writes});
   std::erase_if(operations().back().reads, [](BufferId id) { return !id.valid(); });
-  operations().back().in_attention = in_attention_;
+  operations().back().graph_part = part_;
 }
 
 KernelSize BlockBuilder::size(std::int64_t elements, std::int64_t width, double bytes_per_element,

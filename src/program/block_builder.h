@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "layout/fp8_recipe.h"
@@ -166,8 +167,8 @@ class BlockBuilder {
                          BufferId gradient, BufferId residual, std::int64_t rows,
                          std::int64_t width);
 
-  // What is written from here on belongs to the attention half of a layer, or not.
-  void in_attention(bool begins) { in_attention_ = begins; }
+  // What is written from here on belongs to this part of a layer. Returns the one before.
+  GraphPart into_part(GraphPart part) { return std::exchange(part_, part); }
   // The operation written last, to change it.
   Operation& last() { return operations().back(); }
   // Where a collective of the backward runs that a product need not wait for.
@@ -201,7 +202,21 @@ class BlockBuilder {
   };
   std::vector<Operation>& operations() { return block_.pass(target_.pass).operations; }
   Target target_;
-  bool in_attention_ = false;
+  GraphPart part_ = GraphPart::kNone;
+};
+
+// While it lives, operations belong to this part of a layer.
+class InPart {
+ public:
+  InPart(BlockBuilder& builder, GraphPart part)
+      : builder_(builder), before_(builder.into_part(part)) {}
+  ~InPart() { builder_.into_part(before_); }
+  InPart(const InPart&) = delete;
+  InPart& operator=(const InPart&) = delete;
+
+ private:
+  BlockBuilder& builder_;
+  GraphPart before_;
 };
 
 }  // namespace stepcast

@@ -68,6 +68,7 @@ BufferId ExpertLayer::add(const char* name, BufferId a, BufferId b, bool backwar
 // Logits in fp32; then the scores, the choice and the loss that balances experts: a dozen kernels
 // unless they are fused.
 void ExpertLayer::route(BufferId input) {
+  const InPart part(builder_, GraphPart::kRouter);
   const std::int64_t scores = shape_.tokens * shape_.experts;
   saved_.logits = builder_.buffer("router_logits", scores, DataType::kFp32);
   builder_.add("router",
@@ -85,6 +86,7 @@ void ExpertLayer::route(BufferId input) {
 }
 
 BufferId ExpertLayer::route_backward(BufferId input, BufferId weight_gradient) {
+  const InPart part(builder_, GraphPart::kRouter);
   const std::int64_t scores = shape_.tokens * shape_.experts;
   const BufferId logits = builder_.buffer("router_logits_gradient", scores, DataType::kFp32);
   builder_.add(

@@ -84,6 +84,9 @@ struct RunPass {
   Slot slot;
   std::int32_t block_begin, block_end;
   OperationRange part = {};
+  // The pass, next to it in the list and of another micro-batch, whose operations are issued in
+  // turn with those of this one (program/pass_pair.h). One after the other they give the same.
+  std::optional<Slot> beside = {};
 };
 
 // A block outside the chunks, at the step's ends or beside its passes.

@@ -64,7 +64,7 @@ BufferId LayerLowering::rotate_backward(const AttentionBuffers& saved, BufferId 
 }
 
 AttentionBuffers LayerLowering::attention(BufferId input) {
-  const InAttention part(builder_);
+  const InPart part(builder_, GraphPart::kAttention);
   const std::int64_t h = shape_.hidden;
   AttentionBuffers out;
   out.input = input;
@@ -97,7 +97,7 @@ void LayerLowering::join(AttentionBuffers& out) {
 
 // The attention half of recompute_operations(): what fused attention gave is kept.
 void LayerLowering::project_again(AttentionBuffers& saved) {
-  const InAttention part(builder_);
+  const InPart part(builder_, GraphPart::kAttention);
   saved.normed = builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows,
                                shape_.hidden);
   saved.entered = weights_.qkv.enter(builder_, "attention_input", saved.normed, keeps_);
@@ -150,7 +150,7 @@ BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gra
     if (!latent_) saved.entered = weights_.qkv.renewed(saved.entered, saved.normed);
   }
   builder_.into_input_gradients();
-  const InAttention part(builder_);
+  const InPart part(builder_, GraphPart::kAttention);
   BufferId branch = residual_backward(gradient, saved.mask, weights_.attention_out_bias);
   if (norms_branches()) {
     branch = builder_.norm_backward("attention_post_norm", weights_.attention_post_norm,

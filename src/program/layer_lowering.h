@@ -41,18 +41,6 @@ struct LayerWeights {
   ParameterId qkv_bias, attention_out_bias, mlp_up_bias, mlp_down_bias;
 };
 
-// While it lives, operations belong to the attention half.
-class InAttention {
- public:
-  explicit InAttention(BlockBuilder& builder) : builder_(builder) { builder_.in_attention(true); }
-  ~InAttention() { builder_.in_attention(false); }
-  InAttention(const InAttention&) = delete;
-  InAttention& operator=(const InAttention&) = delete;
-
- private:
-  BlockBuilder& builder_;
-};
-
 class LayerLowering {
  public:
   LayerLowering(const Scenario& scenario, LayerKind kind, BlockBuilder& builder);

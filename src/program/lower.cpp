@@ -11,6 +11,7 @@
 #include "program/embedding_block.h"
 #include "program/flat_stretches.h"
 #include "program/head_block.h"
+#include "program/offload_activations.h"
 #include "program/optimizer.h"
 #include "program/step.h"
 
@@ -165,6 +166,7 @@ Program Lowering::run() {
     } else {
       arrange_replicated_step(builder, order, blocks);
     }
+    if (scenario_.layout.offload.activations > 0) offload_activations(scenario_, program_, role);
   }
   return std::move(program_);
 }

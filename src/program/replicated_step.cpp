@@ -64,6 +64,8 @@ class ReplicatedStep {
     return size_of(builder_.role().group_of(range), layout_) == 1;
   }
   void pass(const Slot& slot, bool last);
+  bool runs_beside(const Slot& backward, const Slot& forward, bool last) const;
+  void pass_pair(const Slot& backward, const Slot& forward);
   void load_batch(const Slot& slot, InstructionIndex received);
   StageOrder with_passes_of(BackwardForm form) const;
   void run_slot(const Slot& slot, bool last);
@@ -203,6 +205,35 @@ void ReplicatedStep::pass(const Slot& slot, bool last) {
   pending_send_ = send_after(slot, builder_.last_run());
 }
 
+// Whole passes alone run beside others: one that is cut into buckets runs by itself.
+bool ReplicatedStep::runs_beside(const Slot& backward, const Slot& forward, bool last) const {
+  if (!layout_.overlap.ep || backward.pass != Pass::kBackward || forward.pass != Pass::kForward) {
+    return false;
+  }
+  const bool reduces = (last || reduces_per_micro_batch()) && reduces_in_backward();
+  const bool gathers = forward.micro_batch == 0 && gathers_ahead();
+  return backward.micro_batch != forward.micro_batch && !reduces && !gathers;
+}
+
+// Both begin when both have received, and send when both have ended (Megatron-LM,
+// pipeline_parallel/combined_1f1b.py).
+void ReplicatedStep::pass_pair(const Slot& backward, const Slot& forward) {
+  const InstructionIndex gradient = receive_for(backward), activation = receive_for(forward);
+  wait_for_transfers(gradient);
+  wait_for_transfers(activation);
+  load_batch(forward, activation);
+  const InstructionIndex first =
+      builder_.run_whole(backward.pass, backward.chunk, backward.micro_batch);
+  builder_.at(first).wait_for(gradient);
+  builder_.at(first).wait_for(activation);
+  const InstructionIndex second =
+      builder_.run_whole(forward.pass, forward.chunk, forward.micro_batch);
+  builder_.at(first).as<RunPass>()->beside = forward;
+  builder_.at(second).as<RunPass>()->beside = backward;
+  send_after(backward, second);
+  pending_send_ = send_after(forward, second);
+}
+
 void ReplicatedStep::run_slot(const Slot& slot, bool last) {
   if (slot.pass == Pass::kForward && slot.micro_batch == 0 && gathers_ahead()) {
     gathering_forward(slot);
@@ -316,7 +347,12 @@ void ReplicatedStep::run_passes() {
   for (std::size_t i = 0; i < order.size(); ++i) {
     const Slot& slot = order[i];
     const bool backward = slot.pass != Pass::kForward;
-    pass(slot, backward && last_backward[static_cast<std::size_t>(slot.chunk)] == i);
+    const bool last = backward && last_backward[static_cast<std::size_t>(slot.chunk)] == i;
+    if (i + 1 < order.size() && runs_beside(slot, order[i + 1], last)) {
+      pass_pair(slot, order[++i]);
+    } else {
+      pass(slot, last);
+    }
   }
 }
 

@@ -6,7 +6,9 @@
 namespace stepcast {
 
 RunKey key_of(const RunPass& run) {
-  return {run.slot.chunk, run.slot.pass, run.block_begin, run.block_end, run.part};
+  RunKey out{run.slot.chunk, run.slot.pass, run.block_begin, run.block_end, run.part};
+  if (run.beside) out.beside = run.beside->chunk;
+  return out;
 }
 
 RunKey key_of(const RunBlock& run) {

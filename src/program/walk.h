@@ -95,6 +95,7 @@ struct RunKey {
   Pass pass;
   std::int32_t begin, end;
   OperationRange part;
+  std::optional<std::int32_t> beside = {};  // the chunk of the pass that it alternates with
   auto operator<=>(const RunKey&) const = default;
 };
 RunKey key_of(const RunPass& run);

@@ -3,6 +3,8 @@
 // two memories hold what the program says.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "offloaded_program.h"
 #include "threaded_training.h"
 
@@ -37,11 +39,34 @@ TEST_P(Offload, BringsEveryActivationBackAsItWas) {
 
   ByteCount saved = 0;  // of one micro-batch
   for (const BlockId block : moved.roles.front().chunks.front().blocks) {
-    saved += total(testing::saved_by(moved.block(block)));
+    saved += total(saved_by(moved.block(block)));
   }
   EXPECT_EQ(total(before.host_peaks.front()), 0);
   EXPECT_EQ(total(after.host_peaks.front()), 4 * saved);
   EXPECT_EQ(total(before.peaks.front()) - total(after.peaks.front()), 3 * saved);
+}
+
+// The same through the layout's own key, with copies beside the layers next to them.
+TEST_P(Offload, OfAFractionOfTheLayersIsTheLayoutsOwn) {
+  GptCase c = small();
+  c.recompute = GetParam();
+  const Scenario scenario = testing::gpt(c);
+  c.extra_layout = R"(, "offload": {"activations": 0.5})";
+  const Scenario offloading = testing::gpt(c);
+  const Program moved = lower(offloading);
+  const Training before = train(scenario, lower(scenario), 3);
+  const Training after = train(offloading, moved, 3);
+  EXPECT_EQ(after.loss, before.loss);
+  EXPECT_EQ(after.gradient_norm, before.gradient_norm);
+  EXPECT_EQ(after.model.relative_error(before.model), 0);
+  ByteCount on_host = 0, most = 0;
+  for (const Instruction& what : moved.roles.front().instructions) {
+    most = std::max(most, on_host += what.host_birth);
+    on_host -= what.host_death;
+  }
+  EXPECT_GT(most, 0);
+  EXPECT_EQ(total(after.host_peaks.front()), most);
+  EXPECT_LT(total(after.peaks.front()), total(before.peaks.front()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Recomputation, Offload, ::testing::Values("none", "selective", "full"));

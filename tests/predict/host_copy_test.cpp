@@ -134,7 +134,7 @@ TEST(HostCopy, MovesMemoryFromTheDeviceToItsHost) {
   const Program moved = testing::offloaded(kept);
   ByteCount saved = 0;
   for (const BlockId block : moved.roles.front().chunks.front().blocks) {
-    saved += total(testing::saved_by(moved.block(block)));
+    saved += total(saved_by(moved.block(block)));
   }
   const MemoryPeak before = replay_memory(kept, kept.roles.front());
   const MemoryPeak after = replay_memory(moved, moved.roles.front());

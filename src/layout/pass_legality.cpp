@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes over layers may do: run again, beside each other, and be launched as a graph.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "layout/framework.h"
+#include "layout/legality.h"
+
+namespace stepcast {
+namespace {
+
+void check_recompute(const Scenario& s, Findings& findings) {
+  if (!findings.trusts({"model", "layout.recompute"})) return;
+  const Recompute& r = s.layout.recompute;
+  if (std::max(r.layers, r.every) > s.model.layers) {
+    findings.illegal(r.layers > r.every ? "layout.recompute.layers" : "layout.recompute.every",
+                     fmt::format("{} exceeds the model's layers", std::max(r.layers, r.every)),
+                     fmt::format("at most {}", s.model.layers));
+  }
+  if (std::ranges::find(r.modules, "torchtitan_op") == r.modules.end()) return;
+  if (r.modules.size() > 1) {
+    findings.illegal(
+        "layout.recompute.modules",
+        "torchtitan_op beside other modules: it chooses among all operations of a layer",
+        "torchtitan_op alone");
+  }
+  if (!findings.trusts({"training.framework"})) return;
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (!framework.recomputes_operations) {
+    findings.illegal("layout.recompute.modules",
+                     fmt::format("torchtitan_op with framework {}", framework.name),
+                     "framework fsdp, or modules that the framework has");
+  }
+}
+
+// Megatron-LM, megatron/training/arguments.py: overlap_moe_expert_parallel_comm.
+void check_expert_overlap(const Scenario& s, Findings& findings) {
+  const Layout& l = s.layout;
+  if (!s.model.moe || !l.overlap.ep) return;
+  if (!findings.trusts({"model", "training.framework", "layout.overlap.ep", "layout.ep",
+                        "layout.pp", "layout.virtual_stages", "layout.recompute"})) {
+    return;
+  }
+  const auto illegal = [&](const std::string& what, const char* fix) {
+    findings.illegal("layout.overlap.ep", what, fix);
+  };
+  const FrameworkTraits& framework = traits_of(s.training.framework);
+  if (!framework.pairs_passes) {
+    illegal(fmt::format("framework {} runs one micro-batch after the other", framework.name),
+            "framework megatron, or false");
+  }
+  if (l.ep == 1) illegal("ep = 1 exchanges no tokens", "ep 2 or more, or false");
+  if (l.pp > 1 && l.virtual_stages == 1) {
+    illegal("a pipeline without virtual stages has no other micro-batch at hand",
+            "virtual_stages 2 or more, or false");
+  }
+  if (s.model.mtp_layers > 1) {
+    illegal(fmt::format("{} prediction modules run with their layer", s.model.mtp_layers),
+            "at most one, or false");
+  }
+  const auto& modules = l.recompute.modules;
+  if (l.recompute.mode == RecomputeMode::kFull ||
+      std::ranges::find(modules, "moe") != modules.end()) {
+    illegal("recomputing experts exchanges their tokens once more",
+            "recompute none or selective without moe, or false");
+  }
+}
+
+void check_cuda_graphs(const Scenario& s, Findings& findings) {
+  if (s.training.cuda_graphs != CudaGraphs::kMoe || s.model.moe || !findings.trusts({"model"})) {
+    return;
+  }
+  findings.illegal("training.cuda_graphs", "moe for a model without experts",
+                   "true, attention or false");
+}
+
+}  // namespace
+
+void check_passes(const Scenario& scenario, Findings& findings) {
+  check_recompute(scenario, findings);
+  check_expert_overlap(scenario, findings);
+  check_cuda_graphs(scenario, findings);
+}
+
+}  // namespace stepcast

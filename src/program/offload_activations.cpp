@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/offload_activations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/assert.h"
+
+namespace stepcast {
+namespace {
+
+constexpr InstructionIndex kNothing = -1;
+
+class Offloading {
+ public:
+  Offloading(const Program& program, const Role& role, std::int32_t first, std::int32_t end)
+      : program_(program), role_(role), first_(first), end_(end) {}
+
+  std::vector<Instruction> instructions() {
+    std::vector<InstructionIndex> last;  // of each instruction of the role: the one that ends it
+    for (const Instruction& own : role_.instructions) {
+      Instruction what = own;
+      for (InstructionIndex& wait : what.waits) wait = last[static_cast<std::size_t>(wait)];
+      const auto* pass = own.as<RunPass>();
+      if (pass == nullptr) {
+        add(std::move(what));
+      } else {
+        run_in_parts(what, pass->slot.pass == Pass::kForward);
+      }
+      last.push_back(static_cast<InstructionIndex>(out_.size()) - 1);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  bool is_offloaded(std::int32_t block) const { return first_ <= block && block < end_; }
+  const Block& block(std::int32_t index) const {
+    return program_.block(role_.chunks.front().blocks[static_cast<std::size_t>(index)]);
+  }
+  InstructionIndex add(Instruction what) {
+    out_.push_back(std::move(what));
+    return static_cast<InstructionIndex>(out_.size()) - 1;
+  }
+
+  // Layers that are offloaded run by themselves, and those around them in one part each.
+  std::vector<RunPass> parts_of(const RunPass& pass, bool forward) const {
+    std::vector<RunPass> out;
+    std::int32_t begin = pass.block_begin;
+    while (begin < pass.block_end) {
+      std::int32_t end = begin + 1;
+      while (!is_offloaded(begin) && end < pass.block_end && !is_offloaded(end)) ++end;
+      RunPass part = pass;
+      part.block_begin = begin;
+      part.block_end = end;
+      out.push_back(part);
+      begin = end;
+    }
+    if (!forward) std::ranges::reverse(out);
+    return out;
+  }
+
+  void run_in_parts(const Instruction& whole, bool forward) {
+    const std::vector<RunPass> parts = parts_of(*whole.as<RunPass>(), forward);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      Instruction part{whole.stream, whole.name, parts[i]};
+      if (i == 0) {
+        part.waits = whole.waits;
+        part.birth = whole.birth;
+        part.host_birth = whole.host_birth;
+        part.holds_gradients = whole.holds_gradients;
+      }
+      if (i + 1 == parts.size()) {
+        part.death = whole.death;
+        part.host_death = whole.host_death;
+        part.frees_gradients = whole.frees_gradients;
+        part.frees_parameters = whole.frees_parameters;
+      }
+      if (forward) {
+        run_forward(std::move(part), parts[i]);
+      } else {
+        run_backward(std::move(part), parts[i]);
+      }
+    }
+  }
+
+  // Two layers may be on their way: the one after them waits until the first has left.
+  void run_forward(Instruction part, const RunPass& pass) {
+    part.wait_for(left_before_);
+    last_run_ = add(std::move(part));
+    if (!is_offloaded(pass.block_begin)) return;
+    const InstructionIndex copy = this->copy(pass, pass.block_begin, CopyDirection::kToHost);
+    out_[static_cast<std::size_t>(copy)].wait_for(last_run_);
+    left_[{pass.slot.micro_batch, pass.block_begin}] = copy;
+    left_before_ = std::exchange(left_last_, copy);
+  }
+
+  // The layer before comes back while this one runs.
+  void run_backward(Instruction part, const RunPass& pass) {
+    const std::int32_t before = pass.block_begin - 1;
+    InstructionIndex back = kNothing;
+    if (is_offloaded(before)) {
+      back = copy(pass, before, CopyDirection::kFromHost);
+      Instruction& copied = out_[static_cast<std::size_t>(back)];
+      copied.wait_for(last_run_);
+      copied.wait_for(left_.at({pass.slot.micro_batch, before}));
+    }
+    if (is_offloaded(pass.block_begin)) part.wait_for(back_);
+    last_run_ = add(std::move(part));
+    back_ = back;
+    left_before_ = left_last_ = kNothing;
+  }
+
+  InstructionIndex copy(const RunPass& pass, std::int32_t index, CopyDirection direction) {
+    const MemoryParts saved = saved_by(block(index));
+    const bool leaves = direction == CopyDirection::kToHost;
+    const Slot forward{Pass::kForward, pass.slot.micro_batch, pass.slot.chunk};
+    Instruction what{leaves ? Stream::kCopyOut : Stream::kCopyIn,
+                     leaves ? "offload_activations" : "reload_activations",
+                     HostCopy{direction, total(saved), forward, index, index + 1}};
+    (leaves ? what.death : what.birth) = saved;
+    (leaves ? what.host_birth : what.host_death) = total(saved);
+    return add(std::move(what));
+  }
+
+  const Program& program_;
+  const Role& role_;
+  std::int32_t first_, end_;  // offloaded blocks of the chunk
+  std::vector<Instruction> out_;
+  InstructionIndex last_run_ = kNothing;
+  InstructionIndex left_last_ = kNothing, left_before_ = kNothing;  // copies of this forward
+  InstructionIndex back_ = kNothing;                                // of the layer that runs next
+  std::map<std::pair<std::int32_t, std::int32_t>, InstructionIndex> left_;  // micro-batch, block
+};
+
+}  // namespace
+
+MemoryParts saved_by(const Block& block) {
+  MemoryParts saved = block.pass(Pass::kForward).memory.after;
+  const auto part = [&](BufferId id) -> ByteCount& {
+    return saved[static_cast<std::size_t>(block.buffers[id.index()].category)];
+  };
+  if (block.input.valid()) part(block.input) += block.buffers[block.input.index()].size();
+  if (block.output.valid()) part(block.output) -= block.buffers[block.output.index()].size();
+  return saved;
+}
+
+std::int64_t offloaded_layers(const Scenario& scenario, std::int64_t layers) {
+  const double part = scenario.layout.offload.activations * static_cast<double>(layers);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(part)), 0, layers - 1);
+}
+
+void offload_activations(const Scenario& scenario, const Program& program, Role& role) {
+  STEPCAST_ASSERT(role.chunks.size() == 1, "check_support() leaves no pipeline");
+  const std::vector<BlockId>& blocks = role.chunks.front().blocks;
+  const auto is_layer = [&](BlockId id) { return program.block(id).kind == BlockKind::kLayer; };
+  const auto first =
+      static_cast<std::int32_t>(std::ranges::find_if(blocks, is_layer) - blocks.begin());
+  const std::int64_t count = offloaded_layers(scenario, scenario.model.layers);
+  if (count < 1) return;
+  role.instructions =
+      Offloading(program, role, first, first + static_cast<std::int32_t>(count)).instructions();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forward beside a backward of another micro-batch: whose tokens travel while the other computes.
+#include "program/pass_pair.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "core/seeded_random.h"
+#include "expert_scenarios.h"
+#include "predict/block_replay.h"
+#include "predict/prediction.h"
+#include "program/program.h"
+
+namespace stepcast {
+namespace {
+
+using testing::ExpertCase;
+using testing::with_experts;
+
+Operation compute() { return {"kernel", Phase::kForward, Gemm{}, {}, {}}; }
+Operation experts() { return {"experts", Phase::kForward, GroupedGemm{}, {}, {}}; }
+Operation exchange(CollectivePurpose purpose) {
+  Collective collective{};
+  collective.purpose = purpose;
+  return {"exchange", Phase::kForward, collective, {}, {}};
+}
+
+// Work before, the way there, experts, the way back, the rest.
+std::vector<Operation> pass() {
+  return {compute(), exchange(CollectivePurpose::kDispatch), experts(),
+          exchange(CollectivePurpose::kCombine), compute()};
+}
+
+using Times = std::array<double, 5>;
+
+// In the order of pass_pair.h, each stream in turn.
+double closed_form(const Times& f, const Times& b) {
+  const double before_b = b[0], before_f = before_b + f[0];
+  const double there_b = before_b + b[1];
+  const double there_f = std::max(before_f, there_b) + f[1];
+  const double experts_b = std::max(before_f, there_b) + b[2];
+  const double back_b = std::max(experts_b, there_f) + b[3];
+  const double experts_f = std::max(experts_b, there_f) + f[2];
+  const double back_f = std::max(experts_f, back_b) + f[3];
+  const double rest_b = std::max(experts_f, back_b) + b[4];
+  return std::max(rest_b, back_f) + f[4];
+}
+
+double replayed(const Times& f, const Times& b) {
+  const std::vector<Operation> order = issue_in_turn(pass(), pass());
+  // Forward and backward take turns piece by piece, the backward first.
+  std::vector<PricedOperation> priced;
+  const std::array<double, 10> times{b[0], b[1], f[0], f[1], b[2], b[3], f[2], f[3], b[4], f[4]};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    RunCost cost;
+    cost.gpu = cost.floor = Seconds(times[i]);
+    priced.push_back({&order[i], cost});
+  }
+  return replay_block(priced).gpu.value();
+}
+
+TEST(PassPair, TakesTheLongerOfWhatRunsBesideEachOther) {
+  EXPECT_EQ(replayed({4, 1, 4, 1, 4}, {4, 1, 4, 1, 4}), 24);  // every exchange is hidden
+  EXPECT_EQ(replayed({0, 3, 0, 3, 0}, {0, 3, 0, 3, 0}), 12);  // one link for all four
+  SeededRandom random(17);
+  for (int i = 0; i < 500; ++i) {
+    Times f{}, b{};
+    for (double& time : f) time = static_cast<double>(random.below(8));
+    for (double& time : b) time = static_cast<double>(random.below(8));
+    EXPECT_EQ(replayed(f, b), closed_form(f, b));
+  }
+}
+
+TEST(PassPair, EventsOfAPassAreThoseThatItHadAlone) {
+  std::vector<Operation> forward = pass();
+  Operation beside = compute();
+  beside.stream = BlockStream::kCommunication;
+  beside.after[static_cast<std::size_t>(BlockStream::kCompute)] = 4;
+  forward.push_back(beside);
+  const std::vector<Operation> order = issue_in_turn(forward, pass());
+  ASSERT_EQ(order.size(), 11U);
+  EXPECT_EQ(order[10].stream, BlockStream::kCommunication);
+  EXPECT_EQ(order[10].after[static_cast<std::size_t>(BlockStream::kCompute)], 9);
+}
+
+ExpertCase overlapped(int pp, int virtual_stages) {
+  ExpertCase c;
+  c.layers = 8;
+  c.pp = pp;
+  c.virtual_stages = virtual_stages;
+  c.schedule = pp > 1 ? "interleaved" : "1f1b";
+  c.dp = 8;
+  c.ep = 8;
+  c.global_batch = 64;
+  c.more_layout = R"(,"overlap":{"ep":true,"pp":)" + std::string(pp > 1 ? "true" : "false") +
+                  R"(,"grad_reduce":false,"param_gather":false})";
+  return c;
+}
+
+// Warm-up passes of interleaved 1F1B run alone, and one more, and as many at the end.
+TEST(PassPair, AllButTheFirstForwardsAndTheLastBackwardsHaveAPartner) {
+  for (const auto& [pp, chunks] : {std::pair(1, 1), std::pair(2, 2), std::pair(4, 2)}) {
+    const Scenario scenario = with_experts(overlapped(pp, chunks));
+    const Program program = lower(scenario);
+    for (const Role& role : program.roles) {
+      std::int64_t pairs = 0;
+      for (std::size_t i = 0; i < role.instructions.size(); ++i) {
+        const auto* run = role.instructions[i].as<RunPass>();
+        if (run == nullptr || !run->beside || run->slot.pass == Pass::kForward) continue;
+        ++pairs;
+        const auto* next = role.instructions[i + 1].as<RunPass>();
+        ASSERT_NE(next, nullptr);
+        EXPECT_EQ(next->slot, *run->beside);
+        EXPECT_EQ(next->beside, run->slot);
+        EXPECT_NE(next->slot.micro_batch, run->slot.micro_batch);
+      }
+      const std::int64_t warm_up = pp > 1 ? 2 * (pp - role.stage - 1) + (chunks - 1) * pp : 0;
+      EXPECT_EQ(pairs, scenario.micro_batches() * chunks - warm_up - 1) << pp;
+    }
+  }
+}
+
+Prediction forecast(const ExpertCase& c) {
+  auto prediction = predict(with_experts(c), testing::source_folders());
+  EXPECT_TRUE(prediction.has_value());
+  return prediction ? std::move(*prediction) : Prediction{};
+}
+
+// Sooner than one pass after the other, and by no more than what is exposed there. The parts still
+// add up to the step.
+TEST(PassPair, HidesExchangesAndNothingElse) {
+  for (const auto& [pp, chunks] : {std::pair(1, 1), std::pair(2, 2)}) {
+    ExpertCase c = overlapped(pp, chunks);
+    c.hidden = 4096;
+    c.heads = 32;
+    c.sequence = 4096;
+    c.ffn = 2048;
+    c.capacity_factor = 1;
+    const Prediction beside = forecast(c);
+    c.more_layout.replace(c.more_layout.find("true"), 4, "false");
+    const Prediction after = forecast(c);
+    const Seconds hidden = after.step_time - beside.step_time;
+    EXPECT_GT(hidden, 0.5 * after.time.exposed_ep) << pp;
+    EXPECT_LT(hidden, after.time.exposed_ep) << pp;
+    EXPECT_NEAR(beside.time.total().value(), beside.step_time.value(),
+                1e-9 * beside.step_time.value());
+    EXPECT_EQ(beside.flops, after.flops);
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
