@@ -33,14 +33,15 @@ if(STEPCAST_SANITIZE)
 endif()
 
 # With STEPCAST_QUICK_BUILD, the large headers are parsed once, and what never runs long (programs,
-# tests) is not optimised. Other builds go without, so that each file is known to include what it uses.
+# tests) is not optimised. TESTS does so for tests alone. Other builds go without, so that each file is
+# known to include what it uses.
 set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
 set(STEPCAST_LARGE_HEADERS <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <span>
   <sstream> <string> <string_view> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
 
 # stepcast_quick_build(TARGET DONOR [HEADER...])   DONOR parses the headers for all targets that name it
 function(stepcast_quick_build target donor)
-  if(NOT STEPCAST_QUICK_BUILD)
+  if(NOT STEPCAST_QUICK_BUILD OR (STEPCAST_QUICK_BUILD STREQUAL "TESTS" AND NOT target MATCHES "^test_"))
     return()
   endif()
   get_target_property(type ${target} TYPE)
