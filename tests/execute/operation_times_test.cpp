@@ -135,8 +135,9 @@ double shortest(const std::vector<double>& values) { return *std::ranges::min_el
 
 TEST(OperationTimes, AWaitBelongsToTheCollectiveThatRunsBeside) {
   const Scenario scenario = two_ranks();
+  const Program program = asynchronous(lower(scenario));  // entries point into it
   double late = 0, exposed = 0, computed = 0;
-  for (const auto& [key, entry] : timed(scenario, asynchronous(lower(scenario)))) {
+  for (const auto& [key, entry] : timed(scenario, program)) {
     ASSERT_FALSE(entry.seconds.empty()) << std::get<0>(key);
     if (is_collective(*entry.operation)) {
       late = std::max(late, longest(entry.seconds));
@@ -153,8 +154,9 @@ TEST(OperationTimes, AWaitBelongsToTheCollectiveThatRunsBeside) {
 
 TEST(OperationTimes, AComputedCollectiveIsAnOperationLikeOthers) {
   const Scenario scenario = two_ranks();
+  const Program program = lower(scenario);
   double late = 0;
-  for (const auto& [key, entry] : timed(scenario, lower(scenario))) {
+  for (const auto& [key, entry] : timed(scenario, program)) {
     EXPECT_EQ(entry.exposed_s, sum(entry.seconds)) << std::get<0>(key);
     if (is_collective(*entry.operation)) late = std::max(late, longest(entry.seconds));
   }

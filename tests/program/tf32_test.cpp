@@ -67,8 +67,8 @@ TEST(Tf32, IsNotRunByTheExecutor) {
 
 double update_bytes(const Scenario& scenario) {
   const Program program = lower(scenario);
-  for (const Operation& operation :
-       lower_update(scenario, program.roles.front()).pass(Pass::kForward).operations) {
+  const Block block = lower_update(scenario, program.roles.front());
+  for (const Operation& operation : block.pass(Pass::kForward).operations) {
     if (const auto* update = std::get_if<OptimizerUpdate>(&operation.work)) {
       return update->size.bytes / static_cast<double>(update->size.elements);
     }
