@@ -254,74 +254,60 @@ std::string schedule_text(std::int64_t row) { return name_of(static_cast<Schedul
 
 // The levels go from what others depend on to keys without dependants. All degrees depend on cp,
 // which depends on the sequence alone.
-const KeySearch kSearchCp = {0,     context_ranks,         context_ranks,
-                             false, put<&Layout::cp>,      of<&Layout::cp>,
-                             plain, KeySearch::Adds::kAxis};
-const KeySearch kSearchTp = {1,     tensor_ranks,          tensor_ranks,
-                             true,  put<&Layout::tp>,      of<&Layout::tp>,
-                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchCp = {
+    0,     context_ranks,         context_ranks, put<&Layout::cp>, of<&Layout::cp>,
+    plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchTp = {
+    1,     tensor_ranks,          tensor_ranks, put<&Layout::tp>, of<&Layout::tp>,
+    plain, KeySearch::Adds::kAxis};
 const KeySearch kSearchPp = {
-    2, stages, stages, true, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
+    2, stages, stages, put<&Layout::pp>, of<&Layout::pp>, plain, KeySearch::Adds::kAxis};
 const KeySearch kSearchMicroBatch = {3,
                                      micro_batches,
                                      micro_batches,
-                                     true,
                                      put<&Layout::micro_batch>,
                                      of<&Layout::micro_batch>,
                                      plain,
                                      KeySearch::Adds::kNothing};
-const KeySearch kSearchEp = {4,     expert_ranks,          expert_ranks,
-                             true,  put<&Layout::ep>,      of<&Layout::ep>,
-                             plain, KeySearch::Adds::kAxis};
+const KeySearch kSearchEp = {
+    4,     expert_ranks,          expert_ranks, put<&Layout::ep>, of<&Layout::ep>,
+    plain, KeySearch::Adds::kAxis};
 const KeySearch kSearchEtp = {
-    5, ranks_of_expert, ranks_of_expert, true, put<&Layout::etp>, of<&Layout::etp>, plain};
+    5, ranks_of_expert, ranks_of_expert, put<&Layout::etp>, of<&Layout::etp>, plain};
 const KeySearch kSearchSchedule = {6,
                                    schedule_values,
                                    distinct_schedules,
-                                   true,
                                    put<&Layout::schedule>,
                                    of<&Layout::schedule>,
                                    schedule_text};
-const KeySearch kSearchVirtualStages = {7,
-                                        virtual_stages,
-                                        virtual_stages,
-                                        true,
-                                        put<&Layout::virtual_stages>,
-                                        of<&Layout::virtual_stages>,
-                                        plain};
+const KeySearch kSearchVirtualStages = {
+    7,    virtual_stages, virtual_stages, put<&Layout::virtual_stages>, of<&Layout::virtual_stages>,
+    plain};
 const KeySearch kSearchRecompute = {
-    8, recomputations, recomputations, true, put_recompute, recompute_of, recompute_text};
+    8, recomputations, recomputations, put_recompute, recompute_of, recompute_text};
 const KeySearch kSearchSequenceParallel = {9,
                                            both,
                                            distinct_sequence_parallel,
-                                           false,
                                            put<&Layout::sequence_parallel>,
                                            of<&Layout::sequence_parallel>,
                                            truth};
 const KeySearch kSearchZero = {
-    10, zero_stages, distinct_zero, false, put<&Layout::zero>, of<&Layout::zero>, plain};
-const KeySearch kSearchOrder = {11,        orders,   distinct_orders, false,
-                                put_order, order_of, order_text};
+    10, zero_stages, distinct_zero, put<&Layout::zero>, of<&Layout::zero>, plain};
+const KeySearch kSearchOrder = {11, orders, distinct_orders, put_order, order_of, order_text};
 const KeySearch kSearchOverlapGradReduce = {
-    12,   both, distinct_grad_reduce, false, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>,
+    12, both, distinct_grad_reduce, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>, truth};
+const KeySearch kSearchOverlapParamGather = {
+    13,   both, distinct_param_gather, put<&Overlap::param_gather>, of<&Overlap::param_gather>,
     truth};
-const KeySearch kSearchOverlapParamGather = {13,
-                                             both,
-                                             distinct_param_gather,
-                                             false,
-                                             put<&Overlap::param_gather>,
-                                             of<&Overlap::param_gather>,
-                                             truth};
 const KeySearch kSearchOverlapTp = {
-    14, both, distinct_tp_overlap, false, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+    14, both, distinct_tp_overlap, put<&Overlap::tp>, of<&Overlap::tp>, truth};
 const KeySearch kSearchOverlapPp = {
-    15, both, distinct_pp_overlap, false, put<&Overlap::pp>, of<&Overlap::pp>, truth};
+    15, both, distinct_pp_overlap, put<&Overlap::pp>, of<&Overlap::pp>, truth};
 
-const KeySearch kSearchCpMethod = {16,         context_methods,         context_methods,
-                                   true,       put<&Layout::cp_method>, of<&Layout::cp_method>,
-                                   method_text};
+const KeySearch kSearchCpMethod = {
+    16,         context_methods, context_methods, put<&Layout::cp_method>, of<&Layout::cp_method>,
+    method_text};
 const KeySearch kSearchShardGroup = {
-    17,   shard_groups, shard_groups, true, put<&Layout::shard_group>, of<&Layout::shard_group>,
-    plain};
+    17, shard_groups, shard_groups, put<&Layout::shard_group>, of<&Layout::shard_group>, plain};
 
 }  // namespace stepcast

@@ -44,11 +44,11 @@ struct KeySearch {
 
   int level;  // of the tree: what others depend on comes first
   // All values behind a prefix: a scenario with the levels before this one set, the others at their
-  // defaults. Legality is not their business.
+  // defaults. Legality is not their business. They depend on degrees, schedule, virtual stages, zero
+  // and framework alone (plan/space.cpp counts by these).
   Values (*values)(const Scenario& prefix);
   // Those that a forecast tells apart; among equal ones the first.
   Values (*distinct)(const Scenario& prefix);
-  bool varies;  // `values` differs from prefix to prefix
   void (*put)(Settings& settings, std::int64_t value);
   std::int64_t (*of)(const Layout& layout);  // what a resolved layout has
   std::string (*text)(std::int64_t value);   // as --fix reads it

@@ -41,6 +41,7 @@ struct Branch {
   std::optional<RejectedLayout> smallest;  // of those that do not fit
   SpaceCount count;
   std::int64_t cut_by_memory = 0;
+  bool cut_short = false;  // the search ended before the walk did
 };
 
 void keep_fastest(std::vector<RejectedLayout>& list) {
@@ -113,7 +114,7 @@ void Search::report(double bound_s) {
 }
 
 void Search::bound_branch(Worker& worker, const LayoutChoice& prefix, Branch& out) const {
-  out.count = space_.walk(prefix, worker.scenario, [&](const LayoutChoice& choice) {
+  const auto visit = [&](const LayoutChoice& choice) {
     const Bound bound = worker.bounds.bound();
     if (bound.device_bytes <= out_.memory_limit) {
       out.entries.push_back({bound.time_s, bound.device_bytes, choice});
@@ -126,6 +127,10 @@ void Search::bound_branch(Worker& worker, const LayoutChoice& prefix, Branch& ou
     if (static_cast<double>(bound.device_bytes) > kNearMiss * limit) return;
     out.too_large.push_back(rejected);
     if (out.too_large.size() > 64 * kShownTooLarge) keep_fastest(out.too_large);
+  };
+  out.count = space_.walk(prefix, worker.scenario, visit, [&] {
+    out.cut_short = out.cut_short || ends();
+    return out.cut_short;
   });
   keep_fastest(out.too_large);
 }
@@ -147,6 +152,7 @@ void Search::bound_all() {
       [this] { return ends(); });
   bounded_all_ = done == prefixes.size();
   for (Branch& branch : branches) {
+    bounded_all_ = bounded_all_ && !branch.cut_short;
     out_.space.add(branch.count);
     out_.cut_by_memory += branch.cut_by_memory;
     keep_smaller(branch.smallest, out_.smallest);

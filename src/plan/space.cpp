@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "core/assert.h"
 #include "layout/legality.h"
@@ -111,10 +114,12 @@ struct Space::Walk {
   LayoutChoice choice;
   std::size_t stop;  // levels to descend to
   const Visit& visit;
+  const Ends& ends;
   SpaceCount count;
 };
 
 void Space::descend(Walk& walk, std::size_t level) const {
+  if (walk.ends && walk.ends()) return;
   if (level == walk.stop) {
     ++walk.count.legal;
     walk.visit(walk.choice);
@@ -159,15 +164,18 @@ std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
   if (!contradictions_.empty()) return out;
   const Visit visit = [&](const LayoutChoice& choice) { out.push_back(choice); };
   Scenario scenario = open_.scenario;
-  Walk walk{scenario, open_.stated, {}, std::min(kBranchLevels, dimensions_.size()), visit, {}};
+  const Ends never;
+  Walk walk{scenario, open_.stated, {}, std::min(kBranchLevels, dimensions_.size()),
+            visit,    never,        {}};
   descend(walk, 0);
   walk.count.legal = 0;  // they are no layouts yet
   count.add(walk.count);
   return out;
 }
 
-SpaceCount Space::walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit) const {
-  Walk walk{scenario, stated_by(prefix), prefix, dimensions_.size(), visit, {}};
+SpaceCount Space::walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit,
+                       const Ends& ends) const {
+  Walk walk{scenario, stated_by(prefix), prefix, dimensions_.size(), visit, ends, {}};
   descend(walk, depth_of(prefix));
   return std::move(walk.count);
 }
@@ -190,32 +198,49 @@ Errors Space::objections(const LayoutChoice& choice, Scenario& scenario) const {
   return check(scenario, stated, depth_of(choice));
 }
 
+// Values of a dimension depend on what stands in Prefix and on nothing else
+// (layout/key_search.cpp): prefixes that agree in it have as many combinations behind them.
+struct Space::Counting {
+  using Prefix = std::array<std::int64_t, 10>;
+  Scenario scenario;
+  Stated stated;
+  std::map<std::pair<std::size_t, Prefix>, double> known;  // by level
+
+  Prefix prefix() const {
+    const Layout& l = scenario.layout;
+    return {l.tp,
+            l.pp,
+            l.cp,
+            l.dp,
+            l.ep,
+            l.etp,
+            l.zero,
+            l.virtual_stages,
+            static_cast<std::int64_t>(l.schedule),
+            static_cast<std::int64_t>(scenario.training.framework)};
+  }
+};
+
 double Space::combinations() const {
   if (!contradictions_.empty()) return 0;
-  Scenario scenario = open_.scenario;
-  Stated stated = open_.stated;
-  return count(scenario, stated, 0);
+  Counting counting{open_.scenario, open_.stated, {}};
+  return count(counting, 0);
 }
 
-double Space::count(Scenario& scenario, Stated& stated, std::size_t level) const {
+double Space::count(Counting& counting, std::size_t level) const {
   if (level == dimensions_.size()) return 1;
   const LayoutDimension& dimension = *dimensions_[level];
-  resolve(stated, scenario);
-  LayoutDimension::Values values = dimension.values(scenario);
-  std::erase_if(values, [&](std::int64_t value) { return !admits(level, value); });
-  const bool rest_varies =
-      std::any_of(dimensions_.begin() + static_cast<std::ptrdiff_t>(level) + 1, dimensions_.end(),
-                  [](const LayoutDimension* other) { return other->varies; });
-  if (!rest_varies) {
-    return static_cast<double>(values.size()) * count(scenario, stated, level + 1);
-  }
+  resolve(counting.stated, counting.scenario);
+  const auto [found, fresh] = counting.known.try_emplace({level, counting.prefix()}, 0);
+  if (!fresh) return found->second;
   double sum = 0;
-  for (const std::int64_t value : values) {
-    dimension.set(stated, value);
-    sum += count(scenario, stated, level + 1);
+  for (const std::int64_t value : dimension.values(counting.scenario)) {
+    if (!admits(level, value)) continue;
+    dimension.set(counting.stated, value);
+    sum += count(counting, level + 1);
   }
-  dimension.set(stated, std::nullopt);
-  return sum;
+  dimension.set(counting.stated, std::nullopt);
+  return found->second = sum;
 }
 
 }  // namespace stepcast

@@ -65,7 +65,10 @@ class Space {
   // Walks legal layouts below a prefix, in order. `scenario` is scratch: a copy of base(), in which
   // the visited layout stands.
   using Visit = std::function<void(const LayoutChoice&)>;
-  SpaceCount walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit) const;
+  // `ends`, where there is one, is asked before each node: the walk leaves off where it says so.
+  using Ends = std::function<bool()>;
+  SpaceCount walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit,
+                  const Ends& ends = {}) const;
 
   // Writes a layout into a copy of base().
   void put(const LayoutChoice& choice, Scenario& scenario) const;
@@ -83,7 +86,8 @@ class Space {
   Stated stated_by(const LayoutChoice& choice) const;
   Errors check(const Scenario& scenario, const Stated& stated, std::size_t depth) const;
   void descend(Walk& walk, std::size_t level) const;
-  double count(Scenario& scenario, Stated& stated, std::size_t level) const;
+  struct Counting;
+  double count(Counting& counting, std::size_t level) const;
   void restrict_to(const ValueRange& range);
   bool admits(std::size_t level, std::int64_t value) const {
     return least_[level] <= value && value <= most_[level];

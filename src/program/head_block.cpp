@@ -77,6 +77,14 @@ KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool
   return scenario.rules.loss_in_single_steps ? size : loss_steps().of(size);
 }
 
+// PyTorch's log-softmax writes beside what it reads: forward its result, which backward keeps;
+// backward the gradient of the loss that it is handed, and its own.
+void take_scratch(const Scenario& scenario, BlockBuilder& builder, std::int64_t copies) {
+  if (scenario.rules.loss_in_single_steps || scenario.rules.fuses_neighbours) return;
+  const std::int64_t elements = copies * builder.shape().tokens * builder.shape().vocab;
+  builder.also_writes({builder.buffer("loss_scratch", elements, DataType::kFp32)});
+}
+
 HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
                     BufferId input) {
   const Shape& shape = builder.shape();
@@ -104,6 +112,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   const DataType type = shape.fuses_neighbours ? shape.type : DataType::kFp32;
   builder.add("cross_entropy", CrossEntropy{false, type, loss_size(scenario, builder, false)},
               {logits, out.probabilities}, {out.probabilities, out.statistics});
+  take_scratch(scenario, builder, 1);
   if (shape.tp > 1) {
     // Maximum, target logit and sum of exponentials of every token.
     for (const CollectivePurpose purpose :
@@ -128,6 +137,7 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
               CrossEntropy{true, shape.fuses_neighbours ? shape.type : DataType::kFp32,
                            loss_size(scenario, builder, true)},
               {saved.probabilities, saved.statistics}, {saved.probabilities});
+  take_scratch(scenario, builder, 2);
   BufferId gradient = saved.probabilities;
   if (!shape.fuses_neighbours) {
     gradient = builder.activation("logits_gradient", logits_elements);

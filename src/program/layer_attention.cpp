@@ -108,6 +108,8 @@ void LayerLowering::project_again(AttentionBuffers& saved) {
     saved.packed = weights_.qkv.forward(builder_, saved.entered, weights_.qkv_bias);
   }
   rotate(saved);
+  // Copies in fp8 and what ranks exchanged are kept with the context.
+  if (!shape_.fp8_attention && shape_.cp == 1) saved.core.read = saved.qkv;
   saved.left = weights_.attention_out.take(builder_, saved.core.context, keeps_);
   const bool is_partial = shape_.tp > 1;  // its sum is kept
   if (!is_partial || !scenario_.training.compile) {
