@@ -171,6 +171,7 @@ class BlockBuilder {
   GraphPart into_part(GraphPart part) { return std::exchange(part_, part); }
   // The operation written last, to change it.
   Operation& last() { return operations().back(); }
+  bool begins_pass() { return operations().empty(); }
   // Where a collective of the backward runs that a product need not wait for.
   BlockStream backward_stream() const {
     return shape_.async_backward ? BlockStream::kCommunication : BlockStream::kCompute;

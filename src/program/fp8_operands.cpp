@@ -15,6 +15,7 @@ KernelSize size_of_cast(std::int64_t elements, double bytes, std::int64_t launch
 // The norm before writes the copies, in place of its 16-bit output where nobody else reads that.
 bool write_in_norm(BlockBuilder& builder, BufferId x, const std::vector<BufferId>& copies,
                    double copied, bool keeps_wide) {
+  if (builder.begins_pass()) return false;
   Operation& before = builder.last();
   const auto* norm = std::get_if<Normalization>(&before.work);
   const bool fits = builder.shape().fp8.norm_writes && norm != nullptr && !norm->backward &&
@@ -31,6 +32,7 @@ bool write_in_norm(BlockBuilder& builder, BufferId x, const std::vector<BufferId
 }
 
 bool comes_from_norm(BlockBuilder& builder, BufferId x) {
+  if (builder.begins_pass()) return false;
   const Operation& before = builder.last();
   return std::holds_alternative<Normalization>(before.work) && !before.writes.empty() &&
          before.writes.back() == x;

@@ -66,7 +66,9 @@ void LayerLowering::activate(MlpBuffers& out) {
 
 void LayerLowering::recompute_mlp(MlpBuffers& saved, const RecomputedModules& again) {
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
-  if (again.layernorm && !shape_.fp8) {
+  // In fp8 the norm is part of the product behind it (TELayerNormColumnParallelLinear).
+  const bool with_norm = shape_.fp8 ? again.mlp && !experts_ : again.layernorm;
+  if (with_norm) {
     saved.normed =
         builder_.norm("mlp_norm", weights_.mlp_norm, saved.input, shape_.rows, shape_.hidden);
     if (!experts_) saved.entered = weights_.mlp_up.renewed(saved.entered, saved.normed);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "layout/fp8_recipe.h"
@@ -269,6 +270,39 @@ TEST(Fp8, IsNotRunByTheExecutor) {
     const Errors errors = check_executable(llama({}), backend);
     ASSERT_FALSE(errors.empty());
     EXPECT_EQ(errors.front().path, "training.precision");
+  }
+}
+
+// Whatever is recomputed, nobody reads what nobody has written.
+TEST(Fp8, ReadsWhatWasWrittenUnderEveryRecomputation) {
+  for (const char* recipe : {"delayed", "current", "blockwise", "mxfp8", "rowwise"}) {
+    for (const char* module :
+         {"core_attention", "layernorm", "mlp", "mlp_act", "torchtitan_op", "none", "full"}) {
+      Fp8Case c;
+      c.recipe = recipe;
+      c.base = "dgx-b200";
+      const std::string word = module;
+      const bool is_mode = word == "none" || word == "full";
+      c.more_layout =
+          is_mode ? R"(, "recompute": ")" + word + R"(")"
+                  : R"(, "recompute": {"mode": "selective", "modules": [")" + word + R"("]})";
+      if (word == "torchtitan_op") {
+        c.framework = "fsdp";
+        c.zero = 3;
+      }
+      const Scenario scenario = llama(c);
+      const Block block = lower_decoder_layer(scenario, scenario.layout.recompute.mode);
+      std::set<BufferId> written{block.input, block.output_gradient};
+      for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+        for (const Operation& operation : block.pass(pass).operations) {
+          for (const BufferId id : operation.reads) {
+            EXPECT_TRUE(written.contains(id)) << recipe << ' ' << module << ": " << operation.name
+                                              << " reads " << block.buffers[id.index()].name;
+          }
+          written.insert(operation.writes.begin(), operation.writes.end());
+        }
+      }
+    }
   }
 }
 
