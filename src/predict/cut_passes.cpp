@@ -188,6 +188,8 @@ class PassCutter {
 
 bool PassCutter::has_collectives(const Instruction& what,
                                  const std::vector<AxisGroup>& groups) const {
+  const auto* pass = what.as<RunPass>();
+  if (pass != nullptr && pass->beside) return false;  // the replay of the pair knows its streams
   bool found = false;
   for_each_operation(program_, role_, what, [&](const Operation& operation, const BlockVisit&) {
     found = found || is_cut_at(operation, groups);
