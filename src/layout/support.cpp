@@ -46,9 +46,6 @@ void check_model(const Scenario& s, Findings& findings) {
 void check_combinations(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"model"})) return;
   const Model& model = s.model;
-  if (model.mla && s.training.fp8_attention) {
-    findings.unsupported("training.fp8_attention", "latent attention in fp8 is", "use false");
-  }
   if (!findings.trusts({"layout.cp", "training.sequence_length"}) || s.layout.cp == 1) return;
   const bool windowed =
       model.attention_window > 0 && model.attention_window < s.training.sequence_length;

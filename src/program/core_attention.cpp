@@ -23,26 +23,6 @@ Attention fused(const Shape& shape, bool backward, const AttentionSpan& span) {
           span.window,    span.chunk};
 }
 
-// What attention in fp8 reads is cast once, and kept so for the backward.
-BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
-                            std::initializer_list<BufferId> from) {
-  const Shape& shape = builder.shape();
-  const BufferId out = builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
-                                      shape.fp8.copy_bytes(elements), DataType::kFp8);
-  const double element = static_cast<double>(shape.element);
-  if (shape.fp8.recipe->finds_scale) {
-    builder.add("find_scale",
-                Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
-                     builder.size(elements, 0, element, 2)},
-                from, {});
-  }
-  builder.add("cast_to_fp8",
-              Cast{CastSubject::kOperand, backward, shape.type, DataType::kFp8,
-                   builder.size(elements, 0, element + 1 + shape.fp8.recipe->scale_bytes)},
-              from, {out});
-  return out;
-}
-
 CoreAttentionBuffers flash(BlockBuilder& builder, const QkvBuffers& qkv,
                            const AttentionSpan& span) {
   const Shape& shape = builder.shape();
@@ -191,6 +171,25 @@ BufferId unfused_backward(BlockBuilder& builder, const QkvBuffers& qkv,
 }
 
 }  // namespace
+
+BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
+                            BlockBuilder::Buffers from) {
+  const Shape& shape = builder.shape();
+  const BufferId out = builder.buffer(backward ? "context_gradient_fp8" : "qkv_fp8",
+                                      shape.fp8.copy_bytes(elements), DataType::kFp8);
+  const double element = static_cast<double>(shape.element);
+  if (shape.fp8.recipe->finds_scale) {
+    builder.add("find_scale",
+                Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
+                     builder.size(elements, 0, element, 2)},
+                from, {});
+  }
+  builder.add("cast_to_fp8",
+              Cast{CastSubject::kOperand, backward, shape.type, DataType::kFp8,
+                   builder.size(elements, 0, element + 1 + shape.fp8.recipe->scale_bytes)},
+              from, {out});
+  return out;
+}
 
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
                                     const QkvBuffers& qkv, const AttentionSpan& span) {

@@ -28,6 +28,10 @@ struct CoreAttentionBuffers {
   BufferId written;
 };
 
+// What attention in fp8 reads is cast once, and kept so for the backward.
+BufferId cast_for_attention(BlockBuilder& builder, bool backward, std::int64_t elements,
+                            BlockBuilder::Buffers from);
+
 CoreAttentionBuffers core_attention(BlockBuilder& builder, AttentionKernel kernel,
                                     const QkvBuffers& qkv, const AttentionSpan& span = {});
 

@@ -45,8 +45,9 @@ BufferId LatentAttention::of_heads(const char* name, std::int64_t width) {
 
 Attention LatentAttention::attention(bool backward) const {
   const Shape& shape = builder_.shape();
-  return {backward,       shape.batch, heads(), heads(),    shape.sequence,
-          shape.sequence, key_width(), true,    shape.type, {mla_.v_head_dim}};
+  const DataType type = shape.fp8_attention ? DataType::kFp8 : shape.product;
+  return {backward,       shape.batch, heads(), heads(), shape.sequence,
+          shape.sequence, key_width(), true,    type,    {mla_.v_head_dim}};
 }
 
 // The rotary part of queries is turned in place; keys are put together and values copied out.
@@ -102,8 +103,18 @@ void LatentAttention::make_heads(BufferId input) {
                {qkv.query, qkv.key, qkv.value});
 }
 
-void LatentAttention::attend() {
+void LatentAttention::read_heads() {
   const QkvBuffers& qkv = saved_.qkv;
+  saved_.read = qkv;
+  if (!builder_.shape().fp8_attention) return;
+  const std::int64_t width = 2 * key_width() + mla_.v_head_dim;
+  const BufferId copy = cast_for_attention(
+      builder_, false, builder_.shape().tokens * heads() * width, {qkv.query, qkv.key, qkv.value});
+  saved_.read = {copy, copy, copy};
+}
+
+void LatentAttention::attend() {
+  const QkvBuffers& qkv = saved_.read;
   saved_.context = of_heads("context", mla_.v_head_dim);
   saved_.log_sum_exp =
       builder_.buffer("log_sum_exp", builder_.shape().tokens * heads(), DataType::kFp32);
@@ -116,12 +127,17 @@ BufferId LatentAttention::forward(BufferId input, bool keeps) {
   saved_ = {};
   make_latents(input);
   make_heads(input);
+  read_heads();
   attend();
   return saved_.context;
 }
 
 QkvBuffers LatentAttention::attend_backward(BufferId context_gradient) {
-  const QkvBuffers& qkv = saved_.qkv;
+  const QkvBuffers& qkv = saved_.read;
+  if (builder_.shape().fp8_attention) {
+    context_gradient = cast_for_attention(builder_, true, builder_.shape().tokens * context_width(),
+                                          {context_gradient});
+  }
   const QkvBuffers out{of_heads("query_gradient", key_width()),
                        of_heads("key_gradient", key_width()),
                        of_heads("value_gradient", mla_.v_head_dim)};
@@ -196,7 +212,10 @@ BufferId LatentAttention::backward(BufferId context_gradient, BufferId input,
   const Shape& shape = builder_.shape();
   const BufferId kept = saved_.context;
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
-  if (again.latent_queries) make_heads(input);
+  if (again.latent_queries) {
+    make_heads(input);
+    read_heads();
+  }
   if (again.core_attention) attend();
   builder_.into_input_gradients();
   // The output projection's weight gradient reads the first context: it is kept.

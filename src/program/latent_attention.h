@@ -29,12 +29,13 @@ class LatentAttention {
     LinearInput query_input, key_value_input;  // what the products to them read
     LinearInput gathered_query, gathered_key;  // and those from them, of all tokens
     BufferId rotary_key;                       // of all tokens
-    QkvBuffers qkv;
+    QkvBuffers qkv, read;                      // by attention: those, or a copy in fp8
     BufferId context, log_sum_exp;
   };
 
   void make_latents(BufferId input);
   void make_heads(BufferId input);
+  void read_heads();
   void attend();
   QkvBuffers attend_backward(BufferId context_gradient);
   BufferId query_backward(BufferId gradient);

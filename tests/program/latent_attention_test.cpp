@@ -43,6 +43,27 @@ TEST(LatentAttention, SavesWhatTheClosedFormSays) {
             2 * t * a * (2 * (kPlain + kRotary) + kValue));
 }
 
+// One byte an element, cast before the kernel that reads it; the gradient of the context likewise.
+TEST(LatentAttention, ReadsItsHeadsInFp8WhereAsked) {
+  ExpertCase c = latent();
+  c.more_training = R"(,"precision":"fp8","fp8_recipe":"current","fp8_attention":true)";
+  const Block block = layer(c);
+  const std::int64_t t = c.sequence, a = c.heads;
+  for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
+    const bool backward = pass == Pass::kBackward;
+    const auto& operations = block.pass(pass).operations;
+    const auto found = std::ranges::find_if(operations, [](const Operation& operation) {
+      return std::holds_alternative<Attention>(operation.work);
+    });
+    ASSERT_NE(found, operations.end());
+    EXPECT_EQ(std::get<Attention>(found->work).type, DataType::kFp8);
+    const BufferId read = backward ? found->reads.back() : found->reads.front();
+    const Buffer& copy = block.buffers[read.index()];
+    EXPECT_EQ(copy.type, DataType::kFp8);
+    EXPECT_EQ(copy.elements, t * a * (backward ? kValue : 2 * (kPlain + kRotary) + kValue));
+  }
+}
+
 TEST(LatentAttention, GathersLatentsInsteadOfStates) {
   ExpertCase c = latent();
   c.tp = 2;
