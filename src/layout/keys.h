@@ -44,8 +44,8 @@ struct KeySearch {
 
   int level;  // of the tree: what others depend on comes first
   // All values behind a prefix: a scenario with the levels before this one set, the others at their
-  // defaults. Legality is not their business. They depend on degrees, schedule, virtual stages, zero
-  // and framework alone (plan/space.cpp counts by these).
+  // defaults. Legality is not their business. They depend on degrees, schedule, virtual stages,
+  // zero and framework alone (plan/space.cpp counts by these).
   Values (*values)(const Scenario& prefix);
   // Those that a forecast tells apart; among equal ones the first.
   Values (*distinct)(const Scenario& prefix);

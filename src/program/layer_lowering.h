@@ -101,8 +101,8 @@ class LayerLowering {
   BufferId mlp_backward(MlpBuffers& saved, BufferId gradient, const RecomputedModules& again);
   BufferId dense_backward(const MlpBuffers& saved, BufferId branch);
   void recompute_mlp(MlpBuffers& saved, const RecomputedModules& again);
-  // Of the two packed products, the outputs that every second product of torchtitan makes: keys,
-  // and what a gated activation multiplies by. In fp8 no product is kept.
+  // The outputs of the two packed products that are every second product of torchtitan: keys, and
+  // what a gated activation multiplies by. In fp8 no product is kept.
   std::int64_t keys_apart() const { return splits_ ? key_width() : 0; }
   std::int64_t ups_apart() const { return splits_ ? up_width() - shape_.ffn : 0; }
   void recompute_operations();

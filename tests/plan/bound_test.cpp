@@ -96,27 +96,6 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
       R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
           "training":{"global_batch":24,"sequence_length":512},
           "layout":{"pp":4,"virtual_stages":1,"stage_layers":[3,8,8,5]}})",
-      // Tokens that travel beside another micro-batch, with a pipeline and without one.
-      R"({"stepcast":1,"model":{"layers":8,"hidden":1024,"heads":16,"kv_heads":16,"ffn":4096,
-            "vocab":2048,"mlp":"swiglu","norm":"rmsnorm","position":"rope","biases":false,
-            "moe":{"experts":16,"top_k":4,"ffn":512}},
-          "cluster":"dgx-h100x2",
-          "training":{"framework":"megatron","global_batch":32,"sequence_length":1024},
-          "layout":{"tp":1,"cp":1,"ep":8,"etp":1,"dp":8,"pp":2,"virtual_stages":2,
-            "schedule":"interleaved","overlap":{"ep":true}}})",
-      R"({"stepcast":1,"model":{"layers":8,"hidden":1024,"heads":16,"kv_heads":16,"ffn":4096,
-            "vocab":2048,"mlp":"swiglu","norm":"rmsnorm","position":"rope","biases":false,
-            "moe":{"experts":16,"top_k":4,"ffn":512}},
-          "cluster":"dgx-h100x1",
-          "training":{"framework":"megatron","global_batch":32,"sequence_length":1024},
-          "layout":{"tp":1,"cp":1,"ep":8,"etp":1,"pp":1,"overlap":{"ep":true}}})",
-      // Activations that wait in host memory.
-      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
-          "training":{"global_batch":24,"sequence_length":512},
-          "layout":{"pp":1,"offload":{"activations":0.5}}})",
-      R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-a100-80gx1",
-          "training":{"framework":"fsdp","global_batch":24,"sequence_length":512},
-          "layout":{"pp":1,"recompute":{"mode":"selective","modules":["torchtitan_op"]}}})",
       // A collective per bucket of 25 MiB, and parameters gathered in as many.
       R"({"stepcast":1,"model":"gpt3-6.7b","cluster":"dgx-h100x2",
           "training":{"framework":"native","global_batch":64,"sequence_length":256},
@@ -144,6 +123,34 @@ TEST(Bound, IsAdmissibleWithKeysThatChangeTheStep) {
           "training":{"framework":"megatron","global_batch":32,"sequence_length":1024,
             "precision":"fp8","fp8_recipe":"mxfp8","fp8_params":true}})"};
   SeededRandom random(2024, 99);
+  for (const char* text : texts) expect_admissible(text, random);
+}
+
+// Passes that run beside each other, wait in host memory or keep every second product.
+TEST(Bound, IsAdmissibleWithPassesThatKeepLess) {
+  const char* const texts[] = {
+      // Tokens that travel beside another micro-batch, with a pipeline and without one.
+      R"({"stepcast":1,"model":{"layers":8,"hidden":1024,"heads":16,"kv_heads":16,"ffn":4096,
+            "vocab":2048,"mlp":"swiglu","norm":"rmsnorm","position":"rope","biases":false,
+            "moe":{"experts":16,"top_k":4,"ffn":512}},
+          "cluster":"dgx-h100x2",
+          "training":{"framework":"megatron","global_batch":32,"sequence_length":1024},
+          "layout":{"tp":1,"cp":1,"ep":8,"etp":1,"dp":8,"pp":2,"virtual_stages":2,
+            "schedule":"interleaved","overlap":{"ep":true}}})",
+      R"({"stepcast":1,"model":{"layers":8,"hidden":1024,"heads":16,"kv_heads":16,"ffn":4096,
+            "vocab":2048,"mlp":"swiglu","norm":"rmsnorm","position":"rope","biases":false,
+            "moe":{"experts":16,"top_k":4,"ffn":512}},
+          "cluster":"dgx-h100x1",
+          "training":{"framework":"megatron","global_batch":32,"sequence_length":1024},
+          "layout":{"tp":1,"cp":1,"ep":8,"etp":1,"pp":1,"overlap":{"ep":true}}})",
+      // Activations that wait in host memory.
+      R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+          "training":{"global_batch":24,"sequence_length":512},
+          "layout":{"pp":1,"offload":{"activations":0.5}}})",
+      R"({"stepcast":1,"model":"llama-3.2-1b","cluster":"dgx-a100-80gx1",
+          "training":{"framework":"fsdp","global_batch":24,"sequence_length":512},
+          "layout":{"pp":1,"recompute":{"mode":"selective","modules":["torchtitan_op"]}}})"};
+  SeededRandom random(2024, 100);
   for (const char* text : texts) expect_admissible(text, random);
 }
 
