@@ -10,13 +10,8 @@
 namespace stepcast {
 namespace {
 
-// Kinds that consist of elementwise steps. The loss reads long rows, as a reduction does.
 constexpr MemoryBoundKind kChains[] = {MemoryBoundKind::kNorm, MemoryBoundKind::kActivation,
                                        MemoryBoundKind::kDropoutAdd, MemoryBoundKind::kRotary};
-
-bool is_chain(std::size_t kind) {
-  return std::ranges::find(kChains, static_cast<MemoryBoundKind>(kind)) != std::end(kChains);
-}
 
 template <class Which>
 std::vector<double> factors_of(const std::vector<KindPoint>& points, const Which& which) {
@@ -33,6 +28,10 @@ double factor_of(const MemoryFit& fit, const MemoryPoint& point) {
 }
 
 }  // namespace
+
+bool is_chain(std::size_t kind) {
+  return std::ranges::find(kChains, static_cast<MemoryBoundKind>(kind)) != std::end(kChains);
+}
 
 KindPoint kind_point(const MemoryPoint& point, double rate, double overhead_s) {
   const double bytes = point.bytes * static_cast<double>(point.rows * point.width);

@@ -16,6 +16,9 @@ struct KindPoint {
   double factor;
 };
 
+// Kinds that consist of elementwise steps. The loss reads long rows, as a reduction does.
+bool is_chain(std::size_t kind);
+
 // The factor of a point on a device whose copies reach `rate` bytes/s and whose kernels take
 // `overhead_s` each besides.
 KindPoint kind_point(const MemoryPoint& point, double rate, double overhead_s);

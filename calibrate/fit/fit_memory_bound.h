@@ -26,7 +26,7 @@ struct MemoryCurve {
 
 // At least one point. The factor 1, which kinds without a point keep, stands for the median of the
 // kinds that stream (copies, sums, casts, fills, rotations) where one was measured, else of all.
-MemoryCurve fit_memory_bound(const Accelerator& accelerator,
-                             const std::vector<TimedKernel>& points, const MemoryFit& start);
+MemoryCurve fit_memory_bound(const Accelerator& accelerator, const std::vector<TimedKernel>& points,
+                             const MemoryFit& start);
 
 }  // namespace stepcast

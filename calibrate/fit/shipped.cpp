@@ -521,13 +521,29 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
     note.fitted_on.push_back(factor.source);
   }
   std::vector<KindPoint> points;
+  const bool has_own = std::ranges::any_of(published_.memory, [&](const MemoryTable& table) {
+    return table.device == rules.device &&
+           std::ranges::any_of(table.points, [](const MemoryPoint& point) {
+             return point.in_steps && is_chain(point.kind);
+           });
+  });
   for (const MemoryTable& table : published_.memory) {
     const DeviceRules* measured = rules_of(table.device);
     const Accelerator& device = accelerator(table.device);
     if (measured == nullptr || device.architecture != architecture) continue;
     const double rate = device.memory_bandwidth.value() * measured->stream_fraction;
+    const Accelerator& own = accelerator(rules.device);
+    const double faster = own.memory_bandwidth.value() * rules.stream_fraction / rate *
+                          static_cast<double>(device.sm_count) / static_cast<double>(own.sm_count);
     for (const MemoryPoint& point : table.points) {
-      points.push_back(kind_point(point, rate, measured->interval_s));
+      KindPoint one = kind_point(point, rate, measured->interval_s);
+      // The SMs' instructions bound elementwise steps, which reach 0.6 of a Hopper's bandwidth: a
+      // device with the same SMs and another memory takes the same time, if its memory allows.
+      if (point.in_steps && is_chain(point.kind)) {
+        if (has_own && table.device != rules.device) continue;
+        one.factor = std::max(std::min(1.0, one.factor), one.factor * faster);
+      }
+      points.push_back(one);
     }
     note.fitted_on.push_back(table.source);
   }

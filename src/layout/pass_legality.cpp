@@ -38,7 +38,7 @@ void check_recompute(const Scenario& s, Findings& findings) {
 // Megatron-LM, megatron/training/arguments.py: overlap_moe_expert_parallel_comm.
 void check_expert_overlap(const Scenario& s, Findings& findings) {
   const Layout& l = s.layout;
-  if (!s.model.moe || !l.overlap.ep) return;
+  if (!l.overlap.ep) return;
   if (!findings.trusts({"model", "training.framework", "layout.overlap.ep", "layout.ep",
                         "layout.pp", "layout.virtual_stages", "layout.recompute"})) {
     return;
@@ -46,6 +46,13 @@ void check_expert_overlap(const Scenario& s, Findings& findings) {
   const auto illegal = [&](const std::string& what, const char* fix) {
     findings.illegal("layout.overlap.ep", what, fix);
   };
+  if (!s.model.moe) {
+    illegal("a model without experts exchanges no tokens", "false");
+    return;
+  }
+  if (s.model.moe->dispatcher == MoeDispatcher::kAllGather) {
+    illegal("dispatcher allgather gathers whole batches", "dispatcher alltoall or flex, or false");
+  }
   const FrameworkTraits& framework = traits_of(s.training.framework);
   if (!framework.pairs_passes) {
     illegal(fmt::format("framework {} runs one micro-batch after the other", framework.name),

@@ -77,13 +77,17 @@ void check_experts(const Scenario& s, Findings& findings) {
   }
   const Schedule& schedule = rules_of(l.schedule);
   if (l.overlap.ep && findings.trusts({"layout.overlap.ep", "layout.schedule", "layout.zero"}) &&
-      (l.zero > 1 || (l.pp == 1 && schedule.splits_backward) ||
+      (l.zero > 1 || (l.pp == 1 && l.schedule != default_schedule()) ||
        (l.pp > 1 && !schedule.whole_groups))) {
     findings.unsupported(
         "layout.overlap.ep",
         fmt::format("exchanging tokens beside another micro-batch with zero {} and schedule {} is",
                     l.zero, schedule.name),
         "zero 0 or 1 and schedule interleaved, or 1f1b without a pipeline");
+  } else if (l.overlap.ep && l.pp > 1 && !l.overlap.pp && findings.trusts({"layout.overlap"})) {
+    findings.unsupported("layout.overlap.ep",
+                         "exchanging tokens beside another micro-batch without overlap.pp is",
+                         "overlap.pp true, or false here");
   }
 }
 
@@ -142,18 +146,28 @@ void check_memory_saving(const Scenario& s, Findings& findings) {
     findings.unsupported("layout.offload.activations", "offloading with a pipeline is",
                          "use 0, or pp 1");
   }
+  if (l.offload.activations > 0 && l.overlap.ep && findings.trusts({"layout.overlap.ep"})) {
+    findings.unsupported("layout.offload.activations", "offloading while passes alternate is",
+                         "use 0, or overlap.ep false");
+  }
 }
 
 // torchtitan_op knows the operations of a dense layer whose weights are trained.
 void check_recomputed_operations(const Scenario& s, Findings& findings) {
-  if (!findings.trusts({"layout.recompute", "model", "training.mode", "training.attention"}))
+  if (!findings.trusts({"layout.recompute", "model", "training.mode", "training.attention",
+                        "layout.tp", "layout.sequence_parallel"})) {
     return;
+  }
   const std::vector<std::string>& modules = s.layout.recompute.modules;
   if (std::ranges::find(modules, "torchtitan_op") == modules.end()) return;
   std::string_view beside;
   if (s.model.mla) beside = "latent attention";
   if (s.model.moe) beside = "experts";
   if (s.training.trains_adapters()) beside = "adapters";
+  if (s.model.mtp_layers > 0) beside = "multi-token prediction";
+  if (s.layout.tp > 1 && !s.layout.sequence_parallel) {
+    beside = "tensor parallelism but without sequence parallelism";
+  }
   if (s.training.attention == AttentionKernel::kUnfused) beside = "unfused attention";
   if (beside.empty()) return;
   findings.unsupported("layout.recompute.modules",

@@ -63,8 +63,13 @@ class Mechanisms {
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
     add_own(training.trains_adapters(), "adapters");
     const Recompute& again = layout_.recompute;
-    add(again.mode != RecomputeMode::kNone, fmt::format("{} recomputation", name_of(again.mode)));
+    const bool operations = again.modules == std::vector<std::string>{"torchtitan_op"};
+    add(operations, "recomputation of operations");
+    add(again.mode != RecomputeMode::kNone && !operations,
+        fmt::format("{} recomputation", name_of(again.mode)));
     add(again.layers > 0, "recomputation of some layers");
+    add(layout_.offload.activations > 0, "offloaded activations");
+    add(training.cuda_graphs == CudaGraphs::kMoe, "routers launched as graphs");
   }
 
   void tensor_parallelism() {
@@ -108,6 +113,7 @@ class Mechanisms {
     add(model.attention_window > 0 && model.attention_window < scenario_.training.sequence_length,
         "attention windows");
     if (!model.moe) return;
+    add_own(layout_.overlap.ep, "tokens exchanged beside another micro-batch");
     add_own(true, "mixture of experts");
     add_own(layout_.ep > 1, "expert parallelism");
     add(layout_.ep > 1 && leaves_domain(AxisGroup::kExpert),

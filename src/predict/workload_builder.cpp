@@ -143,6 +143,12 @@ void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction&
     return;
   }
   const RunCost& cost = in_.costs.run(c, what);
+  if (in_.expand) {  // it ends no earlier than its issue
+    const sim::TaskId issue = add_host(c, sim::duration(cost.host));
+    own.device_begin = add_kernel(c, what.stream, {}, cost);
+    own.device = add_kernel(c, what.stream, issue, {});
+    return;
+  }
   const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
   const bool as_issued = plan.issuer[static_cast<std::size_t>(i)] == HostPlan::kAsIssued;
   own.device = own.device_begin =

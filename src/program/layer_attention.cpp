@@ -108,10 +108,15 @@ void LayerLowering::project_again(AttentionBuffers& saved) {
     saved.packed = weights_.qkv.forward(builder_, saved.entered, weights_.qkv_bias);
   }
   rotate(saved);
-  // Copies in fp8 and what ranks exchanged are kept with the context.
-  if (!shape_.fp8_attention && shape_.cp == 1) saved.core.read = saved.qkv;
+  // Copies in fp8 and what a ring exchanged are kept with the context.
+  if (!shape_.fp8_attention) {
+    const bool own = shape_.cp == 1 || shape_.cp_method == ContextMethod::kAllGather;
+    if (own) saved.core.read = saved.qkv;
+    if (shape_.cp > 1 && shape_.cp_exchange == 1) saved.core.read.query = saved.qkv.query;
+  }
   saved.left = weights_.attention_out.take(builder_, saved.core.context, keeps_);
-  const bool is_partial = shape_.tp > 1;  // its sum is kept
+  if (model_.parallel_block && scenario_.training.compile) return;  // nobody reads the sum
+  const bool is_partial = shape_.tp > 1;                            // its sum is kept
   if (!is_partial || !scenario_.training.compile) {
     saved.projected = weights_.attention_out.forward(builder_, saved.left);
   }

@@ -139,8 +139,7 @@ void LayerLowering::recompute_operations() {
   if (shape_.fp8) {
     fed_.up = weights_.mlp_up.forward(builder_, fed_.entered);
   } else if (ups_apart() > 0) {
-    fed_.up.apart =
-        weights_.mlp_up.make_apart(builder_, fed_.entered, weights_.mlp_up_bias, ups_apart());
+    fed_.up.apart = weights_.mlp_up.make_apart(builder_, fed_.entered, {}, ups_apart());
   }
   activate(fed_);
   const bool eager = !scenario_.training.compile;

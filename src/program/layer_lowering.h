@@ -78,7 +78,6 @@ class LayerLowering {
                       std::array<std::int64_t, 3> parts = {});
 
   AttentionBuffers attention(BufferId input);
-  void project(AttentionBuffers& out);
   void join(AttentionBuffers& out);
   CoreAttentionBuffers core(const AttentionBuffers& saved) {
     return core_attention(builder_, scenario_.training.attention, saved.qkv, span());

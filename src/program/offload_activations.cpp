@@ -20,7 +20,7 @@ class Offloading {
       : program_(program), role_(role), first_(first), end_(end) {}
 
   std::vector<Instruction> instructions() {
-    std::vector<InstructionIndex> last;  // of each instruction of the role: the one that ends it
+    std::vector<InstructionIndex> last;  // of each instruction of the role: what it has become
     for (const Instruction& own : role_.instructions) {
       Instruction what = own;
       for (InstructionIndex& wait : what.waits) wait = last[static_cast<std::size_t>(wait)];
@@ -30,7 +30,7 @@ class Offloading {
       } else {
         run_in_parts(what, pass->slot.pass == Pass::kForward);
       }
-      last.push_back(static_cast<InstructionIndex>(out_.size()) - 1);
+      last.push_back(pass != nullptr ? last_run_ : static_cast<InstructionIndex>(out_.size()) - 1);
     }
     return std::move(out_);
   }
@@ -45,13 +45,15 @@ class Offloading {
     return static_cast<InstructionIndex>(out_.size()) - 1;
   }
 
-  // Layers that are offloaded run by themselves, and those around them in one part each.
+  // Layers that are offloaded run by themselves, and those around them in one part each. So does
+  // the backward behind the last of them: beside it that one comes back.
   std::vector<RunPass> parts_of(const RunPass& pass, bool forward) const {
     std::vector<RunPass> out;
     std::int32_t begin = pass.block_begin;
     while (begin < pass.block_end) {
       std::int32_t end = begin + 1;
-      while (!is_offloaded(begin) && end < pass.block_end && !is_offloaded(end)) ++end;
+      const bool alone = is_offloaded(begin) || (!forward && begin == end_);
+      while (!alone && end < pass.block_end && !is_offloaded(end)) ++end;
       RunPass part = pass;
       part.block_begin = begin;
       part.block_end = end;
@@ -149,7 +151,9 @@ MemoryParts saved_by(const Block& block) {
 
 std::int64_t offloaded_layers(const Scenario& scenario, std::int64_t layers) {
   const double part = scenario.layout.offload.activations * static_cast<double>(layers);
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(part)), 0, layers - 1);
+  constexpr double kRounding = 1e-6;  // a fraction of n layers is n of them
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(part + kRounding)), 0,
+                                  layers - 1);
 }
 
 void offload_activations(const Scenario& scenario, const Program& program, Role& role) {

@@ -174,6 +174,9 @@ void read_overlap(FlagList& flags) {
   const bool gather = flags.given("--overlap-param-gather");
   if (reduce) out.set_flag("layout.overlap.grad_reduce", true, "--overlap-grad-reduce");
   if (gather) out.set_flag("layout.overlap.param_gather", true, "--overlap-param-gather");
+  if (flags.given("--overlap-moe-expert-parallel-comm")) {
+    out.set_flag("layout.overlap.ep", true, "--overlap-moe-expert-parallel-comm");
+  }
   if (flags.given("--tp-comm-overlap")) {
     out.set_flag("layout.overlap.tp", true, "--tp-comm-overlap");
   }
@@ -281,6 +284,13 @@ void read_megatron_layout(FlagList& flags) {
   }
   if (offload) {
     out.set_number("layout.offload.optimizer", fraction.value_or(1.0), "--optimizer-cpu-offload");
+  }
+  const auto offloaded = flags.integer("--cpu-offloading-num-layers", 0);
+  const auto layers = out.integer("model.layers");
+  if (offloaded.value_or(0) > 0 && layers.value_or(0) > 0) {
+    out.set_number("layout.offload.activations",
+                   static_cast<double>(*offloaded) / static_cast<double>(*layers),
+                   "--cpu-offloading-num-layers");
   }
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "layout/nearest.h"
 #include "recipes/megatron_read.h"
 
@@ -118,10 +122,19 @@ void read_megatron_training(FlagList& flags) {
   const auto graphs = flags.choice("--cuda-graph-impl", {"none", "local", "transformer_engine"});
   const bool deprecated =
       flags.given("--enable-cuda-graph") || flags.given("--external-cuda-graph");
+  const std::vector<std::string> scope = flags.values("--cuda-graph-scope");
+  const auto has = [&](const char* part) { return std::ranges::find(scope, part) != scope.end(); };
   if (deprecated || graphs.value_or("none") != "none") {
-    out.set_flag("training.cuda_graphs", true, "--cuda-graph-impl");
+    if (has("full_iteration")) {
+      out.set_word("training.cuda_graphs", "full", "--cuda-graph-scope");
+    } else if (has("attn") && !has("mlp") && !has("moe")) {
+      out.set_word("training.cuda_graphs", "attention", "--cuda-graph-scope");
+    } else if (has("moe_router") && !has("mlp")) {
+      out.set_word("training.cuda_graphs", "moe", "--cuda-graph-scope");
+    } else {
+      out.set_flag("training.cuda_graphs", true, "--cuda-graph-impl");
+    }
   }
-  flags.given("--cuda-graph-scope");
   flags.given("--te-rng-tracker");
 }
 

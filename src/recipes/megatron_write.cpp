@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "layout/framework.h"
 #include "layout/pipeline.h"
@@ -127,7 +128,12 @@ void add_pipeline(const Scenario& s, Block& block) {
 void add_data_parallel(const Scenario& s, Block& block) {
   const Layout& l = s.layout;
   const FrameworkRules usual = rules_of(s.training, l);
-  block.flag_if(l.zero == 1, "--use-distributed-optimizer");
+  block.flag_if(l.zero >= 1, "--use-distributed-optimizer");
+  if (l.zero >= 2) {
+    block.flag("--use-megatron-fsdp");
+    block.value("--data-parallel-sharding-strategy",
+                l.zero == 2 ? "optim_grads" : "optim_grads_params");
+  }
   if (l.shard_group > 0 && l.dp * l.cp % l.shard_group == 0) {
     block.value("--num-distributed-optimizer-instances", l.dp * l.cp / l.shard_group);
   }
@@ -152,12 +158,17 @@ ArgumentBlock parallel_block(const Scenario& s) {
   add_pipeline(s, block);
   add_data_parallel(s, block);
   block.flag_if(l.overlap.tp, "--tp-comm-overlap");
+  block.flag_if(l.overlap.ep, "--overlap-moe-expert-parallel-comm");
   block.flag_if(l.tp > 1 && l.pp > 1 && !l.sequence_parallel && !s.rules.scatter_gather_p2p,
                 "--no-scatter-gather-tensors-in-pipeline");
   if (l.offload.optimizer > 0) {
     block.flag("--use-precision-aware-optimizer");
     block.flag("--optimizer-cpu-offload");
     block.value("--optimizer-offload-fraction", l.offload.optimizer);
+  }
+  if (l.offload.activations > 0) {
+    block.value("--cpu-offloading-num-layers",
+                std::llround(l.offload.activations * static_cast<double>(s.model.layers)));
   }
   return block.take();
 }
@@ -194,6 +205,14 @@ void add_precision(const Training& t, Block& block) {
   }
 }
 
+void add_cuda_graphs(CudaGraphs graphs, Block& block) {
+  if (graphs == CudaGraphs::kOff) return;
+  block.value("--cuda-graph-impl", "local");
+  if (graphs == CudaGraphs::kFull) block.value("--cuda-graph-scope", "full_iteration");
+  if (graphs == CudaGraphs::kAttention) block.value("--cuda-graph-scope", "attn");
+  if (graphs == CudaGraphs::kMoe) block.flag("--cuda-graph-scope moe_router moe_preprocess");
+}
+
 ArgumentBlock training_block(const Scenario& s) {
   const Training& t = s.training;
   Block block("TRAINING_ARGS");
@@ -210,7 +229,7 @@ ArgumentBlock training_block(const Scenario& s) {
       block.flag(fusion);
     }
   }
-  if (t.cuda_graphs != CudaGraphs::kOff) block.value("--cuda-graph-impl", "local");
+  add_cuda_graphs(t.cuda_graphs, block);
   block.value("--optimizer", "adam");
   block.value("--lr", "1.0e-4");
   block.flag("--train-iters \"$TRAIN_ITERS\"");

@@ -305,9 +305,6 @@ void read_checkpointing(JsonKeys& root) {
   } else if (way == "op") {
     out.set_json("layout.recompute", R"({"mode":"selective","modules":["torchtitan_op"]})",
                  "activation_checkpoint.selective_ac_option");
-    out.warnings.push_back(
-        "selective_ac_option op is not forecast yet: --recompute full needs less memory and more "
-        "time than it, --recompute none the reverse");
   } else {
     std::int64_t every = 0;
     std::from_chars(way.data(), way.data() + way.size(), every);

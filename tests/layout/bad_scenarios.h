@@ -310,6 +310,8 @@ inline std::vector<BadScenario> bad_rest() {
       {"graphs_of_routers_that_are_not_there",
        patched(R"({"training": {"cuda_graphs": "moe"}})"), "training.cuda_graphs", kIllegal,
        "without experts"},
+      {"tokens_of_no_experts", patched(R"({"layout": {"overlap": {"ep": true}}})"),
+       "layout.overlap.ep", kIllegal, "without experts"},
       {"tokens_beside_nothing", patched(R"({"model": {"moe": {"experts": 8, "top_k": 2}},
                    "layout": {"ep": 2, "etp": 1, "overlap": {"ep": true}}})"),
        "layout.overlap.ep", kIllegal, "virtual_stages 2"},

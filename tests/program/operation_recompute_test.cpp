@@ -68,14 +68,15 @@ TEST(OperationRecompute, MakesTheOthersOnceMore) {
 
 TEST(OperationRecompute, AttentionRunsOnceForwardAndOnceBackward) {
   const Block block = layer(llama(R"("compile": true)"));
-  int forward = 0;
+  int forward = 0, backward = 0;
   for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
     for (const Operation& operation : block.pass(pass).operations) {
       const auto* attention = std::get_if<Attention>(&operation.work);
-      if (attention != nullptr && !attention->backward) ++forward;
+      if (attention != nullptr) ++(attention->backward ? backward : forward);
     }
   }
   EXPECT_EQ(forward, 1);
+  EXPECT_EQ(backward, 1);
 }
 
 // What was reduced and scattered is kept, so that the fourth product need not run again; what was

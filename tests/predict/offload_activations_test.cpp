@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "expert_scenarios.h"
+#include "predict/memory_replay.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -61,6 +61,33 @@ TEST(OffloadActivations, BalanceOutOverAStep) {
   EXPECT_GT(moved, 0);
 }
 
+// What a copy takes from the device comes back to it, and nothing else changes there.
+TEST(OffloadActivations, LeaveNothingBehindOnTheDevice) {
+  const Program program = lower(gpt(offloading(0.6, 6)));
+  const MemoryPeak peak = replay_memory(program, program.roles.front());
+  EXPECT_EQ(peak.host_left, 0);
+  for (const ByteCount left : peak.left) EXPECT_EQ(left, 0);
+}
+
+// Nobody but the layer itself waits for its copy: parameters are gathered meanwhile.
+TEST(OffloadActivations, HoldNoGatherUp) {
+  GptCase c = offloading(0.5, 6);
+  c.framework = "fsdp";
+  c.attention = "flash";
+  c.dropout = 0;
+  c.dp = 2;
+  c.zero = 3;
+  const Program program = lower(gpt(c));
+  const std::vector<Instruction>& list = program.roles.front().instructions;
+  EXPECT_GT(copies(program, CopyDirection::kToHost), 0);
+  for (const Instruction& what : list) {
+    if (!what.is<CollectiveCall>()) continue;
+    for (const InstructionIndex wait : what.waits) {
+      EXPECT_FALSE(list[static_cast<std::size_t>(wait)].is<HostCopy>()) << what.name;
+    }
+  }
+}
+
 // A layer comes back while the backward of the one behind it runs.
 TEST(OffloadActivations, ComeBackOneLayerAhead) {
   const Program program = lower(gpt(offloading(1, 5)));
@@ -74,6 +101,7 @@ TEST(OffloadActivations, ComeBackOneLayerAhead) {
     ASSERT_NE(behind, nullptr);
     EXPECT_EQ(behind->slot.pass, Pass::kBackward);
     EXPECT_EQ(behind->block_begin, copy->block_begin + 1);
+    EXPECT_EQ(behind->block_end, behind->block_begin + 1);
   }
   EXPECT_EQ(returned, 2 * 4);
 }
