@@ -62,6 +62,18 @@ void read_accelerator_field(ObjectReader& reader, const std::string& topologies_
   }
 }
 
+// A job takes racks evenly, as schedulers place it that know of blocks (Slurm, topology/block and
+// --segment): 256 GPUs are 64 in each of four racks of 72. Where that takes an eighth more racks
+// than hold the job, all but the last are full.
+std::int64_t nodes_of_domain(std::int64_t nodes, std::int64_t whole) {
+  if (whole == 1 || nodes <= whole) return whole;
+  const std::int64_t least = (nodes + whole - 1) / whole;
+  for (std::int64_t domains = least; 8 * domains <= 9 * least; ++domains) {
+    if (nodes % domains == 0) return nodes / domains;
+  }
+  return whole;
+}
+
 }  // namespace
 
 const char* name_of(ScaleUp scale_up) {
@@ -138,6 +150,9 @@ void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
     }
     spec.nodes = needed;
     spec.gpus = *gpus;
+  }
+  if (!reader.has("nvlink_domain_nodes")) {
+    spec.nvlink_domain_nodes = nodes_of_domain(spec.nodes, spec.nvlink_domain_nodes);
   }
   if (spec.gpus > kMaxGpus) {
     reader.fail(gpus ? "gpus" : "nodes", ErrorCode::kBadValue,

@@ -118,6 +118,20 @@ TEST(BuildTopology, AnNvlinkDomainIsOneSwitchPlane) {
   EXPECT_EQ(cluster.node_of(DeviceId(71)), 17);
 }
 
+// Four racks of 64 hold 256 GPUs, 32 of them 2048; a scenario may say otherwise.
+TEST(BuildTopology, RacksAreTakenEvenly) {
+  for (const std::int64_t gpus : {256, 2048}) {
+    const Cluster cluster =
+        cluster_from(R"({"base": "gb200-nvl72", "gpus": )" + std::to_string(gpus) + "}");
+    EXPECT_EQ(cluster.spec.gpus_per_domain(), 64);
+    EXPECT_EQ(vertices_by_kind(cluster.topology)[VertexKind::kNvSwitch], gpus / 64);
+  }
+  const Cluster stated =
+      cluster_from(R"({"base": "gb200-nvl72", "gpus": 256, "nvlink_domain_nodes": 18})");
+  EXPECT_EQ(stated.spec.gpus_per_domain(), 72);
+  EXPECT_EQ(cluster_from(R"({"base": "gb200-nvl72", "gpus": 72})").spec.gpus_per_domain(), 72);
+}
+
 TEST(BuildTopology, AMeshJoinsEachPairOfANode) {
   const Cluster cluster = cluster_from("\"gh200-alpsx2\"");
   EXPECT_EQ(links_by_kind(cluster.topology)[LinkKind::kNvlink], 2 * 2 * (4 * 3 / 2));
