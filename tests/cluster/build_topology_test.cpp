@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <string>
 
 #include "tests/cluster/cluster_from.h"
 
