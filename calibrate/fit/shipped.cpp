@@ -511,7 +511,8 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
   out.profile.memory_provenance = note.provenance;
   fit.fraction = rules.stream_fraction;
   fit.overhead_s = rules.interval_s;
-  const GpuArchitecture architecture = accelerator(rules.device).architecture;
+  const Accelerator& own = accelerator(rules.device);
+  const GpuArchitecture architecture = own.architecture;
   for (const KindFactor& factor : published_.kind_factors) {
     if (std::find(factor.architectures.begin(), factor.architectures.end(),
                   name_of(architecture)) == factor.architectures.end()) {
@@ -532,7 +533,6 @@ void Shipping::ship_memory(const DeviceRules& rules, ShippedProfile& out) const 
     const Accelerator& device = accelerator(table.device);
     if (measured == nullptr || device.architecture != architecture) continue;
     const double rate = device.memory_bandwidth.value() * measured->stream_fraction;
-    const Accelerator& own = accelerator(rules.device);
     const double faster = own.memory_bandwidth.value() * rules.stream_fraction / rate *
                           static_cast<double>(device.sm_count) / static_cast<double>(own.sm_count);
     for (const MemoryPoint& point : table.points) {

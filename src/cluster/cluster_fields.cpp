@@ -63,8 +63,8 @@ void read_accelerator_field(ObjectReader& reader, const std::string& topologies_
 }
 
 // A job takes racks evenly, as schedulers place it that know of blocks (Slurm, topology/block and
-// --segment): 256 GPUs are 64 in each of four racks of 72. Where that takes an eighth more racks
-// than hold the job, all but the last are full.
+// --segment): 256 GPUs are 64 in each of four racks of 72. Where that takes more than an eighth
+// more racks than hold the job, all but the last are full.
 std::int64_t nodes_of_domain(std::int64_t nodes, std::int64_t whole) {
   if (whole == 1 || nodes <= whole) return whole;
   const std::int64_t least = (nodes + whole - 1) / whole;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "program/block_events.h"
+#include "program/pass_pair.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -188,8 +189,7 @@ class PassCutter {
 
 bool PassCutter::has_collectives(const Instruction& what,
                                  const std::vector<AxisGroup>& groups) const {
-  const auto* pass = what.as<RunPass>();
-  if (pass != nullptr && pass->beside) return false;  // the replay of the pair knows its streams
+  if (alternates(what)) return false;  // the replay of the pair knows its streams
   bool found = false;
   for_each_operation(program_, role_, what, [&](const Operation& operation, const BlockVisit&) {
     found = found || is_cut_at(operation, groups);

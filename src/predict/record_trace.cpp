@@ -5,6 +5,7 @@
 
 #include "predict/attribution.h"
 #include "predict/memory_replay.h"
+#include "program/pass_pair.h"
 
 namespace stepcast {
 namespace {
@@ -21,7 +22,7 @@ void record_run(const SimulationInput& input, std::int32_t c, const Instruction&
   if (cost.gpu.value() <= 0) return;
   const std::vector<RunCosts::PricedBlock> blocks = input.costs.operations(c, what);
   double stretch = duration / cost.gpu;
-  if (const auto* pass = what.as<RunPass>(); pass != nullptr && pass->beside) {
+  if (alternates(what)) {
     // Its operations run in turn with another's; here they follow each other.
     Seconds alone;
     for (const RunCosts::PricedBlock& block : blocks) alone += replay_block(block).gpu;

@@ -64,18 +64,6 @@ RunCosts::BlockPrices RunCosts::price_blocks() const {
   return out;
 }
 
-RunCost RunCosts::BlockPrices::run(const Role& role, const RunPass& pass) const {
-  RunCost sum;
-  for_each_block(role, pass, [&](const BlockVisit& at) { sum.append(of(at)); });
-  return sum;
-}
-
-RunCost RunCosts::BlockPrices::run(const Role& role, const Instruction& what) const {
-  RunCost sum;
-  for_each_block(role, what, [&](const BlockVisit& at) { sum.append(of(at)); });
-  return sum;
-}
-
 void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPrices& prices) {
   const auto known = std::find_if(tables_.begin(), tables_.end(), [&](const Table& table) {
     return table.role == &role && table.placement == placement;

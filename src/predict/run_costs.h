@@ -55,8 +55,13 @@ class RunCosts {
     const RunCost& of(const BlockVisit& at) const {
       return passes[at.block.index()][static_cast<std::size_t>(at.pass)];
     }
-    RunCost run(const Role& role, const RunPass& pass) const;
-    RunCost run(const Role& role, const Instruction& what) const;
+    // `what`: an instruction, or the pass that one runs.
+    template <class Run>
+    RunCost run(const Role& role, const Run& what) const {
+      RunCost sum;
+      for_each_block(role, what, [&](const BlockVisit& at) { sum.append(of(at)); });
+      return sum;
+    }
   };
   BlockPrices price_blocks() const;
   void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);

@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "program/pass_pair.h"
+
 namespace stepcast {
 
 using sim::MemberSpec;
@@ -136,14 +138,12 @@ sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& co
 
 void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction& what) {
   InstructionTasks& own = tasks(c, i);
-  const auto* pass = what.as<RunPass>();
-  const bool alternates = pass != nullptr && pass->beside;  // with another run: one activity each
-  if (in_.expand && !alternates) {
+  if (in_.expand && !alternates(what)) {
     add_expanded_run(c, what, own);
     return;
   }
   const RunCost& cost = in_.costs.run(c, what);
-  if (in_.expand) {  // it ends no earlier than its issue
+  if (in_.expand) {  // one activity, which ends no earlier than its issue
     const sim::TaskId issue = add_host(c, sim::duration(cost.host));
     own.device_begin = add_kernel(c, what.stream, {}, cost);
     own.device = add_kernel(c, what.stream, issue, {});

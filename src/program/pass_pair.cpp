@@ -85,6 +85,11 @@ class Issuer {
 
 }  // namespace
 
+bool alternates(const Instruction& what) {
+  const auto* pass = what.as<RunPass>();
+  return pass != nullptr && pass->beside.has_value();
+}
+
 bool has_exchanges(const std::vector<Operation>& pass) {
   return std::ranges::any_of(pass, is_exchange) && std::ranges::any_of(pass, is_of_experts);
 }

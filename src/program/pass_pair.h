@@ -6,9 +6,12 @@
 
 #include <vector>
 
-#include "operation/operation.h"
+#include "program/instruction.h"
 
 namespace stepcast {
+
+// It runs a pass beside another one (RunPass::beside).
+bool alternates(const Instruction& what);
 
 // The pass of this block exchanges tokens with the ranks of their experts.
 bool has_exchanges(const std::vector<Operation>& pass);
