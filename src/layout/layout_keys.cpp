@@ -33,7 +33,7 @@ void settle_etp(Scenario& s, bool stated) {
 
 void settle_virtual_stages(Scenario& s, bool stated) {
   const std::int64_t chunks = rules_of(s.layout.schedule).chunks;
-  if (!stated && chunks != Schedule::kSeveral) s.layout.virtual_stages = chunks;
+  if (!stated && chunks > 0) s.layout.virtual_stages = chunks;
 }
 
 void settle_zero(Scenario& s, bool stated) {
@@ -127,7 +127,7 @@ constexpr Key kRows[] = {
      .search = &kSearchSchedule},
     {.path = "layout.virtual_stages",
      .type = &kCount<&Layout::virtual_stages, 1, kMostInKey>,
-     .fallback = "1; 2 for zb-v, v-half, v-min, dualpipe and dualpipev",
+     .fallback = "1; 2 for zb-v, 1f1b-v, v-half, v-min, dualpipe and dualpipev",
      .help = "chunks per pipeline stage",
      .settle = settle_virtual_stages,
      .flag = {"--vpp", "N"},
