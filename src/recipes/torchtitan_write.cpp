@@ -140,7 +140,7 @@ const std::vector<TorchtitanSchedule>& torchtitan_schedules() {
       {"GPipe", schedule_named("gpipe"), false},
       {"Interleaved1F1B", schedule_named("interleaved"), true},
       {"ZBVZeroBubble", schedule_named("zb-v"), true},
-      {"DualPipeV", schedule_named("dualpipe"), true},
+      {"DualPipeV", schedule_named("dualpipev"), true},
   };
   return schedules;
 }
