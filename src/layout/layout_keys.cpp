@@ -33,7 +33,7 @@ void settle_etp(Scenario& s, bool stated) {
 
 void settle_virtual_stages(Scenario& s, bool stated) {
   const std::int64_t chunks = rules_of(s.layout.schedule).chunks;
-  if (!stated && chunks != Schedule::kSeveral) s.layout.virtual_stages = chunks;
+  if (!stated && chunks > 0) s.layout.virtual_stages = chunks;
 }
 
 void settle_zero(Scenario& s, bool stated) {

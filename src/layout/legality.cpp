@@ -249,6 +249,12 @@ std::string schedules_with(bool (*trait)(const Schedule&)) {
 }
 
 void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& findings) {
+  if (schedule.chunks == Schedule::kOneOrTwo) {
+    findings.illegal("layout.virtual_stages",
+                     fmt::format("{} where {} has 1 or 2", l.virtual_stages, schedule.name),
+                     "use 1, or 2 for a model that comes back up");
+    return;
+  }
   if (schedule.chunks > 1) {
     findings.illegal(
         "layout.virtual_stages",
@@ -264,22 +270,29 @@ void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& f
           schedules_with([](const Schedule& s) { return s.chunks == Schedule::kSeveral; }));
 }
 
+bool takes_chunks(const Schedule& schedule, std::int64_t chunks) {
+  if (schedule.chunks == Schedule::kOneOrTwo) return chunks <= 2;
+  return chunks == schedule.chunks;
+}
+
 void check_schedule(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"layout.schedule", "layout.virtual_stages", "layout.pp"})) return;
   const Layout& l = s.layout;
   const Schedule& schedule = rules_of(l.schedule);
   const bool several =
       schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
-  if ((several || splits_backward(s)) && l.pp == 1) {
+  const bool needs_stages =
+      several || splits_backward(s) || schedule.placement == Placement::kFolded;
+  if (needs_stages && l.pp == 1) {
     findings.illegal("layout.schedule",
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),
                      "pp 2 or more, or schedule 1f1b");
   } else if (several && l.virtual_stages == 1) {
     findings.illegal("layout.virtual_stages",
-                     fmt::format("{} with 1 virtual stage is 1f1b", schedule.name),
-                     "virtual_stages 2 or more, or schedule 1f1b");
-  } else if (!several && l.virtual_stages != schedule.chunks) {
+                     fmt::format("{} takes 2 virtual stages or more", schedule.name),
+                     "virtual_stages 2 or more, or a schedule with one, such as 1f1b");
+  } else if (!several && !takes_chunks(schedule, l.virtual_stages)) {
     check_virtual_stages(l, schedule, findings);
   }
 }
