@@ -50,12 +50,14 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
 void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t rows = norm.size.rows(), width = norm.size.width;
   const ArraySpec whole{norm.size.elements, norm.type}, row{width, norm.type};
-  const Array x = arrays.read(0, whole), weight = arrays.weight(0, row);
+  // Latents are normed out of rows that also hold the rotary key.
+  const RowArray from = arrays.read_rows(0, {rows, width, norm.type});
+  const Array x = from.array, weight = arrays.weight(0, row);
   if (!norm.backward) {
     const Array bias = norm.bias ? arrays.weight(1, row) : Array{};
     if (!norm.residual) {
-      kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width, width,
-                   width);
+      kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width,
+                   from.stride, width);
       return;
     }
     const Array branch_bias = norm.branch_bias ? arrays.weight(norm.bias ? 2 : 1, row) : Array{};
@@ -68,8 +70,8 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const Array bias = norm.bias ? arrays.gradient(1, sums).data : Array{};
   const Array residual = norm.residual ? arrays.read(2, whole) : Array{};
   kernels.norm_backward(kind_of(norm.norm), x, weight, arrays.read(1, whole), residual,
-                        arrays.write(0, whole), place.data, bias, !place.fresh, rows, width, width,
-                        width);
+                        arrays.write(0, whole), place.data, bias, !place.fresh, rows, width,
+                        from.stride, width);
 }
 
 // Inside the packed projection: the same head of all tokens, or all heads of a token as one row.
@@ -124,8 +126,8 @@ void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) 
 
 void call(const Rotary& rotary, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t tokens = rotary.size.rows(), batch = tokens / rotary.sequence;
-  const HeadSpec spec{tokens, rotary.heads * rotary.head_dim, rotary.kv_heads * rotary.head_dim,
-                      rotary.type};
+  const std::int64_t key = rotary.kv_heads * rotary.head_dim;
+  const HeadSpec spec{tokens, rotary.heads * rotary.head_dim, key, key, rotary.type};
   const ArraySpec whole{tokens * spec.packed(), rotary.type};
   const Array packed = rotary.backward ? arrays.write(0, whole) : Array{};
   const auto arrays_of = [&](HeadSide side) -> RotaryArrays {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "execute/initial_weights.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/flat_stretches.h"
@@ -109,12 +108,11 @@ FlatState::FlatState(const Scenario& scenario, const Role& role, const RankGrid&
 }
 
 void FlatState::initialise(const Scenario& scenario, const Program& program, const Role& role,
-                           std::uint64_t seed, std::int64_t tp_rank) {
+                           std::uint64_t seed, const ModelPart& part) {
   std::vector<float> whole;
   for (const PlacedParameter& placed : placed_parameters(scenario, program, role)) {
     whole.resize(static_cast<std::size_t>(placed.range.size()));
-    initial_weights(seed, placed.layer, *placed.parameter, scenario.layout.tp, tp_rank,
-                    whole.data());
+    initial_weights(seed, placed.layer, *placed.parameter, part, whole.data());
     set_weights(placed.range, whole);
   }
 }

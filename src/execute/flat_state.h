@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "execute/initial_weights.h"
 #include "execute/kernel_arrays.h"
 #include "execute/shards.h"
 #include "execute/windows.h"
@@ -28,7 +29,7 @@ class FlatState {
             Memory& memory);
 
   void initialise(const Scenario& scenario, const Program& program, const Role& role,
-                  std::uint64_t seed, std::int64_t tp_rank);
+                  std::uint64_t seed, const ModelPart& part);
 
   bool shards_parameters() const { return shards_parameters_; }
   bool shards_gradients() const { return shards_gradients_; }

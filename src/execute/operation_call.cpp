@@ -40,6 +40,18 @@ class LiveArrays final : public KernelArrays {
     if (packed) return {call_.read(i).from(spec.begin(side)), spec.packed()};
     return {call_.read(i), spec.width(side)};
   }
+  HeadArray write_heads(HeadSide side, const HeadSpec& spec) override {
+    const bool packed =
+        call_.buffer(call_.operation.writes[0]).elements == spec.tokens * spec.packed();
+    if (packed) return {call_.write(0).from(spec.begin(side)), spec.packed()};
+    return {call_.write(static_cast<std::size_t>(side)), spec.width(side)};
+  }
+  RowArray read_rows(std::size_t i, const RowSpec& spec) override {
+    return {call_.read(i), call_.buffer(call_.operation.reads[i]).elements / spec.rows};
+  }
+  RowArray write_rows(std::size_t i, const RowSpec& spec) override {
+    return {call_.write(i), call_.buffer(call_.operation.writes[i]).elements / spec.rows};
+  }
   Array weight(std::size_t i, const ArraySpec&) override { return call_.weight(i); }
   GradientPlace gradient(std::size_t i, const ArraySpec&) override { return call_.gradient(i); }
   Array tokens(std::int64_t, std::int64_t) override { return call_.micro_batch->tokens->array(); }
@@ -83,9 +95,10 @@ void run_operation(const OperationCall& call) {
   if (std::holds_alternative<Alias>(work)) return run_alias(call);
   if (std::holds_alternative<UnitCopy>(work)) return;  // units are gathered and reduced in place
   if (const auto* collective = std::get_if<Collective>(&work)) {
-    return run_collective(call, *collective);
+    if (!run_on_experts(call, *collective)) run_collective(call, *collective);
+    return;
   }
-  if (run_on_state(call)) return;
+  if (run_on_state(call) || run_on_experts(call)) return;
   const auto* loss = std::get_if<CrossEntropy>(&work);
   if (loss != nullptr && loss->backward) add_loss(call, loss->size.rows());
   LiveArrays arrays(call);

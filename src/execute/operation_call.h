@@ -6,15 +6,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "execute/expert_rows.h"
 #include "execute/flat_state.h"
 #include "execute/groups.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
 
-// Tokens of one micro-batch, in the device's memory.
+// Text of one micro-batch, in the device's memory, and where no scores choose them the experts of
+// each of its tokens. Null: the stage reads none, or has none.
 struct MicroBatch {
-  Tensor tokens, targets;
+  Tensor tokens, targets, experts;
 };
 
 // What is summed over the step, in the device's memory.
@@ -40,9 +42,17 @@ struct BlockPlace {
   ElementRange range(ParameterId weight) const;
 };
 
+// How the rows of experts in a buffer lie: as they came, or sorted by expert. Null: it has none.
+struct HeldRows {
+  std::shared_ptr<const ExpertRows> rows;
+  bool sorted = false;
+};
+
 // The buffers of one block for one micro-batch; empty where nothing is alive.
 struct BlockInstance {
   std::vector<Tensor> buffers;
+  std::vector<HeldRows> rows;        // by buffer; none in a block without experts
+  std::vector<std::int64_t> counts;  // of rows, by rank and expert, as the host has read them last
 };
 
 struct OperationCall {
@@ -82,6 +92,18 @@ void run_collective(const OperationCall& call, const Collective& collective);
 // The same as a transfer, which runs beside what is computed. It holds what it needs beyond the
 // buffers of the block.
 Transfer collective_beside(const OperationCall& call, const Collective& collective);
+
+// Rows that the tokens of this rank make for each expert, of what its router has chosen.
+std::vector<std::int64_t> count_chosen(const OperationCall& call, const ExpertShape& shape,
+                                       Array chosen);
+Tensor order_on_device(const OperationCall& call, const ExpertRows& rows);  // ExpertRows::order()
+
+// Work of a layer of experts, whose sizes are those of the rows that there are. False for other
+// work.
+bool run_on_experts(const OperationCall& call);
+// Rows, or their weights, on their way between the ranks of experts and those of their tokens; or
+// how many there are. False for other collectives.
+bool run_on_experts(const OperationCall& call, const Collective& collective);
 
 // Work over all gradients or states of the rank. False for other work.
 bool run_on_state(const OperationCall& call);

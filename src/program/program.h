@@ -33,7 +33,8 @@ struct Parameter {
   std::int64_t columns;
   Cut cut = Cut::kNone;
   Initial initial = Initial::kNormal;
-  // The rows of each part that is cut by itself (query, key, value; gate and linear), then zeros.
+  // The rows of each part that is cut by itself (query, key, value; gate and linear), then zeros;
+  // of one expert.
   std::array<std::int64_t, 3> parts{};
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
