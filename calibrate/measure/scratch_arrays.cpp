@@ -35,10 +35,7 @@ bool is_callable(const Work&) {
 }
 
 // Devices without VariantKernels have none for these.
-bool is_variant(const Attention& attention) {
-  const std::int64_t values = attention.value_dim.value;
-  return (values != 0 && values != attention.head_dim) || attention.window || attention.chunk;
-}
+bool is_variant(const Attention& attention) { return !attention.is_plain(); }
 bool is_variant(const LatentRotary&) { return true; }
 bool is_variant(const JoinRows&) { return true; }
 template <class Work>

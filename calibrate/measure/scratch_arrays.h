@@ -50,8 +50,12 @@ class ScratchArrays final : public KernelArrays {
   GradientPlace gradient(std::size_t i, const ArraySpec& spec) override {
     return {next(Use::kGradient, i, spec), false};
   }
-  Array tokens(std::int64_t count, std::int64_t limit) override { return indices(count, limit); }
-  Array targets(std::int64_t count, std::int64_t limit) override { return indices(count, limit); }
+  Array tokens(std::int64_t count, std::int64_t limit, std::int64_t) override {
+    return indices(count, limit);
+  }
+  Array targets(std::int64_t count, std::int64_t limit, std::int64_t) override {
+    return indices(count, limit);
+  }
 
  private:
   enum class Use { kRead, kWrite, kWeight, kGradient };

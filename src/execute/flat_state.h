@@ -16,7 +16,7 @@ namespace stepcast {
 
 // One parameter of one block of the role.
 struct PlacedParameter {
-  std::int64_t layer;  // decoder layer of the model, kEmbeddingLayer or kHeadLayer
+  std::int64_t layer;  // decoder layer of the model, kEmbeddingLayer, or kHeadLayer and below
   const Parameter* parameter;
   ElementRange range;  // among the role's flat elements
 };

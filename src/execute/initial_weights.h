@@ -11,7 +11,7 @@
 namespace stepcast {
 
 inline constexpr std::int64_t kEmbeddingLayer = -1;
-inline constexpr std::int64_t kHeadLayer = -2;
+inline constexpr std::int64_t kHeadLayer = -2;     // and below: of the head's prediction modules
 inline constexpr float kInitialDeviation = 0.02F;  // Radford et al. 2019
 
 // Which part of the model's matrices a rank holds: its place among those that cut dense ones, among

@@ -60,6 +60,7 @@ struct RankPart {
   std::optional<std::int64_t> vocab;  // tokens that there are among them; absent: all
   std::int64_t first_position = 0;    // of its rows in a sequence
   float loss_scale = 1;               // of a token's loss in the step's
+  float prediction_scale = 1;         // of a prediction module's loss beside the model's own
 };
 
 class KernelArrays {
@@ -80,9 +81,9 @@ class KernelArrays {
   virtual Array weight(std::size_t i, const ArraySpec& spec) = 0;
   virtual GradientPlace gradient(std::size_t i, const ArraySpec& spec) = 0;
 
-  // Int64, below `limit`.
-  virtual Array tokens(std::int64_t count, std::int64_t limit) = 0;
-  virtual Array targets(std::int64_t count, std::int64_t limit) = 0;
+  // Int64, below `limit`; of prediction modules those that come `ahead` tokens later.
+  virtual Array tokens(std::int64_t count, std::int64_t limit, std::int64_t ahead) = 0;
+  virtual Array targets(std::int64_t count, std::int64_t limit, std::int64_t ahead) = 0;
 
   virtual RankPart part() const { return {}; }
 };

@@ -13,18 +13,25 @@
 
 namespace stepcast {
 
-// Text of one micro-batch, in the device's memory, and where no scores choose them the experts of
-// each of its tokens. Null: the stage reads none, or has none.
+// One micro-batch, in the device's memory: its tokens, those that follow on each of them, and as
+// many later ones as there are prediction modules; and the experts of each token, where no scores
+// choose them. Nothing where the stage reads no text or has no experts.
 struct MicroBatch {
-  Tensor tokens, targets, experts;
+  std::vector<Tensor> text;
+  Tensor experts;
 };
 
 // What is summed over the step, in the device's memory.
 struct StepTotals {
   double loss_sum = 0;            // over tokens
+  double predicted_loss_sum = 0;  // likewise, of all prediction modules
   double local_squared_norm = 0;  // of the gradients
   float squared_norm = 0;         // over all ranks
 };
+
+// What a prediction module's loss counts beside the model's own: a tenth of it is the mean of all
+// modules (Megatron-LM, --mtp-loss-scaling-factor).
+double prediction_weight(const Model& model);
 
 // Gradients of one unit on their way to a reduction in a wider type.
 struct WideGradients {

@@ -82,7 +82,7 @@ StepRecord RoleRunner::step() {
   }
   out.seconds = seconds_between(begin, end);
   const StepTotals totals = totals_on_host();
-  out.loss_sum = totals.loss_sum;
+  out.loss_sum = totals.loss_sum + prediction_weight(scenario_.model) * totals.predicted_loss_sum;
   out.gradient_norm = std::sqrt(static_cast<double>(totals.squared_norm));
   return out;
 }
@@ -241,14 +241,20 @@ Tensor RoleRunner::put(const std::vector<std::int64_t>& values) {
 
 MicroBatch RoleRunner::load(std::int32_t micro_batch) {
   const std::int64_t sequence = shape_.sequence;
-  std::vector<std::int64_t> text(static_cast<std::size_t>(sequence + 1)), tokens, targets;
+  const auto copies = static_cast<std::size_t>(2 + scenario_.model.mtp_layers);
+  std::vector<std::int64_t> text(static_cast<std::size_t>(sequence) + copies - 1);
+  std::vector<std::vector<std::int64_t>> later(copies);  // by how much
   for (std::int64_t b = 0; b < shape_.batch; ++b) {
     const std::int64_t index = first_sequence(micro_batch) + b;
     text_.sequence((step_ - 1) * scenario_.training.global_batch + index, text);
-    tokens.insert(tokens.end(), text.begin(), text.end() - 1);
-    targets.insert(targets.end(), text.begin() + 1, text.end());
+    for (std::size_t by = 0; by < copies; ++by) {
+      const auto begin = text.begin() + static_cast<std::int64_t>(by);
+      later[by].insert(later[by].end(), begin, begin + sequence);
+    }
   }
-  return {put(tokens), put(targets), nullptr};
+  MicroBatch out;
+  for (const std::vector<std::int64_t>& tokens : later) out.text.push_back(put(tokens));
+  return out;
 }
 
 void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {

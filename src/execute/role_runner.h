@@ -37,7 +37,8 @@ struct InstructionSpan {
 struct StepRecord {
   Clock::time_point begin;  // its text being there
   double seconds = 0;       // from the start of the step to the end of its last instruction
-  double loss_sum = 0;      // over the tokens of this rank's pipeline; last stages alone
+  double loss_sum = 0;      // over the tokens of this rank's pipeline; last stages alone. That of
+                            // prediction modules counts with its weight.
   double gradient_norm = 0;
   std::vector<InstructionSpan> spans;  // by instruction
 };

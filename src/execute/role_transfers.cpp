@@ -150,7 +150,7 @@ Transfer RoleRunner::reduce_norm(DeviceCommunicator* group) {
 // ends of the pipeline hold is counted on the first stage.
 std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   std::vector<ElementRange> out;
-  const bool shared = scenario_.model.tied_embeddings && !ends_meet(scenario_.layout);
+  const bool shared = scenario_.shares_trained_table() && !ends_meet(scenario_.layout);
   for (const PlacedParameter& placed : parameters_) {
     const bool copy = shared && role_.stage == stage_of_last_chunk(scenario_.layout) &&
                       placed.layer == kEmbeddingLayer;

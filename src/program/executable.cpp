@@ -39,12 +39,6 @@ class Checker {
     errors_.push_back({ErrorCode::kNotSupported, what + " " + refusal_, "", path, hint});
   }
 
-  void not_modelled(const char* what) {
-    errors_.push_back({ErrorCode::kNotSupported,
-                       fmt::format("{} not modelled by the executor yet", what), "", "model",
-                       "predict, plan and compare know it"});
-  }
-
   bool windowed() const {
     return std::ranges::any_of(layer_kinds(scenario_), &LayerKind::windowed);
   }
@@ -91,11 +85,21 @@ class Checker {
     }
     if (model.attention_sinks > 0) refuse("model", "attention sinks are", "use another model");
     if (model.moe) check_experts(*model.moe);
-    if (model.mtp_layers > 0) not_modelled("multi-token prediction is");
+    if (model.mtp_layers > 0) check_predictions();
     check_attention();
     if (cuda_ && (model.head_dim > kLargestHead || model.head_dim % 2 != 0)) {
       refuse("model.head_dim", fmt::format("heads of {} elements are", model.head_dim),
              "an even number, at most 256");
+    }
+  }
+
+  void check_predictions() {
+    if (cuda_) {
+      return refuse("model.mtp_layers", "multi-token prediction is", "validate --backend cpu");
+    }
+    // Their projection is cut by columns of all tokens, which tensor ranks would exchange.
+    if (scenario_.layout.tp > 1) {
+      refuse("layout.tp", "multi-token prediction on tensor parallel ranks is", "use 1");
     }
   }
 

@@ -39,6 +39,7 @@ struct Parameter {
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
   bool is_table = false;  // of tokens: embedding and head may share it
+  bool is_copy = false;   // of the embedding's table, for prediction modules on another stage
   bool in_fp8 = false;    // the products with it read fp8
   // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
   // among them.

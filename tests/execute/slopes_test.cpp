@@ -90,7 +90,8 @@ INSTANTIATE_TEST_SUITE_P(
         R"(,"mla":{"kv_lora_rank":16,"qk_nope_head_dim":6,"qk_rope_head_dim":4,"v_head_dim":12})",
         R"(,"moe":{"experts":8,"top_k":2,"ffn":24})",
         R"(,"moe":{"experts":4,"top_k":2,"ffn":24,"shared_ffn":16,"dense_layers":1})",
-        R"(,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25})"));
+        R"(,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25})", R"(,"mtp_layers":2)",
+        R"(,"mtp_layers":1,"tied_embeddings":true,"moe":{"experts":4,"top_k":2,"ffn":24})"));
 
 }  // namespace
 }  // namespace stepcast

@@ -196,6 +196,33 @@ INSTANTIATE_TEST_SUITE_P(
         tested("UnevenEp2", kUneven, ep2), tested("UnevenEp4OverTp2", kUneven, ep4_over_tp2)),
     [](const auto& tested) { return tested.param.name; });
 
+const char* const kPredicting = R"(,"mtp_layers":2,"tied_embeddings":false)";
+const char* const kTiedPredicting = R"(,"mtp_layers":1,"tied_embeddings":true)";
+const char* const kPredictingExperts =
+    R"(,"mtp_layers":2,"tied_embeddings":false,"moe":{"experts":8,"top_k":2,"ffn":24})";
+
+void pp2(VariantCase& c) { c.pp = 2; }
+void megatron_pp2(VariantCase& c) {
+  c.framework = "megatron";
+  c.pp = c.dp = 2;
+  c.zero = 1;
+}
+
+INSTANTIATE_TEST_SUITE_P(Predictions, VariantTrainsLikeOneRank,
+                         ::testing::Values(tested("Dp2", kPredicting, dp2),
+                                           tested("Selective", kPredicting, selective),
+                                           tested("Full", kPredicting, full),
+                                           tested("Pp2", kPredicting, pp2),
+                                           tested("Pp2ZbH1", kPredicting, pp2_zb),
+                                           tested("Dp2Zero3", kPredicting, dp2_zero3),
+                                           tested("MegatronPp2", kPredicting, megatron_pp2),
+                                           tested("TiedPp2", kTiedPredicting, pp2),
+                                           tested("TiedDp2Zero3", kTiedPredicting, dp2_zero3),
+                                           tested("TiedMegatronPp2", kTiedPredicting, megatron_pp2),
+                                           tested("ExpertsEp2", kPredictingExperts, ep2),
+                                           tested("ExpertsEp2Pp2", kPredictingExperts, ep2_pp2)),
+                         [](const auto& tested) { return tested.param.name; });
+
 // A model learns with its router's own choice too, which another layout follows.
 TEST(Router, ChoosesByScores) {
   VariantCase c;

@@ -112,12 +112,16 @@ TEST(Executable, OnlyTheCpuRunsLayersThatAreNoPlainAttentionAndMlp) {
           R"(,"mla":{"kv_lora_rank":16,"qk_nope_head_dim":6,"qk_rope_head_dim":4,"v_head_dim":8})";
   const std::string experts = R"(,"moe":{"experts":8,"top_k":2,"ffn":24})";
   const std::string window = R"(,"attention_window":5)";
-  for (const std::string& model : {latent, experts, window}) {
+  const std::string predicting = R"(,"mtp_layers":1)";
+  for (const std::string& model : {latent, experts, window, predicting}) {
     EXPECT_EQ(refused(with_layers(model, dp), Backend::kCpu), Paths{}) << model;
   }
   EXPECT_EQ(refused(with_layers(latent, dp), Backend::kCuda), Paths{"model.mla"});
   EXPECT_EQ(refused(with_layers(experts, dp), Backend::kCuda), Paths{"model.moe"});
   EXPECT_EQ(refused(with_layers(window, dp), Backend::kCuda), Paths{"model.attention_window"});
+  EXPECT_EQ(refused(with_layers(predicting, dp), Backend::kCuda), Paths{"model.mtp_layers"});
+  EXPECT_EQ(refused(with_layers(predicting, R"("tp":2,"dp":2)"), Backend::kCpu),
+            Paths{"layout.tp"});
   EXPECT_EQ(refused(with_layers(window, dp, R"(,"attention":"unfused")"), Backend::kCpu),
             Paths{"training.attention"});
 }
