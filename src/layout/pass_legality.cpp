@@ -19,7 +19,7 @@ void check_recompute(const Scenario& s, Findings& findings) {
                      fmt::format("{} exceeds the model's layers", std::max(r.layers, r.every)),
                      fmt::format("at most {}", s.model.layers));
   }
-  if (std::ranges::find(r.modules, "torchtitan_op") == r.modules.end()) return;
+  if (!r.has("torchtitan_op")) return;
   if (r.modules.size() > 1) {
     findings.illegal(
         "layout.recompute.modules",
@@ -67,9 +67,7 @@ void check_expert_overlap(const Scenario& s, Findings& findings) {
     illegal(fmt::format("{} prediction modules run with their layer", s.model.mtp_layers),
             "at most one, or false");
   }
-  const auto& modules = l.recompute.modules;
-  if (l.recompute.mode == RecomputeMode::kFull ||
-      std::ranges::find(modules, "moe") != modules.end()) {
+  if (l.recompute.mode == RecomputeMode::kFull || l.recompute.has("moe")) {
     illegal("recomputing experts exchanges their tokens once more",
             "recompute none or selective without moe, or false");
   }

@@ -87,6 +87,10 @@ struct Recompute {
   std::int64_t layers = 0;           // the first so many of each chunk; 0: all
   std::int64_t every = 1;            // each so-many-th layer
   std::vector<std::string> modules;  // of kSelective; plain selective = core_attention
+
+  bool has(std::string_view module) const {
+    return std::find(modules.begin(), modules.end(), module) != modules.end();
+  }
 };
 
 struct Overlap {

@@ -2,7 +2,6 @@
 // The list of what is legal and not modelled yet. An entry goes when its mechanism is lowered.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -158,8 +157,7 @@ void check_recomputed_operations(const Scenario& s, Findings& findings) {
                         "layout.tp", "layout.sequence_parallel"})) {
     return;
   }
-  const std::vector<std::string>& modules = s.layout.recompute.modules;
-  if (std::ranges::find(modules, "torchtitan_op") == modules.end()) return;
+  if (!s.layout.recompute.has("torchtitan_op")) return;
   std::string_view beside;
   if (s.model.mla) beside = "latent attention";
   if (s.model.moe) beside = "experts";

@@ -4,6 +4,7 @@
 import concurrent.futures
 import os
 import re
+import shutil
 import subprocess
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
@@ -65,10 +66,11 @@ DEFINED_BY_THE_BUILD = ("STEPCAST_SOURCE_DIR", "STEPCAST_BINARY", "STEPCAST_BUIL
 
 
 def compiles_alone(tree, file):
-    command = [tree.compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-w",
-               f"-I{tree.root}", f"-I{tree.root / 'src'}", f"-I{tree.root / 'tests'}",
-               *(f'-D{name}=""' for name in DEFINED_BY_THE_BUILD), str(file)]
-    run = subprocess.run(command, capture_output=True, text=True)
+    # Relative paths, so that ccache knows a header again in another clone.
+    command = [*filter(None, [shutil.which("ccache")]), tree.compiler, "-std=c++20",
+               "-fsyntax-only", "-x", "c++", "-w", "-I.", "-Isrc", "-Itests",
+               *(f'-D{name}=""' for name in DEFINED_BY_THE_BUILD), tree.name(file)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tree.root)
     if run.returncode == 0:
         return None
     errors = [line for line in run.stderr.split("\n") if "error" in line]
