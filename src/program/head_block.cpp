@@ -24,7 +24,8 @@ struct HeadBuffers {
 struct HeadWeights {
   std::vector<ParameterId> norm;
   ParameterId table, bias;
-  ParameterId tokens;  // prediction modules look tokens up in it: the embedding's, or a copy
+  ParameterId tokens;      // prediction modules look tokens up in it: the embedding's, or a copy
+  std::int64_t ahead = 0;  // how many tokens a prediction module's are later than the model's own
 };
 
 HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
@@ -35,9 +36,8 @@ HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
   Parameter table{"table", shape.vocab, shape.hidden, Cut::kRows};
   if (scenario.model.mtp_layers > 0 && !scenario.model.tied_embeddings) {
     Parameter tokens = table;
-    tokens.name = "tokens";
     tokens.borrowed = scenario.layout.pp == 1;
-    tokens.is_table = true;
+    tokens.is_table = tokens.is_copy = true;
     out.tokens = builder.parameter(tokens);
   }
   table.borrowed = !own_table;
@@ -129,7 +129,8 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
   }
   out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
   const DataType type = fuses_loss(scenario) ? shape.type : DataType::kFp32;
-  builder.add("cross_entropy", CrossEntropy{false, type, loss_size(scenario, builder, false)},
+  builder.add("cross_entropy",
+              CrossEntropy{false, type, loss_size(scenario, builder, false), {weights.ahead}},
               {logits, out.probabilities}, {out.probabilities, out.statistics});
   take_scratch(scenario, builder, false);
   if (shape.tp > 1) {
@@ -153,8 +154,10 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   const double e = static_cast<double>(shape.element);
   builder.into_input_gradients();
   builder.add("cross_entropy",
-              CrossEntropy{true, fuses_loss(scenario) ? shape.type : DataType::kFp32,
-                           loss_size(scenario, builder, true)},
+              CrossEntropy{true,
+                           fuses_loss(scenario) ? shape.type : DataType::kFp32,
+                           loss_size(scenario, builder, true),
+                           {weights.ahead}},
               {saved.probabilities, saved.statistics}, {saved.probabilities});
   take_scratch(scenario, builder, true);
   BufferId gradient = saved.probabilities;
@@ -192,7 +195,9 @@ class Predictions {
       : scenario_(scenario), builder_(builder) {
     for (std::int64_t depth = 0; depth < scenario.model.mtp_layers; ++depth) {
       HeadWeights own = weights;
-      modules_.push_back(std::make_unique<PredictionModule>(scenario, weights.tokens, builder));
+      own.ahead = depth + 1;
+      modules_.push_back(
+          std::make_unique<PredictionModule>(scenario, weights.tokens, own.ahead, builder));
       if (scenario.model.final_norm) {
         own.norm = builder.norm_parameters("mtp_final_norm", nullptr, builder.shape().hidden);
       }
