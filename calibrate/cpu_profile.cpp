@@ -196,8 +196,8 @@ void CpuProfiler::add_attention() {
   const auto fused = [](const Operation::Work& work) { return std::get_if<Attention>(&work); };
   for_each(fused, [&](const Attention& a, const Measurement& measurement) {
     const double fraction = fraction_of_peak(flops_of(a), measurement);
-    if (a.type != DataType::kFp32 || a.query_length != a.key_length || fraction < kLeastFraction ||
-        fraction > kMostFraction) {
+    const bool is_odd = fraction < kLeastFraction || fraction > kMostFraction;
+    if (a.type != DataType::kFp32 || a.query_length != a.key_length || !a.is_plain() || is_odd) {
       return;
     }
     samples.push_back(

@@ -28,9 +28,19 @@ bool is_callable(const Attention& attention) {
 bool is_callable(const Rotary& rotary) { return rotary.head_dim > 0 && rotary.head_dim % 2 == 0; }
 bool is_callable(const ResidualAdd& sum) { return !sum.dropout; }
 bool is_callable(const Cast& cast) { return cast.subject < CastSubject::kFourBitWeight; }
+bool is_callable(const LatentRotary& rotary) { return rotary.rotary % 2 == 0; }
 template <class Work>
 bool is_callable(const Work&) {
   return true;
+}
+
+// Devices without VariantKernels have none for these.
+bool is_variant(const Attention& attention) { return !attention.is_plain(); }
+bool is_variant(const LatentRotary&) { return true; }
+bool is_variant(const JoinRows&) { return true; }
+template <class Work>
+bool is_variant(const Work&) {
+  return false;
 }
 
 // The states of a rank are one piece here.
@@ -120,7 +130,11 @@ Array ScratchArrays::indices(std::int64_t count, std::int64_t limit) {
 
 bool call_on_scratch(const Operation::Work& work, ScratchArrays& arrays, Kernels& kernels) {
   if (!runs_kernel(work)) return false;
-  if (!std::visit([](const auto& own) { return is_callable(own); }, work)) return false;
+  const bool has_variants = kernels.variants() != nullptr;
+  const bool callable = std::visit(
+      [&](const auto& own) { return is_callable(own) && (has_variants || !is_variant(own)); },
+      work);
+  if (!callable) return false;
   const bool has_run = std::visit(
       [&](const auto& own) {
         if constexpr (HasPieces<std::decay_t<decltype(own)>>) {

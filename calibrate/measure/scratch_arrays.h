@@ -34,14 +34,28 @@ class ScratchArrays final : public KernelArrays {
   HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) override {
     return {read(i, {spec.tokens * spec.width(side), spec.type}), spec.width(side)};
   }
+  HeadArray write_heads(HeadSide side, const HeadSpec& spec) override {
+    const ArraySpec packed{spec.tokens * spec.packed(), spec.type};
+    return {write(0, packed).from(spec.begin(side)), spec.packed()};
+  }
+  RowArray read_rows(std::size_t i, const RowSpec& spec) override {
+    return {read(i, {spec.rows * spec.width, spec.type}), spec.width};
+  }
+  RowArray write_rows(std::size_t i, const RowSpec& spec) override {
+    return {write(i, {spec.rows * spec.width, spec.type}), spec.width};
+  }
   Array weight(std::size_t i, const ArraySpec& spec) override {
     return next(Use::kWeight, i, spec);
   }
   GradientPlace gradient(std::size_t i, const ArraySpec& spec) override {
     return {next(Use::kGradient, i, spec), false};
   }
-  Array tokens(std::int64_t count, std::int64_t limit) override { return indices(count, limit); }
-  Array targets(std::int64_t count, std::int64_t limit) override { return indices(count, limit); }
+  Array tokens(std::int64_t count, std::int64_t limit, std::int64_t) override {
+    return indices(count, limit);
+  }
+  Array targets(std::int64_t count, std::int64_t limit, std::int64_t) override {
+    return indices(count, limit);
+  }
 
  private:
   enum class Use { kRead, kWrite, kWeight, kGradient };
@@ -63,7 +77,8 @@ class ScratchArrays final : public KernelArrays {
 
 // One call of the operation's kernel. False where there is none: of collectives and aliases,
 // dropout, adapters, four-bit weights, products in fp8 and batched ones, odd heads of rotations,
-// and queries that are not as many as keys. Work over a rank's states runs over one piece.
+// queries that are not as many as keys, and experts, whose sizes only a running step has. Work over
+// a rank's states runs over one piece.
 bool call_on_scratch(const Operation::Work& work, ScratchArrays& arrays, Kernels& kernels);
 
 }  // namespace stepcast

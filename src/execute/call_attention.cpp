@@ -16,7 +16,7 @@ class AttentionCall {
   AttentionCall(const AttentionShape& shape, DataType type, KernelArrays& arrays)
       : shape_(shape),
         spec_{shape.batch * shape.sequence, shape.heads * shape.head_dim,
-              shape.kv_heads * shape.head_dim, type},
+              shape.kv_heads * shape.head_dim, shape.kv_heads * shape.value_width(), type},
         arrays_(arrays) {}
   AttentionCall(const AttentionSizes& sizes, DataType type, KernelArrays& arrays)
       : AttentionCall(shape_of(sizes), type, arrays) {}
@@ -24,14 +24,13 @@ class AttentionCall {
   const AttentionShape& shape() const { return shape_; }
   HeadArray input(std::size_t i, HeadSide side) const { return arrays_.read_heads(i, side, spec_); }
   // A context, of as many heads as queries.
-  HeadArray context(std::size_t i) const { return {read(i, contexts()), spec_.query}; }
-  HeadArray written_context() const { return {write(0, contexts()), spec_.query}; }
-  // Gradients go to the packed one.
-  HeadArray packed(HeadSide side) const {
-    return {write(0, spec_.tokens * spec_.packed()).from(spec_.begin(side)), spec_.packed()};
-  }
+  HeadArray context(std::size_t i) const { return {read(i, contexts()), context_width()}; }
+  HeadArray written_context() const { return {write(0, contexts()), context_width()}; }
+  HeadArray gradient(HeadSide side) const { return arrays_.write_heads(side, spec_); }
 
-  std::int64_t contexts() const { return spec_.tokens * spec_.query; }
+  std::int64_t context_width() const { return shape_.heads * shape_.value_width(); }
+  std::int64_t contexts() const { return spec_.tokens * context_width(); }
+  std::int64_t queries() const { return spec_.tokens * spec_.query; }
   std::int64_t scores() const {
     return shape_.batch * shape_.heads * shape_.sequence * shape_.sequence;
   }
@@ -55,8 +54,10 @@ constexpr float kLogSum = 6;
 }  // namespace
 
 void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels) {
-  const AttentionShape shape{attention.batch,        attention.heads,    attention.kv_heads,
-                             attention.query_length, attention.head_dim, attention.causal};
+  const AttentionShape shape{
+      attention.batch,           attention.heads,        attention.kv_heads,
+      attention.query_length,    attention.head_dim,     attention.causal,
+      attention.value_dim.value, attention.window.value, attention.chunk.value};
   const AttentionCall own(shape, attention.type, arrays);
   const HeadArray query = own.input(0, HeadSide::kQuery), key = own.input(1, HeadSide::kKey),
                   value = own.input(2, HeadSide::kValue);
@@ -65,10 +66,12 @@ void call(const Attention& attention, KernelArrays& arrays, Kernels& kernels) {
     kernels.attention(shape, query, key, value, own.written_context(), arrays.write(1, row_sums));
     return;
   }
+  // Behind the packed gradients, or those of queries, keys and values.
+  const std::size_t workspace = arrays.has_write(3) ? 3 : 1;
   kernels.attention_backward(shape, query, key, value, own.context(3), arrays.read(4, row_sums),
-                             own.context(5), own.packed(HeadSide::kQuery),
-                             own.packed(HeadSide::kKey), own.packed(HeadSide::kValue),
-                             arrays.write(1, {own.contexts(), DataType::kFp32}));
+                             own.context(5), own.gradient(HeadSide::kQuery),
+                             own.gradient(HeadSide::kKey), own.gradient(HeadSide::kValue),
+                             arrays.write(workspace, {own.queries(), DataType::kFp32}));
 }
 
 void call(const AttentionProduct& product, KernelArrays& arrays, Kernels& kernels) {
@@ -120,8 +123,8 @@ void call(const ContextTranspose& transpose, KernelArrays& arrays, Kernels& kern
 void call(const QkvGather& gather, KernelArrays& arrays, Kernels& kernels) {
   const AttentionCall own(gather.sizes, gather.type, arrays);
   kernels.gather_qkv_gradient(own.shape(), own.read(0, own.contexts()), own.read(1, own.contexts()),
-                              own.read(2, own.contexts()), own.packed(HeadSide::kQuery),
-                              own.packed(HeadSide::kKey), own.packed(HeadSide::kValue));
+                              own.read(2, own.contexts()), own.gradient(HeadSide::kQuery),
+                              own.gradient(HeadSide::kKey), own.gradient(HeadSide::kValue));
 }
 
 }  // namespace stepcast

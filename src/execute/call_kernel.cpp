@@ -50,12 +50,14 @@ void call(const Gemm& g, KernelArrays& arrays, Kernels& kernels) {
 void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t rows = norm.size.rows(), width = norm.size.width;
   const ArraySpec whole{norm.size.elements, norm.type}, row{width, norm.type};
-  const Array x = arrays.read(0, whole), weight = arrays.weight(0, row);
+  // Latents are normed out of rows that also hold the rotary key.
+  const RowArray from = arrays.read_rows(0, {rows, width, norm.type});
+  const Array x = from.array, weight = arrays.weight(0, row);
   if (!norm.backward) {
     const Array bias = norm.bias ? arrays.weight(1, row) : Array{};
     if (!norm.residual) {
-      kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width, width,
-                   width);
+      kernels.norm(kind_of(norm.norm), x, weight, bias, arrays.write(0, whole), rows, width,
+                   from.stride, width);
       return;
     }
     const Array branch_bias = norm.branch_bias ? arrays.weight(norm.bias ? 2 : 1, row) : Array{};
@@ -68,8 +70,8 @@ void call(const Normalization& norm, KernelArrays& arrays, Kernels& kernels) {
   const Array bias = norm.bias ? arrays.gradient(1, sums).data : Array{};
   const Array residual = norm.residual ? arrays.read(2, whole) : Array{};
   kernels.norm_backward(kind_of(norm.norm), x, weight, arrays.read(1, whole), residual,
-                        arrays.write(0, whole), place.data, bias, !place.fresh, rows, width, width,
-                        width);
+                        arrays.write(0, whole), place.data, bias, !place.fresh, rows, width,
+                        from.stride, width);
 }
 
 // Inside the packed projection: the same head of all tokens, or all heads of a token as one row.
@@ -124,8 +126,8 @@ void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) 
 
 void call(const Rotary& rotary, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t tokens = rotary.size.rows(), batch = tokens / rotary.sequence;
-  const HeadSpec spec{tokens, rotary.heads * rotary.head_dim, rotary.kv_heads * rotary.head_dim,
-                      rotary.type};
+  const std::int64_t key = rotary.kv_heads * rotary.head_dim;
+  const HeadSpec spec{tokens, rotary.heads * rotary.head_dim, key, key, rotary.type};
   const ArraySpec whole{tokens * spec.packed(), rotary.type};
   const Array packed = rotary.backward ? arrays.write(0, whole) : Array{};
   const auto arrays_of = [&](HeadSide side) -> RotaryArrays {
@@ -158,11 +160,12 @@ void call(const TokenEmbedding& embedding, KernelArrays& arrays, Kernels& kernel
   const cpu::TableSlice slice{arrays.part().first_token_row, embedding.vocab, width};
   const std::int64_t elements = embedding.vocab * width;
   const ArraySpec whole{embedding.size.elements, embedding.type};
-  const Array tokens = arrays.tokens(count, embedding.vocab);
+  const Array tokens = arrays.tokens(count, embedding.vocab, embedding.ahead.value);
   if (embedding.backward) {
     const ArraySpec table{elements, embedding.gradient, {}, true};
-    kernels.embed_tokens_backward(slice, tokens, count, arrays.read(1, whole),
-                                  table_gradient(arrays, table));
+    // Behind the block's tokens, which a prediction module has none of.
+    const Array gradient = arrays.read(embedding.ahead ? 0 : 1, whole);
+    kernels.embed_tokens_backward(slice, tokens, count, gradient, table_gradient(arrays, table));
   } else {
     const Array table = arrays.weight(0, {elements, embedding.type, {}, true});
     kernels.embed_tokens(slice, tokens, count, table, arrays.write(0, whole));
@@ -186,8 +189,15 @@ void call(const PositionEmbedding& embedding, KernelArrays& arrays, Kernels& ker
                                  embedding.sequence, width);
 }
 
+// A unit's gradient may hold what the head has written.
 void call(const ZeroTableGradient& zero, KernelArrays& arrays, Kernels& kernels) {
-  kernels.fill(table_gradient(arrays, {zero.size.elements, zero.type}), 0, zero.size.elements);
+  const ArraySpec table{zero.size.elements, zero.type};
+  if (!arrays.has_write(0)) {
+    const GradientPlace place = arrays.gradient(0, table);
+    if (place.fresh) kernels.fill(place.data, 0, table.elements);
+    return;
+  }
+  kernels.fill(arrays.write(0, table), 0, table.elements);
 }
 
 void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels) {
@@ -195,13 +205,14 @@ void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels) {
   const RankPart part = arrays.part();
   const cpu::LogitSlice slice = slice_of(part, columns);
   const Array logits = arrays.write(0, {loss.size.elements, loss.type});
-  const Array targets = arrays.targets(rows, columns);
+  const Array targets = arrays.targets(rows, columns, loss.ahead.value);
   // Largest logits, sums of exponentials, targets' logits; a made-up sum is not 0.
   const ArraySpec figures{3 * rows, DataType::kFp32, 1.0F};
   if (loss.backward) {
     const Array largest = arrays.read(1, figures);
+    const float scale = part.loss_scale * (loss.ahead ? part.prediction_scale : 1);
     kernels.cross_entropy_backward(slice, logits, targets, rows, largest, largest.from(rows),
-                                   part.loss_scale);
+                                   scale);
   } else {
     const Array largest = arrays.write(1, figures);
     kernels.cross_entropy(slice, logits, targets, rows, largest, largest.from(rows),

@@ -32,5 +32,8 @@ void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels);
 void call(const BiasGradient& gradient, KernelArrays& arrays, Kernels& kernels);
 void call(const Accumulate& sum, KernelArrays& arrays, Kernels& kernels);
 void call(const Cast& cast, KernelArrays& arrays, Kernels& kernels);
+// The next ones are kernels of kernels.variants(), which is not null.
+void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels);
+void call(const JoinRows& join, KernelArrays& arrays, Kernels& kernels);
 
 }  // namespace stepcast

@@ -2,8 +2,9 @@
 #include "execute/flat_state.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
-#include "execute/initial_weights.h"
 #include "memory/states.h"
 #include "program/block_builder.h"
 #include "program/flat_stretches.h"
@@ -51,13 +52,16 @@ DataType whole_gradient_type(const Scenario& scenario) {
   return unit ? scenario.training.precision : scenario.training.grad_precision;
 }
 
-// Layer under which a block's weights are named; a tied table belongs to the embedding everywhere.
+// Layer under which a block's weights are named; a tied table, and its copy for prediction modules,
+// belongs to the embedding everywhere.
 std::int64_t layer_of(const Scenario& scenario, const Program& program, const Chunk& chunk,
                       std::size_t block, const Parameter& parameter) {
   const BlockKind kind = program.block(chunk.blocks[block]).kind;
   if (kind == BlockKind::kEmbedding) return kEmbeddingLayer;
   if (kind == BlockKind::kHead) {
-    return parameter.is_table && scenario.model.tied_embeddings ? kEmbeddingLayer : kHeadLayer;
+    const bool of_embedding =
+        parameter.is_copy || (parameter.is_table && scenario.model.tied_embeddings);
+    return of_embedding ? kEmbeddingLayer : kHeadLayer;
   }
   const bool embeds = program.block(chunk.blocks.front()).kind == BlockKind::kEmbedding;
   return chunk.first_layer + static_cast<std::int64_t>(block) - (embeds ? 1 : 0);
@@ -68,14 +72,18 @@ std::int64_t layer_of(const Scenario& scenario, const Program& program, const Ch
 std::vector<PlacedParameter> placed_parameters(const Scenario& scenario, const Program& program,
                                                const Role& role) {
   std::vector<PlacedParameter> out;
+  // Prediction modules have parameters of the same names: the later ones are in layers of their
+  // own.
+  std::map<std::string_view, std::int64_t> of_head;
   for (std::size_t c = 0; c < role.chunks.size(); ++c) {
     const Chunk& chunk = role.chunks[c];
     for (std::size_t b = 0; b < chunk.blocks.size(); ++b) {
       const std::vector<Parameter>& weights = program.block(chunk.blocks[b]).weights;
       for (std::size_t w = 0; w < weights.size(); ++w) {
         if (weights[w].borrowed) continue;
-        out.push_back({layer_of(scenario, program, chunk, b, weights[w]), &weights[w],
-                       weight_range(program, role, c, b, w)});
+        std::int64_t layer = layer_of(scenario, program, chunk, b, weights[w]);
+        if (layer == kHeadLayer) layer -= of_head[weights[w].name]++;
+        out.push_back({layer, &weights[w], weight_range(program, role, c, b, w)});
       }
     }
   }
@@ -109,12 +117,11 @@ FlatState::FlatState(const Scenario& scenario, const Role& role, const RankGrid&
 }
 
 void FlatState::initialise(const Scenario& scenario, const Program& program, const Role& role,
-                           std::uint64_t seed, std::int64_t tp_rank) {
+                           std::uint64_t seed, const ModelPart& part) {
   std::vector<float> whole;
   for (const PlacedParameter& placed : placed_parameters(scenario, program, role)) {
     whole.resize(static_cast<std::size_t>(placed.range.size()));
-    initial_weights(seed, placed.layer, *placed.parameter, scenario.layout.tp, tp_rank,
-                    whole.data());
+    initial_weights(seed, placed.layer, *placed.parameter, part, whole.data());
     set_weights(placed.range, whole);
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "execute/initial_weights.h"
 #include "execute/kernel_arrays.h"
 #include "execute/shards.h"
 #include "execute/windows.h"
@@ -15,7 +16,7 @@ namespace stepcast {
 
 // One parameter of one block of the role.
 struct PlacedParameter {
-  std::int64_t layer;  // decoder layer of the model, kEmbeddingLayer or kHeadLayer
+  std::int64_t layer;  // decoder layer of the model, kEmbeddingLayer, or kHeadLayer and below
   const Parameter* parameter;
   ElementRange range;  // among the role's flat elements
 };
@@ -28,7 +29,7 @@ class FlatState {
             Memory& memory);
 
   void initialise(const Scenario& scenario, const Program& program, const Role& role,
-                  std::uint64_t seed, std::int64_t tp_rank);
+                  std::uint64_t seed, const ModelPart& part);
 
   bool shards_parameters() const { return shards_parameters_; }
   bool shards_gradients() const { return shards_gradients_; }

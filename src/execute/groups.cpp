@@ -70,6 +70,14 @@ Groups::Member Groups::member(AxisGroup group, Stream stream) const {
           grid_.place_in(group, rank_)};
 }
 
+std::vector<std::int32_t> Groups::coordinates(AxisGroup group, Axis axis) const {
+  std::vector<std::int32_t> out;
+  for (const RankId member : grid_.members(group, rank_)) {
+    out.push_back(grid_.coordinate(axis, member));
+  }
+  return out;
+}
+
 Groups::Link Groups::link(std::int32_t stage, Stream stream) const {
   const auto found = links_.find(key_of(stage_, stage, stream));
   if (found == links_.end()) return {};

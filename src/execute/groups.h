@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "comm/device_communicator.h"
 #include "layout/rank_grid.h"
@@ -35,6 +36,10 @@ class Groups {
     int size = 1, place = 0;
   };
   Member member(AxisGroup group, Stream stream) const;
+  // Where the rank stands along an axis.
+  std::int32_t coordinate(Axis axis) const { return grid_.coordinate(axis, rank_); }
+  // Where the members of its group stand along an axis, in the group's order.
+  std::vector<std::int32_t> coordinates(AxisGroup group, Axis axis) const;
   // To or from a stage, of this rank's pipeline; null where traffic is left out.
   struct Link {
     DeviceCommunicator* group = nullptr;

@@ -39,23 +39,38 @@ constexpr std::int64_t kOfOneThread = 1 << 20;
 
 }  // namespace
 
-WholePlace::WholePlace(const Parameter& parameter, std::int64_t tp, std::int64_t tp_rank)
-    : columns(parameter.columns * (parameter.cut == Cut::kColumns ? tp : 1)),
-      elements(parameter.elements() * (parameter.cut == Cut::kNone ? 1 : tp)),
-      parameter_(parameter),
-      tp_(tp),
-      tp_rank_(tp_rank) {}
+ModelPart part_of(const Layout& layout, const RankGrid& grid, RankId rank) {
+  return {{layout.tp, grid.coordinate(Axis::kTp, rank)},
+          {layout.etp, grid.coordinate(Axis::kEtp, rank)},
+          {layout.ep, grid.coordinate(Axis::kEp, rank)}};
+}
+
+WholePlace::WholePlace(const Parameter& parameter, const ModelPart& part) : parameter_(parameter) {
+  const bool of_experts = parameter.copies > 1 || parameter.replicas == AxisGroup::kExpertData;
+  cut_ = of_experts ? part.expert_tensor : part.tensor;
+  if (parameter.cut == Cut::kNone) cut_ = {};
+  columns = parameter.columns * (parameter.cut == Cut::kColumns ? cut_.ranks : 1);
+  rows_ = parameter.rows / parameter.copies;
+  const std::int64_t held = parameter.elements() * cut_.ranks;  // with what is cut off
+  elements = held * (of_experts ? part.experts.ranks : 1);
+  first_ = of_experts ? held * part.experts.rank : 0;
+}
 
 std::int64_t WholePlace::index(std::int64_t row, std::int64_t column) const {
+  const std::int64_t matrix = parameter_.elements() / parameter_.copies * cut_.ranks;
+  return first_ + row / rows_ * matrix + index_in_one(row % rows_, column);
+}
+
+std::int64_t WholePlace::index_in_one(std::int64_t row, std::int64_t column) const {
   if (parameter_.cut == Cut::kNone) return row * columns + column;
   if (parameter_.cut == Cut::kColumns) {
-    return row * columns + tp_rank_ * parameter_.columns + column;
+    return row * columns + cut_.rank * parameter_.columns + column;
   }
-  if (parameter_.parts[0] == 0) return (tp_rank_ * parameter_.rows + row) * columns + column;
+  if (parameter_.parts[0] == 0) return (cut_.rank * rows_ + row) * columns + column;
   std::int64_t begin = 0;  // of the part, on this rank
   for (const std::int64_t part : parameter_.parts) {
     if (row < begin + part) {
-      return (begin * tp_ + tp_rank_ * part + (row - begin)) * columns + column;
+      return (begin * cut_.ranks + cut_.rank * part + (row - begin)) * columns + column;
     }
     begin += part;
   }
@@ -63,12 +78,12 @@ std::int64_t WholePlace::index(std::int64_t row, std::int64_t column) const {
 }
 
 void initial_weights(std::uint64_t seed, std::int64_t layer, const Parameter& parameter,
-                     std::int64_t tp, std::int64_t tp_rank, float* out) {
+                     const ModelPart& part, float* out) {
   if (parameter.initial != Initial::kNormal) {
     std::fill_n(out, parameter.elements(), parameter.initial == Initial::kOnes ? 1.0F : 0.0F);
     return;
   }
-  const WholePlace place(parameter, tp, tp_rank);
+  const WholePlace place(parameter, part);
   const std::uint64_t key =
       mix(seed ^ mix(hash_of(parameter.name) ^ mix(static_cast<std::uint64_t>(layer))));
   const std::int64_t cores = std::thread::hardware_concurrency();

@@ -31,15 +31,27 @@ enum class HeadSide { kQuery, kKey, kValue };
 // Heads of queries, keys and values of so many tokens.
 struct HeadSpec {
   std::int64_t tokens;
-  std::int64_t query, key;  // elements of one token; values as keys
+  std::int64_t query, key, value;  // elements of one token
   DataType type;
 
-  std::int64_t width(HeadSide side) const { return side == HeadSide::kQuery ? query : key; }
-  std::int64_t packed() const { return query + 2 * key; }
+  std::int64_t width(HeadSide side) const {
+    return side == HeadSide::kQuery ? query : side == HeadSide::kKey ? key : value;
+  }
+  std::int64_t packed() const { return query + key + value; }
   // Where a side begins in a packed row.
   std::int64_t begin(HeadSide side) const {
     return side == HeadSide::kQuery ? 0 : side == HeadSide::kKey ? query : query + key;
   }
+};
+
+// Rows as they lie in a buffer, which may hold more columns than are asked for.
+struct RowSpec {
+  std::int64_t rows, width;
+  DataType type;
+};
+struct RowArray {
+  Array array;
+  std::int64_t stride;  // elements from one row to the next
 };
 
 // Which part of the model a rank holds, where a kernel must know.
@@ -48,6 +60,7 @@ struct RankPart {
   std::optional<std::int64_t> vocab;  // tokens that there are among them; absent: all
   std::int64_t first_position = 0;    // of its rows in a sequence
   float loss_scale = 1;               // of a token's loss in the step's
+  float prediction_scale = 1;         // of a prediction module's loss beside the model's own
 };
 
 class KernelArrays {
@@ -59,13 +72,18 @@ class KernelArrays {
   virtual bool has_write(std::size_t i) const = 0;
   // What an operation reads as heads: inside the packed projection, or in a buffer of their own.
   virtual HeadArray read_heads(std::size_t i, HeadSide side, const HeadSpec& spec) = 0;
+  // The same of what it writes: all of it begins with the first buffer.
+  virtual HeadArray write_heads(HeadSide side, const HeadSpec& spec) = 0;
+  // Made-up rows are as wide as asked for.
+  virtual RowArray read_rows(std::size_t i, const RowSpec& spec) = 0;
+  virtual RowArray write_rows(std::size_t i, const RowSpec& spec) = 0;
 
   virtual Array weight(std::size_t i, const ArraySpec& spec) = 0;
   virtual GradientPlace gradient(std::size_t i, const ArraySpec& spec) = 0;
 
-  // Int64, below `limit`.
-  virtual Array tokens(std::int64_t count, std::int64_t limit) = 0;
-  virtual Array targets(std::int64_t count, std::int64_t limit) = 0;
+  // Int64, below `limit`; of prediction modules those that come `ahead` tokens later.
+  virtual Array tokens(std::int64_t count, std::int64_t limit, std::int64_t ahead) = 0;
+  virtual Array targets(std::int64_t count, std::int64_t limit, std::int64_t ahead) = 0;
 
   virtual RankPart part() const { return {}; }
 };

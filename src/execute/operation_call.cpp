@@ -7,6 +7,11 @@
 
 namespace stepcast {
 
+double prediction_weight(const Model& model) {
+  constexpr double kOfAllModules = 0.1;
+  return model.mtp_layers > 0 ? kOfAllModules / static_cast<double>(model.mtp_layers) : 0;
+}
+
 Array OperationCall::data(BufferId id) const {
   const Tensor& held = instance.buffers[id.index()];
   STEPCAST_ASSERT(held != nullptr, "a buffer is alive while an operation uses it");
@@ -40,10 +45,22 @@ class LiveArrays final : public KernelArrays {
     if (packed) return {call_.read(i).from(spec.begin(side)), spec.packed()};
     return {call_.read(i), spec.width(side)};
   }
+  HeadArray write_heads(HeadSide side, const HeadSpec& spec) override {
+    const bool packed =
+        call_.buffer(call_.operation.writes[0]).elements == spec.tokens * spec.packed();
+    if (packed) return {call_.write(0).from(spec.begin(side)), spec.packed()};
+    return {call_.write(static_cast<std::size_t>(side)), spec.width(side)};
+  }
+  RowArray read_rows(std::size_t i, const RowSpec& spec) override {
+    return {call_.read(i), call_.buffer(call_.operation.reads[i]).elements / spec.rows};
+  }
+  RowArray write_rows(std::size_t i, const RowSpec& spec) override {
+    return {call_.write(i), call_.buffer(call_.operation.writes[i]).elements / spec.rows};
+  }
   Array weight(std::size_t i, const ArraySpec&) override { return call_.weight(i); }
   GradientPlace gradient(std::size_t i, const ArraySpec&) override { return call_.gradient(i); }
-  Array tokens(std::int64_t, std::int64_t) override { return call_.micro_batch->tokens->array(); }
-  Array targets(std::int64_t, std::int64_t) override { return call_.micro_batch->targets->array(); }
+  Array tokens(std::int64_t, std::int64_t, std::int64_t ahead) override { return text(ahead); }
+  Array targets(std::int64_t, std::int64_t, std::int64_t ahead) override { return text(ahead + 1); }
 
   RankPart part() const override {
     const Shape& shape = call_.shape;
@@ -55,10 +72,15 @@ class LiveArrays final : public KernelArrays {
     const double all = static_cast<double>(call_.scenario.training.global_batch) *
                        static_cast<double>(shape.sequence);
     out.loss_scale = static_cast<float>(1 / all);
+    out.prediction_scale = static_cast<float>(prediction_weight(call_.scenario.model));
     return out;
   }
 
  private:
+  Array text(std::int64_t later) const {
+    return call_.micro_batch->text[static_cast<std::size_t>(later)]->array();
+  }
+
   const OperationCall& call_;
 };
 
@@ -70,10 +92,11 @@ void run_alias(const OperationCall& call) {
 }
 
 // The loss is complete once all slices of the vocabulary have met, which backward begins behind.
-void add_loss(const OperationCall& call, std::int64_t tokens) {
+void add_loss(const OperationCall& call, const CrossEntropy& loss) {
+  const std::int64_t tokens = loss.size.rows();
   const Array largest = call.read(1);
-  call.kernels().add_loss(largest, largest.from(tokens), largest.from(2 * tokens), tokens,
-                          &call.totals->loss_sum);
+  double* total = loss.ahead ? &call.totals->predicted_loss_sum : &call.totals->loss_sum;
+  call.kernels().add_loss(largest, largest.from(tokens), largest.from(2 * tokens), tokens, total);
 }
 
 }  // namespace
@@ -83,11 +106,12 @@ void run_operation(const OperationCall& call) {
   if (std::holds_alternative<Alias>(work)) return run_alias(call);
   if (std::holds_alternative<UnitCopy>(work)) return;  // units are gathered and reduced in place
   if (const auto* collective = std::get_if<Collective>(&work)) {
-    return run_collective(call, *collective);
+    if (!run_on_experts(call, *collective)) run_collective(call, *collective);
+    return;
   }
-  if (run_on_state(call)) return;
+  if (run_on_state(call) || run_on_experts(call)) return;
   const auto* loss = std::get_if<CrossEntropy>(&work);
-  if (loss != nullptr && loss->backward) add_loss(call, loss->size.rows());
+  if (loss != nullptr && loss->backward) add_loss(call, *loss);
   LiveArrays arrays(call);
   const bool is_run = call_kernel(work, arrays, call.kernels());
   STEPCAST_ASSERT(is_run, "every operation of an executable program has a kernel");

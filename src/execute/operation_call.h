@@ -6,23 +6,32 @@
 #include <cstdint>
 #include <vector>
 
+#include "execute/expert_rows.h"
 #include "execute/flat_state.h"
 #include "execute/groups.h"
 #include "program/block_builder.h"
 
 namespace stepcast {
 
-// Tokens of one micro-batch, in the device's memory.
+// One micro-batch, in the device's memory: its tokens, those that follow on each of them, and as
+// many later ones as there are prediction modules; and the experts of each token, where no scores
+// choose them. Nothing where the stage reads no text or has no experts.
 struct MicroBatch {
-  Tensor tokens, targets;
+  std::vector<Tensor> text;
+  Tensor experts;
 };
 
 // What is summed over the step, in the device's memory.
 struct StepTotals {
   double loss_sum = 0;            // over tokens
+  double predicted_loss_sum = 0;  // likewise, of all prediction modules
   double local_squared_norm = 0;  // of the gradients
   float squared_norm = 0;         // over all ranks
 };
+
+// What a prediction module's loss counts beside the model's own: a tenth of it is the mean of all
+// modules (Megatron-LM, --mtp-loss-scaling-factor).
+double prediction_weight(const Model& model);
 
 // Gradients of one unit on their way to a reduction in a wider type.
 struct WideGradients {
@@ -40,9 +49,17 @@ struct BlockPlace {
   ElementRange range(ParameterId weight) const;
 };
 
+// How the rows of experts in a buffer lie: as they came, or sorted by expert. Null: it has none.
+struct HeldRows {
+  std::shared_ptr<const ExpertRows> rows;
+  bool sorted = false;
+};
+
 // The buffers of one block for one micro-batch; empty where nothing is alive.
 struct BlockInstance {
   std::vector<Tensor> buffers;
+  std::vector<HeldRows> rows;        // by buffer; none in a block without experts
+  std::vector<std::int64_t> counts;  // of rows, by rank and expert, as the host has read them last
 };
 
 struct OperationCall {
@@ -82,6 +99,18 @@ void run_collective(const OperationCall& call, const Collective& collective);
 // The same as a transfer, which runs beside what is computed. It holds what it needs beyond the
 // buffers of the block.
 Transfer collective_beside(const OperationCall& call, const Collective& collective);
+
+// Rows that the tokens of this rank make for each expert, of what its router has chosen.
+std::vector<std::int64_t> count_chosen(const OperationCall& call, const ExpertShape& shape,
+                                       Array chosen);
+Tensor order_on_device(const OperationCall& call, const ExpertRows& rows);  // ExpertRows::order()
+
+// Work of a layer of experts, whose sizes are those of the rows that there are. False for other
+// work.
+bool run_on_experts(const OperationCall& call);
+// Rows, or their weights, on their way between the ranks of experts and those of their tokens; or
+// how many there are. False for other collectives.
+bool run_on_experts(const OperationCall& call, const Collective& collective);
 
 // Work over all gradients or states of the rank. False for other work.
 bool run_on_state(const OperationCall& call);

@@ -35,6 +35,7 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       program_(program),
       grid_(grid),
       point_(grid.point(rank)),
+      part_(part_of(scenario.layout, grid, rank)),
       role_(program.roles[static_cast<std::size_t>(point_.pp)]),
       shape_(scenario),
       parameters_(placed_parameters(scenario, program, role_)),
@@ -55,7 +56,10 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
         memory_.make(MemoryCategory::kWorkspace, role_.persistent[kWorkspace], DataType::kInt8);
   }
   counted_elsewhere_ = counted_elsewhere();
-  state_.initialise(scenario, program, role_, options.seed, point_.tp);
+  if (scenario.model.moe && !options.by_scores) {
+    choice_.emplace(options.spread ? *options.spread : spread_of(scenario), options.seed);
+  }
+  state_.initialise(scenario, program, role_, options.seed, part_);
 }
 
 RoleRunner::~RoleRunner() { device_->stop(); }  // transfers that an error has left know this object
@@ -78,7 +82,7 @@ StepRecord RoleRunner::step() {
   }
   out.seconds = seconds_between(begin, end);
   const StepTotals totals = totals_on_host();
-  out.loss_sum = totals.loss_sum;
+  out.loss_sum = totals.loss_sum + prediction_weight(scenario_.model) * totals.predicted_loss_sum;
   out.gradient_norm = std::sqrt(static_cast<double>(totals.squared_norm));
   return out;
 }
@@ -195,32 +199,62 @@ bool RoleRunner::is_last_of_model(const Chunk& chunk) const {
   return static_cast<std::size_t>(chunk.model_chunk) + 1 == chunks;
 }
 
-// Ends of the model read text; it is there before the step begins, as a data loader's would be.
+// Ends of the model read text; it is there before the step begins, as a data loader's would be. So
+// are the experts of tokens that a seed chooses.
 void RoleRunner::prepare_micro_batches() {
   micro_batches_.clear();
-  const auto reads_text = [&](const Chunk& chunk) {
+  const bool reads_text = std::ranges::any_of(role_.chunks, [&](const Chunk& chunk) {
     return is_first_of_model(chunk) || is_last_of_model(chunk);
-  };
-  if (std::none_of(role_.chunks.begin(), role_.chunks.end(), reads_text)) return;
-  for (std::int32_t m = 0; m < scenario_.micro_batches(); ++m) micro_batches_[m] = load(m);
+  });
+  for (std::int32_t m = 0; m < scenario_.micro_batches(); ++m) {
+    MicroBatch& batch = micro_batches_[m];
+    if (reads_text) batch = load(m);
+    if (choice_) batch.experts = choose_experts(m);
+  }
+}
+
+// For this rank's tokens, which are a part of each micro-batch where tensor ranks share sequences.
+Tensor RoleRunner::choose_experts(std::int32_t micro_batch) {
+  const auto top_k = static_cast<std::size_t>(scenario_.model.moe->top_k);
+  std::vector<std::int64_t> out(static_cast<std::size_t>(shape_.rows) * top_k);
+  const std::int64_t first = shape_.sequence_parallel ? point_.tp * shape_.rows : 0;
+  for (std::int64_t i = 0; i < shape_.rows; ++i) {
+    const std::int64_t token = first + i;
+    choice_->choose(first_sequence(micro_batch) + token / shape_.sequence, token % shape_.sequence,
+                    shape_.sequence,
+                    std::span(out).subspan(static_cast<std::size_t>(i) * top_k, top_k));
+  }
+  return put(out);
+}
+
+// Counted over the step.
+std::int64_t RoleRunner::first_sequence(std::int32_t micro_batch) const {
+  return (micro_batch * scenario_.layout.dp + point_.dp) * shape_.batch;
+}
+
+Tensor RoleRunner::put(const std::vector<std::int64_t>& values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  const Tensor to = memory_.make_uncounted(count, DataType::kInt64);
+  device_->upload(to->array().data, values.data(), values.size() * sizeof(std::int64_t));
+  return to;
 }
 
 MicroBatch RoleRunner::load(std::int32_t micro_batch) {
   const std::int64_t sequence = shape_.sequence;
-  std::vector<std::int64_t> text(static_cast<std::size_t>(sequence + 1)), tokens, targets;
+  const auto copies = static_cast<std::size_t>(2 + scenario_.model.mtp_layers);
+  std::vector<std::int64_t> text(static_cast<std::size_t>(sequence) + copies - 1);
+  std::vector<std::vector<std::int64_t>> later(copies);  // by how much
   for (std::int64_t b = 0; b < shape_.batch; ++b) {
-    const std::int64_t first = (micro_batch * scenario_.layout.dp + point_.dp) * shape_.batch + b;
-    text_.sequence((step_ - 1) * scenario_.training.global_batch + first, text);
-    tokens.insert(tokens.end(), text.begin(), text.end() - 1);
-    targets.insert(targets.end(), text.begin() + 1, text.end());
+    const std::int64_t index = first_sequence(micro_batch) + b;
+    text_.sequence((step_ - 1) * scenario_.training.global_batch + index, text);
+    for (std::size_t by = 0; by < copies; ++by) {
+      const auto begin = text.begin() + static_cast<std::int64_t>(by);
+      later[by].insert(later[by].end(), begin, begin + sequence);
+    }
   }
-  const auto put = [&](const std::vector<std::int64_t>& from) {
-    const auto count = static_cast<std::int64_t>(from.size());
-    const Tensor to = memory_.make_uncounted(count, DataType::kInt64);
-    device_->upload(to->array().data, from.data(), from.size() * sizeof(std::int64_t));
-    return to;
-  };
-  return {put(tokens), put(targets)};
+  MicroBatch out;
+  for (const std::vector<std::int64_t>& tokens : later) out.text.push_back(put(tokens));
+  return out;
 }
 
 void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "execute/expert_spread.h"
 #include "execute/groups.h"
 #include "execute/markov_text.h"
 #include "execute/operation_call.h"
@@ -22,6 +23,10 @@ namespace stepcast {
 struct ExecutorOptions {
   std::uint64_t seed = 1;
   std::int64_t fan_out = 4;  // of the text's Markov chain
+  // Experts are chosen by the router's scores; or by the seed, as `spread` says, by default as the
+  // scenario's layout spreads rows.
+  bool by_scores = false;
+  std::optional<ExpertSpread> spread = {};
 };
 
 // What one instruction took, in seconds since its step began.
@@ -32,7 +37,8 @@ struct InstructionSpan {
 struct StepRecord {
   Clock::time_point begin;  // its text being there
   double seconds = 0;       // from the start of the step to the end of its last instruction
-  double loss_sum = 0;      // over the tokens of this rank's pipeline; last stages alone
+  double loss_sum = 0;      // over the tokens of this rank's pipeline; last stages alone. That of
+                            // prediction modules counts with its weight.
   double gradient_norm = 0;
   std::vector<InstructionSpan> spans;  // by instruction
 };
@@ -54,6 +60,7 @@ class RoleRunner {
   const Role& role() const { return role_; }
   const Shape& shape() const { return shape_; }
   const GridPoint& point() const { return point_; }
+  const ModelPart& part() const { return part_; }
   const std::vector<PlacedParameter>& parameters() const { return parameters_; }
   FlatState& state() { return state_; }
   MemoryLedger& ledger() { return memory_.ledger; }
@@ -98,6 +105,9 @@ class RoleRunner {
   void close_windows(const Instruction& what);
   ElementRange unit_of(ElementRange range) const;
   MicroBatch load(std::int32_t micro_batch);
+  Tensor choose_experts(std::int32_t micro_batch);
+  std::int64_t first_sequence(std::int32_t micro_batch) const;
+  Tensor put(const std::vector<std::int64_t>& values);
   std::vector<ElementRange> counted_elsewhere() const;
   Slice boundary_slice() const;
   Transfer message(const Tensor& tensor, const StageTransfer& moved, bool sends,
@@ -109,6 +119,7 @@ class RoleRunner {
   const Program& program_;
   const RankGrid& grid_;
   GridPoint point_;
+  ModelPart part_;
   const Role& role_;
   Shape shape_;
   std::vector<PlacedParameter> parameters_;
@@ -120,6 +131,7 @@ class RoleRunner {
   FlatState state_;
   Tensor placeholder_;  // Role::persistent's workspace
   MarkovText text_;
+  std::optional<ExpertChoice> choice_;  // of experts by the seed
   OperationObserver* observer_ = nullptr;
 
   std::int64_t step_ = 0;

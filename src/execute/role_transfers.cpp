@@ -27,6 +27,9 @@ std::vector<StartTraffic> in_pieces(const CollectiveCall& call, Array data,
   return out;
 }
 
+// Reduced over the data ranks, as experts are not that other ranks hold.
+bool is_dense(const Parameter& parameter) { return parameter.replicas == AxisGroup::kData; }
+
 StartTraffic all_reduce(DeviceCommunicator* group, Array data, std::int64_t count) {
   return [=](DeviceStream after) {
     return group->start_all_reduce({data.data, count, data.type}, Reduction::kSum, after);
@@ -103,7 +106,7 @@ Transfer RoleRunner::reduce_replicated(DeviceCommunicator* group) {
   std::vector<std::pair<Array, std::int64_t>> places;
   std::int64_t count = 0;
   for (const PlacedParameter& placed : parameters_) {
-    if (placed.parameter->cut != Cut::kNone) continue;
+    if (placed.parameter->cut != Cut::kNone || !is_dense(*placed.parameter)) continue;
     // After a reduction that scatters, values outside the owned pieces are meaningless.
     for (const OwnedPiece& piece : state_.shards().within(placed.range)) {
       places.emplace_back(state_.owned_gradients(piece), piece.range.size());
@@ -142,15 +145,18 @@ Transfer RoleRunner::reduce_norm(DeviceCommunicator* group) {
   return out;
 }
 
-// The first rank of the tensor group counts replicated gradients. A table that both ends of the
-// pipeline hold is counted on the first stage.
+// The first rank of the tensor group counts replicated gradients; experts that are not cut have
+// shards on all of its ranks, or where nothing is sharded lie on each of them. A table that both
+// ends of the pipeline hold is counted on the first stage.
 std::vector<ElementRange> RoleRunner::counted_elsewhere() const {
   std::vector<ElementRange> out;
-  const bool shared = scenario_.model.tied_embeddings && !ends_meet(scenario_.layout);
+  const bool shared = scenario_.shares_trained_table() && !ends_meet(scenario_.layout);
   for (const PlacedParameter& placed : parameters_) {
     const bool copy = shared && role_.stage == stage_of_last_chunk(scenario_.layout) &&
                       placed.layer == kEmbeddingLayer;
-    if (copy || (point_.tp > 0 && placed.parameter->cut == Cut::kNone)) {
+    const bool whole = placed.parameter->cut == Cut::kNone &&
+                       (is_dense(*placed.parameter) || scenario_.layout.zero == 0);
+    if (copy || (point_.tp > 0 && whole)) {
       out.push_back(placed.range);
     }
   }

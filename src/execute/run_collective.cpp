@@ -45,8 +45,17 @@ class BlockCollective {
   struct Copy {
     Array from{}, to{};
     std::int64_t count = 0;
+    // Where `from` has longer rows than `to`, of which the last columns are meant.
+    std::int64_t rows = 0, stride = 0;
+
     void run(Kernels& kernels) const {
-      if (count > 0) kernels.copy(from, to, count);
+      if (rows > 0) {
+        const std::int64_t columns = count / rows;
+        const Array last = from.from(stride - columns);
+        kernels.variants()->copy_columns({last, stride}, {to, columns}, rows, columns);
+      } else if (count > 0) {
+        kernels.copy(from, to, count);
+      }
     }
   };
 
@@ -60,7 +69,7 @@ class BlockCollective {
       case CollectiveKind::kAllReduce:
         return move(call.write(0), count);
       case CollectiveKind::kAllGather:
-        before_ = {call.read(0), call.write(0).from(own.begin), own.size()};
+        before_ = own_part(call, own);
         return move(call.write(0), count);
       case CollectiveKind::kReduceScatter:
         behind_ = {call.read(0).from(own.begin), call.write(0), own.size()};
@@ -68,6 +77,17 @@ class BlockCollective {
       default:
         STEPCAST_ASSERT(false, "blocks use no other collectives");
     }
+  }
+
+  // What this rank gives to a gather: all that it reads, or the rotary keys behind the latents.
+  static Copy own_part(const OperationCall& call, const Slice& own) {
+    Copy out{call.read(0), call.write(0).from(own.begin), own.size()};
+    const std::int64_t elements = call.buffer(call.operation.reads[0]).elements;
+    if (elements > own.size()) {
+      out.rows = call.shape.rows;
+      out.stride = elements / call.shape.rows;
+    }
+    return out;
   }
 
   // Parts of the loss statistics: largest logit, sum of exponentials, target logit.

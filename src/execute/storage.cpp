@@ -56,7 +56,12 @@ void* StandIns::allocate(std::size_t bytes, Stream stream) {
 }
 
 void StandIns::fill_if_new(Array array, std::int64_t elements) {
-  if (is_new_) device_.kernels().noise(array, elements);
+  if (!is_new_) return;
+  if (array.type == DataType::kInt64) {  // counts, not numbers
+    device_.zero(array.data, static_cast<std::size_t>(elements * size_of(array.type)));
+  } else {
+    device_.kernels().noise(array, elements);
+  }
 }
 
 HostArena::~HostArena() {

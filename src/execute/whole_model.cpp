@@ -18,7 +18,7 @@ template <class Visit>
 void for_each_owned(RoleRunner& runner, Visit visit) {
   FlatState& state = runner.state();
   for (const PlacedParameter& placed : runner.parameters()) {
-    const WholePlace place(*placed.parameter, runner.shape().tp, runner.point().tp);
+    const WholePlace place(*placed.parameter, runner.part());
     for (const OwnedPiece& piece : state.shards().within(placed.range)) {
       const std::vector<float> weights = state.weights_on_host(piece);
       visit(placed, place, piece.range.begin - placed.range.begin, weights.data(),

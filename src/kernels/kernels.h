@@ -16,6 +16,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/embedding.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/variant_kernels.h"
 
 namespace stepcast {
 
@@ -40,6 +41,9 @@ struct RotaryArrays {
 class Kernels {
  public:
   virtual ~Kernels() = default;
+
+  // Null: the device has none.
+  virtual VariantKernels* variants() { return nullptr; }
 
   // C[m,n] = op(A)[m,k] op(B)[k,n] + (accumulate ? C : 0) (+ bias by columns, may be absent).
   virtual void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,

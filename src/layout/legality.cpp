@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
@@ -239,6 +240,14 @@ void check_experts(const Scenario& s, const Stated& stated, Findings& findings) 
   }
 }
 
+std::string schedules_with(bool (*trait)(const Schedule&)) {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->is_supported() && trait(*schedule)) names.emplace_back(schedule->name);
+  }
+  return one_of(names);
+}
+
 void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& findings) {
   if (schedule.chunks == Schedule::kOneOrTwo) {
     findings.illegal("layout.virtual_stages",
@@ -253,10 +262,12 @@ void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& f
         fmt::format("use {}", schedule.chunks));
     return;
   }
-  findings.illegal("layout.virtual_stages",
-                   fmt::format("{} under schedule {}, which has one chunk per stage",
-                               l.virtual_stages, schedule.name),
-                   "schedule interleaved takes virtual stages; or use 1");
+  findings.illegal(
+      "layout.virtual_stages",
+      fmt::format("{} under schedule {}, which has one chunk per stage", l.virtual_stages,
+                  schedule.name),
+      "use 1, or a schedule that takes virtual stages: " +
+          schedules_with([](const Schedule& s) { return s.chunks == Schedule::kSeveral; }));
 }
 
 bool takes_chunks(const Schedule& schedule, std::int64_t chunks) {
@@ -429,9 +440,10 @@ void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
   const Schedule& schedule = rules_of(s.layout.schedule);
   if (s.training.grad_clip == GradClip::kPostValidation && !schedule.validates_after_step) {
-    findings.illegal("training.grad_clip",
-                     fmt::format("post_validation under schedule {}", schedule.name),
-                     "global or none; zb-2p, zb-h2, zb-v and auto validate after the step");
+    findings.illegal(
+        "training.grad_clip", fmt::format("post_validation under schedule {}", schedule.name),
+        "global or none; schedules that validate after the step: " +
+            schedules_with([](const Schedule& row) { return row.validates_after_step; }));
   }
 }
 

@@ -27,6 +27,12 @@ struct Attention {
   OptionalCount window = {};     // 0: all tokens before
   OptionalCount chunk = {};      // 0: none
 
+  // Values as wide as keys, and nothing hidden but what comes later.
+  bool is_plain() const {
+    const bool same_width = !value_dim || value_dim.value == head_dim;
+    return same_width && !window && !chunk;
+  }
+
   static constexpr const char* kFamily = "attention";
   static constexpr auto fields() {
     using A = Attention;

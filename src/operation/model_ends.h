@@ -4,6 +4,7 @@
 
 #include "core/data_type.h"
 #include "operation/memory_bound.h"
+#include "operation/optional_count.h"
 
 namespace stepcast {
 
@@ -14,6 +15,7 @@ struct TokenEmbedding {
   DataType type;
   DataType gradient;  // of the table
   KernelSize size;
+  OptionalCount ahead = {};  // prediction modules look up tokens that come so much later
 
   static constexpr const char* kFamily = "token_embedding";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kEmbedding;
@@ -21,7 +23,7 @@ struct TokenEmbedding {
     using T = TokenEmbedding;
     return std::tuple(std::pair("backward", &T::backward), std::pair("vocab", &T::vocab),
                       std::pair("type", &T::type), std::pair("gradient", &T::gradient),
-                      std::pair("size", &T::size));
+                      std::pair("size", &T::size), std::pair("ahead", &T::ahead));
   }
 };
 
@@ -66,13 +68,14 @@ struct CrossEntropy {
   bool backward;
   DataType type;  // of the logits
   KernelSize size;
+  OptionalCount ahead = {};  // prediction modules predict a token that comes so much later
 
   static constexpr const char* kFamily = "cross_entropy";
   static constexpr MemoryBoundKind kKind = MemoryBoundKind::kCrossEntropy;
   static constexpr auto fields() {
     using C = CrossEntropy;
     return std::tuple(std::pair("backward", &C::backward), std::pair("type", &C::type),
-                      std::pair("size", &C::size));
+                      std::pair("size", &C::size), std::pair("ahead", &C::ahead));
   }
 };
 

@@ -128,7 +128,7 @@ void backward(const Scenario& scenario, const EmbeddingWeights& weights, BlockBu
 }  // namespace
 
 void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens, BufferId gradient,
-                      bool zeroes) {
+                      bool zeroes, std::int64_t ahead) {
   const Shape& shape = builder.shape();
   const double e = static_cast<double>(shape.element);
   const std::int64_t whole = shape.tokens * shape.hidden, elements = shape.vocab * shape.hidden;
@@ -144,8 +144,12 @@ void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens,
     builder.uses({table});
   };
   if (zeroes) write(ZeroTableGradient{shape.type, builder.size(elements, 0, e)}, {});
-  write(TokenEmbedding{true, shape.vocab, shape.type, shape.type,
-                       builder.size(whole, shape.hidden, 3 * e, 4)},
+  write(TokenEmbedding{true,
+                       shape.vocab,
+                       shape.type,
+                       shape.type,
+                       builder.size(whole, shape.hidden, 3 * e, 4),
+                       {ahead}},
         {tokens, gradient});
   if (!into_unit) builder.accumulate(table, elements, dense);
 }

@@ -14,6 +14,6 @@ Block lower_embedding(const Scenario& scenario, BackwardForm form = BackwardForm
 // The gradient of a table from that of the rows that were looked up. Autograd writes a dense one,
 // zeroes first, then adds it to the main one; without `zeroes` somebody has begun it.
 void look_up_backward(BlockBuilder& builder, ParameterId table, BufferId tokens, BufferId gradient,
-                      bool zeroes);
+                      bool zeroes, std::int64_t ahead = 0);
 
 }  // namespace stepcast

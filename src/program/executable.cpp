@@ -9,6 +9,7 @@
 
 #include "layout/choices.h"
 #include "program/block_builder.h"
+#include "program/expert_shape.h"
 #include "program/layer_kind.h"
 #include "program/recomputed_modules.h"
 
@@ -38,13 +39,7 @@ class Checker {
     errors_.push_back({ErrorCode::kNotSupported, what + " " + refusal_, "", path, hint});
   }
 
-  void not_modelled(const char* what) {
-    errors_.push_back({ErrorCode::kNotSupported,
-                       fmt::format("{} not modelled by the executor yet", what), "", "model",
-                       "predict, plan and compare know it"});
-  }
-
-  bool has_windows() const {
+  bool windowed() const {
     return std::ranges::any_of(layer_kinds(scenario_), &LayerKind::windowed);
   }
 
@@ -89,17 +84,80 @@ class Checker {
       refuse("model.position", "alibi is", "use learned, rope or none");
     }
     if (model.attention_sinks > 0) refuse("model", "attention sinks are", "use another model");
-    const auto later = [&](bool uses, const char* what) {
-      if (uses) not_modelled(what);
-    };
-    later(model.moe.has_value(), "a mixture of experts is");
-    later(model.mla.has_value(), "latent attention is");
-    later(model.mtp_layers > 0, "multi-token prediction is");
-    later(has_windows(), "attention within a window below the sequence is");
+    if (model.moe) check_experts(*model.moe);
+    if (model.mtp_layers > 0) check_predictions();
+    check_attention();
     if (cuda_ && (model.head_dim > kLargestHead || model.head_dim % 2 != 0)) {
       refuse("model.head_dim", fmt::format("heads of {} elements are", model.head_dim),
              "an even number, at most 256");
     }
+  }
+
+  void check_predictions() {
+    if (cuda_) {
+      return refuse("model.mtp_layers", "multi-token prediction is", "validate --backend cpu");
+    }
+    // Their projection is cut by columns of all tokens, which tensor ranks would exchange.
+    if (scenario_.layout.tp > 1) {
+      refuse("layout.tp", "multi-token prediction on tensor parallel ranks is", "use 1");
+    }
+  }
+
+  void check_attention() {
+    const Model& model = scenario_.model;
+    if (cuda_ && model.mla) refuse("model.mla", "latent attention is", "validate --backend cpu");
+    if (model.mla && model.mla->qk_rope_head_dim % 2 != 0) {
+      refuse("model.mla.qk_rope_head_dim", "turning an odd number of elements is",
+             "an even number");
+    }
+    if (!windowed()) return;
+    if (cuda_) {
+      refuse("model.attention_window", "attention within a window below the sequence is",
+             "validate --backend cpu");
+    } else if (scenario_.training.attention == AttentionKernel::kUnfused) {
+      refuse("training.attention", "unfused attention within a window is", "use flash");
+    }
+  }
+
+  void check_experts(const Moe& moe) {
+    if (cuda_) return refuse("model.moe", "a mixture of experts is", "validate --backend cpu");
+    const Layout& layout = scenario_.layout;
+    if (moe.router_bias) {
+      refuse("model.moe.router_bias", "a bias of the router is", "state false");
+    }
+    if (moe.shared_gate) {
+      refuse("model.moe.shared_gate", "a gate of the shared expert is", "state false");
+    }
+    if (scenario_.model.mlp_bias) refuse("model.biases", "biases of experts are", "state false");
+    if (moe.capacity_factor > 0 && moe.capacity_factor < 1) {
+      refuse("model.moe.capacity_factor", "a capacity that drops tokens is", "at least 1");
+    }
+    if (layout.etp > 1) {
+      refuse("layout.etp", fmt::format("etp = {} is", layout.etp), "use 1");
+    }
+    if (layout.ep == 1) return;
+    if (moe.dispatcher != MoeDispatcher::kAllToAll) {
+      refuse("model.moe.dispatcher", "a dispatcher of tokens instead of rows is", "use alltoall");
+    }
+    // The norm is summed over tp and pp alone, where nothing is sharded.
+    if (layout.zero == 0 && scenario_.training.grad_clip == GradClip::kGlobal) {
+      refuse("layout.zero", "a gradient norm of experts on other ranks is",
+             "use 1, or grad_clip none");
+    }
+    check_spread();
+  }
+
+  // The executor spreads rows evenly over experts, or as unevenly as the model says.
+  void check_spread() {
+    const Shape shape(scenario_);
+    const ExpertShape experts(scenario_, shape);
+    const std::int64_t rest = experts.sent - experts.favoured_rows();
+    const std::int64_t others = experts.experts - experts.local;
+    const std::int64_t most = (rest + others - 1) / others;  // of an expert, from one rank
+    if (experts.padded || experts.ranks * experts.local * most <= experts.received) return;
+    refuse("training.sequence_length",
+           fmt::format("spreading {} rows over {} experts is", experts.sent, experts.experts),
+           "tokens of a rank x top_k a multiple of the experts");
   }
 
   void check_recompute() {

@@ -13,8 +13,8 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
   const std::int64_t h = width(), e = shape_.local;
   const bool is_cut = shape_.tensor > 1 || shape_.replicas == AxisGroup::kData;
   const auto of_experts = [&](const char* name, std::int64_t rows, std::int64_t columns, Cut cut,
-                              Initial initial) {
-    Parameter parameter{name, rows, columns, is_cut ? cut : Cut::kNone, initial};
+                              Initial initial, std::array<std::int64_t, 3> parts = {}) {
+    Parameter parameter{name, rows, columns, is_cut ? cut : Cut::kNone, initial, parts};
     parameter.replicas = shape_.replicas;
     parameter.copies = e;
     parameter.in_fp8 = initial == Initial::kNormal && builder.shape().fp8;
@@ -23,10 +23,11 @@ ExpertLayer::ExpertLayer(const Scenario& scenario, BlockBuilder& builder)
   router_ = builder.parameter({"router", shape_.experts, h});
   if (model_.moe->router_bias)
     router_bias_ = builder.vector("router_bias", shape_.experts, Cut::kNone);
-  up_ = of_experts("experts_up", e * shape_.ups, h, Cut::kRows, Initial::kNormal);
+  const std::array<std::int64_t, 3> ups{shape_.ffn, shape_.ups - shape_.ffn, 0};
+  up_ = of_experts("experts_up", e * shape_.ups, h, Cut::kRows, Initial::kNormal, ups);
   down_ = of_experts("experts_down", e * h, shape_.ffn, Cut::kColumns, Initial::kNormal);
   if (model_.mlp_bias) {
-    up_bias_ = of_experts("experts_up_bias", e * shape_.ups, 1, Cut::kRows, Initial::kZeros);
+    up_bias_ = of_experts("experts_up_bias", e * shape_.ups, 1, Cut::kRows, Initial::kZeros, ups);
     down_bias_ = of_experts("experts_down_bias", e * h, 1, Cut::kNone, Initial::kZeros);
   }
   if (model_.moe->shared_ffn > 0) shared_.emplace(scenario, builder);

@@ -42,6 +42,11 @@ ExpertShape::ExpertShape(const Scenario& scenario, const Shape& shape) {
   replicas = as_dense ? AxisGroup::kData : AxisGroup::kExpertData;
 }
 
+std::int64_t ExpertShape::favoured_rows() const {
+  const std::int64_t fullest = padded ? tokens * top_k : received;
+  return std::min(fullest / ranks, tokens * std::min(local, top_k));
+}
+
 std::int64_t ExpertShape::distinct_tokens() const {
   const double even =
       distinct_destinations(static_cast<double>(group()), static_cast<double>(copies()));

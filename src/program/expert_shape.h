@@ -34,6 +34,8 @@ struct ExpertShape {
   std::int64_t group() const { return ranks * tensor; }
   // Experts, and ranks of each, that a token goes to.
   std::int64_t copies() const { return top_k * tensor; }
+  // Rows that each rank sends to the fullest one where nothing but `imbalance` favours it.
+  std::int64_t favoured_rows() const;
   // Distinct tokens that the fullest rank receives where each is sent to it once.
   std::int64_t distinct_tokens() const;
 };

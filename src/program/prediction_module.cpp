@@ -5,10 +5,11 @@
 
 namespace stepcast {
 
-PredictionModule::PredictionModule(const Scenario& scenario, ParameterId table,
+PredictionModule::PredictionModule(const Scenario& scenario, ParameterId table, std::int64_t ahead,
                                    BlockBuilder& builder)
     : builder_(builder),
       table_(table),
+      ahead_(ahead),
       embedding_norm_(
           builder.norm_parameters("mtp_embedding_norm", nullptr, builder.shape().hidden)),
       hidden_norm_(builder.norm_parameters("mtp_hidden_norm", nullptr, builder.shape().hidden)),
@@ -26,8 +27,12 @@ BufferId PredictionModule::forward(BufferId hidden) {
   saved_.hidden = hidden;
   const BufferId found = builder_.activation("mtp_embedded", tokens);
   builder_.add("mtp_embedding",
-               TokenEmbedding{false, shape.vocab, shape.type, builder_.gradient_type(),
-                              builder_.size(tokens, h, 2 * e, shape.tp > 1 ? 5 : 1)},
+               TokenEmbedding{false,
+                              shape.vocab,
+                              shape.type,
+                              builder_.gradient_type(),
+                              builder_.size(tokens, h, 2 * e, shape.tp > 1 ? 5 : 1),
+                              {ahead_}},
                {}, {found});
   builder_.uses({table_});
   saved_.embedded = builder_.leave_region("mtp_embedded", found);
@@ -75,7 +80,7 @@ BufferId PredictionModule::backward(BufferId gradient, RecomputeMode mode) {
       "mtp_embedding_norm", embedding_norm_, saved_.embedded, of_token, BufferId{}, shape.rows, h);
   const BufferId whole = builder_.leave_backward("mtp_embedded_gradient", embedded);
   builder_.among_weight_gradients(
-      [&] { look_up_backward(builder_, table_, BufferId{}, whole, true); });
+      [&] { look_up_backward(builder_, table_, BufferId{}, whole, true, ahead_); });
   return builder_.norm_backward("mtp_hidden_norm", hidden_norm_, saved_.hidden, of_hidden,
                                 BufferId{}, shape.rows, h);
 }

@@ -14,8 +14,10 @@ namespace stepcast {
 
 class PredictionModule {
  public:
-  // `table`: the embedding's, or a copy of it that the stage holds.
-  PredictionModule(const Scenario& scenario, ParameterId table, BlockBuilder& builder);
+  // `table`: the embedding's, or a copy of it that the stage holds. `ahead`: how many tokens later
+  // the one is whose embedding it joins with.
+  PredictionModule(const Scenario& scenario, ParameterId table, std::int64_t ahead,
+                   BlockBuilder& builder);
 
   BufferId forward(BufferId hidden);  // what the head's norm reads
   void recompute();                   // of a module that is recomputed whole
@@ -25,6 +27,7 @@ class PredictionModule {
  private:
   BlockBuilder& builder_;
   ParameterId table_;
+  std::int64_t ahead_;
   std::vector<ParameterId> embedding_norm_, hidden_norm_;
   Linear join_;
   LayerLowering layer_;

@@ -33,11 +33,13 @@ struct Parameter {
   std::int64_t columns;
   Cut cut = Cut::kNone;
   Initial initial = Initial::kNormal;
-  // The rows of each part that is cut by itself (query, key, value; gate and linear), then zeros.
+  // The rows of each part that is cut by itself (query, key, value; gate and linear), then zeros;
+  // of one expert.
   std::array<std::int64_t, 3> parts{};
   bool borrowed = false;  // the embedding block's table: no memory, gradient or update of its own
   WeightStorage storage = WeightStorage::kTrained;
   bool is_table = false;  // of tokens: embedding and head may share it
+  bool is_copy = false;   // of the embedding's table, for prediction modules on another stage
   bool in_fp8 = false;    // the products with it read fp8
   // The ranks that hold the same elements: its gradient is reduced over them, and ZeRO shards it
   // among them.
@@ -72,11 +74,7 @@ enum class BlockKind {
   kEmbedding,
   kLayer,
   kHead,
-  // They end a step, over all parameters of a rank.
-  kZeroGradients,
-  kGradientNorm,
-  kUpdate,
-  kCastGradients
+  kStep  // outside the chunks: RunBlock says what it does
 };
 
 // The operations of one pass over a block, and the memory that they take and leave.

@@ -62,7 +62,14 @@ class RunJob {
   RoleRunner reference_runner(const Scenario& scenario, const Program& program,
                               const RankGrid& grid) const {
     const auto& device = place_.reference_device ? place_.reference_device : place_.device;
-    return {scenario, program, grid, RankId(0), nullptr, device(), {place_.job.seed}};
+    return {scenario, program, grid, RankId(0), nullptr, device(), options()};
+  }
+  // One rank spreads rows over experts as the layout does.
+  ExecutorOptions options() const {
+    ExecutorOptions out;
+    out.seed = place_.job.seed;
+    if (scenario_.model.moe) out.spread = spread_of(scenario_);
+    return out;
   }
   float over_ranks(float value, Reduction reduction) const {
     place_.all_reduce({&value, 1}, reduction);
@@ -215,8 +222,7 @@ void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
 void RunJob::run() {
   const bool checks = place_.job.numerics_steps > 0;
   if (checks) make_reference();
-  RoleRunner own(scenario_, program_, grid_, place_.rank, place_.world, place_.device(),
-                 {place_.job.seed});
+  RoleRunner own(scenario_, program_, grid_, place_.rank, place_.world, place_.device(), options());
   OperationTimes times(own.device());
   Heartbeats alive(place_.report, nullptr);
   own.observe(&alive);

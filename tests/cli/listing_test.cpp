@@ -131,7 +131,7 @@ TEST(DoctorCommand, SaysWhatThisMachineHas) {
   const Outcome text = run({"doctor"});
   EXPECT_EQ(text.code, 0) << text.error;
   const json out = run({"doctor", "--format", "json"}).json();
-  for (const char* key : {"stepcast", "cores", "models", "clusters", "suites"}) {
+  for (const char* key : {"stepcast", "cores", "stepcast-rank", "models", "clusters", "suites"}) {
     EXPECT_TRUE(out.contains(key)) << key;
   }
 }
@@ -147,6 +147,14 @@ TEST(DoctorCommand, SaysWhatMeasuringGpusNeedsAndWhatToDoAboutIt) {
     EXPECT_EQ(out["to_do"].contains(key), !is_there && std::string(key) != "cuDNN")
         << key << ": " << found;
   }
+}
+
+TEST(DoctorCommand, MissesTheProgramThatRunsRanks) {
+  ::setenv("STEPCAST_RANK_PROGRAM", "/nowhere/stepcast-rank", 1);
+  const json out = run({"doctor", "--format", "json"}).json();
+  ::unsetenv("STEPCAST_RANK_PROGRAM");
+  EXPECT_EQ(out["stepcast-rank"], "not beside stepcast");
+  EXPECT_NE(out["to_do"]["stepcast-rank"].get<std::string>().find("build"), std::string::npos);
 }
 
 TEST(DoctorCommand, MissesTheProgramThatMeasuresGpus) {

@@ -51,7 +51,7 @@ inline Ranks on_host() {
 }
 
 inline Training train(const Scenario& scenario, const Program& program, int steps,
-                      const Ranks& ranks = on_host()) {
+                      const Ranks& ranks = on_host(), const ExecutorOptions& options = {}) {
   const RankGrid grid(scenario.layout);
   Training out;
   out.loss.assign(static_cast<std::size_t>(steps), 0);
@@ -62,7 +62,8 @@ inline Training train(const Scenario& scenario, const Program& program, int step
   const double tokens = static_cast<double>(scenario.training.global_batch) *
                         static_cast<double>(scenario.training.sequence_length);
   ranks.run(static_cast<int>(grid.size()), [&](DeviceCommunicator& world) {
-    RoleRunner runner(scenario, program, grid, RankId(world.rank()), &world, ranks.device(), {});
+    RoleRunner runner(scenario, program, grid, RankId(world.rank()), &world, ranks.device(),
+                      options);
     for (int s = 0; s < steps; ++s) {
       const StepRecord record = runner.step();
       const std::scoped_lock lock(mutex);
@@ -77,8 +78,9 @@ inline Training train(const Scenario& scenario, const Program& program, int step
   return out;
 }
 
-inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host()) {
-  return train(scenario, lower(scenario), steps, ranks);
+inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host(),
+                      const ExecutorOptions& options = {}) {
+  return train(scenario, lower(scenario), steps, ranks, options);
 }
 
 }  // namespace stepcast::testing

@@ -16,11 +16,13 @@ struct AttentionCase {
   AttentionShape shape;
   std::int64_t width = shape.heads * shape.head_dim;
   std::int64_t kv_width = shape.kv_heads * shape.head_dim;
-  std::int64_t stride = width + 2 * kv_width + 2;
+  std::int64_t value_width = shape.kv_heads * shape.value_width();
+  std::int64_t context_width = shape.heads * shape.value_width();
+  std::int64_t stride = width + kv_width + value_width + 2;
   std::int64_t rows = shape.batch * shape.sequence;
   std::int64_t all_scores = rows * shape.heads * shape.sequence;
   std::vector<T> packed = numbers<T>(rows * stride, 1);
-  std::vector<T> probe = numbers<T>(rows * width, 2);  // gradient of the context
+  std::vector<T> probe = numbers<T>(rows * context_width, 2);  // gradient of the context
 
   Heads<const T> query() const { return {packed.data(), stride}; }
   Heads<const T> key() const { return {packed.data() + width, stride}; }
@@ -32,24 +34,34 @@ struct Attended {
   std::vector<T> context, log_sum_exp;
 };
 
+inline bool is_hidden(const AttentionShape& shape, std::int64_t query, std::int64_t key) {
+  if (!shape.causal) return false;
+  const bool too_old = shape.window > 0 && query - key >= shape.window;
+  const bool elsewhere = shape.chunk > 0 && query / shape.chunk != key / shape.chunk;
+  return key > query || too_old || elsewhere;
+}
+
 inline Attended<double> naive(const AttentionCase<double>& c) {
-  const auto& [batch, heads, kv_heads, s, d, causal] = c.shape;
-  Attended<double> out{zeros<double>(c.rows * c.width), zeros<double>(c.rows * heads)};
-  for (std::int64_t i = 0; i < batch * heads * s; ++i) {
+  const std::int64_t heads = c.shape.heads, kv_heads = c.shape.kv_heads, s = c.shape.sequence,
+                     d = c.shape.head_dim, width = c.shape.value_width();
+  Attended<double> out{zeros<double>(c.rows * c.context_width), zeros<double>(c.rows * heads)};
+  for (std::int64_t i = 0; i < c.rows * heads; ++i) {
     const std::int64_t b = i / (heads * s), h = i / s % heads, row = i % s;
     const std::int64_t kv = h / (heads / kv_heads);
     const double* q = c.query().data + (b * s + row) * c.stride + h * d;
-    double* to = out.context.data() + (b * s + row) * c.width + h * d;
+    double* to = out.context.data() + (b * s + row) * c.context_width + h * width;
     double sum = 0;
-    for (std::int64_t column = 0; column < (causal ? row + 1 : s); ++column) {
-      const std::int64_t at = (b * s + column) * c.stride + kv * d;
+    for (std::int64_t column = 0; column < s; ++column) {
+      if (is_hidden(c.shape, row, column)) continue;
+      const double* k = c.key().data + (b * s + column) * c.stride + kv * d;
+      const double* v = c.value().data + (b * s + column) * c.stride + kv * width;
       double score = 0;
-      for (std::int64_t e = 0; e < d; ++e) score += q[e] * c.key().data[at + e];
+      for (std::int64_t e = 0; e < d; ++e) score += q[e] * k[e];
       const double weight = std::exp(score / std::sqrt(static_cast<double>(d)));
       sum += weight;
-      for (std::int64_t e = 0; e < d; ++e) to[e] += weight * c.value().data[at + e];
+      for (std::int64_t e = 0; e < width; ++e) to[e] += weight * v[e];
     }
-    for (std::int64_t e = 0; e < d; ++e) to[e] /= sum;
+    for (std::int64_t e = 0; e < width; ++e) to[e] /= sum;
     out.log_sum_exp[static_cast<std::size_t>(i)] = std::log(sum);
   }
   return out;
@@ -57,8 +69,8 @@ inline Attended<double> naive(const AttentionCase<double>& c) {
 
 template <typename T>
 Attended<T> fused(const AttentionCase<T>& c) {
-  Attended<T> out{zeros<T>(c.rows * c.width), zeros<T>(c.rows * c.shape.heads)};
-  attention<T>(c.shape, c.query(), c.key(), c.value(), {out.context.data(), c.width},
+  Attended<T> out{zeros<T>(c.rows * c.context_width), zeros<T>(c.rows * c.shape.heads)};
+  attention<T>(c.shape, c.query(), c.key(), c.value(), {out.context.data(), c.context_width},
                out.log_sum_exp.data());
   return out;
 }
@@ -71,10 +83,11 @@ std::vector<T> fused_gradient(const AttentionCase<T>& c) {
   for (std::int64_t row = 0; row < c.rows; ++row) {
     std::fill_n(out.data() + row * c.stride, c.stride - 2, T(1e9));  // written over
   }
-  auto workspace = std::vector<T>(forward.context.size(), T(1e9));
-  attention_backward<T>(c.shape, c.query(), c.key(), c.value(), {forward.context.data(), c.width},
-                        forward.log_sum_exp.data(), {c.probe.data(), c.width},
-                        {out.data(), c.stride}, {out.data() + c.width, c.stride},
+  auto workspace = std::vector<T>(static_cast<std::size_t>(c.rows * c.width), T(1e9));
+  attention_backward<T>(c.shape, c.query(), c.key(), c.value(),
+                        {forward.context.data(), c.context_width}, forward.log_sum_exp.data(),
+                        {c.probe.data(), c.context_width}, {out.data(), c.stride},
+                        {out.data() + c.width, c.stride},
                         {out.data() + c.width + c.kv_width, c.stride}, workspace.data());
   return out;
 }
@@ -129,5 +142,14 @@ inline constexpr AttentionShape kSmall[] = {
 inline constexpr AttentionShape kTiled[] = {{1, 1, 1, 127, 8, true},  {1, 2, 1, 128, 5, true},
                                             {2, 1, 1, 129, 16, true}, {1, 4, 2, 300, 8, true},
                                             {1, 2, 2, 277, 3, false}, {1, 3, 1, 256, 4, false}};
+// Windows, chunks, and values of another width: inside a tile and across tiles, whose edges windows
+// meet and miss.
+inline constexpr AttentionShape kVariants[] = {
+    {1, 2, 1, 6, 4, true, 3},          {2, 2, 2, 5, 2, true, 5},
+    {1, 2, 1, 7, 3, true, 0, 3},       {1, 1, 1, 5, 2, true, 4, 1},
+    {1, 2, 2, 7, 2, true, 0, 0, 3},    {1, 2, 1, 300, 6, true, 4},
+    {1, 2, 1, 300, 5, true, 0, 40},    {2, 1, 1, 290, 4, true, 7, 64},
+    {1, 1, 1, 400, 4, true, 0, 129},   {1, 2, 1, 300, 4, true, 0, 0, 70},
+    {1, 1, 1, 257, 3, true, 2, 0, 128}};
 
 }  // namespace stepcast::cpu

@@ -35,6 +35,37 @@ TEST(Attention, GradientsEqualCentralDifferences) {
   }
 }
 
+TEST(Attention, OfWindowsChunksAndOtherValuesEqualsItsFormula) {
+  for (const AttentionShape& shape : kVariants) {
+    SCOPED_TRACE(testing::Message() << "sequence " << shape.sequence << ", window " << shape.window
+                                    << ", chunk " << shape.chunk);
+    expect_naive(shape);
+  }
+}
+
+// Along random directions: the gradient of a whole case has too many elements for one each.
+TEST(Attention, GradientsOfWindowsChunksAndOtherValuesEqualDifferences) {
+  for (const AttentionShape& shape : kVariants) {
+    AttentionCase<double> c{shape};
+    const auto start = c.packed;
+    const auto gradient = fused_gradient(c);
+    expect_close(fused_gradient(in_float(c)), gradient, 2e-5);
+    for (const unsigned seed : {7U, 8U, 9U}) {
+      const auto direction = numbers(static_cast<std::int64_t>(start.size()), seed);
+      std::vector<double> step = {0};
+      const double expected = slopes(step, [&] {
+                                for (std::size_t i = 0; i < start.size(); ++i) {
+                                  c.packed[i] = start[i] + step.front() * direction[i];
+                                }
+                                return dot(fused(c).context, c.probe);
+                              }).front();
+      c.packed = start;
+      EXPECT_NEAR(dot(gradient, direction), expected, 1e-6 * std::abs(expected) + 1e-8)
+          << "sequence " << shape.sequence << ", window " << shape.window;
+    }
+  }
+}
+
 TEST(Attention, GradientsEqualThoseOfTheUnfusedFormAcrossTiles) {
   for (const AttentionShape& shape : kTiled) {
     const AttentionCase<double> c{shape};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/executable.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -90,6 +91,69 @@ TEST(NumericsLimits, FollowFromTheRoundingOfTheType) {
   const double activation = std::pow(2.0, -9) / std::sqrt(3.0) * std::sqrt(2.0 * 40);
   EXPECT_NEAR(numerics_limits(DataType::kBf16).loss / activation, 1, 0.02);
   EXPECT_FALSE(numerics_limits(DataType::kBf16).parameters);
+}
+
+Scenario with_layers(const std::string& model, const std::string& layout,
+                     const std::string& training = "") {
+  return testing::scenario_from(
+      R"({"stepcast":1,"model":{"layers":2,"hidden":32,"heads":4,"kv_heads":4,"ffn":48,"vocab":64,)"
+      R"("max_positions":32,"mlp":"swiglu","norm":"rmsnorm","position":"rope","vocab_multiple":1,)"
+      R"("dropout":0,"biases":false)" +
+      model +
+      R"(},"cluster":{"base":"local","gpus":4},"training":{"global_batch":8,"sequence_length":32,)"
+      R"("precision":"fp32","framework":"native")" +
+      training + R"(},"layout":{)" + layout + "}}");
+}
+
+TEST(Executable, OnlyTheCpuRunsLayersThatAreNoPlainAttentionAndMlp) {
+  const std::string
+      dp = R"("dp":4)",
+      latent =
+          R"(,"mla":{"kv_lora_rank":16,"qk_nope_head_dim":6,"qk_rope_head_dim":4,"v_head_dim":8})";
+  const std::string experts = R"(,"moe":{"experts":8,"top_k":2,"ffn":24})";
+  const std::string window = R"(,"attention_window":5)";
+  const std::string predicting = R"(,"mtp_layers":1)";
+  for (const std::string& model : {latent, experts, window, predicting}) {
+    EXPECT_EQ(refused(with_layers(model, dp), Backend::kCpu), Paths{}) << model;
+  }
+  EXPECT_EQ(refused(with_layers(latent, dp), Backend::kCuda), Paths{"model.mla"});
+  EXPECT_EQ(refused(with_layers(experts, dp), Backend::kCuda), Paths{"model.moe"});
+  EXPECT_EQ(refused(with_layers(window, dp), Backend::kCuda), Paths{"model.attention_window"});
+  EXPECT_EQ(refused(with_layers(predicting, dp), Backend::kCuda), Paths{"model.mtp_layers"});
+  EXPECT_EQ(refused(with_layers(predicting, R"("tp":2,"dp":2)"), Backend::kCpu),
+            Paths{"layout.tp"});
+  EXPECT_EQ(refused(with_layers(window, dp, R"(,"attention":"unfused")"), Backend::kCpu),
+            Paths{"training.attention"});
+}
+
+TEST(Executable, RefusesWhatItCannotRunOfExperts) {
+  const auto moe = [](const std::string& more) {
+    return R"(,"moe":{"experts":8,"top_k":2,"ffn":24)" + more + "}";
+  };
+  const auto on_cpu = [](const std::string& model, const std::string& layout) {
+    return refused(with_layers(model, layout), Backend::kCpu);
+  };
+  EXPECT_EQ(on_cpu(moe(""), R"("dp":4,"ep":4,"zero":1)"), Paths{});
+  EXPECT_EQ(on_cpu(moe(""), R"("dp":4,"ep":4,"zero":0)"), Paths{"layout.zero"});
+  EXPECT_EQ(on_cpu(moe(R"(,"dispatcher":"allgather")"), R"("dp":4,"ep":4,"zero":1)"),
+            Paths{"model.moe.dispatcher"});
+  EXPECT_EQ(on_cpu(moe(R"(,"router_bias":true)"), R"("dp":4)"), Paths{"model.moe.router_bias"});
+  EXPECT_EQ(on_cpu(moe(R"(,"shared_ffn":16,"shared_gate":true)"), R"("dp":4)"),
+            Paths{"model.moe.shared_gate"});
+  EXPECT_EQ(on_cpu(moe(R"(,"capacity_factor":0.5)"), R"("dp":4)"),
+            Paths{"model.moe.capacity_factor"});
+  EXPECT_EQ(on_cpu(moe("") + R"(,"mlp_bias":true)", R"("dp":4)"), Paths{"model.biases"});
+}
+
+// 96 rows over 10 experts on two ranks: 9 or 10 for each, where the program has room for 96.
+TEST(Executable, RowsOfExpertsMustSpreadAsTheForecastHasThem) {
+  const auto with = [](const char* imbalance) {
+    return with_layers(
+        fmt::format(R"(,"moe":{{"experts":10,"top_k":3,"ffn":24,"imbalance":{}}})", imbalance),
+        R"("dp":4,"ep":2,"zero":1)");
+  };
+  EXPECT_EQ(refused(with("1"), Backend::kCpu), Paths{"training.sequence_length"});
+  EXPECT_EQ(refused(with("1.25"), Backend::kCpu), Paths{});
 }
 
 }  // namespace

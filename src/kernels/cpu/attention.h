@@ -14,12 +14,23 @@ struct AttentionShape {
   std::int64_t sequence;
   std::int64_t head_dim;
   bool causal = true;
+  std::int64_t value_dim = 0;  // of values and contexts; 0: head_dim
+  // Of causal attention: how many tokens a query sees, itself the last; or the size of the chunks
+  // of the sequence, of which it sees its own. 0: it sees all before it.
+  std::int64_t window = 0, chunk = 0;
 
+  std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
+  std::int64_t first_key(std::int64_t query) const {
+    if (window > 0) return query < window ? 0 : query - window + 1;
+    return chunk > 0 ? query / chunk * chunk : 0;
+  }
+  // Values as wide as keys, and nothing hidden but what comes later.
+  bool is_plain() const { return value_width() == head_dim && window == 0 && chunk == 0; }
   bool is_empty() const { return batch * heads * sequence * head_dim == 0; }
 };
 
 // Heads inside rows of tokens: element (b, s, h, i) is at
-// data[(b*sequence + s)*stride + h*head_dim + i].
+// data[(b*sequence + s)*stride + h*head_dim + i], with value_width() for head_dim of values.
 template <typename T>
 struct Heads {
   T* data;
@@ -39,7 +50,7 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
                         Heads<const T> context_gradient, Heads<T> query_gradient,
                         Heads<T> key_gradient, Heads<T> value_gradient, T* query_accumulator);
 
-// Unfused. Scores and probabilities: batch x heads x sequence x sequence.
+// Unfused, for plain shapes. Scores and probabilities: batch x heads x sequence x sequence.
 // scores = Q K^T, unscaled and unmasked.
 template <typename T>
 void attention_scores(const AttentionShape& shape, Heads<const T> query, Heads<const T> key,

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "core/assert.h"
+#include "kernels/cpu/cpu_variants.h"
+#include "kernels/cpu/floats.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/rotary.h"
 
@@ -13,17 +15,16 @@ namespace stepcast {
 namespace {
 
 using cpu::AttentionShape;
+using cpu::floats;
+using cpu::integers;
 
-float* floats(Array array) {
-  STEPCAST_ASSERT(array.type == DataType::kFp32, "the CPU computes in fp32");
-  return array.as<float>();
-}
-const std::int64_t* integers(Array array) { return array.as<std::int64_t>(); }
 cpu::Heads<const float> in(HeadArray heads) { return {floats(heads.array), heads.stride}; }
 cpu::Heads<float> out(HeadArray heads) { return {floats(heads.array), heads.stride}; }
 
 class CpuKernels final : public Kernels {
  public:
+  VariantKernels* variants() override { return &variants_; }
+
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,
             MatrixArray c, bool accumulate, Array bias) override {
     const auto input = [](MatrixArray x) {
@@ -215,6 +216,9 @@ class CpuKernels final : public Kernels {
     cpu::adamw<float>(settings, step, floats(gradient), floats(weight), floats(moment1),
                       floats(moment2), count, static_cast<float>(factor));
   }
+
+ private:
+  CpuVariants variants_;
 };
 
 }  // namespace

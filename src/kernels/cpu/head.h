@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One head of one sequence as a matrix of sequence x head_dim elements.
+// One head of one sequence as a matrix of sequence x head_dim elements, or of another width.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,13 @@ namespace stepcast::cpu {
 
 template <typename T>
 Matrix<T> head_of(const AttentionShape& shape, const Heads<T>& heads, std::int64_t b,
+                  std::int64_t h, std::int64_t width) {
+  return {heads.data + b * shape.sequence * heads.stride + h * width, heads.stride};
+}
+template <typename T>
+Matrix<T> head_of(const AttentionShape& shape, const Heads<T>& heads, std::int64_t b,
                   std::int64_t h) {
-  return {heads.data + b * shape.sequence * heads.stride + h * shape.head_dim, heads.stride};
+  return head_of(shape, heads, b, h, shape.head_dim);
 }
 
 inline std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t h) {

@@ -79,6 +79,7 @@ void CudaKernels::gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArr
 
 void CudaKernels::attention(const AttentionShape& shape, HeadArray query, HeadArray key,
                             HeadArray value, HeadArray context, Array log_sum_exp) {
+  STEPCAST_ASSERT(shape.is_plain(), "check_executable() refuses windows and wider values");
   with_type(query.array, [&](auto x) {
     using T = decltype(x);
     const ForwardArrays<T> arrays{in(query, x), in(key, x), in(value, x), out(context, x),
@@ -92,6 +93,7 @@ void CudaKernels::attention_backward(const AttentionShape& shape, HeadArray quer
                                      HeadArray context_gradient, HeadArray query_gradient,
                                      HeadArray key_gradient, HeadArray value_gradient,
                                      Array row_products) {
+  STEPCAST_ASSERT(shape.is_plain(), "check_executable() refuses windows and wider values");
   with_type(query.array, [&](auto x) {
     using T = decltype(x);
     const BackwardArrays<T> arrays{in(query, x),

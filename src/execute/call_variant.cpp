@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of layers that are no plain attention and MLP.
+#include "core/assert.h"
+#include "execute/call_kernel.h"
+
+namespace stepcast {
+namespace {
+
+VariantKernels& variants_of(Kernels& kernels) {
+  VariantKernels* variants = kernels.variants();
+  STEPCAST_ASSERT(variants != nullptr,
+                  "check_executable() refuses what a device has no kernels of");
+  return *variants;
+}
+
+}  // namespace
+
+void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t tokens = rotary.size.rows();
+  const cpu::LatentShape shape{tokens / rotary.sequence,
+                               rotary.sequence,
+                               rotary.heads,
+                               rotary.plain,
+                               rotary.rotary,
+                               rotary.value};
+  const auto of_heads = [&](std::int64_t width) {
+    return ArraySpec{tokens * shape.heads * width, rotary.type};
+  };
+  const ArraySpec keys = of_heads(shape.key_width()), values = of_heads(shape.value),
+                  ups = of_heads(shape.up_width());
+  if (!rotary.backward) {
+    // The rotary key stands at the end of its rows.
+    RowArray key = arrays.read_rows(2, {tokens, shape.rotary, rotary.type});
+    key.array = key.array.from(key.stride - shape.rotary);
+    variants_of(kernels).latent_rotary(shape, arrays.write(0, keys), arrays.read(1, ups),
+                                       {key.array, key.stride}, arrays.write(1, keys),
+                                       arrays.write(2, values));
+    return;
+  }
+  variants_of(kernels).latent_rotary_backward(
+      shape, arrays.write(0, keys), arrays.read(1, keys), arrays.read(2, values),
+      arrays.write(1, ups), arrays.write(2, {tokens * shape.rotary, rotary.type}));
+}
+
+// Two tensors into one, or one into two where it writes two.
+void call(const JoinRows& join, KernelArrays& arrays, Kernels& kernels) {
+  const std::int64_t rows = join.size.rows(), width = join.size.width;
+  const RowSpec part{rows, width / 2, join.type}, whole{rows, width, join.type};
+  VariantKernels& variants = variants_of(kernels);
+  const auto joined = [&](const RowArray& one, std::int64_t begin) {
+    return StridedRows{one.array.from(begin), one.stride};
+  };
+  if (arrays.has_write(1)) {
+    const RowArray from = arrays.read_rows(0, whole), first = arrays.write_rows(0, part),
+                   second = arrays.write_rows(1, part);
+    variants.copy_columns(joined(from, 0), {first.array, first.stride}, rows, first.stride);
+    variants.copy_columns(joined(from, first.stride), {second.array, second.stride}, rows,
+                          second.stride);
+    return;
+  }
+  const RowArray to = arrays.write_rows(0, whole), first = arrays.read_rows(0, part),
+                 second = arrays.read_rows(1, part);
+  variants.copy_columns({first.array, first.stride}, joined(to, 0), rows, first.stride);
+  variants.copy_columns({second.array, second.stride}, joined(to, first.stride), rows,
+                        second.stride);
+}
+
+}  // namespace stepcast

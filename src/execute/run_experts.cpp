@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of a layer of experts. The program has their largest sizes; how many rows there
+// are is known when the router has chosen, and goes from buffer to buffer beside the rows.
+#include <algorithm>
+#include <type_traits>
+
+#include "core/assert.h"
+#include "execute/operation_call.h"
+#include "kernels/cpu/experts.h"
+
+namespace stepcast {
+namespace {
+
+class ExpertCall {
+ public:
+  explicit ExpertCall(const OperationCall& call)
+      : call_(call), shape_(call.scenario, call.shape), kernels_(*call.kernels().variants()) {}
+
+  void run(const RouterScores& scores) {
+    if (scores.backward) {
+      kernels_.route_backward(router(), call_.read(1), call_.read(2), call_.read(3),
+                              call_.write(0));
+      return;
+    }
+    const Tensor& choice = call_.micro_batch->experts;
+    kernels_.route(router(), call_.read(0), choice == nullptr ? Array{} : choice->array(),
+                   call_.write(0), call_.write(1));
+  }
+
+  // What the router has chosen on this rank, or the counts of all ranks.
+  void run(const HostRead& read) {
+    if (shape_.group() == 1) {
+      call_.instance.counts = own_counts();
+      return;
+    }
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(read.figures));
+    call_.memory.device.download(counts.data(), call_.read(0).data,
+                                 counts.size() * sizeof(std::int64_t));
+    call_.instance.counts = by_place(counts);
+  }
+
+  void run(const TokenPermutation& moved) {
+    switch (moved.move) {
+      case TokenMove::kPermute:
+        return moved.backward ? add_up() : permute();
+      case TokenMove::kUnpermute:
+        return moved.backward ? spread() : add_up();
+      case TokenMove::kSort:
+        return sort();
+    }
+  }
+
+  void run(const GroupedGemm& grouped) {
+    const std::vector<std::int64_t>& begins = held(0).rows->begins();
+    for (std::size_t expert = 0; expert + 1 < begins.size(); ++expert) {
+      run(grouped, static_cast<std::int64_t>(expert), begins[expert],
+          begins[expert + 1] - begins[expert]);
+    }
+    if (grouped.role != GemmRole::kWeightGradient) hold(0, {held(0).rows, true});
+  }
+
+  void run(const ExpertActivation& activation) {
+    const auto kind =
+        activation.mlp == Mlp::kSwiglu ? cpu::ActivationKind::kSwiglu : cpu::ActivationKind::kGelu;
+    const HeldRows rows = held(0);
+    const std::int64_t count = rows.rows->rows(), width = activation.size.width;
+    if (activation.backward) {
+      kernels_.expert_activation_backward(kind, call_.read(0), call_.read(1), call_.read(2),
+                                          call_.write(0), call_.write(1), count, width);
+      hold(1, rows);
+    } else {
+      kernels_.expert_activation(kind, call_.read(0), call_.read(1), call_.write(0), count, width);
+    }
+    hold(0, rows);
+  }
+
+ private:
+  std::int64_t width() const { return call_.shape.hidden; }
+  std::int64_t capacity() const { return shape_.padded ? shape_.sent / shape_.experts : 0; }
+  cpu::RouterShape router() const {
+    return {shape_.tokens, shape_.experts, shape_.top_k, capacity()};
+  }
+
+  const HeldRows& held(std::size_t read) const {
+    return call_.instance.rows[call_.operation.reads[read].index()];
+  }
+  void hold(std::size_t write, HeldRows rows) {
+    call_.instance.rows.resize(call_.block.buffers.size());
+    call_.instance.rows[call_.operation.writes[write].index()] = std::move(rows);
+  }
+
+  // Counts the rows that this rank's tokens make; the operation reads first what was chosen.
+  std::vector<std::int64_t> own_counts() const {
+    return count_chosen(call_, shape_, call_.read(0));
+  }
+
+  // In the order of ExpertRows, from that of the group's members.
+  std::vector<std::int64_t> by_place(const std::vector<std::int64_t>& counts) const {
+    const auto ranks = call_.groups.coordinates(AxisGroup::kTensorExpert, Axis::kEp);
+    const auto tensor = call_.groups.coordinates(AxisGroup::kTensorExpert, Axis::kEtp);
+    std::vector<std::int64_t> out(counts.size());
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const auto from = counts.begin() + static_cast<std::int64_t>(i) * shape_.experts;
+      const std::int64_t to = (ranks[i] * shape_.tensor + tensor[i]) * shape_.experts;
+      std::copy_n(from, shape_.experts, out.begin() + to);
+    }
+    return out;
+  }
+
+  // Where the sizes are known beforehand, every rank has the same.
+  HeldRows placed() const {
+    std::vector<std::int64_t> counts = call_.instance.counts;
+    if (shape_.padded) {
+      counts.assign(static_cast<std::size_t>(shape_.group() * shape_.experts), capacity());
+    }
+    const Groups& groups = call_.groups;
+    return {std::make_shared<const ExpertRows>(
+                shape_, ExpertPlace{groups.coordinate(Axis::kEp), groups.coordinate(Axis::kEtp)},
+                std::move(counts)),
+            shape_.group() == 1};
+  }
+
+  void permute() {
+    kernels_.choose_rows(router(), call_.read(1), call_.read(2), call_.write(1), call_.write(2));
+    const HeldRows rows = placed();
+    kernels_.take_rows(call_.read(0), call_.write(1), call_.write(0), rows.rows->sent(), width());
+    for (const std::size_t write : {0, 1, 2}) hold(write, rows);
+  }
+  // The sum of each token's rows.
+  void add_up() {
+    kernels_.add_rows(call_.read(0), call_.read(1), call_.write(0), held(1).rows->sent(),
+                      shape_.tokens, width());
+  }
+  // A token's gradient is that of each of its rows.
+  void spread() {
+    kernels_.take_rows(call_.read(0), call_.read(1), call_.write(0), held(1).rows->sent(), width());
+    hold(0, {held(1).rows, shape_.group() == 1});
+  }
+  void sort() {
+    const HeldRows rows = held(0);
+    const Tensor order = order_on_device(call_, *rows.rows);
+    if (rows.sorted) {
+      kernels_.put_rows(call_.read(0), order->array(), call_.write(0), rows.rows->rows(), width());
+    } else {
+      kernels_.take_rows(call_.read(0), order->array(), call_.write(0), rows.rows->rows(), width());
+    }
+    hold(0, {rows.rows, !rows.sorted});
+  }
+
+  // The products of one expert's rows.
+  void run(const GroupedGemm& grouped, std::int64_t expert, std::int64_t begin, std::int64_t rows) {
+    Kernels& kernels = call_.kernels();
+    const std::int64_t outputs = grouped.outputs, inputs = grouped.inputs;
+    const std::int64_t weight = expert * outputs * inputs;
+    if (grouped.role == GemmRole::kWeightGradient) {
+      const bool own = !grouped.accumulate && !call_.operation.writes.empty();
+      if (expert == 0) place_ = own ? GradientPlace{call_.write(0), true} : call_.gradient(0);
+      kernels.gemm(outputs, inputs, rows, {call_.read(0).from(begin * outputs), outputs, true},
+                   {call_.read(1).from(begin * inputs), inputs}, {place_.data.from(weight), inputs},
+                   !place_.fresh, {});
+      return;
+    }
+    const bool forward = grouped.role == GemmRole::kForward;
+    const std::int64_t n = forward ? outputs : inputs, k = forward ? inputs : outputs;
+    kernels.gemm(rows, n, k, {call_.read(0).from(begin * k), k},
+                 {call_.weight(0).from(weight), inputs, forward},
+                 {call_.write(0).from(begin * n), n}, false, {});
+  }
+
+  const OperationCall& call_;
+  ExpertShape shape_;
+  VariantKernels& kernels_;
+  GradientPlace place_{};  // of all experts' weights
+};
+
+template <class Work>
+concept OfExperts = requires(ExpertCall& experts, const Work& work) {
+  experts.run(work);
+};
+
+}  // namespace
+
+std::vector<std::int64_t> count_chosen(const OperationCall& call, const ExpertShape& shape,
+                                       Array chosen) {
+  std::vector<std::int8_t> map(static_cast<std::size_t>(shape.tokens * shape.experts));
+  call.memory.device.download(map.data(), chosen.data, map.size());
+  std::vector<std::int64_t> out(static_cast<std::size_t>(shape.experts));
+  cpu::count_rows({shape.tokens, shape.experts, shape.top_k}, map.data(), out.data());
+  return out;
+}
+
+Tensor order_on_device(const OperationCall& call, const ExpertRows& rows) {
+  const std::vector<std::int64_t>& order = rows.order();
+  const Tensor out =
+      call.memory.make_uncounted(static_cast<std::int64_t>(order.size()), DataType::kInt64);
+  call.memory.device.upload(out->array().data, order.data(), order.size() * sizeof(std::int64_t));
+  return out;
+}
+
+bool run_on_experts(const OperationCall& call) {
+  return std::visit(
+      [&](const auto& work) {
+        using Work = std::decay_t<decltype(work)>;
+        if constexpr (OfExperts<Work>) {
+          ExpertCall(call).run(work);
+          return true;
+        } else {
+          return false;
+        }
+      },
+      call.operation.work);
+}
+
+}  // namespace stepcast

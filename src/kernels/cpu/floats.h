@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of the CPU read and write.
+#pragma once
+
+#include "core/assert.h"
+#include "kernels/array.h"
+
+namespace stepcast::cpu {
+
+inline float* floats(Array array) {
+  STEPCAST_ASSERT(array.type == DataType::kFp32, "the CPU computes in fp32");
+  return array.as<float>();
+}
+inline const std::int64_t* integers(Array array) { return array.as<std::int64_t>(); }
+
+}  // namespace stepcast::cpu

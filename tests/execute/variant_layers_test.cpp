@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers that are no plain attention and MLP: every layout trains the same model as one rank, and
+// the memory that it takes is that of the forecast.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "predict/memory_replay.h"
+#include "threaded_training.h"
+#include "variant_case.h"
+
+namespace stepcast {
+namespace {
+
+using testing::train;
+using testing::Training;
+using testing::variant;
+using testing::VariantCase;
+
+constexpr int kSteps = 3;
+constexpr double kTolerance = 1e-5;
+
+struct Tested {
+  std::string name;
+  VariantCase one, many;
+};
+
+void PrintTo(const Tested& tested, std::ostream* out) { *out << tested.name; }
+
+class VariantTrainsLikeOneRank : public ::testing::TestWithParam<Tested> {};
+
+void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {
+  const Program program = lower(scenario);
+  const RankGrid grid(scenario.layout);
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    const Role& role = program.roles[static_cast<std::size_t>(grid.point(RankId(r)).pp)];
+    const auto forecast = static_cast<double>(total(replay_memory(program, role).parts));
+    const auto counted = static_cast<double>(total(trained.peaks[static_cast<std::size_t>(r)]));
+    EXPECT_NEAR(counted / forecast, 1, 0.01) << "rank " << r;
+  }
+}
+
+TEST_P(VariantTrainsLikeOneRank, AndTakesTheMemoryOfTheForecast) {
+  const Scenario one = variant(GetParam().one), many = variant(GetParam().many);
+  ExecutorOptions options;
+  if (one.model.moe) options.spread = spread_of(many);
+  const Training reference = train(one, kSteps, testing::on_host(), options);
+  const Training parallel = train(many, kSteps);
+  for (std::size_t s = 0; s < kSteps; ++s) {
+    EXPECT_NEAR(parallel.loss[s] / reference.loss[s], 1, kTolerance) << "step " << s;
+    EXPECT_NEAR(parallel.gradient_norm[s] / reference.gradient_norm[s], 1, 1e-4) << "step " << s;
+  }
+  EXPECT_EQ(parallel.model.elements(), reference.model.elements());
+  EXPECT_LT(parallel.model.relative_error(reference.model), kTolerance);
+  expect_forecast_peaks(one, reference);
+  expect_forecast_peaks(many, parallel);
+}
+
+template <class Change>
+Tested tested(const std::string& name, const char* model, Change change) {
+  Tested out{name, {}, {}};
+  out.one.model = model;
+  out.many = out.one;
+  change(out.many);
+  return out;
+}
+
+const char* const kWindows = R"(,"attention_window":5,"attention_window_every":2)";
+const char* const kChunks = R"(,"attention_window":8,"attention_window_every":4,)"
+                            R"("attention_chunked":true)";
+const char* const kLatent = R"(,"mla":{"q_lora_rank":24,"kv_lora_rank":16,"qk_nope_head_dim":6,)"
+                            R"("qk_rope_head_dim":4,"v_head_dim":8})";
+const char* const kWholeQueries = R"(,"mla":{"kv_lora_rank":16,"qk_nope_head_dim":6,)"
+                                  R"("qk_rope_head_dim":4,"v_head_dim":12})";
+
+void tp2(VariantCase& c) { c.tp = 2; }
+void tp2_sequence(VariantCase& c) {
+  c.tp = 2;
+  c.layout = R"(,"sequence_parallel":true)";
+}
+void selective(VariantCase& c) {
+  c.micro_batch = 2;
+  c.layout = R"(,"recompute":"selective")";
+}
+void full(VariantCase& c) { c.layout = R"(,"recompute":"full")"; }
+void pp2_zb(VariantCase& c) {
+  c.pp = 2;
+  c.layout = R"(,"schedule":"zb-h1")";
+}
+void dp2_zero3(VariantCase& c) {
+  c.dp = 2;
+  c.zero = 3;
+}
+void megatron(VariantCase& c) {
+  c.framework = "megatron";
+  c.tp = 2;
+  c.dp = 2;
+  c.zero = 1;
+  c.layout = R"(,"sequence_parallel":true)";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Attention, VariantTrainsLikeOneRank,
+    ::testing::Values(
+        tested("WindowsTp2", kWindows, tp2), tested("WindowsSelective", kWindows, selective),
+        tested("WindowsPp2ZbH1", kWindows, pp2_zb), tested("ChunksFull", kChunks, full),
+        tested("ChunksDp2Zero3", kChunks, dp2_zero3), tested("LatentTp2", kLatent, tp2),
+        tested("LatentTp2Sequence", kLatent, tp2_sequence),
+        tested("LatentSelective", kLatent, selective), tested("LatentFull", kLatent, full),
+        tested("LatentPp2ZbH1", kLatent, pp2_zb), tested("LatentDp2Zero3", kLatent, dp2_zero3),
+        tested("LatentMegatron", kLatent, megatron),
+        tested("WholeQueriesTp2Sequence", kWholeQueries, tp2_sequence),
+        tested("WholeQueriesMegatron", kWholeQueries, megatron)),
+    [](const auto& tested) { return tested.param.name; });
+
+const char* const kExperts = R"(,"moe":{"experts":8,"top_k":2,"ffn":24})";
+const char* const kSharedExperts =
+    R"(,"moe":{"experts":4,"top_k":2,"ffn":24,"shared_ffn":16,"dense_layers":1})";
+const char* const kCapacity =
+    R"(,"moe":{"experts":8,"top_k":3,"ffn":16,"capacity_factor":1.25,"layer_every":2})";
+const char* const kUneven = R"(,"moe":{"experts":8,"top_k":2,"ffn":24,"imbalance":1.5})";
+
+void dp2(VariantCase& c) { c.dp = 2; }
+void one_etp(VariantCase& c) { c.experts = true; }
+void tp2_experts(VariantCase& c) {
+  tp2_sequence(c);
+  one_etp(c);
+}
+void tp2_zero1(VariantCase& c) {
+  tp2_experts(c);
+  c.dp = 2;
+  c.zero = 1;
+}
+
+INSTANTIATE_TEST_SUITE_P(Experts, VariantTrainsLikeOneRank,
+                         ::testing::Values(tested("Dp2", kExperts, dp2),
+                                           tested("Dp2Zero3", kExperts, dp2_zero3),
+                                           tested("Selective", kExperts, selective),
+                                           tested("Full", kExperts, full),
+                                           tested("Pp2ZbH1", kExperts, pp2_zb),
+                                           tested("Tp2Sequence", kExperts, tp2_experts),
+                                           tested("Tp2Dp2Zero1", kExperts, tp2_zero1),
+                                           tested("SharedDp2", kSharedExperts, dp2),
+                                           tested("SharedTp2Sequence", kSharedExperts, tp2_experts),
+                                           tested("CapacityDp2", kCapacity, dp2),
+                                           tested("CapacityTp2Sequence", kCapacity, tp2_experts),
+                                           tested("UnevenDp2", kUneven, dp2)),
+                         [](const auto& tested) { return tested.param.name; });
+
+void ep2(VariantCase& c) {
+  c.dp = c.ep = 2;
+  c.zero = 1;
+  c.experts = true;
+}
+void ep4(VariantCase& c) {
+  c.dp = c.ep = 4;
+  c.zero = 1;
+  c.experts = true;
+}
+void ep2_of_dp4(VariantCase& c) {
+  ep4(c);
+  c.ep = 2;
+}
+void ep4_over_tp2(VariantCase& c) {
+  ep4(c);
+  c.dp = c.tp = 2;
+  c.layout = R"(,"sequence_parallel":true)";
+}
+void ep2_full(VariantCase& c) {
+  ep2(c);
+  full(c);
+}
+void ep2_beside(VariantCase& c) {
+  ep2(c);
+  c.framework = "megatron";
+  c.layout = R"(,"overlap":{"ep":true})";
+}
+void ep2_pp2(VariantCase& c) {
+  ep2(c);
+  c.pp = 2;
+}
+void ep2_megatron(VariantCase& c) {
+  ep4_over_tp2(c);
+  c.ep = 2;
+  c.framework = "megatron";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ExpertParallel, VariantTrainsLikeOneRank,
+    ::testing::Values(
+        tested("Ep2", kExperts, ep2), tested("Ep4", kExperts, ep4),
+        tested("Ep2OfDp4", kExperts, ep2_of_dp4), tested("Ep4OverTp2", kExperts, ep4_over_tp2),
+        tested("Ep2Full", kExperts, ep2_full), tested("Ep2Beside", kExperts, ep2_beside),
+        tested("Ep2Pp2", kExperts, ep2_pp2), tested("Ep2Megatron", kExperts, ep2_megatron),
+        tested("SharedEp2", kSharedExperts, ep2), tested("CapacityEp4", kCapacity, ep4),
+        tested("UnevenEp2", kUneven, ep2), tested("UnevenEp4OverTp2", kUneven, ep4_over_tp2)),
+    [](const auto& tested) { return tested.param.name; });
+
+const char* const kPredicting = R"(,"mtp_layers":2,"tied_embeddings":false)";
+const char* const kTiedPredicting = R"(,"mtp_layers":1,"tied_embeddings":true)";
+const char* const kPredictingExperts =
+    R"(,"mtp_layers":2,"tied_embeddings":false,"moe":{"experts":8,"top_k":2,"ffn":24})";
+
+void pp2(VariantCase& c) { c.pp = 2; }
+void megatron_pp2(VariantCase& c) {
+  c.framework = "megatron";
+  c.pp = c.dp = 2;
+  c.zero = 1;
+}
+
+INSTANTIATE_TEST_SUITE_P(Predictions, VariantTrainsLikeOneRank,
+                         ::testing::Values(tested("Dp2", kPredicting, dp2),
+                                           tested("Selective", kPredicting, selective),
+                                           tested("Full", kPredicting, full),
+                                           tested("Pp2", kPredicting, pp2),
+                                           tested("Pp2ZbH1", kPredicting, pp2_zb),
+                                           tested("Dp2Zero3", kPredicting, dp2_zero3),
+                                           tested("MegatronPp2", kPredicting, megatron_pp2),
+                                           tested("TiedPp2", kTiedPredicting, pp2),
+                                           tested("TiedDp2Zero3", kTiedPredicting, dp2_zero3),
+                                           tested("TiedMegatronPp2", kTiedPredicting, megatron_pp2),
+                                           tested("ExpertsEp2", kPredictingExperts, ep2),
+                                           tested("ExpertsEp2Pp2", kPredictingExperts, ep2_pp2)),
+                         [](const auto& tested) { return tested.param.name; });
+
+// A model learns with its router's own choice too, which another layout follows.
+TEST(Router, ChoosesByScores) {
+  VariantCase c;
+  c.model = kExperts;
+  ExecutorOptions options;
+  options.by_scores = true;
+  const Training reference = train(variant(c), 2, testing::on_host(), options);
+  c.dp = 2;
+  const Training parallel = train(variant(c), 2, testing::on_host(), options);
+  EXPECT_NEAR(parallel.loss[1] / reference.loss[1], 1, kTolerance);
+  EXPECT_LT(parallel.model.relative_error(reference.model), kTolerance);
+  EXPECT_NE(train(variant(c), 2).loss[1], parallel.loss[1]);
+  expect_forecast_peaks(variant(c), parallel);
+}
+
+// What a query does not see does not change what it gives: with a window of one token every token
+// attends to itself, so that the losses of all windows differ.
+TEST(Windows, ChangeWhatIsLearned) {
+  VariantCase c;
+  c.layers = 1;
+  const auto loss = [&](const std::string& model) {
+    c.model = model;
+    return train(variant(c), 2).loss.back();
+  };
+  const double whole = loss(""), two = loss(R"(,"attention_window":2)");
+  EXPECT_NE(whole, two);
+  EXPECT_NE(two, loss(R"(,"attention_window":3)"));
+  EXPECT_EQ(whole, loss(R"(,"attention_window":32)"));
+}
+
+}  // namespace
+}  // namespace stepcast
