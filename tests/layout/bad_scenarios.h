@@ -207,7 +207,7 @@ inline std::vector<BadScenario> bad_layouts() {
       bad("interleaved_with_one_chunk", R"({"layout": {"schedule": "interleaved"}})",
           "virtual_stages", kIllegal, "virtual_stages 2 or more"),
       bad("virtual_stages_under_1f1b", R"({"layout": {"virtual_stages": 2}})", "virtual_stages",
-          kIllegal, "schedule interleaved"),
+          kIllegal, "interleaved or looped-bfs"),
       bad("v_schedule_without_pipeline",
           R"({"layout": {"schedule": "1f1b-v", "pp": 1, "virtual_stages": 2}})", "schedule",
           kIllegal, "1f1b-v needs a pipeline, and pp is 1"),
