@@ -266,8 +266,8 @@ std::vector<StageOrder> orders(const Pipeline& pipeline, const PassTimes& times)
 std::vector<StageOrder> zero_bubble_v_orders(const Pipeline& pipeline, const PassTimes& times,
                                              std::int64_t limit) {
   std::optional<Attempt> best;
-  for (const bool forwards : {true, false}) {
-    for (const bool gradients : {true, false}) {
+  for (const bool gradients : {true, false}) {
+    for (const bool forwards : {true, false}) {
       const Rules rules{forwards, gradients};
       Attempt found = Filling(pipeline, times, limit, rules, {}).run();
       while (true) {

@@ -153,17 +153,15 @@ bool Filling::may_wait(std::int64_t j) {
   if (at(j).forwards < at(j + 1).forwards + 2) return false;
   const double next = at(j + 1).end + cost(j + 1).forward + cost(j + 1).input_gradient + times_.hop;
   if (at(j).end >= next) return true;
-  const double weights = cost(j).weight_gradient;
   const std::int64_t ready = at(j).gradients - at(j).weights;
   const double excess = std::max(0.0, at(j).held + 1 - limit_);
   const auto needed =
       static_cast<std::int64_t>(std::ceil(excess / std::max(cost(j).kept, kRounding)));
   const double with_forward =
-      at(j).end + cost(j).forward + static_cast<double>(std::min(needed, ready)) * weights;
+      at(j).end + cost(j).forward +
+      static_cast<double>(std::min(needed, ready)) * cost(j).weight_gradient;
   if (with_forward <= next) return false;
-  double end = at(j).end;
-  for (std::int64_t i = 0; i < ready && end < next; ++i) end += weights;
-  return next - end <= most_idle(state_) - at(j).idle;
+  return next - at(j).end <= most_idle(state_) - at(j).idle;
 }
 
 // Weight gradients that fit before something arrives, and perhaps one more.
@@ -210,7 +208,7 @@ std::vector<StageOrder> zero_bubble_orders(const Pipeline& pipeline, const PassT
                                            std::int64_t limit) {
   Attempt best;
   for (const bool beyond : {false, true}) {
-    for (const bool gradients_first : {false, true}) {
+    for (const bool gradients_first : {true, false}) {
       for (const bool every_gap : {true, false}) {
         auto attempt = Filling(pipeline, times, limit, {beyond, gradients_first, every_gap}).run();
         if (!attempt) continue;

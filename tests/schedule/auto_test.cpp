@@ -76,7 +76,7 @@ struct Case {
 Case random_case(Random& random) {
   Case c{};
   c.stages = 1 + random.up_to(5);
-  c.micro_batches = c.stages * random.up_to(4) + random.up_to(4);
+  c.micro_batches = c.stages * random.up_to(3) + random.up_to(4);
   c.stage.forward = random.between(0.5, 1.5);
   c.stage.input_gradient = random.between(0.8, 1.6) * c.stage.forward;
   c.stage.weight_gradient = random.between(0.5, 1.1) * c.stage.forward;
@@ -124,7 +124,7 @@ PassTimes uneven_times(const Pipeline& pipeline, Random& random) {
 TEST(Auto, IsNeverLongerThanOthersOnUnevenStagesInUnevenRoom) {
   Random random(10241);
   int fit = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 100; ++i) {
     const std::int64_t stages = 1 + random.up_to(5);
     const Pipeline pipeline =
         pipeline_of(stages, stages + random.up_to(2 * stages), random.up_to(2));
@@ -136,7 +136,7 @@ TEST(Auto, IsNeverLongerThanOthersOnUnevenStagesInUnevenRoom) {
     if (others < kDoesNotFit) ++fit;
     EXPECT_LE(step_under("auto", pipeline, times), others * (1 + 1e-9)) << i;
   }
-  EXPECT_GT(fit, 100);
+  EXPECT_GT(fit, 50);
 }
 
 // Where nothing fits, it is the order that lacks least.

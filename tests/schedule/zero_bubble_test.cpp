@@ -77,10 +77,8 @@ TEST(ZeroBubble, OrdersAreThoseOfTheAuthorsScheduler) {
   }
 }
 
-// Among orders whose longest stage is the same, three of 360 rows keep another one than the
-// authors' scheduler does, of which all stages together take up to 9 % longer or shorter.
 TEST(ZeroBubble, SpansAndPeaksAreThoseOfTheAuthorsScheduler) {
-  int rows = 0, other_makespans = 0;
+  int rows = 0;
   for (const json& row : published()["rows"]) {
     ++rows;
     const ScheduleKind kind = schedule_named(row[0].get<std::string>());
@@ -89,14 +87,10 @@ TEST(ZeroBubble, SpansAndPeaksAreThoseOfTheAuthorsScheduler) {
     const double busy = static_cast<double>(pipeline.micro_batches) * work.total();
     const OrderSpan span = replay(kind, pipeline, work);
     EXPECT_NEAR(span.longest - busy, row[7].get<double>(), 1e-6) << row;
+    EXPECT_NEAR(span.makespan - busy, row[8].get<double>(), 1e-6) << row;
     EXPECT_NEAR(std::ranges::max(span.held), row[9].get<double>(), 1e-9) << row;
-    const double makespan = row[8].get<double>();
-    if (std::abs(span.makespan - busy - makespan) < 1e-6) continue;
-    EXPECT_NEAR(span.makespan - busy, makespan, 0.09 * makespan) << row;
-    ++other_makespans;
   }
   EXPECT_EQ(rows, 360);
-  EXPECT_LE(other_makespans, 3);
 }
 
 // From 2 to 32 stages, with four times as many micro-batches; the closed forms begin with 3.
