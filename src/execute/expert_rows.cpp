@@ -64,10 +64,10 @@ void ExpertRows::expect_room() const {
 
 // What the ranks that share experts have received lies in places of equal size.
 void ExpertRows::sort() {
-  struct Block {
+  struct Stretch {
     std::int64_t begin, count;
   };
-  std::vector<std::vector<Block>> of_expert(static_cast<std::size_t>(shape_.local));
+  std::vector<std::vector<Stretch>> of_expert(static_cast<std::size_t>(shape_.local));
   for (std::int64_t tensor = 0; tensor < shape_.tensor; ++tensor) {
     std::int64_t at = tensor * shape_.received;
     for (std::int64_t rank = 0; rank < shape_.ranks; ++rank) {
@@ -78,10 +78,10 @@ void ExpertRows::sort() {
       }
     }
   }
-  for (const std::vector<Block>& blocks : of_expert) {
+  for (const std::vector<Stretch>& stretches : of_expert) {
     begins_.push_back(static_cast<std::int64_t>(order_.size()));
-    for (const Block& block : blocks) {
-      for (std::int64_t row = 0; row < block.count; ++row) order_.push_back(block.begin + row);
+    for (const Stretch& stretch : stretches) {
+      for (std::int64_t row = 0; row < stretch.count; ++row) order_.push_back(stretch.begin + row);
     }
   }
   begins_.push_back(static_cast<std::int64_t>(order_.size()));

@@ -162,13 +162,9 @@ class Checker {
 
   void check_recompute() {
     const Recompute& recompute = scenario_.layout.recompute;
-    RecomputedModules again = recomputed_modules(recompute, RecomputeMode::kSelective);
-    again.core_attention = false;
-    if (again == RecomputedModules{}) return;
-    errors_.push_back({ErrorCode::kNotSupported,
-                       fmt::format("recomputing {} is not modelled by the executor yet",
-                                   fmt::join(recompute.modules, ", ")),
-                       "", "layout.recompute.modules", "core_attention, or mode full"});
+    if (!recomputed_modules(recompute, RecomputeMode::kSelective).operations) return;
+    refuse("layout.recompute.modules", "recomputing torchtitan_op is",
+           "modules of Megatron, or mode full");
   }
 
   void check_layout() {

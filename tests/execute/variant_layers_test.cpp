@@ -223,6 +223,27 @@ INSTANTIATE_TEST_SUITE_P(Predictions, VariantTrainsLikeOneRank,
                                            tested("ExpertsEp2Pp2", kPredictingExperts, ep2_pp2)),
                          [](const auto& tested) { return tested.param.name; });
 
+template <class Change>
+Tested recomputing(const std::string& name, const char* model, const std::string& modules,
+                   Change change) {
+  Tested out = tested(name, model, change);
+  out.many.layout += R"(,"recompute":{"mode":"selective","modules":[)" + modules + "]}";
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecomputedModules, VariantTrainsLikeOneRank,
+    ::testing::Values(
+        recomputing("Dense", "", R"("layernorm","mlp_act")", dp2),
+        recomputing("DenseMlpTp2", "", R"("layernorm","mlp","core_attention")", tp2_sequence),
+        recomputing("LatentQueries", kLatent, R"("mla_up_proj","layernorm")", tp2_sequence),
+        recomputing("WholeLatentQueries", kWholeQueries, R"("mla_up_proj","core_attention")", dp2),
+        recomputing("ExpertActivation", kSharedExperts, R"("moe_act","shared_experts")", ep2),
+        recomputing("WholeExperts", kSharedExperts, R"("moe","layernorm")", ep2),
+        recomputing("WholeExpertsOverTp2", kUneven, R"("moe")", ep4_over_tp2),
+        recomputing("ExpertsPp2ZbH1", kExperts, R"("moe_act","layernorm")", pp2_zb)),
+    [](const auto& tested) { return tested.param.name; });
+
 // A model learns with its router's own choice too, which another layout follows.
 TEST(Router, ChoosesByScores) {
   VariantCase c;
