@@ -3,6 +3,7 @@
 # Configures and builds a preset of CMakePresets.json.
 #
 #   scripts/build.sh [PRESET [TARGET...]]     default: release, everything
+#   scripts/build.sh programs                 the same without tests and what they need
 set -euo pipefail
 
 # The comment at the head of this file.

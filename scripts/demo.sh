@@ -16,7 +16,7 @@ esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/install-deps.sh --build
-scripts/build.sh release stepcast
+scripts/build.sh programs stepcast
 stepcast=build/release/stepcast
 
 show() {

@@ -12,6 +12,7 @@
 #include "calibrate/protocol/system_file.h"
 #include "cli/commands.h"
 #include "cli/gpu_software.h"
+#include "cli/launch_run.h"
 #include "cli/output.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -68,6 +69,15 @@ void add_machine(std::vector<Fact>& facts) {
   }
 }
 
+void add_ranks(std::vector<Fact>& facts) {
+  std::error_code none;
+  const bool there = fs::exists(rank_program(), none);
+  facts.push_back(
+      {"stepcast-rank", there ? "beside stepcast" : "not beside stepcast",
+       there ? "" : "to calibrate and validate on this machine: scripts/build.sh programs"});
+  facts.push_back({"mpirun", on_path("mpirun")});
+}
+
 void add_gpus(std::vector<Fact>& facts) {
   const std::string driver = first_line("/proc/driver/nvidia/version");
   facts.push_back({"NVIDIA driver", driver.empty() ? "not loaded" : driver});
@@ -81,7 +91,7 @@ void add_gpus(std::vector<Fact>& facts) {
   for (const SoftwareFinding& finding : gpu_software()) {
     facts.push_back({finding.what, finding.found, finding.to_do});
   }
-  for (const char* program : {"nvcc", "mpirun"}) facts.push_back({program, on_path(program)});
+  facts.push_back({"nvcc", on_path("nvcc")});
 }
 
 void add_data(const DataRoot& data, std::vector<Fact>& facts) {
@@ -102,6 +112,7 @@ int run_doctor(const DoctorFlags& flags) {
   if (!data) return report_errors(data.error());
   std::vector<Fact> facts{{"stepcast", STEPCAST_VERSION}};
   add_machine(facts);
+  add_ranks(facts);
   add_gpus(facts);
   add_data(*data, facts);
   if (flags.output.format == "json") {

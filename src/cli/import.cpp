@@ -144,7 +144,7 @@ Result<Draft> read_draft(const ImportFlags& flags, const std::string& format, Im
   for (int reading = 0; reading < 2; ++reading) {
     draft.imported = import_text(format, input);
     draft.document = scenario_document(draft.imported);
-    const Errors errors = apply_flags(flags.scenario, folders.topologies, draft.document);
+    const Errors errors = apply_flags(flags.scenario, folders, draft.document);
     if (!errors.empty()) return failure(errors);
     size_cluster(draft.document, draft.imported, folders);
     if (reading == 0) add_facts(draft.document, folders, input);

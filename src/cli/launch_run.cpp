@@ -120,9 +120,6 @@ fs::path program_beside(const char* name, const char* variable) {
   return fs::read_symlink("/proc/self/exe", none).parent_path() / name;
 }
 
-// stepcast-rank beside this program; the variable STEPCAST_RANK_PROGRAM names another, for tests.
-fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
-
 RankLaunch launch_of(int ranks, double time_limit_s) {
   RankLaunch out;
   out.program.program = rank_program().string();
@@ -178,6 +175,8 @@ json job_folders(const DataFolders& folders) {
           {"topologies", absolute(folders.topologies)},
           {"profiles", absolute(folders.profiles)}};
 }
+
+fs::path rank_program() { return program_beside("stepcast-rank", "STEPCAST_RANK_PROGRAM"); }
 
 fs::path gpu_program() { return program_beside("stepcast-gpu", "STEPCAST_GPU_PROGRAM"); }
 

@@ -30,6 +30,8 @@ struct RunJob {
 
 // stepcast-gpu beside this program, which needs CUDA; STEPCAST_GPU_PROGRAM names another.
 std::filesystem::path gpu_program();
+// stepcast-rank likewise; the variable STEPCAST_RANK_PROGRAM names another, for tests.
+std::filesystem::path rank_program();
 
 nlohmann::json job_folders(const DataFolders& folders);  // "data" of a job
 // Which kernels attention on GPUs takes, "attention" of a job: the variable STEPCAST_ATTENTION.

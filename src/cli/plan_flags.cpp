@@ -42,19 +42,6 @@ std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags) {
   return out;
 }
 
-Errors check_limits(const std::optional<RunSettings>& run, const PlanFlags& flags) {
-  Errors errors;
-  if (!run || run->tokens) return errors;
-  for (const auto& [key, stated] : {std::pair("deadline", run->deadline.has_value()),
-                                    std::pair("budget", run->budget.has_value())}) {
-    if (!stated) continue;
-    errors.push_back({ErrorCode::kMissingKey, fmt::format("a {} needs the tokens of the run", key),
-                      flags.scenario.file, fmt::format("run.{}", key),
-                      "--tokens 2T, or run.tokens"});
-  }
-  return errors;
-}
-
 }  // namespace
 
 Errors lay_over(const std::string& text, const char* flag, json& scenario) {
@@ -167,7 +154,6 @@ Errors check_money(const std::vector<const Scenario*>& scenarios, Objective obje
   std::vector<std::string> unpriced;
   bool priced = false;
   for (const Scenario* scenario : scenarios) {
-    if (Errors errors = check_limits(scenario->run, flags); !errors.empty()) return errors;
     const std::string& name = scenario->cluster.spec.name;
     if (run_terms(*scenario, prices).dollars_per_gpu_hour) {
       priced = true;

@@ -15,6 +15,7 @@
 #include "layout/keys.h"
 #include "layout/override.h"
 #include "model/import_model.h"
+#include "model/import_native.h"
 
 namespace stepcast::cli {
 namespace {
@@ -84,13 +85,22 @@ Errors assume_family(const std::string& family, json& scenario) {
 }
 
 // One "path=value" of --set or --vary.
-Errors set_key(const std::string& text, const std::string& topologies, json& scenario) {
+Errors set_key(const std::string& text, const DataFolders& folders, json& scenario) {
   const auto split = split_set(text);
   if (!split) return split.error();
-  // A key of a cluster that is only named so far.
-  const auto named = scenario.find("cluster");
-  if (split->first.starts_with("cluster.") && named != scenario.end() && named->is_string()) {
-    *named = named_cluster(named->get<std::string>(), topologies);
+  // A key of a cluster or a model that is only named so far.
+  const auto named = [&](const char* key) -> json* {
+    const auto found = scenario.find(key);
+    const bool inside = split->first.starts_with(std::string(key) + ".");
+    return inside && found != scenario.end() && found->is_string() ? &*found : nullptr;
+  };
+  if (json* cluster = named("cluster")) {
+    *cluster = named_cluster(cluster->get<std::string>(), folders.topologies);
+  }
+  if (json* model = named("model")) {
+    const auto known = find_model(model->get<std::string>(), folders.models);
+    if (!known) return {};  // the reader says that there is none
+    *model = to_native_json(*known);
   }
   return apply_override(scenario, split->first, split->second);
 }
@@ -116,7 +126,7 @@ std::string flags_laid_over(const ScenarioFlags& flags) {
 
 }  // namespace
 
-Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, json& scenario) {
+Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json& scenario) {
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
     if (value.option->count() == 0) return;
@@ -139,14 +149,14 @@ Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies, js
   for (const auto& value : flags.values) {
     if (value->path != "cluster" || value->option->count() == 0) continue;
     set(*value);
-    keep_size(replaced, topologies, scenario);
+    keep_size(replaced, folders.topologies, scenario);
   }
-  prepare_cluster(flags, topologies, scenario);
+  prepare_cluster(flags, folders.topologies, scenario);
   for (const auto& value : flags.values) {
     if (value->path != "cluster") set(*value);
   }
   for (const auto* list : {&flags.sets, &flags.varied}) {
-    for (const std::string& text : *list) append(errors, set_key(text, topologies, scenario));
+    for (const std::string& text : *list) append(errors, set_key(text, folders, scenario));
   }
   if (!flags.assume.empty()) append(errors, assume_family(flags.assume, scenario));
   return errors;
@@ -293,7 +303,7 @@ Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& fo
   }
   // The reader reports a document that is not an object.
   StatedText out;
-  if (scenario.is_object()) out.errors = apply_flags(flags, folders.topologies, scenario);
+  if (scenario.is_object()) out.errors = apply_flags(flags, folders, scenario);
   out.text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
   return out;
 }

@@ -68,8 +68,8 @@ Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFol
 Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
                                              const DataFolders& folders);
 
-// The flags laid over a scenario document; `topologies` holds the shipped clusters.
-Errors apply_flags(const ScenarioFlags& flags, const std::string& topologies,
+// The flags laid over a scenario document.
+Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders,
                    nlohmann::json& scenario);
 
 }  // namespace stepcast::cli

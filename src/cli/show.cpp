@@ -34,13 +34,10 @@ bool matches(const std::string& name, const std::string& filter) {
   return name.find(filter) != std::string::npos;
 }
 
-// Whether a layout of the model can be forecast, and up to which length.
+// Whether a layout of the model can be forecast.
 std::string forecast_text(const Model& model) {
-  if (const std::string why = unsupported_in(model); !why.empty()) return "not yet: " + why;
-  if (model.attention_window > 0 && model.attention_window < model.max_positions) {
-    return fmt::format("up to {} tokens", model.attention_window);
-  }
-  return "yes";
+  const std::string why = unsupported_in(model);
+  return why.empty() ? "yes" : "not yet: " + why;
 }
 
 Result<Listing> list_of_models(const DataFolders& folders, const std::string& filter) {

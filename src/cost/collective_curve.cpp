@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "core/remembered_files.h"
 #include "cost/nccl_graph.h"
 
 namespace stepcast {
@@ -310,6 +311,11 @@ std::vector<CollectiveSample> read_collective_samples(const JsonValue& rows, Sec
 }
 
 Result<CollectiveCurves> CollectiveCurves::load(const std::string& file) {
+  static RememberedFiles<CollectiveCurves> remembered;
+  return remembered.get({file}, [&] { return read(file); });
+}
+
+Result<CollectiveCurves> CollectiveCurves::read(const std::string& file) {
   Result<std::unique_ptr<JsonDocument>> document = JsonDocument::load(file);
   if (!document) return tl::unexpected<Errors>(document.error());
   ObjectReader root((*document)->root());

@@ -88,6 +88,8 @@ class CollectiveCurves {
   const std::vector<CollectiveCurve>& curves() const { return curves_; }
 
  private:
+  static Result<CollectiveCurves> read(const std::string& file);
+
   const CollectiveCurve* nearest(const ClusterSpec& cluster, const CollectiveModel& model,
                                  CollectiveKind kind, Algorithm asymptotic) const;
 

@@ -86,7 +86,6 @@ Profile data_sheet_profile(const Accelerator& accelerator) {
   out.gemm.memory_fraction = out.gemm_fp8.fit.memory_fraction = out.memory.fraction;
   out.sigma = {0.15, 0.20, 0.15, 0.30, 0.20, 0.20};
   if (accelerator.is_cpu()) describe_core(out);
-  // Compute beside NCCL takes 18.9 % longer on average (arXiv 2507.03114).
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cluster/data_folder.h"
 #include "core/data_name.h"
+#include "core/remembered_files.h"
 #include "cost/profile_curves.h"
 #include "layout/choices.h"
 
@@ -152,20 +153,16 @@ void read_hosts(JsonDocument& document, Profile& profile) {
   reader.finish();
 }
 
-Result<Profile> load_profile(const std::string& name_or_path, const std::string& folder) {
-  const bool path = is_path(name_or_path);
-  if (!path && (!is_profile(name_or_path) || !DataFolder(folder, "profile").has(name_or_path))) {
-    return unknown_profile(name_or_path, folder);
-  }
-  auto document =
-      JsonDocument::load(path ? name_or_path : fmt::format("{}/{}.json", folder, name_or_path));
+namespace {
+
+Result<Profile> read_with_hosts(const std::string& file, const std::string& hosts) {
+  auto document = JsonDocument::load(file);
   if (!document) return failure(document.error());
   Profile profile = read_profile(**document);
   if (!(*document)->ok()) return failure((*document)->errors());
   const auto measured = [&](Framework framework) { return profile.own_host[framework]; };
   if (std::ranges::all_of(all_frameworks(), measured)) return profile;
 
-  const std::string hosts = folder + "/hosts.json";
   std::error_code none;
   if (!std::filesystem::is_regular_file(hosts, none)) return profile;
   auto host_document = JsonDocument::load(hosts);
@@ -173,6 +170,19 @@ Result<Profile> load_profile(const std::string& name_or_path, const std::string&
   read_hosts(**host_document, profile);
   if (!(*host_document)->ok()) return failure((*host_document)->errors());
   return profile;
+}
+
+}  // namespace
+
+Result<Profile> load_profile(const std::string& name_or_path, const std::string& folder) {
+  static RememberedFiles<Profile> remembered;
+  const bool path = is_path(name_or_path);
+  if (!path && (!is_profile(name_or_path) || !DataFolder(folder, "profile").has(name_or_path))) {
+    return unknown_profile(name_or_path, folder);
+  }
+  const std::string file = path ? name_or_path : fmt::format("{}/{}.json", folder, name_or_path);
+  const std::string hosts = folder + "/hosts.json";
+  return remembered.get({file, hosts}, [&] { return read_with_hosts(file, hosts); });
 }
 
 }  // namespace stepcast

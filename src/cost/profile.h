@@ -118,7 +118,11 @@ struct AttentionVariant {
 
 // Factors by MemoryBoundKind on the time of the traffic.
 using KindFactors = std::array<double, kMemoryBoundKinds>;
-inline constexpr KindFactors kEqualKinds{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+inline constexpr KindFactors kEqualKinds = [] {
+  KindFactors factors{};
+  for (double& factor : factors) factor = 1;
+  return factors;
+}();
 
 struct MemoryFit {
   double fraction = 0.85;  // of the memory bandwidth, large streams

@@ -64,7 +64,8 @@ Errors wrong(const RankProgram& program) {
     errors.push_back({ErrorCode::kNotFound,
                       "the program that runs the ranks is not here, or may "
                       "not be executed",
-                      program.program, "", "it is installed beside stepcast"});
+                      program.program, "",
+                      "it stands beside stepcast: scripts/build.sh programs builds both"});
   }
   if (!program.working_folder.empty() &&
       ::access(program.working_folder.c_str(), R_OK | X_OK) != 0) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/findings.h"
 
-#include <span>
+#include <algorithm>
 #include <utility>
 
 namespace stepcast {
 namespace {
 
-// "layout" is around "layout.tp" and "layout.stage_layers[2]", not around "layouts". Searches ask
-// this millions of times, of paths that begin alike: where they end is looked at first.
+// The paths begin alike: where they end is looked at first.
 inline bool one_is_around_the_other(std::string_view a, std::string_view b) {
   const auto& [outer, inner] = a.size() <= b.size() ? std::pair(a, b) : std::pair(b, a);
   if (outer.empty()) return true;
@@ -19,7 +18,34 @@ inline bool one_is_around_the_other(std::string_view a, std::string_view b) {
   return inner.starts_with(outer);
 }
 
+// Paths whose names behind the first dot differ are not around each other. One without a dot has
+// all bits.
+std::uint64_t name_bits(std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos || dot + 1 == path.size()) return ~std::uint64_t{0};
+  const std::size_t begin = dot + 1;
+  const std::size_t end = std::min(path.find_first_of(".[", begin), path.size());
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(path[i]); };
+  if (end == begin) return ~std::uint64_t{0};
+  return std::uint64_t{1} << ((at(begin) + 3 * at(end - 1) + 7 * (end - begin)) % 64);
+}
+
 }  // namespace
+
+KeyPaths::KeyPaths(std::vector<std::string> paths) : paths_(std::move(paths)) {
+  for (const std::string& path : paths_) names_ |= name_bits(path);
+}
+
+void KeyPaths::add(std::string path) {
+  names_ |= name_bits(path);
+  paths_.push_back(std::move(path));
+}
+
+bool KeyPaths::concern(std::string_view path) const {
+  return (names_ & name_bits(path)) != 0 && std::ranges::any_of(paths_, [&](const auto& own) {
+           return one_is_around_the_other(own, path);
+         });
+}
 
 Findings::Findings(const Errors& earlier) {
   for (const Error& error : earlier) {
@@ -28,18 +54,12 @@ Findings::Findings(const Errors& earlier) {
   }
 }
 
-void Findings::distrust(std::string path) { distrusted_.push_back(std::move(path)); }
+void Findings::distrust(std::string path) { distrusted_.add(std::move(path)); }
 
 bool Findings::trusts(std::initializer_list<std::string_view> paths) const {
-  for (const std::span<const std::string> list :
-       {unknown_, std::span<const std::string>(distrusted_)}) {
-    for (const std::string_view bad : list) {
-      for (const std::string_view path : paths) {
-        if (one_is_around_the_other(bad, path)) return false;
-      }
-    }
-  }
-  return true;
+  return std::ranges::none_of(paths, [&](std::string_view path) {
+    return distrusted_.concern(path) || (unknown_ != nullptr && unknown_->concern(path));
+  });
 }
 
 void Findings::illegal(std::string path, std::string message, std::string hint) {

@@ -3,8 +3,8 @@
 // stays silent: its value is not what the user meant, and a second message would only mislead.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +13,27 @@
 
 namespace stepcast {
 
+// Paths of keys, to ask whether another one is around them or inside: "layout" is around
+// "layout.tp" and "layout.stage_layers[2]", not around "layouts".
+class KeyPaths {
+ public:
+  KeyPaths() = default;
+  explicit KeyPaths(std::vector<std::string> paths);
+  void add(std::string path);
+  bool concern(std::string_view path) const;
+
+ private:
+  std::vector<std::string> paths_;
+  // A bit for each name behind a first dot: searches ask millions of times, mostly in vain.
+  std::uint64_t names_ = 0;
+};
+
 class Findings {
  public:
   Findings() = default;
   explicit Findings(const Errors& earlier);  // of the same document
   // `unknown`: paths that have no value yet, kept by reference.
-  explicit Findings(std::span<const std::string> unknown) : unknown_(unknown) {}
+  explicit Findings(const KeyPaths& unknown) : unknown_(&unknown) {}
 
   void distrust(std::string path);
   // No error so far concerns one of these keys, an object around it or a value inside it.
@@ -32,8 +47,8 @@ class Findings {
 
  private:
   Errors errors_;
-  std::vector<std::string> distrusted_;
-  std::span<const std::string> unknown_;
+  KeyPaths distrusted_;
+  const KeyPaths* unknown_ = nullptr;
 };
 
 }  // namespace stepcast

@@ -112,7 +112,11 @@ Values distinct_schedules(const Scenario& s) {
 }
 
 Values virtual_stages(const Scenario& s) {
-  if (rules_of(s.layout.schedule).chunks != Schedule::kSeveral) return {s.layout.virtual_stages};
+  const std::int64_t chunks = rules_of(s.layout.schedule).chunks;
+  if (chunks == Schedule::kOneOrTwo) {
+    return 2 * s.layout.pp <= s.model.layers ? Values{1, 2} : Values{1};
+  }
+  if (chunks != Schedule::kSeveral) return {s.layout.virtual_stages};
   Values out;
   for (std::int64_t v = 2; v * s.layout.pp <= s.model.layers; ++v) out.push_back(v);
   return out;

@@ -33,7 +33,7 @@ void settle_etp(Scenario& s, bool stated) {
 
 void settle_virtual_stages(Scenario& s, bool stated) {
   const std::int64_t chunks = rules_of(s.layout.schedule).chunks;
-  if (!stated && chunks != Schedule::kSeveral) s.layout.virtual_stages = chunks;
+  if (!stated && chunks > 0) s.layout.virtual_stages = chunks;
 }
 
 void settle_zero(Scenario& s, bool stated) {
@@ -82,7 +82,7 @@ constexpr Key kRows[] = {
      .search = &kSearchCp},
     {.path = "layout.cp_method",
      .type = &kChoice<&Layout::cp_method, context_method_names>,
-     .fallback = "ring; all_to_all with deepspeed",
+     .fallback = kByFramework,
      .help = "how attention sees all keys of a sequence that cp ranks share",
      .settle = settle_cp_method,
      .shown = cuts_sequences,
@@ -127,7 +127,7 @@ constexpr Key kRows[] = {
      .search = &kSearchSchedule},
     {.path = "layout.virtual_stages",
      .type = &kCount<&Layout::virtual_stages, 1, kMostInKey>,
-     .fallback = "1; 2 for zb-v, v-half, v-min, dualpipe and dualpipev",
+     .fallback = "1, or what the schedule fixes",
      .help = "chunks per pipeline stage",
      .settle = settle_virtual_stages,
      .flag = {"--vpp", "N"},

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
@@ -239,7 +240,21 @@ void check_experts(const Scenario& s, const Stated& stated, Findings& findings) 
   }
 }
 
+std::string schedules_with(bool (*trait)(const Schedule&)) {
+  std::vector<std::string> names;
+  for (const Schedule* schedule : schedules()) {
+    if (schedule->is_supported() && trait(*schedule)) names.emplace_back(schedule->name);
+  }
+  return one_of(names);
+}
+
 void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& findings) {
+  if (schedule.chunks == Schedule::kOneOrTwo) {
+    findings.illegal("layout.virtual_stages",
+                     fmt::format("{} where {} has 1 or 2", l.virtual_stages, schedule.name),
+                     "use 1, or 2 for a model that comes back up");
+    return;
+  }
   if (schedule.chunks > 1) {
     findings.illegal(
         "layout.virtual_stages",
@@ -247,10 +262,17 @@ void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& f
         fmt::format("use {}", schedule.chunks));
     return;
   }
-  findings.illegal("layout.virtual_stages",
-                   fmt::format("{} under schedule {}, which has one chunk per stage",
-                               l.virtual_stages, schedule.name),
-                   "schedule interleaved takes virtual stages; or use 1");
+  findings.illegal(
+      "layout.virtual_stages",
+      fmt::format("{} under schedule {}, which has one chunk per stage", l.virtual_stages,
+                  schedule.name),
+      "use 1, or a schedule that takes virtual stages: " +
+          schedules_with([](const Schedule& s) { return s.chunks == Schedule::kSeveral; }));
+}
+
+bool takes_chunks(const Schedule& schedule, std::int64_t chunks) {
+  if (schedule.chunks == Schedule::kOneOrTwo) return chunks <= 2;
+  return chunks == schedule.chunks;
 }
 
 void check_schedule(const Scenario& s, Findings& findings) {
@@ -259,16 +281,18 @@ void check_schedule(const Scenario& s, Findings& findings) {
   const Schedule& schedule = rules_of(l.schedule);
   const bool several =
       schedule.chunks == Schedule::kSeveral || (schedule.from_file && l.virtual_stages > 1);
-  if ((several || splits_backward(s)) && l.pp == 1) {
+  const bool needs_stages =
+      several || splits_backward(s) || schedule.placement == Placement::kFolded;
+  if (needs_stages && l.pp == 1) {
     findings.illegal("layout.schedule",
                      fmt::format("{} needs a pipeline, and pp is 1",
                                  schedule.from_file ? "a file with virtual stages" : schedule.name),
                      "pp 2 or more, or schedule 1f1b");
   } else if (several && l.virtual_stages == 1) {
     findings.illegal("layout.virtual_stages",
-                     fmt::format("{} with 1 virtual stage is 1f1b", schedule.name),
-                     "virtual_stages 2 or more, or schedule 1f1b");
-  } else if (!several && l.virtual_stages != schedule.chunks) {
+                     fmt::format("{} takes 2 virtual stages or more", schedule.name),
+                     "virtual_stages 2 or more, or a schedule with one, such as 1f1b");
+  } else if (!several && !takes_chunks(schedule, l.virtual_stages)) {
     check_virtual_stages(l, schedule, findings);
   }
 }
@@ -416,9 +440,10 @@ void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
   const Schedule& schedule = rules_of(s.layout.schedule);
   if (s.training.grad_clip == GradClip::kPostValidation && !schedule.validates_after_step) {
-    findings.illegal("training.grad_clip",
-                     fmt::format("post_validation under schedule {}", schedule.name),
-                     "global or none; zb-2p, zb-h2 and zb-v validate after the step");
+    findings.illegal(
+        "training.grad_clip", fmt::format("post_validation under schedule {}", schedule.name),
+        "global or none; schedules that validate after the step: " +
+            schedules_with([](const Schedule& row) { return row.validates_after_step; }));
   }
 }
 

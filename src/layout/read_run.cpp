@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "layout/scenario_input.h"
@@ -72,6 +74,13 @@ RunSettings read_run(const JsonValue& value) {
   if (const auto inner = object.value("stragglers")) out.stragglers = read_stragglers(*inner);
   if (const auto inner = object.value("preemption")) out.preemption = read_preemption(*inner);
   out.pue = object.number("pue", 1, 10);
+  for (const auto& [limit, stated] : {std::pair("deadline", out.deadline.has_value()),
+                                      std::pair("budget", out.budget.has_value())}) {
+    if (out.tokens || !stated) continue;
+    object.fail(limit, ErrorCode::kMissingKey,
+                fmt::format("a {} needs the tokens of the run", limit),
+                "--tokens 2T, or run.tokens");
+  }
   object.finish();
   return out;
 }

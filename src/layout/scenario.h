@@ -174,6 +174,7 @@ struct FrameworkRules {
 
   bool drops_out_in_gpt = false;      // models of the GPT form that state no dropout have some
   bool loss_in_single_steps = false;  // a kernel for each step of the loss, in fp32
+  bool fuses_loss = false;            // a kernel in each direction, on the logits as they are
   // Unfused attention has one kernel for scale, mask and softmax, which takes rows up to this
   // length, in fours, of heads in fours; otherwise each step is a kernel in fp32. 0: no such limit.
   std::int64_t longest_fused_softmax = 0;

@@ -121,7 +121,9 @@ void check_sharding(const Scenario& s, Findings& findings) {
     findings.unsupported(
         "layout.pp",
         fmt::format("pp = {} with framework {} and zero {} is", l.pp, framework.name, l.zero),
-        "pp 1, or zero 0 or 1 with another framework");
+        framework.zero_without_pipeline == 0
+            ? "pp 1, or another framework with zero 0 or 1"
+            : fmt::format("pp 1, or zero below {}", framework.zero_without_pipeline));
   }
   if (l.zero >= 2 && findings.trusts({"layout.schedule"}) && splits_backward(s)) {
     findings.unsupported(

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "layout/axis_group.h"
+
 namespace stepcast {
 namespace {
 
@@ -20,6 +22,13 @@ constexpr ByteCount kContext = 480 * kMiB;
 // and connection, linear in channels; across nodes the rings use fewer.
 constexpr ByteCount kLocalCommunicator = 544 * kMiB;
 constexpr ByteCount kNetworkCommunicator = 320 * kMiB;
+
+// DeepEP and HybridEP move tokens through buffers of their own.
+bool exchanges_by_nccl(const Scenario& scenario) {
+  if (!scenario.model.moe) return false;
+  const MoeDispatcher dispatcher = scenario.model.moe->dispatcher;
+  return dispatcher == MoeDispatcher::kAllToAll || dispatcher == MoeDispatcher::kAllGather;
+}
 
 }  // namespace
 
@@ -63,6 +72,12 @@ ByteCount framework_bytes(const Scenario& scenario, bool alone) {
   // Ranks that share a sequence have one of their own, and so have the copies of sharded states.
   if (layout.cp > 1 && layout.dp > 1) add(layout.tp * layout.cp);
   if (layout.shard_group > 0) add(layout.tp * layout.cp * layout.dp);
+  if (layout.ep > 1) {
+    const std::int64_t holders = size_of(AxisGroup::kExpertData, layout);
+    if (exchanges_by_nccl(scenario)) add(size_of(AxisGroup::kTensorExpert, layout));
+    if (layout.etp > 1) add(layout.etp);
+    if (holders > 1) add(layout.tp * layout.cp * layout.dp);
+  }
   // The norm of all gradients is summed over the ranks that hold different ones (update_step.cpp),
   // and their group is none of the others where it has several axes.
   const bool sums_norm = scenario.training.grad_clip != GradClip::kNone;

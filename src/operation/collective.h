@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective inside a block.
+// Collectives: their kinds and purposes, and the one that is an operation of a block.
 #pragma once
 
 #include <cstdint>

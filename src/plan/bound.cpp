@@ -315,10 +315,11 @@ ByteCount BoundMaker::peak(const OrderFacts& order, const StepEnds& ends) const 
   return out;
 }
 
-// Weight gradients in passes of their own wait for nobody. The chains above do not know that, so
-// nothing is said of such an order.
+// Weight gradients in passes of their own wait for nobody, and a model that comes back up hands on
+// from a stage to itself. The chains above know of neither, so nothing is said of such an order.
 Bound BoundMaker::bound() {
-  if (rules_of(scenario_.layout.schedule).splits_backward) return {};
+  const Schedule& schedule = rules_of(scenario_.layout.schedule);
+  if (schedule.splits_backward || schedule.placement == Placement::kFolded) return {};
   code_ = LayoutCode(scenario_);
   const OrderFacts& order = order_table_.facts(code_, scenario_);
   const Places& places = step_table_.places(code_);

@@ -26,7 +26,9 @@ std::vector<std::size_t> order_of_places(std::span<const double> values,
   std::iota(left.begin(), left.end(), std::size_t{0});
   std::ranges::stable_sort(left, {}, [&](std::size_t i) { return values[i]; });
   const auto simpler = [&](std::size_t a, std::size_t b) {
-    return std::tie(simplicities[a], values[a]) < std::tie(simplicities[b], values[b]);
+    const Simplicity &x = simplicities[a], &y = simplicities[b];
+    return std::tie(x.axes, x.flags, values[a], x.memory) <
+           std::tie(y.axes, y.flags, values[b], y.memory);
   };
   std::vector<std::size_t> out;
   while (!left.empty()) {

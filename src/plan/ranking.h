@@ -3,7 +3,6 @@
 // less than its own error: among near ties the simpler one goes first.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -15,12 +14,13 @@ namespace stepcast {
 
 inline constexpr double kNearTie = 0.01;  // of the value that ranks
 
-// Less is simpler: fewer axes, then fewer flags, then less memory.
+// Less is simpler: fewer axes, then fewer flags. Equal values with equal memory are told apart by
+// nothing.
 struct Simplicity {
   int axes = 0;
   int flags = 0;
   ByteCount memory = 0;
-  auto operator<=>(const Simplicity&) const = default;
+  bool operator==(const Simplicity&) const = default;
 };
 
 // Counts the searched keys whose value is not the one that they would have if they were left out.

@@ -75,7 +75,7 @@ Space::Space(OpenScenario open, const std::vector<ValueRange>& ranges) : open_(s
     for (std::size_t i = depth; i < dimensions_.size(); ++i) {
       paths.emplace_back(dimensions_[i]->path);
     }
-    open_behind_.push_back(with_consequences(std::move(paths), open_.stated));
+    open_behind_.emplace_back(with_consequences(std::move(paths), open_.stated));
   }
   least_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::min());
   most_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::max());
@@ -101,7 +101,7 @@ void Space::restrict_to(const ValueRange& range) {
 }
 
 Errors Space::check(const Scenario& scenario, const Stated& stated, std::size_t depth) const {
-  Findings findings{std::span<const std::string>(open_behind_[depth])};
+  Findings findings(open_behind_[depth]);
   check_legality(scenario, stated, findings);
   check_support(scenario, findings);
   if (findings.errors().empty()) check_launchable(scenario, open_.stated, findings);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/findings.h"
 #include "layout/scenario_input.h"
 #include "plan/layout_dimension.h"
 
@@ -94,10 +95,10 @@ class Space {
   }
 
   OpenScenario open_;
-  std::vector<const LayoutDimension*> dimensions_;     // the open ones
-  std::vector<std::vector<std::string>> open_behind_;  // by depth: paths that rules may not read
-  std::vector<std::int64_t> least_, most_;             // by level
-  Errors contradictions_;                              // between ranges and what is stated
+  std::vector<const LayoutDimension*> dimensions_;  // the open ones
+  std::vector<KeyPaths> open_behind_;               // by depth: paths that rules may not read
+  std::vector<std::int64_t> least_, most_;          // by level
+  Errors contradictions_;                           // between ranges and what is stated
 };
 
 // Keys that a search may vary, and what follows from them: for read_open_scenario().

@@ -45,8 +45,8 @@ double attention_flops(const Model& model, double keys) {
   return 2 * keys * static_cast<double>(model.heads * (model.head_dim + model.mla->v_head_dim));
 }
 
-// What one token costs in a layer, three passes of attention and `passes` of the products.
-double layer_flops(const Scenario& scenario, std::int64_t layer, double passes, bool causal_half) {
+// Three passes of attention over one token of a layer.
+double layer_attention_flops(const Scenario& scenario, std::int64_t layer, bool causal_half) {
   const Model& model = scenario.model;
   double keys = static_cast<double>(scenario.training.sequence_length);
   const auto window = static_cast<double>(model.attention_window);
@@ -55,7 +55,12 @@ double layer_flops(const Scenario& scenario, std::int64_t layer, double passes, 
   } else if (causal_half) {
     keys /= 2;
   }
-  return passes * layer_gemm_flops(model, layer) + 3 * attention_flops(model, keys);
+  return 3 * attention_flops(model, keys);
+}
+
+double tokens_of_step(const Scenario& scenario) {
+  return static_cast<double>(scenario.training.global_batch) *
+         static_cast<double>(scenario.training.sequence_length);
 }
 
 double recomputed_in(const BlockPass& pass, bool causal_half) {
@@ -75,28 +80,40 @@ double recomputed_in(const BlockPass& pass, bool causal_half) {
 
 }  // namespace
 
+// A prediction module runs a layer like the last.
+Flops model_attention_flops(const Scenario& scenario, bool causal_half) {
+  const Model& model = scenario.model;
+  double flops = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    flops += layer_attention_flops(scenario, layer, causal_half);
+  }
+  if (model.mtp_layers > 0) {
+    flops += static_cast<double>(model.mtp_layers) *
+             layer_attention_flops(scenario, model.layers - 1, causal_half);
+  }
+  return Flops(flops * tokens_of_step(scenario));
+}
+
 Flops model_flops(const Scenario& scenario, bool causal_half, bool logits) {
   const Model& model = scenario.model;
-  const double tokens = static_cast<double>(scenario.training.global_batch) *
-                        static_cast<double>(scenario.training.sequence_length);
   // Weights that are not trained take part in the gradient of their input alone.
   const double passes = scenario.training.trains_adapters() ? 2 : 3;
   double flops = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    flops += layer_flops(scenario, layer, passes, causal_half);
+    flops += passes * layer_gemm_flops(model, layer);
   }
   const double h = static_cast<double>(model.hidden);
   const double heads = static_cast<double>(1 + model.mtp_layers);
   if (logits) flops += passes * 2 * h * static_cast<double>(model.vocab) * heads;
-  // A prediction module joins two states by one product and runs a layer like the last.
+  // A prediction module joins two states by one product.
   if (model.mtp_layers > 0) {
-    flops += static_cast<double>(model.mtp_layers) *
-             (passes * 4 * h * h + layer_flops(scenario, model.layers - 1, passes, causal_half));
+    flops += static_cast<double>(model.mtp_layers) * passes *
+             (4 * h * h + layer_gemm_flops(model, model.layers - 1));
   }
   if (scenario.training.trains_adapters()) {
     flops += 3 * 2 * static_cast<double>(scenario.adapter_elements());
   }
-  return Flops(flops * tokens);
+  return Flops(flops * tokens_of_step(scenario)) + model_attention_flops(scenario, causal_half);
 }
 
 const char* name_of(FlopCount count) { return count == FlopCount::kFull ? "full" : "causal"; }

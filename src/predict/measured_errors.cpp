@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/data_folder.h"
+#include "core/remembered_files.h"
 #include "core/statistics.h"
 
 namespace stepcast {
@@ -45,9 +46,15 @@ void MeasuredErrors::take_means() {
 }
 
 Result<MeasuredErrors> MeasuredErrors::read(const std::string& profiles_folder) {
-  MeasuredErrors out;
+  static RememberedFiles<MeasuredErrors> remembered;
   const DataFolder folder(profiles_folder, kName);
-  if (!folder.has(kName)) return out;
+  if (!folder.has(kName)) return MeasuredErrors();
+  return remembered.get({profiles_folder + "/" + kName + ".json"},
+                        [&] { return read_from(folder); });
+}
+
+Result<MeasuredErrors> MeasuredErrors::read_from(const DataFolder& folder) {
+  MeasuredErrors out;
   const auto document = folder.open(kName);
   if (!document) return failure(document.error());
   ObjectReader object((*document)->root());

@@ -12,6 +12,8 @@
 
 namespace stepcast {
 
+class DataFolder;
+
 // The errors ln(measured / predicted) of the runs that exercised a mechanism.
 struct ErrorBand {
   int runs = 0;
@@ -44,6 +46,7 @@ class MeasuredErrors {
   double of_unknown() const { return of_unknown_; }
 
  private:
+  static Result<MeasuredErrors> read_from(const DataFolder& folder);
   void take_means();
 
   int runs_ = 0;

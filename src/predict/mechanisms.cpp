@@ -81,7 +81,8 @@ class Mechanisms {
 
   void pipeline() {
     if (layout_.pp == 1) return;
-    const bool folded = rules_of(layout_.schedule).placement == Placement::kFolded;
+    const bool folded = layout_.virtual_stages > 1 &&
+                        rules_of(layout_.schedule).placement == Placement::kFolded;
     add_own(true, folded                       ? "folded pipeline"
                   : layout_.virtual_stages > 1 ? "interleaved pipeline"
                                                : "pipeline");

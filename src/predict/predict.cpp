@@ -64,7 +64,7 @@ class Predictor {
   Seconds moment(const Simulation& simulation, std::size_t c, const MemoryPeak& peak) const;
   void read_classes(const SimulationInput& input, const Simulation& simulation);
   void read_times(const SimulationInput& input, const Simulation& simulation);
-  void read_provenance(const Traffic& traffic, const ClassTimeline& critical);
+  void read_provenance(const ClassTimeline& critical);
   void read_bubble();
   void read_rates(const Program& program);
   void read_memory();
@@ -132,21 +132,8 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
 }
 
 // Where the prices of what ran come from, and those of the traffic that the rank waited for.
-void Predictor::read_provenance(const Traffic& traffic, const ClassTimeline& critical) {
-  std::array<Seconds, kProvenances> sum = critical.work.by_provenance;
-  const auto add = [&](Provenance provenance, Seconds time) {
-    sum[static_cast<std::size_t>(provenance)] += time;
-  };
-  if (const GroupTraffic* data = traffic.find(AxisGroup::kData)) {
-    const Priced* largest = nullptr;
-    for (const Priced& priced : data->prices.front()) {
-      if (largest == nullptr || priced.price.work > largest->price.work) largest = &priced;
-    }
-    if (largest != nullptr) add(largest->price.provenance, critical.parts.exposed_dp);
-  }
-  if (!traffic.pairs.empty()) {
-    add(traffic.pairs.front().prices.front().provenance, critical.parts.exposed_pp);
-  }
+void Predictor::read_provenance(const ClassTimeline& critical) {
+  const std::array<Seconds, kProvenances>& sum = critical.work.by_provenance;
   Seconds all(0);
   for (const Seconds part : sum) all += part;
   for (std::size_t p = 0; p < kProvenances; ++p) {
@@ -163,10 +150,7 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
   out_.time = timeline.parts;
   out_.step_time = sim::seconds(timeline.step_end - timeline.step_begin);
 
-  // Collectives inside passes are in the work already, whichever axis they are of.
   std::array<Seconds, kCurves> by_curve = timeline.work.by_curve;
-  by_curve[static_cast<std::size_t>(Curve::kCollective)] += timeline.parts.exposed_dp;
-  by_curve[static_cast<std::size_t>(Curve::kPointToPoint)] += timeline.parts.exposed_pp;
   by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
   Interval interval = interval90(out_.step_time, by_curve, profile_.sigma, mechanisms_of(scenario_),
                                  pricing_.errors);
@@ -174,7 +158,7 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
   out_.step_time_high = interval.high;
   out_.unproven = std::move(interval.unproven);
 
-  read_provenance(input.traffic, timeline);
+  read_provenance(timeline);
   out_.critical_path = find_critical_path(input, simulation, last_, critical);
   if (!options_.alone) read_waterfall(timeline);
 }
@@ -183,17 +167,13 @@ void Predictor::read_waterfall(const ClassTimeline& critical) {
   const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision);
   if (!peak) return;
   const double gpus = static_cast<double>(scenario_.cluster.gpus());
-  const Model& model = scenario_.model;
   const Seconds ideal = model_flops(scenario_) / (*peak * gpus);
-  const double attention_share =
-      12.0 * static_cast<double>(model.layers * scenario_.training.global_batch) *
-      std::pow(static_cast<double>(scenario_.training.sequence_length), 2) *
-      static_cast<double>(model.heads * model.head_dim) / model_flops(scenario_).value();
   Waterfall& out = out_.waterfall;
   out.ideal = ideal;
   // Unfused attention is GEMMs; its ideal time then belongs to them.
   const bool fused = critical.work.attention.value() > 0;
-  const Seconds ideal_attention = ideal * (fused ? attention_share : 0.0);
+  const Seconds ideal_attention =
+      fused ? model_attention_flops(scenario_) / (*peak * gpus) : Seconds(0);
   double mean_compute = 0;
   for (const RankClass& one : out_.rank_classes) {
     mean_compute += one.time.compute.value() * static_cast<double>(one.ranks.size()) / gpus;

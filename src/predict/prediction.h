@@ -122,6 +122,8 @@ struct PredictOptions {
 
 // FLOPs of one step over all GPUs (docs/terminology.md, "Work"). `causal_half` halves attention.
 Flops model_flops(const Scenario& scenario, bool causal_half = false, bool logits = true);
+// Those of them that attention's scores and their weighted sums take.
+Flops model_attention_flops(const Scenario& scenario, bool causal_half = false);
 Flops hardware_flops(const Scenario& scenario);
 Flops hardware_flops(const Scenario& scenario, const Program& program,  // of its lowering
                      bool causal_half = false);

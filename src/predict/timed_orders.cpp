@@ -6,6 +6,7 @@
 #include <string>
 
 #include "layout/pipeline.h"
+#include "memory/device_footprint.h"
 #include "predict/run_costs.h"
 #include "predict/traffic.h"
 
@@ -21,14 +22,45 @@ double activations(const MemoryParts& parts) {
   return static_cast<double>(parts[static_cast<std::size_t>(MemoryCategory::kActivations)]);
 }
 
-double kept_until_weights(const Program& program, const Chunk& chunk) {
+// Times are still to come.
+ChunkTimes memory_of(const Program& program, const Chunk& chunk) {
   double all = 0, late = 0;
+  ByteCount saved = 0, waiting = 0;
   for (const BlockId id : chunk.blocks) {
     const Block& block = program.block(id);
     all += activations(block.pass(Pass::kForward).memory.after);
     late -= activations(block.pass(Pass::kWeightGradient).memory.after);
+    saved += total(block.pass(Pass::kForward).memory.after);
+    waiting -= total(block.pass(Pass::kWeightGradient).memory.after);
   }
-  return all > 0 ? std::clamp(late / all, 0.0, 1.0) : ChunkTimes{}.kept;
+  const double kept = all > 0 ? std::clamp(late / all, 0.0, 1.0) : ChunkTimes{}.kept;
+  return {0, 0, 0, kept, static_cast<double>(saved), static_cast<double>(waiting)};
+}
+
+// What a pass takes in passing, beyond the activations that it leaves.
+ByteCount most_in_passing(const Program& program, const Role& role) {
+  ByteCount out = 0;
+  for (const Chunk& chunk : role.chunks) {
+    for (const BlockId id : chunk.blocks) {
+      for (const Pass pass : {Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient}) {
+        const MemoryTrace& memory = program.block(id).pass(pass).memory;
+        out = std::max(out, memory.peak - std::max<ByteCount>(total(memory.after), 0));
+      }
+    }
+  }
+  return out;
+}
+
+// What each stage's device has for activations, beside the states of its parameters.
+std::vector<double> room_of(const Scenario& scenario, const Program& program) {
+  const ByteCount device = scenario.cluster.spec.accelerator.memory - framework_bytes(scenario);
+  const ByteCount usable = 2 * device - reserved_bytes(scenario, device);
+  std::vector<double> out;
+  for (const Role& role : program.roles) {
+    const ByteCount left = usable - total(role.persistent) - most_in_passing(program, role);
+    out.push_back(static_cast<double>(std::max<ByteCount>(left, 0)));
+  }
+  return out;
 }
 
 // Passes of the first micro-batch; all others are alike.
@@ -38,7 +70,7 @@ void add_passes(const Program& program, const RunCosts& costs, std::int32_t rank
   auto& chunks = out[static_cast<std::size_t>(role.stage)];
   if (!chunks.empty()) return;  // ranks of a stage take the same
   for (const Chunk& chunk : role.chunks) {
-    chunks.push_back({0, 0, 0, kept_until_weights(program, chunk)});
+    chunks.push_back(memory_of(program, chunk));
   }
   for (const Instruction& instruction : role.instructions) {
     const auto* run = instruction.as<RunPass>();
@@ -77,6 +109,8 @@ std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pr
     add_passes(program, costs, static_cast<std::int32_t>(c), times.chunks);
   }
   times.hop = hop_of(traffic);
+  times.room = room_of(scenario, program);
+  times.ends_together = scenario.training.grad_clip == GradClip::kGlobal;
   return make_orders(layout.schedule, pipeline_of(layout, scenario.micro_batches()), times);
 }
 

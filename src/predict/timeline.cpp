@@ -2,6 +2,8 @@
 #include "predict/timeline.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "predict/attribution.h"
 
@@ -37,7 +39,9 @@ class TimelineReader {
   void count(const RunCost& cost, double stretch);
   void append_work(RunCost cost, double stretch);
   void collective(const Instruction& what, const CollectiveCall& call, const sim::Interval& when);
-  void count_inside(const CollectiveCall& call, Seconds time);
+  const CollectivePrice& price_of_transfer(const Instruction& what);
+  void count_price(const CollectivePrice& price, Seconds time);
+  void count_call(const CollectiveCall& call, Seconds time);
   void spend(Seconds& part, Time until);
 
   const SimulationInput& in_;
@@ -46,7 +50,9 @@ class TimelineReader {
   const sim::Replay& replay_;
   const std::vector<InstructionTasks>& tasks_;
   ClassTimeline out_;
-  Time now_;  // everything before is attributed
+  std::map<std::pair<std::int32_t, bool>, const CollectivePrice*>
+      transfers_;  // that were asked for
+  Time now_;       // everything before is attributed
   bool span_open_ = false;
   Seconds pending_;  // exposed since the last pass: inside the span if another pass follows
 };
@@ -72,7 +78,9 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
                                        Time until) {
   if (awaited.transfer() != nullptr) {
     spend(out_.parts.bubble, std::min(when.start, until));
+    const Time from = now_;
     spend(out_.parts.exposed_pp, until);
+    if (now_ > from) count_price(price_of_transfer(awaited), sim::seconds(now_ - from));
     return;
   }
   wait_for(awaited, std::min(when.start, until));  // what it waited for itself
@@ -83,9 +91,10 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
   }
   const Time before = now_;
   if (!inside_a_stage(call->group)) spend(out_.parts.bubble, std::min(when.start, until));
+  const Time from = now_;
   spend(exposed_part(out_.parts, call->group), until);
   if (inside_a_stage(call->group)) pending_ += sim::seconds(now_ - before);
-  if (call->purpose == Purpose::kActivations) count_inside(*call, sim::seconds(now_ - before));
+  count_call(*call, sim::seconds(now_ - from));
 }
 
 // An operation of a pass that was cut, on a stream beside it.
@@ -170,15 +179,31 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   }
 }
 
-// Where a pass was cut, its collectives still are part of its price.
-void TimelineReader::count_inside(const CollectiveCall& call, Seconds time) {
+const CollectivePrice& TimelineReader::price_of_transfer(const Instruction& what) {
+  const std::int32_t peer = what.transfer()->peer, own = role_.stage;
+  const bool arrives = what.is<Receive>();
+  const auto [known, added] = transfers_.try_emplace({peer, arrives});
+  if (added) {
+    const PairTraffic* pairs = in_.traffic.find(arrives ? peer : own, arrives ? own : peer);
+    known->second = &pairs->prices.front();
+  }
+  return *known->second;
+}
+
+void TimelineReader::count_price(const CollectivePrice& price, Seconds time) {
+  out_.work.by_curve[static_cast<std::size_t>(price.curve)] += time;
+  out_.work.by_provenance[static_cast<std::size_t>(price.provenance)] += time;
+}
+
+// Time that the rank waited for it: how sure it is depends on where its price comes from. What
+// joins all stages is in the rest of the step, with the host's time.
+void TimelineReader::count_call(const CollectiveCall& call, Seconds time) {
+  if (time.value() == 0 || call.group.joins_all_stages()) return;
   const GroupTraffic& groups = *in_.traffic.find(call.group);
   const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(class_)].front();
   const auto group = static_cast<std::size_t>(in_.grid.group_of(call.group, rank));
   const auto message = static_cast<std::size_t>(groups.message(call.message()));
-  const CollectivePrice& price = groups.prices[group][message].price;
-  out_.work.by_curve[static_cast<std::size_t>(price.curve)] += time;
-  out_.work.by_provenance[static_cast<std::size_t>(price.provenance)] += time;
+  count_price(groups.prices[group][message].price, time);
 }
 
 void TimelineReader::collective(const Instruction& what, const CollectiveCall& call,
@@ -191,10 +216,12 @@ void TimelineReader::collective(const Instruction& what, const CollectiveCall& c
   wait_for(what, when.start);
   const Time before = now_;
   // Before it starts, the rank waits for the other members; across stages the pipeline drains.
+  Time from = now_;
   spend(inside_a_stage(group) ? exposed_part(out_.parts, group) : out_.parts.bubble, when.start);
+  if (!inside_a_stage(group)) from = now_;
   spend(exposed_part(out_.parts, group), when.end);
   if (inside_a_stage(group)) pending_ += sim::seconds(now_ - before);
-  if (call.purpose == Purpose::kActivations) count_inside(call, sim::seconds(now_ - before));
+  count_call(call, sim::seconds(now_ - from));
 }
 
 ClassTimeline TimelineReader::read() {

@@ -141,9 +141,9 @@ class BlockBuilder {
   // `width`: elements of a row; 0: the model's.
   BufferId enter_region(const char* name, BufferId x, std::int64_t width = 0);  // forward: gather
   BufferId leave_region(const char* name, BufferId partial);  // forward: reduce-scatter/all-reduce
-  // Of enter: the reduction.
+  // The backward of enter_region() reduces, that of leave_region() gathers or does nothing.
   BufferId enter_backward(const char* name, BufferId gradient, std::int64_t width = 0);
-  BufferId leave_backward(const char* name, BufferId gradient);  // of leave: all-gather or nothing
+  BufferId leave_backward(const char* name, BufferId gradient);
   // Backward: what enter_region() gathered, for the weight gradient. Where nobody has kept it, it
   // is gathered again.
   BufferId gather_again(const char* name, BufferId x, BufferId gathered, std::int64_t width = 0);
@@ -159,10 +159,10 @@ class BlockBuilder {
   JoinedNorm add_norm(const char* name, const char* sum, const Parameters& parameters,
                       BufferId branch, ParameterId branch_bias, BufferId residual,
                       std::int64_t rows, std::int64_t width);
-  // One kernel for the gradient at `x` and the sums for the weights, which share what they read: it
-  // stays with the input gradients where weight gradients are apart, as zero-bubble
-  // implementations keep it. Gradient of a norm at `x`, plus `residual` where it joins a residual
-  // stream: in the same kernel or in one of its own (FrameworkRules::fuses_neighbours).
+  // The gradient of a norm at `x`, plus `residual` where it joins a residual stream: in the same
+  // kernel or in one of its own (FrameworkRules::fuses_neighbours). The sums for the norm's weights
+  // are made by that kernel too, which shares what they read. So they stay with the input gradients
+  // where weight gradients are apart, as zero-bubble implementations keep them.
   BufferId norm_backward(const char* name, const Parameters& parameters, BufferId x,
                          BufferId gradient, BufferId residual, std::int64_t rows,
                          std::int64_t width);

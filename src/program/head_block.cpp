@@ -54,15 +54,27 @@ HeadWeights declare(const Scenario& scenario, BlockBuilder& builder) {
 
 // Megatron and Megatron-DeepSpeed run the loss as separate fp32 kernels: cast, maximum, subtract,
 // exponential, sum, divide (core/tensor_parallel/cross_entropy.py). PyTorch's cross_entropy is a
-// cast, a log-softmax and a gather; backward a zeroed gradient and the log-softmax's own. One
-// kernel in each direction reads the logits as they are, and backward writes their gradient in
-// their place.
+// cast, a log-softmax and a gather; backward a zeroed gradient and the log-softmax's own. A fused
+// loss is one kernel in each direction, which reads the logits as they are.
 struct LossTraffic {
   double forward, backward;  // bytes per logit
   std::int64_t forward_launches, backward_launches;
 };
+bool fuses_loss(const Scenario& scenario) {
+  return scenario.rules.fuses_neighbours || scenario.rules.fuses_loss;
+}
+
+// Behind each backward Composer's trainer updates LanguageCrossEntropy and LanguagePerplexity from
+// the logits (llm-foundry's use_train_metrics, true by default): each casts them to fp32 and takes
+// their log-softmax. By then the activations are gone, so their memory is never the largest.
+constexpr std::int64_t kMetrics = 2;
+
 LossTraffic loss_traffic(const Scenario& scenario) {
   const auto element = static_cast<double>(Shape(scenario).element);
+  if (scenario.rules.fuses_loss) {
+    const double metric = (element + 4) + (4 + 4);
+    return {element, 2 * element + kMetrics * metric, 1, 1 + 2 * kMetrics};
+  }
   if (scenario.rules.fuses_neighbours) return {element, 2 * element, 1, 1};
   if (scenario.rules.loss_in_single_steps) return {4 + 8 + 8 + 4 + 8, 8, 14, 4};
   return {4 + 4, 4 + 12, 2, 2};
@@ -74,15 +86,22 @@ KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool
   const KernelSize size =
       builder.size(shape.tokens * shape.vocab, shape.vocab, backward ? loss.backward : loss.forward,
                    backward ? loss.backward_launches : loss.forward_launches);
-  return scenario.rules.loss_in_single_steps ? size : loss_steps().of(size);
+  const bool own_kernels = scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss;
+  return own_kernels ? size : loss_steps().of(size);
 }
 
 // PyTorch's log-softmax writes beside what it reads: forward its result, which backward keeps;
-// backward the gradient of the loss that it is handed, and its own.
-void take_scratch(const Scenario& scenario, BlockBuilder& builder, std::int64_t copies) {
-  if (scenario.rules.loss_in_single_steps || scenario.rules.fuses_neighbours) return;
-  const std::int64_t elements = copies * builder.shape().tokens * builder.shape().vocab;
-  builder.also_writes({builder.buffer("loss_scratch", elements, DataType::kFp32)});
+// backward the gradient of the loss that it is handed, and its own. flash-attn's loss writes the
+// gradient beside the logits.
+void take_scratch(const Scenario& scenario, BlockBuilder& builder, bool backward) {
+  const Shape& shape = builder.shape();
+  const std::int64_t elements = shape.tokens * shape.vocab;
+  if (scenario.rules.fuses_loss) {
+    if (backward) builder.also_writes({builder.activation("loss_scratch", elements)});
+  } else if (!scenario.rules.loss_in_single_steps && !fuses_loss(scenario)) {
+    const std::int64_t copies = backward ? 2 : 1;
+    builder.also_writes({builder.buffer("loss_scratch", copies * elements, DataType::kFp32)});
+  }
 }
 
 HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockBuilder& builder,
@@ -101,7 +120,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
                weights.bias.valid());
   builder.uses({weights.table, weights.bias});
   out.probabilities = logits;
-  if (!shape.fuses_neighbours) {
+  if (!fuses_loss(scenario)) {
     out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
     builder.add("logits_cast",
                 Cast{CastSubject::kLogits, false, shape.type, DataType::kFp32,
@@ -109,11 +128,11 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
                 {logits}, {out.probabilities});
   }
   out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
-  const DataType type = shape.fuses_neighbours ? shape.type : DataType::kFp32;
+  const DataType type = fuses_loss(scenario) ? shape.type : DataType::kFp32;
   builder.add("cross_entropy",
               CrossEntropy{false, type, loss_size(scenario, builder, false), {weights.ahead}},
               {logits, out.probabilities}, {out.probabilities, out.statistics});
-  take_scratch(scenario, builder, 1);
+  take_scratch(scenario, builder, false);
   if (shape.tp > 1) {
     // Maximum, target logit and sum of exponentials of every token.
     for (const CollectivePurpose purpose :
@@ -136,13 +155,13 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   builder.into_input_gradients();
   builder.add("cross_entropy",
               CrossEntropy{true,
-                           shape.fuses_neighbours ? shape.type : DataType::kFp32,
+                           fuses_loss(scenario) ? shape.type : DataType::kFp32,
                            loss_size(scenario, builder, true),
                            {weights.ahead}},
               {saved.probabilities, saved.statistics}, {saved.probabilities});
-  take_scratch(scenario, builder, 2);
+  take_scratch(scenario, builder, true);
   BufferId gradient = saved.probabilities;
-  if (!shape.fuses_neighbours) {
+  if (!fuses_loss(scenario)) {
     gradient = builder.activation("logits_gradient", logits_elements);
     builder.add("logits_cast",
                 Cast{CastSubject::kLogits, true, DataType::kFp32, shape.type,

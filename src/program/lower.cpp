@@ -41,6 +41,7 @@ class Lowering {
   BlockId layer(LayerKind kind, RecomputeMode mode);
   void lay_out_chunks();
   void finish_role(Role& role);
+  void add_casts(const Role& role, StepBlocks& blocks);
   ByteCount placeholder_gradients() const;
 
   const Scenario& scenario_;
@@ -139,6 +140,25 @@ void Lowering::finish_role(Role& role) {
   role.persistent[static_cast<std::size_t>(MemoryCategory::kWorkspace)] = placeholder_gradients();
 }
 
+// A unit is a layer, the root all the rest. Layers of one size share a cast.
+void Lowering::add_casts(const Role& role, StepBlocks& blocks) {
+  std::map<std::int64_t, BlockId> by_elements;
+  const auto cast = [&](std::int64_t elements) {
+    const auto [known, added] = by_elements.try_emplace(elements);
+    if (added) known->second = add(lower_gradient_cast(scenario_, elements));
+    return known->second;
+  };
+  const std::vector<BlockId>& units = role.chunks.front().blocks;
+  blocks.cast_units.resize(units.size());
+  std::int64_t root = role.parameters;
+  for (std::size_t i = 1; i + 1 < units.size(); ++i) {
+    const std::int64_t elements = program_.block(units[i]).parameters.total();
+    blocks.cast_units[i] = cast(elements);
+    root -= elements;
+  }
+  if (root > 0) blocks.cast_root = cast(root);
+}
+
 Program Lowering::run() {
   lay_out_chunks();
   for (Role& role : program_.roles) {
@@ -151,12 +171,7 @@ Program Lowering::run() {
     const bool sharded = gradient_mode(scenario_) == GradientMode::kUnit;
     if (sharded &&
         size_of(scenario_.training.reduce_precision) > size_of(scenario_.training.wide())) {
-      std::int64_t unit = 0;
-      if (!layers_.empty()) unit = program_.block(layers_.begin()->second).parameters.total();
-      const std::int64_t units = unit * scenario_.model.layers;
-      blocks.cast_unit = add(lower_gradient_cast(scenario_, unit));
-      const std::int64_t root = role.parameters - units;
-      if (root > 0) blocks.cast_root = add(lower_gradient_cast(scenario_, root));
+      add_casts(role, blocks);
     }
     RoleBuilder builder(scenario_, program_, role);
     const StageOrder& order = orders_[static_cast<std::size_t>(role.stage)];

@@ -74,11 +74,7 @@ enum class BlockKind {
   kEmbedding,
   kLayer,
   kHead,
-  // They end a step, over all parameters of a rank.
-  kZeroGradients,
-  kGradientNorm,
-  kUpdate,
-  kCastGradients
+  kStep  // outside the chunks: RunBlock says what it does
 };
 
 // The operations of one pass over a block, and the memory that they take and leave.

@@ -37,7 +37,9 @@ InstructionIndex RoleBuilder::run_whole(Pass pass, std::int32_t chunk, std::int3
 }
 
 InstructionIndex RoleBuilder::run_block(BlockId block, StepWork work) {
-  return last_run_ = add({Stream::kCompute, "optimizer", RunBlock{block, work}});
+  const bool casts = work == StepWork::kCastGradients;
+  return last_run_ =
+             add({Stream::kCompute, casts ? "cast_gradients" : "optimizer", RunBlock{block, work}});
 }
 
 InstructionIndex RoleBuilder::collective(const char* name, Stream stream,

@@ -9,6 +9,7 @@
 // list of one tensor per rank, piece by piece, and its host waited for each gather
 // (deepspeedai/DeepSpeed pull request 1453 put an end to that).
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "core/assert.h"
@@ -27,13 +28,7 @@ class ShardedStep {
         layers_begin_(1),
         layers_end_(builder.blocks(0) - 1),
         synchronise_each_(synchronise_each),
-        by_matrix_(scenario_.rules.gathers_by_matrix),
-        // The matrices of a layer: packed query, key and value, output, up and down in the GPT
-        // form, all seven apart in the Llama form. Biases and norms stay whole below the
-        // persistence threshold of 1e5 elements (stage3_param_persistence_threshold).
-        pieces_(!by_matrix_                           ? 1
-                : scenario_.model.mlp == Mlp::kSwiglu ? 7
-                                                      : 4) {}
+        by_matrix_(scenario_.rules.gathers_by_matrix) {}
 
   void forward(std::int32_t micro_batch);
   void backward(std::int32_t micro_batch, bool last);
@@ -62,11 +57,29 @@ class ShardedStep {
   ByteCount gathered_bytes(std::int64_t count) const {
     return count * size_of(scenario_.training.wide());
   }
+  // The matrices of a block as the model's code has them: packed query, key and value are one in
+  // the GPT form, and apart in the Llama form, as gate and up are. Biases and norms stay whole
+  // below the persistence threshold of 1e5 elements (stage3_param_persistence_threshold).
+  std::int32_t matrices(std::int32_t unit) const {
+    std::int64_t count = 0;
+    for (const Parameter& weight : builder_.block(0, unit).weights) {
+      if (weight.columns == 1 || weight.borrowed) continue;
+      const std::int64_t parts = std::ranges::count_if(weight.parts, std::identity());
+      const bool apart = scenario_.model.mlp == Mlp::kSwiglu && parts > 1;
+      count += weight.copies * (apart ? parts : 1);
+    }
+    return static_cast<std::int32_t>(count);
+  }
+  std::int32_t pieces(std::int32_t matrices) const {
+    return by_matrix_ ? std::max(matrices, 1) : 1;
+  }
   // Parameters that are gathered together: their place among the flat parameters, and their bytes
   // with those of frozen ones. The root's two blocks stand together.
   struct Unit {
     ElementRange range;
     ByteCount bytes;
+    BlockId cast;         // of its gradients
+    std::int32_t pieces;  // collectives that gather or reduce it
   };
   ElementRange range_of(std::int32_t unit) const { return builder_.range(0, unit); }
   ElementRange root_range() const { return {0, root_elements()}; }
@@ -74,12 +87,16 @@ class ShardedStep {
     return builder_.frozen(0, unit).bytes(scenario_.training.wide());
   }
   Unit layer_unit(std::int32_t unit) const {
-    return {range_of(unit), gathered_bytes(elements(unit)) + frozen_in(unit) -
-                                saved_by_fp8(builder_, range_of(unit))};
+    const ByteCount bytes =
+        gathered_bytes(elements(unit)) + frozen_in(unit) - saved_by_fp8(builder_, range_of(unit));
+    const BlockId cast =
+        blocks_.cast_units.empty() ? BlockId() : blocks_.cast_units[static_cast<std::size_t>(unit)];
+    return {range_of(unit), bytes, cast, pieces(matrices(unit))};
   }
   Unit root_unit() const {
-    return {root_range(),
-            gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(builder_.blocks(0) - 1)};
+    const std::int32_t head = builder_.blocks(0) - 1;
+    return {root_range(), gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(head),
+            blocks_.cast_root, pieces(matrices(0) + matrices(head))};
   }
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
   void wait_for_list(InstructionIndex gathered) {
@@ -90,10 +107,9 @@ class ShardedStep {
     const std::int64_t wide = cast.valid() ? size_of(scenario_.training.reduce_precision) : 0;
     return gathered_bytes(count) + count * wide;
   }
-  void reduce(const char* name, ElementRange elements, InstructionIndex after, BlockId cast);
+  void reduce(const char* name, const Unit& unit, InstructionIndex after);
   void release(InstructionIndex run, const Unit& unit);
-  void hold_gradients(InstructionIndex run, ElementRange unit, BlockId cast, bool first,
-                      bool reduces);
+  void hold_gradients(InstructionIndex run, const Unit& unit, bool first, bool reduces);
 
   RoleBuilder& builder_;
   const StepBlocks& blocks_;
@@ -101,7 +117,6 @@ class ShardedStep {
   std::int32_t layers_begin_, layers_end_;
   bool synchronise_each_;
   bool by_matrix_;
-  std::int32_t pieces_;
   // Their reduction overlaps the next unit's backward.
   ElementRange in_flight_;
   ByteCount bytes_in_flight_ = 0;
@@ -110,7 +125,7 @@ class ShardedStep {
 InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, InstructionIndex limiter) {
   const InstructionIndex index =
       builder_.collective(name, Stream::kGather, Purpose::kParameters, CollectiveKind::kAllGather,
-                          unit.range, scenario_.training.wide(), pieces_);
+                          unit.range, scenario_.training.wide(), unit.pieces);
   Instruction& instruction = builder_.at(index);
   instruction.as<CollectiveCall>()->bytes = unit.bytes;  // with the frozen ones
   instruction.wait_for(limiter);
@@ -122,27 +137,25 @@ void ShardedStep::release(InstructionIndex run, const Unit& unit) {
   builder_.at(run).free_parameters(unit.range, unit.bytes);
 }
 
-void ShardedStep::reduce(const char* name, ElementRange elements, InstructionIndex after,
-                         BlockId cast) {
-  if (elements.size() == 0) return;
+void ShardedStep::reduce(const char* name, const Unit& unit, InstructionIndex after) {
+  if (unit.range.size() == 0) return;
   const DataType type = scenario_.training.reduce_precision;
-  if (cast.valid()) after = builder_.run_block(cast, StepWork::kCastGradients);
+  if (unit.cast.valid()) after = builder_.run_block(unit.cast, StepWork::kCastGradients);
   const InstructionIndex index =
       builder_.collective(name, Stream::kReduce, Purpose::kGradients,
-                          CollectiveKind::kReduceScatter, elements, type, pieces_);
+                          CollectiveKind::kReduceScatter, unit.range, type, unit.pieces);
   builder_.at(index).wait_for(after);
   builder_.sum_copies(index);
 }
 
 // A unit's gradients are born with its first backward; reduced ones live through the next unit's,
 // which runs while they are reduced.
-void ShardedStep::hold_gradients(InstructionIndex run, ElementRange unit, BlockId cast, bool first,
-                                 bool reduces) {
-  const ByteCount bytes = gradient_bytes(unit.size(), cast);
-  if (first) builder_.at(run).hold_gradients(unit, bytes);
+void ShardedStep::hold_gradients(InstructionIndex run, const Unit& unit, bool first, bool reduces) {
+  const ByteCount bytes = gradient_bytes(unit.range.size(), unit.cast);
+  if (first) builder_.at(run).hold_gradients(unit.range, bytes);
   if (!reduces) return;
   builder_.at(run).free_gradients(in_flight_, bytes_in_flight_);
-  in_flight_ = unit;
+  in_flight_ = unit.range;
   bytes_in_flight_ = bytes;
 }
 
@@ -203,13 +216,14 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
     wait_for_list(gathered);
     running = builder_.run(Pass::kBackward, 0, micro_batch, unit, unit + 1);
     builder_.at(running).wait_for(gathered);
-    hold_gradients(running, range_of(unit), blocks_.cast_unit, first, reduces);
-    release(running, layer_unit(unit));
-    if (reduces) reduce("reduce_unit", range_of(unit), running, blocks_.cast_unit);
+    const Unit own = layer_unit(unit);
+    hold_gradients(running, own, first, reduces);
+    release(running, own);
+    if (reduces) reduce("reduce_unit", own, running);
     if (!ahead && unit > layers_begin_) next = gather_backward(unit - 1, running);
   }
   const InstructionIndex embedding = builder_.run(Pass::kBackward, 0, micro_batch, 0, 1);
-  hold_gradients(embedding, root_range(), blocks_.cast_root, first, reduces);
+  hold_gradients(embedding, root_unit(), first, reduces);
   if (first) {
     Instruction& run = builder_.at(embedding);
     run.holds_gradients = {range_of(0)};
@@ -217,7 +231,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   }
   release(embedding, root_unit());
   if (!reduces) return;
-  reduce("reduce_root", root_range(), embedding, blocks_.cast_root);
+  reduce("reduce_root", root_unit(), embedding);
   // The last reduction ends before the update.
   const auto end = static_cast<InstructionIndex>(builder_.role().instructions.size()) - 1;
   builder_.at(end).free_gradients(in_flight_, bytes_in_flight_);

@@ -3,6 +3,8 @@
 // of its own. lower() chooses between them by where gradients live (block_builder.h, GradientMode).
 #pragma once
 
+#include <vector>
+
 #include "program/role_builder.h"
 
 namespace stepcast {
@@ -12,9 +14,10 @@ struct StepBlocks {
   BlockId zero_gradients;
   BlockId gradient_norm;  // with clipping
   BlockId update;         // the optimizer proper
-  // FSDP: casts gradients of a unit, or of the root, to the wider type that reduces them. Invalid
-  // where they are reduced as they are.
-  BlockId cast_unit, cast_root;
+  // FSDP: casts the gradients of a unit (by its place in the chunk), or of the root, to the wider
+  // type that reduces them. Empty and invalid where they are reduced as they are.
+  std::vector<BlockId> cast_units;
+  BlockId cast_root;
 };
 
 // Replicated parameters, pipeline by schedule, gradients reduced at the end or in buckets during

@@ -216,7 +216,7 @@ void read_pipeline(JsonKeys& keys, std::optional<std::int64_t> layers) {
     out.set_word("layout.schedule", name_of(schedule->schedule), origin);
   } else {
     out.fail(ErrorCode::kNotSupported, origin, name + " is not supported yet",
-             "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble or DualPipeV");
+             "1F1B, GPipe, Interleaved1F1B, LoopedBFS, ZBVZeroBubble or DualPipeV");
   }
   const bool several = schedule != known.end() && schedule->several_chunks;
   set_chunks(keys, chunks, pp, embedding.value_or(1) > 0, loss.value_or(1) > 0, several);

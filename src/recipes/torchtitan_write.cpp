@@ -139,8 +139,9 @@ const std::vector<TorchtitanSchedule>& torchtitan_schedules() {
       {"1F1B", schedule_named("1f1b"), false},
       {"GPipe", schedule_named("gpipe"), false},
       {"Interleaved1F1B", schedule_named("interleaved"), true},
+      {"LoopedBFS", schedule_named("looped-bfs"), true},
       {"ZBVZeroBubble", schedule_named("zb-v"), true},
-      {"DualPipeV", schedule_named("dualpipe"), true},
+      {"DualPipeV", schedule_named("dualpipev"), true},
   };
   return schedules;
 }

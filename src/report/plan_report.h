@@ -55,6 +55,8 @@ std::string choice_text(const Planner& planner, const LayoutChoice& choice);
 std::string choice_text(const Scenario& scenario);
 // How certain the first place is.
 std::string verdict_text(const PlanReport& report);
+// What the verdict is about: the keys that were searched, and how near ties stand.
+std::string scope_text(const PlanReport& report);
 // The answer to a --why-not that no rule refuses.
 std::string answer_text(const PlanReport& report, const WhyNot& why);
 // Those that cut most branches first.

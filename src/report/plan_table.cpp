@@ -128,6 +128,7 @@ std::string written(const PlanReport& report, Form form) {
   std::string out = form == Form::kMarkdown ? "## Plan\n\n" : "";
   out += headline(report.planner.space().base()) + "\n";
   out += (form == Form::kMarkdown ? "\n" : "") + verdict_text(report) + "\n";
+  out += (form == Form::kMarkdown ? "\n" : "") + scope_text(report) + "\n";
   if (!report.result.found.empty()) {
     out += heading("Layouts", form) + ranking(report, form);
     const Prediction& first = report.result.found.front().prediction;

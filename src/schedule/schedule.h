@@ -49,7 +49,8 @@ std::int64_t chunk_of(const Pipeline& pipeline, std::int64_t stage, std::int64_t
 
 // One schedule: how it orders passes, and the rules that go with it. Everyone else asks the rules.
 struct Schedule {
-  static constexpr std::int64_t kSeveral = 0;
+  static constexpr std::int64_t kSeveral = 0;  // two chunks or more
+  static constexpr std::int64_t kOneOrTwo = -1;
   static constexpr int kNotSearched = -1;
 
   const char* name;  // in scenario files
@@ -59,7 +60,7 @@ struct Schedule {
   std::vector<StageOrder> (*orders)(const Pipeline& pipeline, const PassTimes& times) = nullptr;
   bool from_file = false;
   Placement placement = Placement::kStraight;
-  std::int64_t chunks = 1;            // of each stage; kSeveral: two or more, on two stages or more
+  std::int64_t chunks = 1;            // of each stage, on two stages or more where several
   bool whole_groups = false;          // micro-batches come in groups of as many as there are stages
   std::int64_t least_rounds = 0;      // at least so many micro-batches for each stage
   bool splits_backward = false;       // into the input's and the weights' gradient

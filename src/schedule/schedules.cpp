@@ -10,31 +10,32 @@ namespace stepcast {
 extern const Schedule kGpipe;
 extern const Schedule kOneForwardOneBackward;
 extern const Schedule kInterleaved;
+extern const Schedule kLoopedBfs;
 extern const Schedule kZbH1;
 extern const Schedule kZbH2;
 extern const Schedule kZb1p;
 extern const Schedule kZb2p;
 extern const Schedule kZbV;
+extern const Schedule kOneForwardOneBackwardV;
+extern const Schedule kVHalf;
+extern const Schedule kVMin;
 extern const Schedule kDualPipeV;
+extern const Schedule kAuto;
 
 namespace {
 
-// Names that scenario files may use and no order is made for yet.
-constexpr Schedule kVHalf = {
-    .name = "v-half", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
-constexpr Schedule kVMin = {
-    .name = "v-min", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
+// A name that scenario files may use and no order is made for yet.
 constexpr Schedule kDualPipe = {
     .name = "dualpipe", .placement = Placement::kFolded, .chunks = 2, .splits_backward = true};
-constexpr Schedule kAuto = {.name = "auto", .splits_backward = true};
 
 // "file:PATH": the order stands in the file.
 constexpr Schedule kFile = {.name = "file", .from_file = true};
 
 constexpr const Schedule* kSchedules[] = {&kGpipe,       &kOneForwardOneBackward,
-                                          &kInterleaved, &kZbH1,
-                                          &kZbH2,        &kZb1p,
-                                          &kZb2p,        &kZbV,
+                                          &kInterleaved, &kLoopedBfs,
+                                          &kZbH1,        &kZbH2,
+                                          &kZb1p,        &kZb2p,
+                                          &kZbV,         &kOneForwardOneBackwardV,
                                           &kVHalf,       &kVMin,
                                           &kDualPipe,    &kDualPipeV,
                                           &kAuto,        &kFile};

@@ -10,7 +10,8 @@
 #include <deque>
 #include <optional>
 
-#include "schedule/schedule.h"
+#include "schedule/stage_clock.h"
+#include "schedule/zero_bubble.h"
 
 namespace stepcast {
 namespace {
@@ -32,12 +33,12 @@ struct Attempt {
 class Filling {
  public:
   // `found`: what stages were idle in an attempt before this one; gaps up to that cost nothing.
-  Filling(const Pipeline& pipeline, const PassTimes& times, const Rules& rules,
+  Filling(const Pipeline& pipeline, const PassTimes& times, std::int64_t limit, const Rules& rules,
           const std::vector<double>& found)
       : stages_(pipeline.stages),
         micro_batches_(pipeline.micro_batches),
         times_(times),
-        limit_(2 * static_cast<double>(pipeline.stages) + kRounding),
+        limit_(static_cast<double>(limit) + kRounding),
         rules_(rules),
         found_(found),
         state_(static_cast<std::size_t>(stages_)) {}
@@ -61,11 +62,7 @@ class Filling {
   }
 
  private:
-  struct Stage {
-    StageOrder order;
-    double end = 0;
-    double idle = 0;
-    double held = 0;  // chunks of micro-batches
+  struct Stage : StageClock {  // holds chunks of micro-batches
     // When each micro-batch's pass ended, by local chunk.
     std::array<std::vector<double>, 2> forward, gradient;
     std::array<std::int64_t, 2> weights{};
@@ -119,31 +116,24 @@ class Filling {
   }
 
   double most_idle(std::int64_t j) const {
-    const double idle = std::ranges::max_element(state_, {}, &Stage::idle)->idle;
+    const double idle = stepcast::most_idle(state_);
     if (found_.empty()) return idle;
     return std::max(idle, *std::ranges::max_element(found_) - found_[static_cast<std::size_t>(j)]);
   }
 
-  double put(std::int64_t j, const Slot& slot, std::optional<double> arrives, double takes) {
-    Stage& stage = at(j);
-    const double begin = std::max(stage.end, arrives.value_or(0));
-    if (!stage.order.empty()) stage.idle += begin - stage.end;
-    stage.end = begin + takes;
-    stage.order.push_back(slot);
-    return stage.end;
-  }
   static Slot slot(Pass pass, std::int64_t micro_batch, std::size_t chunk) {
     return {pass, static_cast<std::int32_t>(micro_batch), static_cast<std::int32_t>(chunk)};
   }
   void put_forward(std::int64_t j, std::size_t chunk) {
     const Slot next = slot(Pass::kForward, forwards_of(j, chunk), chunk);
-    at(j).forward[chunk].push_back(put(j, next, forward_arrives(j, chunk), cost(j, chunk).forward));
+    at(j).forward[chunk].push_back(
+        at(j).put(next, forward_arrives(j, chunk).value_or(0), cost(j, chunk).forward));
     at(j).held += 1;
   }
   void put_gradient(std::int64_t j, std::size_t chunk) {
     const Slot next = slot(Pass::kInputGradient, gradients_of(j, chunk), chunk);
     at(j).gradient[chunk].push_back(
-        put(j, next, gradient_arrives(j, chunk), cost(j, chunk).input_gradient));
+        at(j).put(next, gradient_arrives(j, chunk).value_or(0), cost(j, chunk).input_gradient));
     at(j).held -= 1 - cost(j, chunk).kept;
     at(j).waiting.push_back(chunk);
   }
@@ -151,8 +141,8 @@ class Filling {
     Stage& stage = at(j);
     const std::size_t chunk = stage.waiting.front();
     stage.waiting.pop_front();
-    put(j, slot(Pass::kWeightGradient, stage.weights[chunk]++, chunk), {},
-        cost(j, chunk).weight_gradient);
+    stage.put(slot(Pass::kWeightGradient, stage.weights[chunk]++, chunk), 0,
+              cost(j, chunk).weight_gradient);
     stage.held -= cost(j, chunk).kept;
   }
 
@@ -268,13 +258,20 @@ void Filling::forwards() {
 }
 
 std::vector<StageOrder> orders(const Pipeline& pipeline, const PassTimes& times) {
+  return zero_bubble_v_orders(pipeline, times, 2 * pipeline.stages);
+}
+
+}  // namespace
+
+std::vector<StageOrder> zero_bubble_v_orders(const Pipeline& pipeline, const PassTimes& times,
+                                             std::int64_t limit) {
   std::optional<Attempt> best;
   for (const bool forwards : {true, false}) {
     for (const bool gradients : {true, false}) {
       const Rules rules{forwards, gradients};
-      Attempt found = Filling(pipeline, times, rules, {}).run();
+      Attempt found = Filling(pipeline, times, limit, rules, {}).run();
       while (true) {
-        Attempt again = Filling(pipeline, times, rules, found.idle).run();
+        Attempt again = Filling(pipeline, times, limit, rules, found.idle).run();
         if (again.most_idle() >= found.most_idle()) break;
         found = std::move(again);
       }
@@ -283,8 +280,6 @@ std::vector<StageOrder> orders(const Pipeline& pipeline, const PassTimes& times)
   }
   return best->orders;
 }
-
-}  // namespace
 
 extern const Schedule kZbV = {.name = "zb-v",
                               .orders = orders,

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <optional>
 
+#include "schedule/stage_clock.h"
+
 namespace stepcast {
 namespace {
 
@@ -57,12 +59,8 @@ class Filling {
   }
 
  private:
-  struct Stage {
-    StageOrder order;
+  struct Stage : StageClock {                               // holds micro-batches
     std::int64_t forwards = 0, gradients = 0, weights = 0;  // done
-    double begin = 0, end = 0;
-    double idle = 0;  // since its first forward
-    double held = 0;  // micro-batches
     std::vector<double> forward_end, gradient_end;
   };
   Stage& at(std::int64_t stage) { return state_[static_cast<std::size_t>(stage)]; }
@@ -79,20 +77,8 @@ class Filling {
     return j == stages_ - 1 ? 0 : at(j + 1).gradient_end[next] + times_.hop;
   }
 
-  double most_idle() const { return std::ranges::max_element(state_, {}, &Stage::idle)->idle; }
-
-  // Runs a pass once its input is there.
   double put(std::int64_t j, Pass pass, std::int64_t micro_batch, double arrives, double takes) {
-    Stage& stage = at(j);
-    const double begin = std::max(stage.end, arrives);
-    if (stage.order.empty()) {
-      stage.begin = begin;
-    } else {
-      stage.idle += begin - stage.end;
-    }
-    stage.end = begin + takes;
-    stage.order.push_back({pass, static_cast<std::int32_t>(micro_batch), 0});
-    return stage.end;
+    return at(j).put({pass, static_cast<std::int32_t>(micro_batch), 0}, arrives, takes);
   }
   void put_forward(std::int64_t j) {
     Stage& stage = at(j);
@@ -177,14 +163,14 @@ bool Filling::may_wait(std::int64_t j) {
   if (with_forward <= next) return false;
   double end = at(j).end;
   for (std::int64_t i = 0; i < ready && end < next; ++i) end += weights;
-  return next - end <= most_idle() - at(j).idle;
+  return next - end <= most_idle(state_) - at(j).idle;
 }
 
 // Weight gradients that fit before something arrives, and perhaps one more.
 void Filling::fill_gap(std::int64_t j, double arrives) {
   while (has_weights(j) && at(j).end + cost(j).weight_gradient <= arrives) put_weights(j);
   if (!has_weights(j) || at(j).end >= arrives) return;
-  const bool is_longest = arrives - at(j).end > most_idle() - at(j).idle;
+  const bool is_longest = arrives - at(j).end > most_idle(state_) - at(j).idle;
   if (is_longest || rules_.fills_every_gap) put_weights(j);
 }
 

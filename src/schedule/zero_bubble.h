@@ -9,9 +9,15 @@
 
 namespace stepcast {
 
-// One chunk per stage. A stage holds at most `limit` micro-batches. One whose input gradient is
-// there and whose weight gradient is not counts as ChunkTimes::kept says.
+// One chunk per stage; empty where nothing can run within the limit. A stage holds at most `limit`
+// micro-batches. One whose input gradient is there and whose weight gradient is not counts as
+// ChunkTimes::kept says.
 std::vector<StageOrder> zero_bubble_orders(const Pipeline& pipeline, const PassTimes& times,
                                            std::int64_t limit);
+
+// Two chunks per stage, down and up again. A stage holds at most `limit` chunks of micro-batches,
+// counted likewise, or as few as uneven ones can do with.
+std::vector<StageOrder> zero_bubble_v_orders(const Pipeline& pipeline, const PassTimes& times,
+                                             std::int64_t limit);
 
 }  // namespace stepcast

@@ -1,47 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/check.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
-#include <map>
-#include <mutex>
-#include <set>
 
 #include "core/json.h"
 #include "core/parallel.h"
-#include "cost/profile.h"
+#include "predict/choose_profile.h"
 #include "predict/mechanisms.h"
 
 namespace stepcast {
 namespace {
 
-// What the profiles were fitted on, each profile read once.
-class FittedOn {
- public:
-  explicit FittedOn(std::string folder) : folder_(std::move(folder)) {}
-
-  bool contains(const Scenario& scenario, const CaseResult& result) {
-    const std::string name =
-        scenario.profile.empty() ? scenario.cluster.spec.accelerator.profile : scenario.profile;
-    if (name.empty() || name == "none") return false;
-    const std::scoped_lock lock(mutex_);
-    auto found = lists_.find(name);
-    if (found == lists_.end()) found = lists_.emplace(name, read(name)).first;
-    return found->second.contains(result.id) ||
-           found->second.contains(result.suite + "/" + result.id);
-  }
-
- private:
-  std::set<std::string> read(const std::string& name) const {
-    const auto profile = load_profile(name, folder_);
-    if (!profile) return {};
-    return {profile->fitted_on.begin(), profile->fitted_on.end()};
-  }
-
-  std::string folder_;
-  std::mutex mutex_;
-  std::map<std::string, std::set<std::string>> lists_;
-};
+// Whether the profile that prices the scenario was fitted on this case.
+bool is_fitted(const Scenario& scenario, const CaseResult& result, const DataFolders& folders) {
+  const auto profile = choose_profile(scenario, folders);
+  return profile && std::ranges::any_of(profile->fitted_on, [&](const std::string& id) {
+           return id == result.id || id == result.suite + "/" + result.id;
+         });
+}
 
 std::string reason_of(const Errors& errors) {
   std::string out;
@@ -65,13 +43,13 @@ void fail(CaseResult& result, const Errors& errors) {
 }
 
 void predict_case(const Suite& suite, const SuiteCase& test_case, const DataFolders& folders,
-                  const CheckOptions& options, FittedOn& fitted_on, CaseResult& result) {
+                  const CheckOptions& options, CaseResult& result) {
   result = describe(suite, test_case);
   const auto document = JsonDocument::parse(test_case.scenario, suite.file);
   if (!document) return fail(result, document.error());
   const auto scenario = read_scenario(**document, folders);
   if (!scenario) return fail(result, scenario.error());
-  result.fitted = fitted_on.contains(*scenario, result);
+  result.fitted = is_fitted(*scenario, result, folders);
   PredictOptions predict_options;
   predict_options.fold = options.fold;
   const auto prediction = predict(*scenario, folders, predict_options);
@@ -95,12 +73,11 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
   }
   CheckReport report;
   report.cases.resize(jobs.size());
-  FittedOn fitted_on(folders.profiles);
   std::atomic<std::size_t> done = 0;
   run_in_parallel(options.threads, jobs.size(), [&](std::size_t, std::size_t i) {
     CaseResult& result = report.cases[i];
     try {
-      predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, fitted_on, result);
+      predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, result);
     } catch (const std::exception& error) {
       // An exception in one case must not end the others.
       result.failed = std::string("internal error: ") + error.what();

@@ -22,11 +22,14 @@ FittedCollectives fitted_from_published() {
 }
 
 TEST(CollectiveFit, PredictsSizesBetweenOthers) {
+  int curves = 0;
   for (const FittedCollectives::Curve& curve : fitted_from_published().curves) {
     if (curve.measured.group.domains > 1 || curve.samples.size() < 10) continue;
     const FitError error = held_out_sizes(curve.measured, curve.samples, Bytes(16.0 * 1024 * 1024));
     EXPECT_LT(error.median, 0.08) << curve.measured.id;
+    ++curves;
   }
+  EXPECT_GT(curves, 10);
 }
 
 TEST(CollectiveFit, IsWhatShips) {

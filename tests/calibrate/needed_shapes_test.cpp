@@ -87,7 +87,9 @@ TEST(NeededShapes, AreThoseOfAGptOnce) {
 TEST(NeededShapes, ComeWithTheBlockThatHasThem) {
   const Scenario scenario = gpt(native(1, 1, 1));
   const Program program = lower(scenario);
-  for (const NeededKernel& kernel : needed(scenario, program, RankGrid(scenario.layout)).kernels) {
+  const auto kernels = needed(scenario, program, RankGrid(scenario.layout)).kernels;
+  ASSERT_GT(kernels.size(), 10u);
+  for (const NeededKernel& kernel : kernels) {
     const Block& block = program.block(kernel.block);
     for (const BufferId id : kernel.operation.reads) {
       EXPECT_TRUE(!id.valid() || id.index() < block.buffers.size()) << kernel.operation.name;

@@ -43,7 +43,8 @@ TEST(ShowCommand, ListsClustersAndGpusWithTheirSources) {
 TEST(ShowCommand, ListsSchedulesThatPredictTakes) {
   for (const json& schedule : run({"show", "schedules", "--format", "json"}).json()) {
     std::vector<std::string> more{"--format", "json", "--schedule", schedule["name"]};
-    if (schedule["name"] == "interleaved") more.insert(more.end(), {"--vpp", "2"});
+    if (schedule["name"] == "interleaved" || schedule["name"] == "looped-bfs")
+      more.insert(more.end(), {"--vpp", "2"});
     const Outcome result = run(predict_words(more));
     EXPECT_NE(result.code, 2) << schedule["name"] << result.error;
     EXPECT_EQ(result.json()["resolved"]["layout"]["schedule"], schedule["name"]);
@@ -57,8 +58,10 @@ TEST(ShowCommand, ListsSchedulesThatGoThroughAFile) {
   const std::string file = folder / "order.csv";
   for (const json& schedule : run({"show", "schedules", "--format", "json"}).json()) {
     const std::string name = schedule["name"];
-    if (std::set<std::string>{"zb-h2", "zb-2p", "zb-v", "dualpipev"}.contains(name)) continue;
-    const std::string chunks = name == "interleaved" ? "2" : "1";
+    const std::set<std::string> not_in_a_file = {"zb-h2",  "zb-2p", "zb-v",      "1f1b-v",
+                                                 "v-half", "v-min", "dualpipev", "auto"};
+    if (not_in_a_file.contains(name)) continue;
+    const std::string chunks = name == "interleaved" || name == "looped-bfs" ? "2" : "1";
     // Megatron overlaps transfers beside any order of its own choice, but not beside 1F1B's.
     std::vector<std::string> more{
         "--set", "layout.overlap.pp=false", "--format", "json", "--vpp", chunks, "--schedule"};
@@ -128,7 +131,7 @@ TEST(DoctorCommand, SaysWhatThisMachineHas) {
   const Outcome text = run({"doctor"});
   EXPECT_EQ(text.code, 0) << text.error;
   const json out = run({"doctor", "--format", "json"}).json();
-  for (const char* key : {"stepcast", "cores", "models", "clusters", "suites"}) {
+  for (const char* key : {"stepcast", "cores", "stepcast-rank", "models", "clusters", "suites"}) {
     EXPECT_TRUE(out.contains(key)) << key;
   }
 }
@@ -144,6 +147,14 @@ TEST(DoctorCommand, SaysWhatMeasuringGpusNeedsAndWhatToDoAboutIt) {
     EXPECT_EQ(out["to_do"].contains(key), !is_there && std::string(key) != "cuDNN")
         << key << ": " << found;
   }
+}
+
+TEST(DoctorCommand, MissesTheProgramThatRunsRanks) {
+  ::setenv("STEPCAST_RANK_PROGRAM", "/nowhere/stepcast-rank", 1);
+  const json out = run({"doctor", "--format", "json"}).json();
+  ::unsetenv("STEPCAST_RANK_PROGRAM");
+  EXPECT_EQ(out["stepcast-rank"], "not beside stepcast");
+  EXPECT_NE(out["to_do"]["stepcast-rank"].get<std::string>().find("build"), std::string::npos);
 }
 
 TEST(DoctorCommand, MissesTheProgramThatMeasuresGpus) {

@@ -74,6 +74,7 @@ TEST(PlanOffers, RanksClustersAndSizes) {
 // An offer's layout is the first place of a search on that cluster alone.
 TEST(PlanOffers, AgreesWithTheSearchOfOneCluster) {
   const json out = run(two_clusters({"--format", "json"})).json();
+  ASSERT_GE(out["plans"].size(), 2u);
   for (const json& plan : out["plans"]) {
     const json alone = run(offer_words({"--cluster", plan["cluster"]["base"], "--gpus",
                                         std::to_string(plan["cluster"]["gpus"].get<int>()), "--top",
@@ -115,12 +116,14 @@ TEST(PlanOffers, PricesOfSingleClustersReplaceTheListedOnes) {
   const json out =
       run(two_clusters({"--price", "gh200-alps=0.5", "--objective", "cost", "--format", "json"}))
           .json();
+  ASSERT_GE(out["plans"].size(), 2u);
   for (const json& plan : out["plans"]) {
     const bool cheap = plan["cluster"]["base"] == "gh200-alps";
     EXPECT_EQ(plan["economics"]["usd_per_gpu_hour"], cheap ? 0.5 : 2.95);
     EXPECT_EQ(plan["place"].get<int>() <= 2, cheap);
   }
   const json all = run(two_clusters({"--price", "2", "--format", "json"})).json();
+  ASSERT_GE(all["plans"].size(), 2u);
   for (const json& plan : all["plans"]) EXPECT_EQ(plan["economics"]["usd_per_gpu_hour"], 2.0);
 }
 

@@ -3,6 +3,7 @@
 // figure: one from lifetimes on paper, one from buffers that were there.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "execute/threaded_training.h"
@@ -76,11 +77,14 @@ TEST(PeakMemory, OfTensorParallelRanksIsWhatWasForecast) {
 }
 
 TEST(PeakMemory, OfPipelineStagesIsWhatWasForecast) {
-  for (const std::string schedule : {"gpipe", "1f1b", "interleaved", "zb-2p", "zb-v"}) {
+  const std::set<std::string> with_two_chunks = {"interleaved", "zb-v", "1f1b-v", "v-half",
+                                                 "v-min"};
+  for (const std::string schedule :
+       {"gpipe", "1f1b", "interleaved", "zb-2p", "zb-v", "1f1b-v", "v-half", "v-min"}) {
     GptCase c = small("native");
     c.pp = 2;
     c.schedule = schedule;
-    c.virtual_stages = schedule == "interleaved" || schedule == "zb-v" ? 2 : 1;
+    c.virtual_stages = with_two_chunks.contains(schedule) ? 2 : 1;
     expect_equal_peaks(c, schedule.c_str());
   }
 }

@@ -78,6 +78,8 @@ TEST(LinkLoad, RingOfWholeNodesSpreadsOverTheNics) {
   const auto loads =
       routed_bytes(cluster, Algorithm::kRing, CollectiveKind::kAllGather, devices(32));
   const double step = 31.0 / 32;
+  ASSERT_FALSE(weights_of(cluster, loads, LinkKind::kNic).empty());
+  ASSERT_FALSE(weights_of(cluster, loads, LinkKind::kNvlink).empty());
   for (const double weight : weights_of(cluster, loads, LinkKind::kNic)) {
     EXPECT_NEAR(weight, step / 8, 1e-12);
   }
@@ -180,7 +182,9 @@ TEST(LinkLoad, ChargesTheFractionThatNcclReaches) {
   const auto members = devices(8);
   const CollectivePrice price =
       costs.price(CollectiveKind::kAllReduce, ByteCount{8} << 30, DataType::kBf16, members);
-  for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, members)) {
+  const auto loads = costs.loads(price, CollectiveKind::kAllReduce, members);
+  ASSERT_FALSE(loads.empty());
+  for (const LinkLoad& load : loads) {
     EXPECT_NEAR(load.weight * price.rate_bound.value(), 300e9, 300e9 * 0.001);
   }
 }

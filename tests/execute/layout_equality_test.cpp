@@ -183,11 +183,24 @@ const Layout kLayouts[] = {
              c.schedule = "interleaved";
              c.virtual_stages = 2;
            }),
+    layout("Pp2LoopedBfs",
+           [](GptCase& c) { c.pp = 2, c.schedule = "looped-bfs", c.virtual_stages = 2; }),
     layout("Pp2ZbH1", [](GptCase& c) { c.pp = 2, c.schedule = "zb-h1"; }),
     layout("Pp2ZbH2", [](GptCase& c) { c.pp = 2, c.schedule = "zb-h2"; }),
     layout("Pp4Zb1p", [](GptCase& c) { c.pp = 4, c.schedule = "zb-1p"; }),
     layout("Tp2Pp2Zb2p", [](GptCase& c) { c.tp = 2, c.pp = 2, c.schedule = "zb-2p"; }),
     layout("Pp2ZbV", [](GptCase& c) { c.pp = 2, c.schedule = "zb-v", c.virtual_stages = 2; }),
+    layout("Pp2VHalf", [](GptCase& c) { c.pp = 2, c.schedule = "v-half", c.virtual_stages = 2; }),
+    layout("Dp2Pp2VMinUntied",
+           [](GptCase& c) {
+             c.dp = 2, c.pp = 2, c.tied = false;
+             c.schedule = "v-min", c.virtual_stages = 2;
+           }),
+    layout("Pp2OneForwardOneBackwardV",
+           [](GptCase& c) { c.pp = 2, c.schedule = "1f1b-v", c.virtual_stages = 2; }),
+    layout("Pp4Auto", [](GptCase& c) { c.pp = 4, c.schedule = "auto"; }),
+    layout("Pp2AutoFolded",
+           [](GptCase& c) { c.pp = 2, c.schedule = "auto", c.virtual_stages = 2; }),
     layout("Pp2DualPipeV",
            [](GptCase& c) { c.pp = 2, c.schedule = "dualpipev", c.virtual_stages = 2; }),
     layout("Dp2Pp2ZbVZero1Untied",

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "expert_scenarios.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -49,6 +50,21 @@ TEST(Framework, NormOfAllGradientsHasACommunicatorOfItsOwn) {
   const ByteCount plain = framework_bytes(gpt(c));
   c.extra_training = "";
   EXPECT_EQ(framework_bytes(gpt(c)), plain);
+}
+
+// Ranks that exchange tokens, and those that hold the same experts, have groups of their own.
+TEST(Framework, ExpertsHaveCommunicators) {
+  testing::ExpertCase c;
+  c.dp = 16;
+  const ByteCount without = framework_bytes(with_experts(c));
+  c.ep = 8;
+  const ByteCount with = framework_bytes(with_experts(c));
+  c.dispatcher = "hybridep";  // moves tokens itself
+  const ByteCount own_buffers = framework_bytes(with_experts(c));
+  EXPECT_GT(own_buffers, without);
+  EXPECT_GT(with, own_buffers);
+  c.ep = 16;  // nobody holds the same experts
+  EXPECT_EQ(framework_bytes(with_experts(c)), without);
 }
 
 }  // namespace

@@ -135,6 +135,18 @@ TEST(Bubble, OfZbH2AndZbVIsNothing) {
   }
 }
 
+// V-Half leaves (3p-7)/2 forwards of a stage idle where p is even, V-Min (4p-5)/2 where p is no
+// multiple of 3 (tests/schedule/zero_bubble_test.cpp has both for 3 to 32 stages). A chunk's pass
+// takes a second here.
+TEST(Bubble, OfVHalfAndVMinIsThatOfTheirOrders) {
+  for (const auto& [p, m] : {std::pair{4, 8}, {4, 16}, {8, 16}}) {
+    EXPECT_NEAR(bubble(pipeline("v-half", p, m, 2)), (3 * p - 7.0) / (6 * m + 3 * p - 7), 1e-12)
+        << p << " " << m;
+    EXPECT_NEAR(bubble(pipeline("v-min", p, m, 2)), (4 * p - 5.0) / (6 * m + 4 * p - 5), 1e-12)
+        << p << " " << m;
+  }
+}
+
 // Stage 0 sends micro-batch 0 first, stage 1 is ready to receive micro-batch 1 first.
 TEST(Deadlock, OfAScheduleNamesTheInstructionsOfTheCycle) {
   UnitPipeline two_stages(pipeline("1f1b", 2, 4));

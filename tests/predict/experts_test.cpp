@@ -50,6 +50,35 @@ TEST(ModelFlops, OfAPredictionModuleAreALayerAJoinAndAHead) {
   EXPECT_NEAR(model_flops(with_experts(c)).value() / tokens - without, expected, 1e-6 * expected);
 }
 
+// In a window a token sees as many keys as it holds.
+TEST(ModelFlops, AttentionSeesTheKeysOfItsWindow) {
+  ExpertCase c;
+  const double whole = model_attention_flops(with_experts(c)).value();
+  const double h = c.hidden, s = c.sequence;
+  EXPECT_NEAR(whole, c.layers * 12 * s * h * c.global_batch * s, 1e-9 * whole);
+  c.more_model = R"(,"attention_window":128)";
+  EXPECT_NEAR(model_attention_flops(with_experts(c)).value(), whole * 128 / s, 1e-9 * whole);
+  c.more_model = R"(,"attention_window":128,"attention_window_every":2)";
+  EXPECT_NEAR(model_attention_flops(with_experts(c)).value(), whole * (1 + 128 / s) / 2,
+              1e-9 * whole);
+}
+
+// The waterfall counts attention's ideal time by the keys that it sees.
+TEST(Waterfall, AWindowLeavesAttentionNoIdealTimeOfKeysItDoesNotSee) {
+  ExpertCase c;
+  c.sequence = 8192;
+  c.more_model = R"(,"attention_window":128)";
+  const Scenario scenario = with_experts(c);
+  const auto prediction = predict(scenario, source_folders());
+  ASSERT_TRUE(prediction) << to_string(prediction.error().front());
+  const Waterfall& steps = prediction->waterfall;
+  const double peak = scenario.cluster.spec.accelerator.peak(DataType::kBf16)->value();
+  const double gpus = static_cast<double>(scenario.cluster.gpus());
+  const double ideal = model_attention_flops(scenario).value() / peak / gpus;
+  EXPECT_GE(steps.attention_inefficiency.value(), 0);
+  EXPECT_LT(ideal, 0.1 * 12.0 * 8192 * 8192 * c.hidden * c.layers * c.global_batch / peak / gpus);
+}
+
 // Grids of experts that fold as dense layers do, over nodes that they straddle.
 std::string random_scenario(std::mt19937& random) {
   ExpertCase c;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "predict/prediction.h"
 #include "scenario_from.h"
@@ -39,9 +41,18 @@ std::string random_layout(std::mt19937& random, Place place) {
     c.sequence_parallel = c.tp > 1 && pick(random, {0, 1}) == 1;
     // DeepSpeed's pipeline has no interleaved schedule.
     if (c.pp > 1 && c.framework == "megatron") {
-      constexpr std::array kSchedules = {"1f1b", "interleaved", "zb-h1", "zb-1p", "zb-v"};
-      c.schedule = kSchedules[static_cast<std::size_t>(pick(random, {0, 1, 1, 2, 3, 4}))];
-      c.virtual_stages = c.schedule == "interleaved" || c.schedule == "zb-v" ? 2 : 1;
+      constexpr std::array<std::pair<const char*, int>, 10> kSchedules = {{{"1f1b", 1},
+                                                                           {"interleaved", 2},
+                                                                           {"zb-h1", 1},
+                                                                           {"zb-1p", 1},
+                                                                           {"zb-v", 2},
+                                                                           {"1f1b-v", 2},
+                                                                           {"v-half", 2},
+                                                                           {"v-min", 2},
+                                                                           {"auto", 1},
+                                                                           {"auto", 2}}};
+      std::tie(c.schedule, c.virtual_stages) =
+          kSchedules[static_cast<std::size_t>(pick(random, {0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9}))];
     }
   }
   c.layers = c.pp * c.virtual_stages * pick(random, {1, 2});

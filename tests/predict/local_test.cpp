@@ -198,10 +198,13 @@ TEST(RankCore, ATransferThatTheProcessorDoesNotMoveCostsNothing) {
   c.framework = "fsdp";
   c.global_batch = 2;
   const Replayed replayed(local_text(c, 0), price_of(0.125, 0));
+  int passes = 0;
   for (const Replayed::Span& span : replayed.spans()) {
     if (!span.what->is<RunPass>()) continue;
     EXPECT_NEAR(span.end - span.start, 1, 1e-10);
+    ++passes;
   }
+  EXPECT_GT(passes, 2);
 }
 
 TEST(LocalForecast, RestsOnTheDataSheetAndHoldsNoFramework) {

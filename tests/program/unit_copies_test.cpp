@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
+#include "expert_scenarios.h"
 #include "program/program.h"
 #include "scenario_from.h"
 
@@ -35,6 +38,36 @@ std::map<std::string, double> copied(int zero, const std::string& training,
     }
   }
   return out;
+}
+
+// A dense layer and layers of experts are units of different sizes, each with its own cast.
+TEST(UnitCasts, AreAsLargeAsTheirUnits) {
+  testing::ExpertCase c;
+  c.layers = 3;
+  c.dense_layers = 1;
+  c.zero = 3;
+  c.dp = 2;
+  std::string text = testing::text_of(c);
+  text.replace(text.find("megatron"), 8, "fsdp");
+  const Scenario scenario = testing::scenario_from(text);
+  ASSERT_EQ(scenario.training.reduce_precision, DataType::kFp32);
+  const Program program = lower(scenario);
+  const Role& role = program.roles[0];
+  std::vector<std::int64_t> reduced, cast;
+  for (const Instruction& instruction : role.instructions) {
+    if (const auto* run = instruction.as<RunBlock>();
+        run && run->work == StepWork::kCastGradients) {
+      const Operation& only = program.block(run->block).pass(Pass::kForward).operations.front();
+      cast.push_back(std::get<Cast>(only.work).size.elements);
+    }
+    const auto* call = instruction.as<CollectiveCall>();
+    if (call != nullptr && call->purpose == Purpose::kGradients) {
+      reduced.push_back(call->elements.size());
+    }
+  }
+  ASSERT_EQ(reduced.size() % 4, 0u);  // three layers and the root in each micro-batch
+  EXPECT_NE(reduced[0], reduced[2]);
+  EXPECT_EQ(cast, reduced);
 }
 
 using Copies = std::map<std::string, double>;

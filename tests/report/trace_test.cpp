@@ -64,6 +64,7 @@ TEST(Trace, SlicesOfATrackNestStrictly) {
     const double start = event["ts"], length = event["dur"];
     tracks[{event["pid"], event["tid"]}].emplace_back(start, start + length);
   }
+  ASSERT_GT(tracks.size(), 1u);
   for (const auto& [track, slices] : tracks) {
     for (const auto& a : slices) {
       for (const auto& b : slices) {

@@ -18,8 +18,10 @@ TEST(ScheduleCsv, ReadsWhatItWritesOfEverySchedule) {
   for (std::size_t row = 0; row < schedules().size(); ++row) {
     const Schedule& rules = *schedules()[row];
     if (!rules.is_supported()) continue;
-    const Pipeline pipeline{4, rules.chunks == Schedule::kSeveral ? 3 : rules.chunks, 8,
-                            rules.placement};
+    const std::int64_t chunks = rules.chunks == Schedule::kSeveral    ? 3
+                                : rules.chunks == Schedule::kOneOrTwo ? 2
+                                                                      : rules.chunks;
+    const Pipeline pipeline{4, chunks, 8, rules.placement};
     const auto orders = make_orders(static_cast<ScheduleKind>(row), pipeline);
     const auto read = from_csv(to_csv(pipeline, orders), pipeline, "order.csv");
     ASSERT_TRUE(read.has_value()) << rules.name << to_string(read.error());

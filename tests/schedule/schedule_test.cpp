@@ -32,10 +32,13 @@ Case random_case(std::mt19937& random) {
   } while (!rules_of(kind).is_supported());
   const Schedule& rules = rules_of(kind);
   const bool several = rules.chunks == Schedule::kSeveral;
+  const std::int64_t chunks = several                               ? 1 + up_to(4)
+                              : rules.chunks == Schedule::kOneOrTwo ? up_to(2)
+                                                                    : rules.chunks;
   const std::int64_t stages = several ? 1 + up_to(7) : up_to(9);
   const std::int64_t micro_batches =
       rules.whole_groups ? stages * up_to(5) : stages * rules.least_rounds + up_to(20);
-  return {kind, {stages, several ? 1 + up_to(4) : rules.chunks, micro_batches, rules.placement}};
+  return {kind, {stages, chunks, micro_batches, rules.placement}};
 }
 
 // Replays the orders where a forward of one chunk takes `forward` and a backward `backward` ticks,
@@ -95,7 +98,8 @@ TEST(Schedule, BubbleOfGpipeAnd1F1BIsTheClosedForm) {
   }
 }
 
-// Interleaved: chunks of f+b ticks, busy vm(f+b) of a span of (vm+p-1)(f+b).
+// Interleaved and looped breadth-first: chunks of f+b ticks, busy vm(f+b) of a span of
+// (vm+p-1)(f+b).
 TEST(Schedule, BubbleOfInterleavedIsTheClosedForm) {
   for (std::int64_t pp = 2; pp <= 8; ++pp) {
     for (std::int64_t v = 2; v <= 4; ++v) {
@@ -103,6 +107,8 @@ TEST(Schedule, BubbleOfInterleavedIsTheClosedForm) {
         const Case c{schedule_named("interleaved"), {pp, v, m}};
         EXPECT_EQ(replay(c, 1, 2), (v * m + pp - 1) * 3) << pp << " " << v << " " << m;
         EXPECT_EQ(replay(c, 1, 1), (v * m + pp - 1) * 2) << pp << " " << v << " " << m;
+        const Case looped{schedule_named("looped-bfs"), c.pipeline};
+        EXPECT_EQ(replay(looped, 1, 2), (v * m + pp - 1) * 3) << pp << " " << v << " " << m;
       }
     }
   }
@@ -119,9 +125,12 @@ TEST(Schedule, OneForwardOneBackwardHoldsTheStagesBehind) {
   }
 }
 
-TEST(Schedule, GpipeHoldsEveryMicroBatch) {
+TEST(Schedule, GpipeAndLoopedBfsHoldEveryMicroBatch) {
   for (const StageOrder& order : make_orders(schedule_named("gpipe"), {4, 1, 9})) {
     EXPECT_EQ(most_in_flight(order), 9);
+  }
+  for (const StageOrder& order : make_orders(schedule_named("looped-bfs"), {4, 3, 9})) {
+    EXPECT_EQ(most_in_flight(order), 27);
   }
 }
 

@@ -6,7 +6,7 @@ import os
 import re
 import urllib.parse
 
-LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)]+)\)")
 FENCE = re.compile(r"^(```|~~~)")
 
 
@@ -39,6 +39,9 @@ def check_links(tree):
         for number, line in prose(file.read_text()):
             for target in LINK.findall(line):
                 if re.match(r"[a-z]+:", target):
+                    continue
+                if re.search(r"\s", target):
+                    yield f"{tree.name(file)}:{number}: the link '{target}' has blanks"
                     continue
                 path, _, anchor = target.partition("#")
                 linked = (file.parent / urllib.parse.unquote(path)) if path else file

@@ -127,6 +127,7 @@ class Rules(unittest.TestCase):
     def test_links(self):
         self.offends("links", "docs/a.md", "[a](b.md)\n", "does not exist")
         self.offends("links", "docs/a.md", "[a](page.md#second)\n", "no such heading")
+        self.offends("links", "docs/a.md", "[a](page . md)\n", "has blanks")
         self.accepts("links", "docs/a.md", "```\n[a](b.md)\n```\n")
 
     def test_commands(self):

@@ -129,6 +129,7 @@ TEST(WorkedCommunication, ColumnThenRowParallelMatricesExchangeNothingBetweenThe
   const GptCase c = tensor_parallel();
   const Block layer = lower_decoder_layer(gpt(c), RecomputeMode::kNone);
   bool between = false;
+  int matrices = 0;
   for (const Operation& operation : layer.pass(Pass::kForward).operations) {
     const std::string name = operation.name;
     if (name == "qkv") {
@@ -146,7 +147,12 @@ TEST(WorkedCommunication, ColumnThenRowParallelMatricesExchangeNothingBetweenThe
     }
     EXPECT_FALSE(between && std::holds_alternative<Collective>(operation.work)) << name;
     if (name == "qkv" || name == "mlp_up") between = true;
+    if (std::holds_alternative<Gemm>(operation.work)) ++matrices;
+    if (name == "attention_out" || name == "mlp_down") {
+      EXPECT_EQ(matrices % 2, 0) << "behind a matrix that is cut by columns";
+    }
   }
+  EXPECT_EQ(matrices, 4);
 }
 
 TEST(WorkedCommunication, ALayerHas2AllReducesForwardAnd2Backward) {

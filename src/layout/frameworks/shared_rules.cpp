@@ -14,7 +14,7 @@ bool scatters_p2p(const Layout& layout) { return layout.tp > 1 && !layout.sequen
 
 bool posts_transfers_ahead(const Layout& layout) {
   const Schedule& schedule = rules_of(layout.schedule);
-  return schedule.splits_backward || schedule.chunks == Schedule::kSeveral ||
+  return schedule.splits_backward || schedule.chunks != 1 ||
          (schedule.from_file && layout.virtual_stages > 1);
 }
 

@@ -15,13 +15,6 @@ Demands demands_of(const Scenario& scenario, double memory_margin,
 
 Errors check_demands(const Demands& demands, const Scenario& scenario, const PriceList& prices) {
   Errors errors;
-  const bool of_length = demands.deadline || demands.budget;
-  if (of_length && !demands.tokens) {
-    errors.push_back({ErrorCode::kMissingKey,
-                      fmt::format("is missing: a {} is of a run of so many tokens",
-                                  demands.deadline ? "deadline" : "budget"),
-                      "", "run.tokens", "as --tokens 2T"});
-  }
   const ClusterSpec& cluster = scenario.cluster.spec;
   if (demands.budget && !run_terms(scenario, prices).dollars_per_gpu_hour) {
     errors.push_back({ErrorCode::kMissingKey,

@@ -27,7 +27,7 @@ struct Demands {
 Demands demands_of(const Scenario& scenario, double memory_margin,
                    std::optional<double> tokens_per_s);
 
-// Demands that no forecast could answer: a deadline without tokens, a budget without a price.
+// Demands that no forecast could answer: a budget without a price.
 Errors check_demands(const Demands& demands, const Scenario& scenario, const PriceList& prices);
 
 enum class Constraint { kMemory, kThroughput, kDeadline, kBudget };

@@ -253,14 +253,6 @@ TEST(Advice, SaysWhenItWasStoppedWhereItSearchedForWaysOut) {
   EXPECT_TRUE(stopped.interrupted);
 }
 
-TEST(Demands, WithoutTokensADeadlineIsNoDemand) {
-  const auto planner = planner_of(small_model(R"(,"run":{"deadline":"3 d"})"));
-  const Scenario& base = planner->space().base();
-  const Errors errors = check_demands(demands_of(base, 0, {}), base, {});
-  ASSERT_EQ(errors.size(), 1u);
-  EXPECT_EQ(errors[0].path, "run.tokens");
-}
-
 TEST(Demands, WithoutAPriceABudgetIsNoDemand) {
   const auto planner = planner_of(small_model(R"(,"run":{"tokens":1e9,"budget":1000})"));
   const Scenario& base = planner->space().base();
