@@ -144,7 +144,13 @@ std::unique_ptr<Request> HostCollectives::start(std::size_t count) {
       return members_->start_reduce_scatter(data);
     case CollectiveKind::kAllReduce:
       return members_->start_all_reduce(data, Reduction::kSum);
-    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kAllToAll: {
+      // As much for every rank.
+      const std::size_t ranks = static_cast<std::size_t>(members_->size());
+      const std::size_t sent = count / ranks * ranks;
+      received_.resize(std::max(received_.size(), sent));
+      return members_->start_all_to_all(data.first(sent), {received_.data(), sent});
+    }
     case CollectiveKind::kBroadcast:
       break;
   }

@@ -71,6 +71,7 @@ class HostCollectives final : public CollectiveBackend {
   std::vector<CommunicationCurve> curves_;
   std::vector<std::unique_ptr<Communicator>> groups_;
   std::vector<float> data_;
+  std::vector<float> received_;    // by an all-to-all, which is not in place
   StreamEngine engine_;            // before the data that its transfers fill
   double cpu_s_ = 0, wall_s_ = 0;  // of the samples of one size
   int next_tag_ = 1000;
