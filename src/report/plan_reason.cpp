@@ -93,8 +93,7 @@ std::string scope_text(const PlanReport& report) {
   }
   if (keys.empty()) return "Every key is stated: nothing was searched.";
   return fmt::format(
-      "Searched: {}. Other keys are as stated or by default; docs/plan.md has the values that are "
-      "tried. Near ties ({}) stand by simplicity: fewer axes first, then fewer keys that differ "
+      "Searched: {}.\nNear ties ({}) stand by simplicity: fewer axes, then fewer keys that differ "
       "from "
       "their defaults.",
       fmt::join(keys, ", "), percent_text(kNearTie, 0));
