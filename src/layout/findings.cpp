@@ -2,6 +2,7 @@
 #include "layout/findings.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace stepcast {
@@ -18,31 +19,28 @@ inline bool one_is_around_the_other(std::string_view a, std::string_view b) {
   return inner.starts_with(outer);
 }
 
-// Paths whose names behind the first dot differ are not around each other. One without a dot has
-// all bits.
-std::uint64_t name_bits(std::string_view path) {
-  const std::size_t dot = path.find('.');
-  if (dot == std::string_view::npos || dot + 1 == path.size()) return ~std::uint64_t{0};
-  const std::size_t begin = dot + 1;
-  const std::size_t end = std::min(path.find_first_of(".[", begin), path.size());
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(path[i]); };
-  if (end == begin) return ~std::uint64_t{0};
-  return std::uint64_t{1} << ((at(begin) + 3 * at(end - 1) + 7 * (end - begin)) % 64);
+// Paths that begin otherwise are not around each other: a bit by the first nine characters, all
+// bits of a shorter path.
+std::uint64_t begin_bits(std::string_view path) {
+  if (path.size() < 9) return ~std::uint64_t{0};
+  std::uint64_t begin;  // the second to the ninth
+  std::memcpy(&begin, path.data() + 1, sizeof begin);
+  return std::uint64_t{1} << (begin * 0x9e3779b97f4a7c15 >> 58);
 }
 
 }  // namespace
 
 KeyPaths::KeyPaths(std::vector<std::string> paths) : paths_(std::move(paths)) {
-  for (const std::string& path : paths_) names_ |= name_bits(path);
+  for (const std::string& path : paths_) begins_ |= begin_bits(path);
 }
 
 void KeyPaths::add(std::string path) {
-  names_ |= name_bits(path);
+  begins_ |= begin_bits(path);
   paths_.push_back(std::move(path));
 }
 
 bool KeyPaths::concern(std::string_view path) const {
-  return (names_ & name_bits(path)) != 0 && std::ranges::any_of(paths_, [&](const auto& own) {
+  return (begins_ & begin_bits(path)) != 0 && std::ranges::any_of(paths_, [&](const auto& own) {
            return one_is_around_the_other(own, path);
          });
 }

@@ -24,8 +24,8 @@ class KeyPaths {
 
  private:
   std::vector<std::string> paths_;
-  // A bit for each name behind a first dot: searches ask millions of times, mostly in vain.
-  std::uint64_t names_ = 0;
+  // A bit for each beginning of a path: searches ask millions of times, mostly in vain.
+  std::uint64_t begins_ = 0;
 };
 
 class Findings {

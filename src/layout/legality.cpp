@@ -262,12 +262,12 @@ void check_virtual_stages(const Layout& l, const Schedule& schedule, Findings& f
         fmt::format("use {}", schedule.chunks));
     return;
   }
-  findings.illegal(
-      "layout.virtual_stages",
-      fmt::format("{} under schedule {}, which has one chunk per stage", l.virtual_stages,
-                  schedule.name),
-      "use 1, or a schedule that takes virtual stages: " +
-          schedules_with([](const Schedule& s) { return s.chunks == Schedule::kSeveral; }));
+  static const std::string others =  // searches come here millions of times
+      schedules_with([](const Schedule& row) { return row.chunks == Schedule::kSeveral; });
+  findings.illegal("layout.virtual_stages",
+                   fmt::format("{} under schedule {}, which has one chunk per stage",
+                               l.virtual_stages, schedule.name),
+                   "use 1, or a schedule that takes virtual stages: " + others);
 }
 
 bool takes_chunks(const Schedule& schedule, std::int64_t chunks) {
@@ -440,10 +440,11 @@ void check_grad_clip(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.grad_clip", "layout.schedule"})) return;
   const Schedule& schedule = rules_of(s.layout.schedule);
   if (s.training.grad_clip == GradClip::kPostValidation && !schedule.validates_after_step) {
-    findings.illegal(
-        "training.grad_clip", fmt::format("post_validation under schedule {}", schedule.name),
-        "global or none; schedules that validate after the step: " +
-            schedules_with([](const Schedule& row) { return row.validates_after_step; }));
+    static const std::string others =
+        schedules_with([](const Schedule& row) { return row.validates_after_step; });
+    findings.illegal("training.grad_clip",
+                     fmt::format("post_validation under schedule {}", schedule.name),
+                     "global or none; schedules that validate after the step: " + others);
   }
 }
 
