@@ -60,7 +60,8 @@ struct LossTraffic {
   double forward, backward;  // bytes per logit
   std::int64_t forward_launches, backward_launches;
 };
-bool fuses_loss(const Scenario& scenario) {
+// One kernel in each direction, of this project or of flash-attn.
+bool one_kernel(const Scenario& scenario) {
   return scenario.rules.fuses_neighbours || scenario.rules.fuses_loss;
 }
 
@@ -86,8 +87,8 @@ KernelSize loss_size(const Scenario& scenario, const BlockBuilder& builder, bool
   const KernelSize size =
       builder.size(shape.tokens * shape.vocab, shape.vocab, backward ? loss.backward : loss.forward,
                    backward ? loss.backward_launches : loss.forward_launches);
-  const bool own_kernels = scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss;
-  return own_kernels ? size : loss_steps().of(size);
+  const bool is_counted = scenario.rules.loss_in_single_steps || scenario.rules.fuses_loss;
+  return is_counted ? size : loss_steps().of(size);  // PyTorch's, where nothing is compiled
 }
 
 // PyTorch's log-softmax writes beside what it reads: forward its result, which backward keeps;
@@ -98,7 +99,7 @@ void take_scratch(const Scenario& scenario, BlockBuilder& builder, bool backward
   const std::int64_t elements = shape.tokens * shape.vocab;
   if (scenario.rules.fuses_loss) {
     if (backward) builder.also_writes({builder.activation("loss_scratch", elements)});
-  } else if (!scenario.rules.loss_in_single_steps && !fuses_loss(scenario)) {
+  } else if (!scenario.rules.loss_in_single_steps && !one_kernel(scenario)) {
     const std::int64_t copies = backward ? 2 : 1;
     builder.also_writes({builder.buffer("loss_scratch", copies * elements, DataType::kFp32)});
   }
@@ -120,7 +121,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
                weights.bias.valid());
   builder.uses({weights.table, weights.bias});
   out.probabilities = logits;
-  if (!fuses_loss(scenario)) {
+  if (!one_kernel(scenario)) {
     out.probabilities = builder.buffer("logits_fp32", logits_elements, DataType::kFp32);
     builder.add("logits_cast",
                 Cast{CastSubject::kLogits, false, shape.type, DataType::kFp32,
@@ -128,7 +129,7 @@ HeadBuffers forward(const Scenario& scenario, const HeadWeights& weights, BlockB
                 {logits}, {out.probabilities});
   }
   out.statistics = builder.buffer("loss_statistics", 3 * shape.tokens, DataType::kFp32);
-  const DataType type = fuses_loss(scenario) ? shape.type : DataType::kFp32;
+  const DataType type = one_kernel(scenario) ? shape.type : DataType::kFp32;
   builder.add("cross_entropy",
               CrossEntropy{false, type, loss_size(scenario, builder, false), {weights.ahead}},
               {logits, out.probabilities}, {out.probabilities, out.statistics});
@@ -155,13 +156,13 @@ BufferId backward(const Scenario& scenario, const HeadWeights& weights, BlockBui
   builder.into_input_gradients();
   builder.add("cross_entropy",
               CrossEntropy{true,
-                           fuses_loss(scenario) ? shape.type : DataType::kFp32,
+                           one_kernel(scenario) ? shape.type : DataType::kFp32,
                            loss_size(scenario, builder, true),
                            {weights.ahead}},
               {saved.probabilities, saved.statistics}, {saved.probabilities});
   take_scratch(scenario, builder, true);
   BufferId gradient = saved.probabilities;
-  if (!fuses_loss(scenario)) {
+  if (!one_kernel(scenario)) {
     gradient = builder.activation("logits_gradient", logits_elements);
     builder.add("logits_cast",
                 Cast{CastSubject::kLogits, true, DataType::kFp32, shape.type,

@@ -5,13 +5,14 @@
 
 #include <string>
 
-#include "predict/memory_replay.h"
+#include "forecast_peaks.h"
 #include "threaded_training.h"
 #include "variant_case.h"
 
 namespace stepcast {
 namespace {
 
+using testing::expect_forecast_peaks;
 using testing::train;
 using testing::Training;
 using testing::variant;
@@ -28,17 +29,6 @@ struct Tested {
 void PrintTo(const Tested& tested, std::ostream* out) { *out << tested.name; }
 
 class VariantTrainsLikeOneRank : public ::testing::TestWithParam<Tested> {};
-
-void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {
-  const Program program = lower(scenario);
-  const RankGrid grid(scenario.layout);
-  for (std::int32_t r = 0; r < grid.size(); ++r) {
-    const Role& role = program.roles[static_cast<std::size_t>(grid.point(RankId(r)).pp)];
-    const auto forecast = static_cast<double>(total(replay_memory(program, role).parts));
-    const auto counted = static_cast<double>(total(trained.peaks[static_cast<std::size_t>(r)]));
-    EXPECT_NEAR(counted / forecast, 1, 0.01) << "rank " << r;
-  }
-}
 
 TEST_P(VariantTrainsLikeOneRank, AndTakesTheMemoryOfTheForecast) {
   const Scenario one = variant(GetParam().one), many = variant(GetParam().many);

@@ -15,8 +15,8 @@ struct AttentionShape {
   std::int64_t head_dim;
   bool causal = true;
   std::int64_t value_dim = 0;  // of values and contexts; 0: head_dim
-  // Of causal attention: how many tokens a query sees, itself the last; or the size of the chunks
-  // of the sequence, of which it sees its own. 0: it sees all before it.
+  // With a causal mask, how many tokens a query sees, itself the last; or the size of the chunks of
+  // the sequence, of which it sees its own. 0: it sees all before it.
   std::int64_t window = 0, chunk = 0;
 
   std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }

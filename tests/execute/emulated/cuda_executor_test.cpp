@@ -10,6 +10,7 @@
 
 #include "asynchronous_program.h"
 #include "execute/cuda/cuda_device.h"
+#include "forecast_peaks.h"
 #include "kernels/emulated/runtime.h"
 #include "nccl_world.h"
 #include "offloaded_program.h"
@@ -19,6 +20,7 @@
 namespace stepcast {
 namespace {
 
+using testing::expect_forecast_peaks;
 using testing::GptCase;
 using testing::Ranks;
 using testing::train;
@@ -133,17 +135,6 @@ class InBf16 : public ::testing::TestWithParam<Case> {};
 // A bf16 number has a relative error of at most 2^-9. A loss is a mean over all tokens of logits
 // that have passed some ten roundings, whose errors have either sign.
 constexpr double kLossTolerance = 10 * 0x1p-9;
-
-void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {
-  const Program program = lower(scenario);
-  const RankGrid grid(scenario.layout);
-  for (std::int32_t r = 0; r < grid.size(); ++r) {
-    const Role& role = program.roles[static_cast<std::size_t>(grid.point(RankId(r)).pp)];
-    const auto forecast = static_cast<double>(total(replay_memory(program, role).parts));
-    const auto counted = static_cast<double>(total(trained.peaks[static_cast<std::size_t>(r)]));
-    EXPECT_NEAR(counted / forecast, 1, 0.01) << "rank " << r;
-  }
-}
 
 TEST_P(InBf16, TrainsNearFp32InTheMemoryThatWasForecast) {
   GptCase exact = small();

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every rank held at its peak is what was forecast, within a hundredth.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "predict/memory_replay.h"
+#include "threaded_training.h"
+
+namespace stepcast::testing {
+
+inline void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {
+  const Program program = lower(scenario);
+  const RankGrid grid(scenario.layout);
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    const Role& role = program.roles[static_cast<std::size_t>(grid.point(RankId(r)).pp)];
+    const auto forecast = static_cast<double>(total(replay_memory(program, role).parts));
+    const auto counted = static_cast<double>(total(trained.peaks[static_cast<std::size_t>(r)]));
+    EXPECT_NEAR(counted / forecast, 1, 0.01) << "rank " << r;
+  }
+}
+
+}  // namespace stepcast::testing
