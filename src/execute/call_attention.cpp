@@ -4,8 +4,6 @@
 namespace stepcast {
 namespace {
 
-using cpu::AttentionShape;
-
 AttentionShape shape_of(const AttentionSizes& sizes) {
   return {sizes.batch, sizes.heads, sizes.kv_heads, sizes.sequence, sizes.head_dim, true};
 }

@@ -7,11 +7,9 @@
 namespace stepcast {
 namespace {
 
-cpu::NormKind kind_of(Norm norm) {
-  return norm == Norm::kLayerNorm ? cpu::NormKind::kLayer : cpu::NormKind::kRms;
-}
+NormKind kind_of(Norm norm) { return norm == Norm::kLayerNorm ? NormKind::kLayer : NormKind::kRms; }
 
-cpu::LogitSlice slice_of(const RankPart& part, std::int64_t columns) {
+LogitSlice slice_of(const RankPart& part, std::int64_t columns) {
   const std::int64_t left = part.vocab.value_or(columns);
   return {part.first_token_row, columns, std::clamp<std::int64_t>(left, 0, columns)};
 }
@@ -95,11 +93,11 @@ void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
     for (std::int64_t at = 0; at < all; at += width) {
       const Array x = projection.from(begin + at);
       if (!norm.backward) {
-        kernels.norm(cpu::NormKind::kRms, x, weight, {}, out.from(at), tokens, width, packed, all);
+        kernels.norm(NormKind::kRms, x, weight, {}, out.from(at), tokens, width, packed, all);
         continue;
       }
       const Array here = gradient.from(begin + at);
-      kernels.norm_backward(cpu::NormKind::kRms, x, weight, here, {}, here, place.data, {},
+      kernels.norm_backward(NormKind::kRms, x, weight, here, {}, here, place.data, {},
                             !place.fresh || at > 0, tokens, width, packed, packed);
     }
     begin += all;
@@ -108,7 +106,7 @@ void call(const QueryKeyNorm& norm, KernelArrays& arrays, Kernels& kernels) {
 
 void call(const Activation& activation, KernelArrays& arrays, Kernels& kernels) {
   const bool gated = activation.mlp == Mlp::kSwiglu;
-  const auto kind = gated ? cpu::ActivationKind::kSwiglu : cpu::ActivationKind::kGelu;
+  const auto kind = gated ? ActivationKind::kSwiglu : ActivationKind::kGelu;
   const std::int64_t rows = activation.size.rows(), width = activation.size.width;
   const std::int64_t up_width = gated ? 2 * width : width;
   const ArraySpec out{rows * width, activation.type}, ups{rows * up_width, activation.type};
@@ -157,7 +155,7 @@ void call(const ResidualAdd& sum, KernelArrays& arrays, Kernels& kernels) {
 
 void call(const TokenEmbedding& embedding, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t width = embedding.size.width, count = embedding.size.rows();
-  const cpu::TableSlice slice{arrays.part().first_token_row, embedding.vocab, width};
+  const TableSlice slice{arrays.part().first_token_row, embedding.vocab, width};
   const std::int64_t elements = embedding.vocab * width;
   const ArraySpec whole{embedding.size.elements, embedding.type};
   const Array tokens = arrays.tokens(count, embedding.vocab, embedding.ahead.value);
@@ -203,7 +201,7 @@ void call(const ZeroTableGradient& zero, KernelArrays& arrays, Kernels& kernels)
 void call(const CrossEntropy& loss, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t rows = loss.size.rows(), columns = loss.size.width;
   const RankPart part = arrays.part();
-  const cpu::LogitSlice slice = slice_of(part, columns);
+  const LogitSlice slice = slice_of(part, columns);
   const Array logits = arrays.write(0, {loss.size.elements, loss.type});
   const Array targets = arrays.targets(rows, columns, loss.ahead.value);
   // Largest logits, sums of exponentials, targets' logits; a made-up sum is not 0.

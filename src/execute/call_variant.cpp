@@ -17,12 +17,12 @@ VariantKernels& variants_of(Kernels& kernels) {
 
 void call(const LatentRotary& rotary, KernelArrays& arrays, Kernels& kernels) {
   const std::int64_t tokens = rotary.size.rows();
-  const cpu::LatentShape shape{tokens / rotary.sequence,
-                               rotary.sequence,
-                               rotary.heads,
-                               rotary.plain,
-                               rotary.rotary,
-                               rotary.value};
+  const LatentShape shape{tokens / rotary.sequence,
+                          rotary.sequence,
+                          rotary.heads,
+                          rotary.plain,
+                          rotary.rotary,
+                          rotary.value};
   const auto of_heads = [&](std::int64_t width) {
     return ArraySpec{tokens * shape.heads * width, rotary.type};
   };

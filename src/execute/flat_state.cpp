@@ -205,7 +205,7 @@ void FlatState::scale_gradients(float factor) {
   }
 }
 
-void FlatState::update(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+void FlatState::update(const AdamW& settings, std::int64_t step, const float* squared_norm,
                        bool rounds) {
   for (const OwnedPiece& piece : shards_.pieces()) {
     kernels().adamw(settings, step, squared_norm, owned_gradients(piece), owned_weights(piece),

@@ -58,8 +58,7 @@ class FlatState {
   void scale_gradients(float factor);
   // Gradients are clipped to what `squared_norm` says (in the device's memory; null: not at all).
   // With `rounds` parameters get their master weights, as by round_weights().
-  void update(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
-              bool rounds);
+  void update(const AdamW& settings, std::int64_t step, const float* squared_norm, bool rounds);
   void round_weights();  // master weights to parameters
 
  private:

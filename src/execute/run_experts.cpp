@@ -61,7 +61,7 @@ class ExpertCall {
 
   void run(const ExpertActivation& activation) {
     const auto kind =
-        activation.mlp == Mlp::kSwiglu ? cpu::ActivationKind::kSwiglu : cpu::ActivationKind::kGelu;
+        activation.mlp == Mlp::kSwiglu ? ActivationKind::kSwiglu : ActivationKind::kGelu;
     const HeldRows rows = held(0);
     const std::int64_t count = rows.rows->rows(), width = activation.size.width;
     if (activation.backward) {
@@ -77,9 +77,7 @@ class ExpertCall {
  private:
   std::int64_t width() const { return call_.shape.hidden; }
   std::int64_t capacity() const { return shape_.padded ? shape_.sent / shape_.experts : 0; }
-  cpu::RouterShape router() const {
-    return {shape_.tokens, shape_.experts, shape_.top_k, capacity()};
-  }
+  RouterShape router() const { return {shape_.tokens, shape_.experts, shape_.top_k, capacity()}; }
 
   const HeldRows& held(std::size_t read) const {
     return call_.instance.rows[call_.operation.reads[read].index()];

@@ -16,12 +16,12 @@ void run(const OperationCall& call, const SquaredNorm&) {
 void run(const OperationCall& call, const ClipGradients&) {
   float squared = 0;
   call.memory.device.download(&squared, &call.totals->squared_norm, sizeof(squared));
-  call.state.scale_gradients(static_cast<float>(cpu::clip_factor(static_cast<double>(squared))));
+  call.state.scale_gradients(static_cast<float>(clip_factor(static_cast<double>(squared))));
 }
 
 void run(const OperationCall& call, const OptimizerUpdate& update) {
   const float* norm = update.clips ? &call.totals->squared_norm : nullptr;
-  call.state.update(cpu::AdamW{}, call.step, norm, update.rounds);
+  call.state.update(AdamW{}, call.step, norm, update.rounds);
 }
 
 // A unit's gradients into the wider type that reduces them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels that run a program's operations: one interface, and an implementation for each kind
-// of device (kernels/cpu/cpu_kernels.h, kernels/cuda/cuda_kernels.h). Shapes and formulas are those
-// of the functions of the same names in kernels/cpu.
+// of device (kernels/cpu/cpu_kernels.h, kernels/cuda/cuda_kernels.h). Formulas are those of the
+// functions of the same names in kernels/cpu.
 //
 // Activations and weights of a call have one type; gradients of weights may be fp32 beside it;
 // statistics (log-sum-exp, parts of the loss) are fp32. Arrays that may be absent say so.
@@ -9,13 +9,9 @@
 
 #include <cstdint>
 
+#include "kernels/adamw.h"
 #include "kernels/array.h"
-#include "kernels/cpu/activation.h"
-#include "kernels/cpu/attention.h"
-#include "kernels/cpu/cross_entropy.h"
-#include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/embedding.h"
-#include "kernels/cpu/norm.h"
+#include "kernels/shapes.h"
 #include "kernels/variant_kernels.h"
 
 namespace stepcast {
@@ -26,7 +22,7 @@ struct MatrixArray {
   bool transposed = false;
 };
 
-// Heads inside rows of tokens, as cpu::Heads.
+// Heads inside rows of tokens, as Heads of kernels/strided.h.
 struct HeadArray {
   Array array;
   std::int64_t stride;
@@ -49,55 +45,52 @@ class Kernels {
   virtual void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,
                     MatrixArray c, bool accumulate, Array bias) = 0;
 
-  virtual void attention(const cpu::AttentionShape& shape, HeadArray query, HeadArray key,
+  virtual void attention(const AttentionShape& shape, HeadArray query, HeadArray key,
                          HeadArray value, HeadArray context, Array log_sum_exp) = 0;
   // `workspace`: batch*sequence*heads*head_dim elements of fp32.
-  virtual void attention_backward(const cpu::AttentionShape& shape, HeadArray query, HeadArray key,
+  virtual void attention_backward(const AttentionShape& shape, HeadArray query, HeadArray key,
                                   HeadArray value, HeadArray context, Array log_sum_exp,
                                   HeadArray context_gradient, HeadArray query_gradient,
                                   HeadArray key_gradient, HeadArray value_gradient,
                                   Array workspace) = 0;
 
-  virtual void attention_scores(const cpu::AttentionShape& shape, HeadArray query, HeadArray key,
+  virtual void attention_scores(const AttentionShape& shape, HeadArray query, HeadArray key,
                                 Array scores) = 0;
-  virtual void masked_softmax(const cpu::AttentionShape& shape, Array scores,
-                              Array probabilities) = 0;
-  virtual void attention_context(const cpu::AttentionShape& shape, Array probabilities,
-                                 HeadArray value, Array by_head) = 0;
-  virtual void context_transpose(const cpu::AttentionShape& shape, Array by_head,
-                                 HeadArray context) = 0;
-  virtual void context_transpose_backward(const cpu::AttentionShape& shape,
-                                          HeadArray context_gradient, Array by_head) = 0;
-  virtual void probabilities_gradient(const cpu::AttentionShape& shape, Array by_head,
-                                      HeadArray value, Array gradient) = 0;
-  virtual void value_gradient(const cpu::AttentionShape& shape, Array probabilities, Array by_head,
+  virtual void masked_softmax(const AttentionShape& shape, Array scores, Array probabilities) = 0;
+  virtual void attention_context(const AttentionShape& shape, Array probabilities, HeadArray value,
+                                 Array by_head) = 0;
+  virtual void context_transpose(const AttentionShape& shape, Array by_head, HeadArray context) = 0;
+  virtual void context_transpose_backward(const AttentionShape& shape, HeadArray context_gradient,
+                                          Array by_head) = 0;
+  virtual void probabilities_gradient(const AttentionShape& shape, Array by_head, HeadArray value,
+                                      Array gradient) = 0;
+  virtual void value_gradient(const AttentionShape& shape, Array probabilities, Array by_head,
                               Array gradient) = 0;
-  virtual void masked_softmax_backward(const cpu::AttentionShape& shape, Array probabilities,
+  virtual void masked_softmax_backward(const AttentionShape& shape, Array probabilities,
                                        Array probabilities_gradient, Array scores_gradient) = 0;
-  virtual void query_gradient(const cpu::AttentionShape& shape, Array scores_gradient,
-                              HeadArray key, Array gradient) = 0;
-  virtual void key_gradient(const cpu::AttentionShape& shape, Array scores_gradient,
-                            HeadArray query, Array gradient) = 0;
-  virtual void gather_qkv_gradient(const cpu::AttentionShape& shape, Array query_gradient,
+  virtual void query_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray key,
+                              Array gradient) = 0;
+  virtual void key_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray query,
+                            Array gradient) = 0;
+  virtual void gather_qkv_gradient(const AttentionShape& shape, Array query_gradient,
                                    Array key_gradient, Array value_gradient, HeadArray query,
                                    HeadArray key, HeadArray value) = 0;
 
-  virtual void norm(cpu::NormKind kind, Array x, Array weight, Array bias, Array y,
-                    std::int64_t rows, std::int64_t width, std::int64_t x_stride,
-                    std::int64_t y_stride) = 0;
+  virtual void norm(NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
+                    std::int64_t width, std::int64_t x_stride, std::int64_t y_stride) = 0;
   // sum = branch (+ branch_bias by columns, may be absent) + residual, and y the norm of it.
-  virtual void add_norm(cpu::NormKind kind, Array branch, Array branch_bias, Array residual,
+  virtual void add_norm(NormKind kind, Array branch, Array branch_bias, Array residual,
                         Array weight, Array bias, Array sum, Array y, std::int64_t rows,
                         std::int64_t width) = 0;
   // `residual` (may be absent) lies as dy does and is added to dx.
-  virtual void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array residual,
+  virtual void norm_backward(NormKind kind, Array x, Array weight, Array dy, Array residual,
                              Array dx, Array weight_gradient, Array bias_gradient, bool accumulate,
                              std::int64_t rows, std::int64_t width, std::int64_t x_stride,
                              std::int64_t dy_stride) = 0;
-  virtual void activation(cpu::ActivationKind kind, Array up, Array bias, Array out,
-                          std::int64_t rows, std::int64_t width) = 0;
+  virtual void activation(ActivationKind kind, Array up, Array bias, Array out, std::int64_t rows,
+                          std::int64_t width) = 0;
   // `bias_gradient` (may be absent) gets the sums of up_gradient over the rows.
-  virtual void activation_backward(cpu::ActivationKind kind, Array up, Array bias, Array gradient,
+  virtual void activation_backward(ActivationKind kind, Array up, Array bias, Array gradient,
                                    Array up_gradient, Array bias_gradient, bool accumulate,
                                    std::int64_t rows, std::int64_t width) = 0;
   virtual void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
@@ -114,9 +107,9 @@ class Kernels {
   virtual void copy(Array from, Array to, std::int64_t count) = 0;  // rounds where types differ
 
   // Tokens are int64.
-  virtual void embed_tokens(const cpu::TableSlice& slice, Array tokens, std::int64_t count,
-                            Array table, Array out) = 0;
-  virtual void embed_tokens_backward(const cpu::TableSlice& slice, Array tokens, std::int64_t count,
+  virtual void embed_tokens(const TableSlice& slice, Array tokens, std::int64_t count, Array table,
+                            Array out) = 0;
+  virtual void embed_tokens_backward(const TableSlice& slice, Array tokens, std::int64_t count,
                                      Array gradient, Array table_gradient) = 0;
   virtual void add_positions(Array x, Array table, std::int64_t rows, std::int64_t first_row,
                              std::int64_t sequence, std::int64_t width) = 0;
@@ -125,9 +118,9 @@ class Kernels {
                                       std::int64_t width) = 0;
 
   // The parts of the loss are fp32, targets int64.
-  virtual void cross_entropy(const cpu::LogitSlice& slice, Array logits, Array targets,
+  virtual void cross_entropy(const LogitSlice& slice, Array logits, Array targets,
                              std::int64_t rows, Array largest, Array sum, Array target) = 0;
-  virtual void cross_entropy_backward(const cpu::LogitSlice& slice, Array logits, Array targets,
+  virtual void cross_entropy_backward(const LogitSlice& slice, Array logits, Array targets,
                                       std::int64_t rows, Array largest, Array sum, float scale) = 0;
   // sum[i] *= exp(local_largest[i] - largest[i]): to the largest logit of all slices.
   virtual void rescale_sums(Array local_largest, Array largest, Array sum, std::int64_t rows) = 0;
@@ -140,7 +133,7 @@ class Kernels {
   virtual void narrow(const double* from, float* to) = 0;
   // `step` counts from 1; weight and moments are fp32. `rounded` (may be absent) gets the weights
   // in its own type. Where `squared_norm` is not null, gradients are clipped to what it says.
-  virtual void adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+  virtual void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm,
                      Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
                      std::int64_t count) = 0;
 };

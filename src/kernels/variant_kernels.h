@@ -7,8 +7,7 @@
 #include <cstdint>
 
 #include "kernels/array.h"
-#include "kernels/cpu/experts.h"
-#include "kernels/cpu/latent_rotary.h"
+#include "kernels/shapes.h"
 
 namespace stepcast {
 
@@ -22,20 +21,20 @@ class VariantKernels {
  public:
   virtual ~VariantKernels() = default;
 
-  virtual void latent_rotary(const cpu::LatentShape& shape, Array query, Array up,
+  virtual void latent_rotary(const LatentShape& shape, Array query, Array up,
                              StridedRows rotary_key, Array key, Array value) = 0;
-  virtual void latent_rotary_backward(const cpu::LatentShape& shape, Array query_gradient,
+  virtual void latent_rotary_backward(const LatentShape& shape, Array query_gradient,
                                       Array key_gradient, Array value_gradient, Array up_gradient,
                                       Array rotary_gradient) = 0;
   virtual void copy_columns(StridedRows from, StridedRows to, std::int64_t rows,
                             std::int64_t columns) = 0;
 
   // Choices, tokens of rows and indices are int64, what was chosen int8.
-  virtual void route(const cpu::RouterShape& shape, Array logits, Array choice, Array probabilities,
+  virtual void route(const RouterShape& shape, Array logits, Array choice, Array probabilities,
                      Array chosen) = 0;
-  virtual void route_backward(const cpu::RouterShape& shape, Array probabilities, Array chosen,
+  virtual void route_backward(const RouterShape& shape, Array probabilities, Array chosen,
                               Array weight_gradient, Array logits_gradient) = 0;
-  virtual void choose_rows(const cpu::RouterShape& shape, Array probabilities, Array chosen,
+  virtual void choose_rows(const RouterShape& shape, Array probabilities, Array chosen,
                            Array token_of_row, Array weights) = 0;
   virtual void take_rows(Array from, Array index, Array to, std::int64_t rows,
                          std::int64_t width) = 0;
@@ -43,9 +42,9 @@ class VariantKernels {
                         std::int64_t width) = 0;
   virtual void add_rows(Array from, Array index, Array to, std::int64_t rows, std::int64_t targets,
                         std::int64_t width) = 0;
-  virtual void expert_activation(cpu::ActivationKind kind, Array up, Array weights, Array out,
+  virtual void expert_activation(ActivationKind kind, Array up, Array weights, Array out,
                                  std::int64_t rows, std::int64_t width) = 0;
-  virtual void expert_activation_backward(cpu::ActivationKind kind, Array up, Array weights,
+  virtual void expert_activation_backward(ActivationKind kind, Array up, Array weights,
                                           Array gradient, Array up_gradient, Array weight_gradient,
                                           std::int64_t rows, std::int64_t width) = 0;
 };

@@ -6,7 +6,7 @@
 namespace stepcast {
 namespace {
 
-constexpr ByteCount kProducts = 32 << 20;  // GemmSettings::workspace_bytes
+constexpr ByteCount kProducts = 32 << 20;  // GemmSettings::workspace_bytes: a test compares
 constexpr ByteCount kHalf = 2, kSingle = 4;
 
 // Blocks have 64 keys, and half of the columns of heads that are wider than 128. As many parts as

@@ -32,8 +32,8 @@ GpuCall product(const Gemm& g, const GpuContext& context) {
   return {[g, data, products = &context.kernels->products()](cuda::Stream stream) {
     const bool weight = g.role == GemmRole::kWeightGradient;
     const bool forward = g.role == GemmRole::kForward;
-    const cuda::Matrix<const T> a{data->a.next(), weight ? g.m : g.k, weight};
-    const cuda::Matrix<const T> b{data->b.next(), forward ? g.k : g.n, forward};
+    const Matrix<const T> a{data->a.next(), weight ? g.m : g.k, weight};
+    const Matrix<const T> b{data->b.next(), forward ? g.k : g.n, forward};
     products->gemm<T, C>(g.m, g.n, g.k, a, b, {data->c.next(), g.n}, g.accumulate, stream, nullptr,
                          {g.batch, g.m * g.k, g.k * g.n, g.m * g.n});
   }};

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-namespace stepcast::cpu {
+#include "kernels/shapes.h"
 
-enum class ActivationKind { kGelu, kSwiglu };
+namespace stepcast::cpu {
 
 // up: rows x (width or 2*width); out: rows x width.
 template <typename T>

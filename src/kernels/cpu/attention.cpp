@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/head.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/cpu/widest.h"

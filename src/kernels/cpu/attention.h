@@ -1,41 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Causal attention softmax(Q K^T / sqrt(d)) V by tiles that never hold the whole score matrix
-// (Dao et al. 2022; Dao 2023), and the pieces of the unfused form. Grouped queries: query head h
-// reads key-value head h / (heads/kv_heads). T is float or double.
+// (Dao et al. 2022; Dao 2023), and the pieces of the unfused form. T is float or double.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/shapes.h"
+#include "kernels/strided.h"
+
 namespace stepcast::cpu {
-
-struct AttentionShape {
-  std::int64_t batch;
-  std::int64_t heads, kv_heads;
-  std::int64_t sequence;
-  std::int64_t head_dim;
-  bool causal = true;
-  std::int64_t value_dim = 0;  // of values and contexts; 0: head_dim
-  // With a causal mask, how many tokens a query sees, itself the last; or the size of the chunks of
-  // the sequence, of which it sees its own. 0: it sees all before it.
-  std::int64_t window = 0, chunk = 0;
-
-  std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
-  std::int64_t first_key(std::int64_t query) const {
-    if (window > 0) return query < window ? 0 : query - window + 1;
-    return chunk > 0 ? query / chunk * chunk : 0;
-  }
-  // Values as wide as keys, and nothing hidden but what comes later.
-  bool is_plain() const { return value_width() == head_dim && window == 0 && chunk == 0; }
-  bool is_empty() const { return batch * heads * sequence * head_dim == 0; }
-};
-
-// Heads inside rows of tokens: element (b, s, h, i) is at
-// data[(b*sequence + s)*stride + h*head_dim + i], with value_width() for head_dim of values.
-template <typename T>
-struct Heads {
-  T* data;
-  std::int64_t stride;
-};
 
 // log_sum_exp: batch x heads x sequence.
 template <typename T>

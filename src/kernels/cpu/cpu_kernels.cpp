@@ -6,20 +6,25 @@
 #include <random>
 
 #include "core/assert.h"
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/attention.h"
 #include "kernels/cpu/cpu_variants.h"
+#include "kernels/cpu/cross_entropy.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/embedding.h"
 #include "kernels/cpu/floats.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu/rotary.h"
 
 namespace stepcast {
 namespace {
 
-using cpu::AttentionShape;
 using cpu::floats;
 using cpu::integers;
 
-cpu::Heads<const float> in(HeadArray heads) { return {floats(heads.array), heads.stride}; }
-cpu::Heads<float> out(HeadArray heads) { return {floats(heads.array), heads.stride}; }
+Heads<const float> in(HeadArray heads) { return {floats(heads.array), heads.stride}; }
+Heads<float> out(HeadArray heads) { return {floats(heads.array), heads.stride}; }
 
 class CpuKernels final : public Kernels {
  public:
@@ -28,7 +33,7 @@ class CpuKernels final : public Kernels {
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,
             MatrixArray c, bool accumulate, Array bias) override {
     const auto input = [](MatrixArray x) {
-      return cpu::Matrix<const float>{floats(x.array), x.stride, x.transposed};
+      return Matrix<const float>{floats(x.array), x.stride, x.transposed};
     };
     cpu::gemm<float>(m, n, k, input(a), input(b), {floats(c.array), c.stride}, accumulate);
     if (bias) cpu::add_bias(floats(c.array), floats(bias), m, n);
@@ -94,17 +99,17 @@ class CpuKernels final : public Kernels {
                                     floats(value_gradient), out(query), out(key), out(value));
   }
 
-  void norm(cpu::NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
+  void norm(NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
             std::int64_t width, std::int64_t x_stride, std::int64_t y_stride) override {
     cpu::norm<float>(kind, floats(x), floats(weight), floats(bias), floats(y), rows, width,
                      x_stride, y_stride);
   }
-  void add_norm(cpu::NormKind kind, Array branch, Array branch_bias, Array residual, Array weight,
+  void add_norm(NormKind kind, Array branch, Array branch_bias, Array residual, Array weight,
                 Array bias, Array sum, Array y, std::int64_t rows, std::int64_t width) override {
     add_residual(branch, branch_bias, residual, sum, rows, width);
     norm(kind, sum, weight, bias, y, rows, width, width, width);
   }
-  void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array residual, Array dx,
+  void norm_backward(NormKind kind, Array x, Array weight, Array dy, Array residual, Array dx,
                      Array weight_gradient, Array bias_gradient, bool accumulate, std::int64_t rows,
                      std::int64_t width, std::int64_t x_stride, std::int64_t dy_stride) override {
     cpu::norm_backward<float>(kind, floats(x), floats(weight), floats(dy), floats(dx),
@@ -114,17 +119,17 @@ class CpuKernels final : public Kernels {
     STEPCAST_ASSERT(dy_stride == width, "rows of a residual stream lie behind each other");
     cpu::accumulate<float>(floats(residual), floats(dx), rows * width);
   }
-  void activation(cpu::ActivationKind kind, Array up, Array bias, Array result, std::int64_t rows,
+  void activation(ActivationKind kind, Array up, Array bias, Array result, std::int64_t rows,
                   std::int64_t width) override {
     cpu::activation<float>(kind, floats(up), floats(bias), floats(result), rows, width);
   }
-  void activation_backward(cpu::ActivationKind kind, Array up, Array bias, Array gradient,
+  void activation_backward(ActivationKind kind, Array up, Array bias, Array gradient,
                            Array up_gradient, Array of_bias, bool accumulate, std::int64_t rows,
                            std::int64_t width) override {
     cpu::activation_backward<float>(kind, floats(up), floats(bias), floats(gradient),
                                     floats(up_gradient), rows, width);
     if (!of_bias) return;
-    const std::int64_t up_width = kind == cpu::ActivationKind::kSwiglu ? 2 * width : width;
+    const std::int64_t up_width = kind == ActivationKind::kSwiglu ? 2 * width : width;
     bias_gradient(up_gradient, of_bias, rows, up_width, accumulate);
   }
   void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
@@ -162,11 +167,11 @@ class CpuKernels final : public Kernels {
     std::copy_n(floats(from), count, floats(to));
   }
 
-  void embed_tokens(const cpu::TableSlice& slice, Array tokens, std::int64_t count, Array table,
+  void embed_tokens(const TableSlice& slice, Array tokens, std::int64_t count, Array table,
                     Array result) override {
     cpu::embed_tokens<float>(slice, integers(tokens), count, floats(table), floats(result));
   }
-  void embed_tokens_backward(const cpu::TableSlice& slice, Array tokens, std::int64_t count,
+  void embed_tokens_backward(const TableSlice& slice, Array tokens, std::int64_t count,
                              Array gradient, Array table_gradient) override {
     cpu::embed_tokens_backward<float>(slice, integers(tokens), count, floats(gradient),
                                       floats(table_gradient));
@@ -182,12 +187,12 @@ class CpuKernels final : public Kernels {
                                        sequence, width);
   }
 
-  void cross_entropy(const cpu::LogitSlice& slice, Array logits, Array targets, std::int64_t rows,
+  void cross_entropy(const LogitSlice& slice, Array logits, Array targets, std::int64_t rows,
                      Array largest, Array sum, Array target) override {
     cpu::cross_entropy<float>(slice, floats(logits), integers(targets), rows, floats(largest),
                               floats(sum), floats(target));
   }
-  void cross_entropy_backward(const cpu::LogitSlice& slice, Array logits, Array targets,
+  void cross_entropy_backward(const LogitSlice& slice, Array logits, Array targets,
                               std::int64_t rows, Array largest, Array sum, float scale) override {
     cpu::cross_entropy_backward<float>(slice, floats(logits), integers(targets), rows,
                                        floats(largest), floats(sum), scale);
@@ -207,12 +212,12 @@ class CpuKernels final : public Kernels {
     *total += cpu::sum_of_squares<float>(floats(data), count);
   }
   void narrow(const double* from, float* to) override { *to = static_cast<float>(*from); }
-  void adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
-             Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
+  void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm, Array gradient,
+             Array weight, Array moment1, Array moment2, Array rounded,
              std::int64_t count) override {
     STEPCAST_ASSERT(!rounded, "weights in fp32 are not rounded");
     const double factor =
-        squared_norm == nullptr ? 1 : cpu::clip_factor(static_cast<double>(*squared_norm));
+        squared_norm == nullptr ? 1 : clip_factor(static_cast<double>(*squared_norm));
     cpu::adamw<float>(settings, step, floats(gradient), floats(weight), floats(moment1),
                       floats(moment2), count, static_cast<float>(factor));
   }

@@ -3,21 +3,23 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/experts.h"
 #include "kernels/cpu/floats.h"
+#include "kernels/cpu/latent_rotary.h"
 
 namespace stepcast {
 
 using cpu::floats;
 using cpu::integers;
 
-void CpuVariants::latent_rotary(const cpu::LatentShape& shape, Array query, Array up,
+void CpuVariants::latent_rotary(const LatentShape& shape, Array query, Array up,
                                 StridedRows rotary_key, Array key, Array value) {
   cpu::latent_rotary<float>(shape, floats(query), floats(up),
                             {floats(rotary_key.array), rotary_key.stride}, floats(key),
                             floats(value));
 }
 
-void CpuVariants::latent_rotary_backward(const cpu::LatentShape& shape, Array query_gradient,
+void CpuVariants::latent_rotary_backward(const LatentShape& shape, Array query_gradient,
                                          Array key_gradient, Array value_gradient,
                                          Array up_gradient, Array rotary_gradient) {
   cpu::latent_rotary_backward<float>(shape, floats(query_gradient), floats(key_gradient),
@@ -34,19 +36,19 @@ void CpuVariants::copy_columns(StridedRows from, StridedRows to, std::int64_t ro
   }
 }
 
-void CpuVariants::route(const cpu::RouterShape& shape, Array logits, Array choice,
-                        Array probabilities, Array chosen) {
+void CpuVariants::route(const RouterShape& shape, Array logits, Array choice, Array probabilities,
+                        Array chosen) {
   cpu::route<float>(shape, floats(logits), integers(choice), floats(probabilities),
                     chosen.as<std::int8_t>());
 }
 
-void CpuVariants::route_backward(const cpu::RouterShape& shape, Array probabilities, Array chosen,
+void CpuVariants::route_backward(const RouterShape& shape, Array probabilities, Array chosen,
                                  Array weight_gradient, Array logits_gradient) {
   cpu::route_backward<float>(shape, floats(probabilities), chosen.as<const std::int8_t>(),
                              floats(weight_gradient), floats(logits_gradient));
 }
 
-void CpuVariants::choose_rows(const cpu::RouterShape& shape, Array probabilities, Array chosen,
+void CpuVariants::choose_rows(const RouterShape& shape, Array probabilities, Array chosen,
                               Array token_of_row, Array weights) {
   cpu::choose_rows<float>(shape, floats(probabilities), chosen.as<const std::int8_t>(),
                           token_of_row.as<std::int64_t>(), floats(weights));
@@ -65,11 +67,11 @@ void CpuVariants::add_rows(Array from, Array index, Array to, std::int64_t rows,
   cpu::add_rows<float>(floats(from), integers(index), floats(to), rows, targets, width);
 }
 
-void CpuVariants::expert_activation(cpu::ActivationKind kind, Array up, Array weights, Array out,
+void CpuVariants::expert_activation(ActivationKind kind, Array up, Array weights, Array out,
                                     std::int64_t rows, std::int64_t width) {
   cpu::expert_activation<float>(kind, floats(up), floats(weights), floats(out), rows, width);
 }
-void CpuVariants::expert_activation_backward(cpu::ActivationKind kind, Array up, Array weights,
+void CpuVariants::expert_activation_backward(ActivationKind kind, Array up, Array weights,
                                              Array gradient, Array up_gradient,
                                              Array weight_gradient, std::int64_t rows,
                                              std::int64_t width) {

@@ -6,13 +6,9 @@
 
 #include <cstdint>
 
-namespace stepcast::cpu {
+#include "kernels/shapes.h"
 
-struct LogitSlice {
-  std::int64_t first;    // vocabulary index of column 0
-  std::int64_t columns;  // of a row in memory
-  std::int64_t valid;    // columns that stand for a token
-};
+namespace stepcast::cpu {
 
 // Computes for each row the largest logit, the sum over columns of exp(logit - largest), and the
 // target's logit, which is 0 where another slice has it. With valid = 0: -infinity, 0, 0.

@@ -2,9 +2,9 @@
 // Kernels over flat arrays. T is float or double.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
+
+#include "kernels/adamw.h"
 
 namespace stepcast::cpu {
 
@@ -22,21 +22,9 @@ void scale(T* data, T factor, std::int64_t count);
 template <typename T>
 double sum_of_squares(const T* data, std::int64_t count);
 
-struct AdamW {  // Loshchilov and Hutter 2019
-  double learning_rate = 3e-4;
-  double beta1 = 0.9, beta2 = 0.95;
-  double epsilon = 1e-8;
-  double weight_decay = 0.1;
-};
 // `step` counts from 1. Gradients are scaled by `factor` first.
 template <typename T>
 void adamw(const AdamW& settings, std::int64_t step, const T* gradient, T* weight, T* moment1,
            T* moment2, std::int64_t count, T factor = 1);
-
-// By which gradients are clipped, as frameworks do by default: to a norm of 1.
-inline constexpr double kLargestNorm = 1, kNormSlack = 1e-6;
-inline double clip_factor(double squared_norm) {
-  return std::min(1.0, kLargestNorm / (std::sqrt(squared_norm) + kNormSlack));
-}
 
 }  // namespace stepcast::cpu

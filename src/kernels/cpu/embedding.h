@@ -5,11 +5,9 @@
 
 #include <cstdint>
 
-namespace stepcast::cpu {
+#include "kernels/shapes.h"
 
-struct TableSlice {
-  std::int64_t first, rows, width;
-};
+namespace stepcast::cpu {
 
 template <typename T>
 void embed_tokens(const TableSlice& slice, const std::int64_t* tokens, std::int64_t count,

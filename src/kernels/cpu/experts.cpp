@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/assert.h"
+#include "kernels/cpu/activation.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/softmax.h"
 #include "kernels/cpu/widest.h"

@@ -5,15 +5,9 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/activation.h"
+#include "kernels/shapes.h"
 
 namespace stepcast::cpu {
-
-struct RouterShape {
-  std::int64_t tokens, experts, top_k;
-  // Rows that every expert takes of these tokens, the first ones; 0: all that chose it.
-  std::int64_t capacity = 0;
-};
 
 // Probabilities: the softmax of a token's logits over all experts. Chosen: 1 for the `top_k`
 // experts of the largest logits, the lower index first where they are equal; or for those that

@@ -5,14 +5,9 @@
 
 #include <cstdint>
 
-namespace stepcast::cpu {
+#include "kernels/strided.h"
 
-template <typename T>
-struct Matrix {
-  T* data;
-  std::int64_t stride;      // elements from one row to the next
-  bool transposed = false;  // op() is the transpose
-};
+namespace stepcast::cpu {
 
 template <typename T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a, Matrix<const T> b,

@@ -2,11 +2,10 @@
 // One head of one sequence as a matrix of sequence x head_dim elements, or of another width.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
-#include "kernels/cpu/attention.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/shapes.h"
+#include "kernels/strided.h"
 
 namespace stepcast::cpu {
 
@@ -33,11 +32,6 @@ Matrix<T> rows_from(const Matrix<T>& matrix, std::int64_t row) {
 template <typename T>
 Matrix<const T> transposed(const Matrix<const T>& matrix) {
   return {matrix.data, matrix.stride, !matrix.transposed};
-}
-
-template <typename T>
-T score_scale(const AttentionShape& shape) {
-  return T(1 / std::sqrt(static_cast<double>(shape.head_dim)));
 }
 
 }  // namespace stepcast::cpu

@@ -7,18 +7,10 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/attention.h"
+#include "kernels/shapes.h"
+#include "kernels/strided.h"
 
 namespace stepcast::cpu {
-
-struct LatentShape {
-  std::int64_t batch, sequence, heads;
-  std::int64_t plain, rotary, value;  // elements of a head
-
-  std::int64_t tokens() const { return batch * sequence; }
-  std::int64_t key_width() const { return plain + rotary; }
-  std::int64_t up_width() const { return plain + value; }
-};
 
 // Turns the rotary parts of the queries in place, and makes keys and values.
 template <typename T>

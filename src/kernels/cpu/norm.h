@@ -6,10 +6,9 @@
 
 #include <cstdint>
 
-namespace stepcast::cpu {
+#include "kernels/shapes.h"
 
-enum class NormKind { kLayer, kRms };
-inline constexpr double kNormEpsilon = 1e-5;
+namespace stepcast::cpu {
 
 template <typename T>
 void norm(NormKind kind, const T* x, const T* weight, const T* bias, T* y, std::int64_t rows,

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary position embedding (Su et al. 2021), halves of a head paired as in GPT-NeoX and Llama:
-// element i of the first half turns with element i of the second by position * base^(-2i/d).
+// element i of the first half turns with element i of the second by position * kRotaryBase^(-2i/d).
 // T is float or double.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/cpu/attention.h"
+#include "kernels/shapes.h"
+#include "kernels/strided.h"
 
 namespace stepcast::cpu {
-
-inline constexpr double kRotaryBase = 10000;
 
 // In place where `out` is `in`. Backward turns the other way.
 template <typename T>

@@ -4,14 +4,12 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/activation.h"
 #include "kernels/cuda/column_sum.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/shapes.h"
 
 namespace stepcast::cuda {
-
-using cpu::ActivationKind;
 
 // up: rows x (width or 2*width); out: rows x width. `bias` may be null.
 template <typename T>

@@ -2,7 +2,6 @@
 #include "kernels/cuda/attention.h"
 
 #include "core/assert.h"
-#include "kernels/cpu/head.h"
 #include "kernels/cuda/attention_call.h"
 #include "kernels/cuda/eight.cuh"
 #include "kernels/cuda/reduce.cuh"
@@ -67,7 +66,7 @@ void attention(const AttentionShape& shape, Heads<const T> query, Heads<const T>
                                  value,
                                  context,
                                  log_sum_exp,
-                                 cpu::score_scale<float>(shape),
+                                 score_scale<float>(shape),
                                  heads_in_chunks(shape, query, key, value, context)};
   if constexpr (sizeof(T) == sizeof(float)) {
     attend_by_rows(call, stream);
@@ -110,7 +109,7 @@ void attention_backward(const AttentionShape& shape, Heads<const T> query, Heads
                                   query_gradient,
                                   key_gradient,
                                   value_gradient,
-                                  cpu::score_scale<float>(shape),
+                                  score_scale<float>(shape),
                                   chunks,
                                   sizeof(T) == sizeof(float) ? 1 : key_parts_by_tiles(shape),
                                   key_sums};

@@ -7,14 +7,12 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/attention.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/shapes.h"
+#include "kernels/strided.h"
 
 namespace stepcast::cuda {
-
-using cpu::AttentionShape;
-using cpu::Heads;
 
 inline constexpr std::int64_t kLargestHead = 256;
 

@@ -99,11 +99,8 @@ void queries_backward_by_tiles(const AttentionBackward<T>& call, Stream stream) 
   for_head_dim(call.shape.head_dim, [&](auto head_dim) {
     constexpr int kHeadDim = decltype(head_dim)::kValue;
     using Tile = QueriesTile<kHeadDim>;
-    const std::int64_t tiles = (call.shape.sequence + Tile::kQueries - 1) / Tile::kQueries;
     launch("attention_backward", queries_backward<T, kHeadDim>,
-           dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(call.shape.heads),
-                static_cast<unsigned>(call.shape.batch)),
-           kTileThreads, Tile::kBytes, stream, call);
+           query_blocks<Tile::kQueries>(call.shape), kTileThreads, Tile::kBytes, stream, call);
   });
 }
 

@@ -17,6 +17,14 @@ inline constexpr float kLog2E = 1.44269504088896340736F;
 template <int kHeadDim>
 inline constexpr int kTileStride = kHeadDim + 8;
 
+// A block for every tile of so many queries, head and sequence.
+template <int kQueries>
+dim3 query_blocks(const AttentionShape& shape) {
+  const std::int64_t tiles = (shape.sequence + kQueries - 1) / kQueries;
+  return dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(shape.heads),
+              static_cast<unsigned>(shape.batch));
+}
+
 // One head of one sequence in global memory.
 template <typename T>
 struct HeadRows {

@@ -2,7 +2,6 @@
 #include "kernels/cuda/attention_unfused.h"
 
 #include "core/assert.h"
-#include "kernels/cpu/head.h"
 #include "kernels/cuda/eight.cuh"
 #include "kernels/cuda/reduce.cuh"
 
@@ -125,7 +124,7 @@ void masked_softmax(const AttentionShape& shape, const T* scores, T* probabiliti
   if (score_blocks(shape) == 0) return;
   launch("masked_softmax", softmax_rows<T>, dim3(score_blocks(shape)),
          row_grid(1, shape.sequence).threads, 0, stream, shape, scores, probabilities,
-         cpu::score_scale<float>(shape), in_chunks(shape.sequence, scores, probabilities));
+         score_scale<float>(shape), in_chunks(shape.sequence, scores, probabilities));
 }
 
 template <typename T>
@@ -134,7 +133,7 @@ void masked_softmax_backward(const AttentionShape& shape, const T* probabilities
   if (score_blocks(shape) == 0) return;
   launch("masked_softmax_backward", softmax_rows_backward<T>, dim3(score_blocks(shape)),
          row_grid(1, shape.sequence).threads, 0, stream, shape, probabilities,
-         probabilities_gradient, scores_gradient, cpu::score_scale<float>(shape),
+         probabilities_gradient, scores_gradient, score_scale<float>(shape),
          in_chunks(shape.sequence, probabilities, probabilities_gradient, scores_gradient));
 }
 

@@ -6,15 +6,13 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/attention.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/shapes.h"
+#include "kernels/strided.h"
 
 namespace stepcast::cuda {
-
-using cpu::AttentionShape;
-using cpu::Heads;
 
 // Scales by 1/sqrt(head_dim), masks what is after the query, softmax by rows. May be in place.
 template <typename T>

@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/cpu/gemm.h"
+#include "kernels/strided.h"
 
 namespace stepcast::cuda {
-
-using cpu::Matrix;
 
 // As it lies in memory, by columns.
 struct ColumnMajorMatrix {

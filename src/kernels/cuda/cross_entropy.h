@@ -5,13 +5,11 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/cross_entropy.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/shapes.h"
 
 namespace stepcast::cuda {
-
-using cpu::LogitSlice;
 
 template <typename T>
 void cross_entropy(const LogitSlice& slice, const T* logits, const std::int64_t* targets,

@@ -240,7 +240,7 @@ void CudaKernels::norm_backward(NormKind kind, Array x, Array weight, Array dy, 
   });
 }
 
-void CudaKernels::activation(cpu::ActivationKind kind, Array up, Array bias, Array result,
+void CudaKernels::activation(ActivationKind kind, Array up, Array bias, Array result,
                              std::int64_t rows, std::int64_t width) {
   with_type(up, [&](auto x) {
     using T = decltype(x);
@@ -249,10 +249,10 @@ void CudaKernels::activation(cpu::ActivationKind kind, Array up, Array bias, Arr
   });
 }
 
-void CudaKernels::activation_backward(cpu::ActivationKind kind, Array up, Array bias,
-                                      Array gradient, Array up_gradient, Array bias_gradient,
-                                      bool accumulate, std::int64_t rows, std::int64_t width) {
-  const std::int64_t up_width = kind == cpu::ActivationKind::kSwiglu ? 2 * width : width;
+void CudaKernels::activation_backward(ActivationKind kind, Array up, Array bias, Array gradient,
+                                      Array up_gradient, Array bias_gradient, bool accumulate,
+                                      std::int64_t rows, std::int64_t width) {
+  const std::int64_t up_width = kind == ActivationKind::kSwiglu ? 2 * width : width;
   const auto call = [&](auto x, const auto* of_bias) {
     using T = decltype(x);
     cuda::activation_backward(kind, up.as<const T>(), bias.as<const T>(), gradient.as<const T>(),
@@ -342,7 +342,7 @@ void CudaKernels::copy(Array from, Array to, std::int64_t count) {
   });
 }
 
-void CudaKernels::embed_tokens(const cpu::TableSlice& slice, Array tokens, std::int64_t count,
+void CudaKernels::embed_tokens(const TableSlice& slice, Array tokens, std::int64_t count,
                                Array table, Array result) {
   with_type(table, [&](auto x) {
     using T = decltype(x);
@@ -351,8 +351,8 @@ void CudaKernels::embed_tokens(const cpu::TableSlice& slice, Array tokens, std::
   });
 }
 
-void CudaKernels::embed_tokens_backward(const cpu::TableSlice& slice, Array tokens,
-                                        std::int64_t count, Array gradient, Array table_gradient) {
+void CudaKernels::embed_tokens_backward(const TableSlice& slice, Array tokens, std::int64_t count,
+                                        Array gradient, Array table_gradient) {
   with_types(gradient, table_gradient, [&](auto one, auto other) {
     using T = decltype(one);
     using G = decltype(other);
@@ -380,7 +380,7 @@ void CudaKernels::add_positions_backward(Array gradient, Array table_gradient, s
   });
 }
 
-void CudaKernels::cross_entropy(const cpu::LogitSlice& slice, Array logits, Array targets,
+void CudaKernels::cross_entropy(const LogitSlice& slice, Array logits, Array targets,
                                 std::int64_t rows, Array largest, Array sum, Array target) {
   with_type(logits, [&](auto x) {
     using T = decltype(x);
@@ -389,7 +389,7 @@ void CudaKernels::cross_entropy(const cpu::LogitSlice& slice, Array logits, Arra
   });
 }
 
-void CudaKernels::cross_entropy_backward(const cpu::LogitSlice& slice, Array logits, Array targets,
+void CudaKernels::cross_entropy_backward(const LogitSlice& slice, Array logits, Array targets,
                                          std::int64_t rows, Array largest, Array sum, float scale) {
   with_type(logits, [&](auto x) {
     using T = decltype(x);
@@ -417,7 +417,7 @@ void CudaKernels::add_squares(Array data, std::int64_t count, double* total) {
 
 void CudaKernels::narrow(const double* from, float* to) { cuda::narrow(from, to, stream_); }
 
-void CudaKernels::adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
+void CudaKernels::adamw(const AdamW& settings, std::int64_t step, const float* squared_norm,
                         Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
                         std::int64_t count) {
   // Gradients have the type of the rounded weights, or fp32.

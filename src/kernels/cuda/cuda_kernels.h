@@ -30,47 +30,46 @@ class CudaKernels final : public Kernels {
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, MatrixArray a, MatrixArray b,
             MatrixArray c, bool accumulate, Array bias) override;
 
-  void attention(const cpu::AttentionShape& shape, HeadArray query, HeadArray key, HeadArray value,
+  void attention(const AttentionShape& shape, HeadArray query, HeadArray key, HeadArray value,
                  HeadArray context, Array log_sum_exp) override;
-  void attention_backward(const cpu::AttentionShape& shape, HeadArray query, HeadArray key,
+  void attention_backward(const AttentionShape& shape, HeadArray query, HeadArray key,
                           HeadArray value, HeadArray context, Array log_sum_exp,
                           HeadArray context_gradient, HeadArray query_gradient,
                           HeadArray key_gradient, HeadArray value_gradient,
                           Array workspace) override;
 
-  void attention_scores(const cpu::AttentionShape& shape, HeadArray query, HeadArray key,
+  void attention_scores(const AttentionShape& shape, HeadArray query, HeadArray key,
                         Array scores) override;
-  void masked_softmax(const cpu::AttentionShape& shape, Array scores, Array probabilities) override;
-  void attention_context(const cpu::AttentionShape& shape, Array probabilities, HeadArray value,
+  void masked_softmax(const AttentionShape& shape, Array scores, Array probabilities) override;
+  void attention_context(const AttentionShape& shape, Array probabilities, HeadArray value,
                          Array by_head) override;
-  void context_transpose(const cpu::AttentionShape& shape, Array by_head,
-                         HeadArray context) override;
-  void context_transpose_backward(const cpu::AttentionShape& shape, HeadArray context_gradient,
+  void context_transpose(const AttentionShape& shape, Array by_head, HeadArray context) override;
+  void context_transpose_backward(const AttentionShape& shape, HeadArray context_gradient,
                                   Array by_head) override;
-  void probabilities_gradient(const cpu::AttentionShape& shape, Array by_head, HeadArray value,
+  void probabilities_gradient(const AttentionShape& shape, Array by_head, HeadArray value,
                               Array gradient) override;
-  void value_gradient(const cpu::AttentionShape& shape, Array probabilities, Array by_head,
+  void value_gradient(const AttentionShape& shape, Array probabilities, Array by_head,
                       Array gradient) override;
-  void masked_softmax_backward(const cpu::AttentionShape& shape, Array probabilities,
+  void masked_softmax_backward(const AttentionShape& shape, Array probabilities,
                                Array probabilities_gradient, Array scores_gradient) override;
-  void query_gradient(const cpu::AttentionShape& shape, Array scores_gradient, HeadArray key,
+  void query_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray key,
                       Array gradient) override;
-  void key_gradient(const cpu::AttentionShape& shape, Array scores_gradient, HeadArray query,
+  void key_gradient(const AttentionShape& shape, Array scores_gradient, HeadArray query,
                     Array gradient) override;
-  void gather_qkv_gradient(const cpu::AttentionShape& shape, Array query_gradient,
-                           Array key_gradient, Array value_gradient, HeadArray query, HeadArray key,
+  void gather_qkv_gradient(const AttentionShape& shape, Array query_gradient, Array key_gradient,
+                           Array value_gradient, HeadArray query, HeadArray key,
                            HeadArray value) override;
 
-  void norm(cpu::NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
+  void norm(NormKind kind, Array x, Array weight, Array bias, Array y, std::int64_t rows,
             std::int64_t width, std::int64_t x_stride, std::int64_t y_stride) override;
-  void add_norm(cpu::NormKind kind, Array branch, Array branch_bias, Array residual, Array weight,
+  void add_norm(NormKind kind, Array branch, Array branch_bias, Array residual, Array weight,
                 Array bias, Array sum, Array y, std::int64_t rows, std::int64_t width) override;
-  void norm_backward(cpu::NormKind kind, Array x, Array weight, Array dy, Array residual, Array dx,
+  void norm_backward(NormKind kind, Array x, Array weight, Array dy, Array residual, Array dx,
                      Array weight_gradient, Array bias_gradient, bool accumulate, std::int64_t rows,
                      std::int64_t width, std::int64_t x_stride, std::int64_t dy_stride) override;
-  void activation(cpu::ActivationKind kind, Array up, Array bias, Array out, std::int64_t rows,
+  void activation(ActivationKind kind, Array up, Array bias, Array out, std::int64_t rows,
                   std::int64_t width) override;
-  void activation_backward(cpu::ActivationKind kind, Array up, Array bias, Array gradient,
+  void activation_backward(ActivationKind kind, Array up, Array bias, Array gradient,
                            Array up_gradient, Array bias_gradient, bool accumulate,
                            std::int64_t rows, std::int64_t width) override;
   void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
@@ -86,9 +85,9 @@ class CudaKernels final : public Kernels {
   void noise(Array data, std::int64_t count) override;
   void copy(Array from, Array to, std::int64_t count) override;
 
-  void embed_tokens(const cpu::TableSlice& slice, Array tokens, std::int64_t count, Array table,
+  void embed_tokens(const TableSlice& slice, Array tokens, std::int64_t count, Array table,
                     Array out) override;
-  void embed_tokens_backward(const cpu::TableSlice& slice, Array tokens, std::int64_t count,
+  void embed_tokens_backward(const TableSlice& slice, Array tokens, std::int64_t count,
                              Array gradient, Array table_gradient) override;
   void add_positions(Array x, Array table, std::int64_t rows, std::int64_t first_row,
                      std::int64_t sequence, std::int64_t width) override;
@@ -96,17 +95,17 @@ class CudaKernels final : public Kernels {
                               std::int64_t first_row, std::int64_t sequence,
                               std::int64_t width) override;
 
-  void cross_entropy(const cpu::LogitSlice& slice, Array logits, Array targets, std::int64_t rows,
+  void cross_entropy(const LogitSlice& slice, Array logits, Array targets, std::int64_t rows,
                      Array largest, Array sum, Array target) override;
-  void cross_entropy_backward(const cpu::LogitSlice& slice, Array logits, Array targets,
+  void cross_entropy_backward(const LogitSlice& slice, Array logits, Array targets,
                               std::int64_t rows, Array largest, Array sum, float scale) override;
   void rescale_sums(Array local_largest, Array largest, Array sum, std::int64_t rows) override;
   void add_loss(Array largest, Array sum, Array target, std::int64_t rows, double* total) override;
 
   void add_squares(Array data, std::int64_t count, double* total) override;
   void narrow(const double* from, float* to) override;
-  void adamw(const cpu::AdamW& settings, std::int64_t step, const float* squared_norm,
-             Array gradient, Array weight, Array moment1, Array moment2, Array rounded,
+  void adamw(const AdamW& settings, std::int64_t step, const float* squared_norm, Array gradient,
+             Array weight, Array moment1, Array moment2, Array rounded,
              std::int64_t count) override;
 
  private:

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/adamw.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
 
@@ -35,7 +35,6 @@ void sum_of_squares(const T* data, std::int64_t count, double* workspace, double
                     bool accumulate, Stream stream);
 void narrow(const double* from, float* to, Stream stream);
 
-using cpu::AdamW;
 // `step` counts from 1. Gradients are clipped first to where `squared_norm` (may be null) says, on
 // the device. Master weight and moments are fp32; `rounded` receives the weight for the next step's
 // products and may be null. Gradient and Rounded are float, or a 16-bit type.

@@ -4,13 +4,11 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/embedding.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/shapes.h"
 
 namespace stepcast::cuda {
-
-using cpu::TableSlice;
 
 template <typename T>
 void embed_tokens(const TableSlice& slice, const std::int64_t* tokens, std::int64_t count,

@@ -5,15 +5,12 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/norm.h"
 #include "kernels/cuda/column_sum.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/shapes.h"
 
 namespace stepcast::cuda {
-
-using cpu::kNormEpsilon;
-using cpu::NormKind;
 
 // `bias` may be null.
 template <typename T>

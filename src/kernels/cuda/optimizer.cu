@@ -52,8 +52,8 @@ struct AdamWFactors {
 
 __device__ inline float clip_factor(const float* squared_norm) {
   if (squared_norm == nullptr) return 1;
-  const float factor = static_cast<float>(cpu::kLargestNorm) /
-                       (sqrtf(*squared_norm) + static_cast<float>(cpu::kNormSlack));
+  const float factor =
+      static_cast<float>(kLargestNorm) / (sqrtf(*squared_norm) + static_cast<float>(kNormSlack));
   return factor < 1 ? factor : 1;
 }
 

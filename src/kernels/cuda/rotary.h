@@ -5,14 +5,12 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/rotary.h"
 #include "kernels/cuda/half_types.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/shapes.h"
+#include "kernels/strided.h"
 
 namespace stepcast::cuda {
-
-using cpu::Heads;
-using cpu::kRotaryBase;
 
 // For each position the cosines of head_dim/2 angles, then their sines: sequence*head_dim elements.
 void rotary_table(std::int64_t sequence, std::int64_t head_dim, float* table, Stream stream);

@@ -2,6 +2,7 @@
 // Attention on the device, forward and backward, against the CPU's.
 #pragma once
 
+#include "kernels/cpu/attention.h"
 #include "kernels/cuda/attention_choice.h"
 #include "kernels/cuda/device_case.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention_unfused.h"
 
+#include "kernels/cpu/attention.h"
 #include "kernels/cuda/device_case.h"
 
 namespace stepcast::cuda {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/gemm.h"
 #include "kernels/numbers.h"
 
 namespace stepcast::cuda {

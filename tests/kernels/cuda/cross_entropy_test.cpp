@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/cpu/cross_entropy.h"
 #include "kernels/cuda/device_case.h"
 
 namespace stepcast::cuda {

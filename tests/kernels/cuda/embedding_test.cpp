@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "kernels/cpu/embedding.h"
 #include "kernels/cuda/device_case.h"
 
 namespace stepcast::cuda {

@@ -2,6 +2,7 @@
 #include "kernels/cuda/norm.h"
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/norm.h"
 #include "kernels/cuda/device_case.h"
 
 namespace stepcast::cuda {

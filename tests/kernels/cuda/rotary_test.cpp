@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/rotary.h"
 
+#include "kernels/cpu/rotary.h"
 #include "kernels/cuda/device_case.h"
 
 namespace stepcast::cuda {

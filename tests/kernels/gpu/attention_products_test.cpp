@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention.h"
 #include "kernels/cuda/attention_unfused.h"
 #include "kernels/cuda/device_case.h"
 

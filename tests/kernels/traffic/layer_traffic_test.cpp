@@ -283,11 +283,16 @@ TEST(ExecutorWorkspace, IsWhatOwnAttentionTakes) {
     for (const std::int64_t head_dim : {64, 256}) {
       const Attention attention{true,           3, 12, 2, sequence, sequence, head_dim, true,
                                 DataType::kBf16};
-      const cuda::AttentionShape shape{3, 12, 2, sequence, head_dim, true};
+      const AttentionShape shape{3, 12, 2, sequence, head_dim, true};
       EXPECT_EQ(attention_workspace(attention, AttentionBy::kOwnKernels),
                 4 * cuda::attention_key_sums<cuda::Bf16>(shape));
     }
   }
+}
+
+TEST(ExecutorWorkspace, HasRoomForTheProductsOfAGpu) {
+  EXPECT_EQ(executor_workspace(Program{}, Role{}, AttentionBy::kOwnKernels),
+            static_cast<ByteCount>(cuda::GemmSettings{}.workspace_bytes));
 }
 
 // What the counter is worth: a kernel whose traffic is known.
@@ -315,8 +320,8 @@ TEST(TrafficCounter, CountsAgainWhatTheCacheHasLost) {
   const cuda::DeviceArray<float> weight(std::vector<float>(kWidth, 1.0F));
   const auto read_with = [&](std::int64_t cache_bytes) {
     emulated::TrafficCounter counter(cache_bytes);
-    cuda::norm<float>(cuda::NormKind::kRms, x.data(), weight.data(), nullptr, y.data(), kRows,
-                      kWidth, kWidth, kWidth, nullptr);
+    cuda::norm<float>(NormKind::kRms, x.data(), weight.data(), nullptr, y.data(), kRows, kWidth,
+                      kWidth, kWidth, nullptr);
     return counter.take().at(0).read_bytes;
   };
   EXPECT_EQ(read_with(4 * kRowBytes), (kRows + 1) * kRowBytes);

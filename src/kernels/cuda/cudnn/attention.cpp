@@ -8,7 +8,6 @@
 #include <map>
 
 #include "core/assert.h"
-#include "kernels/cpu/head.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cudnn/attention_graph.h"
 #include "kernels/cuda/cudnn/plan.h"
@@ -172,7 +171,7 @@ void CudnnAttention::run(const AttentionShape& shape, const ForwardArrays<T>& ar
   const Planned& planned = plans_->plan(problem_of(shape, arrays));
   STEPCAST_ASSERT(!planned.why_not, "the caller has asked for a reason");
   const ForwardGraph& of = planned.forward->of;
-  auto scale = cpu::score_scale<float>(shape);
+  auto scale = score_scale<float>(shape);
   float hidden = std::numeric_limits<float>::lowest();
   std::vector<Plan::Binding> bindings = {
       {of.query, untyped(arrays.query.data)}, {of.key, untyped(arrays.key.data)},
@@ -189,7 +188,7 @@ void CudnnAttention::run(const AttentionShape& shape, const BackwardArrays<T>& a
   const Planned& planned = plans_->plan(problem_of(shape, arrays));
   STEPCAST_ASSERT(!planned.why_not, "the caller has asked for a reason");
   const BackwardGraph& of = planned.backward->of;
-  auto scale = cpu::score_scale<float>(shape);
+  auto scale = score_scale<float>(shape);
   float hidden = std::numeric_limits<float>::lowest();
   float one = 1;
   std::vector<Plan::Binding> bindings = {
