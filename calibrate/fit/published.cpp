@@ -182,6 +182,24 @@ std::optional<double> read_rate(ObjectReader& reader, const char* key) {
   return rate ? std::optional<double>(rate->value()) : std::nullopt;
 }
 
+AttentionKey read_attention_key(ObjectReader& reader) {
+  return {reader.required_text("device"), reader.required_text("kernel")};
+}
+
+AttentionFitRule read_attention_fit(const JsonValue& value) {
+  ObjectReader reader(value);
+  AttentionFitRule out;
+  out.fits = read_attention_key(reader);
+  if (const auto other = reader.value("begins_with")) {
+    ObjectReader key(*other);
+    out.begins_with = read_attention_key(key);
+    key.finish();
+  }
+  out.backward_from = reader.text("backward_from").value_or("");
+  reader.finish();
+  return out;
+}
+
 DeviceRules read_device(const JsonValue& value) {
   ObjectReader reader(value);
   DeviceRules out;
@@ -201,8 +219,7 @@ DeviceRules read_device(const JsonValue& value) {
   if (const auto list = reader.required("attention")) {
     for (const JsonValue& item : list->items()) {
       ObjectReader choice(item);
-      out.attention.push_back({choice.required_text("kernel"), choice.required_text("from"),
-                               choice.text("backward_from").value_or("")});
+      out.attention.push_back({choice.required_text("kernel"), choice.required_text("from")});
       choice.finish();
     }
   }
@@ -230,6 +247,11 @@ void read_devices(ObjectReader& reader, Published& out) {
                                   factor.number("factor", 0.01, 100).value_or(1),
                                   factor.required_text("source")});
       factor.finish();
+    }
+  }
+  if (const auto list = reader.required("attention_fits")) {
+    for (const JsonValue& item : list->items()) {
+      out.attention_fits.push_back(read_attention_fit(item));
     }
   }
   if (const auto list = reader.required("attention_like")) {

@@ -70,7 +70,18 @@ struct ExpertProductTable {
 struct AttentionChoice {
   std::string kernel;
   std::string from;
-  std::string backward_from;  // whose backward pass; empty: `from`'s own
+};
+
+struct AttentionKey {
+  std::string device, kernel;
+  auto operator<=>(const AttentionKey&) const = default;
+};
+
+// Attention kernels of a device that are fitted, and the fitted form that the search begins with.
+struct AttentionFitRule {
+  AttentionKey fits;
+  std::optional<AttentionKey> begins_with;  // an earlier rule's; else what the family usually has
+  std::string backward_from;                // the device whose backward pass it has; empty: its own
 };
 
 // A kernel that nobody tabulated, as another one at this rate.
@@ -132,6 +143,7 @@ struct Published {
   std::vector<ExpertProductTable> expert_products;
   std::vector<MemoryTable> memory;
   std::vector<DeviceRules> devices;
+  std::vector<AttentionFitRule> attention_fits;  // in the order in which they are fitted
   std::vector<AttentionLikeness> attention_like;
   std::vector<KindFactor> kind_factors;
   PowerLaw power_law;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <tuple>
 
 #include "calibrate/fit/fit_expert_products.h"
 #include "calibrate/fit/fit_grouped.h"
@@ -26,13 +25,6 @@ constexpr double kDeviceSpread = 0.03;
 // A curve carried to another device of the family: max achievable matmul against training shapes
 // agrees between A100 and H100 within this.
 constexpr double kCarried = 0.06;
-
-struct AttentionKey {
-  std::string device, kernel;
-  bool operator<(const AttentionKey& other) const {
-    return std::tie(device, kernel) < std::tie(other.device, other.kernel);
-  }
-};
 
 struct FittedAttention {
   AttentionCurve curve;
@@ -77,10 +69,8 @@ class Shipping {
   void fit_steps();
   void set_in_step(const std::string& device, GemmFit& fit) const;
   GemmCurve carried(const FittedGemm& fitted, const DeviceRules& rules, CurveNote& note) const;
-  void fit_attentions();
   double attention_scale(const std::string& to, const std::string& from) const;
-  void fit_attention_family(const std::string& device, const std::string& kernel,
-                            const AttentionFit& family, const std::string& backward_from = "");
+  void fit_attention_family(const AttentionFitRule& rule);
   void take_backward(const std::string& device, const FittedAttention& other,
                      FittedAttention& out) const;
   void ship_gemm(const DeviceRules& rules, ShippedProfile& out) const;
@@ -155,6 +145,17 @@ Errors Shipping::check() const {
   }
   need(published_.power_law.slow_device);
   need(published_.power_law.fast_device);
+  std::set<AttentionKey> fitted;
+  for (const AttentionFitRule& rule : published_.attention_fits) {
+    need(rule.fits.device);
+    if (rule.begins_with && fitted.count(*rule.begins_with) == 0) {
+      errors.push_back({ErrorCode::kNotFound,
+                        fmt::format("no earlier fit of attention is '{}' of '{}'",
+                                    rule.begins_with->kernel, rule.begins_with->device),
+                        "", "attention_fits", "put it before the one that begins with it"});
+    }
+    fitted.insert(rule.fits);
+  }
   return errors;
 }
 
@@ -268,13 +269,13 @@ void Shipping::fit_gemms() {
 }
 
 // Points of short runs are of the device itself, those of a step of any device with the chip.
-void Shipping::fit_attention_family(const std::string& device, const std::string& kernel,
-                                    const AttentionFit& family, const std::string& backward_from) {
+void Shipping::fit_attention_family(const AttentionFitRule& rule) {
+  const auto& [device, kernel] = rule.fits;
   FittedAttention out;
   const AttentionTable* alone = nullptr;
   for (const AttentionTable& table : published_.attention) {
     if (table.kernel != kernel) continue;
-    if (table.short_runs ? table.device != device : !backward_from.empty()) continue;
+    if (table.short_runs ? table.device != device : !rule.backward_from.empty()) continue;
     if (accelerator(table.device).architecture != accelerator(device).architecture) continue;
     if (table.short_runs) alone = &table;
     const auto points =
@@ -286,6 +287,9 @@ void Shipping::fit_attention_family(const std::string& device, const std::string
     }
   }
   if (out.points.empty()) return;
+  const auto begin = rule.begins_with ? attentions_.find(*rule.begins_with) : attentions_.end();
+  const AttentionFit family =
+      begin == attentions_.end() ? first_attention() : begin->second.curve.fit;
   if (alone == nullptr) {
     out.curve = fit_attention(accelerator(device), out.points, family);
     out.stated = out.curve.held_out;
@@ -295,9 +299,9 @@ void Shipping::fit_attention_family(const std::string& device, const std::string
                                  held_out_measurements(*alone, accelerator(device)), family);
     out.stated = out.curve.other_sizes;
   }
-  const auto other = attentions_.find({backward_from, kernel});
+  const auto other = attentions_.find({rule.backward_from, kernel});
   if (other != attentions_.end()) take_backward(device, other->second, out);
-  attentions_[{device, kernel}] = std::move(out);
+  attentions_[rule.fits] = std::move(out);
 }
 
 // Nobody measured a step: the backward pass reaches the other device's share of the peak, at the
@@ -314,29 +318,6 @@ void Shipping::take_backward(const std::string& device, const FittedAttention& o
   for (const std::string& source : other.sources) out.sources.push_back(source + " (backward)");
 }
 
-void Shipping::fit_attentions() {
-  const auto fitted = [&](const char* device, const char* kernel) -> const AttentionFit& {
-    return attentions_[{device, kernel}].curve.fit;
-  };
-  fit_attention_family("a100-sxm4-80g", "fa2", first_attention());
-  const AttentionFit ampere = fitted("a100-sxm4-80g", "fa2");
-  fit_attention_family("a100-sxm4-80g", "fa1", ampere);
-  // Occupancy of the older kernels was measured on the A100 alone.
-  fit_attention_family("h100-sxm5-80g", "fa1", fitted("a100-sxm4-80g", "fa1"));
-  fit_attention_family("h100-sxm5-80g", "fa2", ampere);
-  fit_attention_family("h100-sxm5-80g", "fa3", ampere);
-  fit_attention_family("h100-sxm5-80g", "cudnn", fitted("h100-sxm5-80g", "fa3"));
-  fit_attention_family("h200-sxm5-141g", "fa3", fitted("h100-sxm5-80g", "fa3"));
-  fit_attention_family("b200-sxm6-180g", "cudnn", fitted("h100-sxm5-80g", "cudnn"));
-  const AttentionFit blackwell = fitted("b200-sxm6-180g", "cudnn");
-  for (const DeviceRules& rules : published_.devices) {
-    for (const AttentionChoice& choice : rules.attention) {
-      if (choice.backward_from.empty()) continue;
-      fit_attention_family(rules.device, choice.kernel, blackwell, choice.backward_from);
-    }
-  }
-}
-
 void Shipping::fit() {
   fit_gemms();
   for (const GroupedTable& table : published_.grouped) {
@@ -345,7 +326,7 @@ void Shipping::fit() {
     grouped_[table.device] = {
         &table, fit_grouped(accelerator(table.device), table, dense->second.curve.fit)};
   }
-  fit_attentions();
+  for (const AttentionFitRule& rule : published_.attention_fits) fit_attention_family(rule);
   for (const AttentionTable& table : published_.attention) {
     if (table.kernel != "unfused") continue;
     const Accelerator& device = accelerator(table.device);

@@ -330,15 +330,27 @@ TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
   EXPECT_LT(curve.other_models.p90, 0.02);
 }
 
+std::map<std::string, Accelerator> accelerators_by_name() {
+  std::map<std::string, Accelerator> by_name;
+  for (const Accelerator& one : *list_accelerators(kRoot + "/topologies")) by_name[one.name] = one;
+  return by_name;
+}
+
+TEST(Shipping, AFitOfAttentionBeginsWithAnEarlierOne) {
+  Published turned = published();
+  ASSERT_GT(turned.attention_fits.size(), 2u);
+  std::swap(turned.attention_fits[0], turned.attention_fits[1]);
+  const auto shipped = ship_profiles(turned, accelerators_by_name());
+  ASSERT_FALSE(shipped);
+  ASSERT_EQ(shipped.error().size(), 1u);
+  EXPECT_EQ(shipped.error().front().path, "attention_fits");
+}
+
 class Shipped : public testing::Test {
  protected:
   static const std::vector<ShippedProfile>& profiles() {
-    static const std::vector<ShippedProfile> all = [] {
-      const auto accelerators = list_accelerators(kRoot + "/topologies");
-      std::map<std::string, Accelerator> by_name;
-      for (const Accelerator& one : *accelerators) by_name[one.name] = one;
-      return *ship_profiles(published(), by_name);
-    }();
+    static const std::vector<ShippedProfile> all =
+        *ship_profiles(published(), accelerators_by_name());
     return all;
   }
   static const Profile& profile(const std::string& name) {
