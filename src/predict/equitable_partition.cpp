@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstddef>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -218,6 +219,31 @@ class Refinement {
 };
 
 }  // namespace
+
+WeightedGraph weighted_graph(std::vector<std::uint64_t> colour,
+                             const std::vector<LabelledEdge>& edges) {
+  WeightedGraph graph;
+  graph.begin.assign(colour.size() + 1, 0);
+  graph.colour = std::move(colour);
+  for (const LabelledEdge& edge : edges) {
+    ++graph.begin[at(edge.from) + 1];
+    ++graph.begin[at(edge.to) + 1];
+  }
+  std::partial_sum(graph.begin.begin(), graph.begin.end(), graph.begin.begin());
+  graph.neighbour.resize(2 * edges.size());
+  graph.label.resize(2 * edges.size());
+  auto next = graph.begin;
+  const auto put = [&](std::int32_t from, std::int32_t to, std::uint64_t label) {
+    const std::size_t place = at(next[at(from)]++);
+    graph.neighbour[place] = to;
+    graph.label[place] = label;
+  };
+  for (const LabelledEdge& edge : edges) {
+    put(edge.from, edge.to, edge.label);
+    put(edge.to, edge.from, edge.label);
+  }
+  return graph;
+}
 
 std::vector<std::int32_t> equitable_partition(const WeightedGraph& graph) {
   STEPCAST_ASSERT(graph.begin.size() == graph.colour.size() + 1, "a row for every vertex");

@@ -21,6 +21,14 @@ struct WeightedGraph {
   std::vector<std::uint64_t> label;     // by end of an edge: a kind, or the bits of a weight
 };
 
+struct LabelledEdge {
+  std::int32_t from, to;
+  std::uint64_t label = 0;
+};
+// Each edge stands in the rows of its ends, in the order given here.
+WeightedGraph weighted_graph(std::vector<std::uint64_t> colour,
+                             const std::vector<LabelledEdge>& edges);
+
 // By vertex: its class. Classes are numbered 0, 1, ... in the order of their smallest vertices.
 //
 // Two different neighbourhoods are told apart by 128 bits: a collision would need 10^18 vertices.

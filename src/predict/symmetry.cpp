@@ -62,11 +62,6 @@ class SymmetryFinder {
     edges_.push_back({a, b, label});
   }
 
-  struct Edge {
-    std::int32_t from, to;
-    std::uint64_t label;
-  };
-
   const Scenario& scenario_;
   const RankGrid& grid_;
   const Traffic& traffic_;
@@ -74,7 +69,7 @@ class SymmetryFinder {
   std::vector<std::int32_t> group_base_, pair_base_;  // first vertex of each kind
   std::vector<std::int32_t> link_vertex_;             // by LinkId; -1: cannot bind
   std::vector<LinkId> binding_;
-  std::vector<Edge> edges_;
+  std::vector<LabelledEdge> edges_;
 };
 
 // visit(activity, largest rate, loads)
@@ -204,27 +199,7 @@ std::vector<std::int32_t> SymmetryFinder::classes(bool fold) const {
     std::iota(class_of.begin(), class_of.end(), 0);
     return class_of;
   }
-  WeightedGraph graph;
-  graph.colour = colour_;
-  graph.begin.assign(colour_.size() + 1, 0);
-  for (const Edge& e : edges_) {
-    ++graph.begin[static_cast<std::size_t>(e.from) + 1];
-    ++graph.begin[static_cast<std::size_t>(e.to) + 1];
-  }
-  std::partial_sum(graph.begin.begin(), graph.begin.end(), graph.begin.begin());
-  graph.neighbour.resize(edges_.size() * 2);
-  graph.label.resize(edges_.size() * 2);
-  auto next = graph.begin;
-  const auto put = [&](std::int32_t from, std::int32_t to, std::uint64_t label) {
-    const auto at = static_cast<std::size_t>(next[static_cast<std::size_t>(from)]++);
-    graph.neighbour[at] = to;
-    graph.label[at] = label;
-  };
-  for (const Edge& e : edges_) {
-    put(e.from, e.to, e.label);
-    put(e.to, e.from, e.label);
-  }
-  return equitable_partition(graph);
+  return equitable_partition(weighted_graph(colour_, edges_));
 }
 
 // Dense local numbering of the classes of vertices [base, base + count), in order of appearance.

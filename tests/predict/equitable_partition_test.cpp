@@ -39,6 +39,15 @@ WeightedGraph graph_of(std::vector<std::uint64_t> colour, const std::vector<Edge
   return graph;
 }
 
+TEST(WeightedGraph, HasEachEdgeInTheRowsOfBothEnds) {
+  // 0 - 1 (label 7), 1 - 2 (label 8), and a loop at 2 (label 9), which stands there twice.
+  const WeightedGraph graph = weighted_graph({5, 6, 5}, {{0, 1, 7}, {1, 2, 8}, {2, 2, 9}});
+  EXPECT_EQ(graph.colour, (std::vector<std::uint64_t>{5, 6, 5}));
+  EXPECT_EQ(graph.begin, (Classes{0, 1, 3, 6}));
+  EXPECT_EQ(graph.neighbour, (Classes{1, 0, 2, 1, 2, 2}));
+  EXPECT_EQ(graph.label, (std::vector<std::uint64_t>{7, 7, 8, 8, 9, 9}));
+}
+
 std::vector<std::uint64_t> plain(std::size_t vertices) {
   return std::vector<std::uint64_t>(vertices, 0);
 }
