@@ -86,7 +86,7 @@ Result<Listing> list_of_models(const DataFolders& folders, const std::string& fi
 }
 
 const char* network_of(const ClusterSpec& spec) {
-  return spec.network.empty() ? "none" : spec.network.c_str();
+  return name_of(spec.network.value_or(Network::kNone));
 }
 
 Result<Listing> list_of_clusters(const DataFolders& folders, const std::string& filter) {
@@ -188,11 +188,11 @@ Result<Listing> list_of_keys(const DataFolders&, const std::string& filter) {
   for (const Key* key : keys()) {
     if (!matches(key->path, filter)) continue;
     const char* flag = key->flag.name == nullptr ? "" : key->flag.name;
-    out.table.add_row({key->path, key->type->accepts(), key->fallback, flag, key->help});
+    out.table.add_row({key->path, key->type->accepts(), key->fallback.text(), flag, key->help});
     ordered_json value;
     value["key"] = key->path;
     value["value"] = key->type->accepts();
-    value["default"] = key->fallback;
+    value["default"] = key->fallback.text();
     if (key->flag.name != nullptr) value["flag"] = flag;
     value["help"] = key->help;
     value["searched"] = key->search != nullptr;

@@ -13,12 +13,6 @@
 namespace stepcast {
 namespace {
 
-const std::vector<std::string>& architecture_names() {
-  static const std::vector<std::string> names = {"volta",  "turing",    "ampere", "ada",
-                                                 "hopper", "blackwell", "other",  "cpu"};
-  return names;
-}
-
 // "8.0" -> 80, "10.3" -> 103.
 std::int64_t read_compute_capability(ObjectReader& reader) {
   const auto text = reader.text("compute_capability");
@@ -67,10 +61,6 @@ void read_dense_peak(const JsonValue& value, Accelerator& accelerator) {
 
 }  // namespace
 
-const char* name_of(GpuArchitecture architecture) {
-  return architecture_names()[static_cast<std::size_t>(architecture)].c_str();
-}
-
 std::optional<FlopsPerSecond> Accelerator::peak(DataType type) const {
   const auto found = dense_peak.find(type);
   if (found == dense_peak.end()) return std::nullopt;
@@ -92,7 +82,7 @@ Accelerator read_accelerator(const JsonValue& value) {
   out.memory = std::llround(required_positive(reader, "memory", reader.bytes("memory")).value());
   out.memory_bandwidth =
       required_positive(reader, "memory_bandwidth", reader.rate("memory_bandwidth"));
-  out.l2 = std::llround(reader.bytes("l2").value_or(Bytes()).value());
+  reader.bytes("l2");  // stated by data sheets; no price depends on it yet
   out.power_w = reader.number("power_w", 1, 1e5).value_or(0);
   if (const auto peaks = reader.required("dense_peak")) read_dense_peak(*peaks, out);
   out.cores = reader.integer("cores", 1, 1 << 20).value_or(0);

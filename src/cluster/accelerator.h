@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "cluster/gpu_architecture.h"
 #include "core/data_type.h"
 #include "core/json.h"
 #include "core/quantity.h"
 #include "core/result.h"
 
 namespace stepcast {
-
-enum class GpuArchitecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kOther, kCpu };
 
 struct Accelerator {
   std::string name;
@@ -26,7 +25,6 @@ struct Accelerator {
   std::int64_t sm_count = 0;
   ByteCount memory = 0;  // what the driver reports as total
   BytesPerSecond memory_bandwidth;
-  ByteCount l2 = 0;
   double power_w = 0;
   std::map<DataType, FlopsPerSecond> dense_peak;  // by input precision, without sparsity
   std::string profile;  // the shipped profile that prices it; empty: data sheet
@@ -39,8 +37,6 @@ struct Accelerator {
   bool is_cpu() const { return architecture == GpuArchitecture::kCpu; }
   std::optional<FlopsPerSecond> peak(DataType type) const;
 };
-
-const char* name_of(GpuArchitecture architecture);
 
 // An object of docs/formats/cluster.md, "Accelerators". Errors go to the value's document.
 Accelerator read_accelerator(const JsonValue& value);

@@ -42,7 +42,7 @@ Description read_whole(ObjectReader& reader, const std::string& topologies_folde
   read_shape_fields(reader, spec);
   read_size_fields(reader, spec);
   if (spec.title.empty()) spec.title = spec.name;
-  if (spec.nics_per_node == 0 && spec.network.empty()) spec.network = "none";
+  if (spec.nics_per_node == 0 && !spec.network) spec.network = Network::kNone;
   share_memory(spec);
   if (reader.has("accelerator")) {
     require_shape_fields(reader, spec);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/accelerator.h"
@@ -15,6 +17,7 @@
 namespace stepcast {
 
 enum class ScaleUp { kNvSwitch, kNvlinkMesh, kPcie };  // how the GPUs of a node reach each other
+enum class Network { kInfiniband, kRoce, kEfa, kTcp, kSlingshot, kNone };
 enum class CpuVendor { kIntel, kAmd, kNvidia, kOther };
 
 // Everything the graph is built from; the overrides of a scenario change these.
@@ -41,8 +44,8 @@ struct ClusterSpec {
   std::int64_t pod_nodes = 0;              // nodes under one spine layer; 0: all
   double pod_oversubscription = 1;         // spine : core
   CpuVendor cpu = CpuVendor::kIntel;
-  std::string network;            // one of network_names(): for curves
-  std::int64_t shared_cores = 0;  // that all devices compute on; 0: each computes alone
+  std::optional<Network> network;  // which curves hold between nodes; empty: not stated
+  std::int64_t shared_cores = 0;   // that all devices compute on; 0: each computes alone
   std::vector<std::string> sources;
   std::string notes;
 
@@ -68,9 +71,13 @@ struct Cluster {
 
 inline constexpr std::int64_t kMaxGpus = 131072;  // the largest clusters planned today
 
-// "infiniband", "roce", "efa", "tcp", "slingshot", "none".
-const std::vector<std::string>& network_names();
 const char* name_of(ScaleUp scale_up);
+const char* name_of(Network network);
+std::optional<Network> network_named(std::string_view name);  // empty: there is none of that name
+// What clusters of that network state for NIC to NIC over one switch (topologies/clusters). Where
+// it is not stated, InfiniBand's.
+Seconds usual_latency(std::optional<Network> network);
+bool speaks_verbs(std::optional<Network> network);  // InfiniBand's interface, over whatever wires
 const char* name_of(CpuVendor cpu);
 
 // The graph of `spec`: scale-up, PCIe, NICs, leaves, spines (docs/formats/cluster.md, "The graph").

@@ -3,13 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 #include "cluster/data_folder.h"
 
 namespace stepcast {
 namespace {
+
+using namespace literals;
 
 const std::vector<std::string>& scale_up_names() {
   static const std::vector<std::string> names = {"nvswitch", "nvlink_mesh", "pcie"};
@@ -18,6 +23,31 @@ const std::vector<std::string>& scale_up_names() {
 
 const std::vector<std::string>& cpu_names() {
   static const std::vector<std::string> names = {"intel", "amd", "nvidia", "other"};
+  return names;
+}
+
+struct NetworkRow {
+  const char* name;
+  Seconds latency;
+  bool verbs = false;
+};
+
+// By Network.
+constexpr std::array kNetworks = {NetworkRow{"infiniband", 1.2_us, true},
+                                  NetworkRow{"roce", 1.0_us, true},
+                                  NetworkRow{"efa", 10.0_us},
+                                  NetworkRow{"tcp", 20.0_us},
+                                  NetworkRow{"slingshot", 1.7_us},
+                                  NetworkRow{"none", 1.2_us}};
+
+static_assert(kNetworks.size() == static_cast<std::size_t>(Network::kNone) + 1,
+              "a row for each network, in the order of the enumerators");
+
+const NetworkRow& row_of(Network network) { return kNetworks[static_cast<std::size_t>(network)]; }
+
+std::vector<std::string> network_names() {
+  std::vector<std::string> names;
+  for (const NetworkRow& row : kNetworks) names.emplace_back(row.name);
   return names;
 }
 
@@ -82,11 +112,19 @@ const char* name_of(ScaleUp scale_up) {
 
 const char* name_of(CpuVendor cpu) { return cpu_names()[static_cast<std::size_t>(cpu)].c_str(); }
 
-const std::vector<std::string>& network_names() {
-  static const std::vector<std::string> names = {"infiniband", "roce",      "efa",
-                                                 "tcp",        "slingshot", "none"};
-  return names;
+const char* name_of(Network network) { return row_of(network).name; }
+
+std::optional<Network> network_named(std::string_view name) {
+  const auto found = std::ranges::find(kNetworks, name, &NetworkRow::name);
+  if (found == kNetworks.end()) return std::nullopt;
+  return static_cast<Network>(found - kNetworks.begin());
 }
+
+Seconds usual_latency(std::optional<Network> network) {
+  return row_of(network.value_or(Network::kInfiniband)).latency;
+}
+
+bool speaks_verbs(std::optional<Network> network) { return network && row_of(*network).verbs; }
 
 void read_identity_fields(ObjectReader& reader, const std::string& topologies_folder,
                           ClusterSpec& spec) {
@@ -95,7 +133,7 @@ void read_identity_fields(ObjectReader& reader, const std::string& topologies_fo
   read_accelerator_field(reader, topologies_folder, spec.accelerator);
   if (const auto cpu = reader.choice("cpu", cpu_names())) spec.cpu = static_cast<CpuVendor>(*cpu);
   if (const auto network = reader.choice("network", network_names())) {
-    spec.network = network_names()[*network];
+    spec.network = static_cast<Network>(*network);
   }
   set(spec.nvls, reader.boolean("nvls"));
   set(spec.nvlink_domain_nodes, reader.integer("nvlink_domain_nodes", 1, kMaxGpus));

@@ -239,7 +239,7 @@ class Reader {
     if (nics) {
       reader_.required("network");
     } else if (!reader_.has("network")) {
-      cluster_.spec.network = "none";
+      cluster_.spec.network = Network::kNone;
     }
   }
 

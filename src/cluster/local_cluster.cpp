@@ -73,7 +73,7 @@ Cluster local_cluster(const MachineFacts& machine, std::int64_t ranks) {
   spec.nodes_per_leaf_group = 1;
   spec.rail_optimised = false;
   spec.cpu = vendor_of(machine.vendor);
-  spec.network = "none";
+  spec.network = Network::kNone;
   spec.shared_cores = machine.cores;
   spec.sources = spec.accelerator.sources;
   spec.notes = spec.accelerator.notes +

@@ -18,25 +18,26 @@
 namespace stepcast {
 namespace {
 
-std::vector<std::string> architecture_names() {
-  return {"volta", "turing", "ampere", "ada", "hopper", "blackwell"};
+// Those that NCCL runs on.
+std::vector<GpuArchitecture> measured_architectures() {
+  std::vector<GpuArchitecture> out = all_architectures();
+  std::erase_if(
+      out, [](GpuArchitecture architecture) { return !traits_of(architecture).nccl.has_value(); });
+  return out;
+}
+
+std::optional<GpuArchitecture> read_architecture(ObjectReader& reader) {
+  const std::vector<GpuArchitecture> known = measured_architectures();
+  std::vector<std::string> names;
+  for (const GpuArchitecture architecture : known) names.emplace_back(name_of(architecture));
+  const auto found = reader.choice("architecture", names);
+  return found ? std::optional(known[*found]) : std::nullopt;
 }
 
 std::vector<std::string> scale_up_names() { return {"nvswitch", "mesh", "pcie"}; }
 
-// Generations as NCCL distinguishes them; Ada communicates like Ampere.
-int generation(GpuArchitecture architecture) {
-  switch (architecture) {
-    case GpuArchitecture::kVolta:
-    case GpuArchitecture::kTuring:
-      return 0;
-    case GpuArchitecture::kHopper:
-      return 2;
-    case GpuArchitecture::kBlackwell:
-      return 3;
-    default:
-      return 1;
-  }
+int generation(const ClusterSpec& cluster) {
+  return static_cast<int>(nccl_generation(cluster.accelerator.architecture));
 }
 
 // Distances between what was measured and what is asked. Only their order matters: first the same
@@ -62,9 +63,8 @@ double kind_distance(CollectiveKind a, CollectiveKind b) {
   return kUnrelated;
 }
 
-bool same_network(const std::string& a, const std::string& b) {
-  const auto verbs = [](const std::string& n) { return n == "infiniband" || n == "roce"; };
-  return a == b || (verbs(a) && verbs(b));
+bool same_network(std::optional<Network> a, std::optional<Network> b) {
+  return a == b || (speaks_verbs(a) && speaks_verbs(b));
 }
 
 double doublings(std::int64_t a, std::int64_t b) {
@@ -85,8 +85,7 @@ double distance(const MeasuredGroup& measured, const ClusterSpec& cluster, const
   if (!network && (measured.cluster.scale_up == ScaleUp::kPcie) != pcie) return kUnrelated;
   double total = kind_distance(measured.kind, kind);
   if (network && !same_network(measured.cluster.network, cluster.network)) total += kOtherNetwork;
-  total += kPerGeneration * std::abs(generation(measured.cluster.accelerator.architecture) -
-                                     generation(cluster.accelerator.architecture));
+  total += kPerGeneration * std::abs(generation(measured.cluster) - generation(cluster));
   return total + kPerDoubling * (doublings(measured.group.ranks, group.ranks) +
                                  doublings(measured.group.domains, group.domains));
 }
@@ -219,11 +218,8 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   MeasuredGroup result;
   ClusterSpec& cluster = result.cluster;
   result.id = reader.required_text("id");
-  constexpr GpuArchitecture kByName[] = {GpuArchitecture::kVolta,  GpuArchitecture::kTuring,
-                                         GpuArchitecture::kAmpere, GpuArchitecture::kAda,
-                                         GpuArchitecture::kHopper, GpuArchitecture::kBlackwell};
-  if (const auto i = reader.choice("architecture", architecture_names())) {
-    cluster.accelerator.architecture = kByName[*i];
+  if (const auto architecture = read_architecture(reader)) {
+    cluster.accelerator.architecture = *architecture;
   }
   cluster.scale_up = static_cast<ScaleUp>(reader.choice("scale_up", scale_up_names()).value_or(0));
   cluster.scale_up_bandwidth = reader.rate("scale_up_bandwidth").value_or(BytesPerSecond());
@@ -232,7 +228,7 @@ MeasuredGroup read_measured_group(ObjectReader& reader) {
   cluster.nvls = reader.boolean("nvls").value_or(false);
   cluster.cpu =
       static_cast<CpuVendor>(reader.choice("cpu", {"intel", "amd", "nvidia", "other"}).value_or(0));
-  cluster.network = reader.text("network").value_or("");
+  cluster.network = network_named(reader.text("network").value_or(""));
   cluster.nics_per_node = reader.integer("nics_per_node", 1).value_or(0);
   cluster.nic_bandwidth = reader.rate("nic").value_or(BytesPerSecond());
   result.kind =
@@ -281,7 +277,7 @@ nlohmann::ordered_json to_json(const MeasuredGroup& measured) {
       {"ranks", measured.group.ranks},
       {"domains", measured.group.domains}};
   if (measured.group.domains > 1) {
-    out["network"] = cluster.network;
+    out["network"] = cluster.network ? name_of(*cluster.network) : "";
     // In a rack that is one NVLink domain, the NICs of all its nodes count.
     out["nics_per_node"] = cluster.nics_per_node * cluster.nvlink_domain_nodes;
     out["nic"] = rate(cluster.nic_bandwidth);

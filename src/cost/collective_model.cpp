@@ -21,24 +21,16 @@ constexpr Seconds kPairwiseLocalPeer = 0.31_us;
 constexpr Seconds kPairwiseRemotePeer = 3.26_us;
 
 // One CTA of a send over NVLink: 110.8 GB/s on the 8 channels of 128 MiB (a100x8-send-recv), 84.6
-// GB/s on the 4 of 64 MiB (b200x8-send-recv). Hopper moves data as Blackwell does (TMA).
+// GB/s on the 4 of 64 MiB (b200x8-send-recv), which the engine of the SM moves (TMA).
 constexpr BytesPerSecond kSendChannel{13.85e9};
-constexpr BytesPerSecond kSendChannelHopper{21.15e9};
+constexpr BytesPerSecond kSendChannelTma{21.15e9};
 
 constexpr std::int64_t kPairwiseChannels = 32;
 
-// What a hop takes where NCCL's tables and the measured curves were made: inside a machine one hop
-// of LL, between machines what clusters of that network state (topologies/clusters).
+// What a hop inside a machine takes where NCCL's tables and the measured curves were made: one hop
+// of LL. Between machines it is usual_latency().
 Seconds usual_scale_up_latency(ScaleUp scale_up) {
   return scale_up == ScaleUp::kPcie ? 1.0_us : 0.6_us;
-}
-
-Seconds usual_network_latency(const std::string& network) {
-  if (network == "roce") return 1.0_us;
-  if (network == "slingshot") return 1.7_us;
-  if (network == "efa") return 10.0_us;
-  if (network == "tcp") return 20.0_us;
-  return 1.2_us;  // InfiniBand
 }
 
 // DeepEP moves rows by loads and stores. What 20 of its SMs combine in bf16 among 8 GPUs, 4096 and
@@ -86,7 +78,7 @@ Seconds CollectiveModel::wires(const NcclEstimate& estimate) const {
     local = cluster_.scale_up_latency - usual_scale_up_latency(cluster_.scale_up);
   }
   if (cluster_.network_latency.value() > 0) {
-    network = cluster_.network_latency - usual_network_latency(cluster_.network) +
+    network = cluster_.network_latency - usual_latency(cluster_.network) +
               static_cast<double>(2 * group_.tiers) * cluster_.switch_latency;
   }
   return estimate.local_hops * local + estimate.network_hops * network;
@@ -154,8 +146,7 @@ NcclEstimate CollectiveModel::exchange_once(std::int64_t copies, std::int64_t st
 }
 
 NcclEstimate CollectiveModel::send(Bytes size) const {
-  const bool hopper = cluster_.accelerator.architecture == GpuArchitecture::kHopper ||
-                      cluster_.accelerator.architecture == GpuArchitecture::kBlackwell;
+  const bool by_tma = traits_of(cluster_.accelerator.architecture).moves_by_tma;
   NcclEstimate result;
   result.algorithm = Algorithm::kDirect;
   result.channels =
@@ -170,7 +161,7 @@ NcclEstimate CollectiveModel::send(Bytes size) const {
   if (cluster_.scale_up == ScaleUp::kNvlinkMesh) {
     link = link / static_cast<double>(std::max<std::int64_t>(cluster_.gpus_per_node - 1, 1));
   }
-  const BytesPerSecond channel = hopper ? kSendChannelHopper : kSendChannel;
+  const BytesPerSecond channel = by_tma ? kSendChannelTma : kSendChannel;
   result.bandwidth = std::min(link, static_cast<double>(result.channels) * channel);
   return result;
 }

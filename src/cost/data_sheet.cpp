@@ -5,45 +5,6 @@
 namespace stepcast {
 namespace {
 
-// Share of the dense peak that a large training product reaches: max achievable matmul of the
-// family (stas00/ml-engineering@744d01e1, compute/accelerator/README.md) times 0.93, what the
-// A100's training shapes reach of theirs (MooreThreads/SimuMax@4dcaae51).
-double matmul_efficiency(GpuArchitecture architecture) {
-  switch (architecture) {
-    case GpuArchitecture::kAmpere:
-      return 0.78;
-    case GpuArchitecture::kHopper:
-      return 0.70;
-    case GpuArchitecture::kBlackwell:
-      return 0.60;
-    case GpuArchitecture::kVolta:
-      return 0.75;
-    case GpuArchitecture::kTuring:
-    case GpuArchitecture::kAda:
-      return 0.75;
-    case GpuArchitecture::kOther:
-      return 0.50;  // AMD MI300X 0.51, MI325X 0.60 in the same table
-    case GpuArchitecture::kCpu:
-      return 0.70;  // a BLAS on one core; large products reach 0.7 to 0.9
-  }
-  return 0.5;
-}
-
-// FlashAttention-2 on the A100 and H100, non-causal, long sequences (assets/flash2_*_benchmark.png
-// of Dao-AILab/flash-attention@0251105a); others as the nearer of the two.
-double attention_efficiency(GpuArchitecture architecture) {
-  switch (architecture) {
-    case GpuArchitecture::kHopper:
-    case GpuArchitecture::kBlackwell:
-      return 0.40;
-    case GpuArchitecture::kOther:
-    case GpuArchitecture::kCpu:
-      return 0.30;
-    default:
-      return 0.65;
-  }
-}
-
 // A processor's core runs the kernels as calls, one after the other: no launches, no waves over
 // SMs, tiles of a BLAS micro-kernel's size.
 void describe_core(Profile& profile) {
@@ -60,11 +21,12 @@ void describe_core(Profile& profile) {
 }  // namespace
 
 Profile data_sheet_profile(const Accelerator& accelerator) {
+  const ArchitectureTraits& family = traits_of(accelerator.architecture);
   Profile out;
   out.name = "data-sheet";
   out.device = accelerator.name;
   out.provenance = Provenance::kDataSheet;
-  out.gemm.efficiency = matmul_efficiency(accelerator.architecture);
+  out.gemm.efficiency = family.product_efficiency;
   out.gemm.k_half = 100;
   out.gemm.tile_half = 20;
   out.gemm.wave_weight = 0.5;
@@ -72,7 +34,7 @@ Profile data_sheet_profile(const Accelerator& accelerator) {
   out.gemm.misaligned_factor = 1.26;
   out.gemm_fp8.fit = out.gemm;
   out.gemm_fp8.fit.efficiency *= 0.9;  // max achievable fp8 against bf16: 0.88 to 0.99 (same table)
-  const double attention = attention_efficiency(accelerator.architecture);
+  const double attention = family.attention_efficiency;
   out.attention.forward_efficiency = attention;
   out.attention.backward_efficiency = 0.85 * attention;
   out.attention.causal_efficiency = 0.92;

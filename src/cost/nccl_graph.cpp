@@ -27,19 +27,19 @@ constexpr std::int64_t kMaxSearchChannels = 32;
 constexpr std::int64_t kMaxChannels = 64;
 constexpr std::int64_t kMaxNvlsHeads = 8;  // NCCL_MAX_NVLS_ARITY
 
-bool newer_than_ampere(GpuArchitecture architecture) {
-  return architecture == GpuArchitecture::kHopper || architecture == GpuArchitecture::kBlackwell;
+NcclGeneration generation_of(const ClusterSpec& cluster) {
+  return nccl_generation(cluster.accelerator.architecture);
 }
 
-std::span<const double> intra_speeds(GpuArchitecture architecture) {
-  if (architecture == GpuArchitecture::kHopper) return kIntraHopper;
-  if (architecture == GpuArchitecture::kBlackwell) return kIntraBlackwell;
+std::span<const double> intra_speeds(NcclGeneration generation) {
+  if (generation == NcclGeneration::kHopper) return kIntraHopper;
+  if (generation == NcclGeneration::kBlackwell) return kIntraBlackwell;
   return kIntra;
 }
 
-std::span<const double> inter_speeds(GpuArchitecture architecture) {
-  if (architecture == GpuArchitecture::kHopper) return kInterHopper;
-  if (architecture == GpuArchitecture::kBlackwell) return kInterBlackwell;
+std::span<const double> inter_speeds(NcclGeneration generation) {
+  if (generation == NcclGeneration::kHopper) return kInterHopper;
+  if (generation == NcclGeneration::kBlackwell) return kInterBlackwell;
   return kInter;
 }
 
@@ -106,12 +106,12 @@ Room network_room(const ClusterSpec& cluster, const GroupShape& group) {
 }
 
 NcclChannels ring_channels(const ClusterSpec& cluster, const GroupShape& group) {
-  const GpuArchitecture architecture = cluster.accelerator.architecture;
+  const NcclGeneration generation = generation_of(cluster);
   Fit found = group.domains == 1
-                  ? fit({.path = group_scale_up(cluster, group.ranks)}, intra_speeds(architecture))
-                  : fit(network_room(cluster, group), inter_speeds(architecture));
-  const bool split = found.speed >= 25 &&
-                     !(newer_than_ampere(architecture) && found.speed < 50 && found.channels > 4);
+                  ? fit({.path = group_scale_up(cluster, group.ranks)}, intra_speeds(generation))
+                  : fit(network_room(cluster, group), inter_speeds(generation));
+  const bool split = found.speed >= 25 && !(generation > NcclGeneration::kAmpere &&
+                                            found.speed < 50 && found.channels > 4);
   if (split) found = {found.channels * 2, found.speed / 2};
   const BytesPerSecond speed(found.speed * 1e9);
   return {found.channels, speed, speed};
@@ -119,13 +119,13 @@ NcclChannels ring_channels(const ClusterSpec& cluster, const GroupShape& group) 
 
 NcclChannels nvls_channels(const ClusterSpec& cluster, const GroupShape& group,
                            const NcclChannels& ring) {
-  const GpuArchitecture architecture = cluster.accelerator.architecture;
+  const NcclGeneration generation = generation_of(cluster);
   const bool can = cluster.nvls && cluster.scale_up == ScaleUp::kNvSwitch &&
-                   newer_than_ampere(architecture) && group.smallest >= 2;
+                   generation > NcclGeneration::kAmpere && group.smallest >= 2;
   if (!can) return {};
   const std::int64_t heads = std::min(group.smallest, kMaxNvlsHeads);
   const double limit = scale_up_GBps(cluster) / static_cast<double>(heads + 1);
-  for (const double speed : intra_speeds(architecture)) {
+  for (const double speed : intra_speeds(generation)) {
     if (speed > limit) continue;
     const BytesPerSecond intra(speed * 1e9);
     const BytesPerSecond inter =
@@ -137,7 +137,7 @@ NcclChannels nvls_channels(const ClusterSpec& cluster, const GroupShape& group,
 
 std::int64_t run_channels(const NcclGraph& graph) {
   std::int64_t count = 2 * graph.ring.count;
-  if (graph.architecture == GpuArchitecture::kHopper && graph.domains > 1 && count < 16 &&
+  if (graph.generation == NcclGeneration::kHopper && graph.domains > 1 && count < 16 &&
       graph.ring.intra.value() > 45e9) {
     count *= 2;
   }
@@ -146,7 +146,7 @@ std::int64_t run_channels(const NcclGraph& graph) {
 
 std::int64_t run_channels_nvls(const NcclGraph& graph) {
   if (graph.nvls.count == 0) return 0;
-  if (graph.architecture == GpuArchitecture::kHopper) return 16;
+  if (graph.generation == NcclGeneration::kHopper) return 16;
   return graph.domains == 1 ? 24 : 32;
 }
 
@@ -156,18 +156,10 @@ std::int64_t power_of_two_above(std::int64_t count) {
 
 }  // namespace
 
-// NVLink per link: 20 of 25 GB/s (Volta, Ampere), 20.6 of 25 (Hopper), 40.1 of 50 (Blackwell); PCIe
-// gen3 x16: 12 of 15.75 (topo.h).
+// PCIe gen3 x16: 12 of 15.75 (topo.h).
 BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster) {
   if (cluster.scale_up == ScaleUp::kPcie) return cluster.pcie_bandwidth * kPcieFraction;
-  switch (cluster.accelerator.architecture) {
-    case GpuArchitecture::kHopper:
-      return cluster.scale_up_bandwidth * (20.6 / 25);
-    case GpuArchitecture::kBlackwell:
-      return cluster.scale_up_bandwidth * (40.1 / 50);
-    default:
-      return cluster.scale_up_bandwidth * (20.0 / 25);
-  }
+  return cluster.scale_up_bandwidth * traits_of(cluster.accelerator.architecture).nvlink_part;
 }
 
 BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members) {
@@ -178,7 +170,7 @@ BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t mem
 
 NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group) {
   NcclGraph graph;
-  graph.architecture = cluster.accelerator.architecture;
+  graph.generation = generation_of(cluster);
   graph.cpu = cluster.cpu;
   graph.nvlink = cluster.scale_up != ScaleUp::kPcie;
   graph.ranks = group.ranks;
@@ -194,12 +186,12 @@ NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group) {
 std::int64_t nccl_send_channels(const ClusterSpec& cluster, Bytes size, bool network,
                                 std::int64_t ranks, std::int64_t domains, std::int64_t nics) {
   constexpr std::int64_t kPool = 32;  // channels for sends and receives of a communicator
-  const double link = cluster.accelerator.architecture == GpuArchitecture::kBlackwell ? 50e9 : 25e9;
   std::int64_t per_peer = 2;
   if (domains > 1) {
     per_peer = std::clamp<std::int64_t>(2 * nics, 2, kPool);
   } else if (cluster.scale_up != ScaleUp::kPcie) {
-    const double links = cluster.scale_up_bandwidth.value() / link;
+    const double links =
+        cluster.scale_up_bandwidth / traits_of(cluster.accelerator.architecture).nvlink;
     per_peer = std::clamp<std::int64_t>(
         power_of_two_above(2 * std::max<std::int64_t>(std::llround(links), 1)), 1, kPool);
   }

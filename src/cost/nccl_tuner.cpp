@@ -25,7 +25,7 @@ constexpr HopLatency kNvlinkHop{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, 25, 25};
 constexpr HopLatency kPciHop{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, 0, 0};
 constexpr HopLatency kNetHop{{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, 18, 20.9};
 
-// [Volta, Ampere, Hopper, Blackwell][1, 2, more than 2 nodes]
+// By NcclGeneration, and [1, 2, more than 2 nodes].
 using ByGeneration = std::array<std::array<double, 3>, 4>;
 constexpr ByGeneration kLlMax{{{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}}};
 constexpr ByGeneration kRingLl128Max{
@@ -52,24 +52,6 @@ constexpr std::array<Algorithm, 4> kAlgorithms{Algorithm::kRing, Algorithm::kTre
                                                Algorithm::kNvlsTree};
 constexpr std::array<Protocol, 3> kProtocols{Protocol::kLl, Protocol::kLl128, Protocol::kSimple};
 
-std::size_t generation(GpuArchitecture architecture) {
-  switch (architecture) {
-    case GpuArchitecture::kVolta:
-    case GpuArchitecture::kTuring:
-      return 0;
-    case GpuArchitecture::kAmpere:
-    case GpuArchitecture::kAda:
-    case GpuArchitecture::kOther:
-    case GpuArchitecture::kCpu:
-      return 1;
-    case GpuArchitecture::kHopper:
-      return 2;
-    case GpuArchitecture::kBlackwell:
-      return 3;
-  }
-  return 1;
-}
-
 double gigabytes(BytesPerSecond rate) { return rate.value() * 1e-9; }
 
 // One evaluation: the communicator, the collective, and the shorthands of tuning.cc.
@@ -79,7 +61,7 @@ class Tuner {
       : graph_(graph),
         all_reduce_(kind == CollectiveKind::kAllReduce),
         rooted_(kind == CollectiveKind::kBroadcast),
-        generation_(generation(graph.architecture)),
+        generation_(static_cast<std::size_t>(graph.generation)),
         nodes_index_(static_cast<std::size_t>(std::min<std::int64_t>(graph.domains, 3) - 1)),
         ranks_(static_cast<double>(graph.ranks)),
         nodes_(static_cast<double>(graph.domains)),

@@ -32,7 +32,7 @@ struct NcclChannels {
 
 // What the tuner knows of a communicator. A "node" of NCCL is an NVLink domain here.
 struct NcclGraph {
-  GpuArchitecture architecture = GpuArchitecture::kOther;
+  NcclGeneration generation = NcclGeneration::kAmpere;
   CpuVendor cpu = CpuVendor::kIntel;
   bool nvlink = true;  // ranks of a domain reach each other over NVLink, else over PCIe
   std::int64_t ranks = 1;

@@ -23,7 +23,7 @@ constexpr std::array kRecipes = {
               .weight_scale_bytes = 1.0 / 32,
               .norm_writes = true,
               .gathers_wide = true,
-              .only_on_blackwell = true},
+              .needs_block_scales = true},
     Fp8Recipe{.name = "blockwise",
               .scales_by_direction = true,
               .scale_bytes = kFp32 / 128,
@@ -58,9 +58,9 @@ Fp8 fp8_of(const Scenario& scenario) {
     return scenario.training.fp8_recipe == recipe.name;
   });
   STEPCAST_ASSERT(found != kRecipes.end(), "fp8 training has a recipe");
-  const GpuArchitecture device = scenario.cluster.spec.accelerator.architecture;
+  const ArchitectureTraits& device = traits_of(scenario.cluster.spec.accelerator.architecture);
   return {.recipe = &*found,
-          .transposes = !found->scales_by_direction && device != GpuArchitecture::kBlackwell,
+          .transposes = !found->scales_by_direction && !device.reads_fp8_both_ways,
           .norm_writes = found->norm_writes && scenario.rules.norms_into_products,
           .norm_finds_scale = found->finds_scale &&
                               (scenario.rules.norms_into_products || scenario.training.compile)};

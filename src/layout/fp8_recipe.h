@@ -18,13 +18,13 @@ struct Fp8Recipe {
   // The copy by rows (for the product with a weight) and the one by columns (for the weight
   // gradient) have scales of their own. So both are written, gathered and kept as they are.
   bool scales_by_direction = false;
-  double scale_bytes = 0;         // of one copy of an activation, for each element
-  double weight_scale_bytes = 0;  // and of a weight
-  bool norm_writes = false;       // a norm can write fp8 itself
-  bool cast_sums_bias = true;     // the cast of a gradient can sum that of the bias
-  bool gathers_wide = false;      // parameters held in fp8 are still gathered in 16 bits
-  bool runs_attention = true;     // there are attention kernels that take its scales
-  bool only_on_blackwell = false;
+  double scale_bytes = 0;           // of one copy of an activation, for each element
+  double weight_scale_bytes = 0;    // and of a weight
+  bool norm_writes = false;         // a norm can write fp8 itself
+  bool cast_sums_bias = true;       // the cast of a gradient can sum that of the bias
+  bool gathers_wide = false;        // parameters held in fp8 are still gathered in 16 bits
+  bool runs_attention = true;       // there are attention kernels that take its scales
+  bool needs_block_scales = false;  // products must take a scale for each 32 elements
 };
 
 std::span<const Fp8Recipe> fp8_recipes();
@@ -32,8 +32,8 @@ std::span<const Fp8Recipe> fp8_recipes();
 // What fp8 comes to in one scenario.
 struct Fp8 {
   const Fp8Recipe* recipe = nullptr;  // null: products read 16 bits or more
-  // The device multiplies fp8 only with both operands by rows (Hopper, Ada): the copy by columns is
-  // a transposed one. Blackwell reads one copy both ways.
+  // The device multiplies fp8 only with both operands by rows, as Hopper and Ada do: the copy by
+  // columns is a transposed one.
   bool transposes = false;
   bool norm_writes = false;  // in this framework
   // A norm finds the largest element of its output, so that no pass of its own does.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "core/error.h"
 
 namespace stepcast {
 
@@ -60,6 +61,14 @@ std::vector<Framework> default_frameworks() {
     if (traits_of(framework).default_for != nullptr) out.push_back(framework);
   }
   return out;
+}
+
+std::string frameworks_with(bool FrameworkTraits::*trait) {
+  std::vector<std::string> names;
+  for (const FrameworkTraits* traits : kFrameworks) {
+    if (traits->*trait) names.emplace_back(traits->name);
+  }
+  return one_of(names);
 }
 
 FrameworkRules rules_of(const Training& training, const Layout& layout) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct FrameworkTraits {
   // Defaults of scenario keys. `default_for`: which stated layouts mean this framework when none is
   // named; null: none do.
   bool (*default_for)(const Layout& stated) = nullptr;
+  const char* default_when = "";  // the same in words: "zero is 3"
   int zero = 0;
   bool compile = true;          // elementwise chains run as fused kernels
   bool gradients_fp32 = false;  // 16-bit training keeps and reduces gradients in fp32
@@ -75,6 +77,8 @@ const FrameworkTraits& traits_of(Framework framework);
 Framework framework_named(std::string_view name);  // which must be there
 Framework default_framework(const Layout& stated);
 std::vector<Framework> default_frameworks();  // all that default_framework() may return
+// "megatron" or "megatron or fsdp": those that have it.
+std::string frameworks_with(bool FrameworkTraits::*trait);
 Framework own_executor();
 
 // The rules that follow from a resolved training and layout.

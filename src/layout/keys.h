@@ -61,10 +61,22 @@ struct KeyFlag {
   bool text = false;           // its value is text, even where it looks like JSON
 };
 
+// A default in words: written out, or made from the rows of the table that decides it.
+class FallbackWords {
+ public:
+  constexpr FallbackWords(const char* text) : text_(text) {}
+  constexpr FallbackWords(std::string (*made)()) : made_(made) {}
+  std::string text() const { return made_ == nullptr ? text_ : made_(); }
+
+ private:
+  const char* text_ = "";
+  std::string (*made_)() = nullptr;
+};
+
 struct Key {
   const char* path;  // "layout.tp", "layout.overlap.pp"
   const KeyType* type;
-  const char* fallback;  // the default, in words; "" where there is none
+  FallbackWords fallback;  // "" where there is none
   const char* help;
   // Where the default depends on other keys: fills it in, in the order of the rows. A default that
   // depends on nothing is the initial value of the struct's field.
@@ -73,6 +85,9 @@ struct Key {
   bool (*shown)(const Scenario& scenario) = nullptr;  // in the resolved scenario; null: always
   KeyFlag flag = {};
   const KeySearch* search = nullptr;  // null: `plan` leaves it as it is
+  // Another value is another run: a launch file that has no words for it is refused, where others
+  // are remarked upon.
+  bool decides_the_run = false;
 };
 
 std::span<const Key> training_keys();

@@ -377,15 +377,25 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
+std::string devices_with_block_scales() {
+  std::vector<std::string> titles;
+  for (const GpuArchitecture architecture : all_architectures()) {
+    const ArchitectureTraits& traits = traits_of(architecture);
+    if (traits.has_block_scales) titles.emplace_back(traits.title);
+  }
+  return one_of(titles);
+}
+
 // The device has fp8 at all: check_device() has told.
 void check_fp8(const Scenario& s, Findings& findings) {
   if (!findings.trusts({"training.framework", "training.fp8_recipe", "cluster"})) return;
   const Fp8 fp8 = fp8_of(s);
   const Accelerator& device = s.cluster.spec.accelerator;
-  if (fp8.recipe->only_on_blackwell && device.architecture != GpuArchitecture::kBlackwell) {
+  if (fp8.recipe->needs_block_scales && !traits_of(device.architecture).has_block_scales) {
     findings.illegal("training.fp8_recipe",
                      fmt::format("{} has no scales for pieces of 32 elements", device.name),
-                     "blockwise, current or delayed; mxfp8 needs Blackwell");
+                     fmt::format("blockwise, current or delayed; {} needs {}", fp8.recipe->name,
+                                 devices_with_block_scales()));
   }
   if (s.training.fp8_attention && !fp8.recipe->runs_attention) {
     findings.illegal("training.fp8_attention",

@@ -31,7 +31,8 @@ void check_recompute(const Scenario& s, Findings& findings) {
   if (!framework.recomputes_operations) {
     findings.illegal("layout.recompute.modules",
                      fmt::format("torchtitan_op with framework {}", framework.name),
-                     "framework fsdp, or modules that the framework has");
+                     fmt::format("framework {}, or modules that the framework has",
+                                 frameworks_with(&FrameworkTraits::recomputes_operations)));
   }
 }
 
@@ -43,7 +44,7 @@ void check_expert_overlap(const Scenario& s, Findings& findings) {
                         "layout.pp", "layout.virtual_stages", "layout.recompute"})) {
     return;
   }
-  const auto illegal = [&](const std::string& what, const char* fix) {
+  const auto illegal = [&](const std::string& what, const std::string& fix) {
     findings.illegal("layout.overlap.ep", what, fix);
   };
   if (!s.model.moe) {
@@ -56,7 +57,7 @@ void check_expert_overlap(const Scenario& s, Findings& findings) {
   const FrameworkTraits& framework = traits_of(s.training.framework);
   if (!framework.pairs_passes) {
     illegal(fmt::format("framework {} runs one micro-batch after the other", framework.name),
-            "framework megatron, or false");
+            fmt::format("framework {}, or false", frameworks_with(&FrameworkTraits::pairs_passes)));
   }
   if (l.ep == 1) illegal("ep = 1 exchanges no tokens", "ep 2 or more, or false");
   if (l.pp > 1 && l.virtual_stages == 1) {

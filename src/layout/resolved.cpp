@@ -45,7 +45,7 @@ json to_json(const ClusterSpec& c) {
   if (c.shared_cores > 0) out["shared_cores"] = c.shared_cores;
   if (c.name != "inline") out["base"] = c.name;
   if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, 1e9 / 8, "Gb/s");
-  if (!c.network.empty()) out["network"] = c.network;
+  if (c.network) out["network"] = name_of(*c.network);
   return out;
 }
 

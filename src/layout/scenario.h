@@ -50,7 +50,6 @@ struct Training {
   std::string fp8_recipe;  // with kFp8
   AttentionKernel attention = AttentionKernel::kFlash;
   std::string attention_kernel;  // a curve of profiles; empty: the one that a profile names
-  std::string optimizer = "adamw";
   Framework framework{};
   DataType grad_precision = DataType::kFp32;     // stored and accumulated
   DataType reduce_precision = DataType::kFp32;   // on the wire

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys of the object `training`, one row each, in the order in which they are read and settled.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
@@ -55,12 +58,20 @@ constexpr KeyType kGlobalBatch = {read_global_batch, write_field<&Training::glob
                                   copy_field<&Training::global_batch>,
                                   [] { return std::string("1 or more"); }};
 
+// There is one optimizer, so a file may name it and no field holds it.
+constexpr const char* kOnlyOptimizer = "adamw";
+constexpr KeyType kOptimizer = {[](ObjectReader& object, const char* key, Settings&) {
+                                  return object.choice(key, {kOnlyOptimizer}).has_value();
+                                },
+                                [](const Settings&, nlohmann::json& out) { out = kOnlyOptimizer; },
+                                [](const Settings&, Settings&) {},
+                                [] { return std::string(kOnlyOptimizer); }};
+
 std::vector<std::string> fp8_recipe_names() {
   std::vector<std::string> names;
   for (const Fp8Recipe& recipe : fp8_recipes()) names.emplace_back(recipe.name);
   return names;
 }
-std::vector<std::string> optimizers() { return {"adamw"}; }
 std::vector<std::string> attention_kernels() {
   return {"unfused", "triton", "fa1", "fa2", "fa3", "cudnn"};
 }
@@ -72,6 +83,16 @@ void settle_sequence_length(Scenario& s, bool stated) {
 
 void settle_framework(Scenario& s, bool stated) {
   if (!stated) s.training.framework = default_framework(s.layout);
+}
+
+// "megatron; fsdp when zero is 3 and tp = pp = 1"
+std::string default_framework_words() {
+  std::string out = name_of(Framework{});
+  for (const FrameworkTraits* framework : frameworks()) {
+    if (framework->default_for == nullptr) continue;
+    out += fmt::format("; {} when {}", framework->name, framework->default_when);
+  }
+  return out;
 }
 
 void settle_fp8_recipe(Scenario& s, bool stated) {
@@ -97,6 +118,12 @@ void settle_grad_clip(Scenario& s, bool stated) {
   const bool later = rules_of(s.layout.schedule).validates_after_step &&
                      !traits_of(s.training.framework).is_own_executor;
   if (!stated && later) s.training.grad_clip = GradClip::kPostValidation;
+}
+
+std::string grad_clip_words() {
+  return fmt::format("{}; {} where the schedule validates after the step (not {})",
+                     name_of(GradClip::kGlobal), name_of(GradClip::kPostValidation),
+                     name_of(own_executor()));
 }
 
 // Kernels that keep the scores on the chip came to frameworks at some time. A stated kernel says
@@ -150,25 +177,28 @@ constexpr Key kRows[] = {
      .type = &kGlobalBatch,
      .fallback = "required",
      .help = "sequences per optimizer step",
-     .flag = {"--global-batch", "N"}},
+     .flag = {"--global-batch", "N"},
+     .decides_the_run = true},
     {.path = "training.sequence_length",
      .type = &kCount<&Training::sequence_length, 1, std::int64_t{1} << 22>,
      .fallback = "the model's maximum, at most 4096",
      .help = "tokens per sequence; at most the model's learned positions",
      .settle = settle_sequence_length,
-     .flag = {"--seq", "N"}},
+     .flag = {"--seq", "N"},
+     .decides_the_run = true},
     {.path = "training.precision",
      .type = &kPrecision<&Training::precision>,
      .fallback = "bf16",
      .help = "number type of the matrix products",
-     .flag = {"--precision", "TYPE", true}},
+     .flag = {"--precision", "TYPE", true},
+     .decides_the_run = true},
     {.path = "training.optimizer",
-     .type = &kWord<&Training::optimizer, optimizers>,
+     .type = &kOptimizer,
      .fallback = "adamw",
      .help = "what updates the parameters"},
     {.path = "training.framework",
      .type = &kChoice<&Training::framework, framework_names>,
-     .fallback = "megatron; fsdp when zero is 3 and tp = pp = 1",
+     .fallback = default_framework_words,
      .help = "whose defaults hold and whose way of running a step",
      .settle = settle_framework,
      .flag = {"--framework", "NAME", true}},
@@ -211,7 +241,7 @@ constexpr Key kRows[] = {
      .shown = has_narrow_moments},
     {.path = "training.grad_clip",
      .type = &kChoice<&Training::grad_clip, grad_clip_names>,
-     .fallback = "global; post_validation where the schedule validates after the step (not native)",
+     .fallback = grad_clip_words,
      .help = "how gradients are clipped by their norm",
      .settle = settle_grad_clip},
     {.path = "training.no_sync",
@@ -245,13 +275,15 @@ constexpr Key kRows[] = {
     {.path = "training.mode",
      .type = &kChoice<&Training::mode, training_mode_names>,
      .fallback = "pretrain",
-     .help = "with `lora` or `qlora` adapters are trained and the model is frozen"},
+     .help = "with `lora` or `qlora` adapters are trained and the model is frozen",
+     .decides_the_run = true},
     {.path = "training.lora_rank",
      .type = &kCount<&Training::lora_rank, 1, 1 << 16>,
      .fallback = "16",
      .help = "rank of the adapters",
      .settle = settle_lora_rank,
-     .shown = trains_adapters},
+     .shown = trains_adapters,
+     .decides_the_run = true},
     {.path = "training.lora_targets",
      .type = &kLoraTargets,
      .fallback = "all three",

@@ -49,7 +49,8 @@ class Mechanisms {
   void hardware() {
     const ClusterSpec& spec = scenario_.cluster.spec;
     add(true, "device " + spec.accelerator.name);
-    add(spec.gpus > spec.gpus_per_domain(), "network " + spec.network);
+    const char* network = spec.network ? name_of(*spec.network) : "";
+    add(spec.gpus > spec.gpus_per_domain(), fmt::format("network {}", network));
   }
 
   void work() {

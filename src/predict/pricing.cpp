@@ -13,7 +13,7 @@ namespace {
 KernelStyle style_of(const Scenario& scenario, bool own) {
   if (own || scenario.cluster.spec.accelerator.is_cpu()) return KernelStyle::kOwn;
   if (!scenario.training.compile) return KernelStyle::kInSteps;
-  const bool executor = scenario.training.framework == own_executor();
+  const bool executor = traits_of(scenario.training.framework).is_own_executor;
   return executor ? KernelStyle::kOwn : KernelStyle::kFused;
 }
 

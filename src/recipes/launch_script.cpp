@@ -32,11 +32,11 @@ std::string network_environment(const ClusterSpec& cluster, const World& world) 
   std::string out =
       "# NCCL. The names of network devices are your machines' own (ip link, ibv_devices).\n";
   out += "# export NCCL_SOCKET_IFNAME=eth0\n";
-  if (cluster.network == "infiniband" || cluster.network == "roce") {
+  if (speaks_verbs(cluster.network)) {
     out += "# export NCCL_IB_HCA=mlx5\n";
-    if (cluster.network == "roce") out += "# export NCCL_IB_GID_INDEX=3\n";
+    if (cluster.network == Network::kRoce) out += "# export NCCL_IB_GID_INDEX=3\n";
   }
-  if (cluster.network == "efa") out += "export FI_PROVIDER=efa\n";
+  if (cluster.network == Network::kEfa) out += "export FI_PROVIDER=efa\n";
   if (cluster.rail_optimised && cluster.nics_per_node > 1) {
     out += "export NCCL_CROSS_NIC=0  # each NIC has its own rail\n";
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "layout/keys.h"
 #include "recipes/import.h"
 
 namespace stepcast {
@@ -44,23 +45,6 @@ Result<json> resolve_document(json document, const DataFolders& folders) {
 }
 
 bool decides_the_run(const std::string& path) {
-  static const std::vector<std::string> keys = {"layout.tp",
-                                                "layout.cp",
-                                                "layout.ep",
-                                                "layout.etp",
-                                                "layout.pp",
-                                                "layout.dp",
-                                                "layout.micro_batch",
-                                                "layout.schedule",
-                                                "layout.zero",
-                                                "layout.recompute",
-                                                "layout.virtual_stages",
-                                                "layout.shard_group",
-                                                "training.global_batch",
-                                                "training.sequence_length",
-                                                "training.precision",
-                                                "training.mode",
-                                                "training.lora_rank"};
   // A name, the balance of routing, and the way in which layers with experts are listed do not
   // change what is computed.
   static const std::vector<std::string> harmless = {"model.name",
@@ -70,7 +54,8 @@ bool decides_the_run(const std::string& path) {
                                                     "model.moe.layer_every",
                                                     "model.moe.layer_list"};
   if (std::find(harmless.begin(), harmless.end(), path) != harmless.end()) return false;
-  return path.starts_with("model.") || std::find(keys.begin(), keys.end(), path) != keys.end();
+  const auto says_so = [&](const Key* key) { return key->decides_the_run && path == key->path; };
+  return path.starts_with("model.") || std::ranges::any_of(keys(), says_so);
 }
 
 bool is_usual(const json& value) {

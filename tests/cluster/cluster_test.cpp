@@ -54,7 +54,6 @@ TEST(ShippedAccelerators, AreCompleteAndNamedAsTheirFiles) {
   for (const Accelerator& a : *accelerators) {
     EXPECT_TRUE(find_accelerator(a.name, kTopologies).has_value()) << a.name;
     EXPECT_TRUE(a.peak(DataType::kFp16).has_value()) << a.name;
-    EXPECT_GT(a.l2, 0) << a.name;
     EXPECT_GT(a.power_w, 0) << a.name;
     EXPECT_FALSE(a.sources.empty()) << a.name;
     // A plausible machine: between 10 and 500 operations per byte of memory traffic.
@@ -105,7 +104,7 @@ TEST(ReadCluster, OverridesChangeTheBase) {
   EXPECT_EQ(spec.pod_nodes, 20);
   EXPECT_DOUBLE_EQ(spec.pod_oversubscription, 3);
   EXPECT_FALSE(spec.rail_optimised);
-  EXPECT_EQ(spec.network, "roce");
+  EXPECT_EQ(spec.network, Network::kRoce);
   EXPECT_EQ(spec.cpu, CpuVendor::kIntel);
   EXPECT_DOUBLE_EQ(spec.network_latency.value(), 3e-6);
   EXPECT_DOUBLE_EQ(spec.scale_up_bandwidth.value(), 250e9);

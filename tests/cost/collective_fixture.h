@@ -19,7 +19,7 @@ inline ClusterSpec machine(GpuArchitecture architecture, double nvlink_GBps, std
   spec.gpus = 8 * nodes;
   spec.nics_per_node = 8;
   spec.pcie_bandwidth = BytesPerSecond(63e9);
-  spec.network = "infiniband";
+  spec.network = Network::kInfiniband;
   return spec;
 }
 

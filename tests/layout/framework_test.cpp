@@ -227,12 +227,19 @@ TEST(FrameworkRelease, FsdpCopiesWhatItsGenerationCopies) {
   EXPECT_TRUE(rules(Release::of(2024, 3)).flattens_gradients);
 }
 
+TEST(Frameworks, WhoeverIsADefaultSaysWhenInWords) {
+  for (const FrameworkTraits* traits : frameworks()) {
+    EXPECT_EQ(traits->default_for != nullptr, *traits->default_when != '\0') << traits->name;
+  }
+}
+
 TEST(Frameworks, EachHasItsOwnNameAndOneIsTheExecutor) {
   for (const Framework framework : all_frameworks()) {
     EXPECT_EQ(framework_named(name_of(framework)), framework);
     EXPECT_EQ(traits_of(framework).is_own_executor, framework == own_executor());
   }
   EXPECT_EQ(default_frameworks(), (std::vector{kMegatron, kFsdp}));
+  EXPECT_EQ(frameworks_with(&FrameworkTraits::is_own_executor), name_of(own_executor()));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ bool offers(ScheduleKind) { return true; }
 // behind it in the order of choice (sdp_utils.cpp).
 constexpr Release kSecondFlash = Release::of(2024, 1);
 const char* attention_kernel(Release release, GpuArchitecture architecture) {
-  if (architecture == GpuArchitecture::kBlackwell) return "cudnn";
+  if (!traits_of(architecture).has_flash_attention) return "cudnn";
   return release.has(kSecondFlash) ? "fa2" : "fa1";
 }
 
@@ -67,6 +67,7 @@ constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod
 extern const FrameworkTraits kFsdp = {
     .name = "fsdp",
     .default_for = default_for,
+    .default_when = "zero is 3 and tp = pp = 1",
     .zero = 3,
     // torch.compile is opt-in in PyTorch, torchtitan (compile.enable) and llm-foundry
     // (compile_config).

@@ -65,11 +65,10 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   return rules;
 }
 
-// Transformer Engine, attention.py: on Hopper cuDNN's kernels come first since version 1.0.
-constexpr Release kCudnnOnHopper = Release::of(2023, 11);
+// Transformer Engine, attention.py: since version 1.0 cuDNN's kernels come first from Hopper on.
+constexpr Release kCudnnFirst = Release::of(2023, 11);
 const char* attention_kernel(Release release, GpuArchitecture architecture) {
-  const bool hopper = architecture == GpuArchitecture::kHopper;
-  if (hopper && release.has(kCudnnOnHopper)) return "cudnn";
+  if (traits_of(architecture).prefers_cudnn && release.has(kCudnnFirst)) return "cudnn";
   return flash_attention_package(release, architecture);
 }
 

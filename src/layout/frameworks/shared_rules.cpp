@@ -19,7 +19,7 @@ bool posts_transfers_ahead(const Layout& layout) {
 }
 
 const char* flash_attention_package(Release release, GpuArchitecture architecture) {
-  if (architecture == GpuArchitecture::kBlackwell) return "cudnn";
+  if (!traits_of(architecture).has_flash_attention) return "cudnn";
   return release.has(Release::of(2023, 7)) ? "fa2" : "fa1";
 }
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sets one architecture of devices apart from another, as far as forecasts depend on it. A new
+// one is an enumerator and its row in gpu_architecture.cpp; everyone else asks the row.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/quantity.h"
+
+namespace stepcast {
+
+enum class GpuArchitecture { kVolta, kTuring, kAmpere, kAda, kHopper, kBlackwell, kOther, kCpu };
+
+// The rows of NCCL's tables (NVIDIA/nccl, src/graph/tuning.cc and topo.h), the oldest first.
+enum class NcclGeneration { kVolta, kAmpere, kHopper, kBlackwell };
+
+struct ArchitectureTraits {
+  const char* name;   // in files
+  const char* title;  // in sentences
+
+  // How NCCL counts it; empty where NCCL does not run.
+  std::optional<NcclGeneration> nccl = std::nullopt;
+  BytesPerSecond nvlink{25e9};     // of one link, each direction
+  double nvlink_part = 20.0 / 25;  // of it that NCCL counts on
+  bool moves_by_tma = false;       // an engine beside the SM's threads moves the data of a send
+
+  // A product takes both operands of fp8 by rows or by columns; else by rows alone, so that the
+  // weight gradient needs transposed copies.
+  bool reads_fp8_both_ways = false;
+  bool has_block_scales = false;  // products take a scale for each 32 elements (mxfp8)
+
+  bool has_flash_attention = true;  // the flash-attn packages have kernels for it
+  bool prefers_cudnn = false;       // Transformer Engine asks cuDNN for attention first
+
+  // The part of the dense peak that large products reach, and attention over long sequences, where
+  // nothing was measured.
+  double product_efficiency = 0.5;
+  double attention_efficiency = 0.3;
+};
+
+const ArchitectureTraits& traits_of(GpuArchitecture architecture);
+const char* name_of(GpuArchitecture architecture);
+std::vector<GpuArchitecture> all_architectures();
+std::vector<std::string> architecture_names();  // in the order of the enumerators
+
+// As NCCL's tables have it. Ampere's rows stand for what they do not know.
+NcclGeneration nccl_generation(GpuArchitecture architecture);
+
+}  // namespace stepcast
