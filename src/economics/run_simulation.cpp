@@ -157,7 +157,6 @@ SimulatedRun RunSimulation::run(double horizon) {
            .rework = rework_ / now_,
            .restart = restarting_ / now_,
            .waiting = waiting_ / now_},
-          Seconds(now_),
           interruptions_};
 }
 

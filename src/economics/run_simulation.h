@@ -9,7 +9,6 @@ namespace stepcast {
 
 struct SimulatedRun {
   WallShares shares;
-  Seconds wall;
   std::int64_t interruptions = 0;
 };
 

@@ -12,9 +12,9 @@ class BlockCollective {
  public:
   BlockCollective(const OperationCall& call, const Collective& collective)
       : kernels_(&call.kernels()), kind_(collective.kind) {
-    const auto [group, members, place] =
+    const auto [communicator, members, place] =
         call.groups.member(collective.group, stream_of(call.operation.stream));
-    group_ = group;
+    group_ = communicator;
     if (collective.purpose != CollectivePurpose::kActivations) {
       combine_loss(call, collective.purpose);
     } else {

@@ -88,8 +88,6 @@ Result<std::vector<ModelEntry>> list_models(const std::string& folder) {
     ModelEntry entry;
     entry.name = name;
     entry.source = reader.required_text("source");
-    entry.published_parameters = reader.integer("published_parameters", 1).value_or(0);
-    entry.published_text = reader.text("published").value_or("");
     const Errors& found = (*document)->errors();
     errors.insert(errors.end(), found.begin(), found.end());
     entries.push_back(std::move(entry));

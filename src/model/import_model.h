@@ -26,8 +26,6 @@ std::string model_name_of_file(const std::string& file);
 struct ModelEntry {
   std::string name;
   std::string source;
-  std::int64_t published_parameters = 0;  // as the source states them; 0: only rounded
-  std::string published_text;             // e.g. "70.6B"
 };
 
 // All shipped models, by name.

@@ -34,10 +34,7 @@ class TableBuilder {
     row.total += priced.cost.gpu * calls;
   }
 
-  std::vector<OperationPrice> table() {
-    for (OperationPrice& row : table_) row.call = row.total / row.calls_per_step;
-    return std::move(table_);
-  }
+  std::vector<OperationPrice> table() { return std::move(table_); }
 
  private:
   std::map<std::tuple<std::string, std::string, Phase>, std::size_t> index_;

@@ -20,8 +20,7 @@ struct OperationPrice {
   std::string name;
   Phase phase = Phase::kForward;
   double calls_per_step = 0;
-  Seconds call;   // the mean of one
-  Seconds total;  // of all
+  Seconds total;  // of all calls
   Provenance provenance = Provenance::kDataSheet;
   bool is_collective() const { return is_signature_of_collective(signature); }
 };

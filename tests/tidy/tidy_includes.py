@@ -12,6 +12,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 NOT_IN_HEADERS = ("boost/", "Eigen/", "CLI/", "nlohmann/json.hpp", "gtest/", "benchmark/")
 
 
+# The kernels of one kind of device each: what stands beside these folders is for all kinds.
+BACKENDS = ("src/kernels/cpu/", "src/kernels/cuda/")
+
+
 def includes(file):
     for number, line in enumerate(file.read_text().split("\n"), 1):
         found = INCLUDE.match(line)
@@ -32,6 +36,9 @@ def check_directions(tree):
         for number, ours, target in includes(file):
             if not ours:
                 continue
+            backend = next((b for b in BACKENDS if f"src/{target}".startswith(b)), None)
+            if backend and layer == "kernels" and not name.startswith(backend):
+                yield f"{name}:{number}: only {backend} knows {target}"
             other = tree.included_layer(target)  # of src/layer/part/ too
             if other not in layers:
                 yield f'{name}:{number}: "{target}" is in no layer; ours are "layer/file.h"'

@@ -109,6 +109,10 @@ class Rules(unittest.TestCase):
         self.offends("directions", "src/model/a.cpp", '#include "length.h"\n', "in no layer")
         self.offends("directions", "src/extra/a.cpp", "\n", "no layer extra")
         self.accepts("directions", "src/cli/a.cpp", '#include "core/length.h"\n')
+        layers = CLEAN["CMakeLists.txt"] + "stepcast_layer(kernels DEPENDS core PARTS cpu)\n"
+        for name, count in ("src/kernels/kernels.h", 1), ("src/kernels/cpu/a.cpp", 0):
+            changes = {"CMakeLists.txt": layers, name: '#include "kernels/cpu/a.h"\n'}
+            self.assertEqual(count, len(findings("directions", changes)), name)
         layers = CLEAN["CMakeLists.txt"]
         layers += "stepcast_layer(far DEPENDS core PARTS near LIBRARIES x)\n"
         for text, count in ('"core/length.h"', 0), ('"far/near/a.h"', 0), ('"model/a.h"', 1):
@@ -255,6 +259,26 @@ class Rules(unittest.TestCase):
         self.assertIn("only its own .cpp calls inner()", found[0])
         changes["tests/core/a_test.cpp"] = "int main() { return inner(); }"
         self.assertEqual([], findings("used", changes))
+
+    def test_unread_fields(self):
+        def found(struct, program):
+            return findings("used", {"src/core/a.h": f"struct A {{\n{struct}\n}};\n",
+                                     "src/cli/a.cpp": f'#include "core/a.h"\n{program}\n'})
+        for struct in ("  int lonely = 1;", "  std::array<int, 3> other{1, 2, 3}, lonely = {};",
+                       "  bool any() const { return other; }\n  int other, lonely;"):
+            program = "int x = A().other + A().any();"
+            words = "nobody reads the field A::lonely"
+            for code in (program, program + " void f(A& a) { a.lonely = 2; }"):
+                self.assertEqual(1, len(found(struct, code)), found(struct, code))
+                self.assertIn(words, found(struct, code)[0])
+            for code in ("A().lonely", "&A::lonely", "a->lonely == 1"):
+                self.assertEqual([], found(struct, f"{program} auto y = {code};"), code)
+            self.assertEqual([], found(struct, program + " auto [other, lonely] = a();"))
+        inside = "  bool is() const { return lonely > 0; }\n  int lonely;"
+        self.assertEqual([], found(inside, "bool x = A().is();"))
+        compared = "  int lonely;\n  bool operator==(const A&) const = default;"
+        self.assertEqual([], found(compared, ""))
+        self.assertEqual([], found("  static constexpr int lonely = 1;\n  using lone = int;", ""))
 
     def test_used_in_many_ways(self):
         for code in ("int x = lonely();", "auto f = &lonely;", "each(list, lonely);",

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a header declares, some program must use: a function or a header that only tests use, or
-nobody, is dead weight. A free function that only its own .cpp calls belongs there, unless a test
-calls it.
+"""What a header declares, some program must use: a function, a header or a field that only tests
+use, or nobody, is dead weight. A free function that only its own .cpp calls belongs there, unless a
+test calls it.
 
 The check reads text, not meaning: a function counts as used as soon as any source outside tests/
 calls something of its name. So it misses some that are dead, and rarely blames one that lives. It
 knows functions at namespace scope and public member functions; constructors and operators are
-beyond it, and an overriding function is called by the name in its base.
+beyond it, and an overriding function is called by the name in its base. tidy_fields.py looks for
+the fields.
 """
 
 import collections
 import re
 
+from tidy_fields import unread_fields
 from tidy_tree import HEADERS
 
-# One line each, "FILE NAME: reason", or "FILE: reason" of a whole header.
+# One line each, "FILE NAME: reason" ("STRUCT::FIELD" for the name of a field), or "FILE: reason" of
+# a whole header.
 EXCEPTIONS = "tests/tidy/used_by_tests_alone.txt"
 DECLARING = ("src/", "sim/", "calibrate/")
 TESTS = "tests/"
@@ -173,7 +176,7 @@ def read_exceptions(tree):
     """What is allowed, with the line that allows it."""
     file = tree.root / EXCEPTIONS
     lines = file.read_text().split("\n") if file.exists() else []
-    return {line.partition(":")[0].strip(): number for number, line in enumerate(lines, 1)
+    return {line.partition(": ")[0].strip(): number for number, line in enumerate(lines, 1)
             if line and not line.startswith("#")}
 
 
@@ -215,9 +218,12 @@ def unused_functions(sources):
 
 
 def check(tree):
-    sources = {tree.name(file): Source(file.read_text()) for file in tree.sources()}
+    texts = {tree.name(file): file.read_text() for file in tree.sources()}
+    sources = {name: Source(text) for name, text in texts.items()}
+    codes = {name: code_of(text) for name, text in texts.items()}
     exceptions = read_exceptions(tree)
-    found = {*unused_headers(sources), *unused_functions(sources)}
+    fields = unread_fields(codes, is_header, lambda name: name.startswith(TESTS))
+    found = {*unused_headers(sources), *unused_functions(sources), *fields}
     for name, line, what, why in found:
         if what not in exceptions:
             yield f"{name}:{line}: {why}"
