@@ -331,8 +331,9 @@ TEST(FitGrouped, FindsTheProductsBehindCallsThatAlsoMoveTokens) {
 }
 
 std::map<std::string, Accelerator> accelerators_by_name() {
+  const auto accelerators = list_accelerators(kRoot + "/topologies");
   std::map<std::string, Accelerator> by_name;
-  for (const Accelerator& one : *list_accelerators(kRoot + "/topologies")) by_name[one.name] = one;
+  for (const Accelerator& one : *accelerators) by_name[one.name] = one;
   return by_name;
 }
 
