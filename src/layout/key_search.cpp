@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <numeric>
 
 #include "layout/choices.h"
@@ -155,30 +156,41 @@ constexpr std::array<const char*, 6> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-d
                                                 "dp-tp-cp-ep-pp", "dp-pp-tp-cp-ep",
                                                 "pp-tp-cp-ep-dp", "pp-dp-tp-cp-ep"};
 Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
-// A dimension of one rank has no place among the others.
-Values distinct_orders(const Scenario& s) {
-  const auto shown = [&](std::int64_t index) {
-    std::string out = kOrders[static_cast<std::size_t>(index)];
-    const std::pair<const char*, std::int64_t> degrees[] = {
-        {"tp", s.layout.tp},
-        {"cp", s.layout.cp},
-        {"ep", s.model.moe ? s.model.moe->experts : 1},
-        {"dp", s.layout.dp},
-        {"pp", s.layout.pp}};
-    for (const auto& [name, degree] : degrees) {
-      if (degree == 1) out.erase(out.find(name), 2);
-    }
-    std::erase(out, '-');
-    return out;
-  };
+
+constexpr std::array<const char*, 5> kOrdered = {"tp", "cp", "ep", "dp", "pp"};
+using LongDimensions = std::bitset<kOrdered.size()>;  // those of more than one rank
+
+Values orders_telling_apart(LongDimensions is_long) {
   Values out;
   std::vector<std::string> seen;
-  for (const std::int64_t index : orders(s)) {
-    if (std::ranges::find(seen, shown(index)) != seen.end()) continue;
-    seen.push_back(shown(index));
-    out.push_back(index);
+  for (std::size_t index = 0; index < kOrders.size(); ++index) {
+    std::string shown = kOrders[index];
+    for (std::size_t i = 0; i < kOrdered.size(); ++i) {
+      if (!is_long[i]) shown.erase(shown.find(kOrdered[i]), 2);
+    }
+    std::erase(shown, '-');
+    if (std::ranges::find(seen, shown) != seen.end()) continue;
+    seen.push_back(std::move(shown));
+    out.push_back(static_cast<std::int64_t>(index));
   }
   return out;
+}
+
+// A dimension of one rank has no place among the others.
+Values distinct_orders(const Scenario& s) {
+  static const auto known = [] {
+    std::array<Values, 1 << kOrdered.size()> out;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = orders_telling_apart(LongDimensions(i));
+    return out;
+  }();
+  const Layout& l = s.layout;
+  LongDimensions is_long;
+  is_long[0] = l.tp > 1;
+  is_long[1] = l.cp > 1;
+  is_long[2] = s.model.moe && s.model.moe->experts > 1;
+  is_long[3] = l.dp > 1;
+  is_long[4] = l.pp > 1;
+  return known[is_long.to_ulong()];
 }
 void put_order(Settings& settings, std::int64_t value) {
   settings.layout.order = kOrders[static_cast<std::size_t>(value)];
@@ -297,21 +309,21 @@ const KeySearch kSearchSequenceParallel = {9,
                                            truth};
 const KeySearch kSearchZero = {
     10, zero_stages, distinct_zero, put<&Layout::zero>, of<&Layout::zero>, plain};
-const KeySearch kSearchOrder = {11, orders, distinct_orders, put_order, order_of, order_text};
-const KeySearch kSearchOverlapGradReduce = {
-    12, both, distinct_grad_reduce, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>, truth};
-const KeySearch kSearchOverlapParamGather = {
-    13,   both, distinct_param_gather, put<&Overlap::param_gather>, of<&Overlap::param_gather>,
-    truth};
-const KeySearch kSearchOverlapTp = {
-    14, both, distinct_tp_overlap, put<&Overlap::tp>, of<&Overlap::tp>, truth};
-const KeySearch kSearchOverlapPp = {
-    15, both, distinct_pp_overlap, put<&Overlap::pp>, of<&Overlap::pp>, truth};
-
 const KeySearch kSearchCpMethod = {
-    16,         context_methods, context_methods, put<&Layout::cp_method>, of<&Layout::cp_method>,
+    11,         context_methods, context_methods, put<&Layout::cp_method>, of<&Layout::cp_method>,
     method_text};
 const KeySearch kSearchShardGroup = {
-    17, shard_groups, shard_groups, put<&Layout::shard_group>, of<&Layout::shard_group>, plain};
+    12, shard_groups, shard_groups, put<&Layout::shard_group>, of<&Layout::shard_group>, plain};
+
+const KeySearch kSearchOrder = {13, orders, distinct_orders, put_order, order_of, order_text};
+const KeySearch kSearchOverlapGradReduce = {
+    14, both, distinct_grad_reduce, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>, truth};
+const KeySearch kSearchOverlapParamGather = {
+    15,   both, distinct_param_gather, put<&Overlap::param_gather>, of<&Overlap::param_gather>,
+    truth};
+const KeySearch kSearchOverlapTp = {
+    16, both, distinct_tp_overlap, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+const KeySearch kSearchOverlapPp = {
+    17, both, distinct_pp_overlap, put<&Overlap::pp>, of<&Overlap::pp>, truth};
 
 }  // namespace stepcast
