@@ -29,6 +29,8 @@ def spelled_out(name):
 
 def names_it(name, path):
     file = path.rsplit("/", 1)[-1]
+    if "NAME" in name:  # a new file, whatever it is called
+        return re.fullmatch(re.escape(name).replace("NAME", "[^/]+"), path) is not None
     return (path == name or path.endswith("/" + name) or file.split(".")[0] == name or
             ("/" in name and path.startswith(name.rstrip("/") + "/")))
 
