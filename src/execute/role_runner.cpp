@@ -122,7 +122,7 @@ void RoleRunner::issue(std::int32_t index) {
                         [&](const RunBlock& run) {
                           compute([&] {
                             open_windows(what);
-                            const bool casts = run.work == StepWork::kCastGradients;
+                            const bool casts = run.kind == BlockKind::kCastGradients;
                             run_unplaced(program_.block(run.block),
                                          casts ? wide_gradients_for(index) : nullptr);
                           });
@@ -178,14 +178,17 @@ ElementRange RoleRunner::unit_of(ElementRange range) const {
 }
 
 void RoleRunner::open_windows(const Instruction& what) {
-  for (const ElementRange& range : what.holds_gradients) {
+  for (const ElementRange& range : what.windows.get().holds_gradients) {
     state_.gradient_windows().open(range, unit_of(range));
   }
 }
 
 void RoleRunner::close_windows(const Instruction& what) {
-  if (what.frees_parameters.size() > 0) state_.parameter_windows().close(what.frees_parameters);
-  for (const ElementRange& range : what.frees_gradients) {
+  const FlatWindows& windows = what.windows.get();
+  if (windows.frees_parameters.size() > 0) {
+    state_.parameter_windows().close(windows.frees_parameters);
+  }
+  for (const ElementRange& range : windows.frees_gradients) {
     // They live until their reduction has ended.
     for (const auto& [begin, event] : reductions_) {
       if (begin >= range.begin && begin < range.end) device_->hold(event);

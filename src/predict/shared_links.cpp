@@ -139,8 +139,8 @@ void CutFinder::add_collective(const Role& role, InstructionIndex i) {
   const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
   const auto& call = *what.as<CollectiveCall>();
   const GroupTraffic* groups = traffic_.find(call.group);
-  if (groups == nullptr || groups->in_blocks || call.bytes == 0) return;
-  const auto message = static_cast<std::size_t>(groups->message(call.message()));
+  if (groups == nullptr || groups->in_blocks || call.message.bytes == 0) return;
+  const auto message = static_cast<std::size_t>(groups->message(call.piece()));
   const auto [known, fresh] =
       of_collectives_.try_emplace({call.group, role.stage, what.stream}, beside_.size());
   if (fresh) beside_.push_back({});

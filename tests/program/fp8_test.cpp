@@ -209,7 +209,7 @@ TEST(Fp8, ParametersHeldInItAreGatheredInOneByte) {
     const Program program = lower(llama(c));
     for (const Instruction& what : program.roles[0].instructions) {
       const auto* call = what.as<CollectiveCall>();
-      if (call != nullptr && call->purpose == Purpose::kParameters) bytes += call->bytes;
+      if (call != nullptr && call->purpose == Purpose::kParameters) bytes += call->message.bytes;
     }
     return bytes - 2 * program.roles[0].parameters;
   };

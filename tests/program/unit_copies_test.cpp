@@ -56,7 +56,7 @@ TEST(UnitCasts, AreAsLargeAsTheirUnits) {
   std::vector<std::int64_t> reduced, cast;
   for (const Instruction& instruction : role.instructions) {
     if (const auto* run = instruction.as<RunBlock>();
-        run && run->work == StepWork::kCastGradients) {
+        run && run->kind == BlockKind::kCastGradients) {
       const Operation& only = program.block(run->block).pass(Pass::kForward).operations.front();
       cast.push_back(std::get<Cast>(only.work).size.elements);
     }
