@@ -16,12 +16,10 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 }
 
 // Two kernels at once would share what a device has for one: its cores, a library's workspace.
-void expect_collectives_beside(const std::vector<Operation>& pass) {
-  for (const Operation& operation : pass) {
-    STEPCAST_ASSERT(operation.stream == BlockStream::kCompute ||
-                        std::holds_alternative<Collective>(operation.work),
-                    "only collectives run beside what a block computes");
-  }
+void expect_collectives_beside(const Operation& operation) {
+  STEPCAST_ASSERT(operation.stream == BlockStream::kCompute ||
+                      std::holds_alternative<Collective>(operation.work),
+                  "only collectives run beside what a block computes");
 }
 
 constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
@@ -47,10 +45,8 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)),
       totals_(
           memory_.make_uncounted(static_cast<std::int64_t>(sizeof(StepTotals)), DataType::kInt8)) {
-  for (const Block& block : program.blocks) {
-    for (const BlockPass& pass : block.passes) expect_collectives_beside(pass.operations);
-    lives_.push_back(trace_lives(block));
-  }
+  for_each_operation(program, expect_collectives_beside);
+  for (const Block& block : program.blocks) lives_.push_back(trace_lives(block));
   if (role_.persistent[kWorkspace] > 0) {
     placeholder_ =
         memory_.make(MemoryCategory::kWorkspace, role_.persistent[kWorkspace], DataType::kInt8);
@@ -262,7 +258,7 @@ MicroBatch RoleRunner::load(std::int32_t micro_batch) {
 
 void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {
   BlockInstance instance;
-  const std::vector<Operation>& operations = block.pass(Pass::kForward).operations;
+  const std::vector<Operation>& operations = operations_of(block, Pass::kForward);
   run_operations(block, {}, instance, operations, std::vector<OperationLives>(operations.size()),
                  nullptr, wide);
 }

@@ -264,19 +264,11 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
 
 // What the group's collectives inside the stage's blocks move.
 std::set<Message> CutFinder::messages_of(const Role& role, AxisGroup group) const {
-  std::set<BlockId> blocks;
-  for (const Chunk& chunk : role.chunks) blocks.insert(chunk.blocks.begin(), chunk.blocks.end());
   std::set<Message> out;
-  for (const BlockId id : blocks) {
-    const Block& block = program_.block(id);
-    for (const Pass pass : passes_of(block.form)) {
-      for (const Operation& operation : operations_of(block, pass)) {
-        const auto* collective = std::get_if<Collective>(&operation.work);
-        if (collective == nullptr || collective->group != group) continue;
-        out.insert(message_of(*collective));
-      }
-    }
-  }
+  for_each_operation(program_, role, [&](const Operation& operation) {
+    const auto* collective = std::get_if<Collective>(&operation.work);
+    if (collective != nullptr && collective->group == group) out.insert(message_of(*collective));
+  });
   return out;
 }
 
