@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "layout/recomputed_modules.h"
 #include "program/core_attention.h"
 #include "program/expert_layer.h"
 #include "program/latent_attention.h"
 #include "program/layer_kind.h"
 #include "program/linear.h"
-#include "program/recomputed_modules.h"
 
 namespace stepcast {
 

@@ -67,14 +67,14 @@ void LayerLowering::activate(MlpBuffers& out) {
 void LayerLowering::recompute_mlp(MlpBuffers& saved, const RecomputedModules& again) {
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
   // In fp8 the norm is part of the product behind it (TELayerNormColumnParallelLinear).
-  const bool with_norm = shape_.fp8 ? again.mlp && !experts_ : again.layernorm;
+  const bool with_norm = shape_.fp8 ? again.has(RecomputedModule::kMlp) && !experts_ : again.has(RecomputedModule::kLayerNorm);
   if (with_norm) {
     saved.normed =
         builder_.norm("mlp_norm", weights_.mlp_norm, saved.input, shape_.rows, shape_.hidden);
     if (!experts_) saved.entered = weights_.mlp_up.renewed(saved.entered, saved.normed);
   }
-  if (!experts_ && again.mlp) dense(saved);
-  if (!experts_ && again.mlp_activation && !again.mlp) activate(saved);
+  if (!experts_ && again.has(RecomputedModule::kMlp)) dense(saved);
+  if (!experts_ && again.has(RecomputedModule::kMlpActivation) && !again.has(RecomputedModule::kMlp)) activate(saved);
   builder_.into_input_gradients();
 }
 
