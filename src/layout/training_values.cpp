@@ -88,8 +88,8 @@ bool read_lora_targets(ObjectReader& object, const char* key, Settings& out) {
   const auto list = object.value(key);
   if (!list) return false;
   const std::vector<std::string> known = adapter_target_names();
-  auto targets = read_names<AdapterTarget>(
-      *list, known, [](const JsonValue& item, const std::string& name) {
+  auto targets =
+      read_names<AdapterTarget>(*list, known, [](const JsonValue& item, const std::string& name) {
         item.fail(ErrorCode::kBadValue, fmt::format("'{}' has no adapters", name),
                   accepted_targets());
       });
@@ -117,7 +117,6 @@ const KeyType kCudaGraphs = {read_cuda_graphs, write_cuda_graphs,
                              copy_field<&Training::cuda_graphs>,
                              [] { return "true, false, or " + one_of(graph_words()); }};
 const KeyType kLoraTargets = {read_lora_targets, write_lora_targets,
-                              copy_field<&Training::lora_targets>,
-                              accepted_targets};
+                              copy_field<&Training::lora_targets>, accepted_targets};
 
 }  // namespace stepcast

@@ -123,9 +123,8 @@ Flops hardware_flops(const Scenario& scenario) { return hardware_flops(scenario,
 Flops hardware_flops(const Scenario& scenario, const Program& program, bool causal_half) {
   double recomputed = 0;
   for (const Role& role : program.roles) {
-    for_each_block(program, role, [&](const Block& block) {
-      recomputed += recomputed_in(block, causal_half);
-    });
+    for_each_block(program, role,
+                   [&](const Block& block) { recomputed += recomputed_in(block, causal_half); });
   }
   const double per_step =
       static_cast<double>(scenario.micro_batches()) *

@@ -130,7 +130,8 @@ BufferId ExpertLayer::compute() {
 
 ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
                                                         const RecomputedModules& again) {
-  if (again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts)) recompute([&] { activate(); });
+  if (again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts))
+    recompute([&] { activate(); });
   const BufferId activated =
       builder_.activation("experts_activated_gradient", shape_.rows * shape_.ffn);
   const Operand of_output = operand(gradient, width(), true);

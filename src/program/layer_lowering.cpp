@@ -52,11 +52,12 @@ void LayerLowering::declare_attention() {
     }
     if (model_.attention_sinks > 0) builder_.vector("attention_sinks", shape_.heads, Cut::kRows);
   }
-  weights_.attention_out = Linear(builder_,
-                                  {"attention_out", "attention_out_dgrad", "attention_out_wgrad",
-                                   "attention_output", "context_gradient"},
-                                  {"attention_out", h, context_width(), Cut::kColumns},
-                                  scenario_.training.lora_targets.has(AdapterTarget::kAttentionOut));
+  weights_.attention_out =
+      Linear(builder_,
+             {"attention_out", "attention_out_dgrad", "attention_out_wgrad", "attention_output",
+              "context_gradient"},
+             {"attention_out", h, context_width(), Cut::kColumns},
+             scenario_.training.lora_targets.has(AdapterTarget::kAttentionOut));
   weights_.attention_out_bias =
       bias_of(model_.attention_output_bias, "attention_out_bias", h, Cut::kNone);
   if (norms_branches()) {
@@ -122,7 +123,8 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, Para
 }
 
 BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
-  const bool operations = recomputed_modules(scenario_.layout.recompute, mode).has(RecomputedModule::kOperations);
+  const bool operations =
+      recomputed_modules(scenario_.layout.recompute, mode).has(RecomputedModule::kOperations);
   keeps_ = mode != RecomputeMode::kFull && !operations;
   splits_ = operations && !shape_.fp8;
   attended_ = attention(input);

@@ -64,7 +64,7 @@ class LayerLowering {
   bool norms_branches() const { return model_.norms_per_layer == 4; }
   // The sum behind attention is part of the norm that reads it.
   bool joins_in_norm() const {
-    return shape_.fuses_neighbours && !shape_.dropout && !model_.parallel_block;
+    return builder_.rules().fuses_neighbours && !shape_.dropout && !model_.parallel_block;
   }
   bool cast_sums_bias() const { return shape_.fp8 && shape_.fp8.recipe->cast_sums_bias; }
   bool rotary() const { return model_.position == Position::kRope; }

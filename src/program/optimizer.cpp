@@ -13,7 +13,7 @@ Block one_list(BlockKind kind, const Scenario& scenario,
   const Shape shape(scenario);
   Block block;
   block.kind = kind;
-  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   builder.into(Pass::kForward, Phase::kOptimizer);
   write(builder, scenario, role);
   return block;
@@ -108,7 +108,7 @@ Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
   const Shape shape(scenario);
   Block block;
   block.kind = BlockKind::kCastGradients;
-  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   builder.into(Pass::kForward, Phase::kBackward);
   const auto bytes =
       static_cast<double>(shape.element + size_of(scenario.training.reduce_precision));

@@ -71,10 +71,9 @@ InstructionIndex RoleBuilder::sum_copies(InstructionIndex reduced) {
   if (!before.group.is_inner()) return reduced;
   const std::int64_t shards = size_of(before.group, scenario_.layout);
   const Message& own = before.message;
-  CollectiveCall call{
-      Purpose::kGradients,
-      before.group.outer(),
-      {CollectiveKind::kAllReduce, (own.bytes + shards - 1) / shards, own.type}};
+  CollectiveCall call{Purpose::kGradients,
+                      before.group.outer(),
+                      {CollectiveKind::kAllReduce, (own.bytes + shards - 1) / shards, own.type}};
   call.pieces = before.pieces;
   call.elements = before.elements;
   const Stream beside =

@@ -46,11 +46,10 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
         replicated += builder.block(c, b).parameters.replicated;
       }
     }
+    const Message sum{CollectiveKind::kAllReduce, replicated * size_of(type), type};
     const InstructionIndex summed =
         builder.collective("reduce_replicated_gradients", Stream::kCompute,
-                           {Purpose::kReplicatedGradients,
-                            AxisGroup::kTensor,
-                            {CollectiveKind::kAllReduce, replicated * size_of(type), type}});
+                           {Purpose::kReplicatedGradients, AxisGroup::kTensor, sum});
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
     builder.at(summed).wait_for(summed_copies);
   }
@@ -72,13 +71,9 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   builder.at(norm).wait_for(reduced);
   builder.at(norm).wait_for(summed_copies);
   if (scenario.training.grad_clip != GradClip::kNone) {
-    const AxisGroup group = norm_group(scenario);
-    const InstructionIndex summed =
-        builder.collective("gradient_norm", Stream::kCompute,
-                           {Purpose::kGradientNorm,
-                            group,
-                            {CollectiveKind::kAllReduce, size_of(DataType::kFp32),
-                             DataType::kFp32}});
+    const Message sum{CollectiveKind::kAllReduce, size_of(DataType::kFp32), DataType::kFp32};
+    const InstructionIndex summed = builder.collective(
+        "gradient_norm", Stream::kCompute, {Purpose::kGradientNorm, norm_group(scenario), sum});
     // The frameworks read the norm on the host (.item()) to choose the clipping factor. An update
     // that clips by itself reads it on the device.
     if (!scenario.rules.fuses_neighbours) builder.host_sync(summed);

@@ -29,7 +29,7 @@ void for_each_operation(const Block& block, Visit&& visit) {
     for (const Operation& operation : pass.operations) visit(operation);
   }
 }
-// Of all blocks, however often they occur.
+// The same of all blocks, each once, however often it occurs.
 template <class Visit>
 void for_each_operation(const Program& program, Visit&& visit) {
   for (const Block& block : program.blocks) for_each_operation(block, visit);
@@ -44,7 +44,7 @@ void for_each_block(const Program& program, const Role& role, Visit&& visit) {
 }
 std::vector<BlockId> distinct_blocks(const Role& role);  // those of its chunks, ascending
 
-// visit(const Operation&), of the distinct blocks.
+// The same of its distinct blocks.
 template <class Visit>
 void for_each_operation(const Program& program, const Role& role, Visit&& visit) {
   for (const BlockId id : distinct_blocks(role)) for_each_operation(program.block(id), visit);

@@ -226,7 +226,8 @@ TEST(Adapters, WholeHalvesAreSummedOverTensorRanks) {
   ByteCount summed = 0;
   for (const Instruction& instruction : program.roles[0].instructions) {
     const auto* call = instruction.as<CollectiveCall>();
-    if (call != nullptr && call->purpose == Purpose::kReplicatedGradients) summed += call->message.bytes;
+    if (call != nullptr && call->purpose == Purpose::kReplicatedGradients)
+      summed += call->message.bytes;
   }
   EXPECT_EQ(summed, 4 * whole);
 }

@@ -41,7 +41,7 @@ class TwoGroups : public ::testing::Test {
   Block block(bool has_experts) const {
     Block out;
     const Shape shape(scenario_);
-    BlockBuilder builder(shape, GradientMode::kFused, out);
+    BlockBuilder builder(scenario_.rules, shape, GradientMode::kFused, out);
     builder.parameter({"up", 64, 16});
     if (has_experts) {
       Parameter experts{"experts", 128, 16};

@@ -204,7 +204,8 @@ class Rules(unittest.TestCase):
         source = "src/core/a.cpp"
         for code in ("// Of all ranks.", "int a;  // Of all ranks", "// One. Of all ranks.",
                      "// It ends.\n// Of all ranks.", "/// Of all ranks.",
-                     'run("//");  // Of all ranks'):
+                     'run("//");  // Of all ranks',
+                     "int a;  // all\n// Of all ranks."):
             found = findings("words", {source: SPDX + code + "\n"})
             self.assertEqual(1, len(found), code)
         for code in ("// The first\n// Of all ranks.", "// Often.", '"// Of all ranks."',
