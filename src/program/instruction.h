@@ -12,10 +12,10 @@
 
 #include "cluster/host_link.h"
 #include "core/id.h"
-#include "core/rare.h"
 #include "layout/rank_grid.h"
 #include "operation/message.h"
 #include "operation/operation.h"
+#include "program/rare.h"
 #include "program/waits.h"
 #include "schedule/schedule.h"
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "core/rare.h"
+#include "program/rare.h"
 
 namespace stepcast {
 

@@ -44,7 +44,7 @@ void for_each_block(const Program& program, const Role& role, Visit&& visit) {
 }
 std::vector<BlockId> distinct_blocks(const Role& role);  // those of its chunks, ascending
 
-// The same of its distinct blocks.
+// visit(const Operation&), of these blocks: each once, however often it occurs.
 template <class Visit>
 void for_each_operation(const Program& program, const Role& role, Visit&& visit) {
   for (const BlockId id : distinct_blocks(role)) for_each_operation(program.block(id), visit);
