@@ -21,10 +21,7 @@ class Offloading {
     std::vector<InstructionIndex> place;  // of each of the role's own in the new list
     for (const Instruction& own : role_.instructions) {
       Instruction what = own;
-      what.waits.clear();
-      for (const InstructionIndex wait : own.waits) {
-        what.wait_for(place[static_cast<std::size_t>(wait)]);
-      }
+      what.waits.renumber(place);
       const auto* run = own.as<RunPass>();
       if (run != nullptr && run->slot.pass != Pass::kForward) copy_back(*run, what);
       out_.push_back(std::move(what));
@@ -45,7 +42,6 @@ class Offloading {
     Instruction copy{leaves ? Stream::kCopyOut : Stream::kCopyIn, leaves ? "copy_out" : "copy_in",
                      HostCopy{direction, total(saved), forward, *at.index, *at.index + 1}};
     (leaves ? copy.death : copy.birth) = saved;
-    (leaves ? copy.host_birth : copy.host_death) = total(saved);
     copy.wait_for(after);
     out_.push_back(copy);
     return static_cast<InstructionIndex>(out_.size()) - 1;

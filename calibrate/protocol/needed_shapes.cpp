@@ -29,7 +29,7 @@ class Collector {
     for (const Instruction& instruction : role.instructions) {
       if (const auto* call = instruction.as<CollectiveCall>()) {
         const bool on_compute = instruction.stream == Stream::kCompute;
-        add({call->group, call->message(), on_compute, {}, 1}, role.stage);
+        add({call->group, call->piece(), on_compute, {}, 1}, role.stage);
       } else if (const auto* send = instruction.as<Send>()) {
         add_send(role, *send);
       }

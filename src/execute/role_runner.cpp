@@ -16,12 +16,10 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 }
 
 // Two kernels at once would share what a device has for one: its cores, a library's workspace.
-void expect_collectives_beside(const std::vector<Operation>& pass) {
-  for (const Operation& operation : pass) {
-    STEPCAST_ASSERT(operation.stream == BlockStream::kCompute ||
-                        std::holds_alternative<Collective>(operation.work),
-                    "only collectives run beside what a block computes");
-  }
+void expect_collectives_beside(const Operation& operation) {
+  STEPCAST_ASSERT(operation.stream == BlockStream::kCompute ||
+                      std::holds_alternative<Collective>(operation.work),
+                  "only collectives run beside what a block computes");
 }
 
 constexpr auto kWorkspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
@@ -47,10 +45,8 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
       text_(options.seed, scenario.model.vocab, std::min(options.fan_out, scenario.model.vocab)),
       totals_(
           memory_.make_uncounted(static_cast<std::int64_t>(sizeof(StepTotals)), DataType::kInt8)) {
-  for (const Block& block : program.blocks) {
-    for (const BlockPass& pass : block.passes) expect_collectives_beside(pass.operations);
-    lives_.push_back(trace_lives(block));
-  }
+  for_each_operation(program, expect_collectives_beside);
+  for (const Block& block : program.blocks) lives_.push_back(trace_lives(block));
   if (role_.persistent[kWorkspace] > 0) {
     placeholder_ =
         memory_.make(MemoryCategory::kWorkspace, role_.persistent[kWorkspace], DataType::kInt8);
@@ -122,7 +118,7 @@ void RoleRunner::issue(std::int32_t index) {
                         [&](const RunBlock& run) {
                           compute([&] {
                             open_windows(what);
-                            const bool casts = run.work == StepWork::kCastGradients;
+                            const bool casts = run.kind == BlockKind::kCastGradients;
                             run_unplaced(program_.block(run.block),
                                          casts ? wide_gradients_for(index) : nullptr);
                           });
@@ -178,14 +174,17 @@ ElementRange RoleRunner::unit_of(ElementRange range) const {
 }
 
 void RoleRunner::open_windows(const Instruction& what) {
-  for (const ElementRange& range : what.holds_gradients) {
+  for (const ElementRange& range : what.windows.get().holds_gradients) {
     state_.gradient_windows().open(range, unit_of(range));
   }
 }
 
 void RoleRunner::close_windows(const Instruction& what) {
-  if (what.frees_parameters.size() > 0) state_.parameter_windows().close(what.frees_parameters);
-  for (const ElementRange& range : what.frees_gradients) {
+  const FlatWindows& windows = what.windows.get();
+  if (windows.frees_parameters.size() > 0) {
+    state_.parameter_windows().close(windows.frees_parameters);
+  }
+  for (const ElementRange& range : windows.frees_gradients) {
     // They live until their reduction has ended.
     for (const auto& [begin, event] : reductions_) {
       if (begin >= range.begin && begin < range.end) device_->hold(event);
@@ -259,7 +258,7 @@ MicroBatch RoleRunner::load(std::int32_t micro_batch) {
 
 void RoleRunner::run_unplaced(const Block& block, WideGradients* wide) {
   BlockInstance instance;
-  const std::vector<Operation>& operations = block.pass(Pass::kForward).operations;
+  const std::vector<Operation>& operations = operations_of(block, Pass::kForward);
   run_operations(block, {}, instance, operations, std::vector<OperationLives>(operations.size()),
                  nullptr, wide);
 }

@@ -17,7 +17,7 @@ std::vector<ElementRange> pieces_of(const CollectiveCall& call) {
 }
 
 bool scatters_gradients(const CollectiveCall& call) {
-  return call.purpose == Purpose::kGradients && call.kind == CollectiveKind::kReduceScatter;
+  return call.purpose == Purpose::kGradients && call.message.kind == CollectiveKind::kReduceScatter;
 }
 
 ElementRange common(ElementRange a, ElementRange b) {

@@ -14,6 +14,10 @@ constexpr std::array kTrainingModes = {"pretrain", "lora", "qlora"};
 constexpr std::array kCudaGraphs = {"false", "true", "full", "attention", "moe"};
 constexpr std::array kContextMethods = {"ring", "all_gather", "all_to_all", "hierarchical"};
 constexpr std::array kRecomputeModes = {"none", "selective", "full"};
+constexpr std::array kRecomputedModules = {"core_attention", "mlp_act",     "mlp",
+                                           "layernorm",      "moe_act",     "moe",
+                                           "shared_experts", "mla_up_proj", "torchtitan_op"};
+constexpr std::array kAdapterTargets = {"qkv", "attention_out", "mlp"};
 
 template <class Table, class Enum>
 const char* entry(const Table& table, Enum value) {
@@ -37,6 +41,8 @@ std::vector<std::string> grad_clip_names() { return all(kGradClips); }
 std::vector<std::string> training_mode_names() { return all(kTrainingModes); }
 std::vector<std::string> cuda_graph_names() { return all(kCudaGraphs); }
 std::vector<std::string> recompute_mode_names() { return all(kRecomputeModes); }
+std::vector<std::string> recomputed_module_names() { return all(kRecomputedModules); }
+std::vector<std::string> adapter_target_names() { return all(kAdapterTargets); }
 std::vector<std::string> context_method_names() { return all(kContextMethods); }
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
@@ -51,6 +57,8 @@ const char* name_of(GradClip clip) { return entry(kGradClips, clip); }
 const char* name_of(TrainingMode mode) { return entry(kTrainingModes, mode); }
 const char* name_of(CudaGraphs graphs) { return entry(kCudaGraphs, graphs); }
 const char* name_of(ContextMethod method) { return entry(kContextMethods, method); }
+const char* name_of(RecomputedModule module) { return entry(kRecomputedModules, module); }
+const char* name_of(AdapterTarget target) { return entry(kAdapterTargets, target); }
 const char* name_of(RecomputeMode mode) { return entry(kRecomputeModes, mode); }
 
 }  // namespace stepcast

@@ -16,6 +16,8 @@ std::vector<std::string> grad_clip_names();
 std::vector<std::string> training_mode_names();
 std::vector<std::string> cuda_graph_names();  // of what a file states as a word
 std::vector<std::string> recompute_mode_names();
+std::vector<std::string> recomputed_module_names();
+std::vector<std::string> adapter_target_names();
 std::vector<std::string> context_method_names();
 std::vector<std::string> schedule_names();  // without "file:PATH"
 
@@ -24,5 +26,7 @@ const char* name_of(GradClip clip);
 const char* name_of(TrainingMode mode);
 const char* name_of(CudaGraphs graphs);
 const char* name_of(ContextMethod method);
+const char* name_of(RecomputedModule module);
+const char* name_of(AdapterTarget target);
 
 }  // namespace stepcast

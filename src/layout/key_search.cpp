@@ -140,7 +140,9 @@ void put_recompute(Settings& settings, std::int64_t value) {
   Recompute out;
   out.mode = static_cast<RecomputeMode>(std::min(value, kModes - 1));
   out.layers = std::max<std::int64_t>(0, value - (kModes - 1));
-  if (out.mode == RecomputeMode::kSelective) out.modules = {"core_attention"};
+  if (out.mode == RecomputeMode::kSelective) {
+    out.modules.named = {RecomputedModule::kCoreAttention};
+  }
   settings.layout.recompute = std::move(out);
 }
 std::int64_t recompute_of(const Layout& layout) {

@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "layout/choices.h"
 #include "layout/keys.h"
 
@@ -52,6 +56,34 @@ void write_field(const Settings& settings, nlohmann::json& out) {
 template <auto member>
 void write_name(const Settings& settings, nlohmann::json& out) {
   write_json(name_of(field(settings, member)), out);
+}
+
+// The enumerators that a list of words names, each once. `names` has the words in their order;
+// unknown(item, word) reports what is none of them.
+template <class Enum, class Unknown>
+std::vector<Enum> read_names(const JsonValue& list, const std::vector<std::string>& names,
+                             const Unknown& unknown) {
+  std::vector<Enum> out;
+  for (const JsonValue& item : list.items()) {
+    const auto name = item.text();
+    if (!name) continue;
+    const auto found = std::ranges::find(names, *name);
+    const auto value = static_cast<Enum>(found - names.begin());
+    if (found == names.end()) {
+      unknown(item, *name);
+    } else if (std::ranges::find(out, value) != out.end()) {
+      item.fail(ErrorCode::kBadValue, fmt::format("'{}' stands twice", *name), "keep one of them");
+    } else {
+      out.push_back(value);
+    }
+  }
+  return out;
+}
+template <class Enum>
+std::vector<std::string> names_of(const std::vector<Enum>& values) {
+  std::vector<std::string> out;
+  for (const Enum value : values) out.emplace_back(name_of(value));
+  return out;
 }
 
 // A whole number from `least` to `most`.

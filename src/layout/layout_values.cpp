@@ -12,26 +12,15 @@
 namespace stepcast {
 namespace {
 
-std::vector<std::string> read_modules(const JsonValue& list) {
-  const std::vector<std::string> known = {"core_attention", "mlp_act",     "mlp",
-                                          "layernorm",      "moe_act",     "moe",
-                                          "shared_experts", "mla_up_proj", "torchtitan_op"};
-  std::vector<std::string> modules;
-  for (const JsonValue& item : list.items()) {
-    const auto name = item.text();
-    if (!name) continue;
-    if (std::ranges::find(known, *name) == known.end()) {
-      std::string hint = "some of " + one_of(known);
-      const std::string near = did_you_mean(*name, known);
-      if (!near.empty()) hint += "; " + near;
-      item.fail(ErrorCode::kBadValue, fmt::format("'{}' is not a module", *name), hint);
-    } else if (std::ranges::find(modules, *name) != modules.end()) {
-      item.fail(ErrorCode::kBadValue, fmt::format("'{}' stands twice", *name), "keep one of them");
-    } else {
-      modules.push_back(*name);
-    }
-  }
-  return modules;
+RecomputedModules read_modules(const JsonValue& list) {
+  const std::vector<std::string> known = recomputed_module_names();
+  return {read_names<RecomputedModule>(
+      list, known, [&](const JsonValue& item, const std::string& name) {
+        std::string hint = "some of " + one_of(known);
+        const std::string near = did_you_mean(name, known);
+        if (!near.empty()) hint += "; " + near;
+        item.fail(ErrorCode::kBadValue, fmt::format("'{}' is not a module", name), hint);
+      })};
 }
 
 Recompute read_recompute_object(const JsonValue& value) {
@@ -68,8 +57,8 @@ bool read_recompute(ObjectReader& layout, const char* key, Settings& out) {
   } else if (const auto mode = layout.choice(key, recompute_mode_names())) {
     recompute.mode = static_cast<RecomputeMode>(*mode);
   }
-  if (recompute.mode == RecomputeMode::kSelective && recompute.modules.empty()) {
-    recompute.modules = {"core_attention"};
+  if (recompute.mode == RecomputeMode::kSelective && recompute.modules.named.empty()) {
+    recompute.modules.named = {RecomputedModule::kCoreAttention};
   }
   return true;
 }
@@ -80,7 +69,7 @@ void write_recompute(const Settings& settings, nlohmann::json& out) {
   if (r.mode == RecomputeMode::kNone) return;
   if (r.layers > 0) out["layers"] = r.layers;
   out["every"] = r.every;
-  if (r.mode == RecomputeMode::kSelective) out["modules"] = r.modules;
+  if (r.mode == RecomputeMode::kSelective) out["modules"] = names_of(r.modules.named);
 }
 
 constexpr std::string_view kFile = "file:";

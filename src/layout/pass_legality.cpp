@@ -19,8 +19,8 @@ void check_recompute(const Scenario& s, Findings& findings) {
                      fmt::format("{} exceeds the model's layers", std::max(r.layers, r.every)),
                      fmt::format("at most {}", s.model.layers));
   }
-  if (!r.has("torchtitan_op")) return;
-  if (r.modules.size() > 1) {
+  if (!r.modules.has(RecomputedModule::kOperations)) return;
+  if (r.modules.named.size() > 1) {
     findings.illegal(
         "layout.recompute.modules",
         "torchtitan_op beside other modules: it chooses among all operations of a layer",
@@ -68,7 +68,8 @@ void check_expert_overlap(const Scenario& s, Findings& findings) {
     illegal(fmt::format("{} prediction modules run with their layer", s.model.mtp_layers),
             "at most one, or false");
   }
-  if (l.recompute.mode == RecomputeMode::kFull || l.recompute.has("moe")) {
+  if (l.recompute.mode == RecomputeMode::kFull ||
+      l.recompute.modules.has(RecomputedModule::kExperts)) {
     illegal("recomputing experts exchanges their tokens once more",
             "recompute none or selective without moe, or false");
   }

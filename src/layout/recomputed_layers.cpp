@@ -12,6 +12,13 @@ RecomputeMode recompute_of(const Recompute& recompute, std::int64_t layer,
   return recompute.mode;
 }
 
+RecomputedModules recomputed_modules(const Recompute& recompute, RecomputeMode mode) {
+  if (mode != RecomputeMode::kSelective) return {};
+  // Some callers state the mode alone.
+  if (recompute.modules.named.empty()) return {{RecomputedModule::kCoreAttention}};
+  return recompute.modules;
+}
+
 std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t first, std::int64_t count) {
   if (recompute.mode == RecomputeMode::kNone) return 0;
   const std::int64_t end =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layers of a chunk are recomputed: what the lowering deals and the planner's bound counts.
+// Which layers of a chunk are recomputed, and what of them: what the lowering deals and the
+// planner's bound counts.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,9 @@ namespace stepcast {
 // How a layer is recomputed: `layer` counts through the model, `index_in_chunk` through its chunk.
 RecomputeMode recompute_of(const Recompute& recompute, std::int64_t layer,
                            std::int64_t index_in_chunk);
+
+// What a layer recomputes by parts: nothing where `mode` recomputes none of it, or all.
+RecomputedModules recomputed_modules(const Recompute& recompute, RecomputeMode mode);
 
 // How many layers of a chunk are recomputed that holds [first, first + count) of the model.
 std::int64_t recomputed_layers(const Recompute& recompute, std::int64_t first, std::int64_t count);

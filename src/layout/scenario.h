@@ -3,19 +3,18 @@
 // legal. docs/formats/scenario.md is the file; design decisions stand beside the fields.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cluster/cluster.h"
 #include "core/data_type.h"
 #include "core/json.h"
 #include "core/result.h"
+#include "layout/recomputed_modules.h"
 #include "layout/run_settings.h"
 #include "model/model.h"
 #include "schedule/schedule.h"
@@ -63,13 +62,10 @@ struct Training {
   bool fp8_params = false;       // with kFp8: parameters are held and gathered in fp8
   bool fp8_attention = false;    // with kFp8: attention reads fp8 too
   TrainingMode mode = TrainingMode::kPretrain;
-  std::int64_t lora_rank = 0;             // of the adapters; 0 with kPretrain
-  std::vector<std::string> lora_targets;  // the products that have adapters; empty: all
+  std::int64_t lora_rank = 0;  // of the adapters; 0 with kPretrain
+  AdapterTargets lora_targets;
   std::string software;
 
-  bool adapts(std::string_view product) const {  // it has adapters, where there are some
-    return lora_targets.empty() || std::ranges::find(lora_targets, product) != lora_targets.end();
-  }
   bool trains_adapters() const { return mode != TrainingMode::kPretrain; }  // and nothing else
   // The type of activations, parameters and what is gathered. Only products read fp8 and TF32.
   DataType wide() const {
@@ -83,13 +79,9 @@ enum class ContextMethod { kRing, kAllGather, kAllToAll, kHierarchical };
 
 struct Recompute {
   RecomputeMode mode = RecomputeMode::kNone;
-  std::int64_t layers = 0;           // the first so many of each chunk; 0: all
-  std::int64_t every = 1;            // each so-many-th layer
-  std::vector<std::string> modules;  // of kSelective; plain selective = core_attention
-
-  bool has(std::string_view module) const {
-    return std::find(modules.begin(), modules.end(), module) != modules.end();
-  }
+  std::int64_t layers = 0;    // the first so many of each chunk; 0: all
+  std::int64_t every = 1;     // each so-many-th layer
+  RecomputedModules modules;  // of kSelective; plain selective = core_attention
 };
 
 struct Overlap {
@@ -216,9 +208,7 @@ struct Scenario : Settings {
   }
   std::int64_t padded_vocab() const;
   std::int64_t adapter_elements() const {
-    const AdapterTargets targets{training.adapts("qkv"), training.adapts("attention_out"),
-                                 training.adapts("mlp")};
-    return count_adapters(model, training.lora_rank, targets);
+    return count_adapters(model, training.lora_rank, training.lora_targets);
   }
   // Two stages hold and train the same table: of a tied head, or of prediction modules, which look
   // tokens up beside the head.

@@ -159,7 +159,7 @@ void check_recomputed_operations(const Scenario& s, Findings& findings) {
                         "layout.tp", "layout.sequence_parallel"})) {
     return;
   }
-  if (!s.layout.recompute.has("torchtitan_op")) return;
+  if (!s.layout.recompute.modules.has(RecomputedModule::kOperations)) return;
   std::string_view beside;
   if (s.model.mla) beside = "latent attention";
   if (s.model.moe) beside = "experts";

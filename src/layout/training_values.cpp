@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "layout/training_values.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "layout/choices.h"
@@ -83,38 +82,27 @@ void write_cuda_graphs(const Settings& settings, nlohmann::json& out) {
   }
 }
 
-const std::vector<std::string>& lora_targets() {
-  static const std::vector<std::string> names = {"qkv", "attention_out", "mlp"};
-  return names;
-}
+std::string accepted_targets() { return "some of " + one_of(adapter_target_names()); }
 
 bool read_lora_targets(ObjectReader& object, const char* key, Settings& out) {
   const auto list = object.value(key);
   if (!list) return false;
-  std::vector<std::string> targets;
-  for (const JsonValue& item : list->items()) {
-    const auto name = item.text();
-    if (!name) continue;
-    if (std::ranges::find(lora_targets(), *name) == lora_targets().end()) {
-      item.fail(ErrorCode::kBadValue, fmt::format("'{}' has no adapters", *name),
-                "some of " + one_of(lora_targets()));
-    } else if (std::ranges::find(targets, *name) != targets.end()) {
-      item.fail(ErrorCode::kBadValue, fmt::format("'{}' stands twice", *name), "keep one of them");
-    } else {
-      targets.push_back(*name);
-    }
-  }
+  const std::vector<std::string> known = adapter_target_names();
+  auto targets =
+      read_names<AdapterTarget>(*list, known, [](const JsonValue& item, const std::string& name) {
+        item.fail(ErrorCode::kBadValue, fmt::format("'{}' has no adapters", name),
+                  accepted_targets());
+      });
   if (list->is_array() && targets.empty()) {
-    list->fail(ErrorCode::kBadValue, "no product has adapters",
-               "some of " + one_of(lora_targets()));
+    list->fail(ErrorCode::kBadValue, "no product has adapters", accepted_targets());
   }
-  if (targets.size() < lora_targets().size()) out.training.lora_targets = std::move(targets);
+  if (targets.size() < known.size()) out.training.lora_targets.named = std::move(targets);
   return true;
 }
 
 void write_lora_targets(const Settings& settings, nlohmann::json& out) {
-  const std::vector<std::string>& stated = settings.training.lora_targets;
-  out = stated.empty() ? lora_targets() : stated;
+  const std::vector<AdapterTarget>& stated = settings.training.lora_targets.named;
+  out = stated.empty() ? adapter_target_names() : names_of(stated);
 }
 
 }  // namespace
@@ -129,7 +117,6 @@ const KeyType kCudaGraphs = {read_cuda_graphs, write_cuda_graphs,
                              copy_field<&Training::cuda_graphs>,
                              [] { return "true, false, or " + one_of(graph_words()); }};
 const KeyType kLoraTargets = {read_lora_targets, write_lora_targets,
-                              copy_field<&Training::lora_targets>,
-                              [] { return "some of " + one_of(lora_targets()); }};
+                              copy_field<&Training::lora_targets>, accepted_targets};
 
 }  // namespace stepcast

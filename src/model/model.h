@@ -106,9 +106,12 @@ struct LayerParameters {
   std::int64_t total() const { return attention + mlp + experts + replicated; }
 };
 
-// Which products of a layer have adapters.
+// Which products of a layer have adapters, where there are some.
+enum class AdapterTarget : std::uint8_t { kQkv, kAttentionOut, kMlp };
 struct AdapterTargets {
-  bool qkv = true, attention_out = true, mlp = true;
+  std::vector<AdapterTarget> named;  // in the order in which a scenario names them; empty: all
+
+  bool has(AdapterTarget target) const;
 };
 
 // The elements of adapters, which are trained beside frozen linear layers: a matrix of `rank` rows
@@ -116,7 +119,8 @@ struct AdapterTargets {
 // the MLP that are targets, in every layer. Embedding and head have none (Hu et al. 2021, arXiv
 // 2106.09685; on all linear layers: Dettmers et al. 2023, arXiv 2305.14314). The model has no
 // experts and no latent attention.
-std::int64_t count_adapters(const Model& model, std::int64_t rank, AdapterTargets targets = {});
+std::int64_t count_adapters(const Model& model, std::int64_t rank,
+                            const AdapterTargets& targets = {});
 
 LayerParameters count_layer(const Model& model, std::int64_t layer);
 ParameterCount count_parameters(const Model& model);

@@ -66,7 +66,7 @@ void StepTable::read_role(const Program& program, const Role& role, const BlockC
   // A group of one communicates with nobody, and its host waits for nothing.
   const RankGrid grid(scratch_.layout);
   const auto counted = [](const CollectiveCall& call) {
-    return Call{call.group, call.message(), static_cast<double>(call.pieces)};
+    return Call{call.group, call.piece(), static_cast<double>(call.pieces)};
   };
   const auto* meeting = barrier != list.end() ? barrier->as<CollectiveCall>() : nullptr;
   out.has_barrier = meeting != nullptr && grid.group_size(meeting->group) > 1;

@@ -79,10 +79,8 @@ void PassParts::close(std::int32_t end, bool meets) {
 
 void PassParts::add_call(const Operation& operation, std::size_t i) {
   const auto& inside = std::get<Collective>(operation.work);
-  CollectiveCall call{Purpose::kActivations, inside.kind, inside.group, inside.bytes, inside.type};
+  CollectiveCall call{Purpose::kActivations, inside.group, message_of(inside)};
   call.slot = pass_.as<RunPass>()->slot;
-  call.copies = inside.copies.value;
-  call.store_sms = inside.store_sms.value;
   out_.push_back({stream_of(operation.stream), operation.name, call});
   made_[i] = static_cast<InstructionIndex>(out_.size() - 1);
   if (operation.stream == BlockStream::kCompute) computed_ = made_[i];
@@ -160,16 +158,8 @@ void PassParts::add_block(const std::vector<Operation>& operations) {
 // begin in it.
 void PassParts::finish() {
   add_part(nullptr, {open_, OperationRange::kToTheEnd, false});
-  Instruction& head = out_[first_];
-  for (const InstructionIndex wait : pass_.waits) head.waits.add(wait);
-  head.birth = pass_.birth;
-  head.host_birth = pass_.host_birth;
-  head.holds_gradients = pass_.holds_gradients;
-  Instruction& tail = out_.back();
-  tail.death = pass_.death;
-  tail.host_death = pass_.host_death;
-  tail.frees_gradients = pass_.frees_gradients;
-  tail.frees_parameters = pass_.frees_parameters;
+  take_begin(out_[first_], pass_);
+  take_end(out_.back(), pass_);
 }
 
 class PassCutter {
@@ -215,7 +205,7 @@ std::vector<Instruction> PassCutter::cut(const std::vector<std::vector<AxisGroup
     } else {
       add_parts(what, cuts[i]);
     }
-    for (InstructionIndex& wait : out_[first].waits) wait = now[static_cast<std::size_t>(wait)];
+    out_[first].waits.renumber(now);
     now.push_back(static_cast<InstructionIndex>(out_.size() - 1));
   }
   return std::move(out_);

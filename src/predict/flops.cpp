@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FLOPs of a step by the definitions of docs/terminology.md, "Work".
 #include "predict/prediction.h"
-#include "program/program.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -63,10 +63,10 @@ double tokens_of_step(const Scenario& scenario) {
          static_cast<double>(scenario.training.sequence_length);
 }
 
-double recomputed_in(const BlockPass& pass, bool causal_half) {
+double recomputed_in(const Block& block, bool causal_half) {
   double sum = 0;
-  for (const Operation& operation : pass.operations) {
-    if (operation.phase != Phase::kRecompute) continue;
+  for_each_operation(block, [&](const Operation& operation) {
+    if (operation.phase != Phase::kRecompute) return;
     // Kernels compute the causal half of what the full count has. Where ranks share a sequence they
     // do so in parts, of which some are whole blocks under the diagonal.
     const auto* attention = std::get_if<Attention>(&operation.work);
@@ -74,7 +74,7 @@ double recomputed_in(const BlockPass& pass, bool causal_half) {
     const bool doubles = is_half && !causal_half;
     const double factor = doubles ? 2 : 1;
     sum += flops_of(operation).value() * factor;
-  }
+  });
   return sum;
 }
 
@@ -123,13 +123,8 @@ Flops hardware_flops(const Scenario& scenario) { return hardware_flops(scenario,
 Flops hardware_flops(const Scenario& scenario, const Program& program, bool causal_half) {
   double recomputed = 0;
   for (const Role& role : program.roles) {
-    for (const Chunk& chunk : role.chunks) {
-      for (const BlockId id : chunk.blocks) {
-        for (const BlockPass& pass : program.block(id).passes) {
-          recomputed += recomputed_in(pass, causal_half);
-        }
-      }
-    }
+    for_each_block(program, role,
+                   [&](const Block& block) { recomputed += recomputed_in(block, causal_half); });
   }
   const double per_step =
       static_cast<double>(scenario.micro_batches()) *

@@ -99,7 +99,7 @@ Waits HostPlanner::waits_of(const Instruction& what) {
 void HostPlanner::emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable) {
   plan_.tasks.push_back({i, {pending_ps_ + latency_ps}, pending_waits_});
   pending_ps_ = 0;
-  pending_waits_.clear();
+  pending_waits_ = {};
   waits_bind_ = false;
   is_extendable_ = is_extendable;
 }

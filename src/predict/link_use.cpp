@@ -60,8 +60,8 @@ class LinkUse {
     Counts out;
     for (const Instruction& what : role.instructions) {
       const auto* call = what.as<CollectiveCall>();
-      if (call == nullptr || call->group != group || call->bytes == 0) continue;
-      out[call->message()] += call->pieces;
+      if (call == nullptr || call->group != group || call->message.bytes == 0) continue;
+      out[call->piece()] += call->pieces;
     }
     return out;
   }

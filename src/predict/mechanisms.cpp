@@ -64,7 +64,7 @@ class Mechanisms {
     add(training.sequence_length >= kLongSequence, "sequences of 16384 tokens or more");
     add_own(training.trains_adapters(), "adapters");
     const Recompute& again = layout_.recompute;
-    const bool operations = again.has("torchtitan_op");
+    const bool operations = again.modules.has(RecomputedModule::kOperations);
     add(operations, "recomputation of operations");
     add(again.mode != RecomputeMode::kNone && !operations,
         fmt::format("{} recomputation", name_of(again.mode)));

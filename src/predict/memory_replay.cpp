@@ -41,9 +41,9 @@ class MemoryWalk {
     note(now_, index, 0);
     if (what.is<RunPass>()) run(what, index);
     subtract(now_, what.death);
-    host_ += what.host_birth;
+    host_ += what.host_birth();
     peak_.host = std::max(peak_.host, host_);
-    host_ -= what.host_death;
+    host_ -= what.host_death();
   }
 
   const MemoryParts& now() const { return now_; }

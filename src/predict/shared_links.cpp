@@ -139,8 +139,8 @@ void CutFinder::add_collective(const Role& role, InstructionIndex i) {
   const Instruction& what = role.instructions[static_cast<std::size_t>(i)];
   const auto& call = *what.as<CollectiveCall>();
   const GroupTraffic* groups = traffic_.find(call.group);
-  if (groups == nullptr || groups->in_blocks || call.bytes == 0) return;
-  const auto message = static_cast<std::size_t>(groups->message(call.message()));
+  if (groups == nullptr || groups->in_blocks || call.message.bytes == 0) return;
+  const auto message = static_cast<std::size_t>(groups->message(call.piece()));
   const auto [known, fresh] =
       of_collectives_.try_emplace({call.group, role.stage, what.stream}, beside_.size());
   if (fresh) beside_.push_back({});
@@ -264,19 +264,11 @@ std::vector<PassTime> CutFinder::time_passes(const Role& role, AxisGroup group) 
 
 // What the group's collectives inside the stage's blocks move.
 std::set<Message> CutFinder::messages_of(const Role& role, AxisGroup group) const {
-  std::set<BlockId> blocks;
-  for (const Chunk& chunk : role.chunks) blocks.insert(chunk.blocks.begin(), chunk.blocks.end());
   std::set<Message> out;
-  for (const BlockId id : blocks) {
-    const Block& block = program_.block(id);
-    for (const Pass pass : passes_of(block.form)) {
-      for (const Operation& operation : operations_of(block, pass)) {
-        const auto* collective = std::get_if<Collective>(&operation.work);
-        if (collective == nullptr || collective->group != group) continue;
-        out.insert(message_of(*collective));
-      }
-    }
-  }
+  for_each_operation(program_, role, [&](const Operation& operation) {
+    const auto* collective = std::get_if<Collective>(&operation.work);
+    if (collective != nullptr && collective->group == group) out.insert(message_of(*collective));
+  });
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "memory/device_footprint.h"
 #include "predict/run_costs.h"
 #include "predict/traffic.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -40,14 +41,12 @@ ChunkTimes memory_of(const Program& program, const Chunk& chunk) {
 // What a pass takes in passing, beyond the activations that it leaves.
 ByteCount most_in_passing(const Program& program, const Role& role) {
   ByteCount out = 0;
-  for (const Chunk& chunk : role.chunks) {
-    for (const BlockId id : chunk.blocks) {
-      for (const Pass pass : {Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient}) {
-        const MemoryTrace& memory = program.block(id).pass(pass).memory;
-        out = std::max(out, memory.peak - std::max<ByteCount>(total(memory.after), 0));
-      }
+  for_each_block(program, role, [&](const Block& block) {
+    for (const Pass pass : {Pass::kForward, Pass::kInputGradient, Pass::kWeightGradient}) {
+      const MemoryTrace& memory = memory_of(block, pass);
+      out = std::max(out, memory.peak - std::max<ByteCount>(total(memory.after), 0));
     }
-  }
+  });
   return out;
 }
 

@@ -202,7 +202,7 @@ void TimelineReader::count_call(const CollectiveCall& call, Seconds time) {
   const GroupTraffic& groups = *in_.traffic.find(call.group);
   const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(class_)].front();
   const auto group = static_cast<std::size_t>(in_.grid.group_of(call.group, rank));
-  const auto message = static_cast<std::size_t>(groups.message(call.message()));
+  const auto message = static_cast<std::size_t>(groups.message(call.piece()));
   count_price(groups.prices[group][message].price, time);
 }
 

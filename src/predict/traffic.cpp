@@ -228,7 +228,7 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
     for (const Instruction& instruction : role.instructions) {
       if (const auto* call = instruction.as<CollectiveCall>()) {
         if (grid.group_size(call->group) < 2) continue;
-        messages[call->group].issued.insert(call->message());
+        messages[call->group].issued.insert(call->piece());
         if (call->purpose == Purpose::kActivations) messages[call->group].is_cut = true;
       } else if (const auto* send = instruction.as<Send>()) {
         pairs[{role.stage, send->peer}] = send->bytes;

@@ -37,9 +37,7 @@ TransferShapes::TransferShapes(const SimulationInput& input)
 
 TransferShapes::Key TransferShapes::key_of(const Instruction& what) {
   if (const auto* call = what.as<CollectiveCall>()) {
-    Message all = call->message();
-    all.bytes = call->bytes;
-    return CollectiveKey{call->group, all, call->pieces};
+    return CollectiveKey{call->group, call->message, call->pieces};
   }
   if (const auto* copy = what.as<HostCopy>()) return CopyKey{copy->direction, copy->bytes};
   return PairKey{what.transfer()->peer, what.is<Send>()};
@@ -71,7 +69,7 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   const auto group =
       static_cast<std::size_t>(in_.grid.group_of(call.group, representative(rank_class)));
   const auto group_class = static_cast<std::size_t>(classes.class_of[group]);
-  const std::int32_t message = groups->message(call.message());
+  const std::int32_t message = groups->message(call.piece());
   const Priced& priced = groups->prices[group][static_cast<std::size_t>(message)];
   const std::vector<ClassLoad>* loads = nullptr;
   if (priced.loads >= 0) {

@@ -47,7 +47,7 @@ class TransferShapes {
   // A group of one: nothing happens.
   bool is_idle(const Instruction& what) const {
     const auto* call = what.as<CollectiveCall>();
-    return call != nullptr && (call->bytes == 0 || in_.grid.group_size(call->group) < 2);
+    return call != nullptr && (call->message.bytes == 0 || in_.grid.group_size(call->group) < 2);
   }
   // `what` is a collective, send, receive or copy of the rank class. Valid until the next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);

@@ -55,9 +55,6 @@ Shape::Shape(const Scenario& scenario) {
   ffn = model.ffn / tp;
   vocab = scenario.padded_vocab() / tp;
   overlap_tp = layout.overlap.tp && tp > 1;
-  sums_gradients = scenario.rules.sums_input_gradients;
-  keeps_gathered = scenario.rules.keeps_gathered_inputs;
-  async_backward = scenario.rules.async_tensor_backward && tp > 1;
   dropout = has_dropout(scenario);
   type = scenario.training.wide();
   product = scenario.training.precision == DataType::kTf32 ? DataType::kTf32 : type;
@@ -69,9 +66,6 @@ Shape::Shape(const Scenario& scenario) {
   mode = scenario.training.mode;
   lora_rank = scenario.training.lora_rank;
   element = size_of(type);
-  fuses_neighbours = scenario.rules.fuses_neighbours;
-  placeholder_gradients = scenario.rules.placeholder_gradients;
-  keeps_half_gradients = scenario.rules.keeps_half_gradients;
   softmax_in_steps = !fuses_softmax(scenario.rules, *this);
 }
 
@@ -225,7 +219,7 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, std::in
   if (mode_ == GradientMode::kFused) {
     gemm.output = shape_.gradient;
     gemm.accumulate = true;
-    if (placeholder && shape_.placeholder_gradients)
+    if (placeholder && rules_.placeholder_gradients)
       fresh = buffer(name, elements, shape_.type, MemoryCategory::kWorkspace);
   }
   if (mode_ == GradientMode::kAccumulate) {
@@ -251,14 +245,14 @@ void BlockBuilder::weight_gradient(const char* name, ParameterId weight, Grouped
 
 // Those that stay are among the states, and take no memory of their own.
 BufferId BlockBuilder::fresh_gradient(const char* name, std::int64_t elements) {
-  return buffer(name, shape_.keeps_half_gradients ? 0 : elements, shape_.type,
+  return buffer(name, rules_.keeps_half_gradients ? 0 : elements, shape_.type,
                 MemoryCategory::kGradients);
 }
 
 void BlockBuilder::accumulate(ParameterId weight, std::int64_t elements, BufferId fresh) {
   const std::int64_t main = size_of(shape_.gradient);
   const auto bytes = static_cast<double>(shape_.element + 2 * main);
-  if (shape_.keeps_half_gradients) {  // a cast, which is written and read again, then the sum
+  if (rules_.keeps_half_gradients) {  // a cast, which is written and read again, then the sum
     const BufferId copy =
         buffer("gradient_copy", elements, shape_.gradient, MemoryCategory::kBuffers);
     const double more = static_cast<double>(2 * main);
@@ -318,7 +312,7 @@ BufferId BlockBuilder::leave_region(const char* name, BufferId partial) {
 
 BufferId BlockBuilder::enter_backward(const char* name, BufferId gradient, std::int64_t width) {
   const BufferId out = reduce(name, gradient, backward_stream(), width);
-  if (shape_.sums_gradients && shape_.tp > 1) {
+  if (rules_.sums_input_gradients && shape_.tp > 1) {
     std::get<Collective>(operations().back().work).overlapped = false;
   }
   return out;
@@ -330,7 +324,7 @@ BufferId BlockBuilder::leave_backward(const char* name, BufferId gradient) {
 
 BufferId BlockBuilder::gather_again(const char* name, BufferId x, BufferId gathered,
                                     std::int64_t width) {
-  return shape_.keeps_gathered ? gathered : gather(name, x, backward_stream(), width);
+  return rules_.keeps_gathered_inputs ? gathered : gather(name, x, backward_stream(), width);
 }
 
 BufferId BlockBuilder::norm(const char* name, const Parameters& parameters, BufferId x,
@@ -369,7 +363,7 @@ BufferId BlockBuilder::norm_backward(const char* name, const Parameters& paramet
                                      std::int64_t width) {
   const std::int64_t elements = rows * width;
   const double element = static_cast<double>(shape_.element), bytes = 3 * element;
-  const bool joined = residual.valid() && shape_.fuses_neighbours;
+  const bool joined = residual.valid() && rules_.fuses_neighbours;
   const BufferId dx = activation(name, elements);
   // And the sum over rows for the weights.
   const KernelSize own =

@@ -33,12 +33,6 @@ struct Shape {
   std::int64_t tp;
   bool sequence_parallel;
   bool overlap_tp;
-  bool async_backward;         // FrameworkRules::async_tensor_backward
-  bool keeps_gathered;         // FrameworkRules::keeps_gathered_inputs
-  bool sums_gradients;         // FrameworkRules::sums_input_gradients
-  bool fuses_neighbours;       // FrameworkRules::fuses_neighbours
-  bool placeholder_gradients;  // FrameworkRules::placeholder_gradients
-  bool keeps_half_gradients;   // FrameworkRules::keeps_half_gradients
   bool dropout;
   bool softmax_in_steps;  // no fused kernel takes these rows (longest_fused_softmax)
   DataType type;          // of activations
@@ -62,8 +56,8 @@ GradientMode gradient_mode(const Scenario& scenario);
 
 class BlockBuilder {
  public:
-  BlockBuilder(const Shape& shape, GradientMode mode, Block& block)
-      : shape_(shape), mode_(mode), block_(block) {}
+  BlockBuilder(const FrameworkRules& rules, const Shape& shape, GradientMode mode, Block& block)
+      : rules_(rules), shape_(shape), mode_(mode), block_(block) {}
 
   using Buffers = std::initializer_list<BufferId>;  // invalid ones are not read
 
@@ -174,9 +168,11 @@ class BlockBuilder {
   bool begins_pass() { return operations().empty(); }
   // Where a collective of the backward runs that a product need not wait for.
   BlockStream backward_stream() const {
-    return shape_.async_backward ? BlockStream::kCommunication : BlockStream::kCompute;
+    const bool beside = rules_.async_tensor_backward && shape_.tp > 1;
+    return beside ? BlockStream::kCommunication : BlockStream::kCompute;
   }
 
+  const FrameworkRules& rules() const { return rules_; }
   const Shape& shape() const { return shape_; }
   AttentionSizes attention_sizes() const;
   // In which weights' gradients are summed over micro-batches, or over the unit's one.
@@ -194,6 +190,7 @@ class BlockBuilder {
   void write_weight_gradient(const char* name, ParameterId weight, std::int64_t elements,
                              Operation::Work product, BufferId fresh, Buffers reads);
 
+  const FrameworkRules& rules_;
   const Shape& shape_;
   GradientMode mode_;
   Block& block_;

@@ -4,29 +4,15 @@
 #include <set>
 #include <variant>
 
+#include "program/walk.h"
+
 namespace stepcast {
-
-namespace {
-
-// visit(const Operation&, const Collective&)
-template <class Visit>
-void for_each_collective(const Program& program, Visit&& visit) {
-  for (const Block& block : program.blocks) {
-    for (const BlockPass& pass : block.passes) {
-      for (const Operation& operation : pass.operations) {
-        const auto* collective = std::get_if<Collective>(&operation.work);
-        if (collective != nullptr) visit(operation, *collective);
-      }
-    }
-  }
-}
-
-}  // namespace
 
 std::vector<GroupMessage> messages_in_blocks(const Program& program) {
   std::set<GroupMessage> found;
-  for_each_collective(program, [&](const Operation&, const Collective& collective) {
-    found.insert({collective.group, message_of(collective)});
+  for_each_operation(program, [&](const Operation& operation) {
+    const auto* collective = std::get_if<Collective>(&operation.work);
+    if (collective != nullptr) found.insert({collective->group, message_of(*collective)});
   });
   return {found.begin(), found.end()};
 }
@@ -39,8 +25,9 @@ std::vector<AxisGroup> groups_in_blocks(const Program& program) {
 
 std::vector<std::pair<AxisGroup, BlockStream>> streams_of_groups(const Program& program) {
   std::set<std::pair<AxisGroup, BlockStream>> found;
-  for_each_collective(program, [&](const Operation& operation, const Collective& collective) {
-    found.insert({collective.group, operation.stream});
+  for_each_operation(program, [&](const Operation& operation) {
+    const auto* collective = std::get_if<Collective>(&operation.work);
+    if (collective != nullptr) found.insert({collective->group, operation.stream});
   });
   return {found.begin(), found.end()};
 }

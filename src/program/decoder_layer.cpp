@@ -14,7 +14,7 @@ Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute, Bac
   block.form = form;
   block.kind = BlockKind::kLayer;
   const Shape shape(scenario);
-  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   LayerLowering layer(scenario, kind, builder);
   const std::int64_t elements = shape.rows * shape.hidden;
   block.input = builder.activation("layer_input", elements);

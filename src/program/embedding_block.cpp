@@ -159,7 +159,7 @@ Block lower_embedding(const Scenario& scenario, BackwardForm form) {
   Block block;
   block.kind = BlockKind::kEmbedding;
   block.form = form;
-  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   block.input = builder.buffer("tokens", shape.tokens, DataType::kInt64);
   block.output_gradient = builder.activation("output_gradient", shape.rows * shape.hidden);
   const EmbeddingWeights weights = declare(scenario, builder);

@@ -11,7 +11,6 @@
 #include "program/block_builder.h"
 #include "program/expert_shape.h"
 #include "program/layer_kind.h"
-#include "program/recomputed_modules.h"
 
 namespace stepcast {
 namespace {
@@ -162,7 +161,7 @@ class Checker {
 
   void check_recompute() {
     const Recompute& recompute = scenario_.layout.recompute;
-    if (!recomputed_modules(recompute, RecomputeMode::kSelective).operations) return;
+    if (!recompute.modules.has(RecomputedModule::kOperations)) return;
     refuse("layout.recompute.modules", "recomputing torchtitan_op is",
            "modules of Megatron, or mode full");
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "program/walk.h"
+
 namespace stepcast {
 namespace {
 
@@ -38,20 +40,13 @@ ByteCount attention_workspace(const Attention& attention, AttentionBy by) {
 
 ByteCount executor_workspace(const Program& program, const Role& role, AttentionBy by) {
   ByteCount largest = 0, angles = 0;
-  for (const Chunk& chunk : role.chunks) {
-    for (const BlockId id : chunk.blocks) {
-      for (const BlockPass& pass : program.block(id).passes) {
-        for (const Operation& operation : pass.operations) {
-          if (const auto* rotary = std::get_if<Rotary>(&operation.work)) {
-            angles = kSingle * rotary->sequence * rotary->head_dim;
-          }
-          const auto* attention = std::get_if<Attention>(&operation.work);
-          if (attention == nullptr) continue;
-          largest = std::max(largest, attention_workspace(*attention, by));
-        }
-      }
+  for_each_operation(program, role, [&](const Operation& operation) {
+    if (const auto* rotary = std::get_if<Rotary>(&operation.work)) {
+      angles = kSingle * rotary->sequence * rotary->head_dim;
+    } else if (const auto* attention = std::get_if<Attention>(&operation.work)) {
+      largest = std::max(largest, attention_workspace(*attention, by));
     }
-  }
+  });
   return kProducts + largest + angles;
 }
 

@@ -130,7 +130,8 @@ BufferId ExpertLayer::compute() {
 
 ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
                                                         const RecomputedModules& again) {
-  if (again.expert_activation && !again.experts) recompute([&] { activate(); });
+  if (again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts))
+    recompute([&] { activate(); });
   const BufferId activated =
       builder_.activation("experts_activated_gradient", shape_.rows * shape_.ffn);
   const Operand of_output = operand(gradient, width(), true);
@@ -176,9 +177,9 @@ void ExpertLayer::recompute(const Write& write) {
 }
 
 BufferId ExpertLayer::backward(BufferId gradient, BufferId input, const RecomputedModules& again) {
-  if (again.experts) {
+  if (again.has(RecomputedModule::kExperts)) {
     recompute([&] { forward(input); });
-  } else if (again.shared_experts && shared_) {
+  } else if (again.has(RecomputedModule::kSharedExperts) && shared_) {
     recompute([&] { shared_->forward(input); });
   }
   const RowGradients rows = compute_backward(dispatch_.bring_gradient(gradient), again);

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "program/recomputed_modules.h"
+#include "layout/recomputed_modules.h"
 #include "program/shared_expert.h"
 #include "program/token_dispatch.h"
 

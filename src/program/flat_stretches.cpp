@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/assert.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -48,11 +49,9 @@ void count_in_group(Block& block, AxisGroup group, std::int64_t elements) {
 
 void place_parameters(const Program& program, bool root_first, Role& role) {
   std::set<AxisGroup> groups;
-  for (const Chunk& chunk : role.chunks) {
-    for (const BlockId id : chunk.blocks) {
-      for (const GroupElements& part : program.block(id).by_group) groups.insert(part.group);
-    }
-  }
+  for_each_block(program, role, [&](const Block& block) {
+    for (const GroupElements& part : block.by_group) groups.insert(part.group);
+  });
   role.stretches.clear();
   role.parameters = 0;
   for (const AxisGroup group : groups) {

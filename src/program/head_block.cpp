@@ -255,7 +255,7 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   Block block;
   block.kind = BlockKind::kHead;
   block.form = form;
-  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   block.input = builder.activation("head_input", shape.rows * shape.hidden);
   const HeadWeights weights = declare(scenario, builder);
   Predictions predictions(scenario, weights, builder);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-
 #include <numeric>
 
 #include "core/overloaded.h"
@@ -125,30 +124,55 @@ Phase Instruction::phase() const {
   }
   const auto* block = as<RunBlock>();
   if (block == nullptr) return Phase::kForward;
-  return block->work == StepWork::kCastGradients ? Phase::kBackward : Phase::kOptimizer;
+  return block->kind == BlockKind::kCastGradients ? Phase::kBackward : Phase::kOptimizer;
 }
 
 ByteCount Instruction::bytes() const {
   return std::visit(Overloaded{[](const RunPass&) { return ByteCount{0}; },
                                [](const RunBlock&) { return ByteCount{0}; },
-                               [](const CollectiveCall& call) { return call.bytes; },
+                               [](const CollectiveCall& call) { return call.message.bytes; },
                                [](const StageTransfer& moved) { return moved.bytes; },
                                [](const HostWait&) { return ByteCount{0}; },
                                [](const HostCopy& copy) { return copy.bytes; }},
                     work);
 }
 
+ByteCount Instruction::host_birth() const {
+  const auto* copy = as<HostCopy>();
+  return copy != nullptr && copy->direction == CopyDirection::kToHost ? copy->bytes : 0;
+}
+ByteCount Instruction::host_death() const {
+  const auto* copy = as<HostCopy>();
+  return copy != nullptr && copy->direction == CopyDirection::kFromHost ? copy->bytes : 0;
+}
+
 void Instruction::hold_gradients(ElementRange range, ByteCount held) {
-  if (range.size() > 0) holds_gradients.push_back(range);
+  if (range.size() > 0) windows.make().holds_gradients.push_back(range);
   buffers(birth) += held;
 }
 void Instruction::free_gradients(ElementRange range, ByteCount held) {
-  if (range.size() > 0) frees_gradients.push_back(range);
+  if (range.size() > 0) windows.make().frees_gradients.push_back(range);
   buffers(death) += held;
 }
 void Instruction::free_parameters(ElementRange range, ByteCount held) {
-  frees_parameters = range;
+  if (range.size() > 0) windows.make().frees_parameters = range;
   buffers(death) += held;
+}
+
+void take_begin(Instruction& first, const Instruction& whole) {
+  for (const InstructionIndex wait : whole.waits) first.waits.add(wait);
+  first.birth = whole.birth;
+  const FlatWindows& windows = whole.windows.get();
+  if (!windows.holds_gradients.empty()) {
+    first.windows.make().holds_gradients = windows.holds_gradients;
+  }
+}
+
+void take_end(Instruction& last, const Instruction& whole) {
+  last.death = whole.death;
+  if (!whole.windows.exists()) return;
+  last.windows.make().frees_gradients = whole.windows.get().frees_gradients;
+  last.windows.make().frees_parameters = whole.windows.get().frees_parameters;
 }
 
 }  // namespace stepcast

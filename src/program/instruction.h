@@ -15,6 +15,7 @@
 #include "layout/rank_grid.h"
 #include "operation/message.h"
 #include "operation/operation.h"
+#include "program/rare.h"
 #include "program/waits.h"
 #include "schedule/schedule.h"
 
@@ -89,11 +90,21 @@ struct RunPass {
   std::optional<Slot> beside = {};
 };
 
-// A block outside the chunks, at the step's ends or beside its passes.
-enum class StepWork { kZeroGradients, kCastGradients, kGradientNorm, kUpdate };
+// Those of the model, which chunks are made of, and those at the step's ends or beside its passes.
+enum class BlockKind {
+  kEmbedding,
+  kLayer,
+  kHead,
+  kZeroGradients,
+  kCastGradients,
+  kGradientNorm,
+  kUpdate
+};
+
+// A block outside the chunks.
 struct RunBlock {
   BlockId block;
-  StepWork work;
+  BlockKind kind;  // of the block
 };
 
 // What a collective moves.
@@ -109,18 +120,17 @@ enum class Purpose {
 
 struct CollectiveCall {
   Purpose purpose;
-  CollectiveKind kind;
   AxisGroup group;
-  ByteCount bytes;  // of all pieces
-  DataType type;
+  Message message;          // of all pieces
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
+  Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
   // Gradients and parameters: flat elements of the role (Role::stretches), before sharding.
   ElementRange elements{};
-  Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
-  std::int64_t copies = 0, store_sms = 0;  // as struct Collective has them
 
-  Message message() const {  // of one piece
-    return {kind, bytes / pieces, type, copies, store_sms};
+  Message piece() const {
+    Message one = message;
+    one.bytes /= pieces;
+    return one;
   }
 };
 
@@ -148,6 +158,14 @@ struct HostCopy {
   std::int32_t block_begin, block_end;
 };
 
+// Whole gradients and parameters of an instruction's flat elements: buffers, counted in its birth
+// and death.
+struct FlatWindows {
+  std::vector<ElementRange> holds_gradients;  // they live from its start
+  std::vector<ElementRange> frees_gradients;  // they were reduced, and die at its end
+  ElementRange frees_parameters;              // they were gathered, and die at its end
+};
+
 struct Instruction {
   Stream stream;
   const char* name;  // for people
@@ -156,13 +174,9 @@ struct Instruction {
   // Earlier instructions of this role, on other streams, that must have ended.
   Waits waits = {};
   // Device memory: births at issue and deaths at the end, beside what the operations of blocks do
-  // themselves. Host memory likewise.
+  // themselves.
   MemoryParts birth{}, death{};
-  ByteCount host_birth = 0, host_death = 0;
-  // Whole gradients that live from its start, gradients that were reduced and gathered parameters
-  // that die at its end; all of them buffers, counted in birth and death.
-  std::vector<ElementRange> holds_gradients = {}, frees_gradients = {};
-  ElementRange frees_parameters{};
+  Rare<FlatWindows> windows = {};
 
   template <class Kind>
   bool is() const {
@@ -186,6 +200,9 @@ struct Instruction {
   const Slot* slot() const;
   Phase phase() const;      // what the time of a run counts as; of others kForward
   ByteCount bytes() const;  // that it moves
+  // Host memory that a copy takes at its issue, or leaves at its end.
+  ByteCount host_birth() const;
+  ByteCount host_death() const;
 
   void wait_for(InstructionIndex instruction) {  // negative: for nothing
     if (instruction >= 0) waits.add(instruction);
@@ -194,5 +211,10 @@ struct Instruction {
   void free_gradients(ElementRange range, ByteCount held);
   void free_parameters(ElementRange range, ByteCount held);
 };
+
+// Where one instruction becomes several, what belongs to its start goes to the first of them, and
+// what belongs to its end to the last.
+void take_begin(Instruction& first, const Instruction& whole);
+void take_end(Instruction& last, const Instruction& whole);
 
 }  // namespace stepcast

@@ -212,14 +212,14 @@ BufferId LatentAttention::backward(BufferId context_gradient, BufferId input,
   const Shape& shape = builder_.shape();
   const BufferId kept = saved_.context;
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
-  if (again.latent_queries) {
+  if (again.has(RecomputedModule::kLatentQueries)) {
     make_heads(input);
     read_heads();
   }
-  if (again.core_attention) attend();
+  if (again.has(RecomputedModule::kCoreAttention)) attend();
   builder_.into_input_gradients();
   // The output projection's weight gradient reads the first context: it is kept.
-  if (again.core_attention) saved_.context = kept;
+  if (again.has(RecomputedModule::kCoreAttention)) saved_.context = kept;
 
   if (has_query_latent()) {
     saved_.query_input = query_down_.renewed(saved_.query_input, input);

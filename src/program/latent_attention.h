@@ -5,9 +5,9 @@
 // the heads.
 #pragma once
 
+#include "layout/recomputed_modules.h"
 #include "program/core_attention.h"
 #include "program/linear.h"
-#include "program/recomputed_modules.h"
 
 namespace stepcast {
 

@@ -145,13 +145,13 @@ BufferId LayerLowering::attention_backward(AttentionBuffers& saved, BufferId gra
   const std::int64_t h = shape_.hidden;
   const BufferId first_context = saved.core.context;
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
-  if (again.core_attention && !latent_) {
+  if (again.has(RecomputedModule::kCoreAttention) && !latent_) {
     // The recomputed context replaces the first, which the output projection's weight gradient
     // still reads: it is kept, as core_attention's output is in the published term 34 sbh.
     saved.core = core(saved);
     saved.core.context = first_context;
   }
-  if (again.layernorm && !shape_.fp8) {
+  if (again.has(RecomputedModule::kLayerNorm) && !shape_.fp8) {
     saved.normed =
         builder_.norm("attention_norm", weights_.attention_norm, saved.input, shape_.rows, h);
     if (!latent_) saved.entered = weights_.qkv.renewed(saved.entered, saved.normed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/layer_lowering.h"
 
+#include "layout/recomputed_layers.h"
 #include "operation/steps.h"
 
 namespace stepcast {
@@ -41,7 +42,7 @@ void LayerLowering::declare_attention() {
     weights_.qkv =
         Linear(builder_, {"qkv", "qkv_dgrad", "qkv_wgrad", "qkv", "attention_input_gradient"},
                {"qkv", packed_width(), h, Cut::kRows, Initial::kNormal, qkv},
-               scenario_.training.adapts("qkv"));
+               scenario_.training.lora_targets.has(AdapterTarget::kQkv));
     weights_.qkv_bias = bias_of(model_.qkv_bias, "qkv_bias", packed_width(), Cut::kRows, qkv);
     if (model_.query_key_norm || model_.wide_query_key_norm) {
       const Cut cut = model_.wide_query_key_norm ? Cut::kRows : Cut::kNone;
@@ -51,11 +52,12 @@ void LayerLowering::declare_attention() {
     }
     if (model_.attention_sinks > 0) builder_.vector("attention_sinks", shape_.heads, Cut::kRows);
   }
-  weights_.attention_out = Linear(builder_,
-                                  {"attention_out", "attention_out_dgrad", "attention_out_wgrad",
-                                   "attention_output", "context_gradient"},
-                                  {"attention_out", h, context_width(), Cut::kColumns},
-                                  scenario_.training.adapts("attention_out"));
+  weights_.attention_out =
+      Linear(builder_,
+             {"attention_out", "attention_out_dgrad", "attention_out_wgrad", "attention_output",
+              "context_gradient"},
+             {"attention_out", h, context_width(), Cut::kColumns},
+             scenario_.training.lora_targets.has(AdapterTarget::kAttentionOut));
   weights_.attention_out_bias =
       bias_of(model_.attention_output_bias, "attention_out_bias", h, Cut::kNone);
   if (norms_branches()) {
@@ -71,7 +73,8 @@ void LayerLowering::declare_mlp() {
   if (kind_.experts) {
     experts_.emplace(scenario_, builder_);
   } else {
-    const bool gated = model_.mlp == Mlp::kSwiglu, adapts_mlp = scenario_.training.adapts("mlp");
+    const bool gated = model_.mlp == Mlp::kSwiglu;
+    const bool adapts_mlp = scenario_.training.lora_targets.has(AdapterTarget::kMlp);
     const std::array<std::int64_t, 3> up{shape_.ffn, gated ? shape_.ffn : 0, 0};
     weights_.mlp_up =
         Linear(builder_, {"mlp_up", "mlp_up_dgrad", "mlp_up_wgrad", "up", "mlp_input_gradient"},
@@ -120,7 +123,8 @@ BufferId LayerLowering::residual_backward(BufferId gradient, BufferId mask, Para
 }
 
 BufferId LayerLowering::forward(BufferId input, RecomputeMode mode) {
-  const bool operations = recomputed_modules(scenario_.layout.recompute, mode).operations;
+  const bool operations =
+      recomputed_modules(scenario_.layout.recompute, mode).has(RecomputedModule::kOperations);
   keeps_ = mode != RecomputeMode::kFull && !operations;
   splits_ = operations && !shape_.fp8;
   attended_ = attention(input);
@@ -154,7 +158,7 @@ void LayerLowering::recompute() {
 
 BufferId LayerLowering::backward(BufferId gradient, RecomputeMode mode) {
   const RecomputedModules again = recomputed_modules(scenario_.layout.recompute, mode);
-  if (again.operations) recompute_operations();
+  if (again.has(RecomputedModule::kOperations)) recompute_operations();
   const BufferId middle = mlp_backward(fed_, gradient, again);
   const BufferId attended_gradient = model_.parallel_block ? gradient : middle;
   return attention_backward(attended_, attended_gradient, middle, again);

@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "layout/recomputed_modules.h"
 #include "program/core_attention.h"
 #include "program/expert_layer.h"
 #include "program/latent_attention.h"
 #include "program/layer_kind.h"
 #include "program/linear.h"
-#include "program/recomputed_modules.h"
 
 namespace stepcast {
 
@@ -64,7 +64,7 @@ class LayerLowering {
   bool norms_branches() const { return model_.norms_per_layer == 4; }
   // The sum behind attention is part of the norm that reads it.
   bool joins_in_norm() const {
-    return shape_.fuses_neighbours && !shape_.dropout && !model_.parallel_block;
+    return builder_.rules().fuses_neighbours && !shape_.dropout && !model_.parallel_block;
   }
   bool cast_sums_bias() const { return shape_.fp8 && shape_.fp8.recipe->cast_sums_bias; }
   bool rotary() const { return model_.position == Position::kRope; }

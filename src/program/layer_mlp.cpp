@@ -67,14 +67,17 @@ void LayerLowering::activate(MlpBuffers& out) {
 void LayerLowering::recompute_mlp(MlpBuffers& saved, const RecomputedModules& again) {
   builder_.into(Pass::kInputGradient, Phase::kRecompute);
   // In fp8 the norm is part of the product behind it (TELayerNormColumnParallelLinear).
-  const bool with_norm = shape_.fp8 ? again.mlp && !experts_ : again.layernorm;
+  const bool with_norm = shape_.fp8 ? again.has(RecomputedModule::kMlp) && !experts_
+                                    : again.has(RecomputedModule::kLayerNorm);
   if (with_norm) {
     saved.normed =
         builder_.norm("mlp_norm", weights_.mlp_norm, saved.input, shape_.rows, shape_.hidden);
     if (!experts_) saved.entered = weights_.mlp_up.renewed(saved.entered, saved.normed);
   }
-  if (!experts_ && again.mlp) dense(saved);
-  if (!experts_ && again.mlp_activation && !again.mlp) activate(saved);
+  if (!experts_ && again.has(RecomputedModule::kMlp)) dense(saved);
+  if (!experts_ && again.has(RecomputedModule::kMlpActivation) &&
+      !again.has(RecomputedModule::kMlp))
+    activate(saved);
   builder_.into_input_gradients();
 }
 
@@ -101,7 +104,8 @@ BufferId LayerLowering::dense_backward(const MlpBuffers& saved, BufferId branch)
   weights_.mlp_down.weight_gradient(builder_, whole, saved.left, saved.down, activated);
   const BufferId up = builder_.activation("up_gradient", shape_.tokens * up_width());
   const bool has_bias = weights_.mlp_up_bias.valid();
-  const bool sums = has_bias && shape_.fuses_neighbours && builder_.trains(weights_.mlp_up_bias);
+  const bool sums =
+      has_bias && builder_.rules().fuses_neighbours && builder_.trains(weights_.mlp_up_bias);
   builder_.add("activation", activation(true, sums), {saved.up.y, saved.up.apart, activated.x},
                {up});
   builder_.uses({weights_.mlp_up_bias});

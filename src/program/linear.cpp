@@ -156,7 +156,7 @@ LinearInput Linear::gather_again(BlockBuilder& builder, const char* name,
     return out;
   }
   // It was whole from the beginning, or is kept as it was gathered.
-  const bool kept = shape.keeps_gathered && !shape.fp8.recipe->scales_by_direction;
+  const bool kept = builder.rules().keeps_gathered_inputs && !shape.fp8.recipe->scales_by_direction;
   if (!saved.share.valid() || kept) return out;
   const BufferId copy =
       gather_copy(builder, name, saved.share, shape.tokens * inputs_, builder.backward_stream());

@@ -14,6 +14,7 @@
 #include "program/offload_activations.h"
 #include "program/optimizer.h"
 #include "program/step.h"
+#include "program/walk.h"
 
 namespace stepcast {
 namespace {
@@ -120,14 +121,12 @@ ByteCount Lowering::placeholder_gradients() const {
 void Lowering::finish_role(Role& role) {
   place_parameters(program_, gradient_mode(scenario_) == GradientMode::kUnit, role);
   FrozenWeights frozen;
-  for (const Chunk& chunk : role.chunks) {
-    for (const BlockId id : chunk.blocks) {
-      frozen.plain += program_.block(id).frozen.plain;
-      frozen.four_bit += program_.block(id).frozen.four_bit;
-      frozen.in_fp8 += program_.block(id).frozen.in_fp8;
-      role.in_fp8 += program_.block(id).parameters.in_fp8;
-    }
-  }
+  for_each_block(program_, role, [&](const Block& block) {
+    frozen.plain += block.frozen.plain;
+    frozen.four_bit += block.frozen.four_bit;
+    frozen.in_fp8 += block.frozen.in_fp8;
+    role.in_fp8 += block.parameters.in_fp8;
+  });
   StateBytes states;
   for (const FlatStretch& stretch : role.stretches) {
     states += state_bytes(scenario_, stretch.range.size(), stretch.group);

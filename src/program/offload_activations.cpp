@@ -23,7 +23,7 @@ class Offloading {
     std::vector<InstructionIndex> last;  // of each instruction of the role: what it has become
     for (const Instruction& own : role_.instructions) {
       Instruction what = own;
-      for (InstructionIndex& wait : what.waits) wait = last[static_cast<std::size_t>(wait)];
+      what.waits.renumber(last);
       const auto* pass = own.as<RunPass>();
       if (pass == nullptr) {
         add(std::move(what));
@@ -68,18 +68,8 @@ class Offloading {
     const std::vector<RunPass> parts = parts_of(*whole.as<RunPass>(), forward);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       Instruction part{whole.stream, whole.name, parts[i]};
-      if (i == 0) {
-        part.waits = whole.waits;
-        part.birth = whole.birth;
-        part.host_birth = whole.host_birth;
-        part.holds_gradients = whole.holds_gradients;
-      }
-      if (i + 1 == parts.size()) {
-        part.death = whole.death;
-        part.host_death = whole.host_death;
-        part.frees_gradients = whole.frees_gradients;
-        part.frees_parameters = whole.frees_parameters;
-      }
+      if (i == 0) take_begin(part, whole);
+      if (i + 1 == parts.size()) take_end(part, whole);
       if (forward) {
         run_forward(std::move(part), parts[i]);
       } else {
@@ -123,7 +113,6 @@ class Offloading {
                      leaves ? "offload_activations" : "reload_activations",
                      HostCopy{direction, total(saved), forward, index, index + 1}};
     (leaves ? what.death : what.birth) = saved;
-    (leaves ? what.host_birth : what.host_death) = total(saved);
     return add(std::move(what));
   }
 

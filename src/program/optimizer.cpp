@@ -8,12 +8,12 @@
 namespace stepcast {
 namespace {
 
-Block one_list(const Scenario& scenario, void (*write)(BlockBuilder&, const Scenario&, const Role&),
-               const Role& role) {
+Block one_list(BlockKind kind, const Scenario& scenario,
+               void (*write)(BlockBuilder&, const Scenario&, const Role&), const Role& role) {
   const Shape shape(scenario);
   Block block;
-  block.kind = BlockKind::kStep;
-  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  block.kind = kind;
+  BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   builder.into(Pass::kForward, Phase::kOptimizer);
   write(builder, scenario, role);
   return block;
@@ -107,8 +107,8 @@ void write_update(BlockBuilder& builder, const Scenario& scenario, const Role& r
 Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
   const Shape shape(scenario);
   Block block;
-  block.kind = BlockKind::kStep;
-  BlockBuilder builder(shape, gradient_mode(scenario), block);
+  block.kind = BlockKind::kCastGradients;
+  BlockBuilder builder(scenario.rules, shape, gradient_mode(scenario), block);
   builder.into(Pass::kForward, Phase::kBackward);
   const auto bytes =
       static_cast<double>(shape.element + size_of(scenario.training.reduce_precision));
@@ -120,13 +120,13 @@ Block lower_gradient_cast(const Scenario& scenario, std::int64_t elements) {
 }
 
 Block lower_zero_gradients(const Scenario& scenario, const Role& role) {
-  return one_list(scenario, write_begin, role);
+  return one_list(BlockKind::kZeroGradients, scenario, write_begin, role);
 }
 Block lower_gradient_norm(const Scenario& scenario, const Role& role) {
-  return one_list(scenario, write_norm, role);
+  return one_list(BlockKind::kGradientNorm, scenario, write_norm, role);
 }
 Block lower_update(const Scenario& scenario, const Role& role) {
-  return one_list(scenario, write_update, role);
+  return one_list(BlockKind::kUpdate, scenario, write_update, role);
 }
 
 }  // namespace stepcast

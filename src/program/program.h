@@ -70,13 +70,6 @@ struct MemoryTrace {
   ByteCount peak = 0;
 };
 
-enum class BlockKind {
-  kEmbedding,
-  kLayer,
-  kHead,
-  kStep  // outside the chunks: RunBlock says what it does
-};
-
 // The operations of one pass over a block, and the memory that they take and leave.
 struct BlockPass {
   std::vector<Operation> operations;

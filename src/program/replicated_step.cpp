@@ -127,7 +127,7 @@ InstructionIndex ReplicatedStep::gather(ElementRange range, Stream stream) {
   const InstructionIndex index =
       builder_.collective("gather_parameters", stream, Purpose::kParameters,
                           CollectiveKind::kAllGather, range, scenario_.training.wide());
-  builder_.at(index).as<CollectiveCall>()->bytes -= saved_by_fp8(builder_, range);
+  builder_.at(index).as<CollectiveCall>()->message.bytes -= saved_by_fp8(builder_, range);
   return index;
 }
 
@@ -150,8 +150,10 @@ InstructionIndex ReplicatedStep::receive_for(const Slot& slot) {
     return received;
   }
   const Shape& shape = builder_.shape();
-  CollectiveCall call{Purpose::kBoundary, CollectiveKind::kAllGather, AxisGroup::kTensor,
-                      shape.rows * shape.hidden * shape.element, shape.type};
+  CollectiveCall call{
+      Purpose::kBoundary,
+      AxisGroup::kTensor,
+      {CollectiveKind::kAllGather, shape.rows * shape.hidden * shape.element, shape.type}};
   call.slot = slot;
   const InstructionIndex gathered =
       builder_.collective("gather_boundary", builder_.at(received).stream, call);
@@ -385,7 +387,7 @@ void ReplicatedStep::gather_parameters() {
 void arrange_replicated_step(RoleBuilder& builder, const StageOrder& order,
                              const StepBlocks& blocks) {
   ReplicatedStep step(builder, order);
-  builder.run_block(blocks.zero_gradients, StepWork::kZeroGradients);
+  builder.run_block(blocks.zero_gradients);
   step.run_passes();
   step.reduce_rest();
   arrange_update(builder, blocks);

@@ -36,10 +36,11 @@ InstructionIndex RoleBuilder::run_whole(Pass pass, std::int32_t chunk, std::int3
   return run(pass, chunk, micro_batch, 0, blocks(chunk));
 }
 
-InstructionIndex RoleBuilder::run_block(BlockId block, StepWork work) {
-  const bool casts = work == StepWork::kCastGradients;
+InstructionIndex RoleBuilder::run_block(BlockId block) {
+  const BlockKind kind = program_.block(block).kind;
+  const bool casts = kind == BlockKind::kCastGradients;
   return last_run_ =
-             add({Stream::kCompute, casts ? "cast_gradients" : "optimizer", RunBlock{block, work}});
+             add({Stream::kCompute, casts ? "cast_gradients" : "optimizer", RunBlock{block, kind}});
 }
 
 InstructionIndex RoleBuilder::collective(const char* name, Stream stream,
@@ -53,8 +54,8 @@ InstructionIndex RoleBuilder::collective(const char* name, Stream stream, Purpos
   // What is sharded stays among the ranks that share one copy.
   const AxisGroup whole = role_.group_of(elements);
   const bool in_shards = kind != CollectiveKind::kAllReduce && has_copies(whole);
-  CollectiveCall call{purpose, kind, in_shards ? whole.inner() : whole,
-                      elements.size() * size_of(type), type};
+  CollectiveCall call{
+      purpose, in_shards ? whole.inner() : whole, {kind, elements.size() * size_of(type), type}};
   call.pieces = pieces;
   call.elements = elements;
   return collective(name, stream, call);
@@ -69,8 +70,10 @@ InstructionIndex RoleBuilder::sum_copies(InstructionIndex reduced) {
   const CollectiveCall before = *at(reduced).as<CollectiveCall>();
   if (!before.group.is_inner()) return reduced;
   const std::int64_t shards = size_of(before.group, scenario_.layout);
-  CollectiveCall call{Purpose::kGradients, CollectiveKind::kAllReduce, before.group.outer(),
-                      (before.bytes + shards - 1) / shards, before.type};
+  const Message& own = before.message;
+  CollectiveCall call{Purpose::kGradients,
+                      before.group.outer(),
+                      {CollectiveKind::kAllReduce, (own.bytes + shards - 1) / shards, own.type}};
   call.pieces = before.pieces;
   call.elements = before.elements;
   const Stream beside =

@@ -24,7 +24,7 @@ class RoleBuilder {
   InstructionIndex run(Pass pass, std::int32_t chunk, std::int32_t micro_batch, std::int32_t begin,
                        std::int32_t end);
   InstructionIndex run_whole(Pass pass, std::int32_t chunk, std::int32_t micro_batch);
-  InstructionIndex run_block(BlockId block, StepWork work);  // outside the chunks
+  InstructionIndex run_block(BlockId block);  // outside the chunks
 
   InstructionIndex collective(const char* name, Stream stream, const CollectiveCall& call);
   // It moves flat gradients or parameters, among the ranks that hold the same ones.

@@ -127,7 +127,7 @@ InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, Instruc
       builder_.collective(name, Stream::kGather, Purpose::kParameters, CollectiveKind::kAllGather,
                           unit.range, scenario_.training.wide(), unit.pieces);
   Instruction& instruction = builder_.at(index);
-  instruction.as<CollectiveCall>()->bytes = unit.bytes;  // with the frozen ones
+  instruction.as<CollectiveCall>()->message.bytes = unit.bytes;  // with the frozen ones
   instruction.wait_for(limiter);
   instruction.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] = unit.bytes;
   return index;
@@ -140,7 +140,7 @@ void ShardedStep::release(InstructionIndex run, const Unit& unit) {
 void ShardedStep::reduce(const char* name, const Unit& unit, InstructionIndex after) {
   if (unit.range.size() == 0) return;
   const DataType type = scenario_.training.reduce_precision;
-  if (unit.cast.valid()) after = builder_.run_block(unit.cast, StepWork::kCastGradients);
+  if (unit.cast.valid()) after = builder_.run_block(unit.cast);
   const InstructionIndex index =
       builder_.collective(name, Stream::kReduce, Purpose::kGradients,
                           CollectiveKind::kReduceScatter, unit.range, type, unit.pieces);
@@ -226,7 +226,7 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   hold_gradients(embedding, root_unit(), first, reduces);
   if (first) {
     Instruction& run = builder_.at(embedding);
-    run.holds_gradients = {range_of(0)};
+    run.windows.make().holds_gradients = {range_of(0)};
     run.birth[static_cast<std::size_t>(MemoryCategory::kBuffers)] -= gathered_bytes(elements(head));
   }
   release(embedding, root_unit());
@@ -246,7 +246,7 @@ void arrange_sharded_step(RoleBuilder& builder, const StageOrder& order, const S
   STEPCAST_ASSERT(builder.block(0, 0).form == BackwardForm::kWhole,
                   "without a pipeline nobody waits for input gradients alone");
   ShardedStep step(builder, blocks, !scenario.training.no_sync);
-  builder.run_block(blocks.zero_gradients, StepWork::kZeroGradients);
+  builder.run_block(blocks.zero_gradients);
   const auto last = static_cast<std::int32_t>(scenario.micro_batches() - 1);
   for (const Slot& slot : order) {
     if (slot.pass == Pass::kForward) {

@@ -46,10 +46,10 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
         replicated += builder.block(c, b).parameters.replicated;
       }
     }
+    const Message sum{CollectiveKind::kAllReduce, replicated * size_of(type), type};
     const InstructionIndex summed =
         builder.collective("reduce_replicated_gradients", Stream::kCompute,
-                           {Purpose::kReplicatedGradients, CollectiveKind::kAllReduce,
-                            AxisGroup::kTensor, replicated * size_of(type), type});
+                           {Purpose::kReplicatedGradients, AxisGroup::kTensor, sum});
     builder.at(summed).wait_for(reduced);  // they are in the buckets too
     builder.at(summed).wait_for(summed_copies);
   }
@@ -59,22 +59,21 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
     const std::int64_t begin = builder.role().stage == 0
                                    ? builder.range(0, 0).begin
                                    : builder.range(last, builder.blocks(last) - 1).begin;
-    CollectiveCall call{Purpose::kTiedTable, CollectiveKind::kAllReduce, AxisGroup::kEmbedding,
-                        table * size_of(type), type};
+    CollectiveCall call{Purpose::kTiedTable,
+                        AxisGroup::kEmbedding,
+                        {CollectiveKind::kAllReduce, table * size_of(type), type}};
     call.elements = {begin, begin + table};
     const InstructionIndex tied = builder.collective("reduce_tied_table", Stream::kCompute, call);
     builder.at(tied).wait_for(reduced);
     builder.at(tied).wait_for(summed_copies);
   }
-  const InstructionIndex norm = builder.run_block(blocks.gradient_norm, StepWork::kGradientNorm);
+  const InstructionIndex norm = builder.run_block(blocks.gradient_norm);
   builder.at(norm).wait_for(reduced);
   builder.at(norm).wait_for(summed_copies);
   if (scenario.training.grad_clip != GradClip::kNone) {
-    const AxisGroup group = norm_group(scenario);
-    const InstructionIndex summed =
-        builder.collective("gradient_norm", Stream::kCompute,
-                           {Purpose::kGradientNorm, CollectiveKind::kAllReduce, group,
-                            size_of(DataType::kFp32), DataType::kFp32});
+    const Message sum{CollectiveKind::kAllReduce, size_of(DataType::kFp32), DataType::kFp32};
+    const InstructionIndex summed = builder.collective(
+        "gradient_norm", Stream::kCompute, {Purpose::kGradientNorm, norm_group(scenario), sum});
     // The frameworks read the norm on the host (.item()) to choose the clipping factor. An update
     // that clips by itself reads it on the device.
     if (!scenario.rules.fuses_neighbours) builder.host_sync(summed);
@@ -83,7 +82,7 @@ void arrange_update(RoleBuilder& builder, const StepBlocks& blocks) {
   for (const FlatStretch& stretch : builder.role().stretches) {
     copies += update_copy_bytes(scenario, stretch.range.size(), stretch.group);
   }
-  builder.hold_flat(builder.run_block(blocks.update, StepWork::kUpdate), copies);
+  builder.hold_flat(builder.run_block(blocks.update), copies);
 }
 
 }  // namespace stepcast

@@ -7,7 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
+
+#include "program/rare.h"
 
 namespace stepcast {
 
@@ -17,25 +20,25 @@ class Waits {
  public:
   void add(InstructionIndex instruction) {  // once, however often it is named
     if (contains(instruction)) return;
-    if (!many_.empty()) {
-      many_.push_back(instruction);
-    } else if (few_count_ < few_.size()) {
+    if (few_count_ < few_.size()) {
       few_[few_count_++] = instruction;
-    } else {
-      many_.assign(few_.begin(), few_.end());
-      many_.push_back(instruction);
+      return;
     }
+    if (!many_.exists()) many_.make().assign(few_.begin(), few_.end());
+    many_.make().push_back(instruction);
   }
-  void clear() {
-    few_count_ = 0;
-    many_.clear();
+  // The list is written anew: `now` has, for each instruction of the old one, what ends it.
+  void renumber(std::span<const InstructionIndex> now) {
+    for (InstructionIndex& wait : *this) wait = now[static_cast<std::size_t>(wait)];
   }
 
-  const InstructionIndex* begin() const { return many_.empty() ? few_.data() : many_.data(); }
+  const InstructionIndex* begin() const {
+    return many_.exists() ? many_.get().data() : few_.data();
+  }
   const InstructionIndex* end() const { return begin() + size(); }
-  InstructionIndex* begin() { return many_.empty() ? few_.data() : many_.data(); }
+  InstructionIndex* begin() { return many_.exists() ? many_.make().data() : few_.data(); }
   InstructionIndex* end() { return begin() + size(); }
-  std::size_t size() const { return many_.empty() ? few_count_ : many_.size(); }
+  std::size_t size() const { return many_.exists() ? many_.get().size() : few_count_; }
   bool empty() const { return size() == 0; }
   bool contains(InstructionIndex instruction) const {
     return std::find(begin(), end(), instruction) != end();
@@ -47,7 +50,7 @@ class Waits {
  private:
   std::array<InstructionIndex, 4> few_{};
   std::uint32_t few_count_ = 0;
-  std::vector<InstructionIndex> many_;  // all of them, once there are more than four
+  Rare<std::vector<InstructionIndex>> many_;  // all of them, once there are more than four
 };
 
 }  // namespace stepcast

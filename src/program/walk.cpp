@@ -2,8 +2,15 @@
 #include "program/walk.h"
 
 #include <map>
+#include <set>
 
 namespace stepcast {
+
+std::vector<BlockId> distinct_blocks(const Role& role) {
+  std::set<BlockId> found;
+  for (const Chunk& chunk : role.chunks) found.insert(chunk.blocks.begin(), chunk.blocks.end());
+  return {found.begin(), found.end()};
+}
 
 RunKey key_of(const RunPass& run) {
   RunKey out{run.slot.chunk, run.slot.pass, run.block_begin, run.block_end, run.part};

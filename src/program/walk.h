@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way from a role's runs to the operations that they run. Simulator, executor, calibrators
-// and the planner's bound go it together: a new kind of pass is added here.
+// The one way to the operations of a program: those of its blocks, and those that a role's runs
+// run. Simulator, executor, calibrators and the planner's bound go it together: a new kind of pass
+// is added here.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +20,34 @@ inline const std::vector<Operation>& operations_of(const Block& block, Pass pass
 }
 inline const MemoryTrace& memory_of(const Block& block, Pass pass) {
   return block.pass(pass).memory;
+}
+
+// visit(const Operation&), of all passes of a block in their order.
+template <class Visit>
+void for_each_operation(const Block& block, Visit&& visit) {
+  for (const BlockPass& pass : block.passes) {
+    for (const Operation& operation : pass.operations) visit(operation);
+  }
+}
+// The same of all blocks, each once, however often it occurs.
+template <class Visit>
+void for_each_operation(const Program& program, Visit&& visit) {
+  for (const Block& block : program.blocks) for_each_operation(block, visit);
+}
+
+// visit(const Block&), of a role's chunks: as often as a block occurs there.
+template <class Visit>
+void for_each_block(const Program& program, const Role& role, Visit&& visit) {
+  for (const Chunk& chunk : role.chunks) {
+    for (const BlockId id : chunk.blocks) visit(program.block(id));
+  }
+}
+std::vector<BlockId> distinct_blocks(const Role& role);  // those of its chunks, ascending
+
+// visit(const Operation&), of these blocks: each once, however often it occurs.
+template <class Visit>
+void for_each_operation(const Program& program, const Role& role, Visit&& visit) {
+  for (const BlockId id : distinct_blocks(role)) for_each_operation(program.block(id), visit);
 }
 
 // A pass over one block of a chunk, or a block outside the chunks.

@@ -32,7 +32,7 @@ const std::vector<MegatronCount>& megatron_counts();
 // Megatron's names of recomputed modules and stepcast's.
 struct MegatronModule {
   const char* megatron;
-  const char* stepcast;
+  RecomputedModule stepcast;
 };
 const std::vector<MegatronModule>& megatron_modules();
 

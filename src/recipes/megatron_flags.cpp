@@ -170,9 +170,13 @@ const std::vector<MegatronCount>& megatron_counts() {
 
 const std::vector<MegatronModule>& megatron_modules() {
   static const std::vector<MegatronModule> modules = {
-      {"core_attn", "core_attention"},     {"moe_act", "moe_act"}, {"layernorm", "layernorm"},
-      {"mla_up_proj", "mla_up_proj"},      {"mlp", "mlp"},         {"moe", "moe"},
-      {"shared_experts", "shared_experts"}};
+      {"core_attn", RecomputedModule::kCoreAttention},
+      {"moe_act", RecomputedModule::kExpertActivation},
+      {"layernorm", RecomputedModule::kLayerNorm},
+      {"mla_up_proj", RecomputedModule::kLatentQueries},
+      {"mlp", RecomputedModule::kMlp},
+      {"moe", RecomputedModule::kExperts},
+      {"shared_experts", RecomputedModule::kSharedExperts}};
   return modules;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "layout/choices.h"
 #include "layout/pipeline.h"
 #include "recipes/megatron.h"
 #include "recipes/megatron_read.h"
@@ -195,7 +196,7 @@ std::string module_list(FlagList& flags) {
     const auto found = std::find_if(known.begin(), known.end(),
                                     [&](const auto& module) { return name == module.megatron; });
     if (found != known.end()) {
-      modules.push_back(fmt::format("\"{}\"", found->stepcast));
+      modules.push_back(fmt::format("\"{}\"", name_of(found->stepcast)));
       continue;
     }
     std::vector<std::string> names;

@@ -182,10 +182,9 @@ void add_recompute(const Recompute& recompute, Block& block) {
     return;
   }
   std::string modules;
-  for (const std::string& module : recompute.modules) {
+  for (const RecomputedModule module : recompute.modules.named) {
     const auto& known = megatron_modules();
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const auto& m) { return module == m.stepcast; });
+    const auto found = std::ranges::find(known, module, &MegatronModule::stepcast);
     if (found == known.end()) return;
     modules += std::string(" ") + found->megatron;
   }

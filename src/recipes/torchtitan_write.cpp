@@ -74,8 +74,8 @@ json activation_checkpoint(const Recompute& recompute) {
     return {{"mode", "selective"}, {"selective_ac_option", fmt::format("{}", recompute.every)}};
   }
   const bool by_operation = recompute.mode == RecomputeMode::kSelective &&
-                            recompute.has("torchtitan_op") && recompute.layers == 0 &&
-                            recompute.every == 1;
+                            recompute.modules.has(RecomputedModule::kOperations) &&
+                            recompute.layers == 0 && recompute.every == 1;
   if (by_operation) return {{"mode", "selective"}, {"selective_ac_option", "op"}};
   return {{"mode", "none"}};
 }

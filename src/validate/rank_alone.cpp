@@ -18,7 +18,7 @@ class Collector {
   std::vector<LeftOut> collect() {
     for (const Instruction& what : role_.instructions) {
       if (const auto* call = what.as<CollectiveCall>()) {
-        collective(call->group, call->pieces, call->bytes);
+        collective(call->group, call->pieces, call->message.bytes);
       } else if (const StageTransfer* moved = what.transfer()) {
         add("messages between stages", 1, moved->bytes);
       }

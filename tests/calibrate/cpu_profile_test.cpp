@@ -19,6 +19,7 @@
 #include "cost/mpi_collectives.h"
 #include "operation/signature.h"
 #include "program/program.h"
+#include "program/walk.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -271,15 +272,11 @@ TEST(CpuProfile, HoldsEveryKernelOfAMeasuredProgram) {
   const Loaded loaded(laboratory.out);
   const KernelCosts costs = loaded.costs();
   int kernels = 0;
-  for (const Block& block : small_gpt().blocks) {
-    for (const BlockPass& pass : block.passes) {
-      for (const Operation& operation : pass.operations) {
-        if (!runs_kernel(operation.work)) continue;
-        EXPECT_EQ(costs.price(operation).provenance, Provenance::kMeasured) << signature(operation);
-        ++kernels;
-      }
-    }
-  }
+  for_each_operation(small_gpt(), [&](const Operation& operation) {
+    if (!runs_kernel(operation.work)) return;
+    EXPECT_EQ(costs.price(operation).provenance, Provenance::kMeasured) << signature(operation);
+    ++kernels;
+  });
   EXPECT_GT(kernels, 30);
 }
 

@@ -7,6 +7,7 @@
 
 #include "operation/signature.h"
 #include "program/program.h"
+#include "program/walk.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -52,14 +53,10 @@ void expect_same(const Operation& a, const Operation& b) {
 int expect_round_trips(const Program& program) {
   OperationNames names;
   int count = 0;
-  for (const Block& block : program.blocks) {
-    for (const BlockPass& pass : block.passes) {
-      for (const Operation& operation : pass.operations) {
-        expect_same(operation, again(operation, names));
-        ++count;
-      }
-    }
-  }
+  for_each_operation(program, [&](const Operation& operation) {
+    expect_same(operation, again(operation, names));
+    ++count;
+  });
   return count;
 }
 

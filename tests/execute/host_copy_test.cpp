@@ -61,8 +61,8 @@ TEST_P(Offload, OfAFractionOfTheLayersIsTheLayoutsOwn) {
   EXPECT_EQ(after.model.relative_error(before.model), 0);
   ByteCount on_host = 0, most = 0;
   for (const Instruction& what : moved.roles.front().instructions) {
-    most = std::max(most, on_host += what.host_birth);
-    on_host -= what.host_death;
+    most = std::max(most, on_host += what.host_birth());
+    on_host -= what.host_death();
   }
   EXPECT_GT(most, 0);
   EXPECT_EQ(total(after.host_peaks.front()), most);

@@ -9,8 +9,10 @@ namespace stepcast {
 namespace {
 
 Instruction reduction(AxisGroup group, ElementRange elements) {
-  CollectiveCall call{Purpose::kGradients, CollectiveKind::kReduceScatter, group,
-                      elements.size() * size_of(DataType::kFp32), DataType::kFp32};
+  CollectiveCall call{Purpose::kGradients,
+                      group,
+                      {CollectiveKind::kReduceScatter, elements.size() * size_of(DataType::kFp32),
+                       DataType::kFp32}};
   call.elements = elements;
   return {Stream::kReduce, "reduce", call};
 }

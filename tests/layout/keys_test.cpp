@@ -70,6 +70,20 @@ TEST(Keys, AllThatIsShownIsReadAsItWas) {
   }
 }
 
+// Launch files are written from it, and come back as they were.
+TEST(Keys, ListsAreShownInTheOrderInWhichTheyWereStated) {
+  Stated stated =
+      read(R"({"recompute": {"mode": "selective", "modules": ["mlp", "core_attention"]}})",
+           layout_keys());
+  stated.training = read(R"({"global_batch": 8, "mode": "lora", "lora_targets": ["mlp", "qkv"]})",
+                         training_keys())
+                        .training;
+  const Scenario scenario = resolved(stated);
+  EXPECT_EQ(write_keys(scenario, layout_keys())["recompute"]["modules"].dump(),
+            R"(["mlp","core_attention"])");
+  EXPECT_EQ(write_keys(scenario, training_keys())["lora_targets"].dump(), R"(["mlp","qkv"])");
+}
+
 // A default that other keys decide gives way to a stated value.
 TEST(Keys, AStatedValueOutlivesItsDefault) {
   Stated stated = read(R"({"overlap": {"pp": true}, "zero": 0, "etp": 2})", layout_keys());

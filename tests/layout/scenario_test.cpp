@@ -124,7 +124,7 @@ TEST(Scenario, ZeroThreeWithoutModelParallelismMeansFsdp) {
 
 TEST(Scenario, PlainSelectiveRecomputesCoreAttention) {
   const Scenario s = read_good(R"({"layout": {"recompute": "selective"}})");
-  EXPECT_EQ(s.layout.recompute.modules, std::vector<std::string>{"core_attention"});
+  EXPECT_EQ(s.layout.recompute.modules.named, std::vector{RecomputedModule::kCoreAttention});
 }
 
 TEST(Scenario, AShardGroupOfAllReplicasIsPlainSharding) {

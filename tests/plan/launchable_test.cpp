@@ -88,7 +88,8 @@ TEST(Launchable, ARefusalSaysSinceWhenAndWhatToDo) {
       planner_of(on(R"({"base":"dgx-a100-80g","gpus":2})", R"(,"release":"2021-04")"));
   ASSERT_NE(planner, nullptr);
   Scenario scenario = planner->space().base();
-  scenario.layout.recompute = {.mode = RecomputeMode::kSelective, .modules = {"core_attention"}};
+  scenario.layout.recompute = {.mode = RecomputeMode::kSelective,
+                               .modules = {{RecomputedModule::kCoreAttention}}};
   const Errors errors = not_proposed(scenario);
   ASSERT_FALSE(errors.empty());
   EXPECT_EQ(errors.front().path, "layout.recompute");

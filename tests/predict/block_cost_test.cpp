@@ -43,8 +43,8 @@ TEST(BlockCost, GathersIntoListsAreCopiedRankByRank) {
     profile.host[scenario.training.framework].copy_s = 1;
     const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
     const CollectiveCosts collectives(scenario.cluster, "");
-    const CollectiveCall call{purpose, CollectiveKind::kAllGather, AxisGroup::kData, 4096,
-                              DataType::kBf16};
+    const CollectiveCall call{
+        purpose, AxisGroup::kData, {CollectiveKind::kAllGather, 4096, DataType::kBf16}};
     const BlockCosts costs(scenario, kernels, collectives);
     return (costs.launch_collective(call) - costs.launch_collective()).value();
   };

@@ -48,7 +48,7 @@ TEST(OffloadActivations, BalanceOutOverAStep) {
   const Program program = lower(gpt(offloading(0.6, 6)));
   ByteCount on_host = 0, moved = 0;
   for (const Instruction& what : program.roles.front().instructions) {
-    on_host += what.host_birth - what.host_death;
+    on_host += what.host_birth() - what.host_death();
     EXPECT_GE(on_host, 0);
     if (const auto* copy = what.as<HostCopy>()) {
       const MemoryParts& parts =

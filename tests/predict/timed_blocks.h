@@ -12,7 +12,7 @@
 
 #include "cost/kernel_cost.h"
 #include "operation/signature.h"
-#include "program/program.h"
+#include "program/walk.h"
 
 namespace stepcast::testing {
 
@@ -22,15 +22,11 @@ inline KernelCosts seconds_for(const Scenario& scenario, const Program& program,
   Profile profile = data_sheet_profile(scenario.cluster.spec.accelerator);
   profile.host.fill(kNoHost);
   std::map<std::string, int> occurrences;
-  for (const Block& block : program.blocks) {
-    for (const BlockPass& pass : block.passes) {
-      for (const Operation& operation : pass.operations) {
-        if (!runs_kernel(operation.work)) continue;
-        ++occurrences[signature(operation)];
-        profile.exact[signature(operation)] = {Seconds(0), {}};
-      }
-    }
-  }
+  for_each_operation(program, [&](const Operation& operation) {
+    if (!runs_kernel(operation.work)) return;
+    ++occurrences[signature(operation)];
+    profile.exact[signature(operation)] = {Seconds(0), {}};
+  });
   for (const BlockId id : blocks) {
     const Block& block = program.block(id);
     for (const Pass pass : passes_of(block.form)) {

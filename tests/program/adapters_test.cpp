@@ -205,7 +205,7 @@ TEST(Adapters, OnlyTheirGradientsAreReduced) {
   for (const Instruction& instruction : program.roles[0].instructions) {
     const auto* call = instruction.as<CollectiveCall>();
     if (call == nullptr || call->group != AxisGroup::kData) continue;
-    (call->purpose == Purpose::kParameters ? gathered : reduced) += call->bytes;
+    (call->purpose == Purpose::kParameters ? gathered : reduced) += call->message.bytes;
   }
   EXPECT_EQ(reduced, 4 * a);
   EXPECT_EQ(gathered, 2 * a);
@@ -226,7 +226,8 @@ TEST(Adapters, WholeHalvesAreSummedOverTensorRanks) {
   ByteCount summed = 0;
   for (const Instruction& instruction : program.roles[0].instructions) {
     const auto* call = instruction.as<CollectiveCall>();
-    if (call != nullptr && call->purpose == Purpose::kReplicatedGradients) summed += call->bytes;
+    if (call != nullptr && call->purpose == Purpose::kReplicatedGradients)
+      summed += call->message.bytes;
   }
   EXPECT_EQ(summed, 4 * whole);
 }

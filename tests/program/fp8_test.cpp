@@ -12,6 +12,7 @@
 #include "program/decoder_layer.h"
 #include "program/executable.h"
 #include "program/program.h"
+#include "program/walk.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -72,16 +73,14 @@ TEST(Fp8, AllThreeProductsOfEveryLinearLayerReadItAndNothingElseDoes) {
   const Scenario scenario = llama({});
   const Program program = lower(scenario);
   for (const Block& block : program.blocks) {
-    for (const BlockPass& pass : block.passes) {
-      for (const Operation& operation : pass.operations) {
-        const auto* gemm = std::get_if<Gemm>(&operation.work);
-        if (gemm == nullptr) continue;
-        const bool of_layer = block.kind == BlockKind::kLayer;
-        EXPECT_EQ(gemm->input, of_layer ? DataType::kFp8 : DataType::kBf16) << operation.name;
-        const bool adds = gemm->role == GemmRole::kWeightGradient;
-        EXPECT_EQ(gemm->output, adds ? DataType::kFp32 : DataType::kBf16) << operation.name;
-      }
-    }
+    for_each_operation(block, [&](const Operation& operation) {
+      const auto* gemm = std::get_if<Gemm>(&operation.work);
+      if (gemm == nullptr) return;
+      const bool of_layer = block.kind == BlockKind::kLayer;
+      EXPECT_EQ(gemm->input, of_layer ? DataType::kFp8 : DataType::kBf16) << operation.name;
+      const bool adds = gemm->role == GemmRole::kWeightGradient;
+      EXPECT_EQ(gemm->output, adds ? DataType::kFp32 : DataType::kBf16) << operation.name;
+    });
   }
 }
 
@@ -209,7 +208,7 @@ TEST(Fp8, ParametersHeldInItAreGatheredInOneByte) {
     const Program program = lower(llama(c));
     for (const Instruction& what : program.roles[0].instructions) {
       const auto* call = what.as<CollectiveCall>();
-      if (call != nullptr && call->purpose == Purpose::kParameters) bytes += call->bytes;
+      if (call != nullptr && call->purpose == Purpose::kParameters) bytes += call->message.bytes;
     }
     return bytes - 2 * program.roles[0].parameters;
   };

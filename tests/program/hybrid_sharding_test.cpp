@@ -35,7 +35,7 @@ std::map<std::pair<std::string, CollectiveKind>, ByteCount> moved(const Program&
     const auto* call = what.as<CollectiveCall>();
     if (call == nullptr) continue;
     if (call->purpose != Purpose::kGradients && call->purpose != Purpose::kParameters) continue;
-    out[{name_of(call->group), call->kind}] += call->bytes;
+    out[{name_of(call->group), call->message.kind}] += call->message.bytes;
   }
   return out;
 }

@@ -58,7 +58,7 @@ std::vector<CollectiveKind> reductions(const GptCase& c) {
   const Program program = lower(gpt(c));
   for (const Instruction& instruction : program.roles[0].instructions) {
     const auto* call = instruction.as<CollectiveCall>();
-    if (call != nullptr && call->purpose == Purpose::kGradients) out.push_back(call->kind);
+    if (call != nullptr && call->purpose == Purpose::kGradients) out.push_back(call->message.kind);
   }
   return out;
 }
@@ -155,7 +155,7 @@ TEST(Program, GradientsAreReducedOncePerStepWhateverTheBuckets) {
     ByteCount reduced = 0;
     for (const Instruction& what : program.roles[0].instructions) {
       const auto* call = what.as<CollectiveCall>();
-      if (call != nullptr && call->group == AxisGroup::kData) reduced += call->bytes;
+      if (call != nullptr && call->group == AxisGroup::kData) reduced += call->message.bytes;
     }
     EXPECT_EQ(reduced, program.roles[0].parameters * 4);
   }
@@ -176,8 +176,8 @@ TEST(Program, ShardedVolumesFollowTheZeroStage) {
     for (const Instruction& what : program.roles[0].instructions) {
       const auto* call = what.as<CollectiveCall>();
       if (call == nullptr || call->group != AxisGroup::kData) continue;
-      sum += call->bytes;
-      if (std::string(what.name) == "gather_root") root += call->bytes;
+      sum += call->message.bytes;
+      if (std::string(what.name) == "gather_root") root += call->message.bytes;
     }
     // The root unit stays gathered through the backward.
     return std::pair{

@@ -41,7 +41,7 @@ class TwoGroups : public ::testing::Test {
   Block block(bool has_experts) const {
     Block out;
     const Shape shape(scenario_);
-    BlockBuilder builder(shape, GradientMode::kFused, out);
+    BlockBuilder builder(scenario_.rules, shape, GradientMode::kFused, out);
     builder.parameter({"up", 64, 16});
     if (has_experts) {
       Parameter experts{"experts", 128, 16};
@@ -115,7 +115,7 @@ TEST_F(TwoGroups, AreReducedAndGatheredEachOverItsOwn) {
   std::map<std::pair<CollectiveKind, AxisGroup>, ByteCount> sum;
   for (const Instruction& what : role_.instructions) {
     const auto* call = what.as<CollectiveCall>();
-    if (call != nullptr) sum[{call->kind, call->group}] += call->elements.size();
+    if (call != nullptr) sum[{call->message.kind, call->group}] += call->elements.size();
   }
   std::erase_if(sum, [](const auto& entry) { return entry.second == 0; });  // the norm
 
@@ -145,10 +145,10 @@ TEST_F(TwoGroups, HoldTheirGradientsApart) {
     constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
     ByteCount living = 0;
     for (const Instruction& what : role_.instructions) {
-      for (const ElementRange& range : what.holds_gradients) {
+      for (const ElementRange& range : what.windows.get().holds_gradients) {
         held[role_.group_of(range)] += range.size();
       }
-      for (const ElementRange& range : what.frees_gradients) {
+      for (const ElementRange& range : what.windows.get().frees_gradients) {
         freed[role_.group_of(range)] += range.size();
       }
       living += what.birth[kBuffers] - what.death[kBuffers];

@@ -10,6 +10,7 @@
 
 #include "expert_scenarios.h"
 #include "program/program.h"
+#include "program/walk.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -28,14 +29,12 @@ std::map<std::string, double> copied(int zero, const std::string& training,
   const Program program = lower(scenario);
   for (const Block& block : program.blocks) {
     if (block.kind != BlockKind::kLayer) continue;
-    for (const BlockPass& pass : block.passes) {
-      for (const Operation& operation : pass.operations) {
-        const auto* copy = std::get_if<UnitCopy>(&operation.work);
-        if (copy == nullptr) continue;
-        EXPECT_EQ(copy->elements, block.parameters.total());
-        out[operation.name] += copy->bytes / static_cast<double>(copy->elements);
-      }
-    }
+    for_each_operation(block, [&](const Operation& operation) {
+      const auto* copy = std::get_if<UnitCopy>(&operation.work);
+      if (copy == nullptr) return;
+      EXPECT_EQ(copy->elements, block.parameters.total());
+      out[operation.name] += copy->bytes / static_cast<double>(copy->elements);
+    });
   }
   return out;
 }
@@ -56,7 +55,7 @@ TEST(UnitCasts, AreAsLargeAsTheirUnits) {
   std::vector<std::int64_t> reduced, cast;
   for (const Instruction& instruction : role.instructions) {
     if (const auto* run = instruction.as<RunBlock>();
-        run && run->work == StepWork::kCastGradients) {
+        run && run->kind == BlockKind::kCastGradients) {
       const Operation& only = program.block(run->block).pass(Pass::kForward).operations.front();
       cast.push_back(std::get<Cast>(only.work).size.elements);
     }
@@ -102,13 +101,9 @@ TEST(UnitCopies, OtherFrameworksMakeNone) {
     c.framework = framework;
     c.zero = 3;
     c.dp = 2;
-    for (const Block& block : lower(testing::gpt(c)).blocks) {
-      for (const BlockPass& pass : block.passes) {
-        for (const Operation& operation : pass.operations) {
-          EXPECT_FALSE(std::holds_alternative<UnitCopy>(operation.work)) << framework;
-        }
-      }
-    }
+    for_each_operation(lower(testing::gpt(c)), [&](const Operation& operation) {
+      EXPECT_FALSE(std::holds_alternative<UnitCopy>(operation.work)) << framework;
+    });
   }
 }
 

@@ -22,7 +22,7 @@ TEST(Waits, GrowAsNeededInTheOrderInWhichTheyWereNamed) {
     EXPECT_FALSE(waits.contains(i - 1));
   }
   const Waits copy = waits;
-  waits.clear();
+  waits = {};
   EXPECT_TRUE(waits.empty());
   EXPECT_EQ(listed(copy), expected);
   EXPECT_FALSE(copy == waits);

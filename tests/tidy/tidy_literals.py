@@ -19,8 +19,10 @@ SUBJECT = r"(?P<subject>[\w.:\[\]()>-]+)"
 COMPARISONS = [
     re.compile(SUBJECT + r"\s*[=!]=\s*(?:std::string(?:_view)?[({]\s*)?(?P<text>" + TEXT + ")"),
     re.compile("(?P<text>" + TEXT + r")\s*[=!]=\s*" + SUBJECT),
-    re.compile(SUBJECT + r"\.(?:starts_with|ends_with|contains|r?find|compare)\(\s*(?P<text>"
-               + TEXT + ")"),
+    re.compile(SUBJECT + r"(?:\.|->)(?:starts_with|ends_with|contains|r?find|compare|count|has|"
+               r"adapts)\(\s*(?P<text>" + TEXT + ")"),
+    re.compile(r"(?<![\w.>])(?:find|count|contains)\(\s*" + SUBJECT
+               + r"(?:,[^\"\n;]*)?,\s*(?P<text>" + TEXT + ")"),
 ]
 COMMENT = re.compile(r"(" + TEXT + r")|//[^\n]*")
 

@@ -162,7 +162,12 @@ class Rules(unittest.TestCase):
         for source, code in (
                 ("src/execute/a.cpp", 'if (kind == "copy") run();'),
                 ("src/program/a.cpp", 'if (view.starts_with("loss_")) run();'),
+                ("src/program/a.cpp", 'if (modules.has("moe")) run();'),
+                ("src/memory/a.cpp", 'if (training->adapts("qkv")) run();'),
+                ("src/operation/a.cpp", 'if (std::ranges::find(all, "moe") != all.end()) run();'),
+                ("src/program/a.cpp", 'return std::count(all.begin(), all.end(), "moe");'),
                 ("src/predict/a.cpp", 'if (call.operation.name == "copy") run();'),
+                ("src/predict/a.cpp", 'if (std::ranges::find(names, "copy") != end) run();'),
                 ("src/cost/a.cpp", 'if (std::string_view(operation.name) != "copy") run();'),
                 ("src/plan/a.cpp", 'if ("copy" == buffer_name) run();'),
                 ("calibrate/a.cpp", 'if (name_of(call) ==\n    "copy") run();'),
@@ -172,6 +177,9 @@ class Rules(unittest.TestCase):
                 ("src/report/a.cpp", 'if (operation.name == "copy") run();'),
                 ("calibrate/import/a.cpp", 'if (kernel.name == "copy") run();'),
                 ("src/plan/a.cpp", 'if (path == "layout.tp") run();'),
+                ("src/plan/a.cpp", 'if (stated.has("layout.dp")) run();'),
+                ("calibrate/a.cpp", 'add(rows.count(i, "batch"));'),
+                ("src/program/a.cpp", 'if (modules.has(Module::kExperts)) run("moe");'),
                 ("src/cost/a.cpp", 'if (name.ends_with(".json")) load();'),
                 ("src/execute/a.cpp", '// name == "copy"\nreturn fmt::format("x == {}", name);'),
                 ("src/execute/a.cpp", 'if (name == other.name) run("copy");')):
@@ -200,7 +208,8 @@ class Rules(unittest.TestCase):
         source = "src/core/a.cpp"
         for code in ("// Of all ranks.", "int a;  // Of all ranks", "// One. Of all ranks.",
                      "// It ends.\n// Of all ranks.", "/// Of all ranks.",
-                     'run("//");  // Of all ranks'):
+                     'run("//");  // Of all ranks',
+                     "int a;  // all\n// Of all ranks."):
             found = findings("words", {source: SPDX + code + "\n"})
             self.assertEqual(1, len(found), code)
         for code in ("// The first\n// Of all ranks.", "// Often.", '"// Of all ranks."',

@@ -14,7 +14,7 @@ BEGINS_WITH_OF = re.compile(r"(?:^|[.!?:;] +)Of\b")
 
 
 def comments(file):
-    """(line, text, whether it goes on from the line before)."""
+    """(line, text, whether it goes on from the line before: both are comments alone)."""
     pattern = SCRIPT_COMMENT if file.suffix in SCRIPTS else CPP_COMMENT
     before = None
     for number, line in enumerate(file.read_text().split("\n"), 1):
@@ -22,7 +22,7 @@ def comments(file):
         if found:
             alone = not line[:found.start(1)].strip(" /#")
             yield number, found.group(1), alone and before == number - 1
-            before = number
+            before = number if alone else None
 
 
 def check_sentences(tree):

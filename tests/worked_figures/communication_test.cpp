@@ -184,8 +184,8 @@ double data_bytes_of(const GptCase& c) {
   for (const Instruction& one : program.roles.front().instructions) {
     const auto* call = one.as<CollectiveCall>();
     if (call == nullptr || call->group != AxisGroup::kData) continue;
-    const double passes = call->kind == CollectiveKind::kAllReduce ? 2 : 1;
-    sum += passes * static_cast<double>(call->bytes);
+    const double passes = call->message.kind == CollectiveKind::kAllReduce ? 2 : 1;
+    sum += passes * static_cast<double>(call->message.bytes);
   }
   return sum;
 }

@@ -176,14 +176,6 @@ const Block& block_of(const Program& program, BlockKind kind) {
   throw std::logic_error("a program has all kinds of blocks");
 }
 
-const Block& block_of(const Program& program, StepWork work) {
-  for (const Instruction& instruction : program.roles.front().instructions) {
-    const auto* run = instruction.as<RunBlock>();
-    if (run != nullptr && run->work == work) return program.block(run->block);
-  }
-  throw std::logic_error("a step has all kinds of work");
-}
-
 void add_layer(const Scenario& of, Table& table) {
   const Program program = lower(of);
   const Block& block = block_of(program, BlockKind::kLayer);
@@ -263,8 +255,8 @@ TEST(LayerTraffic, LossAndOptimizerMoveTheLeast) {
     }
     table.add_pass(head, pass);
   }
-  table.add_pass(block_of(program, StepWork::kGradientNorm), Pass::kForward);
-  table.add_pass(block_of(program, StepWork::kUpdate), Pass::kForward);
+  table.add_pass(block_of(program, BlockKind::kGradientNorm), Pass::kForward);
+  table.add_pass(block_of(program, BlockKind::kUpdate), Pass::kForward);
   constexpr std::int64_t kCount = 1 << 20;
   table.add("cast of gradients", Cast{CastSubject::kGradients,
                                       true,
