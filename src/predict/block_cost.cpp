@@ -259,7 +259,7 @@ void BlockCosts::wait_for_reads(std::vector<PricedOperation>& operations) const 
       if (operation->stream == BlockStream::kCompute) busy += cost.gpu;
     }
     RunCost& wait = operations[i].cost;
-    wait.gpu = wait.floor = wait.expert_parallel = idle;
+    wait.gpu = wait.floor = wait.communication(AxisGroup::kExpert) = idle;
     wait.by_curve[static_cast<std::size_t>(Curve::kHost)] = idle;
     wait.by_provenance[static_cast<std::size_t>(Provenance::kInterpolated)] = idle;
   }

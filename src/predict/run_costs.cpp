@@ -182,8 +182,8 @@ RunCost RunCosts::price_beside(const Table& table, const RunPass& run,
   const RunCost both =
       is_forward ? price_pair(table, run, other, prices) : price_pair(table, other, run, prices);
   const RunCost alone = prices.run(*table.role, run), beside = prices.run(*table.role, other);
-  const Seconds own = alone.gpu - alone.expert_parallel;
-  const Seconds sum = own + beside.gpu - beside.expert_parallel;
+  const Seconds own = alone.gpu - alone.communication(TrafficKind::kExpert);
+  const Seconds sum = own + beside.gpu - beside.communication(TrafficKind::kExpert);
   const double share = sum.value() > 0 ? own / sum : 0.5;
   RunCost out = both.exposed(both.gpu * share);
   out.host = alone.host;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/breakdown.h"
+#include "report/difference.h"
 #include "report/made_prediction.h"
 #include "report/prediction_json.h"
 #include "report/prediction_table.h"
@@ -49,6 +50,35 @@ TEST(PredictionJson, HasEveryKeyOfTheFormat) {
   EXPECT_EQ(out["rank_classes"][1]["count"], 2);
   EXPECT_EQ(out["time_s"]["exposed"]["dp"], 1);
   EXPECT_EQ(out["provenance"]["interpolated"], 0.25);
+}
+
+TEST(PredictionJson, HasEveryPartOfTheStep) {
+  TimeParts parts;
+  double value = 0;
+  for (const TimePartRow& row : kTimeParts) parts.*row.time = Seconds(++value);
+  const json out = json(time_object(parts));
+  EXPECT_EQ(out, json::parse(R"({"compute":1,"recompute":2,"optimizer":3,"exposed":{"tp":4,"cp":5,
+      "ep":6,"pp":7,"dp":8,"offload":9},"bubble":10,"other":11})"));
+  EXPECT_EQ(parts.total().value(), 66);
+}
+
+// Tensor and context parallel ranks share a node here, the others do not.
+TEST(PartText, NamesTheWireOfEveryTraffic) {
+  Scenario scenario = made_scenario();
+  scenario.cluster.spec.gpus_per_node = 4;
+  scenario.layout.tp = 2;
+  scenario.layout.cp = 2;
+  scenario.layout.ep = 8;
+  scenario.layout.dp = 4;
+  std::string all;
+  for (const TimePart& part : parts_of(TimeParts{})) {
+    if (part.kind != TimeKind::kCompute) all += part_text(scenario, part) + "\n";
+  }
+  EXPECT_EQ(all,
+            "recompute\noptimizer\nexposed tensor parallel (NVLink)\n"
+            "exposed context parallel (NVLink)\nexposed expert parallel (network)\n"
+            "exposed pipeline transfers (network)\nexposed data parallel (network)\n"
+            "exposed offload\nbubble\nother (host, waiting)\n");
 }
 
 TEST(PredictionJson, LeavesOutWhatIsNotFinite) {
