@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 
+#include "layout/axis_group.h"
 #include "layout/choices.h"
 #include "layout/context_ranks.h"
 #include "layout/framework.h"
@@ -151,24 +152,46 @@ std::string recompute_text(std::int64_t value) {
   return fmt::format(R"({{"mode":"full","layers":{}}})", value - (kModes - 1));
 }
 
-constexpr std::array<const char*, 6> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp",
-                                                "dp-tp-cp-ep-pp", "dp-pp-tp-cp-ep",
-                                                "pp-tp-cp-ep-dp", "pp-dp-tp-cp-ep"};
-Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
+// Replicas and stages go before, between and behind what a layer is cut into, which stays together.
+std::vector<std::string> orders_to_try() {
+  const std::string_view replicas = row_of(Axis::kDp).in_order, stages = row_of(Axis::kPp).in_order;
+  std::string in_layers;
+  for_each_word(kUsualOrder, [&](std::string_view word) {
+    if (word == replicas || word == stages) return;
+    in_layers += (in_layers.empty() ? "" : "-") + std::string(word);
+  });
+  std::vector<std::string> out;
+  const std::array<std::string_view, 3> parts = {in_layers, replicas, stages};
+  std::array<std::size_t, 3> places = {0, 1, 2};
+  do {
+    out.push_back(fmt::format("{}-{}-{}", parts[places[0]], parts[places[1]], parts[places[2]]));
+  } while (std::ranges::next_permutation(places).found);
+  return out;
+}
+const std::vector<std::string>& tried_orders() {
+  static const std::vector<std::string> all = orders_to_try();
+  return all;
+}
+Values orders(const Scenario&) {
+  Values out(tried_orders().size());
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+// Ranks along a dimension of an order. The degree of experts is searched later: where there are
+// experts, it may be more than one.
+std::int64_t ranks_along(std::string_view word, const Scenario& s) {
+  for (const AxisRow& row : all_axes()) {
+    if (row.part != GridPart::kExpert && word == row.in_order) return row.extent(s.layout);
+  }
+  return s.model.moe ? s.model.moe->experts : 1;
+}
 // A dimension of one rank has no place among the others.
 Values distinct_orders(const Scenario& s) {
   const auto shown = [&](std::int64_t index) {
-    std::string out = kOrders[static_cast<std::size_t>(index)];
-    const std::pair<const char*, std::int64_t> degrees[] = {
-        {"tp", s.layout.tp},
-        {"cp", s.layout.cp},
-        {"ep", s.model.moe ? s.model.moe->experts : 1},
-        {"dp", s.layout.dp},
-        {"pp", s.layout.pp}};
-    for (const auto& [name, degree] : degrees) {
-      if (degree == 1) out.erase(out.find(name), 2);
-    }
-    std::erase(out, '-');
+    std::string out;
+    for_each_word(tried_orders()[static_cast<std::size_t>(index)], [&](std::string_view word) {
+      if (ranks_along(word, s) != 1) out += word;
+    });
     return out;
   };
   Values out;
@@ -181,15 +204,15 @@ Values distinct_orders(const Scenario& s) {
   return out;
 }
 void put_order(Settings& settings, std::int64_t value) {
-  settings.layout.order = kOrders[static_cast<std::size_t>(value)];
+  settings.layout.order = tried_orders()[static_cast<std::size_t>(value)];
 }
 // One that is no value of the search comes behind all that are.
 std::int64_t order_of(const Layout& layout) {
-  return std::ranges::find(kOrders, layout.order) - kOrders.begin();
+  return std::ranges::find(tried_orders(), layout.order) - tried_orders().begin();
 }
 std::string order_text(std::int64_t value) {
   const auto index = static_cast<std::size_t>(value);
-  return index < kOrders.size() ? kOrders[index] : "another order";
+  return index < tried_orders().size() ? tried_orders()[index] : "another order";
 }
 
 bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }
