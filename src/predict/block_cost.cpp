@@ -110,7 +110,7 @@ RunCost BlockCosts::price_collective(const Collective& collective) const {
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return out;
   const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
-  out.gpu = price.latency + price.work / price.rate_bound * group->slowdown;
+  out.gpu = price.latency + price.work / price.rate_bound * group->slowdown(collective.kind);
   out.host = launch_collective();
   out.floor = out.host + out.gpu;
   out.communication(collective.group) = out.gpu;

@@ -104,8 +104,8 @@ TEST(Breakdown, OfTheStepAndTheWaterfallAddUpToTheStepTime) {
 TEST(Breakdown, NamesTheLargestLossesFirstAndNotTheIdeal) {
   const auto losses = largest_losses(made_prediction().waterfall, Seconds(10), 2);
   ASSERT_EQ(losses.size(), 2u);
-  EXPECT_STREQ(losses[0].key, "gemm_inefficiency");  // 2 s, and before the bubble's 2 s
-  EXPECT_STREQ(losses[1].key, "bubble");
+  EXPECT_EQ(losses[0].key, "gemm_inefficiency");  // 2 s, and before the bubble's 2 s
+  EXPECT_EQ(losses[1].key, "bubble");
 }
 
 TEST(Breakdown, JudgesTheFitByTheFullestDevice) {
