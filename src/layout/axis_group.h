@@ -68,7 +68,6 @@ class AxisGroup {
     return out;
   }
   constexpr bool spans(Axis axis) const { return (axes_ & bit(axis)) != 0; }
-  constexpr bool spans_any(const AxisGroup& other) const { return (axes_ & other.axes_) != 0; }
   // No other axes than those.
   constexpr bool is_within(const AxisGroup& other) const { return (axes_ & ~other.axes_) == 0; }
   // A group may be cut into parts of neighbours, as large as Layout says (inner_ranks()). The inner

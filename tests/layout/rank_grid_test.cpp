@@ -27,7 +27,9 @@ Layout random_layout(std::mt19937& random) {
 constexpr Axis kDenseAxes[] = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
 constexpr Axis kExpertAxes[] = {Axis::kEtp, Axis::kEp, Axis::kEdp, Axis::kPp};
 
-bool is_dense(AxisGroup group) { return !group.spans_any({Axis::kEtp, Axis::kEp, Axis::kEdp}); }
+bool is_dense(AxisGroup group) {
+  return group.is_within({Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp});
+}
 
 // Which ranks share a group, straight from the definition: their coordinates agree on every axis
 // of the grid that the group does not span.
