@@ -19,13 +19,19 @@ constexpr const char* kScenario =
     R"({"stepcast": 1, "model": "gpt3-175b", "cluster": {"base": "dgx-a100-80g", "nodes": 64},
         "training": {"global_batch": 1536, "sequence_length": 2048}})";
 
+// The part of it with one tensor and one pipeline degree: few enough layouts to walk them all.
+constexpr const char* kPart =
+    R"({"stepcast": 1, "model": "gpt3-175b", "cluster": {"base": "dgx-a100-80g", "nodes": 64},
+        "training": {"global_batch": 1536, "sequence_length": 2048},
+        "layout": {"tp": 8, "pp": 8}})";
+
 DataFolders source_folders() {
   const std::string root = STEPCAST_SOURCE_DIR;
   return {root + "/models", root + "/topologies", root + "/calibrate/profiles"};
 }
 
-std::unique_ptr<Planner> make_planner(benchmark::State& state) {
-  auto document = JsonDocument::parse(kScenario, "benchmark");
+std::unique_ptr<Planner> make_planner(benchmark::State& state, const char* scenario = kScenario) {
+  auto document = JsonDocument::parse(scenario, "benchmark");
   auto planner = Planner::make(**document, source_folders());
   if (planner) return std::move(*planner);
   state.SkipWithError(to_string(planner.error()).c_str());
@@ -46,40 +52,35 @@ std::vector<LayoutChoice> some_layouts(const Space& space, std::size_t branches)
   return out;
 }
 
-void BM_Walk(benchmark::State& state) {
-  const auto planner = make_planner(state);
-  if (!planner) return;
-  const Space& space = planner->space();
-  Scenario scenario = space.base();
+// Calls visit() at every layout of the part; one iteration walks them all.
+template <class Visit>
+void walk_part(benchmark::State& state, const Planner& planner, Scenario& scenario, Visit visit) {
+  const Space& space = planner.space();
   SpaceCount count;
   const std::vector<LayoutChoice> branches = space.branches(count);
   std::int64_t layouts = 0;
-  std::size_t next = 0;
   for (auto _ : state) {
-    layouts +=
-        space.walk(branches[next++ % branches.size()], scenario, [](const LayoutChoice&) {}).legal;
+    for (const LayoutChoice& branch : branches)
+      layouts += space.walk(branch, scenario, visit).legal;
   }
   state.SetItemsProcessed(layouts);
 }
 
-// Walked in order, as the search does; the first pass over the branches makes the sub-results.
-void BM_WalkAndBound(benchmark::State& state) {
-  const auto planner = make_planner(state);
+void BM_Walk(benchmark::State& state) {
+  const auto planner = make_planner(state, kPart);
   if (!planner) return;
-  const Space& space = planner->space();
-  Scenario scenario = space.base();
+  Scenario scenario = planner->space().base();
+  walk_part(state, *planner, scenario, [](const LayoutChoice&) {});
+}
+
+// Walked in order, as the search does.
+void BM_WalkAndBound(benchmark::State& state) {
+  const auto planner = make_planner(state, kPart);
+  if (!planner) return;
+  Scenario scenario = planner->space().base();
   BoundMaker bounds(scenario, planner->pricing());
-  SpaceCount count;
-  const std::vector<LayoutChoice> branches = space.branches(count);
-  std::int64_t layouts = 0;
-  std::size_t next = 0;
-  for (auto _ : state) {
-    layouts += space
-                   .walk(branches[next++ % branches.size()], scenario,
-                         [&](const LayoutChoice&) { benchmark::DoNotOptimize(bounds.bound()); })
-                   .legal;
-  }
-  state.SetItemsProcessed(layouts);
+  walk_part(state, *planner, scenario,
+            [&](const LayoutChoice&) { benchmark::DoNotOptimize(bounds.bound()); });
 }
 
 // A bound alone: layouts stand ready, in the order of the walk, sub-results are made.

@@ -50,8 +50,8 @@ def main():
                 continue
             old, new = ([pair[i][benchmark] for pair in rounds] for i in (0, 1))
             ratios = [b / a for a, b in zip(old, new)]
-            print(f"{benchmark:32s} {statistics.median(old) / 1e6:7.3f} ms "
-                  f"{statistics.median(new) / 1e6:7.3f} ms   {statistics.median(ratios):.3f} "
+            print(f"{benchmark:32s} {statistics.median(old) / 1e3:7.5g} us "
+                  f"{statistics.median(new) / 1e3:7.5g} us   {statistics.median(ratios):.3f} "
                   f"({min(ratios):.3f} to {max(ratios):.3f})", flush=True)
 
 

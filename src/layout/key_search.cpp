@@ -177,31 +177,57 @@ Values orders(const Scenario&) {
   std::iota(out.begin(), out.end(), 0);
   return out;
 }
-// Ranks along a dimension of an order. The degree of experts is searched later: where there are
-// experts, it may be more than one.
-std::int64_t ranks_along(std::string_view word, const Scenario& s) {
-  for (const AxisRow& row : all_axes()) {
-    if (row.part != GridPart::kExpert && word == row.in_order) return row.extent(s.layout);
-  }
-  return s.model.moe ? s.model.moe->experts : 1;
-}
-// A dimension of one rank has no place among the others.
-Values distinct_orders(const Scenario& s) {
-  const auto shown = [&](std::int64_t index) {
-    std::string out;
-    for_each_word(tried_orders()[static_cast<std::size_t>(index)], [&](std::string_view word) {
-      if (ranks_along(word, s) != 1) out += word;
+// A dimension of an order, and the ranks along it. The degree of experts is searched later: without
+// a function of its own it may be more than one where there are experts.
+struct Dimension {
+  std::string_view word;
+  std::int64_t (*ranks)(const Layout&);
+};
+std::vector<Dimension> ordered_dimensions() {
+  std::vector<Dimension> out;
+  for_each_word(kUsualOrder, [&](std::string_view word) {
+    const std::span<const AxisRow> axes = all_axes();
+    const auto dense = std::ranges::find_if(axes, [&](const AxisRow& row) {
+      return row.part != GridPart::kExpert && word == row.in_order;
     });
-    return out;
-  };
+    out.push_back({word, dense == axes.end() ? nullptr : dense->extent});
+  });
+  return out;
+}
+
+// `is_long`: a bit for each dimension of more than one rank. The others have no place among these.
+Values orders_telling_apart(const std::vector<Dimension>& dimensions, std::size_t is_long) {
   Values out;
   std::vector<std::string> seen;
-  for (const std::int64_t index : orders(s)) {
-    if (std::ranges::find(seen, shown(index)) != seen.end()) continue;
-    seen.push_back(shown(index));
-    out.push_back(index);
+  for (std::size_t index = 0; index < tried_orders().size(); ++index) {
+    std::string shown;
+    for_each_word(tried_orders()[index], [&](std::string_view word) {
+      const auto at = std::ranges::find(dimensions, word, &Dimension::word) - dimensions.begin();
+      if ((is_long >> at & 1) != 0) shown += word;
+    });
+    if (std::ranges::find(seen, shown) != seen.end()) continue;
+    seen.push_back(std::move(shown));
+    out.push_back(static_cast<std::int64_t>(index));
   }
   return out;
+}
+
+Values distinct_orders(const Scenario& s) {
+  static const std::vector<Dimension> dimensions = ordered_dimensions();
+  static const std::vector<Values> known = [] {
+    std::vector<Values> out;
+    for (std::size_t is_long = 0; is_long < std::size_t{1} << dimensions.size(); ++is_long) {
+      out.push_back(orders_telling_apart(dimensions, is_long));
+    }
+    return out;
+  }();
+  const std::int64_t experts = s.model.moe ? s.model.moe->experts : 1;
+  std::size_t is_long = 0;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const std::int64_t ranks = dimensions[i].ranks ? dimensions[i].ranks(s.layout) : experts;
+    if (ranks > 1) is_long |= std::size_t{1} << i;
+  }
+  return known[is_long];
 }
 void put_order(Settings& settings, std::int64_t value) {
   settings.layout.order = tried_orders()[static_cast<std::size_t>(value)];
@@ -320,21 +346,21 @@ const KeySearch kSearchSequenceParallel = {9,
                                            truth};
 const KeySearch kSearchZero = {
     10, zero_stages, distinct_zero, put<&Layout::zero>, of<&Layout::zero>, plain};
-const KeySearch kSearchOrder = {11, orders, distinct_orders, put_order, order_of, order_text};
-const KeySearch kSearchOverlapGradReduce = {
-    12, both, distinct_grad_reduce, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>, truth};
-const KeySearch kSearchOverlapParamGather = {
-    13,   both, distinct_param_gather, put<&Overlap::param_gather>, of<&Overlap::param_gather>,
-    truth};
-const KeySearch kSearchOverlapTp = {
-    14, both, distinct_tp_overlap, put<&Overlap::tp>, of<&Overlap::tp>, truth};
-const KeySearch kSearchOverlapPp = {
-    15, both, distinct_pp_overlap, put<&Overlap::pp>, of<&Overlap::pp>, truth};
-
 const KeySearch kSearchCpMethod = {
-    16,         context_methods, context_methods, put<&Layout::cp_method>, of<&Layout::cp_method>,
+    11,         context_methods, context_methods, put<&Layout::cp_method>, of<&Layout::cp_method>,
     method_text};
 const KeySearch kSearchShardGroup = {
-    17, shard_groups, shard_groups, put<&Layout::shard_group>, of<&Layout::shard_group>, plain};
+    12, shard_groups, shard_groups, put<&Layout::shard_group>, of<&Layout::shard_group>, plain};
+
+const KeySearch kSearchOrder = {13, orders, distinct_orders, put_order, order_of, order_text};
+const KeySearch kSearchOverlapGradReduce = {
+    14, both, distinct_grad_reduce, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>, truth};
+const KeySearch kSearchOverlapParamGather = {
+    15,   both, distinct_param_gather, put<&Overlap::param_gather>, of<&Overlap::param_gather>,
+    truth};
+const KeySearch kSearchOverlapTp = {
+    16, both, distinct_tp_overlap, put<&Overlap::tp>, of<&Overlap::tp>, truth};
+const KeySearch kSearchOverlapPp = {
+    17, both, distinct_pp_overlap, put<&Overlap::pp>, of<&Overlap::pp>, truth};
 
 }  // namespace stepcast

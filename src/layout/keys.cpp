@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "core/assert.h"
 #include "layout/framework.h"
@@ -10,10 +11,16 @@
 namespace stepcast {
 namespace {
 
+// Rules ask for stated keys at every layout of a search.
 std::size_t place_of(std::string_view path) {
-  const auto found = std::ranges::find(keys(), path, &Key::path);
-  STEPCAST_ASSERT(found != keys().end(), "a key of the table");
-  return static_cast<std::size_t>(found - keys().begin());
+  static const auto places = [] {
+    std::unordered_map<std::string_view, std::size_t> out;
+    for (std::size_t i = 0; i < keys().size(); ++i) out.emplace(keys()[i]->path, i);
+    return out;
+  }();
+  const auto found = places.find(path);
+  STEPCAST_ASSERT(found != places.end(), "a key of the table");
+  return found->second;
 }
 
 // "overlap.pp" of "layout.overlap.pp"

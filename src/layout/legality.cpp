@@ -34,20 +34,20 @@ void check_degrees(const Scenario& s, const Stated& stated, Findings& findings) 
   if (!findings.trusts({"cluster", "layout.tp", "layout.cp", "layout.pp", "layout.dp"})) return;
   const Layout& l = s.layout;
   const std::int64_t gpus = s.cluster.gpus();
-  const std::string counted_gpus = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
+  const auto counted_gpus = [&] { return fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s"); };
   const std::int64_t model_parallel = l.tp * l.cp * l.pp;
   if (model_parallel > gpus || gpus % model_parallel != 0) {
     findings.illegal(
         path_of_worst_degree(l, gpus),
         fmt::format("tp*cp*pp = {}*{}*{} = {} does not divide the {} of the cluster", l.tp, l.cp,
-                    l.pp, model_parallel, counted_gpus),
+                    l.pp, model_parallel, counted_gpus()),
         fmt::format("for the product {}", use(nearest_divisors(gpus, model_parallel))));
     findings.distrust("layout.dp");
   } else if (model_parallel * l.dp != gpus) {
     findings.illegal(
         "layout.dp",
         fmt::format("tp*cp*pp*dp = {}*{}*{}*{} = {} is not the {} of the cluster", l.tp, l.cp, l.pp,
-                    l.dp, capped_product({model_parallel, l.dp}), counted_gpus),
+                    l.dp, capped_product({model_parallel, l.dp}), counted_gpus()),
         fmt::format("use {}, or leave dp out", gpus / model_parallel));
   } else if (l.dp > (1 << 20) && !stated.has("layout.dp")) {
     findings.illegal("layout.dp", fmt::format("{} replicas are too many", l.dp), "at most 1048576");
@@ -427,10 +427,10 @@ void check_precision(const Scenario& s, const Stated& stated, Findings& findings
 
 void check_attention(const Scenario& s, const Stated& stated, Findings& findings) {
   constexpr const char* kPath = "training.attention_kernel";
-  if (!stated.has(kPath) || !findings.trusts({"training.attention", kPath})) return;
   const Training& t = s.training;
   const bool unfused = t.attention == AttentionKernel::kUnfused;
   if (unfused == (t.attention_kernel == name_of(AttentionKernel::kUnfused))) return;
+  if (!stated.has(kPath) || !findings.trusts({"training.attention", kPath})) return;
   findings.illegal(kPath,
                    fmt::format("{} with attention {}", t.attention_kernel, name_of(t.attention)),
                    "leave one of the two out");

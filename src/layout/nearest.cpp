@@ -14,8 +14,7 @@ constexpr std::int64_t kSearchLimit = 1 << 20;  // degrees are no larger
 std::int64_t capped_product(std::initializer_list<std::int64_t> factors) {
   std::int64_t product = 1;
   for (const std::int64_t factor : factors) {
-    if (factor > 0 && product > kCap / factor) return kCap;
-    product *= factor;
+    if (__builtin_mul_overflow(product, factor, &product) || product > kCap) return kCap;
   }
   return product;
 }

@@ -121,25 +121,23 @@ void BoundMaker::make_chunks(const OrderFacts& order, const Places& places) {
   chunks_.resize(count);
   ChunkLayers before{};
   const std::vector<AxisGroup>& groups = block_table_.groups(code_);
-  lie_.resize(groups.size());
-  lay_before_.clear();
+  const std::vector<PlaceId>* lay_before = nullptr;
   for (std::size_t c = 0; c < count; ++c) {
     ChunkLayers layers{before.first_layer + before.count, order.layers[c], 0};
     layers.recomputed =
         recomputed_layers(scenario_.layout.recompute, layers.first_layer, layers.count);
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      lie_[g] = places.of(groups[g], static_cast<std::size_t>(order.stage_of[c]));
-    }
+    const std::vector<PlaceId>& lie =
+        places.of(groups, static_cast<std::size_t>(order.stage_of[c]));
     const bool like_before =
-        c > 1 && c + 1 < count && are_alike(layers, before) && lie_ == lay_before_;
+        c > 1 && c + 1 < count && are_alike(layers, before) && lie == *lay_before;
     if (like_before) {
       chunks_[c] = chunks_[c - 1];
     } else {
       chunks_[c] =
-          make_chunk(block_table_.blocks(code_, lie_, pricing()), layers, c == 0, c + 1 == count);
+          make_chunk(block_table_.blocks(code_, lie, pricing()), layers, c == 0, c + 1 == count);
     }
     before = layers;
-    lay_before_ = lie_;
+    lay_before = &lie;
   }
 }
 

@@ -79,8 +79,7 @@ class BoundMaker {
   std::vector<std::size_t> kind_of_layer_;  // its place among layer_kinds(); empty: one for all
   // The chunks of the present layout, by model chunk.
   std::vector<Chunk> chunks_;
-  std::vector<double> to_, from_;          // scratch
-  std::vector<PlaceId> lie_, lay_before_;  // scratch: where the groups of a chunk lie
+  std::vector<double> to_, from_;  // scratch
 };
 
 }  // namespace stepcast

@@ -83,12 +83,12 @@ class Launchable {
                                       layout_.tp, domain_gpus()),
                           kStateIt);
       }
-    } else if (searches("layout.order") && leaves_domain(stride())) {
+    } else if (leaves_domain(stride()) && searches("layout.order")) {
       findings_.illegal(
           "layout.order",
           fmt::format("{} takes tensor parallelism across the network", layout_.order), kStateIt);
     }
-    if (layout_.overlap.tp && searches("layout.overlap.tp") && leaves_domain(stride())) {
+    if (layout_.overlap.tp && leaves_domain(stride()) && searches("layout.overlap.tp")) {
       findings_.illegal("layout.overlap.tp",
                         "exists only among GPUs that reach each other without the network",
                         kStateIt);

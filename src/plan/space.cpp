@@ -112,36 +112,54 @@ struct Space::Walk {
   Scenario& scenario;
   Stated stated;
   LayoutChoice choice;
-  std::size_t stop;  // levels to descend to
+  std::size_t start, stop;  // levels to descend from and to
   const Visit& visit;
   const Ends& ends;
   SpaceCount count;
 };
 
+// Sets the levels that leave no choice, from `level` on; returns the first that leaves one, with
+// its values, or the level to stop at.
+std::size_t Space::follow(Walk& walk, std::size_t level, KeySearch::Values& values) const {
+  for (; level < walk.stop; ++level) {
+    const LayoutDimension& dimension = *dimensions_[level];
+    values = dimension.distinct(walk.scenario);
+    std::erase_if(values, [&](std::int64_t value) { return !admits(level, value); });
+    if (values.size() != 1) break;
+    set(walk, level, values.front());
+  }
+  return level;
+}
+
+void Space::set(Walk& walk, std::size_t level, std::int64_t value) const {
+  dimensions_[level]->set(walk.stated, value);
+  walk.choice.values[level] = static_cast<std::int32_t>(value);
+  resolve(walk.stated, walk.scenario);
+}
+
+// The levels before `level` are set, and the scenario is resolved. They are checked once those
+// behind them that leave no choice are set too.
 void Space::descend(Walk& walk, std::size_t level) const {
   if (walk.ends && walk.ends()) return;
-  if (level == walk.stop) {
+  KeySearch::Values values;
+  const std::size_t next = follow(walk, level, values);
+  const Errors errors = next > walk.start ? check(walk.scenario, walk.stated, next) : Errors{};
+  if (!errors.empty()) {
+    RuleCount& rule = walk.count.rules[errors.front().path];
+    if (rule.subtrees++ == 0) rule.example = errors.front();
+  } else if (next == walk.stop) {
     ++walk.count.legal;
     walk.visit(walk.choice);
-    return;
-  }
-  const LayoutDimension& dimension = *dimensions_[level];
-  resolve(walk.stated, walk.scenario);
-  for (const std::int64_t value : dimension.distinct(walk.scenario)) {
-    if (!admits(level, value)) continue;
-    dimension.set(walk.stated, value);
-    resolve(walk.stated, walk.scenario);
-    const Errors errors = check(walk.scenario, walk.stated, level + 1);
-    if (errors.empty()) {
-      walk.choice.values[level] = static_cast<std::int32_t>(value);
-      descend(walk, level + 1);
-    } else {
-      RuleCount& rule = walk.count.rules[errors.front().path];
-      if (rule.subtrees++ == 0) rule.example = errors.front();
+  } else {
+    for (const std::int64_t value : values) {
+      set(walk, next, value);
+      descend(walk, next + 1);
     }
   }
-  dimension.set(walk.stated, std::nullopt);
-  walk.choice.values[level] = LayoutChoice::kUnset;
+  for (std::size_t set = level; set < std::min(next + 1, walk.stop); ++set) {
+    dimensions_[set]->set(walk.stated, std::nullopt);
+    walk.choice.values[set] = LayoutChoice::kUnset;
+  }
 }
 
 std::size_t Space::depth_of(const LayoutChoice& prefix) const {
@@ -165,8 +183,9 @@ std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
   const Visit visit = [&](const LayoutChoice& choice) { out.push_back(choice); };
   Scenario scenario = open_.scenario;
   const Ends never;
-  Walk walk{scenario, open_.stated, {}, std::min(kBranchLevels, dimensions_.size()),
-            visit,    never,        {}};
+  const std::size_t stop = std::min(kBranchLevels, dimensions_.size());
+  Walk walk{scenario, open_.stated, {}, 0, stop, visit, never, {}};
+  resolve(walk.stated, scenario);
   descend(walk, 0);
   walk.count.legal = 0;  // they are no layouts yet
   count.add(walk.count);
@@ -175,8 +194,10 @@ std::vector<LayoutChoice> Space::branches(SpaceCount& count) const {
 
 SpaceCount Space::walk(const LayoutChoice& prefix, Scenario& scenario, const Visit& visit,
                        const Ends& ends) const {
-  Walk walk{scenario, stated_by(prefix), prefix, dimensions_.size(), visit, ends, {}};
-  descend(walk, depth_of(prefix));
+  const std::size_t start = depth_of(prefix);
+  Walk walk{scenario, stated_by(prefix), prefix, start, dimensions_.size(), visit, ends, {}};
+  resolve(walk.stated, scenario);
+  descend(walk, start);
   return std::move(walk.count);
 }
 

@@ -86,6 +86,8 @@ class Space {
   std::size_t depth_of(const LayoutChoice& prefix) const;
   Stated stated_by(const LayoutChoice& choice) const;
   Errors check(const Scenario& scenario, const Stated& stated, std::size_t depth) const;
+  std::size_t follow(Walk& walk, std::size_t level, KeySearch::Values& values) const;
+  void set(Walk& walk, std::size_t level, std::int64_t value) const;
   void descend(Walk& walk, std::size_t level) const;
   struct Counting;
   double count(Counting& counting, std::size_t level) const;

@@ -23,6 +23,19 @@ PlaceId Places::of(AxisGroup group, std::size_t stage) const {
   return place;
 }
 
+const std::vector<PlaceId>& Places::of(const std::vector<AxisGroup>& groups,
+                                       std::size_t stage) const {
+  auto known = std::ranges::find(lists_, &groups, &OfList::groups);
+  if (known == lists_.end()) {
+    known = lists_.insert(lists_.end(), {&groups, std::vector<std::vector<PlaceId>>(first.size())});
+  }
+  std::vector<PlaceId>& places = known->by_stage[stage];
+  if (places.empty()) {
+    for (const AxisGroup group : groups) places.push_back(of(group, stage));
+  }
+  return places;
+}
+
 const Places& StepTable::places(const LayoutCode& code) {
   LayoutCode key;
   for (const Field field : {Field::kTp, Field::kCp, Field::kCpMethod, Field::kEp, Field::kEtp,

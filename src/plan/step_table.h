@@ -44,6 +44,8 @@ class Places {
 
   std::vector<DeviceId> first;  // by stage
   PlaceId of(AxisGroup group, std::size_t stage) const;
+  // Those of a list of groups, which outlives this.
+  const std::vector<PlaceId>& of(const std::vector<AxisGroup>& groups, std::size_t stage) const;
   const RankGrid& grid() const { return grid_; }
 
  private:
@@ -51,9 +53,14 @@ class Places {
     AxisGroup group;
     std::vector<PlaceId> by_stage;  // invalid: not asked for yet
   };
+  struct OfList {
+    const std::vector<AxisGroup>* groups;
+    std::vector<std::vector<PlaceId>> by_stage;  // empty: not asked for yet
+  };
   RankGrid grid_;
   GroupPrices& groups_;
   mutable std::vector<OfGroup> known_;  // a layout uses few of its groups
+  mutable std::vector<OfList> lists_;   // and few forms of blocks
 };
 
 class StepTable {

@@ -2,6 +2,9 @@
 #include "predict/memory_replay.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <vector>
 
 #include "program/walk.h"
 
@@ -14,6 +17,15 @@ void add(MemoryParts& sum, const MemoryParts& more) {
 void subtract(MemoryParts& sum, const MemoryParts& less) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] -= less[i];
 }
+
+constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
+
+// What a pass adds to the memory that stands when it begins: the same for every micro-batch.
+struct RunMemory {
+  MemoryParts at_peak{}, after{};
+  double fraction = 0;                // of its blocks done at the peak
+  ByteCount buffers = 0, others = 0;  // the highest of each by itself
+};
 
 class MemoryWalk {
  public:
@@ -44,33 +56,57 @@ class MemoryWalk {
   }
 
  private:
-  // Where a pass is run in parts, a block counts where it begins.
   void run(const Instruction& what, std::int32_t index) {
-    begun_.clear();
+    const auto [known, fresh] = of_run_.try_emplace(key_of(*what.as<RunPass>()));
+    RunMemory& run = known->second;
+    if (fresh) run = replay(what);
+    MemoryParts inside = now_;
+    add(inside, run.at_peak);
+    note(inside, index, run.fraction);
+    const ByteCount buffers = now_[kBuffers];
+    note_highest(buffers + run.buffers, total(now_) - buffers + run.others);
+    add(now_, run.after);
+  }
+
+  // Where a pass is run in parts, a block counts where it begins.
+  RunMemory replay(const Instruction& what) const {
+    std::vector<BlockVisit> begun;
     for_each_part(program_, role_, what, [&](const BlockPart& part) {
-      if (part.starts) begun_.push_back(part.at);
+      if (part.starts) begun.push_back(part.at);
     });
-    std::int32_t done = 0;
-    for (const BlockVisit& at : begun_) {
-      const MemoryTrace& trace = memory_of(program_.block(at.block), at.pass);
-      MemoryParts inside = now_;
+    RunMemory out;
+    ByteCount highest = std::numeric_limits<ByteCount>::min();
+    for (std::size_t done = 0; done < begun.size(); ++done) {
+      const MemoryTrace& trace = memory_of(program_.block(begun[done].block), begun[done].pass);
+      MemoryParts inside = out.after;
       add(inside, trace.at_peak);
-      note(inside, index, static_cast<double>(done++) / static_cast<double>(begun_.size()));
-      add(now_, trace.after);
+      const ByteCount sum = total(inside), buffers = inside[kBuffers];
+      out.buffers = std::max(out.buffers, buffers);
+      out.others = std::max(out.others, sum - buffers);
+      if (sum > highest) {
+        highest = sum;
+        out.at_peak = inside;
+        out.fraction = static_cast<double>(done) / static_cast<double>(begun.size());
+      }
+      add(out.after, trace.after);
     }
+    return out;
   }
 
   void note(const MemoryParts& parts, std::int32_t index, double fraction) {
-    const ByteCount sum = total(parts);
-    const ByteCount buffers = parts[static_cast<std::size_t>(MemoryCategory::kBuffers)];
-    peak_.buffers = std::max(peak_.buffers, buffers);
-    peak_.others = std::max(peak_.others, sum - buffers);
+    const ByteCount sum = total(parts), buffers = parts[kBuffers];
+    note_highest(buffers, sum - buffers);
     if (sum > total(highest_here_.parts)) highest_here_ = {index, fraction, parts};
     if (sum <= highest_) return;
     highest_ = sum;
     peak_.parts = parts;
     peak_.instruction = index;
     peak_.fraction = fraction;
+  }
+
+  void note_highest(ByteCount buffers, ByteCount others) {
+    peak_.buffers = std::max(peak_.buffers, buffers);
+    peak_.others = std::max(peak_.others, others);
   }
 
   const Program& program_;
@@ -80,7 +116,7 @@ class MemoryWalk {
   ByteCount host_ = 0;
   MemoryMoment highest_here_{};
   MemoryPeak peak_;
-  std::vector<BlockVisit> begun_;  // in the pass at hand
+  std::map<RunKey, RunMemory> of_run_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ import sys
 import tidy_citations
 import tidy_data
 import tidy_docs
+import tidy_examples
 import tidy_includes
 import tidy_literals
 import tidy_notebooks
@@ -38,6 +39,7 @@ CHECKS = {
     "citations": tidy_citations.check,
     "literals": tidy_literals.check,
     "words": tidy_words.check,
+    "examples": tidy_examples.check,
 }
 
 

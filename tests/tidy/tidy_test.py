@@ -264,6 +264,23 @@ class Rules(unittest.TestCase):
                        "src/cli/a.cpp": '#include "core/a.h"\n' + code + "\n"}
             self.assertEqual([], findings("used", changes), code)
 
+    def test_examples_of_additions(self):
+        page = ("# Extending\n## A clock\n1. `clock.{h,cpp}` in `sim`: see\n"
+                "   `git grep -lE 'pendulum' sim src`.\n")
+        changes = {"docs/extending.md": page, "sim/clock.h": "// pendulum\n"}
+        self.assertEqual([], findings("examples", changes))
+        for named in ("src/core/length.h", "`src/core`", "`length`"):
+            changes["src/core/length.h"] = "// a pendulum's\n"
+            found = findings("examples", changes)
+            self.assertEqual(1, len(found), found)
+            self.assertIn("does not name src/core/length.h", found[0])
+            more = {**changes, "docs/extending.md": page + "And " + named + "\n"}
+            self.assertEqual("`" in named, not findings("examples", more), named)
+        unknown = {"docs/extending.md": page.replace("pendulum", "spring")}
+        self.assertIn("nothing in sim src has 'spring'", findings("examples", unknown)[0])
+        without = {"docs/extending.md": "# Extending\n## A clock\n1. Write it.\n"}
+        self.assertIn("has no example", findings("examples", without)[0])
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
