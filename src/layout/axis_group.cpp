@@ -11,14 +11,22 @@ namespace {
 std::int64_t expert_data(const Layout& l) { return l.tp * l.cp * l.dp / (l.etp * l.ep); }
 
 constexpr std::array<AxisRow, kAxisCount> kAxes{{
-    {Axis::kTp, "tp", GridPart::kDense, "tp", [](const Layout& l) { return l.tp; }},
-    {Axis::kCp, "cp", GridPart::kDense, "cp", [](const Layout& l) { return l.cp; }},
-    {Axis::kDp, "dp", GridPart::kDense, "dp", [](const Layout& l) { return l.dp; }},
-    {Axis::kPp, "pp", GridPart::kBoth, "pp", [](const Layout& l) { return l.pp; }},
-    {Axis::kEtp, "etp", GridPart::kExpert, "tp", [](const Layout& l) { return l.etp; }},
-    {Axis::kEp, "ep", GridPart::kExpert, "ep", [](const Layout& l) { return l.ep; }},
-    {Axis::kEdp, "edp", GridPart::kExpert, "dp", expert_data},
+    {Axis::kTp, "tp", GridPart::kDense, TrafficKind::kTensor, "tp",
+     [](const Layout& l) { return l.tp; }},
+    {Axis::kCp, "cp", GridPart::kDense, TrafficKind::kContext, "cp",
+     [](const Layout& l) { return l.cp; }},
+    {Axis::kDp, "dp", GridPart::kDense, TrafficKind::kData, "dp",
+     [](const Layout& l) { return l.dp; }},
+    {Axis::kPp, "pp", GridPart::kBoth, TrafficKind::kPipeline, "pp",
+     [](const Layout& l) { return l.pp; }},
+    {Axis::kEtp, "etp", GridPart::kExpert, TrafficKind::kTensor, "tp",
+     [](const Layout& l) { return l.etp; }},
+    {Axis::kEp, "ep", GridPart::kExpert, TrafficKind::kExpert, "ep",
+     [](const Layout& l) { return l.ep; }},
+    {Axis::kEdp, "edp", GridPart::kExpert, TrafficKind::kData, "dp", expert_data},
 }};
+
+static_assert(kAxes.back().extent != nullptr, "every axis has a row");
 
 // Dense parameters are the same across dp and cp alike: what is called "dp" spans both.
 constexpr std::array<NamedGroup, 16> kNamedGroups{{
@@ -64,6 +72,16 @@ std::optional<AxisGroup> group_named(std::string_view name) {
     const auto axis = std::ranges::find(kAxes, name.substr(begin, end - begin), &AxisRow::name);
     if (axis == kAxes.end()) return std::nullopt;
     out = out.with(axis->axis);
+  }
+  return out;
+}
+
+std::optional<TrafficKind> traffic_of(AxisGroup group) {
+  const bool is_pipeline = group == AxisGroup::kPipeline || group == AxisGroup::kEmbedding;
+  if (group.crosses_stages() && !is_pipeline) return std::nullopt;
+  std::optional<TrafficKind> out;
+  for (const AxisRow& row : kAxes) {
+    if (group.spans(row.axis)) out = std::max(out, std::optional(row.traffic));
   }
   return out;
 }

@@ -6,9 +6,11 @@
 // etp x ep x edp, in the same order of axes with cp dropped (Megatron: parallel_state.py,
 // RankGenerator). A group spans axes of one of the two grids; pp belongs to both.
 //
-// To add an axis, add a line to kAxes in axis_group.cpp; to name a group, add one to kNamedGroups.
+// To name a group, add a line to kNamedGroups in axis_group.cpp. To add an axis, add one to kAxes
+// there; docs/extending.md ("A communicator") lists what an axis needs beside it.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -26,16 +28,32 @@ namespace stepcast {
 enum class Axis : std::uint8_t { kTp, kCp, kDp, kPp, kEtp, kEp, kEdp };
 inline constexpr std::size_t kAxisCount = 7;
 
+// What times of traffic are told apart by.
+enum class TrafficKind : std::uint8_t { kTensor, kContext, kExpert, kPipeline, kData };
+inline constexpr std::size_t kTrafficKinds = 5;
+
 enum class GridPart : std::uint8_t { kDense, kExpert, kBoth };
 
 struct AxisRow {
   Axis axis;
   const char* name;
   GridPart part;
+  TrafficKind traffic;
   const char* in_order;  // the word of `layout.order` that says where the axis stands
   std::int64_t (*extent)(const Layout&);
 };
 std::span<const AxisRow> all_axes();  // by Axis
+inline const AxisRow& row_of(Axis axis) { return all_axes()[static_cast<std::size_t>(axis)]; }
+
+// visit(std::string_view): the words of a `layout.order`, the fastest first.
+template <class Visit>
+void for_each_word(std::string_view order, Visit&& visit) {
+  for (std::size_t begin = 0; begin <= order.size();) {
+    const std::size_t end = std::min(order.find('-', begin), order.size());
+    visit(order.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
 
 class AxisGroup {
  public:
@@ -50,7 +68,8 @@ class AxisGroup {
     return out;
   }
   constexpr bool spans(Axis axis) const { return (axes_ & bit(axis)) != 0; }
-  constexpr bool spans_any(const AxisGroup& other) const { return (axes_ & other.axes_) != 0; }
+  // No other axes than those.
+  constexpr bool is_within(const AxisGroup& other) const { return (axes_ & ~other.axes_) == 0; }
   // A group may be cut into parts of neighbours, as large as Layout says (inner_ranks()). The inner
   // one is such a part; the outer one has the ranks that stand at one place of theirs.
   constexpr AxisGroup inner() const { return part_of(Part::kInner); }
@@ -133,6 +152,11 @@ std::span<const NamedGroup> named_groups();
 // "tp", "dp" (which is dp x cp), "world"; of a group without a name its axes: "tp-cp".
 std::string name_of(AxisGroup group);
 std::optional<AxisGroup> group_named(std::string_view name);  // nothing: no such name, no such axis
+
+// Whose traffic a collective of this group is. What spans several axes of a stage counts for the
+// one that reaches furthest in the usual order of ranks; what joins stages and something else, or
+// spans nothing, is nobody's.
+std::optional<TrafficKind> traffic_of(AxisGroup group);
 
 // Neighbours in an inner part of a group: those that shard_group says of a group that shards
 // states, those that exchange heads of the context group. All of any other.

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <numeric>
 
+#include "layout/axis_group.h"
 #include "layout/choices.h"
 #include "layout/context_ranks.h"
 #include "layout/framework.h"
@@ -154,23 +154,59 @@ std::string recompute_text(std::int64_t value) {
   return fmt::format(R"({{"mode":"full","layers":{}}})", value - (kModes - 1));
 }
 
-constexpr std::array<const char*, 6> kOrders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp",
-                                                "dp-tp-cp-ep-pp", "dp-pp-tp-cp-ep",
-                                                "pp-tp-cp-ep-dp", "pp-dp-tp-cp-ep"};
-Values orders(const Scenario&) { return {0, 1, 2, 3, 4, 5}; }
+// Replicas and stages go before, between and behind what a layer is cut into, which stays together.
+std::vector<std::string> orders_to_try() {
+  const std::string_view replicas = row_of(Axis::kDp).in_order, stages = row_of(Axis::kPp).in_order;
+  std::string in_layers;
+  for_each_word(kUsualOrder, [&](std::string_view word) {
+    if (word == replicas || word == stages) return;
+    in_layers += (in_layers.empty() ? "" : "-") + std::string(word);
+  });
+  std::vector<std::string> out;
+  const std::array<std::string_view, 3> parts = {in_layers, replicas, stages};
+  std::array<std::size_t, 3> places = {0, 1, 2};
+  do {
+    out.push_back(fmt::format("{}-{}-{}", parts[places[0]], parts[places[1]], parts[places[2]]));
+  } while (std::ranges::next_permutation(places).found);
+  return out;
+}
+const std::vector<std::string>& tried_orders() {
+  static const std::vector<std::string> all = orders_to_try();
+  return all;
+}
+Values orders(const Scenario&) {
+  Values out(tried_orders().size());
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+// A dimension of an order, and the ranks along it. The degree of experts is searched later: without
+// a function of its own it may be more than one where there are experts.
+struct Dimension {
+  std::string_view word;
+  std::int64_t (*ranks)(const Layout&);
+};
+std::vector<Dimension> ordered_dimensions() {
+  std::vector<Dimension> out;
+  for_each_word(kUsualOrder, [&](std::string_view word) {
+    const std::span<const AxisRow> axes = all_axes();
+    const auto dense = std::ranges::find_if(axes, [&](const AxisRow& row) {
+      return row.part != GridPart::kExpert && word == row.in_order;
+    });
+    out.push_back({word, dense == axes.end() ? nullptr : dense->extent});
+  });
+  return out;
+}
 
-constexpr std::array<const char*, 5> kOrdered = {"tp", "cp", "ep", "dp", "pp"};
-using LongDimensions = std::bitset<kOrdered.size()>;  // those of more than one rank
-
-Values orders_telling_apart(LongDimensions is_long) {
+// `is_long`: a bit for each dimension of more than one rank. The others have no place among these.
+Values orders_telling_apart(const std::vector<Dimension>& dimensions, std::size_t is_long) {
   Values out;
   std::vector<std::string> seen;
-  for (std::size_t index = 0; index < kOrders.size(); ++index) {
-    std::string shown = kOrders[index];
-    for (std::size_t i = 0; i < kOrdered.size(); ++i) {
-      if (!is_long[i]) shown.erase(shown.find(kOrdered[i]), 2);
-    }
-    std::erase(shown, '-');
+  for (std::size_t index = 0; index < tried_orders().size(); ++index) {
+    std::string shown;
+    for_each_word(tried_orders()[index], [&](std::string_view word) {
+      const auto at = std::ranges::find(dimensions, word, &Dimension::word) - dimensions.begin();
+      if ((is_long >> at & 1) != 0) shown += word;
+    });
     if (std::ranges::find(seen, shown) != seen.end()) continue;
     seen.push_back(std::move(shown));
     out.push_back(static_cast<std::int64_t>(index));
@@ -178,32 +214,33 @@ Values orders_telling_apart(LongDimensions is_long) {
   return out;
 }
 
-// A dimension of one rank has no place among the others.
 Values distinct_orders(const Scenario& s) {
-  static const auto known = [] {
-    std::array<Values, 1 << kOrdered.size()> out;
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = orders_telling_apart(LongDimensions(i));
+  static const std::vector<Dimension> dimensions = ordered_dimensions();
+  static const std::vector<Values> known = [] {
+    std::vector<Values> out;
+    for (std::size_t is_long = 0; is_long < std::size_t{1} << dimensions.size(); ++is_long) {
+      out.push_back(orders_telling_apart(dimensions, is_long));
+    }
     return out;
   }();
-  const Layout& l = s.layout;
-  LongDimensions is_long;
-  is_long[0] = l.tp > 1;
-  is_long[1] = l.cp > 1;
-  is_long[2] = s.model.moe && s.model.moe->experts > 1;
-  is_long[3] = l.dp > 1;
-  is_long[4] = l.pp > 1;
-  return known[is_long.to_ulong()];
+  const std::int64_t experts = s.model.moe ? s.model.moe->experts : 1;
+  std::size_t is_long = 0;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const std::int64_t ranks = dimensions[i].ranks ? dimensions[i].ranks(s.layout) : experts;
+    if (ranks > 1) is_long |= std::size_t{1} << i;
+  }
+  return known[is_long];
 }
 void put_order(Settings& settings, std::int64_t value) {
-  settings.layout.order = kOrders[static_cast<std::size_t>(value)];
+  settings.layout.order = tried_orders()[static_cast<std::size_t>(value)];
 }
 // One that is no value of the search comes behind all that are.
 std::int64_t order_of(const Layout& layout) {
-  return std::ranges::find(kOrders, layout.order) - kOrders.begin();
+  return std::ranges::find(tried_orders(), layout.order) - tried_orders().begin();
 }
 std::string order_text(std::int64_t value) {
   const auto index = static_cast<std::size_t>(value);
-  return index < kOrders.size() ? kOrders[index] : "another order";
+  return index < tried_orders().size() ? tried_orders()[index] : "another order";
 }
 
 bool has_replicas(const Scenario& s) { return s.layout.dp * s.layout.cp > 1; }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text_file.h"
+#include "layout/axis_group.h"
 #include "layout/choices.h"
 #include "layout/key_types.h"
 
@@ -123,19 +124,29 @@ void write_shard_group(const Settings& settings, nlohmann::json& out) {
   }
 }
 
+std::vector<std::string> words_of(std::string_view order) {
+  std::vector<std::string> out;
+  for_each_word(order, [&](std::string_view word) { out.emplace_back(word); });
+  return out;
+}
+
+// "tp, cp, ep, dp and pp"
+std::string usual_words() {
+  std::vector<std::string> words = words_of(kUsualOrder);
+  const std::string last = std::move(words.back());
+  words.pop_back();
+  return fmt::format("{} and {}", fmt::join(words, ", "), last);
+}
+
 bool read_order(ObjectReader& object, const char* key, Settings& out) {
   const auto order = object.text(key);
   if (!order) return false;
-  std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= order->size();) {
-    const std::size_t end = std::min(order->find('-', begin), order->size());
-    names.push_back(order->substr(begin, end - begin));
-    begin = end + 1;
-  }
-  std::ranges::sort(names);
-  if (names != std::vector<std::string>{"cp", "dp", "ep", "pp", "tp"}) {
+  std::vector<std::string> words = words_of(*order), usual = words_of(kUsualOrder);
+  std::ranges::sort(words);
+  std::ranges::sort(usual);
+  if (words != usual) {
     object.fail(key, ErrorCode::kBadValue, fmt::format("'{}' is not an order", *order),
-                "tp, cp, ep, dp and pp once each, fastest first, as in tp-cp-ep-dp-pp");
+                fmt::format("{} once each, fastest first, as in {}", usual_words(), kUsualOrder));
     return false;
   }
   out.layout.order = *order;
@@ -172,7 +183,7 @@ const KeyType kScheduleName = {read_schedule, write_schedule, copy_schedule, [] 
 const KeyType kShardGroup = {read_shard_group, write_shard_group, copy_field<&Layout::shard_group>,
                              [] { return std::string("1 or more, or `all`"); }};
 const KeyType kOrder = {read_order, write_field<&Layout::order>, copy_field<&Layout::order>,
-                        [] { return std::string("tp, cp, ep, dp and pp in some order"); }};
+                        [] { return usual_words() + " in some order"; }};
 const KeyType kStageLayers = {read_stage_layers, write_field<&Layout::stage_layers>,
                               copy_field<&Layout::stage_layers>,
                               [] { return std::string("a list of counts"); }};

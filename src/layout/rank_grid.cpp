@@ -8,15 +8,22 @@
 namespace stepcast {
 namespace {
 
-constexpr AxisGroup kDenseAxes{Axis::kTp, Axis::kCp, Axis::kDp};
-constexpr AxisGroup kExpertAxes{Axis::kEtp, Axis::kEp, Axis::kEdp};
-
 constexpr std::size_t at(Axis axis) { return static_cast<std::size_t>(axis); }
+
+// The axes of the dense grid, with a rank's place along each.
+struct PlaceRow {
+  Axis axis;
+  std::int32_t GridPoint::*place;
+};
+constexpr std::array kPlaces{
+    PlaceRow{Axis::kTp, &GridPoint::tp}, PlaceRow{Axis::kCp, &GridPoint::cp},
+    PlaceRow{Axis::kDp, &GridPoint::dp}, PlaceRow{Axis::kPp, &GridPoint::pp}};
 
 }  // namespace
 
 void RankGrid::Numbering::add(Axis axis, std::int64_t extent) {
   digits[count] = {axis, extent, size()};
+  axes = axes.with(axis);
   ++count;
 }
 
@@ -29,34 +36,33 @@ RankGrid::RankGrid(const Layout& layout) {
   shard_ = inner_ranks(AxisGroup::kData, layout);
   expert_shard_ = inner_ranks(AxisGroup::kExpertData, layout);
   exchange_ = inner_ranks(AxisGroup::kContext, layout);
-  for (std::string_view order = layout.order; !order.empty();) {
-    const std::size_t length = std::min(order.find('-'), order.size());
-    const std::string_view word = order.substr(0, length);
-    order.remove_prefix(std::min(length + 1, order.size()));
+  for_each_word(layout.order, [&](std::string_view word) {
     for (const AxisRow& row : all_axes()) {
       if (word != row.in_order) continue;
-      const std::int64_t extent = extent_[at(row.axis)];
-      if (row.part != GridPart::kExpert) dense_.add(row.axis, extent);
-      if (row.part == GridPart::kExpert) expert_.add(row.axis, extent);
+      (row.part == GridPart::kExpert ? expert_ : dense_).add(row.axis, extent_[at(row.axis)]);
     }
-  }
-  STEPCAST_ASSERT(dense_.count == 4, "the order names tp, cp, dp and pp once each");
+  });
+  STEPCAST_ASSERT(dense_.count == kPlaces.size() && dense_.count + expert_.count == kAxisCount,
+                  "the order names every axis once, and a point has a place along each dense one");
   expert_.add(Axis::kPp, extent_[at(Axis::kPp)]);
-  for (const Digit& digit : dense_.digits) stride_[at(digit.axis)] = digit.stride;
+  for (std::size_t i = 0; i < dense_.count; ++i) {
+    stride_[at(dense_.digits[i].axis)] = dense_.digits[i].stride;
+  }
   size_ = dense_.size();
 }
 
 GridPoint RankGrid::point(RankId rank) const {
-  const auto along = [&](Axis axis) {
-    return static_cast<std::int32_t>(rank.value / stride_[at(axis)] % extent_[at(axis)]);
-  };
-  return {along(Axis::kTp), along(Axis::kCp), along(Axis::kDp), along(Axis::kPp)};
+  GridPoint out;
+  for (const auto& [axis, place] : kPlaces) {
+    out.*place = static_cast<std::int32_t>(rank.value / stride_[at(axis)] % extent_[at(axis)]);
+  }
+  return out;
 }
 
 RankId RankGrid::rank(GridPoint point) const {
-  const auto shift = [&](Axis axis, std::int32_t step) { return step * stride_[at(axis)]; };
-  return RankId(static_cast<std::int32_t>(shift(Axis::kTp, point.tp) + shift(Axis::kCp, point.cp) +
-                                          shift(Axis::kDp, point.dp) + shift(Axis::kPp, point.pp)));
+  std::int64_t rank = 0;
+  for (const auto& [axis, place] : kPlaces) rank += point.*place * stride_[at(axis)];
+  return RankId(static_cast<std::int32_t>(rank));
 }
 
 std::int32_t RankGrid::coordinate(Axis axis, RankId rank) const {
@@ -85,9 +91,9 @@ std::int64_t RankGrid::group_count(AxisGroup group) const {
 }
 
 const RankGrid::Numbering& RankGrid::numbering(AxisGroup group) const {
-  STEPCAST_ASSERT(!group.spans_any(kDenseAxes) || !group.spans_any(kExpertAxes),
-                  "a group spans axes of one grid");
-  return group.spans_any(kExpertAxes) ? expert_ : dense_;
+  if (group.is_within(dense_.axes)) return dense_;
+  STEPCAST_ASSERT(group.is_within(expert_.axes), "a group spans axes of one grid");
+  return expert_;
 }
 
 // Inside a stage ranks keep their order: the stage's digit is struck out of the rank.

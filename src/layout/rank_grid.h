@@ -48,8 +48,9 @@ class RankGrid {
     std::int64_t extent, stride;
   };
   struct Numbering {
-    std::array<Digit, 4> digits;
+    std::array<Digit, kAxisCount> digits;
     std::size_t count = 0;
+    AxisGroup axes;
     void add(Axis axis, std::int64_t extent);
     std::int64_t size() const;
   };

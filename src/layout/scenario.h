@@ -98,6 +98,10 @@ struct Offload {
   double activations = 0;
 };
 
+// How ranks are numbered where nothing else is said, the fastest dimension first. Another order has
+// the same words.
+inline constexpr const char* kUsualOrder = "tp-cp-ep-dp-pp";
+
 struct Layout {
   std::int64_t tp = 1;
   std::int64_t cp = 1;
@@ -117,7 +121,7 @@ struct Layout {
   std::int64_t shard_group = 0;  // ranks that share one copy of the states; 0: all of dp x cp
   bool sequence_parallel = false;
   Recompute recompute;
-  std::string order = "tp-cp-ep-dp-pp";
+  std::string order = kUsualOrder;
   Overlap overlap;
   Offload offload;
   std::vector<std::int64_t> stage_layers;  // pp*virtual_stages entries in model order

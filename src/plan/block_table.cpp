@@ -41,9 +41,9 @@ BlockFacts BlockTable::facts_of(const Block& block, const BlockCosts& costs) con
   for (const Pass pass : passes_of(block.form)) {
     RunCost cost = costs.price(operations_of(block, pass));
     if (scenario_.layout.overlap.ep) {  // no exchange is sure to be seen
-      cost.gpu -= cost.expert_parallel;
+      cost.gpu -= cost.communication(TrafficKind::kExpert);
       // Ranks of one expert exchange rows in a group that counts as tensor parallel.
-      if (scenario_.layout.etp > 1) cost.gpu -= cost.tensor_parallel;
+      if (scenario_.layout.etp > 1) cost.gpu -= cost.communication(TrafficKind::kTensor);
       cost.floor = std::max(cost.gpu, cost.host);
     }
     out.passes[static_cast<std::size_t>(pass)] = {cost_of(cost), memory_in(block, pass)};

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/layout_code.h"
 
+#include "layout/axis_group.h"
+
 namespace stepcast {
 namespace {
 
 std::uint32_t code(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
-// The names are tp, cp, ep, dp, pp in some order; their first letters tell them apart.
-std::uint32_t code_of_order(const std::string& order) {
+// All orders have the words of the usual one, so where each stands there tells them apart.
+std::uint32_t code_of_order(std::string_view order) {
+  constexpr std::string_view kUsual = kUsualOrder;
   std::uint32_t out = 0;
-  for (const char letter : order) {
-    if (letter == '-' || letter == 'p') continue;
-    out = out * 5 + (letter == 't' ? 1 : letter == 'c' ? 2 : letter == 'e' ? 3 : 4);
-  }
-  // "pp" has no other letter: its place among the five.
-  return out * 16 + static_cast<std::uint32_t>(order.find("pp"));
+  for_each_word(order, [&](std::string_view word) {
+    out = out * static_cast<std::uint32_t>(kUsual.size()) +
+          static_cast<std::uint32_t>(kUsual.find(word));
+  });
+  return out;
 }
 
 }  // namespace

@@ -23,14 +23,9 @@ TraceSlice slice_of(const Instruction& what, std::int32_t rank_class, Seconds st
           what.bytes()};
 }
 
-// What spans several axes counts as the one that reaches furthest in the usual order of ranks.
 Seconds& exposed_part(TimeParts& parts, AxisGroup group) {
-  if (group == AxisGroup::kPipeline || group == AxisGroup::kEmbedding) return parts.exposed_pp;
-  if (group.crosses_stages()) return parts.other;
-  if (group.spans(Axis::kDp) || group.spans(Axis::kEdp)) return parts.exposed_dp;
-  if (group.spans(Axis::kEp)) return parts.exposed_ep;
-  if (group.spans(Axis::kCp)) return parts.exposed_cp;
-  return parts.exposed_tp;
+  const std::optional<TrafficKind> traffic = traffic_of(group);
+  return traffic ? parts.*exposed_by(*traffic) : parts.other;
 }
 
 }  // namespace stepcast

@@ -110,7 +110,7 @@ RunCost BlockCosts::price_collective(const Collective& collective) const {
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return out;
   const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
-  out.gpu = price.latency + price.work / price.rate_bound * group->slowdown;
+  out.gpu = price.latency + price.work / price.rate_bound * group->slowdown(collective.kind);
   out.host = launch_collective();
   out.floor = out.host + out.gpu;
   out.communication(collective.group) = out.gpu;
@@ -259,7 +259,7 @@ void BlockCosts::wait_for_reads(std::vector<PricedOperation>& operations) const 
       if (operation->stream == BlockStream::kCompute) busy += cost.gpu;
     }
     RunCost& wait = operations[i].cost;
-    wait.gpu = wait.floor = wait.expert_parallel = idle;
+    wait.gpu = wait.floor = wait.communication(AxisGroup::kExpert) = idle;
     wait.by_curve[static_cast<std::size_t>(Curve::kHost)] = idle;
     wait.by_provenance[static_cast<std::size_t>(Provenance::kInterpolated)] = idle;
   }

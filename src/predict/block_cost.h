@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -13,12 +14,15 @@
 
 namespace stepcast {
 
-// A group of ranks whose collectives run inside blocks, as it lies in the cluster. `slowdown` >= 1
-// where sibling groups share its links.
+// A group of ranks whose collectives run inside blocks, as it lies in the cluster.
 struct GroupPlacement {
   AxisGroup group;
   std::vector<DeviceId> devices;
-  double slowdown = 1;
+  std::map<CollectiveKind, double> slowdowns = {};  // where sibling groups share its links
+  double slowdown(CollectiveKind kind) const {
+    const auto found = slowdowns.find(kind);
+    return found == slowdowns.end() ? 1 : found->second;
+  }
 };
 
 // Prices operations for one placement of the groups that communicate inside blocks.

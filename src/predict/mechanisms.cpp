@@ -118,6 +118,8 @@ class Mechanisms {
     add_own(layout_.overlap.ep, "tokens exchanged beside another micro-batch");
     add_own(true, "mixture of experts");
     add_own(layout_.ep > 1, "expert parallelism");
+    // Exchanges beside another micro-batch load no link (docs/moe.md). All recorded runs that leave
+    // a node have them, so this name stands for that as well.
     add(layout_.ep > 1 && leaves_domain(AxisGroup::kExpert),
         "expert parallelism across the network");
   }

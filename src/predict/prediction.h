@@ -12,20 +12,10 @@
 #include "core/result.h"
 #include "cost/provenance.h"
 #include "layout/scenario.h"
+#include "predict/time_parts.h"
 #include "program/program.h"
 
 namespace stepcast {
-
-// Where the step time of one rank goes; adds up to it.
-struct TimeParts {
-  Seconds compute, recompute, optimizer;
-  Seconds exposed_tp, exposed_cp, exposed_ep, exposed_pp, exposed_dp, exposed_offload;
-  Seconds bubble, other;
-  Seconds exposed() const {
-    return exposed_tp + exposed_cp + exposed_ep + exposed_pp + exposed_dp + exposed_offload;
-  }
-  Seconds total() const { return compute + recompute + optimizer + exposed() + bubble + other; }
-};
 
 struct RankClass {
   std::vector<RankId> ranks;

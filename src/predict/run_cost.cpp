@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/run_cost.h"
 
+#include "core/assert.h"
+
 namespace stepcast {
 namespace {
+
+// What adds up from run to run, beside the arrays.
+constexpr Seconds RunCost::*kParts[] = {
+    &RunCost::core_idle, &RunCost::compute,   &RunCost::recompute,   &RunCost::optimizer,
+    &RunCost::gemm,      &RunCost::attention, &RunCost::memory_bound};
 
 template <std::size_t N>
 void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
@@ -11,10 +18,10 @@ void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
 
 }  // namespace
 
-// As in exposed_part() (predict/attribution.h).
 Seconds& RunCost::communication(AxisGroup group) {
-  if (group.spans(Axis::kEp)) return expert_parallel;
-  return group.spans(Axis::kCp) ? context_parallel : tensor_parallel;
+  const std::optional<TrafficKind> kind = traffic_of(group);
+  STEPCAST_ASSERT(kind, "inside a pass the ranks of one stage meet");
+  return by_traffic[static_cast<std::size_t>(*kind)];
 }
 
 void RunCost::append(const RunCost& next) {
@@ -28,17 +35,9 @@ void RunCost::count(const RunCost& more) {
 }
 
 void RunCost::add_parts(const RunCost& more) {
-  core_idle += more.core_idle;
-  compute += more.compute;
-  recompute += more.recompute;
-  tensor_parallel += more.tensor_parallel;
-  context_parallel += more.context_parallel;
-  expert_parallel += more.expert_parallel;
-  optimizer += more.optimizer;
-  gemm += more.gemm;
-  attention += more.attention;
-  memory_bound += more.memory_bound;
+  for (const auto part : kParts) this->*part += more.*part;
   flops += more.flops;
+  add(by_traffic, more.by_traffic);
   add(by_curve, more.by_curve);
   add(by_provenance, more.by_provenance);
 }
@@ -54,11 +53,9 @@ void RunCost::wait(AxisGroup group, Seconds lag) {
 RunCost RunCost::exposed(Seconds part) const {
   RunCost out = *this;
   const double share = gpu.value() > 0 ? part / gpu : 0.0;
-  for (Seconds* time : {&out.gpu, &out.core_idle, &out.compute, &out.recompute,
-                        &out.tensor_parallel, &out.context_parallel, &out.expert_parallel,
-                        &out.optimizer, &out.gemm, &out.attention, &out.memory_bound}) {
-    *time *= share;
-  }
+  out.gpu *= share;
+  for (const auto time : kParts) out.*time *= share;
+  for (Seconds& time : out.by_traffic) time *= share;
   for (Seconds& time : out.by_curve) time *= share;
   for (Seconds& time : out.by_provenance) time *= share;
   out.floor = out.host + out.gpu;

@@ -36,14 +36,17 @@ struct RunCost : QueuedCost<Seconds> {
 
   // Parts of `gpu`.
   Seconds compute, recompute, optimizer;
-  Seconds tensor_parallel, context_parallel, expert_parallel;  // collectives, by their group
-  Seconds gemm, attention, memory_bound;                       // of `compute`
-  Flops flops;    // executed, attention as the kernel counts it
-  Jitter jitter;  // of a kernel
+  std::array<Seconds, kTrafficKinds> by_traffic{};  // collectives
+  Seconds gemm, attention, memory_bound;            // of `compute`
+  Flops flops;                                      // executed, attention as the kernel counts it
+  Jitter jitter;                                    // of a kernel
   std::array<Seconds, kCurves> by_curve{};
   std::array<Seconds, kProvenances> by_provenance{};
 
   Seconds& communication(AxisGroup group);  // the part that its collectives belong to
+  Seconds communication(TrafficKind kind) const {
+    return by_traffic[static_cast<std::size_t>(kind)];
+  }
 
   void append(const RunCost& next);  // `next` runs after this
   void count(const RunCost& more);   // its parts and what the host spends, without its time

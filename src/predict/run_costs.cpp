@@ -20,6 +20,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     : program_(program), block_costs_(scenario, kernels, collectives), alone_(alone) {
   const std::vector<AxisGroup> in_blocks =
       alone ? std::vector<AxisGroup>{} : groups_in_blocks(program);
+  const std::vector<GroupMessage> largest = largest_in_blocks(program);
   std::map<std::pair<std::vector<std::int64_t>, std::vector<double>>, std::int32_t> known;
   std::vector<BlockPrices> prices;  // by placement
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
@@ -32,14 +33,14 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     const bool is_cpu = scenario.cluster.spec.accelerator.is_cpu();
     for (const AxisGroup group : in_blocks) {
       groups.push_back({group, devices_of(grid.members(group, rank)),
-                        lockstep_slowdown(scenario, grid, collectives, group, rank)});
+                        lockstep_slowdowns(scenario, grid, collectives, group, largest, rank)});
       const std::vector<DeviceId>& devices = groups.back().devices;
       const std::int64_t base =
           is_cpu || devices.empty() ? 0 : scenario.cluster.node_of(devices.front());
       for (const DeviceId device : devices) {
         pattern.push_back(scenario.cluster.node_of(device) - base);
       }
-      slowdowns.push_back(groups.back().slowdown);
+      for (const auto& [kind, slowdown] : groups.back().slowdowns) slowdowns.push_back(slowdown);
     }
     const auto [found, fresh] = known.try_emplace({std::move(pattern), std::move(slowdowns)},
                                                   static_cast<std::int32_t>(placements_.size()));
@@ -182,8 +183,8 @@ RunCost RunCosts::price_beside(const Table& table, const RunPass& run,
   const RunCost both =
       is_forward ? price_pair(table, run, other, prices) : price_pair(table, other, run, prices);
   const RunCost alone = prices.run(*table.role, run), beside = prices.run(*table.role, other);
-  const Seconds own = alone.gpu - alone.expert_parallel;
-  const Seconds sum = own + beside.gpu - beside.expert_parallel;
+  const Seconds own = alone.gpu - alone.communication(TrafficKind::kExpert);
+  const Seconds sum = own + beside.gpu - beside.communication(TrafficKind::kExpert);
   const double share = sum.value() > 0 ? own / sum : 0.5;
   RunCost out = both.exposed(both.gpu * share);
   out.host = alone.host;

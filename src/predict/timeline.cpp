@@ -150,9 +150,9 @@ void TimelineReader::count(const RunCost& cost, double stretch) {
   out_.parts.compute += cost.compute * stretch;
   out_.parts.recompute += cost.recompute * stretch;
   out_.parts.optimizer += cost.optimizer * stretch;
-  out_.parts.exposed_tp += cost.tensor_parallel * stretch;
-  out_.parts.exposed_cp += cost.context_parallel * stretch;
-  out_.parts.exposed_ep += cost.expert_parallel * stretch;
+  for (std::size_t kind = 0; kind < kTrafficKinds; ++kind) {
+    out_.parts.*exposed_by(static_cast<TrafficKind>(kind)) += cost.by_traffic[kind] * stretch;
+  }
 }
 
 void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks) {

@@ -8,8 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "program/block_groups.h"
-
 namespace stepcast {
 namespace {
 
@@ -261,32 +259,38 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
   return out;
 }
 
-double lockstep_slowdown(const Scenario& scenario, const RankGrid& grid,
-                         const CollectiveCosts& costs, AxisGroup group, RankId rank) {
-  if (grid.group_size(group) < 2) return 1;
+std::map<CollectiveKind, double> lockstep_slowdowns(const Scenario& scenario, const RankGrid& grid,
+                                                    const CollectiveCosts& costs, AxisGroup group,
+                                                    std::span<const GroupMessage> largest,
+                                                    RankId rank) {
+  if (grid.group_size(group) < 2) return {};
   const ClusterSpec& spec = scenario.cluster.spec;
   // On a switch each GPU has links of its own; nothing to share inside one NVLink domain.
   const std::vector<RankId> own = grid.members(group, rank);
   const auto domain = [&](RankId r) { return scenario.cluster.domain_of(DeviceId(r.value)); };
   const bool local = std::all_of(own.begin(), own.end(),
                                  [&](RankId r) { return domain(r) == domain(own.front()); });
-  if (local && spec.scale_up != ScaleUp::kPcie) return 1;
+  if (local && spec.scale_up != ScaleUp::kPcie) return {};
 
   const std::vector<DeviceId> devices = devices_of(own);
-  const CollectivePrice price =
-      costs.price(CollectiveKind::kAllReduce, 64 << 20, scenario.training.wide(), devices);
-  std::map<LinkId, double> sum;
-  for (const std::vector<DeviceId>& sibling : neighbours_of(own, group, scenario, grid)) {
-    for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, sibling)) {
-      sum[load.link] += load.weight;
+  const auto siblings = neighbours_of(own, group, scenario, grid);
+  std::map<CollectiveKind, double> out;
+  for (const auto& [sends, message] : largest) {
+    if (sends != group) continue;
+    const CollectivePrice price = costs.price(message, devices);
+    std::map<LinkId, double> sum;
+    for (const std::vector<DeviceId>& sibling : siblings) {
+      for (const LinkLoad& load : costs.loads(price, message.kind, sibling)) {
+        sum[load.link] += load.weight;
+      }
+    }
+    double& slowdown = out[message.kind] = 1;
+    for (const LinkLoad& load : costs.loads(price, message.kind, devices)) {
+      const double capacity = scenario.cluster.topology.links()[load.link.index()].capacity.value();
+      slowdown = std::max(slowdown, sum[load.link] * price.rate_bound.value() / capacity);
     }
   }
-  double slowdown = 1;
-  for (const LinkLoad& load : costs.loads(price, CollectiveKind::kAllReduce, devices)) {
-    const double capacity = scenario.cluster.topology.links()[load.link.index()].capacity.value();
-    slowdown = std::max(slowdown, sum[load.link] * price.rate_bound.value() / capacity);
-  }
-  return slowdown;
+  return out;
 }
 
 }  // namespace stepcast

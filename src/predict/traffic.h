@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cost/collective_cost.h"
 #include "layout/rank_grid.h"
+#include "program/block_groups.h"
 #include "program/program.h"
 
 namespace stepcast {
@@ -52,11 +55,14 @@ struct Traffic {
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
                       const CollectiveCosts& costs);
 
-// Where groups that communicate inside blocks share links with their siblings, how much longer
-// their traffic takes when all run in step: the largest sum of loads over capacity against a group
-// alone.
-double lockstep_slowdown(const Scenario& scenario, const RankGrid& grid,
-                         const CollectiveCosts& costs, AxisGroup group, RankId rank);
+// How much longer than their price collectives inside blocks take, by their kind, when a group and
+// its siblings run in step: as far as the loads of all, each at the rate of the price, exceed a
+// link. A kind that is not named takes no longer. `largest` is what the blocks send, of each kind
+// the largest message (program/block_groups.h).
+std::map<CollectiveKind, double> lockstep_slowdowns(const Scenario& scenario, const RankGrid& grid,
+                                                    const CollectiveCosts& costs, AxisGroup group,
+                                                    std::span<const GroupMessage> largest,
+                                                    RankId rank);
 
 std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks);
 

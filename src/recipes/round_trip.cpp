@@ -59,7 +59,7 @@ bool decides_the_run(const std::string& path) {
 }
 
 bool is_usual(const json& value) {
-  return value == false || value == json{{"mode", "none"}} || value == "tp-cp-ep-dp-pp" ||
+  return value == false || value == json{{"mode", "none"}} || value == kUsualOrder ||
          value == "pretrain";
 }
 

@@ -17,48 +17,48 @@ constexpr double kSmallLoss = 0.01;
 }  // namespace
 
 std::vector<TimePart> parts_of(const TimeParts& parts) {
-  return {{"compute", "compute", parts.compute},
-          {"recompute", "recompute", parts.recompute},
-          {"optimizer", "optimizer", parts.optimizer},
-          {"exposed_tp", "exposed tensor parallel", parts.exposed_tp},
-          {"exposed_cp", "exposed context parallel", parts.exposed_cp},
-          {"exposed_ep", "exposed expert parallel", parts.exposed_ep},
-          {"exposed_pp", "exposed pipeline transfers", parts.exposed_pp},
-          {"exposed_dp", "exposed data parallel", parts.exposed_dp},
-          {"exposed_offload", "exposed offload", parts.exposed_offload},
-          {"bubble", "bubble of this rank", parts.bubble},
-          {"other", "other (host, waiting)", parts.other}};
+  std::vector<TimePart> out;
+  for (const TimePartRow& row : kTimeParts) {
+    const char* among = row.kind == TimeKind::kExposed ? "exposed_" : "";
+    out.push_back(
+        {fmt::format("{}{}", among, row.key), row.words, parts.*row.time, row.kind, row.traffic});
+  }
+  return out;
+}
+
+const char* label_of_mean(const TimePart& part) {
+  return part.kind == TimeKind::kBubble ? "bubble" : part.label;
 }
 
 TimeParts mean_time(const Prediction& prediction) {
-  constexpr Seconds TimeParts::*kParts[] = {
-      &TimeParts::compute,    &TimeParts::recompute,  &TimeParts::optimizer,
-      &TimeParts::exposed_tp, &TimeParts::exposed_cp, &TimeParts::exposed_ep,
-      &TimeParts::exposed_pp, &TimeParts::exposed_dp, &TimeParts::exposed_offload,
-      &TimeParts::bubble,     &TimeParts::other};
   TimeParts mean;
   double ranks = 0;
   for (const RankClass& one : prediction.rank_classes) {
     const auto count = static_cast<double>(one.ranks.size());
     ranks += count;
-    for (const auto part : kParts) mean.*part += one.time.*part * count;
+    for (const TimePartRow& row : kTimeParts) mean.*row.time += one.time.*row.time * count;
   }
-  for (const auto part : kParts) mean.*part = mean.*part / std::max(ranks, 1.0);
+  for (const TimePartRow& row : kTimeParts) {
+    mean.*row.time = mean.*row.time / std::max(ranks, 1.0);
+  }
   return mean;
 }
 
 std::vector<TimePart> steps_of(const Waterfall& waterfall) {
   std::vector<TimePart> out{
-      {"ideal", "ideal FLOP time", waterfall.ideal},
-      {"gemm_inefficiency", "GEMM inefficiency", waterfall.gemm_inefficiency},
-      {"attention_inefficiency", "attention inefficiency", waterfall.attention_inefficiency},
-      {"memory_bound", "memory-bound kernels", waterfall.memory_bound},
-      {"imbalance", "stage imbalance", waterfall.imbalance},
-      {"recompute", "recompute", waterfall.recompute},
-      {"optimizer", "optimizer", waterfall.optimizer}};
+      {"ideal", "ideal FLOP time", waterfall.ideal, TimeKind::kIdeal},
+      {"gemm_inefficiency", "GEMM inefficiency", waterfall.gemm_inefficiency, TimeKind::kCompute},
+      {"attention_inefficiency", "attention inefficiency", waterfall.attention_inefficiency,
+       TimeKind::kCompute},
+      {"memory_bound", "memory-bound kernels", waterfall.memory_bound, TimeKind::kCompute},
+      {"imbalance", "stage imbalance", waterfall.imbalance, TimeKind::kImbalance},
+      {"recompute", "recompute", waterfall.recompute, TimeKind::kRecompute},
+      {"optimizer", "optimizer", waterfall.optimizer, TimeKind::kOptimizer}};
+  // The steps above tell what the rank computes.
   for (const TimePart& part : parts_of(waterfall.rest)) {
-    const std::string_view key = part.key;
-    if (key != "compute" && key != "recompute" && key != "optimizer") out.push_back(part);
+    const bool computes = part.kind == TimeKind::kCompute || part.kind == TimeKind::kRecompute ||
+                          part.kind == TimeKind::kOptimizer;
+    if (!computes) out.push_back(part);
   }
   return out;
 }

@@ -2,6 +2,7 @@
 // A forecast's times and memory as lists of named parts: what every format prints.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,18 @@
 namespace stepcast {
 
 struct TimePart {
-  const char* key;    // "exposed_tp"
+  std::string key;    // "exposed_tp"
   const char* label;  // "exposed tensor parallel"
   Seconds time;
+  TimeKind kind;
+  std::optional<TrafficKind> traffic = {};
 };
 
 // In the order of the prediction file; adds up to parts.total().
 std::vector<TimePart> parts_of(const TimeParts& parts);
+
+// As it is called where it is no rank's own, but that of the mean of ranks.
+const char* label_of_mean(const TimePart& part);
 
 // The parts of the mean rank's step. The critical rank may differ between forecasts; means can be
 // compared.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "core/pareto_front.h"
@@ -131,7 +133,7 @@ std::string compare_csv(const CompareReport& report) {
     columns.push_back({title});
   }
   for (const TimePart& part : parts_of(TimeParts{})) {
-    columns.push_back({std::string("mean_") + part.key + "_s"});
+    columns.push_back({fmt::format("mean_{}_s", part.key)});
   }
   if (!report.what_if.empty()) columns.push_back({"unchanged_step_time_s"});
   columns.push_back({"error"});

@@ -98,8 +98,7 @@ TextTable parts(const CompareReport& report) {
   std::vector<std::vector<TimePart>> all;
   for (const Prediction* prediction : shown_points) all.push_back(parts_of(mean_time(*prediction)));
   for (std::size_t i = 0; !all.empty() && i < all.front().size(); ++i) {
-    std::vector<std::string> cells = {
-        std::string(all.front()[i].key) == "bubble" ? "bubble" : all.front()[i].label};
+    std::vector<std::string> cells = {label_of_mean(all.front()[i])};
     bool any = false;
     for (const auto& list : all) {
       any = any || list[i].time.value() > 0;

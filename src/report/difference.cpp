@@ -14,32 +14,38 @@ namespace {
 
 constexpr double kWorthSaying = 0.001;  // of the step
 
-// Which wire carries an exposed part: the one that a group over at least that many neighbouring
-// ranks needs.
-std::string wire_of(const Scenario& scenario, const std::string& key) {
-  const Layout& layout = scenario.layout;
+// The group that the traffic goes through, or the largest of several.
+AxisGroup group_of(TrafficKind traffic) {
+  switch (traffic) {
+    case TrafficKind::kTensor:
+      return AxisGroup::kTensor;
+    case TrafficKind::kContext:
+      return AxisGroup::kContext;
+    case TrafficKind::kExpert:
+      return AxisGroup::kTensorExpert;
+    case TrafficKind::kPipeline:
+      return AxisGroup::kPipeline;
+    case TrafficKind::kData:
+      return AxisGroup::kData;
+  }
+  return {};
+}
+
+// Which wire carries it: the one that a group over at least that many neighbouring ranks needs.
+std::string wire_of(const Scenario& scenario, TrafficKind traffic) {
   const ClusterSpec& cluster = scenario.cluster.spec;
-  const std::int64_t domain = cluster.gpus_per_domain();
   const std::string local = cluster.scale_up == ScaleUp::kPcie ? "PCIe" : "NVLink";
-  const std::string network = cluster.nics_per_node > 0 ? "network" : local;
-  const RankGrid grid(layout);
-  const auto span = [&](AxisGroup group) {
-    const auto members = grid.members(group, RankId(0));
-    return members.empty() ? 1 : members.back().value - members.front().value + 1;
-  };
-  if (key == "exposed_tp") return span(AxisGroup::kTensor) <= domain ? local : network;
-  if (key == "exposed_dp") return span(AxisGroup::kData) <= domain ? local : network;
-  if (key == "exposed_pp") return span(AxisGroup::kPipeline) <= domain ? local : network;
-  return "";
+  if (cluster.nics_per_node == 0) return local;
+  const auto members = RankGrid(scenario.layout).members(group_of(traffic), RankId(0));
+  const std::int64_t span = members.back().value - members.front().value + 1;
+  return span <= cluster.gpus_per_domain() ? local : "network";
 }
 
 }  // namespace
 
 std::string part_text(const Scenario& scenario, const TimePart& part) {
-  const std::string key = part.key;
-  if (key == "bubble") return key;  // the label is that of one rank
-  const std::string wire = wire_of(scenario, key);
-  return wire.empty() ? std::string(part.label) : fmt::format("{} ({})", part.label, wire);
+  const std::string label = label_of_mean(part);
+  return part.traffic ? fmt::format("{} ({})", label, wire_of(scenario, *part.traffic)) : label;
 }
 
 std::string difference_text(const Scenario& scenario, const Prediction& one,

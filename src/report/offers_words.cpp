@@ -7,7 +7,6 @@
 #include "report/number_text.h"
 #include "report/offers_report.h"
 #include "report/plan_report.h"
-#include "report/run_columns.h"
 
 namespace stepcast {
 namespace {
@@ -63,6 +62,16 @@ std::string objective_text(Objective objective) {
       return "tokens per second of wall time";
   }
   return "";
+}
+
+// Which limits a run misses that misses some. The limits themselves stand above the table.
+std::string missed_text(const RunForecast& run) {
+  if (!run.length) return "never ends";
+  const bool late = !run.length->meets_deadline.value_or(true);
+  const bool dear = !run.length->within_budget.value_or(true);
+  return late && dear ? "misses the deadline and the budget"
+         : late       ? "misses the deadline"
+                      : "misses the budget";
 }
 
 }  // namespace
@@ -160,16 +169,7 @@ std::string offer_reason(const OffersReport& report, const Offer& offer) {
     out += out.empty() ? "no price" : ", no price";
   }
   if (!meets_limits(*offer.best)) {
-    std::string missed;
-    for (const std::string& text : limit_texts(offer.best->run)) {
-      if (text.starts_with("misses")) {
-        // The limits themselves stand above the table.
-        missed += (missed.empty() ? "misses the " : " and the ") +
-                  std::string(text.find("deadline") != std::string::npos ? "deadline" : "budget");
-      }
-    }
-    if (missed.empty()) missed = "never ends";
-    out += (out.empty() ? "" : "; ") + missed;
+    out += (out.empty() ? "" : "; ") + missed_text(offer.best->run.forecast);
   }
   return out;
 }

@@ -23,18 +23,10 @@ ordered_json layout_object(const Scenario& scenario) {
 
 ordered_json time_object(const TimeParts& parts) {
   ordered_json out;
-  put(out, "compute", parts.compute.value());
-  put(out, "recompute", parts.recompute.value());
-  put(out, "optimizer", parts.optimizer.value());
-  ordered_json& exposed = out["exposed"] = ordered_json::object();
-  put(exposed, "tp", parts.exposed_tp.value());
-  put(exposed, "cp", parts.exposed_cp.value());
-  put(exposed, "ep", parts.exposed_ep.value());
-  put(exposed, "pp", parts.exposed_pp.value());
-  put(exposed, "dp", parts.exposed_dp.value());
-  put(exposed, "offload", parts.exposed_offload.value());
-  put(out, "bubble", parts.bubble.value());
-  put(out, "other", parts.other.value());
+  for (const TimePartRow& row : kTimeParts) {
+    ordered_json& object = row.kind == TimeKind::kExposed ? out["exposed"] : out;
+    put(object, row.key, (parts.*row.time).value());
+  }
   return out;
 }
 
@@ -91,7 +83,7 @@ ordered_json prediction_object(const Scenario& scenario, const Prediction& predi
   if (!prediction.alone) {
     ordered_json& waterfall = out["waterfall_s"] = ordered_json::object();
     for (const TimePart& step : steps_of(prediction.waterfall)) {
-      put(waterfall, step.key, step.time.value());
+      put(waterfall, step.key.c_str(), step.time.value());
     }
   }
   ordered_json& provenance = out["provenance"] = ordered_json::object();

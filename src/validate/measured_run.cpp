@@ -15,26 +15,12 @@ Spread spread_of(const std::vector<double>& values) {
 }
 
 TimeParts& operator+=(TimeParts& sum, const TimeParts& more) {
-  sum.compute += more.compute;
-  sum.recompute += more.recompute;
-  sum.optimizer += more.optimizer;
-  sum.exposed_tp += more.exposed_tp;
-  sum.exposed_cp += more.exposed_cp;
-  sum.exposed_ep += more.exposed_ep;
-  sum.exposed_pp += more.exposed_pp;
-  sum.exposed_dp += more.exposed_dp;
-  sum.exposed_offload += more.exposed_offload;
-  sum.bubble += more.bubble;
-  sum.other += more.other;
+  for (const TimePartRow& row : kTimeParts) sum.*row.time += more.*row.time;
   return sum;
 }
 
 TimeParts scaled(TimeParts parts, double factor) {
-  for (Seconds* part : {&parts.compute, &parts.recompute, &parts.optimizer, &parts.exposed_tp,
-                        &parts.exposed_cp, &parts.exposed_ep, &parts.exposed_pp, &parts.exposed_dp,
-                        &parts.exposed_offload, &parts.bubble, &parts.other}) {
-    *part *= factor;
-  }
+  for (const TimePartRow& row : kTimeParts) parts.*row.time *= factor;
   return parts;
 }
 

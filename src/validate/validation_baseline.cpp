@@ -24,23 +24,10 @@ constexpr const char* kPredicted = "predicted";
 constexpr const char* kMeasured = "measured";
 constexpr const char* kExample = "measured:step_time=0.10";
 
-struct Part {
-  const char* key;
-  const char* words;
-  Seconds TimeParts::*time;
-};
-constexpr std::array kParts{
-    Part{"time_s.compute", "compute", &TimeParts::compute},
-    Part{"time_s.recompute", "recompute", &TimeParts::recompute},
-    Part{"time_s.optimizer", "optimizer", &TimeParts::optimizer},
-    Part{"time_s.exposed.tp", "exposed tensor parallel", &TimeParts::exposed_tp},
-    Part{"time_s.exposed.cp", "exposed context parallel", &TimeParts::exposed_cp},
-    Part{"time_s.exposed.ep", "exposed expert parallel", &TimeParts::exposed_ep},
-    Part{"time_s.exposed.pp", "exposed pipeline", &TimeParts::exposed_pp},
-    Part{"time_s.exposed.dp", "exposed data parallel", &TimeParts::exposed_dp},
-    Part{"time_s.exposed.offload", "exposed offload", &TimeParts::exposed_offload},
-    Part{"time_s.bubble", "bubble time", &TimeParts::bubble},
-    Part{"time_s.other", "other", &TimeParts::other}};
+// "time_s.exposed.tp": where the prediction file has the part.
+std::string path_of(const TimePartRow& row) {
+  return fmt::format("time_s.{}{}", row.kind == TimeKind::kExposed ? "exposed." : "", row.key);
+}
 
 RecordedFigures figures_of(const Validation& validation, bool predicted) {
   RecordedFigures out;
@@ -51,7 +38,7 @@ RecordedFigures figures_of(const Validation& validation, bool predicted) {
     }
   }
   const TimeParts& time = predicted ? validation.predicted.time : validation.measured.time;
-  for (const Part& part : kParts) out[part.key] = (time.*part.time).value();
+  for (const TimePartRow& row : kTimeParts) out[path_of(row)] = (time.*row.time).value();
   return out;
 }
 
@@ -78,11 +65,11 @@ void read_figures(ObjectReader& reader, const char* key, RecordedFigures& out) {
   const auto value = reader.required(key);
   if (!value) return;
   ObjectReader figures(*value);
-  const auto read = [&](const char* name) {
+  const auto read = [&](const std::string& name) {
     if (const auto figure = figures.number(name, -1e300, 1e300)) out[name] = *figure;
   };
   for (const LimitedFigure& one : kLimitedFigures) read(one.key);
-  for (const Part& part : kParts) read(part.key);
+  for (const TimePartRow& row : kTimeParts) read(path_of(row));
   figures.finish();
 }
 
@@ -125,15 +112,16 @@ std::string largest_part(const std::vector<DriftRow>& rows, bool predicted) {
 void compare_side(const RecordedFigures& recorded, const Validation& validation, bool predicted,
                   const std::vector<Tolerance>& limits, BaselineDrift& out) {
   const RecordedFigures now = figures_of(validation, predicted);
-  const auto found = [](const RecordedFigures& figures, const char* key) {
+  const auto found = [](const RecordedFigures& figures, const std::string& key) {
     const auto at = figures.find(key);
     return at == figures.end() ? std::nullopt : std::optional(at->second);
   };
-  for (const Part& part : kParts) {
-    const auto before = found(recorded, part.key), after = found(now, part.key);
+  for (const TimePartRow& row : kTimeParts) {
+    const std::string key = path_of(row);
+    const auto before = found(recorded, key), after = found(now, key);
     if (!before || !after || (*before == 0 && *after == 0)) continue;
     const double change = *before == 0 ? 0 : (*after - *before) / *before;
-    out.rows.push_back({predicted, part.key, part.words, *before, *after, change, {}, {}});
+    out.rows.push_back({predicted, key, row.words, *before, *after, change, {}, {}});
   }
   for (const LimitedFigure& one : kLimitedFigures) {
     const auto before = found(recorded, one.key), after = found(now, one.key);

@@ -27,7 +27,9 @@ Layout random_layout(std::mt19937& random) {
 constexpr Axis kDenseAxes[] = {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
 constexpr Axis kExpertAxes[] = {Axis::kEtp, Axis::kEp, Axis::kEdp, Axis::kPp};
 
-bool is_dense(AxisGroup group) { return !group.spans_any({Axis::kEtp, Axis::kEp, Axis::kEdp}); }
+bool is_dense(AxisGroup group) {
+  return group.is_within({Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp});
+}
 
 // Which ranks share a group, straight from the definition: their coordinates agree on every axis
 // of the grid that the group does not span.
@@ -275,6 +277,39 @@ TEST(AxisGroup, TablesAreInTheOrderOfTheirValues) {
   for (std::size_t i = 0; i < kAxisCount; ++i) {
     EXPECT_EQ(all_axes()[i].axis, static_cast<Axis>(i));
   }
+}
+
+// Whose traffic waits: experts that are cut by tensor parallel ranks wait for that, and what joins
+// stages with others waits for nobody in particular.
+TEST(AxisGroup, SaysWhoseTrafficItCarries) {
+  const auto of = [](AxisGroup group) { return traffic_of(group); };
+  EXPECT_EQ(of(AxisGroup::kTensor), TrafficKind::kTensor);
+  EXPECT_EQ(of(AxisGroup::kContext), TrafficKind::kContext);
+  EXPECT_EQ(of(AxisGroup::kContextInner), TrafficKind::kContext);
+  EXPECT_EQ(of(AxisGroup::kData), TrafficKind::kData);
+  EXPECT_EQ(of(AxisGroup::kDataShard), TrafficKind::kData);
+  EXPECT_EQ(of({Axis::kTp, Axis::kCp, Axis::kDp}), TrafficKind::kData);
+  EXPECT_EQ(of(AxisGroup::kPipeline), TrafficKind::kPipeline);
+  EXPECT_EQ(of(AxisGroup::kEmbedding), TrafficKind::kPipeline);
+  EXPECT_EQ(of(AxisGroup::kExpertTensor), TrafficKind::kTensor);
+  EXPECT_EQ(of(AxisGroup::kTensorExpert), TrafficKind::kExpert);
+  EXPECT_EQ(of(AxisGroup::kExpertData), TrafficKind::kData);
+  EXPECT_FALSE(of(AxisGroup::kModel));
+  EXPECT_FALSE(of(AxisGroup::kWorld));
+  for (const AxisRow& row : all_axes()) EXPECT_EQ(of({row.axis}), row.traffic) << row.name;
+}
+
+// The word of every axis, and no other: a grid is numbered by it.
+TEST(AxisGroup, TheUsualOrderHasTheWordsOfTheAxes) {
+  std::set<std::string> of_axes, of_order;
+  std::size_t words = 0;
+  for (const AxisRow& row : all_axes()) of_axes.insert(row.in_order);
+  for_each_word(kUsualOrder, [&](std::string_view word) {
+    of_order.emplace(word);
+    ++words;
+  });
+  EXPECT_EQ(of_order, of_axes);
+  EXPECT_EQ(of_order.size(), words);
 }
 
 }  // namespace

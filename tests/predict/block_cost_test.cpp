@@ -101,7 +101,8 @@ TEST(BlockCost, ACollectiveIsPricedInTheGroupThatItNames) {
   const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   BlockCosts costs(scenario, kernels, collectives);
   const std::vector<DeviceId> near = {DeviceId(0), DeviceId(1)}, far = {DeviceId(0), DeviceId(8)};
-  costs.use_groups({{AxisGroup::kTensor, near}, {AxisGroup::kContext, far, 2.0}});
+  costs.use_groups({{AxisGroup::kTensor, near},
+                    {AxisGroup::kContext, far, {{CollectiveKind::kAllReduce, 2.0}}}});
   const auto price = [&](AxisGroup group) {
     const Collective sum{CollectiveKind::kAllReduce, group, 64 << 20, DataType::kBf16};
     return costs.price({{"sum", Phase::kForward, sum, {}, {}}}).gpu.value();

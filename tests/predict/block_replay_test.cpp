@@ -23,7 +23,7 @@ class Sketch {
   }
   void beside(double gpu, double host, std::array<std::int32_t, kBlockStreams> after = kNobody) {
     add(kBeside, gpu, host, after);
-    costs_.back().tensor_parallel = Seconds(gpu);
+    costs_.back().communication(AxisGroup::kTensor) = Seconds(gpu);
   }
   std::vector<PricedOperation> priced() const {
     std::vector<PricedOperation> out;
@@ -66,7 +66,9 @@ TEST(BlockReplay, WhatRunsBesideTakesItsPartOfTheProcessor) {
   EXPECT_EQ(replay_block(operations).gpu.value(), 9);
 }
 
-double parts(const RunCost& cost) { return (cost.compute + cost.tensor_parallel).value(); }
+double parts(const RunCost& cost) {
+  return (cost.compute + cost.communication(TrafficKind::kTensor)).value();
+}
 
 TEST(BlockReplay, OneStreamIsTheSumOfItsOperations) {
   Sketch sketch;
@@ -88,7 +90,7 @@ TEST(BlockReplay, WhatRunsBesideCountsOnlyWhereSomebodyWaits) {
   const RunCost cost = replay_block(sketch.priced());
   EXPECT_EQ(cost.gpu.value(), 7);
   EXPECT_EQ(cost.compute.value(), 5);
-  EXPECT_EQ(cost.tensor_parallel.value(), 2);
+  EXPECT_EQ(cost.communication(TrafficKind::kTensor).value(), 2);
   EXPECT_EQ(cost.by_curve[0].value(), 7);
 }
 
@@ -99,7 +101,7 @@ TEST(BlockReplay, ThePassEndsWithItsLastStream) {
   sketch.kernel(1, 0);
   const RunCost cost = replay_block(sketch.priced());
   EXPECT_EQ(cost.gpu.value(), 10);
-  EXPECT_EQ(cost.tensor_parallel.value(), 5);
+  EXPECT_EQ(cost.communication(TrafficKind::kTensor).value(), 5);
 }
 
 // The end of a pass whose streams are free at `free` and whose host starts at `host`, in the plain

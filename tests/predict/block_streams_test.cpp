@@ -8,10 +8,12 @@
 
 #include "asynchronous_program.h"
 #include "core/seeded_random.h"
+#include "expert_scenarios.h"
 #include "predict/cut_passes.h"
 #include "predict/memory_replay.h"
 #include "predict/record_trace.h"
 #include "predict/timeline.h"
+#include "program/block_groups.h"
 #include "program/walk.h"
 #include "scenario_from.h"
 
@@ -24,7 +26,8 @@ using testing::is_collective;
 using testing::on_streams;
 
 struct Priced {
-  explicit Priced(const GptCase& c) : scenario(testing::gpt(c)), listed(lower(scenario)) {
+  explicit Priced(const GptCase& c) : Priced(testing::gpt(c)) {}
+  explicit Priced(const Scenario& given) : scenario(given), listed(lower(scenario)) {
     auto made = make_pricing(scenario, testing::source_folders());
     EXPECT_TRUE(made.has_value());
     pricing = std::move(*made);
@@ -72,14 +75,14 @@ Replayed replay(const Priced& priced, const Program& program, bool expand, bool 
   return out;
 }
 
-// Every pass is cut at every collective of the tensor group.
+// Every pass is cut at every collective.
 Program cut_everywhere(const Program& program) {
   Cuts cuts;
   for (const Role& role : program.roles) {
     std::vector<std::vector<AxisGroup>>& own = cuts.emplace_back();
     for (const Instruction& what : role.instructions) {
       own.emplace_back();
-      if (what.is<RunPass>()) own.back().push_back(AxisGroup::kTensor);
+      if (what.is<RunPass>()) own.back() = groups_in_blocks(program);
     }
   }
   return cut_passes(program, cuts);
@@ -138,6 +141,32 @@ TEST(BlockStreams, TakeAsLongWhereTheyAreCut) {
     expect_same(macro, parts);
     expect_same(parts, replay(priced, cut, true));
     EXPECT_GT(parts.tasks, macro.tasks);
+  }
+}
+
+// Siblings in step share links as far as the fluid network makes them: on the PCIe of a node, where
+// an exchange of tokens loads other links than a ring does, and on the NICs of two nodes.
+TEST(BlockStreams, OfSiblingsThatShareLinksTakeAsLongWhereTheyAreCut) {
+  testing::ExpertCase c;
+  c.hidden = 4096;
+  c.heads = 32;
+  c.sequence = 2048;
+  c.more_layout = R"(,"order":"tp-cp-dp-ep-pp")";
+  for (const char* cluster : {"a100-pcie-8", "dgx-h100"}) {
+    c.cluster = cluster;
+    c.dp = std::string(cluster) == "dgx-h100" ? 16 : 8;
+    for (const int ep : {2, 4, 8}) {
+      c.ep = ep;
+      for (const char* dispatcher : {"alltoall", "allgather", "deepep"}) {
+        c.dispatcher = dispatcher;
+        SCOPED_TRACE(testing::text_of(c));
+        const Priced priced(testing::with_experts(c));
+        const Replayed macro = replay(priced, priced.listed, false);
+        const Replayed cut = replay(priced, cut_everywhere(priced.listed), false);
+        EXPECT_GT(macro.parts.exposed_ep, 0.01 * macro.step);
+        EXPECT_NEAR(macro.parts.exposed_ep / cut.parts.exposed_ep, 1, 0.01);
+      }
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "predict/mechanisms.h"
@@ -90,6 +92,10 @@ TEST(Quantile, RisesAtLeastAsMuchAsTheSurestForecast) {
   }
 }
 
+std::set<std::string> set_of(const std::vector<std::string>& list) {
+  return {list.begin(), list.end()};
+}
+
 TEST(Mechanisms, NameWhatTheScenarioReliesOn) {
   testing::GptCase c;
   c.tp = 2;
@@ -106,7 +112,33 @@ TEST(Mechanisms, NameWhatTheScenarioReliesOn) {
   EXPECT_TRUE(has(list, "unfused attention"));
   EXPECT_FALSE(has(list, "megatron: overlapped tensor parallelism"));
   EXPECT_FALSE(has(list, "tensor parallelism across the network"));
-  EXPECT_EQ(std::set<std::string>(list.begin(), list.end()).size(), list.size());
+  EXPECT_EQ(set_of(list).size(), list.size());
+}
+
+// A band is found by the words of its mechanism: reworded there alone, its runs count for nothing.
+TEST(Mechanisms, OfRecordedRunsAreThoseThatTheShippedBandsName) {
+  const std::string root = STEPCAST_SOURCE_DIR;
+  std::set<std::string> made;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/suites")) {
+    if (entry.path().extension() != ".json") continue;
+    const auto suite = JsonDocument::load(entry.path().string());
+    ASSERT_TRUE(suite.has_value()) << to_string(suite.error());
+    for (const auto& recorded : (*suite)->root().raw().at("cases")) {
+      const auto document = JsonDocument::from(recorded.at("scenario"), "scenario");
+      const auto scenario = read_scenario(*document, testing::source_folders());
+      if (scenario) made.merge(set_of(mechanisms_of(*scenario)));
+    }
+  }
+  const auto bands = JsonDocument::load(root + "/calibrate/profiles/measured_errors.json");
+  ASSERT_TRUE(bands.has_value()) << to_string(bands.error());
+  std::set<std::string> named;
+  for (const auto& band : (*bands)->root().raw().at("mechanisms")) {
+    named.insert(band.at("name").get<std::string>());
+  }
+  EXPECT_GT(named.size(), 60u);
+  for (const std::string& name : named) {
+    EXPECT_TRUE(made.contains(name)) << "no recorded run relies on '" << name << "'";
+  }
 }
 
 }  // namespace

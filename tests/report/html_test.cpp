@@ -5,6 +5,8 @@
 #include <boost/property_tree/xml_parser.hpp>
 #include <sstream>
 
+#include "report/breakdown.h"
+#include "report/html/legend.h"
 #include "report/html/markup.h"
 #include "report/html/memory_chart.h"
 #include "report/html/page.h"
@@ -59,6 +61,13 @@ TEST(Markup, OnlyShapesAndVoidElementsCloseThemselves) {
   EXPECT_EQ(coordinate(-0.001), "0");
   EXPECT_EQ(coordinate(12.50), "12.5");
   EXPECT_EQ(percent_of_width(1.0 / 3), "33.333%");
+}
+
+TEST(Page, HasAColourForEveryPartOfTheStep) {
+  const std::string page = page_text({});
+  for (const TimePart& part : parts_of(TimeParts{})) {
+    EXPECT_EQ(count_of(page, "." + time_class_of(part.key) + " {"), 1u) << part.key;
+  }
 }
 
 TEST(TimeAxis, LeavesOutItsCutAndNothingElse) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/breakdown.h"
+#include "report/difference.h"
 #include "report/made_prediction.h"
 #include "report/prediction_json.h"
 #include "report/prediction_table.h"
@@ -51,6 +52,35 @@ TEST(PredictionJson, HasEveryKeyOfTheFormat) {
   EXPECT_EQ(out["provenance"]["interpolated"], 0.25);
 }
 
+TEST(PredictionJson, HasEveryPartOfTheStep) {
+  TimeParts parts;
+  double value = 0;
+  for (const TimePartRow& row : kTimeParts) parts.*row.time = Seconds(++value);
+  const json out = json(time_object(parts));
+  EXPECT_EQ(out, json::parse(R"({"compute":1,"recompute":2,"optimizer":3,"exposed":{"tp":4,"cp":5,
+      "ep":6,"pp":7,"dp":8,"offload":9},"bubble":10,"other":11})"));
+  EXPECT_EQ(parts.total().value(), 66);
+}
+
+// Tensor and context parallel ranks share a node here, the others do not.
+TEST(PartText, NamesTheWireOfEveryTraffic) {
+  Scenario scenario = made_scenario();
+  scenario.cluster.spec.gpus_per_node = 4;
+  scenario.layout.tp = 2;
+  scenario.layout.cp = 2;
+  scenario.layout.ep = 8;
+  scenario.layout.dp = 4;
+  std::string all;
+  for (const TimePart& part : parts_of(TimeParts{})) {
+    if (part.kind != TimeKind::kCompute) all += part_text(scenario, part) + "\n";
+  }
+  EXPECT_EQ(all,
+            "recompute\noptimizer\nexposed tensor parallel (NVLink)\n"
+            "exposed context parallel (NVLink)\nexposed expert parallel (network)\n"
+            "exposed pipeline transfers (network)\nexposed data parallel (network)\n"
+            "exposed offload\nbubble\nother (host, waiting)\n");
+}
+
 TEST(PredictionJson, LeavesOutWhatIsNotFinite) {
   Prediction prediction = made_prediction();
   prediction.mfu = std::nan("");
@@ -74,8 +104,8 @@ TEST(Breakdown, OfTheStepAndTheWaterfallAddUpToTheStepTime) {
 TEST(Breakdown, NamesTheLargestLossesFirstAndNotTheIdeal) {
   const auto losses = largest_losses(made_prediction().waterfall, Seconds(10), 2);
   ASSERT_EQ(losses.size(), 2u);
-  EXPECT_STREQ(losses[0].key, "gemm_inefficiency");  // 2 s, and before the bubble's 2 s
-  EXPECT_STREQ(losses[1].key, "bubble");
+  EXPECT_EQ(losses[0].key, "gemm_inefficiency");  // 2 s, and before the bubble's 2 s
+  EXPECT_EQ(losses[1].key, "bubble");
 }
 
 TEST(Breakdown, JudgesTheFitByTheFullestDevice) {

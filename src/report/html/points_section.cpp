@@ -35,9 +35,7 @@ class MeanParts {
 
   static std::vector<TimePart> of(const Prediction& prediction) {
     std::vector<TimePart> out = parts_of(mean_time(prediction));
-    for (TimePart& part : out) {
-      if (std::string_view(part.key) == "bubble") part.label = "bubble";  // of the mean rank
-    }
+    for (TimePart& part : out) part.label = label_of_mean(part);
     return out;
   }
 
@@ -46,8 +44,7 @@ class MeanParts {
     const std::vector<TimePart> parts = parts_of(TimeParts{});
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (!used_[i]) continue;
-      const bool bubble = std::string_view(parts[i].key) == "bubble";
-      entries.push_back({time_class_of(parts[i].key), bubble ? "bubble" : parts[i].label});
+      entries.push_back({time_class_of(parts[i].key), label_of_mean(parts[i])});
     }
     return html::legend(entries);
   }

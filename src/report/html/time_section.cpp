@@ -13,13 +13,24 @@
 namespace stepcast::html {
 namespace {
 
-const char* css_class_of(std::string_view key) {
-  if (key == "ideal") return "forward";
-  if (key == "recompute") return "recompute";
-  if (key == "optimizer") return "optimizer";
-  if (key == "bubble" || key == "other" || key == "imbalance") return "weight";
-  if (key.starts_with("exposed")) return "communication";
-  return "backward";
+const char* css_class_of(TimeKind kind) {
+  switch (kind) {
+    case TimeKind::kIdeal:
+      return "forward";
+    case TimeKind::kCompute:
+      return "backward";
+    case TimeKind::kRecompute:
+      return "recompute";
+    case TimeKind::kOptimizer:
+      return "optimizer";
+    case TimeKind::kExposed:
+      return "communication";
+    case TimeKind::kImbalance:
+    case TimeKind::kBubble:
+    case TimeKind::kOther:
+      return "weight";
+  }
+  return "weight";
 }
 
 std::vector<DataColumn> columns_of(const char* what) {
@@ -28,7 +39,7 @@ std::vector<DataColumn> columns_of(const char* what) {
 
 void add_part(DataTable& table, const TimePart& part, Seconds start, Seconds step) {
   const double share = part.time / step;
-  const BarLine line{{{start / step, share, css_class_of(part.key), ""}},
+  const BarLine line{{{start / step, share, css_class_of(part.kind), ""}},
                      {},
                      fmt::format("{} of the step", percent_text(share))};
   table.add_row({part.label,
