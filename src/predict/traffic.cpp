@@ -223,17 +223,20 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
   std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;
   std::set<std::pair<std::int32_t, CopyDirection>> copies;
   for (const Role& role : program.roles) {
+    std::vector<std::pair<std::int32_t, ByteCount>> sent;  // by peer, of which a stage has few
     for (const Instruction& instruction : role.instructions) {
       if (const auto* call = instruction.as<CollectiveCall>()) {
         if (grid.group_size(call->group) < 2) continue;
         messages[call->group].issued.insert(call->piece());
         if (call->purpose == Purpose::kActivations) messages[call->group].is_cut = true;
       } else if (const auto* send = instruction.as<Send>()) {
-        pairs[{role.stage, send->peer}] = send->bytes;
+        const auto known = std::ranges::find(sent, send->peer, &decltype(sent)::value_type::first);
+        if (known == sent.end()) sent.emplace_back(send->peer, send->bytes);
       } else if (const auto* copy = instruction.as<HostCopy>()) {
         copies.insert({role.stage, copy->direction});
       }
     }
+    for (const auto& [peer, bytes] : sent) pairs[{role.stage, peer}] = bytes;
   }
   // What is sent inside passes is placed and priced too: ranks of groups that pay differently for
   // it are not alike.

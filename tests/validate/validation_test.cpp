@@ -102,8 +102,7 @@ TEST(Validation, SetsWhatTheDriverCountsBesideTheTensors) {
 
 TEST(Validation, OperationsMeetByNameAndPhaseTheLargestDifferenceFirst) {
   const auto price = [](const char* signature, const char* name, Phase phase, double total) {
-    return OperationPrice{
-        signature, name, phase, 2, Seconds(total / 2), Seconds(total), Provenance::kMeasured};
+    return OperationPrice{signature, name, phase, 2, Seconds(total), Provenance::kMeasured};
   };
   const auto took = [](const char* signature, const char* name, Phase phase, double total) {
     return OperationTime{signature, name, phase, 2, Seconds(total / 2), Seconds(total)};
