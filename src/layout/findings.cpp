@@ -20,12 +20,12 @@ inline bool one_is_around_the_other(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-KeyPaths::KeyPaths(std::vector<std::string> paths) : paths_(std::move(paths)) {
-  for (const std::string& path : paths_) bits_ |= KeyPath(std::string_view(path)).bits();
+KeyPaths::KeyPaths(std::vector<std::string> paths) {
+  for (std::string& path : paths) add(std::move(path));
 }
 
 void KeyPaths::add(std::string path) {
-  bits_ |= KeyPath(std::string_view(path)).bits();
+  bits_ |= KeyPath(path).bits();
   paths_.push_back(std::move(path));
 }
 

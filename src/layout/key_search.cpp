@@ -353,7 +353,6 @@ const KeySearch kSearchCpMethod = {
     method_text};
 const KeySearch kSearchShardGroup = {
     12, shard_groups, shard_groups, put<&Layout::shard_group>, of<&Layout::shard_group>, plain};
-
 const KeySearch kSearchOrder = {13, orders, distinct_orders, put_order, order_of, order_text};
 const KeySearch kSearchOverlapGradReduce = {
     14, both, distinct_grad_reduce, put<&Overlap::grad_reduce>, of<&Overlap::grad_reduce>, truth};

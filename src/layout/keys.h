@@ -5,6 +5,7 @@
 // docs/formats/scenario.md all walk these rows. training_keys.cpp and layout_keys.cpp hold them.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -85,6 +86,9 @@ struct Key {
   bool (*shown)(const Scenario& scenario) = nullptr;  // in the resolved scenario; null: always
   KeyFlag flag = {};
   const KeySearch* search = nullptr;  // null: `plan` leaves it as it is
+  // Paths of searched keys that the default is made of, where `plan` does not search the key
+  // itself: the value is open until they are set.
+  std::array<std::string_view, 3> made_of = {};
   // Another value is another run: a launch file that has no words for it is refused, where others
   // are remarked upon.
   bool decides_the_run = false;

@@ -112,6 +112,7 @@ constexpr Key kRows[] = {
      .help = "data parallel ranks",
      .settle = settle_dp,
      .flag = {"--dp", "N"},
+     .made_of = {"layout.tp", "layout.pp", "layout.cp"},
      .decides_the_run = true},
     {.path = "layout.etp",
      .type = &kCount<&Layout::etp, 1, kMostInKey>,

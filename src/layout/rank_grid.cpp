@@ -175,6 +175,23 @@ std::vector<RankId> RankGrid::members(AxisGroup group, RankId rank) const {
   return out;
 }
 
+std::int64_t RankGrid::reach(AxisGroup group) const {
+  const std::int64_t all = group_size(group.whole());
+  std::int64_t place = all - 1;  // of the last one in the whole group
+  if (group.ends_only()) place = extent_[at(Axis::kPp)] - 1;
+  if (group.is_inner()) place = inner_size(group) - 1;
+  if (group.is_outer()) place = all - inner_size(group);
+  const Numbering& of = numbering(group);
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < of.count; ++i) {
+    const Digit& digit = of.digits[i];
+    if (!group.spans(digit.axis)) continue;
+    last += place % digit.extent * digit.stride;
+    place /= digit.extent;
+  }
+  return (&of == &expert_ ? rank_of_expert_number(last) : last) + 1;
+}
+
 std::int32_t RankGrid::place_in(AxisGroup group, RankId rank) const {
   if (group.is_inner() || group.is_outer()) {
     const auto inner = static_cast<std::int32_t>(inner_size(group));

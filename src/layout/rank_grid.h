@@ -38,6 +38,8 @@ class RankGrid {
   // stage by stage). A rank of a middle stage is in no embedding group: -1, and no members.
   std::int32_t group_of(AxisGroup group, RankId rank) const;
   std::vector<RankId> members(AxisGroup group, RankId rank) const;  // in group order, own included
+  // Ranks from the first member of rank 0's group to the last, both included.
+  std::int64_t reach(AxisGroup group) const;
   // The rank's place among the members of its group, from 0.
   std::int32_t place_in(AxisGroup group, RankId rank) const;
 

@@ -2,8 +2,10 @@
 #include "memory/device_footprint.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "layout/axis_group.h"
+#include "layout/rank_grid.h"
 
 namespace stepcast {
 namespace {
@@ -28,6 +30,35 @@ bool exchanges_by_nccl(const Scenario& scenario) {
   if (!scenario.model.moe) return false;
   const MoeDispatcher dispatcher = scenario.model.moe->dispatcher;
   return dispatcher == MoeDispatcher::kAllToAll || dispatcher == MoeDispatcher::kAllGather;
+}
+
+// Those of one rank.
+std::vector<AxisGroup> communicators(const Scenario& scenario) {
+  const Layout& layout = scenario.layout;
+  std::vector<AxisGroup> out;
+  const auto add = [&](AxisGroup group, bool wanted = true) {
+    if (wanted && size_of(group, layout) > 1) out.push_back(group);
+  };
+  add(AxisGroup::kTensor);
+  add(AxisGroup::kDataShard);  // all of dp, unless states have copies
+  add(AxisGroup::kPipeline);
+  const bool one_axis = out.size() <= 1;
+  add(AxisGroup::kDataCopies);
+  add(AxisGroup::kContext, layout.dp > 1);  // otherwise it is dp's
+  if (layout.ep > 1) {
+    add(AxisGroup::kTensorExpert, exchanges_by_nccl(scenario));
+    add(AxisGroup::kExpertTensor);
+    add(AxisGroup::kExpertData);
+  }
+  // The norm of all gradients is summed over the ranks that hold different ones (update_step.cpp),
+  // and their group is none of the others where it has several axes.
+  if (scenario.training.grad_clip == GradClip::kNone) return out;
+  if (layout.zero >= 1) {
+    add(AxisGroup::kWorld, !one_axis);
+  } else {
+    add(AxisGroup::kModel, layout.tp > 1 && layout.pp > 1);
+  }
+  return out;
 }
 
 }  // namespace
@@ -55,33 +86,12 @@ ByteCount pooled_bytes(ByteCount allocated) {
 ByteCount framework_bytes(const Scenario& scenario, bool alone) {
   if (scenario.cluster.spec.accelerator.is_cpu()) return 0;
   if (alone) return kContext;
-  const Layout& layout = scenario.layout;
+  const RankGrid grid(scenario.layout);
   ByteCount bytes = kContext;
-  std::int64_t span = 1;  // ranks from one member of a group to the last
-  const auto add = [&](std::int64_t reach) {
-    const bool local = reach <= scenario.cluster.spec.gpus_per_node;
+  for (const AxisGroup group : communicators(scenario)) {
+    const bool local = grid.reach(group) <= scenario.cluster.spec.gpus_per_node;
     bytes += local ? kLocalCommunicator : kNetworkCommunicator;
-  };
-  std::int64_t axes = 0;
-  for (const std::int64_t size : {layout.tp, layout.cp * layout.dp, layout.pp}) {
-    span *= size;
-    if (size == 1) continue;
-    ++axes;
-    add(span);
   }
-  // Ranks that share a sequence have one of their own, and so have the copies of sharded states.
-  if (layout.cp > 1 && layout.dp > 1) add(layout.tp * layout.cp);
-  if (layout.shard_group > 0) add(layout.tp * layout.cp * layout.dp);
-  if (layout.ep > 1) {
-    const std::int64_t holders = size_of(AxisGroup::kExpertData, layout);
-    if (exchanges_by_nccl(scenario)) add(size_of(AxisGroup::kTensorExpert, layout));
-    if (layout.etp > 1) add(layout.etp);
-    if (holders > 1) add(layout.tp * layout.cp * layout.dp);
-  }
-  // The norm of all gradients is summed over the ranks that hold different ones (update_step.cpp),
-  // and their group is none of the others where it has several axes.
-  const bool sums_norm = scenario.training.grad_clip != GradClip::kNone;
-  if (sums_norm && (layout.zero >= 1 ? axes > 1 : layout.tp > 1 && layout.pp > 1)) add(span);
   return bytes;
 }
 

@@ -18,23 +18,16 @@ namespace {
 
 constexpr std::size_t kBranchLevels = 4;
 
-// Without a stated framework, sharding parameters without other parallelism means FSDP.
-bool decides_framework(const std::string& path) {
-  return path == "layout.tp" || path == "layout.pp" || path == "layout.zero";
-}
-// dp is what the other degrees leave.
-bool decides_replicas(const std::string& path) {
-  return path == "layout.tp" || path == "layout.pp" || path == "layout.cp";
-}
-
-std::vector<std::string> with_consequences(std::vector<std::string> paths, const Stated& stated) {
-  if (!stated.has("training.framework") && std::ranges::any_of(paths, decides_framework)) {
-    paths.emplace_back("training.framework");
+// And the keys that a search leaves to defaults made of these.
+std::vector<std::string> with_consequences(const std::vector<std::string>& paths,
+                                           const Stated& stated) {
+  std::vector<std::string> out = paths;
+  for (std::size_t i = 0; i < keys().size(); ++i) {
+    const auto& parts = keys()[i]->made_of;
+    if (stated.keys[i] || std::ranges::find_first_of(paths, parts) == paths.end()) continue;
+    out.emplace_back(keys()[i]->path);
   }
-  if (!stated.has("layout.dp") && std::ranges::any_of(paths, decides_replicas)) {
-    paths.emplace_back("layout.dp");
-  }
-  return paths;
+  return out;
 }
 
 }  // namespace
@@ -44,7 +37,7 @@ std::vector<std::string> open_paths(const Stated& stated) {
   for (const LayoutDimension& dimension : layout_dimensions()) {
     if (!dimension.stated(stated)) paths.emplace_back(dimension.path);
   }
-  return with_consequences(std::move(paths), stated);
+  return with_consequences(paths, stated);
 }
 
 void SpaceCount::add(const SpaceCount& more) {
@@ -75,7 +68,7 @@ Space::Space(OpenScenario open, const std::vector<ValueRange>& ranges) : open_(s
     for (std::size_t i = depth; i < dimensions_.size(); ++i) {
       paths.emplace_back(dimensions_[i]->path);
     }
-    open_behind_.emplace_back(with_consequences(std::move(paths), open_.stated));
+    open_behind_.emplace_back(with_consequences(paths, open_.stated));
   }
   least_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::min());
   most_.assign(dimensions_.size(), std::numeric_limits<std::int64_t>::max());
@@ -156,9 +149,9 @@ void Space::descend(Walk& walk, std::size_t level) const {
       descend(walk, next + 1);
     }
   }
-  for (std::size_t set = level; set < std::min(next + 1, walk.stop); ++set) {
-    dimensions_[set]->set(walk.stated, std::nullopt);
-    walk.choice.values[set] = LayoutChoice::kUnset;
+  for (std::size_t i = level; i < std::min(next + 1, walk.stop); ++i) {
+    dimensions_[i]->set(walk.stated, std::nullopt);
+    walk.choice.values[i] = LayoutChoice::kUnset;
   }
 }
 

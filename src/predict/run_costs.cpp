@@ -21,7 +21,8 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
   const std::vector<AxisGroup> in_blocks =
       alone ? std::vector<AxisGroup>{} : groups_in_blocks(program);
   const std::vector<GroupMessage> largest = largest_in_blocks(program);
-  std::map<std::pair<std::vector<std::int64_t>, std::vector<double>>, std::int32_t> known;
+  using Slowdowns = decltype(GroupPlacement::slowdowns);
+  std::map<std::pair<std::vector<std::int64_t>, std::vector<Slowdowns>>, std::int32_t> known;
   std::vector<BlockPrices> prices;  // by placement
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
     const RankId rank = ranks.front();
@@ -29,7 +30,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     // measured between particular nodes.
     std::vector<GroupPlacement> groups;
     std::vector<std::int64_t> pattern;
-    std::vector<double> slowdowns;
+    std::vector<Slowdowns> slowdowns;
     const bool is_cpu = scenario.cluster.spec.accelerator.is_cpu();
     for (const AxisGroup group : in_blocks) {
       groups.push_back({group, devices_of(grid.members(group, rank)),
@@ -40,7 +41,7 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       for (const DeviceId device : devices) {
         pattern.push_back(scenario.cluster.node_of(device) - base);
       }
-      for (const auto& [kind, slowdown] : groups.back().slowdowns) slowdowns.push_back(slowdown);
+      slowdowns.push_back(groups.back().slowdowns);
     }
     const auto [found, fresh] = known.try_emplace({std::move(pattern), std::move(slowdowns)},
                                                   static_cast<std::int32_t>(placements_.size()));

@@ -175,6 +175,8 @@ TEST(RankGrid, EveryGroupPartitionsItsRanksAndItsMembersAgree) {
         ASSERT_EQ(members, grid.members(group, members.front())) << name;
       }
       ASSERT_EQ(static_cast<std::int64_t>(groups.size()), grid.group_count(group)) << name;
+      const auto& [first, last] = std::ranges::minmax(grid.members(group, RankId(0)));
+      ASSERT_EQ(grid.reach(group), last.value - first.value + 1) << name << " " << layout.order;
       ASSERT_EQ(groups.begin()->first, 0);
       ASSERT_EQ(groups.rbegin()->first + 1, grid.group_count(group));
       RankId lowest;
