@@ -18,7 +18,7 @@ namespace stepcast::cli {
 namespace {
 
 struct CalibrateFlags {
-  CLI::App* app = nullptr;
+  CommandLine app;
   std::vector<std::string> files;
   std::vector<std::string> imports;
   ScenarioFlags scenario;
@@ -71,7 +71,7 @@ int report_profile(int code, const OutputOptions& output) {
 Errors check_flags(const CalibrateFlags& flags) {
   Errors errors;
   const bool imports = !flags.imports.empty();
-  if (imports && flags.app->count("--backend") > 0) {
+  if (imports && flags.app.flag("--backend").given()) {
     errors.push_back(
         {ErrorCode::kIllegal, "has no effect on an import", "", "--backend", "leave it out"});
   }
@@ -82,7 +82,7 @@ Errors check_flags(const CalibrateFlags& flags) {
          "--import", "give -o before --import, and no scenario"});
   }
   for (const char* flag : {"--ranks", "--registered-buffers"}) {
-    if (flags.app->count(flag) == 0 || flags.backend == "cuda") continue;
+    if (flags.backend == "cuda" || !flags.app.flag(flag).given()) continue;
     errors.push_back({ErrorCode::kIllegal, "is for GPUs alone", "", flag,
                       "with --backend cuda; on processors the scenarios' cluster says how many"});
   }
@@ -141,13 +141,12 @@ int run_calibrate(CalibrateFlags& flags) {
 
 }  // namespace
 
-Command add_calibrate(CLI::App& program) {
+Command add_calibrate(CommandLine program) {
   auto flags = std::make_shared<CalibrateFlags>();
-  CLI::App* app = program.add_subcommand(
+  CommandLine app = program.add_command(
       "calibrate", "measure this machine's kernels and communication into a profile, or import");
   flags->app = app;
-  app->allow_extras();
-  app->footer(
+  app.footer(
       "Examples:\n"
       "  stepcast calibrate --backend cpu scenario.json -o mine.json\n"
       "  stepcast calibrate --backend cpu dp2.json pp2.json --budget 120 -o mine.json\n"
@@ -155,35 +154,33 @@ Command add_calibrate(CLI::App& program) {
       "  stepcast calibrate --backend cuda gpt.json --ranks 8 -o h200x8.json\n"
       "  stepcast calibrate --import all_reduce.txt trace.json --cluster dgx-h100 -o h100.json\n"
       "A calibration that was ended early continues from its journal, mine.json.journal.");
-  app->add_option("--backend", flags->backend, "measure the processor (cpu) or the GPU (cuda)")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  app->add_option("--import", flags->imports,
-                  "nccl-tests tables, PyTorch traces or kernel tables to make the profile of, "
-                  "measured on the devices of --cluster")
-      ->type_name("FILE...");
-  app->add_option("--budget", flags->budget_s, "seconds for the operations of each scenario")
-      ->check(CLI::Range(1.0, 1e5))
-      ->capture_default_str();
-  app->add_option(
-         "--spread", flags->precision,
-         "measure until each median's 95 % interval is at most this fraction to either side")
-      ->check(CLI::Range(1e-4, 0.5))
-      ->capture_default_str();
-  app->add_flag("--no-grid", flags->no_grid,
-                "measure only what the scenarios need, and no shapes around it");
-  app->add_option("--ranks", flags->ranks,
-                  "with cuda: one process per GPU; two or more also measure NCCL's collectives")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app->add_flag(
+  app.add("--backend", flags->backend, "measure the processor (cpu) or the GPU (cuda)")
+      .one_of({"cpu", "cuda"})
+      .shows_default();
+  app.add("--import", flags->imports,
+          "nccl-tests tables, PyTorch traces or kernel tables to make the profile of, "
+          "measured on the devices of --cluster")
+      .type_name("FILE...");
+  app.add("--budget", flags->budget_s, "seconds for the operations of each scenario")
+      .within(1.0, 1e5)
+      .shows_default();
+  app.add("--spread", flags->precision,
+          "measure until each median's 95 % interval is at most this fraction to either side")
+      .within(1e-4, 0.5)
+      .shows_default();
+  app.add_switch("--no-grid", flags->no_grid,
+                 "measure only what the scenarios need, and no shapes around it");
+  app.add("--ranks", flags->ranks,
+          "with cuda: one process per GPU; two or more also measure NCCL's collectives")
+      .within(1, 4096)
+      .shows_default();
+  app.add_switch(
       "--registered-buffers", flags->registered_buffers,
       "with cuda: run collectives in memory that NCCL has registered, symmetric if possible");
-  app->add_option("SCENARIO", flags->files,
-                  "scenario files that the profile should be able to forecast");
-  add_scenario_values(*app, flags->scenario);
-  add_output_flags(*app, flags->output, {"table"});
-  add_data_flag(*app, flags->data);
+  app.add("SCENARIO", flags->files, "scenario files that the profile should be able to forecast");
+  add_scenario_values(app, flags->scenario);
+  add_output_flags(app, flags->output, {"table"});
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_calibrate(*flags); }};
 }
 

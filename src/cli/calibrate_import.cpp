@@ -15,7 +15,7 @@ namespace {
 Errors deaf_flags(const ScenarioFlags& flags) {
   Errors errors;
   for (const auto& value : flags.values) {
-    if (value->option->count() == 0 || value->path == "cluster") continue;
+    if (!value->option.given() || value->path == "cluster") continue;
     errors.push_back({ErrorCode::kIllegal, "has no effect on an import", "", value->flag,
                       "only --cluster describes the measured machine"});
   }

@@ -320,53 +320,50 @@ int run_check(const CheckFlags& flags) {
 
 }  // namespace
 
-Command add_check(CLI::App& program) {
+Command add_check(CommandLine program) {
   auto flags = std::make_shared<CheckFlags>();
-  CLI::App* app =
-      program.add_subcommand("check", "predict recorded runs and compare; the gate for CI");
-  app->allow_extras();
-  app->footer(
+  CommandLine app =
+      program.add_command("check", "predict recorded runs and compare; the gate for CI");
+  app.footer(
       "Examples:\n"
       "  stepcast check megatron-a100 llm-foundry --tolerance step_time.mean_abs_error=0.10\n"
       "  stepcast check all --without-tag fp8 --tolerance megatron-a100:step_time.bias=0.05\n"
       "  stepcast check runs.json --baseline baseline.json --format github --md summary.md\n"
       "Exit code 4: a limit is not kept, or a figure is worse than in the baseline.");
-  app->add_option("SUITE", flags->suites, "suite files, names of shipped suites, or all")
-      ->required();
+  app.add("SUITE", flags->suites, "suite files, names of shipped suites, or all").required();
   const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* type,
                               const char* help) {
-    app->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
+    app.add(name, values, help).type_name(type).one_word();
   };
   repeatable("--tolerance", flags->tolerances, "[SUITE|TAG:]FIGURE=LIMIT",
              "fail when a figure of the summary is beyond its limit");
-  app->add_option("--baseline", flags->baseline, "fail when a figure is worse than in this file")
-      ->type_name("FILE");
-  app->add_flag("--update", flags->update,
-                "write the baseline anew, unless a --tolerance is not kept");
+  app.add("--baseline", flags->baseline, "fail when a figure is worse than in this file")
+      .type_name("FILE");
+  app.add_switch("--update", flags->update,
+                 "write the baseline anew, unless a --tolerance is not kept");
   repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
   repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
   repeatable("--case", flags->ids, "TEXT",
              "only cases whose id contains this text or that of another --case");
   repeatable("--set", flags->sets, "PATH=VALUE",
              "set a scenario key in every case, for example profile=none");
-  add_output_flags(*app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
-  add_html_flag(*app, flags->html);
-  add_markdown_flag(*app, flags->markdown);
-  app->add_option("--errors", flags->errors,
-                  "also write the errors of each mechanism, from which intervals are made")
-      ->type_name("FILE");
-  app->add_flag("--by-tag", flags->view.tags, "in table and md: add a row per tag");
-  app->add_flag("--summary", flags->view.summary_only, "in table and md: print the summary alone");
-  app->add_option(
-         "--worst", flags->view.worst,
-         "in table and md: list the N largest errors of each suite, not the ten largest of all")
-      ->type_name("N");
-  app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
-  add_threads_flag(*app, flags->threads);
-  app->add_option("--seed", flags->seed,
-                  "accepted, as by every command that forecasts; nothing here is random")
-      ->capture_default_str();
-  add_data_flag(*app, flags->data);
+  add_output_flags(app, flags->output, {"table", "json", "csv", "md", "junit", "github"});
+  add_html_flag(app, flags->html);
+  add_markdown_flag(app, flags->markdown);
+  app.add("--errors", flags->errors,
+          "also write the errors of each mechanism, from which intervals are made")
+      .type_name("FILE");
+  app.add_switch("--by-tag", flags->view.tags, "in table and md: add a row per tag");
+  app.add_switch("--summary", flags->view.summary_only, "in table and md: print the summary alone");
+  app.add("--worst", flags->view.worst,
+          "in table and md: list the N largest errors of each suite, not the ten largest of all")
+      .type_name("N");
+  app.add_switch("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
+  add_threads_flag(app, flags->threads);
+  app.add("--seed", flags->seed,
+          "accepted, as by every command that forecasts; nothing here is random")
+      .shows_default();
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_check(*flags); }};
 }
 

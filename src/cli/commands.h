@@ -8,16 +8,16 @@
 
 namespace stepcast::cli {
 
-Command add_predict(CLI::App& program);
-Command add_check(CLI::App& program);
-Command add_plan(CLI::App& program);
-Command add_compare(CLI::App& program);
-Command add_calibrate(CLI::App& program);
-Command add_validate(CLI::App& program);
-std::vector<Command> add_show(CLI::App& program);
-std::vector<Command> add_topology(CLI::App& program);
-Command add_export(CLI::App& program);
-Command add_import(CLI::App& program);
-Command add_doctor(CLI::App& program);
+Command add_predict(CommandLine program);
+Command add_check(CommandLine program);
+Command add_plan(CommandLine program);
+Command add_compare(CommandLine program);
+Command add_calibrate(CommandLine program);
+Command add_validate(CommandLine program);
+std::vector<Command> add_show(CommandLine program);
+std::vector<Command> add_topology(CommandLine program);
+Command add_export(CommandLine program);
+Command add_import(CommandLine program);
+Command add_doctor(CommandLine program);
 
 }  // namespace stepcast::cli

@@ -288,36 +288,35 @@ int run_compare(CompareFlags& flags) {
 
 }  // namespace
 
-Command add_compare(CLI::App& program) {
+Command add_compare(CommandLine program) {
   auto flags = std::make_shared<CompareFlags>();
-  CLI::App* app = program.add_subcommand("compare", "forecast a grid of scenarios side by side");
-  app->allow_extras();
-  app->footer(
+  CommandLine app = program.add_command("compare", "forecast a grid of scenarios side by side");
+  app.footer(
       "Examples:\n"
       "  stepcast compare scenario.json --vary layout.zero=0,1 --vary layout.micro_batch=1,2,4\n"
       "  stepcast compare scenario.json --vary cluster.nodes=2,4,8,16 --scaling weak\n"
       "  stepcast compare scenario.json --tornado 20\n"
       "Exit code 3: no point of the grid fits in memory.");
-  add_scenario_flags(*app, flags->scenario);
-  add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
-  add_html_flag(*app, flags->html);
-  app->add_option("--vary", flags->vary,
-                  "vary a scenario key over these values; repeated flags span a grid")
-      ->type_name("PATH=VALUE,...")
-      ->allow_extra_args(false);
-  app->add_option("--what-if", flags->what_if,
-                  "change the speed of a resource in all forecasts, for example nic=+20%")
-      ->type_name("NAME=CHANGE")
-      ->allow_extra_args(false);
-  app->add_option("--tornado", flags->tornado,
-                  "forecast the best point with each resource this many percent slower and faster")
-      ->type_name("PERCENT")
-      ->check(CLI::Range(0.1, 90.0));
-  app->add_option("--scaling", flags->scaling,
-                  "show speed-up against the first point; weak lets the batch grow with the GPUs")
-      ->check(CLI::IsMember({"strong", "weak"}));
-  add_threads_flag(*app, flags->threads);
-  add_data_flag(*app, flags->data);
+  add_scenario_flags(app, flags->scenario);
+  add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
+  add_html_flag(app, flags->html);
+  app.add("--vary", flags->vary,
+          "vary a scenario key over these values; repeated flags span a grid")
+      .type_name("PATH=VALUE,...")
+      .one_word();
+  app.add("--what-if", flags->what_if,
+          "change the speed of a resource in all forecasts, for example nic=+20%")
+      .type_name("NAME=CHANGE")
+      .one_word();
+  app.add("--tornado", flags->tornado,
+          "forecast the best point with each resource this many percent slower and faster")
+      .type_name("PERCENT")
+      .within(0.1, 90.0);
+  app.add("--scaling", flags->scaling,
+          "show speed-up against the first point; weak lets the batch grow with the GPUs")
+      .one_of({"strong", "weak"});
+  add_threads_flag(app, flags->threads);
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_compare(*flags); }};
 }
 

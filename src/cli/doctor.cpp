@@ -135,13 +135,12 @@ int run_doctor(const DoctorFlags& flags) {
 
 }  // namespace
 
-Command add_doctor(CLI::App& program) {
+Command add_doctor(CommandLine program) {
   auto flags = std::make_shared<DoctorFlags>();
-  CLI::App* app = program.add_subcommand("doctor", "what this machine and installation have");
-  app->allow_extras();
-  app->footer("Example: stepcast doctor");
-  add_output_flags(*app, flags->output, {"table", "json"});
-  add_data_flag(*app, flags->data);
+  CommandLine app = program.add_command("doctor", "what this machine and installation have");
+  app.footer("Example: stepcast doctor");
+  add_output_flags(app, flags->output, {"table", "json"});
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_doctor(*flags); }};
 }
 

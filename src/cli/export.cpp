@@ -123,37 +123,36 @@ int run_export(const ExportFlags& flags) {
 
 }  // namespace
 
-Command add_export(CLI::App& program) {
+Command add_export(CommandLine program) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* app = program.add_subcommand("export", "write the files that launch a scenario");
-  app->allow_extras();
-  app->footer(
+  CommandLine app = program.add_command("export", "write the files that launch a scenario");
+  app.footer(
       "Examples:\n"
       "  stepcast export scenario.json --to megatron -o train.sh\n"
       "  stepcast export scenario.json --to slurm,rankmap -o run/\n"
       "Keys that the target cannot express are listed on standard error and in the file.");
-  add_scenario_flags(*app, flags->scenario);
+  add_scenario_flags(app, flags->scenario);
   const auto names = export_target_names();
-  app->add_option("--to", flags->targets, one_of(names) + "; several with commas")
-      ->required()
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember(names))
-      ->type_name("TARGET");
-  app->add_option("--pods", flags->pods, "for kubernetes: jobset or pytorchjob")
-      ->check(CLI::IsMember({"jobset", "pytorchjob"}))
-      ->capture_default_str();
-  app->add_option("--image", flags->options.image, "for kubernetes: the container's image")
-      ->type_name("NAME")
-      ->capture_default_str();
-  app->add_option("--rank-map", flags->rank_map, "for rankmap: csv or json")
-      ->check(CLI::IsMember({"csv", "json"}))
-      ->capture_default_str();
-  app->add_option("-o,--output", flags->output.file,
-                  "write to a file, or into a folder (needed for several files)")
-      ->type_name("PATH");
-  app->add_flag("--quiet", flags->output.quiet, "print no notes on standard error");
-  add_data_flag(*app, flags->data);
+  app.add("--to", flags->targets, one_of(names) + "; several with commas")
+      .required()
+      .splits_at(',')
+      .one_word()
+      .one_of(names)
+      .type_name("TARGET");
+  app.add("--pods", flags->pods, "for kubernetes: jobset or pytorchjob")
+      .one_of({"jobset", "pytorchjob"})
+      .shows_default();
+  app.add("--image", flags->options.image, "for kubernetes: the container's image")
+      .type_name("NAME")
+      .shows_default();
+  app.add("--rank-map", flags->rank_map, "for rankmap: csv or json")
+      .one_of({"csv", "json"})
+      .shows_default();
+  app.add("-o,--output", flags->output.file,
+          "write to a file, or into a folder (needed for several files)")
+      .type_name("PATH");
+  app.add_switch("--quiet", flags->output.quiet, "print no notes on standard error");
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_export(*flags); }};
 }
 

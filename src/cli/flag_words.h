@@ -2,10 +2,14 @@
 // What is wrong with the words of a command line, said as the program says its other errors.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "core/error.h"
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
 
 namespace stepcast::cli {
 

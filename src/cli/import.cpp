@@ -222,34 +222,32 @@ int run_import(const ImportFlags& flags) {
 
 }  // namespace
 
-Command add_import(CLI::App& program) {
+Command add_import(CommandLine program) {
   auto flags = std::make_shared<ImportFlags>();
-  CLI::App* app =
-      program.add_subcommand("import", "make a scenario of what another tool launches with");
-  app->allow_extras();
-  app->footer(
+  CommandLine app =
+      program.add_command("import", "make a scenario of what another tool launches with");
+  app.footer(
       "Examples:\n"
       "  stepcast import pretrain_gpt.sh --cluster dgx-a100-80g -o scenario.json\n"
       "  stepcast import ds_config.json --model config.json --seq 4096 --cluster dgx-h100x4\n"
       "Flags override what the file says. Settings that a scenario has no key for are listed on\n"
       "standard error.");
-  app->add_option("FILE", flags->file,
-                  "a shell script or YAML with Megatron's flags, DeepSpeed's JSON, torchtitan's "
-                  "TOML or JSON, a Hugging Face config.json, or a Kubernetes manifest with one")
-      ->required();
+  app.add("FILE", flags->file,
+          "a shell script or YAML with Megatron's flags, DeepSpeed's JSON, torchtitan's "
+          "TOML or JSON, a Hugging Face config.json, or a Kubernetes manifest with one")
+      .required();
   const auto names = import_format_names();
-  app->add_option("--from", flags->from, one_of(names) + "; otherwise recognised from the file")
-      ->check(CLI::IsMember(names))
-      ->type_name("FORMAT");
-  app->add_option("--variable", flags->variables,
-                  "a variable of a shell script, set before it starts")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  add_scenario_values(*app, flags->scenario);
-  app->add_option("-o,--output", flags->output.file, "write to FILE instead of standard output")
-      ->type_name("FILE");
-  app->add_flag("--quiet", flags->output.quiet, "print no notes on standard error");
-  add_data_flag(*app, flags->data);
+  app.add("--from", flags->from, one_of(names) + "; otherwise recognised from the file")
+      .one_of(names)
+      .type_name("FORMAT");
+  app.add("--variable", flags->variables, "a variable of a shell script, set before it starts")
+      .type_name("NAME=VALUE")
+      .one_word();
+  add_scenario_values(app, flags->scenario);
+  app.add("-o,--output", flags->output.file, "write to FILE instead of standard output")
+      .type_name("FILE");
+  app.add_switch("--quiet", flags->output.quiet, "print no notes on standard error");
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_import(*flags); }};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -77,8 +78,9 @@ int print(const std::string& text) {
 
 int run_command(const CLI::App& program, const std::vector<Command>& commands) {
   for (const Command& command : commands) {
-    if (!command.app->parsed()) continue;
-    if (const Errors errors = leftovers(*command.app); !errors.empty()) {
+    const CLI::App& app = command.line.app();
+    if (!app.parsed()) continue;
+    if (const Errors errors = leftovers(app); !errors.empty()) {
       return report_errors(errors);
     }
     return command.run();
@@ -111,13 +113,14 @@ int run(int argc, char** argv) {
       "--global-batch 512 --tp 8 --pp 4\nEach command has its own --help, which `stepcast help "
       "COMMAND` prints too.");
   program.allow_extras();
-  std::vector<Command> commands{add_predict(program), add_plan(program),      add_compare(program),
-                                add_check(program),   add_calibrate(program), add_validate(program),
-                                add_export(program),  add_import(program)};
-  for (const auto& more : {add_show(program), add_topology(program)}) {
+  const CommandLine line(program);
+  std::vector<Command> commands{add_predict(line), add_plan(line),      add_compare(line),
+                                add_check(line),   add_calibrate(line), add_validate(line),
+                                add_export(line),  add_import(line)};
+  for (const auto& more : {add_show(line), add_topology(line)}) {
     commands.insert(commands.end(), more.begin(), more.end());
   }
-  commands.push_back(add_doctor(program));
+  commands.push_back(add_doctor(line));
   try {
     program.parse(words_of(argc, argv));
   } catch (const CLI::CallForHelp&) {

@@ -229,11 +229,10 @@ int run_plan(PlanFlags& flags) {
 
 }  // namespace
 
-Command add_plan(CLI::App& program) {
+Command add_plan(CommandLine program) {
   auto flags = std::make_shared<PlanFlags>();
-  CLI::App* app = program.add_subcommand("plan", "search the layouts that a scenario leaves open");
-  app->allow_extras();
-  app->footer(
+  CommandLine app = program.add_command("plan", "search the layouts that a scenario leaves open");
+  app.footer(
       "A layout key that the scenario or a flag states is fixed; every other one is searched.\n"
       "Examples:\n"
       "  stepcast plan --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512\n"
@@ -245,7 +244,7 @@ Command add_plan(CLI::App& program) {
       "  stepcast plan --model llama-2-7b --cluster pcie-4090-8 --gpus 1 --global-batch 16 \\\n"
       "    --advise --set training.mode=lora\n"
       "Exit code 2: no layout is legal; 3: none fits in memory.");
-  add_plan_flags(*app, *flags);
+  add_plan_flags(app, *flags);
   return {app, [flags] { return run_plan(*flags); }};
 }
 

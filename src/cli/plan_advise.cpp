@@ -27,16 +27,16 @@ void limit_time(SearchOptions& options) {
 
 }  // namespace
 
-void add_advise_flags(CLI::App& app, ScenarioFlags& flags, bool& advise) {
-  CLI::Option* flag =
-      app.add_flag("--advise", advise,
-                   "find the simplest way that meets the demands, and say why no simpler one does");
+void add_advise_flags(CommandLine app, ScenarioFlags& flags, bool& advise) {
+  Flag flag = app.add_switch(
+      "--advise", advise,
+      "find the simplest way that meets the demands, and say why no simpler one does");
   for (const char* other :
        {"--why-not", "--front", "--top", "--clusters", "--objective", "--risk", "--html"}) {
-    flag->excludes(app.get_option(other));
+    flag.excludes(app.flag(other));
   }
   add_demand_flags(app, flags);
-  app.get_option("--min-tokens-per-s")->needs(flag);
+  app.flag("--min-tokens-per-s").needs(flag);
 }
 
 int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptions options,

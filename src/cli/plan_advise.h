@@ -13,7 +13,7 @@
 namespace stepcast::cli {
 
 // --advise and --min-tokens-per-s; call after all flags that do not go with it.
-void add_advise_flags(CLI::App& app, ScenarioFlags& flags, bool& advise);
+void add_advise_flags(CommandLine app, ScenarioFlags& flags, bool& advise);
 
 struct AdviseRequest {
   const nlohmann::json& scenario;  // with all flags laid over it

@@ -34,7 +34,7 @@ Error two_values(const std::string& path, const std::string& one, const std::str
 std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags) {
   std::map<std::string, std::string> out;
   for (const auto& value : flags.values) {
-    if (value->option->count() > 0) out.emplace(value->path, value->value);
+    if (value->option.given()) out.emplace(value->path, value->value);
   }
   for (const std::string& text : flags.sets) {
     if (const auto split = split_set(text)) out.insert_or_assign(split->first, split->second);
@@ -95,7 +95,7 @@ Objective objective_of(const PlanFlags& flags, const PlanInput& limits) {
 Errors take_prices(PlanFlags& flags) {
   auto& values = flags.scenario.values;
   const auto price = std::find_if(values.begin(), values.end(), [](const auto& value) {
-    return value->flag == "--price" && value->option->count() > 0 &&
+    return value->flag == "--price" && value->option.given() &&
            value->value.find('=') != std::string::npos;
   });
   if (price == values.end()) return {};
@@ -171,69 +171,65 @@ Errors check_money(const std::vector<const Scenario*>& scenarios, Objective obje
 namespace {
 
 // How long the search goes on, and what of it is shown.
-void add_search_flags(CLI::App& app, PlanFlags& flags) {
-  flags.top = app.add_option("--top", flags.search.top, "show this many places")
-                  ->type_name("N")
-                  ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
-                  ->capture_default_str();
-  app.add_flag("--prove", flags.search.prove, "search on until all places are certain");
-  app.add_option("--replays", flags.search.replays,
-                 "replay at most N layouts, unless --prove is given")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-      ->capture_default_str();
-  app.add_option("--time-limit", flags.search.time_limit_s,
-                 "stop after S seconds and print the best so far")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 1e9));
-  app.add_option("--front", flags.search.front,
-                 "add at most N points of the front of time and memory")
-      ->type_name("N")
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
+void add_search_flags(CommandLine app, PlanFlags& flags) {
+  flags.top = app.add("--top", flags.search.top, "show this many places")
+                  .type_name("N")
+                  .within(std::int64_t{1}, std::int64_t{1000})
+                  .shows_default();
+  app.add_switch("--prove", flags.search.prove, "search on until all places are certain");
+  app.add("--replays", flags.search.replays, "replay at most N layouts, unless --prove is given")
+      .type_name("N")
+      .within(std::int64_t{1}, std::int64_t{1} << 40)
+      .shows_default();
+  app.add("--time-limit", flags.search.time_limit_s,
+          "stop after S seconds and print the best so far")
+      .type_name("S")
+      .within(0.0, 1e9);
+  app.add("--front", flags.search.front, "add at most N points of the front of time and memory")
+      .type_name("N")
+      .within(0, 100)
+      .shows_default();
 }
 
 }  // namespace
 
-void add_plan_flags(CLI::App& app, PlanFlags& flags) {
+void add_plan_flags(CommandLine app, PlanFlags& flags) {
   add_scenario_flags(app, flags.scenario);
   add_run_flags(app, flags.scenario);
-  app.get_option("--gpus")
-      ->description("GPUs of the cluster; 64,128 or 64..4096: one search for each number")
-      ->type_name("N,...");
-  app.get_option("--price")
-      ->description(
-          "price of a GPU-hour instead of the listed one, for all clusters or for single ones")
-      ->type_name("DOLLARS|NAME=DOLLARS,...");
+  app.flag("--gpus")
+      .help("GPUs of the cluster; 64,128 or 64..4096: one search for each number")
+      .type_name("N,...");
+  app.flag("--price")
+      .help("price of a GPU-hour instead of the listed one, for all clusters or for single ones")
+      .type_name("DOLLARS|NAME=DOLLARS,...");
   add_output_flags(app, flags.output, {"table", "json", "csv", "md"});
   add_html_flag(app, flags.html);
-  app.add_option("--clusters", flags.clusters,
-                 "search the best layout on each of these, with --gpus GPUs each")
-      ->type_name("NAME,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--objective", flags.objective, "rank places by this")
-      ->check(CLI::IsMember(objective_names()));
-  app.add_option("--fix", flags.fixed, "do not search these layout keys, for example tp=8,zero=1")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--why-not", flags.why_not,
-                 "say why these are not the first place, for example tp=4,pp=8")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--max-gpus", flags.max_gpus,
-                 "use exactly N GPUs of a larger cluster; leave out numbers of --gpus above N")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, kMaxGpus));
-  app.add_option("--memory-margin", flags.memory_margin,
-                 "leave this fraction of memory free; 0.05 unless stated")
-      ->type_name("FRACTION")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--risk", flags.risk,
-                 "rank places by the step time that is not exceeded with this probability; 0.5 "
-                 "unless stated")
-      ->type_name("QUANTILE")
-      ->check(CLI::Range(kLeastRisk, kMostRisk));
+  app.add("--clusters", flags.clusters,
+          "search the best layout on each of these, with --gpus GPUs each")
+      .type_name("NAME,...")
+      .splits_at(',')
+      .one_word();
+  app.add("--objective", flags.objective, "rank places by this").one_of(objective_names());
+  app.add("--fix", flags.fixed, "do not search these layout keys, for example tp=8,zero=1")
+      .type_name("KEY=VALUE")
+      .one_word();
+  app.add("--why-not", flags.why_not,
+          "say why these are not the first place, for example tp=4,pp=8")
+      .type_name("KEY=VALUE")
+      .one_word();
+  app.add("--max-gpus", flags.max_gpus,
+          "use exactly N GPUs of a larger cluster; leave out numbers of --gpus above N")
+      .type_name("N")
+      .within(std::int64_t{1}, kMaxGpus);
+  app.add("--memory-margin", flags.memory_margin,
+          "leave this fraction of memory free; 0.05 unless stated")
+      .type_name("FRACTION")
+      .within(0.0, 1.0);
+  app.add("--risk", flags.risk,
+          "rank places by the step time that is not exceeded with this probability; 0.5 "
+          "unless stated")
+      .type_name("QUANTILE")
+      .within(kLeastRisk, kMostRisk);
   add_search_flags(app, flags);
   add_advise_flags(app, flags.scenario, flags.advise);
   add_threads_flag(app, flags.threads);

@@ -27,12 +27,12 @@ struct PlanFlags {
   double memory_margin = -1;  // negative: the scenario's
   double risk = 0;            // 0: the scenario's
   SearchOptions search;
-  CLI::Option* top = nullptr;
+  Flag top;
   int threads = 0;
   bool advise = false;
 };
 
-void add_plan_flags(CLI::App& app, PlanFlags& flags);
+void add_plan_flags(CommandLine app, PlanFlags& flags);
 
 // "tp=4,pp=8" laid over a scenario.
 Errors lay_over(const std::string& text, const char* flag, nlohmann::json& scenario);

@@ -33,7 +33,7 @@ Errors check_flags(const PlanFlags& flags, bool several) {
     errors.push_back({ErrorCode::kIllegal, what, "", flag, hint});
   };
   for (const auto& value : flags.scenario.values) {
-    if (value->option->count() == 0) continue;
+    if (!value->option.given()) continue;
     if (several && value->flag == "--cluster") {
       refuse("--cluster", "is one cluster, and several are given", "all of them in --clusters");
     }
@@ -97,7 +97,7 @@ std::string render(const OffersReport& report, const std::string& format) {
 Result<std::vector<std::int64_t>> take_gpu_counts(PlanFlags& flags) {
   auto& values = flags.scenario.values;
   const auto gpus = std::find_if(values.begin(), values.end(), [](const auto& value) {
-    return value->flag == "--gpus" && value->option->count() > 0;
+    return value->flag == "--gpus" && value->option.given();
   });
   if (gpus == values.end()) return std::vector<std::int64_t>{};
   const std::string text = (*gpus)->value;
@@ -145,7 +145,7 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
   if (signals.count() > 0) note(flags.output, "stopped: the best found so far");
 
   const std::size_t all = offers->size();
-  const bool stated = flags.top->count() > 0;
+  const bool stated = flags.top.given();
   const OffersReport report{*offers,
                             rank_offers(*offers, objective),
                             objective,

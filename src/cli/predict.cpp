@@ -150,11 +150,10 @@ int run_predict(const PredictFlags& flags) {
 
 }  // namespace
 
-Command add_predict(CLI::App& program) {
+Command add_predict(CommandLine program) {
   auto flags = std::make_shared<PredictFlags>();
-  CLI::App* app = program.add_subcommand("predict", "forecast one step of one layout");
-  app->allow_extras();
-  app->footer(
+  CommandLine app = program.add_command("predict", "forecast one step of one layout");
+  app.footer(
       "Examples:\n"
       "  stepcast predict --model llama-3.1-70b --cluster dgx-h100x8 --global-batch 512 \\\n"
       "    --tp 8 --pp 4 --schedule interleaved --vpp 5\n"
@@ -164,38 +163,35 @@ Command add_predict(CLI::App& program) {
       "    --seq 1024 --recompute full --framework native --set training.mode=qlora\n"
       "  stepcast predict scenario.json --tokens 2T --deadline 30d --budget 500k\n"
       "Exit code 3: the layout does not fit in memory (the forecast is still printed).");
-  add_scenario_flags(*app, flags->scenario);
-  add_run_flags(*app, flags->scenario);
-  add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
-  app->add_option("--trace", flags->trace, "write the replayed step as a Chrome trace")
-      ->type_name("FILE");
-  app->add_option("--memory-timeline", flags->memory_timeline,
-                  "write memory over time, as CSV, or as JSON when FILE ends in .json")
-      ->type_name("FILE");
-  add_html_flag(*app, flags->html);
-  app->add_option("--flops", flags->flops,
-                  "how attention counts in FLOPs, MFU and HFU: full, or causal for half of it")
-      ->check(CLI::IsMember({name_of(FlopCount::kFull), name_of(FlopCount::kCausal)}))
-      ->capture_default_str();
-  app->add_flag("--explain", flags->explain,
-                "also print the resolved scenario, what each cost rests on, and the definitions");
-  app->add_flag("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
-  app->add_flag(
+  add_scenario_flags(app, flags->scenario);
+  add_run_flags(app, flags->scenario);
+  add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
+  app.add("--trace", flags->trace, "write the replayed step as a Chrome trace").type_name("FILE");
+  app.add("--memory-timeline", flags->memory_timeline,
+          "write memory over time, as CSV, or as JSON when FILE ends in .json")
+      .type_name("FILE");
+  add_html_flag(app, flags->html);
+  app.add("--flops", flags->flops,
+          "how attention counts in FLOPs, MFU and HFU: full, or causal for half of it")
+      .one_of({name_of(FlopCount::kFull), name_of(FlopCount::kCausal)})
+      .shows_default();
+  app.add_switch("--explain", flags->explain,
+                 "also print the resolved scenario, what each cost rests on, and the definitions");
+  app.add_switch("--unfolded", flags->unfolded, "simulate every rank, not one of each class");
+  app.add_switch(
       "--no-contention", flags->no_contention,
       "move every transfer as if alone on its links; the difference is what sharing costs");
-  app->add_option("--what-if", flags->what_if,
-                  "change the speed of a resource, for example nic=+20%")
-      ->type_name("NAME=CHANGE")
-      ->allow_extra_args(false);
+  app.add("--what-if", flags->what_if, "change the speed of a resource, for example nic=+20%")
+      .type_name("NAME=CHANGE")
+      .one_word();
   // Flags that every forecasting verb takes, so that a script can pass them to each of them alike.
-  app->add_option("--seed", flags->seed,
-                  "seed of the run that --explain draws; nothing else is random")
-      ->capture_default_str();
-  app->add_option("--threads", flags->threads,
-                  "accepted, as by every command that forecasts; one forecast uses one thread")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
-  add_data_flag(*app, flags->data);
+  app.add("--seed", flags->seed, "seed of the run that --explain draws; nothing else is random")
+      .shows_default();
+  app.add("--threads", flags->threads,
+          "accepted, as by every command that forecasts; one forecast uses one thread")
+      .within(0, 4096)
+      .shows_default();
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_predict(*flags); }};
 }
 

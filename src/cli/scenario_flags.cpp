@@ -43,7 +43,7 @@ void keep_size(const json& replaced, const std::string& topologies, json& scenar
 void prepare_cluster(const ScenarioFlags& flags, const std::string& topologies, json& scenario) {
   const auto given = [&](const char* flag) {
     return std::any_of(flags.values.begin(), flags.values.end(), [&](const auto& value) {
-      return value->flag == flag && value->option->count() > 0;
+      return value->flag == flag && value->option.given();
     });
   };
   const bool nodes = given("--nodes"), gpus = given("--gpus");
@@ -114,7 +114,7 @@ bool sets_key(const std::vector<std::string>& sets, const std::string& key) {
 std::string flags_laid_over(const ScenarioFlags& flags) {
   std::vector<std::string> words;
   for (const auto& value : flags.values) {
-    if (value->option->count() > 0) words.push_back(value->flag);
+    if (value->option.given()) words.push_back(value->flag);
   }
   for (const std::string& set : flags.sets)
     words.push_back("--set " + set.substr(0, set.find('=')));
@@ -129,7 +129,7 @@ std::string flags_laid_over(const ScenarioFlags& flags) {
 Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json& scenario) {
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
-    if (value.option->count() == 0) return;
+    if (!value.option.given()) return;
     std::string text = value.text ? json(value.value).dump() : value.value;
     if (value.count) {
       auto number = parse_count(value.value);
@@ -147,7 +147,7 @@ Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json&
   };
   const json replaced = scenario.contains("cluster") ? scenario["cluster"] : json();
   for (const auto& value : flags.values) {
-    if (value->path != "cluster" || value->option->count() == 0) continue;
+    if (value->path != "cluster" || !value->option.given()) continue;
     set(*value);
     keep_size(replaced, folders.topologies, scenario);
   }
@@ -178,7 +178,7 @@ void suggest_whole_path(Error& error, const ScenarioFlags& flags) {
 bool name_value_flag(Error& error, const ScenarioFlags& flags) {
   const bool missing = error.code == ErrorCode::kMissingKey;
   for (const auto& value : flags.values) {
-    const bool given = value->option->count() > 0;
+    const bool given = value->option.given();
     // A flag names a cluster by its base.
     if (given && (value->path == error.path || value->path + ".base" == error.path)) {
       error.path = fmt::format("{} ({})", value->flag, error.path);
@@ -188,7 +188,7 @@ bool name_value_flag(Error& error, const ScenarioFlags& flags) {
     // When a whole object such as `training` is missing, name the first flag that sets one of its
     // keys: that key is required.
     if (missing && !given && (value->path + ".").starts_with(error.path + ".")) {
-      const std::string flag = fmt::format("{} {}", value->flag, value->option->get_type_name());
+      const std::string flag = fmt::format("{} {}", value->flag, value->option.type());
       error.hint = error.hint.empty() ? "give " + flag : error.hint + ", or " + flag;
       return false;
     }
@@ -218,23 +218,23 @@ Errors name_flags(Errors errors, const ScenarioFlags& flags) {
 
 namespace {
 
-ScenarioFlags::Value& add_value(CLI::App& app, ScenarioFlags& flags, const char* flag,
+ScenarioFlags::Value& add_value(CommandLine app, ScenarioFlags& flags, const char* flag,
                                 const char* path, const char* type, const char* help) {
   auto value = std::make_unique<ScenarioFlags::Value>();
   value->flag = flag;
   value->path = path;
-  value->option = app.add_option(flag, value->value, help)->type_name(type)->group("Scenario");
+  value->option = app.add(flag, value->value, help).type_name(type).group("Scenario");
   return *flags.values.emplace_back(std::move(value));
 }
 
 }  // namespace
 
-void add_scenario_flags(CLI::App& app, ScenarioFlags& flags) {
-  app.add_option("SCENARIO", flags.file, "scenario file (JSON); flags override it");
+void add_scenario_flags(CommandLine app, ScenarioFlags& flags) {
+  app.add("SCENARIO", flags.file, "scenario file (JSON); flags override it");
   add_scenario_values(app, flags);
 }
 
-void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
+void add_scenario_values(CommandLine app, ScenarioFlags& flags) {
   const auto add = [&](const char* flag, const char* path, const char* type, const char* help,
                        bool text = false) {
     add_value(app, flags, flag, path, type, help).text = text;
@@ -253,16 +253,16 @@ void add_scenario_values(CLI::App& app, ScenarioFlags& flags) {
     const std::string help = range ? key->help : fmt::format("{}: {}", key->help, accepts);
     add(key->flag.name, key->path, key->flag.value, help.c_str(), key->flag.text);
   }
-  app.add_option("--set", flags.sets, "any scenario key, for example layout.overlap.tp=true")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false)
-      ->group("Scenario");
-  app.add_option("--assume", flags.assume, "read an unknown model_type as this family")
-      ->type_name("FAMILY")
-      ->group("Scenario");
+  app.add("--set", flags.sets, "any scenario key, for example layout.overlap.tp=true")
+      .type_name("PATH=VALUE")
+      .one_word()
+      .group("Scenario");
+  app.add("--assume", flags.assume, "read an unknown model_type as this family")
+      .type_name("FAMILY")
+      .group("Scenario");
 }
 
-void add_run_flags(CLI::App& app, ScenarioFlags& flags) {
+void add_run_flags(CommandLine app, ScenarioFlags& flags) {
   const auto count = [&](const char* flag, const char* path, const char* type, const char* example,
                          const char* help) {
     auto& value = add_value(app, flags, flag, path, type, help);
@@ -278,7 +278,7 @@ void add_run_flags(CLI::App& app, ScenarioFlags& flags) {
         "price of a GPU-hour instead of the listed one");
 }
 
-void add_demand_flags(CLI::App& app, ScenarioFlags& flags) {
+void add_demand_flags(CommandLine app, ScenarioFlags& flags) {
   auto& value = add_value(app, flags, "--min-tokens-per-s", "plan.min_tokens_per_s", "N",
                           "with --advise: tokens/s of all GPUs that are enough, for example 20k");
   value.count = true;

@@ -3,12 +3,12 @@
 // is then read as any other.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "core/json.h"
 #include "core/result.h"
 #include "layout/scenario.h"
@@ -23,7 +23,7 @@ struct ScenarioFlags {
     bool count = false;        // "2T": parse_count
     std::string example = {};  // of a count
     std::string value;
-    CLI::Option* option = nullptr;
+    Flag option;
   };
   std::string file;
   std::vector<std::unique_ptr<Value>> values;
@@ -32,14 +32,14 @@ struct ScenarioFlags {
   std::string assume;               // family for an unknown model_type
 };
 
-void add_scenario_flags(CLI::App& app, ScenarioFlags& flags);
+void add_scenario_flags(CommandLine app, ScenarioFlags& flags);
 // The same without a positional scenario file.
-void add_scenario_values(CLI::App& app, ScenarioFlags& flags);
+void add_scenario_values(CommandLine app, ScenarioFlags& flags);
 // Keys of `run`, for commands that forecast a whole run.
-void add_run_flags(CLI::App& app, ScenarioFlags& flags);
+void add_run_flags(CommandLine app, ScenarioFlags& flags);
 
 // Keys of `plan` that only an advice answers to.
-void add_demand_flags(CLI::App& app, ScenarioFlags& flags);
+void add_demand_flags(CommandLine app, ScenarioFlags& flags);
 
 // "path=value" from the command line, split at the first '='.
 Result<std::pair<std::string, std::string>> split_set(const std::string& text);

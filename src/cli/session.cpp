@@ -34,40 +34,38 @@ DataRoot data_in(const fs::path& root) {
 
 }  // namespace
 
-void add_output_flags(CLI::App& app, OutputOptions& output,
+void add_output_flags(CommandLine app, OutputOptions& output,
                       const std::vector<std::string>& formats) {
   if (formats.size() > 1) {
-    app.add_option("--format", output.format, one_of(formats))
-        ->type_name("FORMAT")
-        ->check(CLI::IsMember(formats).description(""))
-        ->capture_default_str();
+    app.add("--format", output.format, one_of(formats))
+        .type_name("FORMAT")
+        .one_of_unlisted(formats)
+        .shows_default();
   }
-  app.add_option("-o,--output", output.file, "write to FILE instead of standard output")
-      ->type_name("FILE");
-  app.add_flag("--no-color", output.no_color, "print plain text (as the variable NO_COLOR does)");
-  app.add_flag("--quiet", output.quiet, "print no notes on standard error");
+  app.add("-o,--output", output.file, "write to FILE instead of standard output").type_name("FILE");
+  app.add_switch("--no-color", output.no_color, "print plain text (as the variable NO_COLOR does)");
+  app.add_switch("--quiet", output.quiet, "print no notes on standard error");
 }
 
-void add_html_flag(CLI::App& app, std::string& file) {
-  app.add_option("--html", file, "also write a report that opens in a browser, without a network")
-      ->type_name("FILE");
+void add_html_flag(CommandLine app, std::string& file) {
+  app.add("--html", file, "also write a report that opens in a browser, without a network")
+      .type_name("FILE");
 }
 
-void add_markdown_flag(CLI::App& app, std::string& file) {
-  app.add_option("--md", file,
-                 "also write the report as Markdown, for example for $GITHUB_STEP_SUMMARY")
-      ->type_name("FILE");
+void add_markdown_flag(CommandLine app, std::string& file) {
+  app.add("--md", file, "also write the report as Markdown, for example for $GITHUB_STEP_SUMMARY")
+      .type_name("FILE");
 }
 
-void add_data_flag(CLI::App& app, std::string& data) {
-  app.add_option("--data", data, "folder with models, topologies, profiles, suites and prices")
-      ->type_name("DIR");
+void add_data_flag(CommandLine app, std::string& data) {
+  app.add("--data", data, "folder with models, topologies, profiles, suites and prices")
+      .type_name("DIR");
 }
 
-void add_threads_flag(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "worker threads, 0 for all cores; changes no result")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str();
+void add_threads_flag(CommandLine app, int& threads) {
+  app.add("--threads", threads, "worker threads, 0 for all cores; changes no result")
+      .within(0, 4096)
+      .shows_default();
 }
 
 int threads_of(int asked) {

@@ -2,12 +2,12 @@
 // What every command shares: exit codes, the data folders, where output goes, how errors look.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "core/error.h"
 #include "layout/scenario.h"
 
@@ -31,17 +31,17 @@ struct OutputOptions {
 
 // A command of the program; `run` returns the exit code.
 struct Command {
-  CLI::App* app = nullptr;
+  CommandLine line;
   std::function<int()> run;
 };
 
 // --format one of `formats` where there are several, -o, --no-color, --quiet.
-void add_output_flags(CLI::App& app, OutputOptions& output,
+void add_output_flags(CommandLine app, OutputOptions& output,
                       const std::vector<std::string>& formats);
-void add_html_flag(CLI::App& app, std::string& file);
-void add_markdown_flag(CLI::App& app, std::string& file);  // beside --format, for CI
-void add_data_flag(CLI::App& app, std::string& data);
-void add_threads_flag(CLI::App& app, int& threads);
+void add_html_flag(CommandLine app, std::string& file);
+void add_markdown_flag(CommandLine app, std::string& file);  // beside --format, for CI
+void add_data_flag(CommandLine app, std::string& data);
+void add_threads_flag(CommandLine app, int& threads);
 int threads_of(int asked);  // 0: as many as the machine has
 
 struct DataRoot {

@@ -229,10 +229,9 @@ int run_show(const ShowFlags& flags, const char* topic, Lister list) {
 
 }  // namespace
 
-std::vector<Command> add_show(CLI::App& program) {
-  CLI::App* show = program.add_subcommand("show", "list what ships");
-  show->allow_extras();
-  show->footer("Example: stepcast show models llama");
+std::vector<Command> add_show(CommandLine program) {
+  CommandLine show = program.add_command("show", "list what ships");
+  show.footer("Example: stepcast show models llama");
   struct Topic {
     const char* name;
     const char* help;
@@ -245,12 +244,11 @@ std::vector<Command> add_show(CLI::App& program) {
                              Topic{"schedules", "pipeline schedules", list_of_schedules},
                              Topic{"keys", "keys of training and layout", list_of_keys}}) {
     auto flags = std::make_shared<ShowFlags>();
-    CLI::App* app = show->add_subcommand(topic.name, topic.help);
-    app->allow_extras();
-    app->footer(fmt::format("Example: stepcast show {} --format json", topic.name));
-    app->add_option("FILTER", flags->filter, "only names that contain this");
-    add_output_flags(*app, flags->output, {"table", "json", "csv", "md"});
-    add_data_flag(*app, flags->data);
+    CommandLine app = show.add_command(topic.name, topic.help);
+    app.footer(fmt::format("Example: stepcast show {} --format json", topic.name));
+    app.add("FILTER", flags->filter, "only names that contain this");
+    add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
+    add_data_flag(app, flags->data);
     out.push_back({app, [flags, topic] { return run_show(*flags, topic.name, topic.list); }});
   }
   return out;

@@ -70,21 +70,19 @@ int run_check(const TopologyFlags& flags) {
 
 }  // namespace
 
-std::vector<Command> add_topology(CLI::App& program) {
-  CLI::App* topology = program.add_subcommand("topology", "a cluster's graph");
-  topology->allow_extras();
-  topology->footer("Example: stepcast topology show dgx-h100x4");
+std::vector<Command> add_topology(CommandLine program) {
+  CommandLine topology = program.add_command("topology", "a cluster's graph");
+  topology.footer("Example: stepcast topology show dgx-h100x4");
   std::vector<Command> out;
   const auto add = [&](const char* name, const char* help, const char* example,
                        const std::vector<std::string>& formats, int (*run)(const TopologyFlags&)) {
     auto flags = std::make_shared<TopologyFlags>();
-    CLI::App* app = topology->add_subcommand(name, help);
-    app->allow_extras();
-    app->footer(example);
-    app->add_option("CLUSTER", flags->cluster, "NAME, NAMExNODES or a file")->required();
-    app->add_option("--nodes", flags->nodes, "nodes of the cluster")->check(CLI::PositiveNumber);
-    add_output_flags(*app, flags->output, formats);
-    add_data_flag(*app, flags->data);
+    CommandLine app = topology.add_command(name, help);
+    app.footer(example);
+    app.add("CLUSTER", flags->cluster, "NAME, NAMExNODES or a file").required();
+    app.add("--nodes", flags->nodes, "nodes of the cluster").positive();
+    add_output_flags(app, flags->output, formats);
+    add_data_flag(app, flags->data);
     out.push_back({app, [flags, run] { return run(*flags); }});
   };
   add("show", "what the graph is made of",

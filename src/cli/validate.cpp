@@ -261,55 +261,49 @@ int run_validate(const ValidateFlags& flags) {
   return run_and_compare(flags, run, *stated, *data, *tolerances, *recorded, *scratch, output);
 }
 
-void add_run_flags(CLI::App& app, ValidateFlags& flags) {
-  app.add_option("--backend", flags.backend, "what runs the layout: cpu or cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  app.add_option("--calibrate", flags.calibration.when,
-                 "measure what the profile lacks (auto), nothing (never), or everything (always)")
-      ->check(CLI::IsMember({"auto", "never", "always"}))
-      ->capture_default_str();
-  app.add_option("--budget", flags.calibration.budget_s,
-                 "seconds that its own calibration may spend on operations")
-      ->check(CLI::Range(1.0, 1e5))
-      ->capture_default_str();
-  app.add_option("--steps", flags.steps, "number of measured steps")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--warmup", flags.warmup, "number of steps before the measured ones")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  app.add_option(
-         "--tolerance", flags.tolerances,
-         "fail when an error is larger: step_time, peak_memory, device_memory (relative to the "
-         "measured figure) or bubble_fraction (difference)")
-      ->type_name("FIGURE=LIMIT")
-      ->allow_extra_args(false);
+void add_run_flags(CommandLine app, ValidateFlags& flags) {
+  app.add("--backend", flags.backend, "what runs the layout: cpu or cuda")
+      .one_of({"cpu", "cuda"})
+      .shows_default();
+  app.add("--calibrate", flags.calibration.when,
+          "measure what the profile lacks (auto), nothing (never), or everything (always)")
+      .one_of({"auto", "never", "always"})
+      .shows_default();
+  app.add("--budget", flags.calibration.budget_s,
+          "seconds that its own calibration may spend on operations")
+      .within(1.0, 1e5)
+      .shows_default();
+  app.add("--steps", flags.steps, "number of measured steps").within(1, 1000000).shows_default();
+  app.add("--warmup", flags.warmup, "number of steps before the measured ones")
+      .within(0, 1000000)
+      .shows_default();
+  app.add("--tolerance", flags.tolerances,
+          "fail when an error is larger: step_time, peak_memory, device_memory (relative to the "
+          "measured figure) or bubble_fraction (difference)")
+      .type_name("FIGURE=LIMIT")
+      .one_word();
   add_baseline_flags(app, flags.baseline);
-  app.add_flag("--no-numerics", flags.no_numerics, "do not compare with one rank alone");
-  app.add_option("--numerics-steps", flags.numerics_steps,
-                 "number of steps whose losses are compared")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  app.add_option("--rank", flags.rank,
-                 "with cuda: run this rank of the layout alone, on one GPU, without communication")
-      ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--time-limit", flags.time_limit_s,
-                 "end the run after this many seconds; 0: never")
-      ->check(CLI::Range(0.0, 1e6))
-      ->type_name("SECONDS");
-  app.add_option("--keep", flags.keep, "keep the ranks' files in this folder")->type_name("FOLDER");
-  app.add_option("--seed", flags.seed, "seed of the weights and the text")->capture_default_str();
+  app.add_switch("--no-numerics", flags.no_numerics, "do not compare with one rank alone");
+  app.add("--numerics-steps", flags.numerics_steps, "number of steps whose losses are compared")
+      .within(0, 1000000)
+      .shows_default();
+  app.add("--rank", flags.rank,
+          "with cuda: run this rank of the layout alone, on one GPU, without communication")
+      .within(0, 1 << 30);
+  app.add("--time-limit", flags.time_limit_s, "end the run after this many seconds; 0: never")
+      .within(0.0, 1e6)
+      .type_name("SECONDS");
+  app.add("--keep", flags.keep, "keep the ranks' files in this folder").type_name("FOLDER");
+  app.add("--seed", flags.seed, "seed of the weights and the text").shows_default();
 }
 
 }  // namespace
 
-Command add_validate(CLI::App& program) {
+Command add_validate(CommandLine program) {
   auto flags = std::make_shared<ValidateFlags>();
-  CLI::App* app =
-      program.add_subcommand("validate", "run a layout for real and set measured beside forecast");
-  app->allow_extras();
-  app->footer(
+  CommandLine app =
+      program.add_command("validate", "run a layout for real and set measured beside forecast");
+  app.footer(
       "Examples:\n"
       "  stepcast validate scenario.json --backend cpu --profile mine.json\n"
       "  stepcast validate scenario.json --backend cpu --pp 2 --dp 2 \\\n"
@@ -319,16 +313,16 @@ Command add_validate(CLI::App& program) {
       "Exit code 5: the numerics differ, or an error is beyond its tolerance; 4: the forecast or\n"
       "the run is further from the baseline than --drift allows; 3: it does not fit (the forecast\n"
       "is still printed).");
-  add_scenario_flags(*app, flags->scenario);
-  app->get_option("--profile")
-      ->description(
+  add_scenario_flags(app, flags->scenario);
+  app.flag("--profile")
+      .help(
           "measured costs; a file that does not exist is measured and written; none takes kernels "
           "from the data sheet, collectives stay measured");
-  add_run_flags(*app, *flags);
-  add_output_flags(*app, flags->output, {"table", "json", "md", "junit", "github"});
-  add_html_flag(*app, flags->html);
-  add_markdown_flag(*app, flags->markdown);
-  add_data_flag(*app, flags->data);
+  add_run_flags(app, *flags);
+  add_output_flags(app, flags->output, {"table", "json", "md", "junit", "github"});
+  add_html_flag(app, flags->html);
+  add_markdown_flag(app, flags->markdown);
+  add_data_flag(app, flags->data);
   return {app, [flags] { return run_validate(*flags); }};
 }
 

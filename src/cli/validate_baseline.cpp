@@ -10,17 +10,16 @@
 
 namespace stepcast::cli {
 
-void add_baseline_flags(CLI::App& app, BaselineFlags& flags) {
-  app.add_option("--baseline", flags.file,
-                 "compare with the run that this file records; beyond --drift the exit code is 4")
-      ->type_name("FILE");
-  app.add_flag("--update", flags.update, "record this run in the baseline, if it passes");
-  app.add_option(
-         "--drift", flags.drifts,
-         "allowed distance from the baseline: step_time (0.10), peak_memory (0.01), "
-         "device_memory (0.05) or bubble_fraction (0.05); for one side measured:step_time=0.2")
-      ->type_name("[SIDE:]FIGURE=LIMIT")
-      ->allow_extra_args(false);
+void add_baseline_flags(CommandLine app, BaselineFlags& flags) {
+  app.add("--baseline", flags.file,
+          "compare with the run that this file records; beyond --drift the exit code is 4")
+      .type_name("FILE");
+  app.add_switch("--update", flags.update, "record this run in the baseline, if it passes");
+  app.add("--drift", flags.drifts,
+          "allowed distance from the baseline: step_time (0.10), peak_memory (0.01), "
+          "device_memory (0.05) or bubble_fraction (0.05); for one side measured:step_time=0.2")
+      .type_name("[SIDE:]FIGURE=LIMIT")
+      .one_word();
 }
 
 void plan_baseline(const BaselineFlags& flags, Output& output) {

@@ -18,7 +18,7 @@ struct BaselineFlags {
   std::vector<std::string> drifts;  // "measured:step_time=0.1"
 };
 
-void add_baseline_flags(CLI::App& app, BaselineFlags& flags);
+void add_baseline_flags(CommandLine app, BaselineFlags& flags);
 void plan_baseline(const BaselineFlags& flags, Output& output);
 
 RunFacts facts_of(const ValidatedRun& run);

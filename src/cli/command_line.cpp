@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <optional>
+
+namespace stepcast::cli {
+
+Flag Flag::type_name(const std::string& name) const { return Flag(option_->type_name(name)); }
+Flag Flag::help(const std::string& text) const { return Flag(option_->description(text)); }
+Flag Flag::group(const std::string& heading) const { return Flag(option_->group(heading)); }
+Flag Flag::shows_default() const { return Flag(option_->capture_default_str()); }
+Flag Flag::required() const { return Flag(option_->required()); }
+Flag Flag::one_word() const { return Flag(option_->allow_extra_args(false)); }
+Flag Flag::splits_at(char letter) const { return Flag(option_->delimiter(letter)); }
+
+Flag Flag::one_of(const std::vector<std::string>& words) const {
+  return Flag(option_->check(CLI::IsMember(words)));
+}
+Flag Flag::one_of_unlisted(const std::vector<std::string>& words) const {
+  return Flag(option_->check(CLI::IsMember(words).description("")));
+}
+Flag Flag::within(int least, int most) const {
+  return Flag(option_->check(CLI::Range(least, most)));
+}
+Flag Flag::within(std::int64_t least, std::int64_t most) const {
+  return Flag(option_->check(CLI::Range(least, most)));
+}
+Flag Flag::within(double least, double most) const {
+  return Flag(option_->check(CLI::Range(least, most)));
+}
+Flag Flag::positive() const { return Flag(option_->check(CLI::PositiveNumber)); }
+Flag Flag::needs(Flag other) const { return Flag(option_->needs(other.option_)); }
+Flag Flag::excludes(Flag other) const { return Flag(option_->excludes(other.option_)); }
+
+bool Flag::given() const { return option_->count() > 0; }
+std::string Flag::type() const { return option_->get_type_name(); }
+
+CommandLine CommandLine::add_command(const std::string& name, const std::string& help) const {
+  CLI::App* command = app_->add_subcommand(name, help);
+  command->allow_extras();  // main.cpp says what is wrong with them
+  return CommandLine(*command);
+}
+
+void CommandLine::footer(const std::string& text) const { app_->footer(text); }
+
+template <class T>
+Flag CommandLine::add(const std::string& names, T& value, const std::string& help) const {
+  return Flag(app_->add_option(names, value, help));
+}
+template Flag CommandLine::add(const std::string&, std::string&, const std::string&) const;
+template Flag CommandLine::add(const std::string&, int&, const std::string&) const;
+template Flag CommandLine::add(const std::string&, std::int64_t&, const std::string&) const;
+template Flag CommandLine::add(const std::string&, std::uint64_t&, const std::string&) const;
+template Flag CommandLine::add(const std::string&, double&, const std::string&) const;
+template Flag CommandLine::add(const std::string&, std::optional<int>&, const std::string&) const;
+template Flag CommandLine::add(const std::string&, std::optional<double>&,
+                               const std::string&) const;
+template Flag CommandLine::add(const std::string&, std::vector<std::string>&,
+                               const std::string&) const;
+
+Flag CommandLine::add_switch(const std::string& names, bool& value, const std::string& help) const {
+  return Flag(app_->add_flag(names, value, help));
+}
+
+Flag CommandLine::flag(const std::string& name) const { return Flag(app_->get_option(name)); }
+
+}  // namespace stepcast::cli
