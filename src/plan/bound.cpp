@@ -323,8 +323,7 @@ Bound BoundMaker::bound() {
   const Places& places = step_table_.places(code_);
   const StepEnds& ends = step_table_.ends(code_, places, pricing());
   make_chunks(order, places);
-  return {time(order, ends, places),
-          reserved_bytes(scenario_, peak(order, ends)) + framework_bytes(scenario_)};
+  return {time(order, ends, places), reserved_bytes(scenario_, peak(order, ends)) + ends.framework};
 }
 
 }  // namespace stepcast

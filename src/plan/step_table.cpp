@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "memory/device_footprint.h"
 #include "predict/traffic.h"
 #include "program/block_builder.h"
 #include "program/walk.h"
@@ -172,7 +173,10 @@ const StepEnds& StepTable::ends(const LayoutCode& code, const Places& places,
   return ends_.get(key, [&] {
     const Skeleton& skeleton =
         skeletons_.get(key.without({Field::kOrder}), [&] { return make_skeleton(pricing); });
-    return price(skeleton, places, pricing.kernels.profile().host[scenario_.training.framework]);
+    StepEnds out =
+        price(skeleton, places, pricing.kernels.profile().host[scenario_.training.framework]);
+    out.framework = framework_bytes(scenario_);
+    return out;
   });
 }
 

@@ -34,6 +34,7 @@ struct StepEnds {
   bool has_barrier = false;
   bool host_meets = false;  // the host of each rank waits there, and launches the update after it
   std::int64_t unit = 1;    // micro-batches that a schedule takes at once
+  ByteCount framework = 0;  // on each device: context, libraries, communicators
 };
 
 // The places of a layout's groups, by stage: of the rank that is first in every other dimension.
