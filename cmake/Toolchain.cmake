@@ -11,10 +11,6 @@ endif()
 find_program(STEPCAST_CCACHE ccache)
 if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${STEPCAST_CCACHE})
-  if(STEPCAST_QUICK_BUILD)  # what ccache asks for before it keeps what a precompiled header is part of
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${STEPCAST_CCACHE})
-  endif()
 endif()
 
 add_library(stepcast_flags INTERFACE)
@@ -32,24 +28,14 @@ if(STEPCAST_SANITIZE)
   target_link_options(stepcast_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
-# With STEPCAST_QUICK_BUILD, the large headers are parsed once, and what never runs long (programs,
-# tests) is not optimised. TESTS does so for tests alone. Other builds go without, so that each file is
+# With STEPCAST_QUICK_BUILD, six files of a folder are compiled as one, so that they parse the large headers
+# once, and tests are not optimised. The presets "clang", "debug" and "bench" go without, so that each file is
 # known to include what it uses.
-set(CMAKE_PCH_INSTANTIATE_TEMPLATES ON)
-set(STEPCAST_LARGE_HEADERS <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <span>
-  <sstream> <string> <string_view> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
-
-# stepcast_quick_build(TARGET DONOR [HEADER...])   DONOR parses the headers for all targets that name it
-function(stepcast_quick_build target donor)
-  if(NOT STEPCAST_QUICK_BUILD OR (STEPCAST_QUICK_BUILD STREQUAL "TESTS" AND NOT target MATCHES "^test_"))
-    return()
-  endif()
-  get_target_property(type ${target} TYPE)
-  target_compile_options(${target} PRIVATE
-    $<$<STREQUAL:${type},EXECUTABLE>:-O0> "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
-  if(target STREQUAL donor)
-    target_precompile_headers(${target} PRIVATE ${STEPCAST_LARGE_HEADERS} ${ARGN})
-  else()
-    target_precompile_headers(${target} REUSE_FROM ${donor})
+function(stepcast_quick_build target)
+  if(STEPCAST_QUICK_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    if(target MATCHES "^test_")
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
   endif()
 endfunction()

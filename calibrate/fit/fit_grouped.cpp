@@ -22,7 +22,7 @@ struct EngineCalls {
   double call_s = 2e-5;
 };
 
-const std::vector<FreeParameter<EngineCalls>>& free_parameters() {
+const std::vector<FreeParameter<EngineCalls>>& free_in_calls() {
   static const std::vector<FreeParameter<EngineCalls>> parameters = {
       {[](EngineCalls& c) -> double& { return c.products.rate; }, 0.3, kMostRate, 0},
       {[](EngineCalls& c) -> double& { return c.products.bandwidth; }, 0.3, 1.5, 0},
@@ -71,7 +71,7 @@ std::vector<double> log_ratios(const EngineCalls& trial, const Accelerator& acce
 
 GroupedCurve fit_grouped(const Accelerator& accelerator, const GroupedTable& table,
                          const GemmFit& dense) {
-  const EngineCalls fitted = fit_free(EngineCalls{}, free_parameters(), [&](const auto& trial) {
+  const EngineCalls fitted = fit_free(EngineCalls{}, free_in_calls(), [&](const auto& trial) {
     return log_ratios(trial, accelerator, dense, table.calls);
   });
   return {fitted.products, fit_error(log_ratios(fitted, accelerator, dense, table.calls)),

@@ -15,7 +15,7 @@ namespace stepcast {
 namespace {
 
 // What a profile may hold (cost/profile_curves.cpp).
-constexpr double kLeast = 1e-5, kMostFraction = 10, kMostFactor = 100;
+constexpr double kLeast = 1e-5, kMostShare = 10, kMostFactor = 100;
 
 constexpr std::array<MemoryBoundKind, 6> kStreaming = {
     MemoryBoundKind::kDropoutAdd, MemoryBoundKind::kRotary,     MemoryBoundKind::kTranspose,
@@ -95,7 +95,7 @@ double reference(const Rates& rates) {
 MemoryFit form_of(const Rates& rates, const Accelerator& accelerator) {
   MemoryFit out;
   const double bandwidth = accelerator.memory_bandwidth.value();
-  out.fraction = std::clamp(1 / (reference(rates) * bandwidth), kLeast, kMostFraction);
+  out.fraction = std::clamp(1 / (reference(rates) * bandwidth), kLeast, kMostShare);
   out.overhead_s = rates.overhead_s;
   for (std::size_t kind = 0; kind < rates.by_kind.size(); ++kind) {
     if (rates.by_kind[kind] == 0) continue;

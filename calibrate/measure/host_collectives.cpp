@@ -19,7 +19,7 @@ namespace stepcast {
 namespace {
 
 constexpr ByteCount kSmallest = 1 << 10;
-constexpr double kShareOfBudget = 1.0 / 60;  // of the kernels beside one transfer
+constexpr double kShareOfKernels = 1.0 / 60;  // of the kernels beside one transfer
 // Ranks that come from their kernels do not arrive at one instant, as they would from a barrier.
 // The first has begun to nap, and finds the last one's message a nap later.
 constexpr double kArrivalSpread_s = 0.5e-3;
@@ -220,7 +220,7 @@ nlohmann::json HostCollectives::facts_of_size() const {
 double HostCollectives::longest_sharing_s() const { return kLongestBesideKernels_s; }
 
 nlohmann::json HostCollectives::sharing(ByteCount bytes, double alone_s) {
-  const double budget = rank_.job.budget_s * kShareOfBudget;
+  const double budget = rank_.job.budget_s * kShareOfKernels;
   const auto count = static_cast<std::size_t>(bytes) / sizeof(float);
   BusyCore core;
   core.measure_alone(kShortestBaseline_s);  // warm-up

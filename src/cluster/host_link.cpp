@@ -8,7 +8,7 @@ namespace stepcast {
 namespace {
 
 // A vertex that the search has come to.
-struct Reached {
+struct Visited {
   VertexId vertex;
   std::size_t parent;
   LinkId link;  // from the parent; invalid at the device
@@ -18,7 +18,7 @@ bool leads_to_host(LinkKind kind) { return kind == LinkKind::kPcie || kind == Li
 
 // The fewest links from the device to a host: breadth first through the PCIe switches above it.
 std::vector<LinkId> way_to_host(const Topology& graph, VertexId device) {
-  std::vector<Reached> reached{{device, 0, LinkId()}};
+  std::vector<Visited> reached{{device, 0, LinkId()}};
   for (std::size_t at = 0; at < reached.size(); ++at) {
     if (graph.vertices()[reached[at].vertex.index()].kind == VertexKind::kHost) {
       std::vector<LinkId> out;
@@ -28,7 +28,7 @@ std::vector<LinkId> way_to_host(const Topology& graph, VertexId device) {
     for (const LinkId link : graph.out_links(reached[at].vertex)) {
       const VertexId next = graph.links()[link.index()].to;
       const bool seen = std::any_of(reached.begin(), reached.end(),
-                                    [&](const Reached& known) { return known.vertex == next; });
+                                    [&](const Visited& known) { return known.vertex == next; });
       if (seen || !leads_to_host(graph.links()[link.index()].kind)) continue;
       reached.push_back({next, at, link});
     }

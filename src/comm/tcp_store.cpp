@@ -115,14 +115,14 @@ int try_connect(const std::string& host, std::uint16_t port, std::string& why) {
   return out;
 }
 
-// A connection that the server reads; its bytes until a request is whole.
-struct Client {
-  StoreValue received;
-};
-
 }  // namespace
 
 struct TcpStoreServer::State {
+  // A connection that the server reads; its bytes until a request is whole.
+  struct Client {
+    StoreValue received;
+  };
+
   int listener = -1;
   std::array<int, 2> wake{-1, -1};  // a pipe: the destructor ends the thread by it
   std::uint16_t port = 0;

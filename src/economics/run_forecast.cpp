@@ -26,9 +26,9 @@ void plan_checkpoints(const RunTerms& terms, const StepTime& step, RunForecast& 
   if (!out.interval) out.interval = best_interval(process, step.time);
 }
 
-Spread goodput_of(const RunTerms& terms, const RunForecast& run, Seconds wall) {
+FigureRange goodput_of(const RunTerms& terms, const RunForecast& run, Seconds wall) {
   const double mean = run.shares.useful;
-  Spread out{mean, mean, mean};
+  FigureRange out{mean, mean, mean};
   if (!run.interval || !std::isfinite(wall.value()) || !(mean > 0)) return out;
   const double whole = mean / wall_shares(terms.hazards.process, *run.interval).useful;
   const double deviation =
@@ -45,7 +45,7 @@ double joined(double one, double other) {
 
 // The chance that a figure with this spread stays below `limit`; it is taken as log-normal on
 // either side.
-double chance_below(const Spread& spread, double limit) {
+double chance_below(const FigureRange& spread, double limit) {
   if (!(limit > 0)) return 0;
   const double distance = std::log(limit / spread.value);
   const double reach =
@@ -55,7 +55,7 @@ double chance_below(const Spread& spread, double limit) {
 }
 
 RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForecast& run) {
-  const Spread& goodput = run.goodput;
+  const FigureRange& goodput = run.goodput;
   RunLength out;
   out.steps = std::ceil(*terms.tokens / terms.tokens_per_step);
   out.training = out.steps * step.time;
@@ -68,7 +68,8 @@ RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForeca
   out.gpu_hours = out.wall_s.value * gpus_per_second;
   if (terms.dollars_per_gpu_hour) {
     const double rate = gpus_per_second * *terms.dollars_per_gpu_hour;
-    out.dollars = Spread{out.wall_s.value * rate, out.wall_s.low * rate, out.wall_s.high * rate};
+    out.dollars =
+        FigureRange{out.wall_s.value * rate, out.wall_s.low * rate, out.wall_s.high * rate};
   }
   if (terms.power.value() > 0) out.energy = terms.power * wall;
   if (terms.deadline) {

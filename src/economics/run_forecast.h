@@ -14,25 +14,25 @@ struct StepTime {
 };
 
 // A figure with the ends of its central 90 %.
-struct Spread {
+struct FigureRange {
   double value = 0, low = 0, high = 0;
 };
 
 // What a run of so many tokens takes; times in seconds, money in dollars.
 struct RunLength {
   double steps = 0;
-  Seconds training;  // its steps alone
-  Spread wall_s;     // with everything that interrupts them
+  Seconds training;    // its steps alone
+  FigureRange wall_s;  // with everything that interrupts them
   double interruptions = 0;
   double gpu_hours = 0;  // rented
-  std::optional<Spread> dollars;
+  std::optional<FigureRange> dollars;
   std::optional<Joules> energy;
   std::optional<bool> meets_deadline, within_budget;
   std::optional<double> deadline_chance, budget_chance;  // by the intervals
 };
 
 struct RunForecast {
-  Spread goodput;  // share of wall time in steps that count, at full speed
+  FigureRange goodput;  // share of wall time in steps that count, at full speed
   WallShares shares;
   std::optional<Seconds> between_interruptions;  // mean; absent: there are none
   // The training time between two checkpoints: the one used, Young's and Daly's. Absent when there

@@ -12,8 +12,6 @@
 namespace stepcast {
 namespace {
 
-constexpr InstructionIndex kNone = -1;
-
 // A collective that is pipelined with a product is priced with it, and stays in the pass.
 bool is_cut_at(const Operation& operation, const std::vector<AxisGroup>& groups) {
   const auto* collective = std::get_if<Collective>(&operation.work);
@@ -45,15 +43,15 @@ class PassParts {
   const Instruction& pass_;
   const std::vector<AxisGroup>& groups_;
   std::vector<Instruction>& out_;
-  std::size_t first_;                  // the first part
-  std::int32_t block_ = 0;             // the first operation of the block
-  std::int32_t open_ = 0;              // the first operation that is computed and in no part yet
-  InstructionIndex computed_ = kNone;  // the last on the computing stream
+  std::size_t first_;       // the first part
+  std::int32_t block_ = 0;  // the first operation of the block
+  std::int32_t open_ = 0;   // the first operation that is computed and in no part yet
+  InstructionIndex computed_ = kNoInstruction;  // the last on the computing stream
   // What each operation of the block became, who is awaited beside, and what the block's streams
   // begin and end with.
   std::vector<InstructionIndex> made_;
   std::vector<bool> is_awaited_;
-  InstructionIndex begin_ = kNone;
+  InstructionIndex begin_ = kNoInstruction;
   std::array<InstructionIndex, kBlockStreams> last_{};
   Waits waits_;  // of the next part on the computing stream
 };
@@ -93,7 +91,7 @@ void PassParts::add_beside(const Operation& operation, std::size_t i) {
   made_[i] = add_part(&operation, {place(i), place(i) + (cut ? 0 : 1), cut});
   Waits& waits = out_.back().waits;
   InstructionIndex& last = last_[static_cast<std::size_t>(operation.stream)];
-  if (last == kNone) waits.add(begin_);
+  if (last == kNoInstruction) waits.add(begin_);
   for (const std::int32_t before : operation.after) {
     if (before >= 0) waits.add(made_[static_cast<std::size_t>(before)]);
   }
@@ -126,21 +124,21 @@ void PassParts::operation(const std::vector<Operation>& operations, std::size_t 
 
 // The streams beside the computing one begin behind what was computed before the block.
 void PassParts::begin_block(const std::vector<Operation>& operations) {
-  made_.assign(operations.size(), kNone);
+  made_.assign(operations.size(), kNoInstruction);
   is_awaited_.assign(operations.size(), false);
-  last_.fill(kNone);
+  last_.fill(kNoInstruction);
   if (!runs_beside(operations)) return;
   for (const Operation& operation : operations) {
     const std::int32_t computed = operation.after[static_cast<std::size_t>(BlockStream::kCompute)];
     if (computed >= 0) is_awaited_[static_cast<std::size_t>(computed)] = true;
   }
-  if (open_ < block_ || computed_ == kNone) close(block_);
+  if (open_ < block_ || computed_ == kNoInstruction) close(block_);
   begin_ = computed_;
 }
 
 void PassParts::join() {
   for (const InstructionIndex last : last_) {
-    if (last != kNone) waits_.add(last);
+    if (last != kNoInstruction) waits_.add(last);
   }
 }
 

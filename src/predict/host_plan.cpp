@@ -7,7 +7,6 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int32_t kNone = -1;
 // The most that rounding to the clock may take from a time in floating point.
 constexpr std::int64_t kRoundingPs = 2;
 
@@ -46,8 +45,8 @@ class HostPlanner {
   struct Issued {
     bool has_task = false;
     // A run of the computing stream that has ended when it ends; such a run: itself.
-    std::int32_t follows = kNone;
-    std::int32_t segment = kNone;
+    std::int32_t follows = kNoInstruction;
+    std::int32_t segment = kNoInstruction;
     std::int64_t end_ps = 0;  // on its segment's clock, it ends no earlier
   };
   Issued& issued(std::int32_t i) { return issued_[static_cast<std::size_t>(i)]; }
@@ -63,7 +62,7 @@ class HostPlanner {
   Waits waits_of(const Instruction& what);
   // The earliest end on the clock of this segment; negative where nothing is known.
   std::int64_t end_of(std::int32_t i) {
-    return i != kNone && issued(i).segment == segment_ ? issued(i).end_ps : -1;
+    return i != kNoInstruction && issued(i).segment == segment_ ? issued(i).end_ps : -1;
   }
   // The earliest end of what the instruction waits for, without its issue.
   std::int64_t end_of_waits(const Instruction& what);
@@ -76,7 +75,7 @@ class HostPlanner {
   bool shares_processor_;
   HostPlan plan_;
   std::vector<Issued> issued_;
-  std::int32_t last_on_compute_ = kNone;
+  std::int32_t last_on_compute_ = kNoInstruction;
   std::int32_t segment_ = 0;
   std::int64_t clock_ps_ = 0;
   // Host work and waits that no task of the plan has yet.
@@ -132,7 +131,7 @@ void HostPlanner::synchronise(std::int32_t i, const Instruction& what) {
 }
 
 std::int32_t HostPlanner::followed_by_waits(const Instruction& what) {
-  std::int32_t follows = kNone;
+  std::int32_t follows = kNoInstruction;
   for (const std::int32_t wait : what.waits) follows = std::max(follows, issued(wait).follows);
   return follows;
 }
@@ -140,7 +139,7 @@ std::int32_t HostPlanner::followed_by_waits(const Instruction& what) {
 // The host and the run wait for the same instructions, and for nothing else.
 bool HostPlanner::starts_as_issued(const Instruction& what) {
   if (what.stream != Stream::kCompute || shares_processor_ || !waits_bind_ || pending_ps_ > 0 ||
-      last_on_compute_ == kNone) {
+      last_on_compute_ == kNoInstruction) {
     return false;
   }
   if (!(waits_of(what) == pending_waits_)) return false;
@@ -174,8 +173,9 @@ void HostPlanner::run(std::int32_t i, const Instruction& what) {
 
 void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
   const bool on_compute = what.stream == Stream::kCompute;
-  std::int32_t follows =
-      on_compute && last_on_compute_ != kNone ? issued(last_on_compute_).follows : kNone;
+  std::int32_t follows = on_compute && last_on_compute_ != kNoInstruction
+                             ? issued(last_on_compute_).follows
+                             : kNoInstruction;
   follows = std::max(follows, followed_by_waits(what));
   const std::int64_t launch_ps = sim::duration(in_.costs.launch(what)).ps;
   const std::int64_t free_ps = end_of_waits(what);

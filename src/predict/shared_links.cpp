@@ -19,8 +19,6 @@ namespace {
 // times as long to replay.
 constexpr double kWorthCutting = 0.01;
 
-constexpr InstructionIndex kNone = -1;
-
 // The share of a link's capacity that some traffic uses.
 struct LinkUse {
   LinkId link;
@@ -374,7 +372,7 @@ Cuts CutFinder::find() {
 std::vector<TransferWindow> transfer_windows(const Role& role) {
   const std::vector<Instruction>& list = role.instructions;
   const auto count = static_cast<InstructionIndex>(list.size());
-  std::vector<TransferWindow> out(list.size(), {kNone, count});
+  std::vector<TransferWindow> out(list.size(), {kNoInstruction, count});
   const auto at = [&](InstructionIndex i) -> TransferWindow& {
     return out[static_cast<std::size_t>(i)];
   };
@@ -382,14 +380,15 @@ std::vector<TransferWindow> transfer_windows(const Role& role) {
     return list[static_cast<std::size_t>(i)].stream == Stream::kCompute;
   };
   std::array<InstructionIndex, kStreams> before;
-  before.fill(kNone);
-  InstructionIndex waited = kNone;  // the last that has ended, because the host has waited for it
+  before.fill(kNoInstruction);
+  InstructionIndex waited =
+      kNoInstruction;  // the last that has ended, because the host has waited for it
   for (InstructionIndex i = 0; i < count; ++i) {
     const Instruction& what = list[static_cast<std::size_t>(i)];
     InstructionIndex& last = before[static_cast<std::size_t>(what.stream)];
     InstructionIndex ended = waited;
     const auto follow = [&](InstructionIndex j) {
-      if (j != kNone) ended = std::max(ended, computes(j) ? j : at(j).after);
+      if (j != kNoInstruction) ended = std::max(ended, computes(j) ? j : at(j).after);
     };
     follow(last);
     for (const InstructionIndex wait : what.waits) follow(wait);

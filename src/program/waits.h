@@ -16,6 +16,9 @@ namespace stepcast {
 
 using InstructionIndex = std::int32_t;
 
+/// The place of no instruction.
+inline constexpr InstructionIndex kNoInstruction = -1;
+
 class Waits {
  public:
   void add(InstructionIndex instruction) {  // once, however often it is named

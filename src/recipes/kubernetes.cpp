@@ -13,7 +13,6 @@ namespace {
 
 constexpr const char* kName = "stepcast";
 constexpr const char* kFiles = "stepcast-launch";
-constexpr int kPort = 29500;
 
 class Manifest {
  public:
@@ -88,7 +87,8 @@ void add_environment(Manifest& m, PodJob kind) {
     m.item([&] {
       m.pair("name", "MASTER_ADDR").pair("value", fmt::format("{0}-workers-0-0.{0}", kName));
     });
-    m.item([&] { m.pair("name", "MASTER_PORT").quoted("value", fmt::format("{}", kPort)); });
+    m.item(
+        [&] { m.pair("name", "MASTER_PORT").quoted("value", fmt::format("{}", kRendezvousPort)); });
   });
 }
 

@@ -13,8 +13,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kPort = 29500;  // torchrun's own default
-
 std::string slurm_header(const ClusterSpec& cluster, const World& world) {
   const std::int64_t leaves = cluster.nodes_per_leaf_group;
   std::string out = fmt::format(
@@ -51,12 +49,12 @@ std::string rendezvous(Launcher launcher) {
         "# together, as the rank map supposes.\n"
         "MASTER_ADDR=\"$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\"\n"
         "MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n",
-        kPort);
+        kRendezvousPort);
   }
   std::string out = fmt::format(
       "MASTER_ADDR=\"${{MASTER_ADDR:-localhost}}\"  # the node of rank 0\n"
       "MASTER_PORT=\"${{MASTER_PORT:-{}}}\"\n",
-      kPort);
+      kRendezvousPort);
   out += "NODE_RANK=\"${NODE_RANK:-0}\"  # 0 to NNODES - 1, neighbours next to each other\n";
   return out;
 }

@@ -12,6 +12,8 @@
 
 namespace stepcast {
 
+inline constexpr int kRendezvousPort = 29500;  // torchrun's own default
+
 enum class Launcher { kTorchrun, kSlurm, kPod };  // kPod: the node's rank is in $NODE_RANK
 
 struct ArgumentBlock {

@@ -163,7 +163,7 @@ void set_expert_layers(const std::vector<bool>& pattern, ImportedScenario& out) 
   }
 }
 
-void read_experts(FlagList& flags) {
+void read_expert_sizes(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   const auto experts = flags.integer("--num-experts", 0);
   const auto pattern = flags.text("--moe-layer-freq");
@@ -217,7 +217,7 @@ void read_megatron_model(FlagList& flags) {
   if (const auto mtp = flags.integer("--mtp-num-layers")) {
     flags.imported().set_integer("model.mtp_layers", *mtp, "--mtp-num-layers");
   }
-  read_experts(flags);
+  read_expert_sizes(flags);
 }
 
 }  // namespace stepcast

@@ -13,8 +13,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kBarWidth = 40;
-
 std::string shown(const TextTable& table, bool markdown) {
   return markdown ? table.markdown() : table.text();
 }

@@ -30,6 +30,8 @@ std::string exact_text(double value);
 // Ranks in ascending order as ranges: "0-7,64-71".
 std::string ranks_text(std::vector<RankId> ranks);
 
+constexpr int kBarWidth = 40;  // of the bars of a table, in columns
+
 // A bar of `length` from `start`, both shares of `width` columns, in block characters. Whatever
 // is not zero shows as one column at least.
 std::string bar_text(double start, double length, int width);

@@ -14,7 +14,6 @@
 namespace stepcast {
 namespace {
 
-constexpr int kBarWidth = 40;
 constexpr std::size_t kPathSteps = 12;
 constexpr const char* kNextStep =
     "stepcast plan searches for a layout that fits; plan --advise says what fills the memory.\n";

@@ -114,7 +114,6 @@ TextTable shares_table(const RunForecast& run, bool bars) {
   for (const Share& share : shares_of(run.shares)) {
     if (share.share == 0) continue;
     std::vector<std::string> row{share.label, percent_text(share.share)};
-    constexpr int kBarWidth = 40;
     if (bars) row.push_back(bar_text(0, share.share, kBarWidth));
     table.add_row(std::move(row));
   }
@@ -128,7 +127,7 @@ TextTable assumptions_table(const RunTerms& terms) {
 }
 
 void put_spread(ordered_json& out, const std::string& name, const std::string& unit,
-                const Spread& spread) {
+                const FigureRange& spread) {
   put(out, (name + unit).c_str(), spread.value);
   put(out, (name + "_low" + unit).c_str(), spread.low);
   put(out, (name + "_high" + unit).c_str(), spread.high);

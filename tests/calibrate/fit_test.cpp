@@ -347,7 +347,7 @@ TEST(Shipping, AFitOfAttentionBeginsWithAnEarlierOne) {
   EXPECT_EQ(shipped.error().front().path, "attention_fits");
 }
 
-class Shipped : public testing::Test {
+class Shipped : public ::testing::Test {
  protected:
   static const std::vector<ShippedProfile>& profiles() {
     static const std::vector<ShippedProfile> all =

@@ -40,7 +40,7 @@ TEST(PlanCommand, RanksWhatItReplayed) {
 }
 
 // The forecast of one of its layouts.
-std::vector<std::string> predict_words(json layout) {
+std::vector<std::string> predict_planned(json layout) {
   const std::string framework = layout["framework"];
   layout.erase("framework");
   return {"predict",
@@ -63,7 +63,7 @@ std::vector<std::string> predict_words(json layout) {
 // What it promises is what `predict` says of that layout.
 TEST(PlanCommand, FirstPlaceIsThePredictionOfItsLayout) {
   const json plan = run(plan_words({"--format", "json", "--top", "1"})).json()["plans"][0];
-  const Outcome result = run(predict_words(plan["layout"]));
+  const Outcome result = run(predict_planned(plan["layout"]));
   ASSERT_EQ(result.code, 0) << result.error;
   EXPECT_EQ(result.json()["step_time_s"], plan["prediction"]["step_time_s"]);
   EXPECT_EQ(result.json()["peak_device_bytes"], plan["prediction"]["peak_device_bytes"]);

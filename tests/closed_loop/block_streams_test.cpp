@@ -16,7 +16,7 @@ using testing::GptCase;
 using testing::is_collective;
 using testing::on_streams;
 using testing::train;
-using testing::Training;
+using testing::TrainedRun;
 
 constexpr int kSteps = 3;
 
@@ -49,7 +49,8 @@ ByteCount forecast_peak(const Program& program, const RankGrid& grid, std::int32
 
 // `beside` runs what `listed` does. Its sums are made in the same order, so that not a bit differs.
 void expect_same_training(const Scenario& scenario, const Program& listed, const Program& beside) {
-  const Training before = train(scenario, listed, kSteps), after = train(scenario, beside, kSteps);
+  const TrainedRun before = train(scenario, listed, kSteps),
+                   after = train(scenario, beside, kSteps);
   EXPECT_EQ(after.loss, before.loss);
   EXPECT_EQ(after.gradient_norm, before.gradient_norm);
   EXPECT_EQ(after.model.relative_error(before.model), 0);

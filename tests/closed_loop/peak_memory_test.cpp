@@ -30,7 +30,7 @@ void expect_equal_peaks(const GptCase& c, const char* what) {
   const Scenario scenario = testing::gpt(c);
   const Program program = lower(scenario);
   const RankGrid grid(scenario.layout);
-  const testing::Training trained = testing::train(scenario, 2);
+  const testing::TrainedRun trained = testing::train(scenario, 2);
   for (std::int32_t r = 0; r < grid.size(); ++r) {
     const Role& role = program.roles[static_cast<std::size_t>(grid.point(RankId(r)).pp)];
     const auto forecast = static_cast<double>(total(replay_memory(program, role).parts));

@@ -28,7 +28,7 @@ GptCase pipeline() {
   return c;
 }
 
-std::vector<GptCase> cases() {
+std::vector<GptCase> split_cases() {
   std::vector<GptCase> out(5, pipeline());
   out[1].recompute = "full";
   out[2].attention = "unfused";
@@ -41,13 +41,13 @@ std::vector<GptCase> cases() {
 }
 
 TEST(SplitBackward, TrainsAsTheWholeInTheForecastsMemory) {
-  constexpr int kSteps = 3;
-  for (const GptCase& c : cases()) {
+  constexpr int kSplitSteps = 3;
+  for (const GptCase& c : split_cases()) {
     const Scenario scenario = testing::gpt(c);
-    const testing::Training whole = testing::train(scenario, kSteps);
+    const testing::TrainedRun whole = testing::train(scenario, kSplitSteps);
     const Program program = lower(scenario, testing::split_orders(scenario));
-    const testing::Training split = testing::train(scenario, program, kSteps);
-    for (std::size_t s = 0; s < kSteps; ++s) {
+    const testing::TrainedRun split = testing::train(scenario, program, kSplitSteps);
+    for (std::size_t s = 0; s < kSplitSteps; ++s) {
       EXPECT_NEAR(split.loss[s] / whole.loss[s], 1, 1e-5) << "step " << s;
       EXPECT_NEAR(split.gradient_norm[s] / whole.gradient_norm[s], 1, 1e-5) << "step " << s;
     }

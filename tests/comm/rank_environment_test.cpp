@@ -17,7 +17,7 @@ Result<RankEnvironment> read(const Variables& variables) {
   });
 }
 
-std::string error_of(const Variables& variables) {
+std::string refusal_of(const Variables& variables) {
   const auto environment = read(variables);
   EXPECT_FALSE(environment);
   return environment ? "" : to_string(environment.error());
@@ -65,17 +65,17 @@ TEST(RankEnvironment, OfOpenMpiAlsoInsideAJobOfSlurm) {
 }
 
 TEST(RankEnvironment, ErrorsNameEveryVariable) {
-  EXPECT_NE(error_of({}).find("no launcher says which rank"), std::string::npos);
-  const std::string missing = error_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}});
+  EXPECT_NE(refusal_of({}).find("no launcher says which rank"), std::string::npos);
+  const std::string missing = refusal_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}});
   for (const char* name : {"SLURM_LOCALID", "MASTER_ADDR", "MASTER_PORT"}) {
     EXPECT_NE(missing.find(std::string(name) + ": is not set"), std::string::npos) << missing;
   }
   EXPECT_NE(missing.find("batch script"), std::string::npos) << missing;
-  const std::string wrong = error_of({{"RANK", "16"},
-                                      {"WORLD_SIZE", "16"},
-                                      {"LOCAL_RANK", "x"},
-                                      {"MASTER_ADDR", "a"},
-                                      {"MASTER_PORT", "70000"}});
+  const std::string wrong = refusal_of({{"RANK", "16"},
+                                        {"WORLD_SIZE", "16"},
+                                        {"LOCAL_RANK", "x"},
+                                        {"MASTER_ADDR", "a"},
+                                        {"MASTER_PORT", "70000"}});
   EXPECT_NE(wrong.find("RANK: '16' is not accepted (a whole number from 0 to 15)"),
             std::string::npos)
       << wrong;

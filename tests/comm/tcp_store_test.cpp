@@ -46,7 +46,7 @@ int code_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-std::string error_of(const std::function<void()>& body) {
+std::string error_text(const std::function<void()>& body) {
   try {
     body();
   } catch (const CommunicationError& error) {
@@ -137,7 +137,7 @@ TEST(TcpStore, AClientThatIsEndedLeavesTheOthersTheirStore) {
 TEST(TcpStore, AMissingRankIsNamedByItsKey) {
   const TcpStoreServer server(0);
   TcpStore store("localhost", server.port(), milliseconds(100));
-  const std::string error = error_of([&] { store.get("id/of/3"); });
+  const std::string error = error_text([&] { store.get("id/of/3"); });
   EXPECT_TRUE(has(error, "nobody has set 'id/of/3'")) << error;
   EXPECT_TRUE(has(error, "within 0.1 s")) << error;
 }
@@ -146,7 +146,7 @@ TEST(TcpStore, AValueIsSetOnce) {
   const TcpStoreServer server(0);
   TcpStore store("localhost", server.port(), kLimit);
   store.set("id", value_of("a"));
-  const std::string error = error_of([&] { store.set("id", value_of("b")); });
+  const std::string error = error_text([&] { store.set("id", value_of("b")); });
   EXPECT_TRUE(has(error, "set twice")) << error;
   EXPECT_EQ(store.get("id"), value_of("a"));
 }
@@ -154,7 +154,7 @@ TEST(TcpStore, AValueIsSetOnce) {
 TEST(TcpStore, AServerThatIsNotThereIsNamed) {
   const SilentPort nobody(false);
   const std::string error =
-      error_of([&] { TcpStore("127.0.0.1", nobody.number, milliseconds(120)); });
+      error_text([&] { TcpStore("127.0.0.1", nobody.number, milliseconds(120)); });
   EXPECT_TRUE(has(error, "127.0.0.1:" + std::to_string(nobody.number))) << error;
   EXPECT_TRUE(has(error, "MASTER_ADDR")) << error;
 }
@@ -162,7 +162,7 @@ TEST(TcpStore, AServerThatIsNotThereIsNamed) {
 TEST(TcpStore, AServerThatSaysNothingIsGivenUp) {
   const SilentPort mute(true);
   TcpStore store("127.0.0.1", mute.number, milliseconds(100));
-  const std::string error = error_of([&] { store.look_up("id"); });
+  const std::string error = error_text([&] { store.look_up("id"); });
   EXPECT_TRUE(has(error, "no answer in time")) << error;
 }
 
@@ -171,13 +171,13 @@ TEST(TcpStore, AServerThatEndsIsAnErrorOfItsClients) {
   TcpStore store("localhost", server->port(), kLimit);
   store.set("id", value_of("a"));
   server.reset();
-  const std::string error = error_of([&] { store.get("id"); });
+  const std::string error = error_text([&] { store.get("id"); });
   EXPECT_TRUE(has(error, "asked for 'id'")) << error;
 }
 
 TEST(TcpStore, ATakenPortIsAnError) {
   const SilentPort taken(true);
-  const std::string error = error_of([&] { const TcpStoreServer server(taken.number); });
+  const std::string error = error_text([&] { const TcpStoreServer server(taken.number); });
   EXPECT_TRUE(has(error, "port " + std::to_string(taken.number))) << error;
   EXPECT_TRUE(has(error, "MASTER_PORT")) << error;
 }

@@ -18,7 +18,7 @@ using testing::devices;
 using testing::h100;
 using testing::shipped_profiles;
 
-constexpr ByteCount kMiB = 1 << 20;
+constexpr ByteCount kMebibyte = 1 << 20;
 
 TEST(CollectiveCosts, ShipCurvesWithoutErrors) {
   const Cluster cluster = cluster_of(a100(1));
@@ -31,12 +31,12 @@ TEST(CollectiveCosts, OneMemberCostsNothing) {
   const CollectiveCosts costs(cluster, shipped_profiles());
   const auto alone = devices(1);
   const CollectivePrice price =
-      costs.price(CollectiveKind::kAllReduce, kMiB, DataType::kBf16, alone);
+      costs.price(CollectiveKind::kAllReduce, kMebibyte, DataType::kBf16, alone);
   EXPECT_EQ(price.time().value(), 0);
   EXPECT_TRUE(costs.loads(price, CollectiveKind::kAllReduce, alone).empty());
   EXPECT_EQ(costs.price(CollectiveKind::kAllReduce, 0, DataType::kBf16, devices(8)).time().value(),
             0);
-  EXPECT_EQ(costs.price_send(kMiB, DeviceId(0), DeviceId(0)).time().value(), 0);
+  EXPECT_EQ(costs.price_send(kMebibyte, DeviceId(0), DeviceId(0)).time().value(), 0);
   EXPECT_TRUE(costs.loads_of_send(DeviceId(0), DeviceId(0)).empty());
 }
 
@@ -46,7 +46,7 @@ TEST(CollectiveCosts, FallBackOnTheDataSheet) {
   const Cluster cluster = cluster_of(a100(1));
   const CollectiveCosts costs(cluster, "");
   const CollectivePrice price =
-      costs.price(CollectiveKind::kAllReduce, 64 * kMiB, DataType::kBf16, devices(8));
+      costs.price(CollectiveKind::kAllReduce, 64 * kMebibyte, DataType::kBf16, devices(8));
   EXPECT_EQ(price.provenance, Provenance::kDataSheet);
   EXPECT_NEAR(price.latency.value(), 56e-6, 1e-12);
   EXPECT_NEAR(price.rate_bound.value(), 240e9 * 8 / 14, 1);
@@ -141,11 +141,14 @@ TEST(CollectiveCosts, MembersMayComeInAnyOrder) {
   const CollectiveCosts costs(cluster, shipped_profiles());
   std::vector<DeviceId> members = devices(16);
   const double before =
-      costs.price(CollectiveKind::kAllGather, 50 * kMiB, DataType::kBf16, members).time().value();
+      costs.price(CollectiveKind::kAllGather, 50 * kMebibyte, DataType::kBf16, members)
+          .time()
+          .value();
   std::shuffle(members.begin(), members.end(), std::mt19937(3));
-  EXPECT_EQ(
-      costs.price(CollectiveKind::kAllGather, 50 * kMiB, DataType::kBf16, members).time().value(),
-      before);
+  EXPECT_EQ(costs.price(CollectiveKind::kAllGather, 50 * kMebibyte, DataType::kBf16, members)
+                .time()
+                .value(),
+            before);
 }
 
 // b200x16-send-recv: 1.8926 ms for 64 MiB where the slower adapters do 39.5 GB/s, 0.907 of them.
@@ -170,7 +173,7 @@ TEST(CollectiveCosts, LatenciesOfTheClusterAddUpOverTheHops) {
   ClusterSpec spine = usual;
   spine.nodes_per_leaf_group = 1;
   for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kAllReduce}) {
-    for (const ByteCount bytes : {kMiB / 64, 256 * kMiB}) {
+    for (const ByteCount bytes : {kMebibyte / 64, 256 * kMebibyte}) {
       const auto [time, price] = latency(plain, kind, bytes);
       EXPECT_EQ(latency(usual, kind, bytes).first, time);
       const bool ring = price.algorithm == Algorithm::kRing;
@@ -196,7 +199,7 @@ TEST(SendCosts, LatencyIsOfTheWayBetweenThePair) {
   const Cluster cluster = cluster_of(spec);
   const CollectiveCosts costs(cluster, shipped_profiles());
   const auto time = [&](std::int32_t to) {
-    return costs.price_send(kMiB, DeviceId(0), DeviceId(to)).time().value();
+    return costs.price_send(kMebibyte, DeviceId(0), DeviceId(to)).time().value();
   };
   EXPECT_NEAR(time(16) - time(8), 2 * 0.5e-6, 1e-12);
 }

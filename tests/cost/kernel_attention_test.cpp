@@ -7,7 +7,7 @@
 namespace stepcast {
 namespace {
 
-Accelerator round_device() {
+Accelerator even_device() {
   Accelerator out;
   out.name = "round";
   out.sm_count = 100;
@@ -38,19 +38,19 @@ TEST(AttentionForm, CountsHalfWhenCausalAndTwoAndAHalfTimesBackward) {
 TEST(AttentionForm, WithoutLossesRunsAtItsEfficiency) {
   const Attention long_one = attention(false, 64, 16384, false);
   const double expected = flops_of(long_one) / (0.5 * 100e12);
-  EXPECT_NEAR(attention_form_time(flat_form(), round_device(), long_one).value() / expected, 1,
+  EXPECT_NEAR(attention_form_time(flat_form(), even_device(), long_one).value() / expected, 1,
               1e-12);
 }
 
 TEST(AttentionForm, HalvesAtItsHalfLengthAndHalfOccupancy) {
   AttentionFit fit = flat_form();
   const Attention some = attention(false, 50, 512, false);  // 200 blocks, 2 per SM
-  const double bare = attention_form_time(fit, round_device(), some).value();
+  const double bare = attention_form_time(fit, even_device(), some).value();
   fit.length_half = 512;
-  EXPECT_NEAR(attention_form_time(fit, round_device(), some).value() / bare, 2, 1e-9);
+  EXPECT_NEAR(attention_form_time(fit, even_device(), some).value() / bare, 2, 1e-9);
   fit.length_half = 0;
   fit.blocks_half = 2;
-  EXPECT_NEAR(attention_form_time(fit, round_device(), some).value() / bare, 2, 1e-9);
+  EXPECT_NEAR(attention_form_time(fit, even_device(), some).value() / bare, 2, 1e-9);
 }
 
 TEST(AttentionForm, PadsHeadDimensionsToMultiplesOf32) {
@@ -58,18 +58,18 @@ TEST(AttentionForm, PadsHeadDimensionsToMultiplesOf32) {
   narrow.head_dim = 80;
   Attention padded = narrow;
   padded.head_dim = 96;
-  EXPECT_NEAR(attention_form_time(flat_form(), round_device(), narrow) /
-                  attention_form_time(flat_form(), round_device(), padded),
+  EXPECT_NEAR(attention_form_time(flat_form(), even_device(), narrow) /
+                  attention_form_time(flat_form(), even_device(), padded),
               1, 1e-9);
 }
 
 TEST(AttentionForm, ComputeOfAStepIsSlowerThanThatOfAShortRun) {
   AttentionFit fit = flat_form();
   const Attention some = attention(false, 64, 4096, true);
-  const double alone = attention_form_time(fit, round_device(), some).value();
+  const double alone = attention_form_time(fit, even_device(), some).value();
   fit.back_to_back = 1.3;
-  EXPECT_NEAR(attention_form_time(fit, round_device(), some).value() / alone, 1.3, 1e-12);
-  EXPECT_NEAR(attention_form_time(fit, round_device(), some, Pace::kShortRun).value() / alone, 1,
+  EXPECT_NEAR(attention_form_time(fit, even_device(), some).value() / alone, 1.3, 1e-12);
+  EXPECT_NEAR(attention_form_time(fit, even_device(), some, Pace::kShortRun).value() / alone, 1,
               1e-12);
 }
 
@@ -82,7 +82,7 @@ TEST(AttentionForm, SamplesOfShortRunsKeepTheStepsClock) {
   variant.fit.back_to_back = 1.25;
   profile.attention_variants = {variant};
   profile.attention_kernel[framework_named("native")] = "fast";
-  const KernelCosts costs(round_device(), profile, KernelStyle::kFused, framework_named("native"));
+  const KernelCosts costs(even_device(), profile, KernelStyle::kFused, framework_named("native"));
   const auto share = [&](bool backward) {
     const Attention some = attention(backward, 64, 4096, true);
     return flops_of(some) / costs.price(some).time.value() / 100e12;
@@ -95,7 +95,7 @@ TEST(AttentionForm, SamplesOfShortRunsKeepTheStepsClock) {
 
 TEST(AttentionForm, AShortSequenceIsBoundByItsTraffic) {
   const Attention short_one = attention(false, 4096, 32, false);
-  EXPECT_DOUBLE_EQ(attention_form_time(flat_form(), round_device(), short_one).value(),
+  EXPECT_DOUBLE_EQ(attention_form_time(flat_form(), even_device(), short_one).value(),
                    traffic_of(short_one).value() / 1e12);
 }
 
@@ -108,7 +108,7 @@ TEST(AttentionKernels, AreChosenByFramework) {
   profile.attention_kernel[framework_named("megatron")] = "cudnn";
   const Attention work = attention(false, 64, 8192, false);
   const auto time = [&](std::optional<Framework> framework) {
-    return KernelCosts(round_device(), profile, KernelStyle::kFused, framework)
+    return KernelCosts(even_device(), profile, KernelStyle::kFused, framework)
         .price(work)
         .time.value();
   };
@@ -125,8 +125,7 @@ TEST(AttentionKernels, AreChosenByNameWhereTheProfileNamesNoneForTheFramework) {
   profile.attention_variants.back().fit.forward_efficiency = 0.8;
   const Attention work = attention(false, 64, 8192, false);
   const auto time = [&](const char* kernel) {
-    return KernelCosts(round_device(), profile, KernelStyle::kFused, framework_named("fsdp"),
-                       kernel)
+    return KernelCosts(even_device(), profile, KernelStyle::kFused, framework_named("fsdp"), kernel)
         .price(work)
         .time.value();
   };
@@ -142,7 +141,7 @@ TEST(AttentionKernels, AMeasuredShapeCostsWhatWasMeasured) {
   measured.samples = {{true, 2, 16, 4, 4096, 128, true, 0.33}};
   profile.attention_variants = {measured};
   profile.attention_kernel.fill("cudnn");
-  const KernelCosts costs(round_device(), profile, KernelStyle::kFused, framework_named("native"));
+  const KernelCosts costs(even_device(), profile, KernelStyle::kFused, framework_named("native"));
   const Attention hit{true, 2, 16, 4, 4096, 4096, 128, true, DataType::kBf16};
   const KernelPrice price = costs.price(hit);
   EXPECT_NEAR(flops_of(hit) / price.time.value() / 100e12, 0.33, 1e-12);

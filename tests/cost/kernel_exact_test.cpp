@@ -20,7 +20,7 @@ Accelerator core() {
   return out;
 }
 
-Gemm square(std::int64_t n) {
+Gemm square_product(std::int64_t n) {
   return {GemmRole::kForward, 1, n, n, n, DataType::kFp32, DataType::kFp32, false};
 }
 
@@ -34,7 +34,7 @@ TEST(ExactSamples, GiveTheirMeanAsMeasured) {
   const Operation fill = operation(ZeroGradients{DataType::kFp32, {1024, 0, 4096}});
   profile.exact["zero_gradients type fp32 elements 1024 width 0 bytes 4096"] = {Seconds(0.25), {}};
   const KernelCosts costs(core(), profile, KernelStyle::kInSteps);
-  const KernelPrice gemm = costs.price(operation(square(512)));
+  const KernelPrice gemm = costs.price(operation(square_product(512)));
   EXPECT_EQ(gemm.time.value(), 0.125);
   EXPECT_EQ(gemm.provenance, Provenance::kMeasured);
   EXPECT_EQ(gemm.curve, Curve::kGemm);
@@ -48,8 +48,8 @@ TEST(ExactSamples, LeaveOtherOperationsToTheForms) {
   const KernelCosts bare(core(), profile, KernelStyle::kInSteps);
   profile.exact["gemm forward 1x512x512x512 fp32 fp32"] = {Seconds(0.125), {}};
   const KernelCosts costs(core(), profile, KernelStyle::kInSteps);
-  const KernelPrice gemm = costs.price(operation(square(513)));
-  EXPECT_EQ(gemm.time, bare.price(square(513)).time);
+  const KernelPrice gemm = costs.price(operation(square_product(513)));
+  EXPECT_EQ(gemm.time, bare.price(square_product(513)).time);
   EXPECT_EQ(gemm.provenance, Provenance::kDataSheet);
   EXPECT_FALSE(gemm.exact);
 }
@@ -68,12 +68,12 @@ TEST(GemmFp32, SamplesBendItsOwnSurfaceAndNoOther) {
                                  .time.value();
   profile.gemm_fp32 = curve;
   const KernelCosts costs(core(), profile, KernelStyle::kInSteps);
-  const KernelPrice hit = costs.price(square(256));
+  const KernelPrice hit = costs.price(square_product(256));
   EXPECT_NEAR(hit.time.value(), 2.0 * 256 * 256 * 256 / (0.5 * 100e9), 1e-12);
   EXPECT_EQ(hit.provenance, Provenance::kMeasured);
   // Far from the sample the form alone is left.
-  const KernelPrice far = costs.price(square(16384));
-  EXPECT_NEAR(far.time / gemm_form_time(curve.fit, core(), square(16384)), 1, 1e-9);
+  const KernelPrice far = costs.price(square_product(16384));
+  EXPECT_NEAR(far.time / gemm_form_time(curve.fit, core(), square_product(16384)), 1, 1e-9);
   EXPECT_EQ(far.provenance, Provenance::kExtrapolated);
   EXPECT_EQ(costs
                 .price(Gemm{GemmRole::kForward, 1, 256, 256, 256, DataType::kBf16, DataType::kBf16,

@@ -8,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-Accelerator round_device() {
+Accelerator streaming_device() {
   Accelerator out;
   out.name = "round";
   out.sm_count = 100;
@@ -26,14 +26,14 @@ Profile streaming_profile() {
 }
 
 TEST(MemoryBound, StreamsItsBytesAfterAFixedPart) {
-  const KernelCosts costs(round_device(), streaming_profile(), KernelStyle::kFused);
+  const KernelCosts costs(streaming_device(), streaming_profile(), KernelStyle::kFused);
   const MemoryBound add{MemoryBoundKind::kDropoutAdd, false, 1000000, 0, 6e6};
   EXPECT_NEAR(costs.price(add).time.value(), 2e-6 + 6e6 / 0.5e12, 1e-15);
   EXPECT_EQ(costs.price(add).curve, Curve::kMemoryBound);
 }
 
 TEST(MemoryBound, KindsTakeTheirFactorOfTheStreamingPart) {
-  const KernelCosts costs(round_device(), streaming_profile(), KernelStyle::kFused);
+  const KernelCosts costs(streaming_device(), streaming_profile(), KernelStyle::kFused);
   const MemoryBound softmax{MemoryBoundKind::kSoftmax, false, 1000000, 1000, 4e6};
   EXPECT_NEAR(costs.price(softmax).time.value(), 2e-6 + 1.5 * 4e6 / 0.5e12, 1e-15);
 }
@@ -45,8 +45,8 @@ TEST(MemoryBound, StepsMoveTheirOwnBytesInKernelsOfTheirOwn) {
   profile.memory.step_factor[kind] = 1.25;
   profile.memory.kind_factor[kind] = 1.5;
   profile.memory.backward_factor[kind] = 2;
-  const KernelCosts fused(round_device(), profile, KernelStyle::kFused);
-  const KernelCosts steps(round_device(), profile, KernelStyle::kInSteps);
+  const KernelCosts fused(streaming_device(), profile, KernelStyle::kFused);
+  const KernelCosts steps(streaming_device(), profile, KernelStyle::kInSteps);
   EXPECT_EQ(fused.price(chain).launches, 1);
   EXPECT_NEAR(fused.price(chain).time.value(), 2e-6 + 3 * 10e6 / 0.5e12, 1e-15);
   EXPECT_EQ(steps.price(chain).launches, 3);
@@ -60,7 +60,7 @@ TEST(MemoryBound, StepsMoveTheirOwnBytesInKernelsOfTheirOwn) {
 
 // Megatron's softmax where rows or heads do not fit its kernel: eager operators.
 TEST(MemoryBound, NoCompilerJoinsTheStepsOfASoftmax) {
-  const KernelCosts fused(round_device(), streaming_profile(), KernelStyle::kFused);
+  const KernelCosts fused(streaming_device(), streaming_profile(), KernelStyle::kFused);
   const MemoryBound steps{MemoryBoundKind::kSoftmax, false, 1000000, 1000, 4e6, 5};
   EXPECT_EQ(fused.price(steps).launches, 5);
   const MemoryBound kernel{MemoryBoundKind::kSoftmax, false, 1000000, 1000, 4e6, 1};
@@ -70,7 +70,7 @@ TEST(MemoryBound, NoCompilerJoinsTheStepsOfASoftmax) {
 TEST(MemoryBound, BackwardHasAFactorOfItsOwn) {
   Profile profile = streaming_profile();
   profile.memory.backward_factor[static_cast<std::size_t>(MemoryBoundKind::kNorm)] = 1.5;
-  const KernelCosts costs(round_device(), profile, KernelStyle::kFused);
+  const KernelCosts costs(streaming_device(), profile, KernelStyle::kFused);
   MemoryBound norm{MemoryBoundKind::kNorm, false, 1000000, 1000, 4e6};
   EXPECT_NEAR(costs.price(norm).time.value(), 2e-6 + 4e6 / 0.5e12, 1e-15);
   norm.backward = true;
@@ -79,10 +79,10 @@ TEST(MemoryBound, BackwardHasAFactorOfItsOwn) {
 
 TEST(MemoryBound, CopiesOfUnitsCostFrameworksAlone) {
   const Operation copy{"copy", Phase::kForward, UnitCopy{false, 1000, 4e6}, {}, {}};
-  const KernelCosts framework(round_device(), streaming_profile(), KernelStyle::kFused);
+  const KernelCosts framework(streaming_device(), streaming_profile(), KernelStyle::kFused);
   EXPECT_TRUE(framework.runs(copy));
   EXPECT_NEAR(framework.price(copy).time.value(), 2e-6 + 4e6 / 0.5e12, 1e-15);
-  EXPECT_FALSE(KernelCosts(round_device(), streaming_profile(), KernelStyle::kOwn).runs(copy));
+  EXPECT_FALSE(KernelCosts(streaming_device(), streaming_profile(), KernelStyle::kOwn).runs(copy));
 }
 
 // Bytes of an element in bf16, as PyTorch's kernels read and write them one after the other.

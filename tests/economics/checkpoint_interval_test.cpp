@@ -11,7 +11,7 @@
 namespace stepcast {
 namespace {
 
-constexpr Seconds kStep{1};
+constexpr Seconds kUnitStep{1};
 
 // delta 30 s and a failure every 3.09 h: sqrt(2 x 30 x 11,124) = 817 s, 13.6 min.
 TEST(CheckpointInterval, YoungsForLlama3IsThirteenMinutes) {
@@ -46,7 +46,7 @@ TEST(CheckpointInterval, NoOtherIntervalIsBetter) {
                                  .preemptions = PerSecond(1e-5 * std::pow(100, random.uniform())),
                                  .checkpoint = Seconds(1 + 100 * random.uniform()),
                                  .restart = Seconds(600)};
-    const Seconds best = best_interval(process, kStep);
+    const Seconds best = best_interval(process, kUnitStep);
     const double goodput = wall_shares(process, best).useful;
     for (const double factor : {0.01, 0.3, 0.9, 1.1, 3.0, 100.0}) {
       EXPECT_GE(goodput, wall_shares(process, factor * best).useful);
@@ -60,7 +60,7 @@ TEST(CheckpointInterval, IsNoShorterThanAStep) {
 }
 
 TEST(CheckpointInterval, IsNeverWithoutInterruptions) {
-  EXPECT_TRUE(std::isinf(best_interval({.checkpoint = Seconds(9)}, kStep).value()));
+  EXPECT_TRUE(std::isinf(best_interval({.checkpoint = Seconds(9)}, kUnitStep).value()));
   EXPECT_TRUE(std::isinf(young_interval(Seconds(9), PerSecond()).value()));
   EXPECT_TRUE(std::isinf(daly_interval(Seconds(9), PerSecond()).value()));
 }

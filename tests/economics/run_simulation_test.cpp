@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed forms against the process drawn event by event.
+// The closed forms against the process drawn_hazards event by event.
 #include "economics/run_simulation.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kDay = 86400;
 
-Hazards drawn(SeededRandom& random) {
+Hazards drawn_hazards(SeededRandom& random) {
   const auto between = [&](double low, double high) {
     return low * std::pow(high / low, random.uniform());
   };
@@ -38,18 +38,18 @@ Hazards drawn(SeededRandom& random) {
 TEST(RunSimulation, GoodputIsTheClosedFormsWithinOnePercent) {
   SeededRandom random(5);
   for (int i = 0; i < 12; ++i) {
-    const Hazards hazards = drawn(random);
+    const Hazards hazards = drawn_hazards(random);
     const Seconds best = best_interval(hazards.process, Seconds(1));
     const Seconds interval = best * std::pow(4, random.uniform() - 0.5);
     const WallShares expected = wall_shares(hazards, interval);
     const Seconds horizon(2e5 / hazards.process.interruptions().value());
-    const WallShares drawn = simulate_run(hazards, interval, horizon, 100 + i).shares;
-    EXPECT_NEAR(drawn.useful, expected.useful, 0.01 * expected.useful) << i;
-    EXPECT_NEAR(drawn.checkpoint, expected.checkpoint, 0.003) << i;
-    EXPECT_NEAR(drawn.rework, expected.rework, 0.003) << i;
-    EXPECT_NEAR(drawn.restart, expected.restart, 0.003) << i;
-    EXPECT_NEAR(drawn.waiting, expected.waiting, 0.002 + 0.02 * expected.waiting) << i;
-    EXPECT_NEAR(drawn.stragglers, expected.stragglers, 0.003) << i;
+    const WallShares drawn_hazards = simulate_run(hazards, interval, horizon, 100 + i).shares;
+    EXPECT_NEAR(drawn_hazards.useful, expected.useful, 0.01 * expected.useful) << i;
+    EXPECT_NEAR(drawn_hazards.checkpoint, expected.checkpoint, 0.003) << i;
+    EXPECT_NEAR(drawn_hazards.rework, expected.rework, 0.003) << i;
+    EXPECT_NEAR(drawn_hazards.restart, expected.restart, 0.003) << i;
+    EXPECT_NEAR(drawn_hazards.waiting, expected.waiting, 0.002 + 0.02 * expected.waiting) << i;
+    EXPECT_NEAR(drawn_hazards.stragglers, expected.stragglers, 0.003) << i;
   }
 }
 
@@ -75,7 +75,7 @@ TEST(RunSimulation, RunsScatterAsTheClosedFormSays) {
 
 TEST(RunSimulation, EqualSeedsGiveEqualRuns) {
   SeededRandom random(6);
-  const Hazards hazards = drawn(random);
+  const Hazards hazards = drawn_hazards(random);
   const auto run = [&](std::uint64_t seed) {
     return simulate_run(hazards, Seconds(1000), Seconds(100 * kDay), seed).shares.useful;
   };

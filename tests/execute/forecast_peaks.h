@@ -9,7 +9,7 @@
 
 namespace stepcast::testing {
 
-inline void expect_forecast_peaks(const Scenario& scenario, const Training& trained) {
+inline void expect_forecast_peaks(const Scenario& scenario, const TrainedRun& trained) {
   const Program program = lower(scenario);
   const RankGrid grid(scenario.layout);
   for (std::int32_t r = 0; r < grid.size(); ++r) {

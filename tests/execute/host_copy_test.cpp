@@ -13,9 +13,9 @@ namespace {
 
 using testing::GptCase;
 using testing::train;
-using testing::Training;
+using testing::TrainedRun;
 
-GptCase small() {
+GptCase offloaded_case() {
   GptCase c = testing::tiny_local();
   c.layers = 4;
   c.global_batch = 4;
@@ -26,13 +26,13 @@ GptCase small() {
 class Offload : public ::testing::TestWithParam<const char*> {};  // by recomputation
 
 TEST_P(Offload, BringsEveryActivationBackAsItWas) {
-  GptCase c = small();
+  GptCase c = offloaded_case();
   c.recompute = GetParam();
   const Scenario scenario = testing::gpt(c);
   const Program kept = lower(scenario);
   const Program moved = testing::offloaded(kept);
-  const Training before = train(scenario, kept, 3);
-  const Training after = train(scenario, moved, 3);
+  const TrainedRun before = train(scenario, kept, 3);
+  const TrainedRun after = train(scenario, moved, 3);
   EXPECT_EQ(after.loss, before.loss);
   EXPECT_EQ(after.gradient_norm, before.gradient_norm);
   EXPECT_EQ(after.model.relative_error(before.model), 0);
@@ -48,14 +48,14 @@ TEST_P(Offload, BringsEveryActivationBackAsItWas) {
 
 // The same through the layout's own key, with copies beside the layers next to them.
 TEST_P(Offload, OfAFractionOfTheLayersIsTheLayoutsOwn) {
-  GptCase c = small();
+  GptCase c = offloaded_case();
   c.recompute = GetParam();
   const Scenario scenario = testing::gpt(c);
   c.extra_layout = R"(, "offload": {"activations": 0.5})";
   const Scenario offloading = testing::gpt(c);
   const Program moved = lower(offloading);
-  const Training before = train(scenario, lower(scenario), 3);
-  const Training after = train(offloading, moved, 3);
+  const TrainedRun before = train(scenario, lower(scenario), 3);
+  const TrainedRun after = train(offloading, moved, 3);
   EXPECT_EQ(after.loss, before.loss);
   EXPECT_EQ(after.gradient_norm, before.gradient_norm);
   EXPECT_EQ(after.model.relative_error(before.model), 0);

@@ -14,7 +14,7 @@ namespace {
 
 using testing::GptCase;
 using testing::train;
-using testing::Training;
+using testing::TrainedRun;
 
 constexpr int kSteps = 3;
 // fp32 sums in another order; Adam divides by the gradient's own size.
@@ -41,8 +41,8 @@ TEST_P(TrainsLikeOneRank, InLossGradientNormAndParameters) {
   const GptCase& many = GetParam().gpt;
   one.tied = many.tied;
   one.global_batch = many.global_batch;
-  const Training reference = train(scenario(one), kSteps);
-  const Training parallel = train(scenario(many), kSteps);
+  const TrainedRun reference = train(scenario(one), kSteps);
+  const TrainedRun parallel = train(scenario(many), kSteps);
   for (std::size_t s = 0; s < kSteps; ++s) {
     EXPECT_NEAR(parallel.loss[s] / reference.loss[s], 1, kTolerance) << "step " << s;
     EXPECT_NEAR(parallel.gradient_norm[s] / reference.gradient_norm[s], 1, 1e-4) << "step " << s;
@@ -261,10 +261,10 @@ const Layout kLayouts[] = {
 };
 
 // A model that knows only how often tokens occur has log(vocabulary), none gets below the entropy.
-TEST(Training, LearnsTheTextDownTowardsItsEntropy) {
+TEST(TrainedRun, LearnsTheTextDownTowardsItsEntropy) {
   GptCase c = small();
   c.layers = 1;
-  const Training trained = train(scenario(c), 700);
+  const TrainedRun trained = train(scenario(c), 700);
   const double entropy = testing::text_entropy_nats(ExecutorOptions{}.fan_out);
   EXPECT_NEAR(trained.loss.front(), std::log(c.vocab), 0.1);
   EXPECT_LT(trained.loss.back(), 0.5 * (std::log(c.vocab) + entropy));

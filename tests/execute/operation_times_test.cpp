@@ -23,7 +23,7 @@ using testing::asynchronous;
 using testing::GptCase;
 using testing::is_collective;
 
-constexpr int kSteps = 2;
+constexpr int kTimedSteps = 2;
 constexpr double kLate_s = 10e-3;
 
 // Counts the products for input gradients, which asynchronous backwards reduce, and lets another
@@ -95,7 +95,7 @@ class LateRank final : public OperationObserver {
   int products_ = 0;
 };
 
-// Entries of rank 0 of two that share tensors, after `kSteps` steps; the other is late.
+// Entries of rank 0 of two that share tensors, after `kTimedSteps` steps; the other is late.
 std::map<OperationTimes::Key, OperationTimes::Entry> timed(const Scenario& scenario,
                                                            const Program& program) {
   std::map<OperationTimes::Key, OperationTimes::Entry> out;
@@ -111,7 +111,7 @@ std::map<OperationTimes::Key, OperationTimes::Entry> timed(const Scenario& scena
     } else {
       runner.observe(&late);
     }
-    for (int s = 0; s < kSteps; ++s) {
+    for (int s = 0; s < kTimedSteps; ++s) {
       runner.step();
       timed.times().end_step();
     }
@@ -120,7 +120,7 @@ std::map<OperationTimes::Key, OperationTimes::Entry> timed(const Scenario& scena
   return out;
 }
 
-Scenario two_ranks() {
+Scenario two_rank_scenario() {
   GptCase c = testing::tiny_local();
   c.global_batch = 4;
   c.tp = 2;
@@ -134,7 +134,7 @@ double longest(const std::vector<double>& values) { return *std::ranges::max_ele
 double shortest(const std::vector<double>& values) { return *std::ranges::min_element(values); }
 
 TEST(OperationTimes, AWaitBelongsToTheCollectiveThatRunsBeside) {
-  const Scenario scenario = two_ranks();
+  const Scenario scenario = two_rank_scenario();
   const Program program = asynchronous(lower(scenario));  // entries point into it
   double late = 0, exposed = 0, computed = 0;
   for (const auto& [key, entry] : timed(scenario, program)) {
@@ -153,7 +153,7 @@ TEST(OperationTimes, AWaitBelongsToTheCollectiveThatRunsBeside) {
 }
 
 TEST(OperationTimes, AComputedCollectiveIsAnOperationLikeOthers) {
-  const Scenario scenario = two_ranks();
+  const Scenario scenario = two_rank_scenario();
   const Program program = lower(scenario);
   double late = 0;
   for (const auto& [key, entry] : timed(scenario, program)) {
@@ -165,7 +165,7 @@ TEST(OperationTimes, AComputedCollectiveIsAnOperationLikeOthers) {
 
 // The gradients of several weights are accumulated by operations of one name.
 TEST(OperationTimes, AreKeptBySignature) {
-  const Scenario scenario = two_ranks();
+  const Scenario scenario = two_rank_scenario();
   const Program program = lower(scenario);
   std::map<OperationTimes::Key, std::size_t> expected;  // calls
   const Role& role = program.roles.front();
@@ -173,7 +173,7 @@ TEST(OperationTimes, AreKeptBySignature) {
     for_each_block(role, *run.first, [&](const BlockVisit& at) {
       for (const Operation& operation : operations_of(program.block(at.block), at.pass)) {
         expected[{signature(operation), operation.name, operation.phase}] +=
-            static_cast<std::size_t>(run.times) * kSteps;
+            static_cast<std::size_t>(run.times) * kTimedSteps;
       }
     });
   }

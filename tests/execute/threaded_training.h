@@ -18,7 +18,7 @@
 
 namespace stepcast::testing {
 
-struct Training {
+struct TrainedRun {
   std::vector<double> loss;  // mean over the tokens of each step
   std::vector<double> gradient_norm;
   WholeModel model;
@@ -50,10 +50,10 @@ inline Ranks on_host() {
           [] { return std::make_unique<HostDevice>(); }};
 }
 
-inline Training train(const Scenario& scenario, const Program& program, int steps,
-                      const Ranks& ranks = on_host(), const ExecutorOptions& options = {}) {
+inline TrainedRun train(const Scenario& scenario, const Program& program, int steps,
+                        const Ranks& ranks = on_host(), const ExecutorOptions& options = {}) {
   const RankGrid grid(scenario.layout);
-  Training out;
+  TrainedRun out;
   out.loss.assign(static_cast<std::size_t>(steps), 0);
   out.gradient_norm.assign(static_cast<std::size_t>(steps), 0);
   out.peaks.resize(static_cast<std::size_t>(grid.size()));
@@ -78,8 +78,8 @@ inline Training train(const Scenario& scenario, const Program& program, int step
   return out;
 }
 
-inline Training train(const Scenario& scenario, int steps, const Ranks& ranks = on_host(),
-                      const ExecutorOptions& options = {}) {
+inline TrainedRun train(const Scenario& scenario, int steps, const Ranks& ranks = on_host(),
+                        const ExecutorOptions& options = {}) {
   return train(scenario, lower(scenario), steps, ranks, options);
 }
 

@@ -14,11 +14,11 @@ namespace {
 
 using testing::expect_forecast_peaks;
 using testing::train;
-using testing::Training;
+using testing::TrainedRun;
 using testing::variant;
 using testing::VariantCase;
 
-constexpr int kSteps = 3;
+constexpr int kVariantSteps = 3;
 constexpr double kTolerance = 1e-5;
 
 struct Tested {
@@ -34,9 +34,9 @@ TEST_P(VariantTrainsLikeOneRank, AndTakesTheMemoryOfTheForecast) {
   const Scenario one = variant(GetParam().one), many = variant(GetParam().many);
   ExecutorOptions options;
   if (one.model.moe) options.spread = spread_of(many);
-  const Training reference = train(one, kSteps, testing::on_host(), options);
-  const Training parallel = train(many, kSteps);
-  for (std::size_t s = 0; s < kSteps; ++s) {
+  const TrainedRun reference = train(one, kVariantSteps, testing::on_host(), options);
+  const TrainedRun parallel = train(many, kVariantSteps);
+  for (std::size_t s = 0; s < kVariantSteps; ++s) {
     EXPECT_NEAR(parallel.loss[s] / reference.loss[s], 1, kTolerance) << "step " << s;
     EXPECT_NEAR(parallel.gradient_norm[s] / reference.gradient_norm[s], 1, 1e-4) << "step " << s;
   }
@@ -240,9 +240,9 @@ TEST(Router, ChoosesByScores) {
   c.model = kExperts;
   ExecutorOptions options;
   options.by_scores = true;
-  const Training reference = train(variant(c), 2, testing::on_host(), options);
+  const TrainedRun reference = train(variant(c), 2, testing::on_host(), options);
   c.dp = 2;
-  const Training parallel = train(variant(c), 2, testing::on_host(), options);
+  const TrainedRun parallel = train(variant(c), 2, testing::on_host(), options);
   EXPECT_NEAR(parallel.loss[1] / reference.loss[1], 1, kTolerance);
   EXPECT_LT(parallel.model.relative_error(reference.model), kTolerance);
   EXPECT_NE(train(variant(c), 2).loss[1], parallel.loss[1]);

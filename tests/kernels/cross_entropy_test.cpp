@@ -12,21 +12,21 @@
 namespace stepcast::cpu {
 namespace {
 
-constexpr std::int64_t kRows = 3;
+constexpr std::int64_t kTokenRows = 3;
 
 template <typename T>
 struct Parts {
-  std::vector<T> largest = zeros<T>(kRows);
-  std::vector<T> sum = zeros<T>(kRows);
-  std::vector<T> target = zeros<T>(kRows);
+  std::vector<T> largest = zeros<T>(kTokenRows);
+  std::vector<T> sum = zeros<T>(kTokenRows);
+  std::vector<T> target = zeros<T>(kTokenRows);
 };
 
 template <typename T>
 Parts<T> parts_of(const LogitSlice& slice, const std::vector<T>& logits,
                   const std::vector<std::int64_t>& targets) {
   Parts<T> out;
-  cross_entropy(slice, logits.data(), targets.data(), kRows, out.largest.data(), out.sum.data(),
-                out.target.data());
+  cross_entropy(slice, logits.data(), targets.data(), kTokenRows, out.largest.data(),
+                out.sum.data(), out.target.data());
   return out;
 }
 
@@ -39,7 +39,7 @@ T loss_of(const Parts<T>& parts, std::size_t row) {
 TEST(CrossEntropy, EqualsItsFormula) {
   for (const std::int64_t columns : {1, 9, 5003}) {  // the last is wider than a block
     const std::vector<std::int64_t> targets = {0, columns / 2, columns - 1};
-    const auto logits = numbers(kRows * columns, 1);
+    const auto logits = numbers(kTokenRows * columns, 1);
     const auto parts = parts_of({0, columns, columns}, logits, targets);
     const auto narrow = parts_of({0, columns, columns}, converted<float>(logits), targets);
     for (std::size_t row = 0; row < 3; ++row) {
@@ -58,7 +58,7 @@ TEST(CrossEntropy, EqualsItsFormula) {
 
 TEST(CrossEntropy, LargestInALaterBlockRescalesTheSum) {
   // exp(0 - 3) for all but the last of 5000, and 1.
-  auto logits = zeros<double>(kRows * 5000);
+  auto logits = zeros<double>(kTokenRows * 5000);
   for (std::size_t row = 1; row <= 3; ++row) logits[row * 5000 - 1] = 3;
   const auto parts = parts_of({0, 5000, 5000}, logits, {0, 0, 0});
   for (std::size_t row = 0; row < 3; ++row) {
@@ -78,7 +78,7 @@ TEST(CrossEntropy, LogitsBeyondTheRangeOfExpAreNoTrouble) {
 // Two slices of 7 columns that hold 12 tokens: the second has two columns of padding.
 TEST(CrossEntropy, TwoSlicesCombineToTheWholeAndPaddingTakesNoPart) {
   const std::vector<std::int64_t> targets = {0, 6, 11};
-  const auto whole = numbers(kRows * 12, 2);
+  const auto whole = numbers(kTokenRows * 12, 2);
   std::vector<double> first, second;
   for (std::size_t row = 0; row < 3; ++row) {
     const auto start = whole.begin() + static_cast<std::ptrdiff_t>(row) * 12;
@@ -100,10 +100,10 @@ TEST(CrossEntropy, TwoSlicesCombineToTheWholeAndPaddingTakesNoPart) {
   }
 
   auto whole_gradient = whole;
-  cross_entropy_backward({0, 12, 12}, whole_gradient.data(), targets.data(), kRows,
+  cross_entropy_backward({0, 12, 12}, whole_gradient.data(), targets.data(), kTokenRows,
                          expected.largest.data(), expected.sum.data(), 0.5);
   for (auto [slice, gradient] : {std::pair{0, &first}, std::pair{1, &second}}) {
-    cross_entropy_backward(slices[slice], gradient->data(), targets.data(), kRows,
+    cross_entropy_backward(slices[slice], gradient->data(), targets.data(), kTokenRows,
                            both.largest.data(), both.sum.data(), 0.5);
   }
   for (std::size_t row = 0; row < 3; ++row) {
@@ -117,26 +117,26 @@ TEST(CrossEntropy, TwoSlicesCombineToTheWholeAndPaddingTakesNoPart) {
 TEST(CrossEntropy, GradientEqualsCentralDifferences) {
   const std::vector<std::int64_t> targets = {4, 0, 8};
   const LogitSlice slice{0, 11, 9};
-  auto logits = numbers(kRows * 11, 3);
+  auto logits = numbers(kTokenRows * 11, 3);
   const auto loss = [&] {
     const auto parts = parts_of(slice, logits, targets);
     return 0.25 * (loss_of(parts, 0) + loss_of(parts, 1) + loss_of(parts, 2));
   };
   const auto parts = parts_of(slice, logits, targets);
   auto gradient = logits;
-  cross_entropy_backward(slice, gradient.data(), targets.data(), kRows, parts.largest.data(),
+  cross_entropy_backward(slice, gradient.data(), targets.data(), kTokenRows, parts.largest.data(),
                          parts.sum.data(), 0.25);
   expect_close(gradient, slopes(logits, loss), kSlopeTolerance);
 
   auto narrow = converted<float>(logits);
   const auto narrow_parts = parts_of(slice, narrow, targets);
-  cross_entropy_backward(slice, narrow.data(), targets.data(), kRows, narrow_parts.largest.data(),
-                         narrow_parts.sum.data(), 0.25F);
+  cross_entropy_backward(slice, narrow.data(), targets.data(), kTokenRows,
+                         narrow_parts.largest.data(), narrow_parts.sum.data(), 0.25F);
   expect_close(narrow, gradient, kSameInFloat);
 }
 
 TEST(CrossEntropy, SliceOfPaddingAloneHasNothingToSay) {
-  auto logits = numbers<float>(kRows * 4, 4);
+  auto logits = numbers<float>(kTokenRows * 4, 4);
   const std::vector<std::int64_t> targets = {8, 9, 1};
   const auto parts = parts_of({8, 4, 0}, logits, targets);
   for (std::size_t row = 0; row < 3; ++row) {
@@ -145,9 +145,9 @@ TEST(CrossEntropy, SliceOfPaddingAloneHasNothingToSay) {
     EXPECT_EQ(parts.target[row], 0.0F);
   }
   const std::vector<float> ones(3, 1);
-  cross_entropy_backward({8, 4, 0}, logits.data(), targets.data(), kRows, ones.data(), ones.data(),
-                         1.0F);
-  EXPECT_EQ(logits, zeros<float>(kRows * 4));
+  cross_entropy_backward({8, 4, 0}, logits.data(), targets.data(), kTokenRows, ones.data(),
+                         ones.data(), 1.0F);
+  EXPECT_EQ(logits, zeros<float>(kTokenRows * 4));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 constexpr LatentShape kShape{2, 3, 2, 3, 4, 5};  // batch, sequence, heads, plain, rotary, value
 constexpr std::int64_t kLatent = 6;              // columns before the rotary key
 
-struct Case {
+struct LatentCase {
   std::vector<double> query = numbers(kShape.tokens() * kShape.heads * kShape.key_width(), 1);
   std::vector<double> up = numbers(kShape.tokens() * kShape.heads * kShape.up_width(), 2);
   std::vector<double> latent = numbers(kShape.tokens() * (kLatent + kShape.rotary), 3);
@@ -40,8 +40,8 @@ double turned(const double* part, std::int64_t position, std::int64_t i) {
 }
 
 TEST(LatentRotary, EqualsItsFormula) {
-  const Case before;
-  Case c;
+  const LatentCase before;
+  LatentCase c;
   c.run();
   for (std::int64_t token = 0; token < kShape.tokens(); ++token) {
     const std::int64_t position = token % kShape.sequence;
@@ -66,8 +66,8 @@ TEST(LatentRotary, EqualsItsFormula) {
 
 // It is linear, so that the gradient is its transpose: <A x, y> = <x, A' y>.
 TEST(LatentRotary, GradientIsItsTranspose) {
-  const Case before;
-  Case c;
+  const LatentCase before;
+  LatentCase c;
   c.run();
   auto query = numbers(static_cast<std::int64_t>(c.query.size()), 4);
   const auto key = numbers(static_cast<std::int64_t>(c.key.size()), 5);

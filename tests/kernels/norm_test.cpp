@@ -12,31 +12,32 @@ namespace {
 
 constexpr NormKind kKinds[] = {NormKind::kLayer, NormKind::kRms};
 constexpr std::int64_t kWidths[] = {1, 2, 8, 13, 32};
-constexpr std::int64_t kRows = 5;
+constexpr std::int64_t kNormRows = 5;
 
 // Rows of x and of y lie further apart than they are wide.
-struct Case {
+struct NormCase {
   NormKind kind;
   std::int64_t width;
   std::int64_t x_stride = width + 3;
   std::int64_t y_stride = width + 2;
-  std::vector<double> x = numbers(kRows * x_stride, 1);
+  std::vector<double> x = numbers(kNormRows * x_stride, 1);
   std::vector<double> weight = numbers(width, 2);
   std::vector<double> bias = numbers(width, 3);
-  std::vector<double> probe = numbers(kRows * y_stride, 4);
+  std::vector<double> probe = numbers(kNormRows * y_stride, 4);
 
   std::vector<double> forward() const {
-    auto y = zeros<double>(kRows * y_stride);
-    norm(kind, x.data(), weight.data(), bias.data(), y.data(), kRows, width, x_stride, y_stride);
+    auto y = zeros<double>(kNormRows * y_stride);
+    norm(kind, x.data(), weight.data(), bias.data(), y.data(), kNormRows, width, x_stride,
+         y_stride);
     return y;
   }
   double loss() const { return dot(forward(), probe); }
 };
 
-std::vector<double> naive(const Case& c) {
-  auto y = zeros<double>(kRows * c.y_stride);
+std::vector<double> naive(const NormCase& c) {
+  auto y = zeros<double>(kNormRows * c.y_stride);
   const auto width = static_cast<double>(c.width);
-  for (std::int64_t row = 0; row < kRows; ++row) {
+  for (std::int64_t row = 0; row < kNormRows; ++row) {
     const double* x = c.x.data() + row * c.x_stride;
     double mean = 0;
     double variance = 0;
@@ -56,11 +57,11 @@ struct Gradients {
   std::vector<double> x, weight, bias;
 };
 
-Gradients backward(const Case& c, bool accumulate, double before) {
+Gradients backward(const NormCase& c, bool accumulate, double before) {
   Gradients out{c.probe, std::vector<double>(c.weight.size(), before),
                 std::vector<double>(c.weight.size(), before)};
   norm_backward(c.kind, c.x.data(), c.weight.data(), out.x.data(), out.x.data(), out.weight.data(),
-                out.bias.data(), accumulate, kRows, c.width, c.x_stride, c.y_stride);
+                out.bias.data(), accumulate, kNormRows, c.width, c.x_stride, c.y_stride);
   return out;
 }
 
@@ -68,7 +69,7 @@ Gradients backward(const Case& c, bool accumulate, double before) {
 std::vector<double> rows_of(const std::vector<double>& data, std::int64_t width,
                             std::int64_t stride) {
   std::vector<double> out;
-  for (std::int64_t row = 0; row < kRows; ++row) {
+  for (std::int64_t row = 0; row < kNormRows; ++row) {
     const auto start = data.begin() + row * stride;
     out.insert(out.end(), start, start + width);
   }
@@ -78,7 +79,7 @@ std::vector<double> rows_of(const std::vector<double>& data, std::int64_t width,
 TEST(Norm, EqualsItsFormula) {
   for (const NormKind kind : kKinds) {
     for (const std::int64_t width : kWidths) {
-      const Case c{kind, width};
+      const NormCase c{kind, width};
       expect_close(c.forward(), naive(c), kSameInDouble);
     }
   }
@@ -88,7 +89,7 @@ TEST(Norm, GradientsEqualCentralDifferences) {
   for (const NormKind kind : kKinds) {
     for (const std::int64_t width : kWidths) {
       if (kind == NormKind::kLayer && width == 1) continue;  // constant: the next test
-      Case c{kind, width};
+      NormCase c{kind, width};
       const auto loss = [&] { return c.loss(); };
       const Gradients gradients = backward(c, false, 9.0);  // in place: dx is dy
       expect_close(rows_of(gradients.x, width, c.y_stride),
@@ -100,7 +101,7 @@ TEST(Norm, GradientsEqualCentralDifferences) {
 }
 
 TEST(Norm, LayerNormOfWidthOneIsTheBias) {
-  const Case c{NormKind::kLayer, 1};
+  const NormCase c{NormKind::kLayer, 1};
   const Gradients gradients = backward(c, false, 0.0);
   for (const double y : rows_of(c.forward(), 1, c.y_stride)) EXPECT_EQ(y, c.bias.front());
   for (const double dx : rows_of(gradients.x, 1, c.y_stride)) EXPECT_EQ(dx, 0.0);
@@ -108,7 +109,7 @@ TEST(Norm, LayerNormOfWidthOneIsTheBias) {
 }
 
 TEST(Norm, WeightGradientsAreAddedToWhatIsThere) {
-  const Case c{NormKind::kLayer, 13};
+  const NormCase c{NormKind::kLayer, 13};
   const Gradients written = backward(c, false, 9.0);
   Gradients added = backward(c, true, 9.0);
   for (double& value : added.weight) value -= 9.0;
@@ -119,16 +120,16 @@ TEST(Norm, WeightGradientsAreAddedToWhatIsThere) {
 }
 
 TEST(Norm, NeedsNoBias) {
-  Case c{NormKind::kRms, 13};
+  NormCase c{NormKind::kRms, 13};
   c.bias.assign(c.bias.size(), 0.0);
-  auto y = zeros<double>(kRows * c.y_stride);
-  norm<double>(c.kind, c.x.data(), c.weight.data(), nullptr, y.data(), kRows, c.width, c.x_stride,
-               c.y_stride);
+  auto y = zeros<double>(kNormRows * c.y_stride);
+  norm<double>(c.kind, c.x.data(), c.weight.data(), nullptr, y.data(), kNormRows, c.width,
+               c.x_stride, c.y_stride);
   EXPECT_EQ(y, c.forward());
   const Gradients with_bias = backward(c, false, 0.0);
   Gradients without = {c.probe, c.weight, {}};
   norm_backward<double>(c.kind, c.x.data(), c.weight.data(), c.probe.data(), without.x.data(),
-                        without.weight.data(), nullptr, false, kRows, c.width, c.x_stride,
+                        without.weight.data(), nullptr, false, kNormRows, c.width, c.x_stride,
                         c.y_stride);
   EXPECT_EQ(without.x, with_bias.x);
   EXPECT_EQ(without.weight, with_bias.weight);
@@ -136,17 +137,17 @@ TEST(Norm, NeedsNoBias) {
 
 TEST(Norm, FloatFollowsDouble) {
   for (const NormKind kind : kKinds) {
-    const Case c{kind, 32};
+    const NormCase c{kind, 32};
     const auto x = converted<float>(c.x);
     const auto weight = converted<float>(c.weight);
-    auto y = zeros<float>(kRows * c.y_stride);
-    norm(kind, x.data(), weight.data(), converted<float>(c.bias).data(), y.data(), kRows, c.width,
-         c.x_stride, c.y_stride);
+    auto y = zeros<float>(kNormRows * c.y_stride);
+    norm(kind, x.data(), weight.data(), converted<float>(c.bias).data(), y.data(), kNormRows,
+         c.width, c.x_stride, c.y_stride);
     expect_close(y, c.forward(), kSameInFloat);
     auto dx = converted<float>(c.probe);
     auto weight_gradient = zeros<float>(c.width);
     norm_backward<float>(kind, x.data(), weight.data(), dx.data(), dx.data(),
-                         weight_gradient.data(), nullptr, false, kRows, c.width, c.x_stride,
+                         weight_gradient.data(), nullptr, false, kNormRows, c.width, c.x_stride,
                          c.y_stride);
     const Gradients expected = backward(c, false, 0.0);
     expect_close(dx, expected.x, kSameInFloat);

@@ -11,13 +11,13 @@ namespace stepcast::cpu {
 namespace {
 
 // More positions than one block of angles.
-struct Case {
+struct RotaryCase {
   std::int64_t batch = 2, sequence = 131, heads = 3, head_dim = 10;
   std::int64_t stride = heads * head_dim + 4;
   std::int64_t count = batch * sequence * stride;
 };
 
-std::vector<double> naive(const Case& c, const std::vector<double>& x) {
+std::vector<double> naive(const RotaryCase& c, const std::vector<double>& x) {
   auto out = x;
   for (std::int64_t row = 0; row < c.batch * c.sequence; ++row) {
     for (std::int64_t h = 0; h < c.heads; ++h) {
@@ -36,13 +36,13 @@ std::vector<double> naive(const Case& c, const std::vector<double>& x) {
 }
 
 template <typename T>
-void turn(const Case& c, const std::vector<T>& in, std::vector<T>& out, bool backward) {
+void turn(const RotaryCase& c, const std::vector<T>& in, std::vector<T>& out, bool backward) {
   rotary<T>(c.batch, c.sequence, c.heads, c.head_dim, {in.data(), c.stride}, {out.data(), c.stride},
             backward);
 }
 
 TEST(Rotary, EqualsItsFormulaInDoubleAndFloat) {
-  const Case c;
+  const RotaryCase c;
   const auto x = numbers(c.count, 1);
   auto out = x;
   turn(c, x, out, false);
@@ -53,7 +53,7 @@ TEST(Rotary, EqualsItsFormulaInDoubleAndFloat) {
 }
 
 TEST(Rotary, BackwardTurnsBackAndIsTheTranspose) {
-  const Case c;
+  const RotaryCase c;
   const auto x = numbers(c.count, 1);
   auto turned = x;
   turn(c, x, turned, false);
@@ -69,7 +69,8 @@ TEST(Rotary, BackwardTurnsBackAndIsTheTranspose) {
 }
 
 TEST(Rotary, GradientEqualsCentralDifferences) {
-  const Case c{.batch = 1, .sequence = 4, .heads = 2, .head_dim = 6, .stride = 12, .count = 48};
+  const RotaryCase c{
+      .batch = 1, .sequence = 4, .heads = 2, .head_dim = 6, .stride = 12, .count = 48};
   auto x = numbers(c.count, 1);
   const auto probe = numbers(c.count, 2);
   auto out = x;
@@ -83,7 +84,7 @@ TEST(Rotary, GradientEqualsCentralDifferences) {
 }
 
 TEST(Rotary, FirstPositionStaysAsItIs) {
-  const Case c{.batch = 1, .sequence = 1, .heads = 1, .head_dim = 2, .stride = 2, .count = 2};
+  const RotaryCase c{.batch = 1, .sequence = 1, .heads = 1, .head_dim = 2, .stride = 2, .count = 2};
   std::vector<float> x = {3, 4};
   turn(c, x, x, false);
   EXPECT_EQ(x, (std::vector<float>{3, 4}));

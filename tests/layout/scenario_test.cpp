@@ -18,14 +18,14 @@ DataFolders shipped() {
   return {root + "/models", root + "/topologies", root + "/profiles"};
 }
 
-Result<Scenario> read(const std::string& text) {
+Result<Scenario> read_text(const std::string& text) {
   auto document = JsonDocument::parse(text, "scenario.json");
   if (!document) return failure(document.error());
   return read_scenario(**document, shipped());
 }
 
 Scenario read_good(const char* patch) {
-  auto scenario = read(testing::patched(patch));
+  auto scenario = read_text(testing::patched(patch));
   if (!scenario) {
     ADD_FAILURE() << to_string(scenario.error());
     return {};
@@ -37,7 +37,7 @@ class BadScenarios : public ::testing::TestWithParam<testing::BadScenario> {};
 
 TEST_P(BadScenarios, IsRefusedNamingThePathAndWhatIsAccepted) {
   const testing::BadScenario& bad = GetParam();
-  const auto scenario = read(bad.text);
+  const auto scenario = read_text(bad.text);
   ASSERT_FALSE(scenario.has_value());
   const bool named = std::ranges::any_of(scenario.error(), [&](const Error& error) {
     const std::string said = error.message + " " + error.hint;
@@ -50,7 +50,7 @@ TEST_P(BadScenarios, IsRefusedNamingThePathAndWhatIsAccepted) {
 
 // One mistake gives one message: no rule may speak about a value that is already refused.
 TEST_P(BadScenarios, GivesOneErrorForOneMistake) {
-  const auto scenario = read(GetParam().text);
+  const auto scenario = read_text(GetParam().text);
   ASSERT_FALSE(scenario.has_value());
   EXPECT_EQ(scenario.error().size(), 1u) << to_string(scenario.error());
 }
@@ -73,7 +73,7 @@ TEST(BadScenarioTable, HasSixtyDifferentCases) {
 }
 
 TEST(Scenario, ListsAllErrorsOfAFile) {
-  const auto scenario = read(testing::patched(R"({
+  const auto scenario = read_text(testing::patched(R"({
     "training": {"global_batch": "x", "precisoin": "bf16"},
     "layout": {"tp": 3, "schedule": "interleaved", "overlap": {"pp": 1}}})"));
   ASSERT_FALSE(scenario.has_value());
@@ -86,7 +86,7 @@ TEST(Scenario, ListsAllErrorsOfAFile) {
 }
 
 TEST(Scenario, HugeDegreesOverflowNothing) {
-  const auto scenario = read(testing::patched(R"({"layout": {"tp": 1048576, "pp": 1048576,
+  const auto scenario = read_text(testing::patched(R"({"layout": {"tp": 1048576, "pp": 1048576,
       "cp": 1048576, "dp": 1048576, "ep": 1048576, "etp": 1048576, "micro_batch": 1048576,
       "virtual_stages": 1048576, "schedule": "interleaved", "shard_group": 1048576}})"));
   ASSERT_FALSE(scenario.has_value());
@@ -204,7 +204,7 @@ TEST(Scenario, TheResolvedScenarioResolvesToItself) {
                "training": {"framework": "native", "precision": "fp32", "global_batch": 60},
                "layout": {"dp": 5, "pp": 3, "recompute": "selective"}})"}) {
     const nlohmann::json first = to_json(read_good(patch));
-    const auto second = read(first.dump());
+    const auto second = read_text(first.dump());
     ASSERT_TRUE(second.has_value()) << to_string(second.error());
     EXPECT_EQ(to_json(*second), first);
   }

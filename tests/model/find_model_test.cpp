@@ -5,13 +5,12 @@
 #include <fstream>
 
 #include "model/import_model.h"
+#include "model/shipped_folder.h"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string kFolder = std::string(STEPCAST_SOURCE_DIR) + "/models";
 
 class FindModel : public ::testing::Test {
  protected:
@@ -32,7 +31,7 @@ constexpr const char* kConfig = R"({"model_type": "llama", "hidden_size": 64,
   "num_hidden_layers": 2, "num_attention_heads": 4, "_name_or_path": "elsewhere"})";
 
 TEST_F(FindModel, ReadsAShippedName) {
-  const auto model = find_model("llama-3.1-70b", kFolder);
+  const auto model = find_model("llama-3.1-70b", kShippedModels);
   ASSERT_TRUE(model) << to_string(model.error());
   EXPECT_EQ(model->name, "llama-3.1-70b");
   EXPECT_EQ(model->layers, 80);
@@ -42,7 +41,7 @@ TEST_F(FindModel, ReadsAShippedName) {
 TEST_F(FindModel, ReadsAConfigFileOrItsFolderUnderTheFoldersName) {
   write("My-Llama/config.json", kConfig);
   for (const char* place : {"My-Llama/config.json", "My-Llama"}) {
-    const auto model = find_model(path(place), kFolder);
+    const auto model = find_model(path(place), kShippedModels);
     ASSERT_TRUE(model) << to_string(model.error());
     EXPECT_EQ(model->name, "My-Llama");
   }
@@ -60,7 +59,7 @@ TEST_F(FindModel, OpensOnlyTheFileItNeeds) {
 }
 
 TEST_F(FindModel, SuggestsTheNearestShippedName) {
-  const auto model = find_model("llama-3.1-71b", kFolder);
+  const auto model = find_model("llama-3.1-71b", kShippedModels);
   ASSERT_FALSE(model);
   const Error& error = model.error().front();
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
@@ -69,7 +68,7 @@ TEST_F(FindModel, SuggestsTheNearestShippedName) {
 }
 
 TEST_F(FindModel, AMissingPathIsNamed) {
-  const auto model = find_model(path("nowhere/config.json"), kFolder);
+  const auto model = find_model(path("nowhere/config.json"), kShippedModels);
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().front().code, ErrorCode::kNotFound);
   EXPECT_NE(model.error().front().message.find("nowhere"), std::string::npos);
@@ -77,7 +76,7 @@ TEST_F(FindModel, AMissingPathIsNamed) {
 
 TEST_F(FindModel, ErrorsCarryTheFile) {
   write("bad.json", R"({"model_type": "llama", "hidden_size": 0})");
-  const auto model = find_model(path("bad.json"), kFolder);
+  const auto model = find_model(path("bad.json"), kShippedModels);
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().size(), 3u);
   for (const Error& error : model.error()) EXPECT_EQ(error.file, path("bad.json"));

@@ -5,15 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "model/import_native.h"
+#include "model/shipped_folder.h"
 #include "read_text.h"
 
 namespace stepcast {
 namespace {
 
-const std::string kFolder = std::string(STEPCAST_SOURCE_DIR) + "/models";
-
 std::vector<std::string> shipped() {
-  const auto list = list_models(kFolder);
+  const auto list = list_models(kShippedModels);
   EXPECT_TRUE(list) << to_string(list.error());
   std::vector<std::string> names;
   if (list) {
@@ -25,7 +24,7 @@ std::vector<std::string> shipped() {
 class NativeRoundTrip : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(NativeRoundTrip, ReadsBackAsTheSameModel) {
-  const auto model = find_model(GetParam(), kFolder);
+  const auto model = find_model(GetParam(), kShippedModels);
   ASSERT_TRUE(model) << to_string(model.error());
   const nlohmann::json native = to_native_json(*model);
   const Model again = model_of(native.dump());

@@ -7,14 +7,13 @@
 
 #include "core/json.h"
 #include "model/import_model.h"
+#include "model/shipped_folder.h"
 
 namespace stepcast {
 namespace {
 
-const std::string kFolder = std::string(STEPCAST_SOURCE_DIR) + "/models";
-
 std::vector<ModelEntry> entries() {
-  auto list = list_models(kFolder);
+  auto list = list_models(kShippedModels);
   EXPECT_TRUE(list) << to_string(list.error());
   return list ? *list : std::vector<ModelEntry>{};
 }
@@ -26,7 +25,7 @@ struct Stated {
 };
 
 Stated stated_by_source(const std::string& name) {
-  const auto document = JsonDocument::load(kFolder + "/" + name + ".json");
+  const auto document = JsonDocument::load(kShippedModels + "/" + name + ".json");
   EXPECT_TRUE(document) << name;
   if (!document) return {};
   ObjectReader reader((*document)->root());
@@ -38,7 +37,7 @@ Stated stated_by_source(const std::string& name) {
 
 // Without multi-token prediction: the library's classes, and so the published counts, leave it out.
 std::int64_t main_parameters(const std::string& name) {
-  const auto model = find_model(name, kFolder);
+  const auto model = find_model(name, kShippedModels);
   EXPECT_TRUE(model) << to_string(model.error());
   if (!model) return 0;
   const ParameterCount count = count_parameters(*model);
@@ -85,7 +84,7 @@ TEST(ShippedModels, AgreeToThePrintedDigitsWhereTheSourceIsRounded) {
 
 TEST(ShippedModels, AllLoadUnderTheirNameAndNameASource) {
   for (const ModelEntry& entry : entries()) {
-    const auto model = find_model(entry.name, kFolder);
+    const auto model = find_model(entry.name, kShippedModels);
     ASSERT_TRUE(model) << to_string(model.error());
     EXPECT_EQ(model->name, entry.name);
     EXPECT_GT(count_parameters(*model).total(), 0);
@@ -113,7 +112,7 @@ TEST(ShippedModels, CountTheMultiTokenPredictionModulesOfPublishedCheckpoints) {
   const std::pair<const char*, std::int64_t> checkpoints[] = {
       {"deepseek-v3", 684489845504}, {"glm-4.5", 358337791296}, {"glm-4.5-air", 110468824832}};
   for (const auto& [name, elements] : checkpoints) {
-    const auto model = find_model(name, kFolder);
+    const auto model = find_model(name, kShippedModels);
     ASSERT_TRUE(model);
     const std::int64_t copies = 2 * model->vocab * model->hidden;
     EXPECT_EQ(count_parameters(*model).total() + copies, elements) << name;
@@ -124,7 +123,7 @@ TEST(ShippedModels, CountTheMultiTokenPredictionModulesOfPublishedCheckpoints) {
 // 1), and so does DeepSeek-V3 (README_WEIGHTS: 36.6B); Qwen3 counts both.
 TEST(ShippedModels, ActiveParametersAgreeWithTheModelCards) {
   const auto active = [](const char* name, bool with_embedding) {
-    const auto model = find_model(name, kFolder);
+    const auto model = find_model(name, kShippedModels);
     const ParameterCount count = count_parameters(*model);
     return static_cast<double>(count.active - (with_embedding ? 0 : count.embedding)) / 1e9;
   };

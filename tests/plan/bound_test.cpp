@@ -8,16 +8,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/seeded_random.h"
 #include "plan/planning.h"
+#include "random_choice.h"
 
 namespace stepcast {
 namespace {
 
-template <class T>
-const T& one_of(const std::vector<T>& list, SeededRandom& random) {
-  return list[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(list.size())))];
-}
+using testing::one_of;
 
 // Models of both forms, tied and untied, with layers that stages do not divide; nodes on a switch,
 // on PCIe, and partly used; all frameworks and kinds of clipping.

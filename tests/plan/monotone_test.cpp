@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "core/seeded_random.h"
 #include "plan/what_if.h"
 #include "predict/prediction.h"
+#include "random_choice.h"
 #include "random_scenario.h"
 
 namespace stepcast {
@@ -23,6 +23,7 @@ namespace {
 
 using nlohmann::json;
 using testing::DrawnScenario;
+using testing::one_of;
 using testing::ScenarioDraw;
 using testing::source_folders;
 
@@ -111,11 +112,6 @@ std::vector<Change> all_changes() {
   out.push_back(wider_trunks());
   out.push_back(narrower("reduce_precision"));
   return out;
-}
-
-template <class T>
-const T& one_of(const std::vector<T>& list, SeededRandom& random) {
-  return list[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(list.size())))];
 }
 
 class Monotone : public ::testing::TestWithParam<int> {};

@@ -12,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-constexpr const char* kSmall = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+constexpr const char* kSmallSpace = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
     "training":{"global_batch":16,"sequence_length":1024}})";
 
 // Visits every combination of distinct values, whether or not the rules allow it.
@@ -94,7 +94,7 @@ TEST(Space, StatesAreShardedOverAllRanksOrThoseOfANode) {
 }
 
 TEST(Space, NoLayoutComesTwice) {
-  const auto planner = planner_of(kSmall);
+  const auto planner = planner_of(kSmallSpace);
   ASSERT_NE(planner, nullptr);
   const Space& space = planner->space();
   Scenario scenario = space.base();
@@ -213,8 +213,8 @@ TEST(Space, ARuleThatCutsIsCountedByItsKey) {
 
 // Ranges cut the tree, not the list of its leaves.
 TEST(Space, ARangeKeepsThePartOfTheSpaceThatLiesInIt) {
-  const auto whole = planner_of(kSmall);
-  auto document = JsonDocument::parse(kSmall, "test");
+  const auto whole = planner_of(kSmallSpace);
+  auto document = JsonDocument::parse(kSmallSpace, "test");
   const auto part =
       Planner::make(**document, source_folders(), {{"layout.tp", 2, 4}, {"layout.zero", 1, 1}});
   ASSERT_TRUE(whole && part);

@@ -25,9 +25,9 @@ using testing::GptCase;
 using testing::is_collective;
 using testing::on_streams;
 
-struct Priced {
-  explicit Priced(const GptCase& c) : Priced(testing::gpt(c)) {}
-  explicit Priced(const Scenario& given) : scenario(given), listed(lower(scenario)) {
+struct PricedCase {
+  explicit PricedCase(const GptCase& c) : PricedCase(testing::gpt(c)) {}
+  explicit PricedCase(const Scenario& given) : scenario(given), listed(lower(scenario)) {
     auto made = make_pricing(scenario, testing::source_folders());
     EXPECT_TRUE(made.has_value());
     pricing = std::move(*made);
@@ -44,7 +44,8 @@ struct Replayed {
   Prediction trace;
 };
 
-Replayed replay(const Priced& priced, const Program& program, bool expand, bool contention = true) {
+Replayed replay(const PricedCase& priced, const Program& program, bool expand,
+                bool contention = true) {
   const RankGrid grid(priced.scenario.layout);
   const Traffic traffic =
       place_traffic(priced.scenario, program, grid, priced.pricing->collectives);
@@ -122,7 +123,7 @@ std::vector<GptCase> cases() {
 TEST(BlockStreams, TakeTheTimesOfTheirOperations) {
   for (const GptCase& c : cases()) {
     SCOPED_TRACE(testing::text_of(c));
-    const Priced priced(c);
+    const PricedCase priced(c);
     const Program program = asynchronous(priced.listed);
     const Replayed macro = replay(priced, program, false), expanded = replay(priced, program, true);
     expect_same(macro, expanded);
@@ -135,7 +136,7 @@ TEST(BlockStreams, TakeTheTimesOfTheirOperations) {
 TEST(BlockStreams, TakeAsLongWhereTheyAreCut) {
   for (const GptCase& c : cases()) {
     SCOPED_TRACE(testing::text_of(c));
-    const Priced priced(c);
+    const PricedCase priced(c);
     const Program program = asynchronous(priced.listed), cut = cut_everywhere(program);
     const Replayed macro = replay(priced, program, false), parts = replay(priced, cut, false);
     expect_same(macro, parts);
@@ -160,7 +161,7 @@ TEST(BlockStreams, OfSiblingsThatShareLinksTakeAsLongWhereTheyAreCut) {
       for (const char* dispatcher : {"alltoall", "allgather", "deepep"}) {
         c.dispatcher = dispatcher;
         SCOPED_TRACE(testing::text_of(c));
-        const Priced priced(testing::with_experts(c));
+        const PricedCase priced(testing::with_experts(c));
         const Replayed macro = replay(priced, priced.listed, false);
         const Replayed cut = replay(priced, cut_everywhere(priced.listed), false);
         EXPECT_GT(macro.parts.exposed_ep, 0.01 * macro.step);
@@ -177,7 +178,7 @@ TEST(BlockStreams, CountAsExposedWhatTheyWaitForWhereTheyAreCut) {
   c.sequence = 2048;
   c.sequence_parallel = true;
   c.extra_training = R"(, "async_tensor_backward": false)";
-  const Priced priced(c);
+  const PricedCase priced(c);
   const Program program = asynchronous(priced.listed);
   const Replayed macro = replay(priced, program, false);
   const Replayed listed = replay(priced, priced.listed, false);
@@ -216,7 +217,7 @@ TEST(BlockStreams, TakeTheTimesOfTheirOperationsWhateverRunsBesideWhat) {
     c.layers = 2;
     c.global_batch = 2;
     c.sequence_parallel = random.below(2) == 0;
-    const Priced priced(c);
+    const PricedCase priced(c);
     const Program program = random_streams(priced.listed, random);
     const Program cut = cut_everywhere(program);
     // Two collectives at once share their links where they are cut, and not in a macro activity.
@@ -248,7 +249,7 @@ struct CutBeside {
         place_traffic(priced.scenario, program, grid, priced.pricing->collectives);
     cuts = find_cuts(priced.scenario, program, grid, traffic, *priced.pricing);
   }
-  Priced priced;
+  PricedCase priced;
   Program program;
   Cuts cuts;
 };
@@ -287,7 +288,7 @@ TEST(CutPassesBeside, RunEveryOperationOnceAndHoldWhatTheirPassHolds) {
 
 // The trace draws a collective on its own stream, beside the product that hides it.
 TEST(BlockStreams, AreDrawnBesideEachOther) {
-  const Priced priced(two_ranks(2048));
+  const PricedCase priced(two_ranks(2048));
   const Replayed replayed = replay(priced, asynchronous(priced.listed), false);
   const TraceSlice* reduction = nullptr;
   int beside = 0;

@@ -6,11 +6,13 @@
 
 #include "expert_scenarios.h"
 #include "predict/prediction.h"
+#include "random_choice.h"
 
 namespace stepcast {
 namespace {
 
 using testing::ExpertCase;
+using testing::pick;
 using testing::scenario_from;
 using testing::source_folders;
 using testing::text_of;
@@ -21,11 +23,6 @@ Prediction forecast(const std::string& text, const PredictOptions& options = {})
   EXPECT_TRUE(prediction.has_value())
       << text << (prediction ? std::string() : to_string(prediction.error()));
   return prediction ? std::move(*prediction) : Prediction{};
-}
-
-int pick(std::mt19937& random, std::initializer_list<int> values) {
-  return *(values.begin() +
-           std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
 }
 
 // A product of the model per token counts 6 for each weight that the token meets.
@@ -80,7 +77,7 @@ TEST(Waterfall, AWindowLeavesAttentionNoIdealTimeOfKeysItDoesNotSee) {
 }
 
 // Grids of experts that fold as dense layers do, over nodes that they straddle.
-std::string random_scenario(std::mt19937& random) {
+std::string random_expert_scenario(std::mt19937& random) {
   ExpertCase c;
   c.cluster = pick(random, {0, 1}) == 0 ? "dgx-h100" : "dgx-a100-80g";
   c.hidden = 256;
@@ -113,7 +110,7 @@ TEST(Experts, FoldIntoTheTimesOfEveryRank) {
   std::mt19937 random(20250101);
   std::size_t folded_classes = 0, ranks = 0;
   for (int i = 0; i < 24; ++i) {
-    const std::string text = random_scenario(random);
+    const std::string text = random_expert_scenario(random);
     const Prediction folded = forecast(text), whole = forecast(text, {.fold = false});
     const double step = whole.step_time.value();
     EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;

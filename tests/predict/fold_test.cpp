@@ -8,20 +8,17 @@
 #include <utility>
 
 #include "predict/prediction.h"
+#include "random_choice.h"
 #include "scenario_from.h"
 
 namespace stepcast {
 namespace {
 
 using testing::GptCase;
+using testing::pick;
 using testing::scenario_from;
 using testing::source_folders;
 using testing::text_of;
-
-int pick(std::mt19937& random, std::initializer_list<int> values) {
-  return *(values.begin() +
-           std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
-}
 
 // A legal layout of at most 64 ranks, in words for a cluster that `place` writes.
 template <class Place>
@@ -84,7 +81,7 @@ std::string random_local_scenario(std::mt19937& random) {
   });
 }
 
-Prediction forecast(const std::string& text, const PredictOptions& options) {
+Prediction forecast_of_text(const std::string& text, const PredictOptions& options) {
   auto prediction = predict(scenario_from(text), source_folders(), options);
   EXPECT_TRUE(prediction.has_value())
       << text << (prediction ? std::string() : to_string(prediction.error()));
@@ -96,8 +93,8 @@ TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
   std::size_t folded_classes = 0, ranks = 0;
   for (int i = 0; i < 40; ++i) {
     const std::string text = random_scenario(random);
-    const Prediction folded = forecast(text, {});
-    const Prediction whole = forecast(text, {.fold = false});
+    const Prediction folded = forecast_of_text(text, {});
+    const Prediction whole = forecast_of_text(text, {.fold = false});
     const double step = whole.step_time.value();
     EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
     EXPECT_NEAR(folded.bubble_fraction, whole.bubble_fraction, 1e-8) << text;
@@ -114,8 +111,8 @@ TEST(Folding, GivesTheTimesOfTheRunOfEveryRankOnSharedCores) {
   std::size_t folded_classes = 0, ranks = 0;
   for (int i = 0; i < 20; ++i) {
     const std::string text = random_local_scenario(random);
-    const Prediction folded = forecast(text, {});
-    const Prediction whole = forecast(text, {.fold = false});
+    const Prediction folded = forecast_of_text(text, {});
+    const Prediction whole = forecast_of_text(text, {.fold = false});
     const double step = whole.step_time.value();
     EXPECT_GT(step, 0);
     EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
@@ -132,8 +129,8 @@ TEST(Contention, IsWhatSharedLinksCost) {
   int slower = 0;
   for (int i = 0; i < 30; ++i) {
     const std::string text = random_scenario(random);
-    const double shared = forecast(text, {}).step_time.value();
-    const double alone = forecast(text, {.contention = false}).step_time.value();
+    const double shared = forecast_of_text(text, {}).step_time.value();
+    const double alone = forecast_of_text(text, {.contention = false}).step_time.value();
     EXPECT_LE(alone, shared * (1 + 1e-9)) << text;
     slower += shared > alone * 1.001 ? 1 : 0;
   }
@@ -145,7 +142,7 @@ TEST(Folding, EveryRankIsInOneClass) {
   for (int i = 0; i < 10; ++i) {
     const std::string text = random_scenario(random);
     const Scenario scenario = scenario_from(text);
-    const Prediction folded = forecast(text, {});
+    const Prediction folded = forecast_of_text(text, {});
     std::vector<int> seen(static_cast<std::size_t>(scenario.cluster.gpus()), 0);
     for (const RankClass& rank_class : folded.rank_classes) {
       for (const RankId rank : rank_class.ranks) ++seen[rank.index()];
@@ -170,8 +167,8 @@ TEST(MacroActivities, GiveTheTimesOfTheirKernels) {
     c.global_batch = c.dp * 4;
     c.framework = pick(random, {0, 1}) == 0 ? "megatron" : "deepspeed";
     c.recompute = pick(random, {0, 1}) == 0 ? "none" : "full";
-    const Prediction macro = forecast(text_of(c), {});
-    const Prediction expanded = forecast(text_of(c), {.expand = true});
+    const Prediction macro = forecast_of_text(text_of(c), {});
+    const Prediction expanded = forecast_of_text(text_of(c), {.expand = true});
     EXPECT_GT(expanded.simulated_tasks, 10 * macro.simulated_tasks);
     EXPECT_NEAR(macro.step_time.value(), expanded.step_time.value(),
                 1e-9 * expanded.step_time.value() + 1e-12 * 1e5)

@@ -25,8 +25,8 @@ GptCase four_micro_batches() {
 }
 
 // Blocks of a second each, and their copies.
-struct Replayed {
-  explicit Replayed(const GptCase& c)
+struct CopyReplay {
+  explicit CopyReplay(const GptCase& c)
       : scenario(gpt(c)), grid(scenario.layout), program(testing::offloaded(lower(scenario))) {
     const CollectiveCosts collectives(scenario.cluster, "");
     const Traffic traffic = place_traffic(scenario, program, grid, collectives);
@@ -69,11 +69,11 @@ struct Replayed {
 
 // A copy that has the way to itself takes its bytes over the bandwidth of PCIe.
 TEST(HostCopy, TakesItsBytesOverTheBandwidthOfItsLink) {
-  const Replayed replayed(four_micro_batches());
+  const CopyReplay replayed(four_micro_batches());
   const double rate = replayed.scenario.cluster.spec.pcie_bandwidth.value();
   const auto copies = replayed.spans<HostCopy>();
   ASSERT_EQ(copies.size(), 2u * 4 * 4);  // there and back, four micro-batches of four blocks
-  for (const Replayed::Span& copy : copies) {
+  for (const CopyReplay::Span& copy : copies) {
     EXPECT_GT(copy.what->bytes(), 0);
     EXPECT_NEAR(copy.end - copy.start, static_cast<double>(copy.what->bytes()) / rate, 1e-11);
   }
@@ -82,11 +82,11 @@ TEST(HostCopy, TakesItsBytesOverTheBandwidthOfItsLink) {
 // Two GPUs under one PCIe switch share its way to the host.
 TEST(HostCopy, SharesTheWayToTheHostWithItsNeighbour) {
   GptCase c = four_micro_batches();
-  const Replayed alone(c);
+  const CopyReplay alone(c);
   c.dp = 2;
   c.global_batch = 8;
   c.cluster = R"("base": "dgx-a100-80g", "nics_per_node": 4)";
-  const Replayed together(c);
+  const CopyReplay together(c);
   const auto one = alone.spans<HostCopy>(), two = together.spans<HostCopy>();
   ASSERT_EQ(one.size(), two.size());
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -95,11 +95,11 @@ TEST(HostCopy, SharesTheWayToTheHostWithItsNeighbour) {
 }
 
 TEST(HostCopy, RunsBesideTheNextForward) {
-  const Replayed replayed(four_micro_batches());
+  const CopyReplay replayed(four_micro_batches());
   const auto runs = replayed.spans<RunPass>();
   int beside = 0;
-  for (const Replayed::Span& copy : replayed.spans<HostCopy>()) {
-    for (const Replayed::Span& run : runs) {
+  for (const CopyReplay::Span& copy : replayed.spans<HostCopy>()) {
+    for (const CopyReplay::Span& run : runs) {
       const bool later = run.what->slot()->micro_batch != copy.what->slot()->micro_batch;
       if (later && copy.start >= run.start && copy.start < run.end) ++beside;
     }
@@ -115,12 +115,12 @@ TEST(HostCopy, ThatABackwardWaitsForIsExposed) {
   GptCase c = four_micro_batches();
   c.global_batch = 1;
   c.layers = 6;
-  const Replayed replayed(c);
+  const CopyReplay replayed(c);
   const auto copies = replayed.spans<HostCopy>();
   const auto runs = replayed.spans<RunPass>();
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[1].what->waits.size(), 8u);  // more than fit beside the instruction itself
-  for (const Replayed::Span& copy : copies) EXPECT_LE(copy.end, runs[1].start);
+  for (const CopyReplay::Span& copy : copies) EXPECT_LE(copy.end, runs[1].start);
   const TimeParts& parts = replayed.timeline.parts;
   EXPECT_GT(parts.exposed_offload.value(), 0);
   EXPECT_NEAR(parts.exposed_offload.value(), runs[1].start - runs[0].end, 1e-11);

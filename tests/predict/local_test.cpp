@@ -41,8 +41,8 @@ std::vector<BlockId> timed_blocks(const Scenario& scenario, const Program& progr
 }
 
 // Runs of one second, transfers of `data` in the data-parallel groups and of no time elsewhere.
-struct Replayed {
-  Replayed(const std::string& text, const CollectivePrice& data)
+struct LocalReplay {
+  LocalReplay(const std::string& text, const CollectivePrice& data)
       : scenario(scenario_from(text)), grid(scenario.layout), program(lower(scenario)) {
     const CollectiveCosts collectives(scenario.cluster, "");
     traffic = place_traffic(scenario, program, grid, collectives);
@@ -108,11 +108,11 @@ TEST(SharedCores, FourRanksOnTwoTakeExactlyTwiceAsLong) {
   GptCase c;
   c.dp = 4;
   c.global_batch = 8;  // two micro-batches, forward and backward: four runs of a second
-  const Replayed own(local_text(c, 0), price_of(0, 0));
+  const LocalReplay own(local_text(c, 0), price_of(0, 0));
   EXPECT_NEAR(own.step, 4, 1e-11);
-  EXPECT_NEAR(Replayed(local_text(c, 4), price_of(0, 0)).step, own.step, 1e-11);
-  EXPECT_NEAR(Replayed(local_text(c, 2), price_of(0, 0)).step, 2 * own.step, 1e-11);
-  EXPECT_NEAR(Replayed(local_text(c, 3), price_of(0, 0)).step, own.step * 4 / 3, 1e-11);
+  EXPECT_NEAR(LocalReplay(local_text(c, 4), price_of(0, 0)).step, own.step, 1e-11);
+  EXPECT_NEAR(LocalReplay(local_text(c, 2), price_of(0, 0)).step, 2 * own.step, 1e-11);
+  EXPECT_NEAR(LocalReplay(local_text(c, 3), price_of(0, 0)).step, own.step * 4 / 3, 1e-11);
 }
 
 // All four ranks are in the reduction, at 0.8 of a core each: 3.2 cores' worth of work per second
@@ -120,9 +120,9 @@ TEST(SharedCores, FourRanksOnTwoTakeExactlyTwiceAsLong) {
 TEST(SharedCores, AreSharedByTheMembersOfACollective) {
   GptCase c;
   c.dp = 4;
-  const Replayed replayed(local_text(c, 2), price_of(0.5, 0.8));
+  const LocalReplay replayed(local_text(c, 2), price_of(0.5, 0.8));
   int seen = 0;
-  for (const Replayed::Span& span : replayed.spans()) {
+  for (const LocalReplay::Span& span : replayed.spans()) {
     const auto* call = span.what->as<CollectiveCall>();
     if (call == nullptr || call->group != AxisGroup::kData) continue;
     EXPECT_NEAR(span.end - span.start, 0.5 * 1.6 * call->pieces, 1e-10);
@@ -146,23 +146,23 @@ void expect_shared_core(double share, double stretch, double weight = 1, int cro
   c.global_batch = c.dp;
   CollectivePrice price = price_of(alone, share);
   price.core_weight = weight;
-  const Replayed replayed(local_text(c, crowd > 1 ? 2 : 0), price);
-  const std::vector<Replayed::Span> spans = replayed.spans();
-  const auto is_transfer = [](const Replayed::Span& span) {
+  const LocalReplay replayed(local_text(c, crowd > 1 ? 2 : 0), price);
+  const std::vector<LocalReplay::Span> spans = replayed.spans();
+  const auto is_transfer = [](const LocalReplay::Span& span) {
     return span.what->is<CollectiveCall>() && span.end > span.start;
   };
-  const auto inside = [](const Replayed::Span& a, const Replayed::Span& b) {
+  const auto inside = [](const LocalReplay::Span& a, const LocalReplay::Span& b) {
     return a.start >= b.start && a.end <= b.end;
   };
-  const auto apart = [](const Replayed::Span& a, const Replayed::Span& b) {
+  const auto apart = [](const LocalReplay::Span& a, const LocalReplay::Span& b) {
     return a.end <= b.start || b.end <= a.start;
   };
   int runs = 0, single = 0;
-  for (const Replayed::Span& run : spans) {
+  for (const LocalReplay::Span& run : spans) {
     if (!run.what->is<RunPass>()) continue;
-    std::vector<const Replayed::Span*> beside;
+    std::vector<const LocalReplay::Span*> beside;
     bool partly = false;
-    for (const Replayed::Span& other : spans) {
+    for (const LocalReplay::Span& other : spans) {
       if (!is_transfer(other) || apart(other, run)) continue;
       beside.push_back(&other);
       partly |= !inside(other, run);
@@ -197,9 +197,9 @@ TEST(RankCore, ATransferThatTheProcessorDoesNotMoveCostsNothing) {
   c.zero = 3;
   c.framework = "fsdp";
   c.global_batch = 2;
-  const Replayed replayed(local_text(c, 0), price_of(0.125, 0));
+  const LocalReplay replayed(local_text(c, 0), price_of(0.125, 0));
   int passes = 0;
-  for (const Replayed::Span& span : replayed.spans()) {
+  for (const LocalReplay::Span& span : replayed.spans()) {
     if (!span.what->is<RunPass>()) continue;
     EXPECT_NEAR(span.end - span.start, 1, 1e-10);
     ++passes;

@@ -46,7 +46,7 @@ Scenario llama(const Fp8Case& c) {
       c.more_layout + "}}");
 }
 
-Block layer(const Fp8Case& c) { return lower_decoder_layer(llama(c), RecomputeMode::kNone); }
+Block fp8_layer(const Fp8Case& c) { return lower_decoder_layer(llama(c), RecomputeMode::kNone); }
 
 // Bytes that casts of this subject read and write in a pass.
 double cast_bytes(const Block& block, Pass pass, CastSubject subject) {
@@ -67,7 +67,7 @@ std::map<std::string, ByteCount> collectives(const Block& block, Pass pass) {
   return out;
 }
 
-ByteCount saved(const Fp8Case& c) { return total(layer(c).pass(Pass::kForward).memory.after); }
+ByteCount saved(const Fp8Case& c) { return total(fp8_layer(c).pass(Pass::kForward).memory.after); }
 
 TEST(Fp8, AllThreeProductsOfEveryLinearLayerReadItAndNothingElseDoes) {
   const Scenario scenario = llama({});
@@ -88,20 +88,20 @@ TEST(Fp8, AllThreeProductsOfEveryLinearLayerReadItAndNothingElseDoes) {
 // cast: 2 bytes read, one written and on Hopper another for the transposed copy.
 TEST(Fp8, OfDelayedScalingCastsWhatNoNormWrites) {
   const double casts = static_cast<double>(kTokens * (kQuery + kFfn));
-  EXPECT_EQ(cast_bytes(layer({}), Pass::kForward, CastSubject::kOperand), (2 + 2) * casts);
-  EXPECT_EQ(cast_bytes(layer({.base = "dgx-b200"}), Pass::kForward, CastSubject::kOperand),
+  EXPECT_EQ(cast_bytes(fp8_layer({}), Pass::kForward, CastSubject::kOperand), (2 + 2) * casts);
+  EXPECT_EQ(cast_bytes(fp8_layer({.base = "dgx-b200"}), Pass::kForward, CastSubject::kOperand),
             (2 + 1) * casts);
   // Backward the gradients of all four outputs are cast.
   const double gradients = static_cast<double>(kTokens * (kHidden + kPacked + kHidden + kUp));
-  EXPECT_EQ(cast_bytes(layer({}), Pass::kBackward, CastSubject::kOperand), (2 + 2) * gradients);
-  EXPECT_EQ(cast_bytes(layer({}), Pass::kBackward, CastSubject::kScale), 0);
+  EXPECT_EQ(cast_bytes(fp8_layer({}), Pass::kBackward, CastSubject::kOperand), (2 + 2) * gradients);
+  EXPECT_EQ(cast_bytes(fp8_layer({}), Pass::kBackward, CastSubject::kScale), 0);
 }
 
 // A norm that writes fp8 reads 2 bytes and writes one for each copy.
 TEST(Fp8, ANormWritesTheCopiesInPlaceOfItsOutput) {
   const auto norm_bytes = [](const Fp8Case& c) {
     double sum = 0;
-    const Block block = layer(c);
+    const Block block = fp8_layer(c);
     for (const Operation& operation : block.pass(Pass::kForward).operations) {
       const auto* norm = std::get_if<Normalization>(&operation.work);
       if (norm != nullptr) sum += norm->size.bytes;
@@ -116,7 +116,7 @@ TEST(Fp8, ANormWritesTheCopiesInPlaceOfItsOutput) {
 
 // The largest element of a tensor takes a pass over it, unless a norm has just written it.
 TEST(Fp8, OfCurrentScalingReadsATensorForItsScaleFirst) {
-  const Block block = layer({.recipe = "current"});
+  const Block block = fp8_layer({.recipe = "current"});
   const double from_norms = static_cast<double>(2 * kTokens * kHidden);
   const double others = static_cast<double>(kTokens * (kQuery + kFfn));
   EXPECT_EQ(cast_bytes(block, Pass::kForward, CastSubject::kScale), 2 * others);
@@ -128,10 +128,10 @@ TEST(Fp8, OfCurrentScalingReadsATensorForItsScaleFirst) {
 
 TEST(Fp8, ScalesOfPiecesAddTheirBytes) {
   const double gradients = static_cast<double>(kTokens * (kHidden + kPacked + kHidden + kUp));
-  EXPECT_EQ(cast_bytes(layer({.recipe = "mxfp8", .base = "dgx-b200"}), Pass::kBackward,
+  EXPECT_EQ(cast_bytes(fp8_layer({.recipe = "mxfp8", .base = "dgx-b200"}), Pass::kBackward,
                        CastSubject::kOperand),
             (2 + 2 + 2.0 / 32) * gradients);
-  EXPECT_EQ(cast_bytes(layer({.recipe = "blockwise"}), Pass::kBackward, CastSubject::kOperand),
+  EXPECT_EQ(cast_bytes(fp8_layer({.recipe = "blockwise"}), Pass::kBackward, CastSubject::kOperand),
             (2 + 2 + 2.0 * 4 / 128) * gradients);
 }
 
@@ -139,22 +139,22 @@ TEST(Fp8, ScalesOfPiecesAddTheirBytes) {
 TEST(Fp8, IsWhatTensorRanksGather) {
   constexpr ByteCount kWhole = kTokens * kHidden;
   const Fp8Case per_tensor{.recipe = "delayed", .base = "dgx-b200", .tp = 2};
-  const auto forward = collectives(layer(per_tensor), Pass::kForward);
+  const auto forward = collectives(fp8_layer(per_tensor), Pass::kForward);
   EXPECT_EQ(forward.at("attention_input"), kWhole);
   EXPECT_EQ(forward.at("mlp_input"), kWhole);
   EXPECT_EQ(forward.at("attention_reduced"), 2 * kWhole);  // sums stay in 16 bits
   EXPECT_EQ(forward.count("scale"), 0U);
-  const auto backward = collectives(layer(per_tensor), Pass::kBackward);
+  const auto backward = collectives(fp8_layer(per_tensor), Pass::kBackward);
   EXPECT_EQ(backward.at("attention_output_gradient"), kWhole);
   // Both copies of a gradient where each has scales of its own: as many bytes as 16 bits have.
   const Fp8Case by_pieces{.recipe = "mxfp8", .base = "dgx-b200", .tp = 2};
-  const auto gathered = collectives(layer(by_pieces), Pass::kBackward);
+  const auto gathered = collectives(fp8_layer(by_pieces), Pass::kBackward);
   EXPECT_EQ(gathered.at("attention_output_gradient"), 2 * (kWhole + kWhole / 32));
 }
 
 // The gather, then the transposed copy that Hopper needs: of two inputs and two gradients.
 TEST(Fp8, OnHopperWhatWasGatheredIsTransposed) {
-  const Block block = layer({.tp = 2});
+  const Block block = fp8_layer({.tp = 2});
   double transposed = 0;
   for (const Operation& operation : block.pass(Pass::kBackward).operations) {
     const auto* cast = std::get_if<Cast>(&operation.work);
@@ -164,9 +164,9 @@ TEST(Fp8, OnHopperWhatWasGatheredIsTransposed) {
 }
 
 TEST(Fp8, OfCurrentScalingTensorRanksAgreeOnTheScaleOfATensorThatTheyShare) {
-  const auto forward = collectives(layer({.recipe = "current", .tp = 2}), Pass::kForward);
+  const auto forward = collectives(fp8_layer({.recipe = "current", .tp = 2}), Pass::kForward);
   EXPECT_EQ(forward.at("scale"), 2 * 4);  // of the inputs of two products
-  EXPECT_EQ(collectives(layer({.recipe = "current"}), Pass::kForward).count("scale"), 0U);
+  EXPECT_EQ(collectives(fp8_layer({.recipe = "current"}), Pass::kForward).count("scale"), 0U);
 }
 
 // Inputs of the products are kept in one byte. Attention's own output stays beside its copy.
@@ -222,8 +222,8 @@ TEST(Fp8, ParametersHeldInItAreGatheredInOneByte) {
 // Units that are gathered for each pass cast their weights for each product.
 TEST(Fp8, GatheredUnitsCastTheirWeightsForEveryProduct) {
   const Fp8Case c{.recipe = "rowwise", .framework = "fsdp", .dp = 2, .zero = 3};
-  EXPECT_EQ(cast_bytes(layer(c), Pass::kForward, CastSubject::kWeight), 3.0 * kMatrices);
-  EXPECT_EQ(cast_bytes(layer(c), Pass::kBackward, CastSubject::kWeight), 3.0 * kMatrices);
+  EXPECT_EQ(cast_bytes(fp8_layer(c), Pass::kForward, CastSubject::kWeight), 3.0 * kMatrices);
+  EXPECT_EQ(cast_bytes(fp8_layer(c), Pass::kBackward, CastSubject::kWeight), 3.0 * kMatrices);
 }
 
 TEST(Fp8, AFirstForwardThatIsComputedAgainMakesNoCopiesByColumns) {
@@ -253,7 +253,7 @@ TEST(Fp8, AFrozenBaseIsHeldInIt) {
 
 TEST(Fp8, AttentionReadsItOnlyWhereAsked) {
   const auto type_of = [](const std::string& more) {
-    const Block block = layer({.more_training = more});
+    const Block block = fp8_layer({.more_training = more});
     for (const Operation& operation : block.pass(Pass::kForward).operations) {
       const auto* attention = std::get_if<Attention>(&operation.work);
       if (attention != nullptr) return attention->type;

@@ -24,10 +24,10 @@ ExpertCase latent() {
   return c;
 }
 
-Block layer(const ExpertCase& c, RecomputeMode mode = RecomputeMode::kNone) {
+Block latent_layer(const ExpertCase& c, RecomputeMode mode = RecomputeMode::kNone) {
   return lower_decoder_layer(with_experts(c), mode);
 }
-ByteCount saved(const Block& block) { return total(block.pass(Pass::kForward).memory.after); }
+ByteCount saved_bytes(const Block& block) { return total(block.pass(Pass::kForward).memory.after); }
 
 // docs/moe.md, "Latent attention".
 TEST(LatentAttention, SavesWhatTheClosedFormSays) {
@@ -36,18 +36,19 @@ TEST(LatentAttention, SavesWhatTheClosedFormSays) {
   const std::int64_t latents = 4 * t * (kQueryRank + kLatentRank) + 2 * t * kRotary;
   const std::int64_t heads = 2 * t * a * (2 * (kPlain + kRotary) + 2 * kValue) + 4 * t * a;
   const std::int64_t mlp = 2 * t * h + 2 * t * h + 6 * t * 4 * h;  // norm's input and output
-  EXPECT_EQ(saved(layer(c)), 4 * t * h + latents + heads + mlp);
+  EXPECT_EQ(saved_bytes(latent_layer(c)), 4 * t * h + latents + heads + mlp);
   ExpertCase again = c;
   again.recompute = R"({"mode":"selective","modules":["mla_up_proj"]})";
-  EXPECT_EQ(saved(layer(c)) - saved(layer(again, RecomputeMode::kSelective)),
-            2 * t * a * (2 * (kPlain + kRotary) + kValue));
+  EXPECT_EQ(
+      saved_bytes(latent_layer(c)) - saved_bytes(latent_layer(again, RecomputeMode::kSelective)),
+      2 * t * a * (2 * (kPlain + kRotary) + kValue));
 }
 
 // One byte an element, cast before the kernel that reads it; the gradient of the context likewise.
 TEST(LatentAttention, ReadsItsHeadsInFp8WhereAsked) {
   ExpertCase c = latent();
   c.more_training = R"(,"precision":"fp8","fp8_recipe":"current","fp8_attention":true)";
-  const Block block = layer(c);
+  const Block block = latent_layer(c);
   const std::int64_t t = c.sequence, a = c.heads;
   for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
     const bool backward = pass == Pass::kBackward;
@@ -69,7 +70,7 @@ TEST(LatentAttention, GathersLatentsInsteadOfStates) {
   c.tp = 2;
   c.dp = 4;
   std::vector<ByteCount> gathered;
-  const Block block = layer(c);
+  const Block block = latent_layer(c);
   for (const Operation& operation : block.pass(Pass::kForward).operations) {
     const auto* collective = std::get_if<Collective>(&operation.work);
     if (collective != nullptr && collective->kind == CollectiveKind::kAllGather) {
@@ -113,7 +114,7 @@ TEST(Windows, CountTheKeysThatTheyHold) {
   EXPECT_DOUBLE_EQ(flops_of(attention), 4.0 * 64 * 4 * (256.0 * 256 / 2));
 }
 
-// One layer like the last, a product of 2h to h, and one more head and loss.
+// One latent_layer like the last, a product of 2h to h, and one more head and loss.
 TEST(PredictionModules, AddALayerAJoinAndALoss) {
   ExpertCase c;
   const Scenario without = with_experts(c);

@@ -31,12 +31,12 @@ Scenario llama(const std::string& training, const std::string& layout = R"("tp":
                                 layout + "}}");
 }
 
-Block layer(const Scenario& scenario) {
+Block layer_of(const Scenario& scenario) {
   return lower_decoder_layer(scenario, RecomputeMode::kSelective);
 }
 
 // Elements of 16 bits that live from forward to backward, the layer's output among them.
-std::int64_t saved(const Block& block) {
+std::int64_t saved_by(const Block& block) {
   return (total(block.pass(Pass::kForward).memory.after) - 4 * kTokens * kHeads) / 2;
 }
 
@@ -56,18 +56,18 @@ std::map<std::string, std::int64_t> made_again(const Block& block) {
 // the seventh product besides.
 TEST(OperationRecompute, KeepsEverySecondProductAndAttention) {
   const std::int64_t row = kHidden + kKeys + kHidden + kFfn + kHidden;
-  EXPECT_EQ(saved(layer(llama(R"("compile": true)"))), kTokens * row);
-  EXPECT_EQ(saved(layer(llama(R"("compile": false)"))), kTokens * (row + kHidden));
+  EXPECT_EQ(saved_by(layer_of(llama(R"("compile": true)"))), kTokens * row);
+  EXPECT_EQ(saved_by(layer_of(llama(R"("compile": false)"))), kTokens * (row + kHidden));
 }
 
 TEST(OperationRecompute, MakesTheOthersOnceMore) {
   const std::map<std::string, std::int64_t> wanted{
       {"qkv", kKeys}, {"attention_out", kHidden}, {"mlp_up", kFfn}};
-  EXPECT_EQ(made_again(layer(llama(R"("compile": true)"))), wanted);
+  EXPECT_EQ(made_again(layer_of(llama(R"("compile": true)"))), wanted);
 }
 
 TEST(OperationRecompute, AttentionRunsOnceForwardAndOnceBackward) {
-  const Block block = layer(llama(R"("compile": true)"));
+  const Block block = layer_of(llama(R"("compile": true)"));
   int forward = 0, backward = 0;
   for (const Pass pass : {Pass::kForward, Pass::kBackward}) {
     for (const Operation& operation : block.pass(pass).operations) {
@@ -82,7 +82,8 @@ TEST(OperationRecompute, AttentionRunsOnceForwardAndOnceBackward) {
 // What was reduced and scattered is kept, so that the fourth product need not run again; what was
 // gathered is not.
 TEST(OperationRecompute, KeepsWhatWasScatteredAndGathersAgain) {
-  const Block block = layer(llama(R"("compile": true)", R"("tp": 4, "sequence_parallel": true)"));
+  const Block block =
+      layer_of(llama(R"("compile": true)", R"("tp": 4, "sequence_parallel": true)"));
   const std::map<std::string, std::int64_t> wanted{{"qkv", kKeys / 2}, {"mlp_up", kFfn / 4}};
   EXPECT_EQ(made_again(block), wanted);
   std::map<CollectiveKind, int> again;
@@ -95,7 +96,7 @@ TEST(OperationRecompute, KeepsWhatWasScatteredAndGathersAgain) {
 
 // aten._scaled_mm is not on the list of what is kept.
 TEST(OperationRecompute, KeepsNoProductInFp8) {
-  const Block block = layer(llama(R"("compile": true, "precision": "fp8")"));
+  const Block block = layer_of(llama(R"("compile": true, "precision": "fp8")"));
   const std::map<std::string, std::int64_t> wanted{
       {"qkv", kHidden + 2 * kKeys}, {"attention_out", kHidden}, {"mlp_up", 2 * kFfn}};
   EXPECT_EQ(made_again(block), wanted);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "recipes/has.h"
 #include "recipes/import.h"
 #include "scenario_from.h"
 
@@ -14,6 +15,7 @@ namespace stepcast {
 namespace {
 
 using nlohmann::json;
+using testing::has;
 
 ImportedScenario import(const std::string& text,
                         std::map<std::string, std::string> variables = {}) {
@@ -37,10 +39,6 @@ json scenario_of(const std::string& more) {
 
 std::string errors_of(const std::string& more) {
   return to_string(import("python pretrain_gpt.py " + kRequired + more).errors);
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(MegatronImport, AScriptThatExpandsBeyondMemoryIsRefused) {

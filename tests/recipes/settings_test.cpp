@@ -8,6 +8,7 @@
 #include "model/import_native.h"
 #include "recipes/deepspeed.h"
 #include "recipes/export.h"
+#include "recipes/has.h"
 #include "recipes/import.h"
 #include "recipes/torchtitan.h"
 #include "scenario_from.h"
@@ -16,10 +17,7 @@ namespace stepcast {
 namespace {
 
 using nlohmann::json;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using testing::has;
 
 ImportInput input_of(const std::string& text, std::optional<std::int64_t> gpus) {
   ImportInput input;

@@ -49,7 +49,7 @@ double best_of(std::initializer_list<const char*> names, const Pipeline& pipelin
 }
 
 // All stages alike, in times and activations of a stage, of which a chunk takes its share.
-struct Case {
+struct SplitCase {
   std::int64_t stages, micro_batches;
   ChunkTimes stage;
   double hop, room;
@@ -73,8 +73,8 @@ struct Case {
 };
 
 // V-Min always fits.
-Case random_case(Random& random) {
-  Case c{};
+SplitCase random_split_case(Random& random) {
+  SplitCase c{};
   c.stages = 1 + random.up_to(5);
   c.micro_batches = c.stages * random.up_to(3) + random.up_to(4);
   c.stage.forward = random.between(0.5, 1.5);
@@ -93,7 +93,7 @@ TEST(Auto, IsNeverLongerThanOthersInTheSameMemoryAndShorterInTheMean) {
   double ratios = 0;
   constexpr int kCases = 500;
   for (int i = 0; i < kCases; ++i) {
-    const Case c = random_case(random);
+    const SplitCase c = random_split_case(random);
     const double others = std::min(best_of({"1f1b", "zb-1p", "zb-2p"}, c.pipeline(1), c.times(1)),
                                    best_of({"v-half", "v-min"}, c.pipeline(2), c.times(2)));
     ASSERT_LT(others, kDoesNotFit);

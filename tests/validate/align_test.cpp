@@ -8,10 +8,10 @@
 namespace stepcast {
 namespace {
 
-using stepcast::testing::made_scenario;
+using stepcast::testing::made_case_scenario;
 
 double time_of(const Measured& measured, const Convention& convention = {}) {
-  const auto time = measured_step_time(measured, made_scenario(), convention);
+  const auto time = measured_step_time(measured, made_case_scenario(), convention);
   EXPECT_TRUE(time && *time);
   return time && *time ? **time : 0;
 }
@@ -26,20 +26,20 @@ TEST(MeasuredStepTime, IsTokensOverTokensPerSecond) {
 }
 
 TEST(MeasuredStepTime, IsFlopsOverTflopsPerGpu) {
-  const double flops = model_flops(made_scenario()).value();
+  const double flops = model_flops(made_case_scenario()).value();
   ASSERT_GT(flops, 0);
   EXPECT_DOUBLE_EQ(time_of({.model_tflops_per_gpu = 5e-9, .mfu = 0.9}), flops / (2 * 5e3));
 }
 
 TEST(MeasuredStepTime, IsFlopsOverMfuTimesThePeakOfThePrecision) {
-  const double flops = model_flops(made_scenario()).value();
+  const double flops = model_flops(made_case_scenario()).value();
   EXPECT_DOUBLE_EQ(time_of({.mfu = 0.5}), flops / (2 * 0.5 * 100e12));
   EXPECT_DOUBLE_EQ(time_of({.mfu = 0.5}, {.peak = FlopsPerSecond(10e12)}),
                    flops / (2 * 0.5 * 10e12));
 }
 
 TEST(MeasuredStepTime, TakesTheBf16PeakWhereTheConventionSaysSo) {
-  Scenario scenario = made_scenario();
+  Scenario scenario = made_case_scenario();
   scenario.training.precision = DataType::kFp16;
   const Measured measured{.mfu = 0.5};
   const auto own = measured_step_time(measured, scenario, {});
@@ -49,13 +49,13 @@ TEST(MeasuredStepTime, TakesTheBf16PeakWhereTheConventionSaysSo) {
 }
 
 TEST(MeasuredStepTime, FailsWhenThePeakIsNotKnown) {
-  Scenario scenario = made_scenario();
+  Scenario scenario = made_case_scenario();
   scenario.cluster.spec.accelerator.dense_peak.clear();
   EXPECT_FALSE(measured_step_time({.mfu = 0.5}, scenario, {}));
 }
 
 TEST(MeasuredStepTime, IsAbsentWhenOnlyMemoryWasMeasured) {
-  const auto time = measured_step_time({.peak_memory_bytes = 1e9}, made_scenario(), {});
+  const auto time = measured_step_time({.peak_memory_bytes = 1e9}, made_case_scenario(), {});
   ASSERT_TRUE(time);
   EXPECT_FALSE(*time);
 }
@@ -63,21 +63,21 @@ TEST(MeasuredStepTime, IsAbsentWhenOnlyMemoryWasMeasured) {
 TEST(ConventionFlops, CountsHalfTheAttentionWhereTheSourceDoes) {
   // Attention forward: 2*2*s*heads*head_dim per token and layer; 3 x forward; halved when causal.
   const double attention = 3.0 * 32 * 4 * 8 * 2 * 8;
-  const double full = convention_flops(made_scenario(), {}).value();
-  const double causal = convention_flops(made_scenario(), {.causal_attention = true}).value();
+  const double full = convention_flops(made_case_scenario(), {}).value();
+  const double causal = convention_flops(made_case_scenario(), {.causal_attention = true}).value();
   EXPECT_DOUBLE_EQ(full - causal, attention / 2);
 }
 
 TEST(ConventionFlops, LeavesTheOutputProjectionOutWhereTheSourceDoes) {
   // 3 x 2 x hidden x vocab per token.
   const double logits = 3.0 * 32 * 2 * 16 * 32;
-  const double with = convention_flops(made_scenario(), {}).value();
-  const double without = convention_flops(made_scenario(), {.logits = false}).value();
+  const double with = convention_flops(made_case_scenario(), {}).value();
+  const double without = convention_flops(made_case_scenario(), {.logits = false}).value();
   EXPECT_DOUBLE_EQ(with - without, logits);
 }
 
 TEST(ConventionFlops, AddsRecomputedWorkForHardwareFlops) {
-  Scenario scenario = made_scenario();
+  Scenario scenario = made_case_scenario();
   scenario.layout.recompute.mode = RecomputeMode::kFull;
   EXPECT_DOUBLE_EQ(convention_flops(scenario, {.hardware_flops = true}).value(),
                    hardware_flops(scenario).value());
@@ -96,14 +96,14 @@ TEST(Align, ComparesTimeMemoryAndBubbleInTheirConvention) {
   prediction.bubble_fraction_steady = 0.2;
   CaseResult result;
   result.measured = {.step_time_s = 2.5, .peak_memory_bytes = 100, .bubble_fraction = 0.25};
-  align(result, made_scenario(), prediction,
+  align(result, made_case_scenario(), prediction,
         {.memory = Convention::Memory::kReserved, .steady_bubble = true});
   EXPECT_DOUBLE_EQ(*result.step_time_error, -0.2);
   EXPECT_DOUBLE_EQ(*result.peak_memory_error, 0.2);
   EXPECT_NEAR(*result.bubble_difference, -0.05, 1e-15);
   EXPECT_EQ(result.covered, false);
   EXPECT_DOUBLE_EQ(result.predicted->tokens_per_s_per_gpu, 8);  // 32 tokens / (2 s x 2 GPUs)
-  EXPECT_DOUBLE_EQ(*result.predicted->mfu, model_flops(made_scenario()).value() / 4 / 100e12);
+  EXPECT_DOUBLE_EQ(*result.predicted->mfu, model_flops(made_case_scenario()).value() / 4 / 100e12);
 }
 
 TEST(Align, GivesNoErrorForWhatWasNotMeasured) {
@@ -111,7 +111,7 @@ TEST(Align, GivesNoErrorForWhatWasNotMeasured) {
   prediction.step_time = Seconds(2);
   CaseResult result;
   result.measured = {.peak_memory_bytes = 100};
-  align(result, made_scenario(), prediction, {});
+  align(result, made_case_scenario(), prediction, {});
   EXPECT_TRUE(result.failed.empty());
   EXPECT_FALSE(result.step_time_error);
   EXPECT_FALSE(result.covered);

@@ -9,7 +9,7 @@
 namespace stepcast::testing {
 
 // 2 GPUs of 100 TFLOP/s in bf16; 4 sequences of 8 tokens. One layer, no recompute.
-inline Scenario made_scenario() {
+inline Scenario made_case_scenario() {
   Scenario scenario;
   scenario.model.layers = 1;
   scenario.model.hidden = 16;

@@ -8,7 +8,7 @@
 namespace stepcast {
 namespace {
 
-using stepcast::testing::made_scenario;
+using stepcast::testing::made_case_scenario;
 
 // A step of a second, forecast and measured, of a GPU with 100 bytes in use.
 Validation validation_of(double predicted_s, double measured_s) {
@@ -26,7 +26,7 @@ Validation validation_of(double predicted_s, double measured_s) {
 const RunFacts kRun{"cpu", {}};
 
 Scenario scenario_on(const std::string& device, std::int64_t cores) {
-  Scenario out = made_scenario();
+  Scenario out = made_case_scenario();
   out.cluster.spec.accelerator.title = device;
   out.cluster.spec.accelerator.cores = cores;
   return out;
@@ -126,13 +126,13 @@ TEST(ValidationBaseline, IsTheSameTextWhicheverWayItIsMade) {
 TEST(ValidationBaseline, TellsWhichSettingIsAnother) {
   const ValidationBaseline before = recorded(validation_of(1, 1));
   EXPECT_TRUE(other_run(before, scenario_on("Q", 8), kRun, "b.json").empty());
-  Scenario other = made_scenario();
+  Scenario other = made_case_scenario();
   other.training.global_batch = 8;
   const Errors errors = other_run(before, other, {"cuda", {}}, "b.json");
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].path, "backend");
   EXPECT_EQ(errors[1].path, "training.global_batch");
-  EXPECT_EQ(other_run(before, made_scenario(), {"cpu", RankId(0)}, "b.json").size(), 1u);
+  EXPECT_EQ(other_run(before, made_case_scenario(), {"cpu", RankId(0)}, "b.json").size(), 1u);
 }
 
 TEST(ValidationBaseline, TellsWhichMachineIsAnother) {

@@ -4,10 +4,12 @@
 
 #include "predict/prediction.h"
 #include "scenario_from.h"
+#include "worked_figures/worked_scenarios.h"
 
 namespace stepcast {
 namespace {
 
+using testing::gigabytes;
 using testing::scenario_from;
 using testing::source_folders;
 
@@ -36,8 +38,6 @@ Prediction forecast(const Tuning& t) {
 
 constexpr const char* k4090 = R"("base": "pcie-4090-8", "gpus": 1)";
 constexpr const char* kH100 = R"("base": "dgx-h100", "gpus": 1)";
-
-double gigabytes(ByteCount bytes) { return static_cast<double>(bytes) / 1e9; }
 
 // Dettmers et al. 2023, abstract and section 1: 65B on one GPU of 48 GB, 33B on one of 24 GB, with
 // gradient checkpointing and sequences of 512.

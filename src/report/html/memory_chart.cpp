@@ -12,7 +12,7 @@
 namespace stepcast::html {
 namespace {
 
-constexpr double kHeight = 96, kAxisHeight = 20;
+constexpr double kChartHeight = 96, kAxisHeight = 20;
 constexpr std::size_t kMostColumns = 240, kLeastColumns = 60;
 constexpr std::size_t kColumnsOfAll = 2400;
 
@@ -77,17 +77,17 @@ Html memory_chart(const MemoryChart& chart, std::size_t charts) {
                                  {{"x", "0"},
                                   {"y", "0"},
                                   {"width", "100%"},
-                                  {"height", coordinate(kHeight)},
+                                  {"height", coordinate(kChartHeight)},
                                   {"viewBox", fmt::format("0 0 {} 1000", count)},
                                   {"preserveAspectRatio", "none"}},
                                  areas);
   const std::string label = fmt::format("{}: at most {} GiB", chart.title, gib_text(peak));
   const Html drawing = element("svg",
                                {{"width", "100%"},
-                                {"height", coordinate(kHeight + kAxisHeight)},
+                                {"height", coordinate(kChartHeight + kAxisHeight)},
                                 {"role", "img"},
                                 {"aria-label", label}},
-                               stretched + TimeAxis(chart.length.value()).ticks(kHeight));
+                               stretched + TimeAxis(chart.length.value()).ticks(kChartHeight));
   return element("figure", {}, element("figcaption", {}, label) + drawing);
 }
 

@@ -24,7 +24,7 @@ using testing::expect_forecast_peaks;
 using testing::GptCase;
 using testing::Ranks;
 using testing::train;
-using testing::Training;
+using testing::TrainedRun;
 
 constexpr int kSteps = 3;
 
@@ -62,8 +62,8 @@ TEST_P(OnGpus, TrainsAsOneRankOfTheCpu) {
   GptCase one = small();
   one.layers = many.layers;
   one.global_batch = many.global_batch;
-  const Training reference = train(testing::gpt(one), kSteps);
-  const Training trained = train(testing::gpt(many), kSteps, on_gpus());
+  const TrainedRun reference = train(testing::gpt(one), kSteps);
+  const TrainedRun trained = train(testing::gpt(many), kSteps, on_gpus());
   for (std::size_t s = 0; s < kSteps; ++s) {
     EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, 1e-5) << "step " << s;
     EXPECT_NEAR(trained.gradient_norm[s] / reference.gradient_norm[s], 1, 1e-4) << "step " << s;
@@ -140,9 +140,9 @@ TEST_P(InBf16, TrainsNearFp32InTheMemoryThatWasForecast) {
   GptCase exact = small();
   const GptCase& rounded = GetParam().gpt;
   exact.global_batch = rounded.global_batch;
-  const Training reference = train(testing::gpt(exact), kSteps);
+  const TrainedRun reference = train(testing::gpt(exact), kSteps);
   const Scenario scenario = testing::gpt(rounded);
-  const Training trained = train(scenario, kSteps, on_gpus());
+  const TrainedRun trained = train(scenario, kSteps, on_gpus());
   expect_forecast_peaks(scenario, trained);
   for (std::size_t s = 0; s < kSteps; ++s) {
     EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, kLossTolerance) << "step " << s;
@@ -206,8 +206,9 @@ std::string gated(const std::string& cluster, const std::string& training) {
 
 TEST(OnOneGpu, GatedModelsTrainAsOnTheCpu) {
   const Scenario scenario = testing::scenario_from(gated("local", R"(, "precision": "fp32")"));
-  const Training reference = train(scenario, kSteps), trained = train(scenario, kSteps, on_gpus());
-  const Training rounded =
+  const TrainedRun reference = train(scenario, kSteps),
+                   trained = train(scenario, kSteps, on_gpus());
+  const TrainedRun rounded =
       train(testing::scenario_from(gated("dgx-a100-80g", "")), kSteps, on_gpus());
   for (std::size_t s = 0; s < kSteps; ++s) {
     EXPECT_NEAR(trained.loss[s] / reference.loss[s], 1, 1e-5) << "step " << s;
@@ -223,8 +224,8 @@ TEST(OnOneGpu, OffloadedActivationsComeBack) {
   c.schedule = "gpipe";
   const Scenario scenario = testing::gpt(c);
   const Program moved = testing::offloaded(lower(scenario));
-  const Training before = train(scenario, kSteps, on_gpus());
-  const Training after = train(scenario, moved, kSteps, on_gpus());
+  const TrainedRun before = train(scenario, kSteps, on_gpus());
+  const TrainedRun after = train(scenario, moved, kSteps, on_gpus());
   EXPECT_EQ(after.loss, before.loss);
   EXPECT_EQ(after.model.relative_error(before.model), 0);
   const MemoryPeak forecast = replay_memory(moved, moved.roles.front());
@@ -267,8 +268,8 @@ TEST(OnTwoGpus, CollectivesBesideKernelsTrainAsTheList) {
     c.sequence_parallel = sequence_parallel;
     const Scenario scenario = testing::gpt(c);
     const Program listed = lower(scenario), beside = testing::asynchronous(listed);
-    const Training before = train(scenario, listed, kSteps, on_gpus());
-    const Training after = train(scenario, beside, kSteps, on_gpus());
+    const TrainedRun before = train(scenario, listed, kSteps, on_gpus());
+    const TrainedRun after = train(scenario, beside, kSteps, on_gpus());
     EXPECT_EQ(after.loss, before.loss);
     EXPECT_EQ(after.model.relative_error(before.model), 0);
     const ByteCount more = total(replay_memory(beside, beside.roles.front()).parts) -

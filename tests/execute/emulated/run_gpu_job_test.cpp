@@ -51,7 +51,7 @@ class RunGpuJob : public ::testing::Test {
   fs::path folder_;
 };
 
-testing::GptCase small() {
+testing::GptCase one_layer() {
   testing::GptCase c = testing::tiny_local();
   c.cluster = R"("base": "dgx-a100-80g")";
   c.layers = 1;
@@ -76,7 +76,7 @@ void expect_measured(const json& result) {
 
 TEST_F(RunGpuJob, OneGpuIsHeldAgainstFp32) {
   RankReporter report(0, -1);
-  run_gpu_job(job(small()), 0, nullptr, DeviceUse(), report);
+  run_gpu_job(job(one_layer()), 0, nullptr, DeviceUse(), report);
   const json out = result(0);
   expect_measured(out);
   EXPECT_LT(out["numerics"]["loss_relative_error"].get<double>(), 1e-2);
@@ -84,7 +84,7 @@ TEST_F(RunGpuJob, OneGpuIsHeldAgainstFp32) {
 }
 
 TEST_F(RunGpuJob, TheReferenceHasADeviceOfItsOwn) {
-  const Job once = job(small());
+  const Job once = job(one_layer());
   RankReporter report(0, -1);
   int own = 0, reference = 0;
   const auto device = [](int& count) {
@@ -107,7 +107,7 @@ TEST_F(RunGpuJob, TheReferenceHasADeviceOfItsOwn) {
 }
 
 TEST_F(RunGpuJob, WarnsWhereItsOwnAttentionRunsBecauseCudnnFails) {
-  Job once = job(small());
+  Job once = job(one_layer());
   once.numerics_steps = 0;
   const std::string said = folder_ / "said";
   const int file = ::open(said.c_str(), O_CREAT | O_WRONLY, 0600);
@@ -124,7 +124,7 @@ TEST_F(RunGpuJob, WarnsWhereItsOwnAttentionRunsBecauseCudnnFails) {
 }
 
 TEST_F(RunGpuJob, EveryRankOfSeveralWritesItsResult) {
-  testing::GptCase c = small();
+  testing::GptCase c = one_layer();
   c.tp = 2;
   emulated::as_each_gpu(2, [&](auto world) {
     RankReporter report(world->rank(), -1);
@@ -137,7 +137,7 @@ TEST_F(RunGpuJob, EveryRankOfSeveralWritesItsResult) {
 }
 
 TEST_F(RunGpuJob, OneRankOfALargerLayoutRunsAlone) {
-  testing::GptCase c = small();
+  testing::GptCase c = one_layer();
   c.tp = 4;
   c.pp = 2;
   c.layers = 2;
@@ -152,7 +152,7 @@ TEST_F(RunGpuJob, OneRankOfALargerLayoutRunsAlone) {
 }
 
 TEST_F(RunGpuJob, MoreRanksThanProcessesAreRefused) {
-  testing::GptCase c = small();
+  testing::GptCase c = one_layer();
   c.tp = 2;
   RankReporter report(0, -1);
   EXPECT_THROW(run_gpu_job(job(c), 0, nullptr, DeviceUse(), report), JobFailure);

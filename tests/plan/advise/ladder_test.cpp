@@ -8,7 +8,8 @@
 namespace stepcast {
 namespace {
 
-constexpr const char* kNode = R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
+constexpr const char* kLadderScenario =
+    R"({"stepcast":1,"model":"gpt3-1.3b","cluster":"dgx-a100-80gx1",
     "training":{"global_batch":16,"sequence_length":1024},"layout":{"recompute":"none"}})";
 
 std::size_t layouts_of(const Rung& rung, const std::string& text) {
@@ -24,7 +25,7 @@ std::size_t layouts_of(const Rung& rung, const std::string& text) {
 // searches only where the scenario states it.
 TEST(Ladder, RungsOfAllGpusPartTheSpaceAmongThem) {
   for (const char* framework : {"", R"("framework":"deepspeed",)"}) {
-    std::string text = kNode;
+    std::string text = kLadderScenario;
     text.insert(text.find("\"global_batch\""), framework);
     std::size_t sum = 0;
     for (const Rung& rung : ladder()) {
