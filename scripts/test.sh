@@ -27,7 +27,9 @@ trap 'rm -f "$log"' EXIT
 seconds_of_files() {
   awk -F '\t' '!/^#/ { took[$4] = $2 - $1 }
                 END { for (file in took) printf "%7.1f s  %s\n", took[file] / 1000, file }' \
-    "build/$preset/.ninja_log" | sed -E 's#(CMakeFiles/[^/]+\.dir/|[.]o$)##g'
+    "build/$preset/.ninja_log" |
+    sed -E 's#  .*CMakeFiles/([^/]+)[.]dir/Unity/unity_([0-9]+)_.*#  files of \1, part \2#
+            s#(CMakeFiles/[^/]+\.dir/|[.]o$)##g'
 }
 
 seconds_of_tests() {
