@@ -17,6 +17,7 @@
 #include "calibrate/protocol/measurement_json.h"
 #include "calibrate/protocol/needed_grid.h"
 #include "calibrate/protocol/operation_json.h"
+#include "calibrate/protocol/processor_watch.h"
 #include "comm/host_group.h"
 #include "execute/host_device.h"
 #include "execute/role_runner.h"
@@ -57,6 +58,7 @@ class CalibrateJob {
       needed_.add(own);
     }
     if (rank_.job.grid) measure_grid();
+    warn_of_others();
     write_result(rank_.job, rank_.world.rank(),
                  {{"rank", rank_.world.rank()},
                   {"operations", std::move(operations_)},
@@ -122,6 +124,20 @@ class CalibrateJob {
     }
   }
 
+  // Samples that others disturb are thrown away one by one, but a machine that was busy all the
+  // time was slower in every sample.
+  void warn_of_others() {
+    auto use = watch_.so_far();
+    const bool known = !on_any_rank(rank_, !use);
+    if (!known) return;
+    use->own_s = over_all_ranks(rank_, use->own_s);
+    if (rank_.world.rank() != 0 || !use->is_too_busy()) return;
+    rank_.report.warning(fmt::format(
+        "this machine was busy: other processes used {:.0f} % of its processors while it was "
+        "measured, and the host of a virtual machine {:.0f} %; calibrate again when it is quiet",
+        100 * use->others_fraction(), 100 * use->stolen_fraction()));
+  }
+
   // Every rank measures all of them, under the same load as in the run; the median of the ranks
   // counts.
   void measure_grid() {
@@ -146,6 +162,7 @@ class CalibrateJob {
   }
 
   const RankContext& rank_;
+  const ProcessorWatch watch_;  // from before the first step
   Journal journal_;
   NeededMeasurements needed_;
   std::set<std::string> reported_;

@@ -9,4 +9,10 @@ bool on_any_rank(const RankContext& rank, bool here) {
   return flag > 0;
 }
 
+double over_all_ranks(const RankContext& rank, double here) {
+  auto sum = static_cast<float>(here);
+  rank.world.all_reduce({&sum, 1}, Reduction::kSum);
+  return sum;
+}
+
 }  // namespace stepcast

@@ -20,6 +20,9 @@ struct RankContext {
 // True where it is on any rank; called by all of them.
 bool on_any_rank(const RankContext& rank, bool here);
 
+// The sum over ranks; called by all of them.
+double over_all_ranks(const RankContext& rank, double here);
+
 void calibrate_job(const RankContext& rank);
 
 }  // namespace stepcast

@@ -215,6 +215,9 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   if (const int written = output.commit(); written != kOk) return written;
   note_written(flags.output, flags.html);
   recorded.tell(validation, flags.output);
+  const std::string busy = busy_machine_text(validation.measured);
+  const bool shown = flags.output.format != "json" && flags.output.format != "junit";
+  if (!busy.empty() && !shown) tell("note: " + busy + "\n");
   if (!validation.within_limits()) return kOutOfTolerance;
   return validation.regressed() ? kRegression : kOk;
 }

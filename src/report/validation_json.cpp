@@ -40,6 +40,12 @@ ordered_json measured_object(const MeasuredRun& run) {
   out["time_s"] = time_object(run.time);
   out["peak_memory_bytes"] = run.peak_memory;
   if (run.device_used) out["device_used_bytes"] = *run.device_used;
+  if (run.load) {
+    out["machine_load"] = {{"host", run.load->host},
+                           {"others_fraction", run.load->processors.others_fraction()},
+                           {"stolen_fraction", run.load->processors.stolen_fraction()},
+                           {"busy", run.load->processors.is_too_busy()}};
+  }
   out["ranks"] = ordered_json::array();
   for (const MeasuredRank& rank : run.ranks) {
     ordered_json one;

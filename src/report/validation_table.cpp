@@ -189,6 +189,9 @@ std::vector<std::string> verdict_lines(const Validation& validation) {
     out.push_back(fmt::format("  not compared with {}: {}", validation.drift->file,
                               validation.drift->skipped));
   }
+  if (const std::string busy = busy_machine_text(validation.measured); !busy.empty()) {
+    out.push_back("  " + busy);
+  }
   return out;
 }
 
@@ -201,6 +204,17 @@ std::string steps_text(const Validation& validation) {
 }
 
 }  // namespace
+
+std::string busy_machine_text(const MeasuredRun& run) {
+  if (!run.load || !run.load->processors.is_too_busy()) return "";
+  return fmt::format(
+      "{} was busy: while the steps were measured, other processes used {} of its processors and "
+      "the host of a virtual machine {}. The step may be faster than measured: run it again when "
+      "the machine is quiet",
+      run.load->host.empty() ? "the machine" : run.load->host,
+      percent_text(run.load->processors.others_fraction()),
+      percent_text(run.load->processors.stolen_fraction()));
+}
 
 std::string validation_summary(const Validation& validation) {
   const MeasuredRun& measured = validation.measured;
@@ -290,6 +304,9 @@ std::string validation_github(const Validation& validation) {
     if (!drift->skipped.empty()) {
       out += github_command("warning", "not compared with " + drift->file, drift->skipped);
     }
+  }
+  if (const std::string busy = busy_machine_text(validation.measured); !busy.empty()) {
+    out += github_command("warning", "busy machine", busy);
   }
   return out + github_command("notice", "stepcast validate", validation_summary(validation));
 }

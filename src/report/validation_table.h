@@ -26,6 +26,9 @@ std::string validation_github(const Validation& validation);
 std::string validation_html(const Scenario& scenario, const Validation& validation,
                             const std::vector<TraceSlice>& measured);
 
+// Who else used the machine while it was measured; nothing where it was quiet or does not tell.
+std::string busy_machine_text(const MeasuredRun& run);
+
 // One line: "step time 0.5 s forecast, 0.49 s measured (+2.0 %)".
 std::string validation_summary(const Validation& validation);
 

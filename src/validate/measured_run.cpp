@@ -2,6 +2,7 @@
 #include "validate/measured_run.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/statistics.h"
 #include "predict/attribution.h"
@@ -67,6 +68,7 @@ class Measurer {
       read_rates();
     }
     read_ranks();
+    read_load();
     read_bubble();
     read_parts();
     return std::move(out_);
@@ -134,6 +136,25 @@ class Measurer {
       // An empty optional compares as the smallest.
       worst.parameter_relative_error =
           std::max(worst.parameter_relative_error, file.numerics->parameter_relative_error);
+    }
+  }
+
+  // Ranks of one machine see the same processors, each over about the same steps: the longest view
+  // counts, and its own use is that of all of them.
+  void read_load() {
+    std::map<std::string, ProcessorUse> machines;
+    for (const RankFile& file : files_) {
+      if (!file.processors) continue;
+      ProcessorUse& machine = machines[file.host];
+      const double own_s = machine.own_s + file.processors->own_s;
+      if (file.processors->span_s > machine.span_s) machine = *file.processors;
+      machine.own_s = own_s;
+    }
+    const auto taken = [](const ProcessorUse& use) {
+      return use.others_fraction() + use.stolen_fraction();
+    };
+    for (const auto& [host, use] : machines) {
+      if (!out_.load || taken(use) > taken(out_.load->processors)) out_.load = {host, use};
     }
   }
 

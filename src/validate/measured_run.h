@@ -29,6 +29,11 @@ struct MeasuredRank {
   std::optional<ByteCount> pool_used = {};
 };
 
+struct MachineLoad {
+  std::string host;
+  ProcessorUse processors;  // while its ranks measured their steps
+};
+
 struct MeasuredRun {
   std::size_t periods = 0;  // between the ends of successive steps
   Spread step_time;         // seconds
@@ -45,6 +50,7 @@ struct MeasuredRun {
   std::vector<MeasuredRank> ranks;
   std::vector<OperationTime> operations;  // of the critical rank
   std::optional<Numerics> numerics;       // the worst of all ranks
+  std::optional<MachineLoad> load;        // of the machine that others used most
 };
 
 // `files` as read_rank_files() gives them.

@@ -44,6 +44,13 @@ class RankFileReader {
     read_steps(role.instructions.size(), out);
     read_operations(out);
     read_memory(out);
+    if (const auto processors = reader_.value("processors")) {
+      ObjectReader reader(*processors);
+      out.processors =
+          ProcessorUse{required_number(reader, "span_s"), required_number(reader, "busy_s"),
+                       required_number(reader, "stolen_s"), required_number(reader, "own_s")};
+      reader.finish();
+    }
     if (const auto numerics = reader_.value("numerics")) {
       ObjectReader reader(*numerics);
       out.numerics = Numerics{required_number(reader, "loss_relative_error"),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/processor_use.h"
 #include "core/quantity.h"
 #include "core/result.h"
 #include "layout/rank_grid.h"
@@ -55,6 +56,7 @@ struct RankFile {
   std::optional<ByteCount> pool_used;    // at most, of tensors in the GPU's memory
   std::optional<ByteCount> device_used;  // at most, of what the GPU had left before the run
   std::optional<Numerics> numerics;
+  std::optional<ProcessorUse> processors;  // of its machine while it measured, where that tells
 };
 
 // The files of all ranks of `grid` in `folder`, by rank; of one rank that ran alone, its own.

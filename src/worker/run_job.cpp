@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "calibrate/measure/heartbeats.h"
+#include "calibrate/protocol/processor_watch.h"
 #include "core/statistics.h"
 #include "execute/whole_model.h"
 #include "program/executable.h"
@@ -90,6 +91,7 @@ class RunJob {
   double loss_error_ = 0;
   std::optional<double> parameter_error_;
   std::vector<StepRecord> steps_;
+  std::optional<ProcessorUse> processors_;  // while steps were measured
 };
 
 // Rank 0 trains alone while the others wait.
@@ -203,6 +205,7 @@ void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
     return record;
   };
   barrier();
+  const ProcessorWatch watch;
   for (std::int64_t s = 0; s < place_.job.steps; ++s) {
     place_.report.progress("steps", s, place_.job.steps);
     if (!place_.marks_apart) {
@@ -212,6 +215,7 @@ void RunJob::measure_steps(RoleRunner& runner, OperationTimes& times) {
     runner.observe(&alive);
     steps_.push_back(runner.step());
   }
+  processors_ = watch.so_far();
   for (std::int64_t s = 0; place_.marks_apart && s < place_.job.steps; ++s) {
     place_.report.progress("operations", s, place_.job.steps);
     timed_step();
@@ -246,6 +250,12 @@ void RunJob::run() {
                       {"operations", operations_json(times)},
                       {"peak_memory_bytes", total(peak)},
                       {"memory_bytes", std::move(memory)}};
+  if (processors_) {
+    result["processors"] = {{"span_s", processors_->span_s},
+                            {"busy_s", processors_->busy_s},
+                            {"stolen_s", processors_->stolen_s},
+                            {"own_s", processors_->own_s}};
+  }
   if (place_.add_facts) place_.add_facts(own.device(), result);
   if (checks) {
     result["numerics"] = {{"loss_relative_error", loss_error_}};

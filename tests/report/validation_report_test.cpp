@@ -145,5 +145,29 @@ TEST(ValidationJunit, HasAFailurePerBrokenLimit) {
             "02");
 }
 
+TEST(BusyMachine, IsSaidInEveryFormatForPeople) {
+  Validation validation = made_validation();
+  // Others had 8 s of 20, the host of the virtual machine 1 s.
+  validation.measured.load = MachineLoad{"node1", {20, 18, 1, 10}};
+  const std::string said = "node1 was busy: while the steps were measured, other processes used 40";
+  EXPECT_TRUE(has(validation_table(made_scenario(), validation), said));
+  EXPECT_TRUE(has(validation_markdown(made_scenario(), validation), said));
+  EXPECT_TRUE(has(validation_github(validation), "::warning title=busy machine::" + said));
+  const json out = json::parse(validation_json(made_scenario(), validation));
+  EXPECT_EQ(
+      out["measured"]["machine_load"],
+      (json{
+          {"host", "node1"}, {"others_fraction", 0.4}, {"stolen_fraction", 0.05}, {"busy", true}}));
+}
+
+TEST(BusyMachine, AQuietOneIsNotMentioned) {
+  Validation validation = made_validation();
+  validation.measured.load = MachineLoad{"node1", {20, 10.2, 0, 10}};
+  EXPECT_EQ(busy_machine_text(validation.measured), "");
+  EXPECT_FALSE(has(validation_table(made_scenario(), validation), "busy"));
+  const json out = json::parse(validation_json(made_scenario(), validation));
+  EXPECT_FALSE(out["measured"]["machine_load"]["busy"].get<bool>());
+}
+
 }  // namespace
 }  // namespace stepcast

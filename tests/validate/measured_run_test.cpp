@@ -256,5 +256,37 @@ TEST(MeasuredSlices, AreTheMedianStepFromItsBegin) {
   EXPECT_EQ(starts[1], (std::vector<double>{1.25, 2.25, 3.25, 4.25}));
 }
 
+// Two ranks on one machine of two processors, for ten seconds: both were at work for 19 s, and the
+// ranks for 6 and 7 of them, so others took 6 s of 20.
+TEST(MeasuredRun, OthersOnTheMachineAreWhatNoRankUsed) {
+  const Played run(two_stages(), 2, play_pipeline, [](json& rank) {
+    rank["processors"] = {
+        {"span_s", 20}, {"busy_s", 19}, {"stolen_s", 1}, {"own_s", rank["rank"] == 0 ? 6 : 7}};
+  });
+  const MeasuredRun measured = run.measured();
+  ASSERT_TRUE(measured.load);
+  EXPECT_EQ(measured.load->host, "here");
+  EXPECT_DOUBLE_EQ(measured.load->processors.others_fraction(), 6.0 / 20);
+  EXPECT_DOUBLE_EQ(measured.load->processors.stolen_fraction(), 1.0 / 20);
+}
+
+// Each rank alone on its machine: the machine of rank 1 is the one that others used most.
+TEST(MeasuredRun, TheMachineThatOthersUsedMostIsNamed) {
+  const Played run(two_stages(), 2, play_pipeline, [](json& rank) {
+    const bool first = rank["rank"] == 0;
+    rank["host"] = first ? "quiet" : "busy";
+    rank["processors"] = {
+        {"span_s", 20}, {"busy_s", first ? 10 : 15}, {"stolen_s", 0}, {"own_s", 10}};
+  });
+  const MeasuredRun measured = run.measured();
+  ASSERT_TRUE(measured.load);
+  EXPECT_EQ(measured.load->host, "busy");
+  EXPECT_DOUBLE_EQ(measured.load->processors.others_fraction(), 5.0 / 20);
+}
+
+TEST(MeasuredRun, AMachineThatDoesNotTellHasNoLoad) {
+  EXPECT_FALSE(Played(two_stages(), 2, play_pipeline).measured().load);
+}
+
 }  // namespace
 }  // namespace stepcast

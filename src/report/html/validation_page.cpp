@@ -163,6 +163,9 @@ std::string verdict_sentence(const Validation& validation) {
   for (const Finding& finding : validation.broken) {
     out += fmt::format("; {}: {}", finding.title, finding.message);
   }
+  if (const std::string busy = busy_machine_text(validation.measured); !busy.empty()) {
+    out += "; " + busy;
+  }
   return out + ".";
 }
 
