@@ -3,10 +3,12 @@
 """Calibrates this machine, runs layouts for real and writes docs/validation-cpu.md.
 
     scripts/validate-cpu.py [--repeat 3] [--only REGEX] [--lab] [-o docs/validation-cpu.md]
+    scripts/validate-cpu.py --readme --repeat 5      # writes docs/validation-readme.md
 
 Calibration and run of a layout take turns, --repeat times: a machine that is not alone changes its
 speed within minutes. Forecast, measured step time and error are the medians of the turns. The
-layouts with links of their own need root (docs/lab.md): --lab adds them.
+layouts with links of their own need root (docs/lab.md): --lab adds them. --readme takes the
+layouts of the README instead, and one of experts.
 """
 
 import argparse
@@ -82,6 +84,19 @@ EIGHT = {
     "dp 2, pp 4": {"dp": 2, "pp": 4},
     "dp 8": {"dp": 8},
 }
+
+
+def readme_cases():
+    """The scenario of the README with the layouts that it names, and a small model with experts."""
+    experts = {**GPT4, "moe": {"experts": 4, "top_k": 2, "ffn": 512}}
+    return [
+        case("dp 2", 2, {"dp": 2}, GPT4),
+        case("tp 2", 2, {"tp": 2}, GPT4),
+        case("pp 2", 2, {"pp": 2}, GPT4),
+        case("dp 2, zero 3", 2, {"dp": 2, "zero": 3}, GPT4),
+        case("pp 2, zb-h1", 2, {"pp": 2, "schedule": "zb-h1"}, GPT4),
+        case("ep 2, four experts", 2, {"dp": 2, "ep": 2}, experts),
+    ]
 
 
 def cases(lab):
@@ -243,6 +258,11 @@ def page(done, failed, machine):
     for (topology, layers), pairs in sorted(rankings.items()):
         lines.append(f"- ranking of layouts of {layers} layers on {topology}: Kendall's tau "
                      f"{kendall(pairs):.2f} over {len(pairs)}")
+    turns = [result for _, results in done for result in results]
+    known = [r["measured"]["machine_load"] for r in turns if "machine_load" in r["measured"]]
+    if known:
+        lines.append(f"- turns in which others used more than 5 % of the processors: "
+                     f"{sum(load['busy'] for load in known)} of {len(known)}")
     for one, why in failed:
         lines += ["", f"Not measured: {one['name']}: {why.splitlines()[-1] if why else '?'}"]
     return "\n".join(lines) + "\n"
@@ -255,14 +275,18 @@ def main():
     parser.add_argument("--budget", type=float, default=15, help="seconds of each calibration")
     parser.add_argument("--only", default="", help="layouts whose name this finds")
     parser.add_argument("--lab", action="store_true", help="also layouts on shaped links (root)")
-    parser.add_argument("--results", default=str(ROOT / "build/validation-cpu.json"),
-                        help="what is measured, kept: the page has all of it")
-    parser.add_argument("-o", "--output", default=str(ROOT / "docs/validation-cpu.md"))
+    parser.add_argument("--readme", action="store_true", help="the README's layouts alone")
+    parser.add_argument("--results", help="what is measured, kept: the page has all of it "
+                        "(build/validation-cpu.json)")
+    parser.add_argument("-o", "--output", help="the page (docs/validation-cpu.md)")
     options = parser.parse_args()
-    store, failed = pathlib.Path(options.results), []
+    name = "validation-readme" if options.readme else "validation-cpu"
+    page_file = pathlib.Path(options.output or ROOT / f"docs/{name}.md")
+    store, failed = pathlib.Path(options.results or ROOT / f"build/{name}.json"), []
     kept = json.loads(store.read_text()) if store.exists() else {}
+    measured = readme_cases() if options.readme else cases(options.lab)
     with tempfile.TemporaryDirectory(prefix="stepcast-validation-") as folder:
-        for one in cases(options.lab):
+        for one in measured:
             if not re.search(options.only, one["name"]):
                 continue
             results, why = measure(one, pathlib.Path(folder), options.repeat, options.steps,
@@ -274,13 +298,13 @@ def main():
             else:
                 failed.append((one, why))
                 print(f"{one['name']}: {why}", file=sys.stderr, flush=True)
-    done = [(one, kept[one["name"]]) for one in cases(True) if one["name"] in kept]
+    listed = readme_cases() if options.readme else cases(True)
+    done = [(one, kept[one["name"]]) for one in listed if one["name"] in kept]
     doctor = json.loads(subprocess.run([str(STEPCAST), "doctor", "--format", "json"],
                                        capture_output=True, text=True, check=True).stdout)
     if done:
         machine = {"processor": doctor["processor"], "cores": doctor["cores"]}
-        output = pathlib.Path(options.output)
-        output.write_text(page(done, failed, machine) + discussion(output))
+        page_file.write_text(page(done, failed, machine) + discussion(page_file))
     return 1 if failed else 0
 
 
