@@ -26,9 +26,8 @@ double own_cpu_s() {
 }  // namespace
 
 std::optional<ProcessorUse> parse_processor_use(const std::string& line, double ticks_per_s) {
-  std::istringstream text(line);
-  std::string name;
-  if (!(text >> name) || name != "cpu") return std::nullopt;
+  if (!line.starts_with("cpu ")) return std::nullopt;
+  std::istringstream text(line.substr(3));
   // user, nice, system, idle, iowait, irq, softirq, steal. Guests' time is part of user and nice.
   std::array<double, 8> ticks{};
   for (double& one : ticks) {
