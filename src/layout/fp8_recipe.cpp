@@ -62,6 +62,7 @@ Fp8 fp8_of(const Scenario& scenario) {
   return {.recipe = &*found,
           .transposes = !found->scales_by_direction && !device.reads_fp8_both_ways,
           .norm_writes = found->norm_writes && scenario.rules.norms_into_products,
+          .norms_into_products = scenario.rules.norms_into_products,
           .norm_finds_scale = found->finds_scale &&
                               (scenario.rules.norms_into_products || scenario.training.compile)};
 }

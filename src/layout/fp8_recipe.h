@@ -36,6 +36,8 @@ struct Fp8 {
   // columns is a transposed one.
   bool transposes = false;
   bool norm_writes = false;  // in this framework
+  // Norm and product are one module, whose norm does so for no other reader of its output.
+  bool norms_into_products = false;
   // A norm finds the largest element of its output, so that no pass of its own does.
   bool norm_finds_scale = false;
 

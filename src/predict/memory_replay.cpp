@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/memory_replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "core/assert.h"
 #include "program/walk.h"
 
 namespace stepcast {
@@ -22,7 +26,7 @@ constexpr auto kBuffers = static_cast<std::size_t>(MemoryCategory::kBuffers);
 
 // What a pass adds to the memory that stands when it begins: the same for every micro-batch.
 struct RunMemory {
-  MemoryParts at_peak{}, after{};
+  MemoryParts at_peak{}, after{}, lowest{};
   double fraction = 0;                // of its blocks done at the peak
   ByteCount buffers = 0, others = 0;  // the highest of each by itself
 };
@@ -41,21 +45,41 @@ class MemoryWalk {
     note(now_, index, 0);
     if (what.is<RunPass>()) run(what, index);
     subtract(now_, what.death);
+    expect_states(now_, what);
     host_ += what.host_birth();
     peak_.host = std::max(peak_.host, host_);
     host_ -= what.host_death();
+    STEPCAST_ASSERT(host_ >= 0, "what comes back from host memory has left before");
   }
 
   const MemoryParts& now() const { return now_; }
   const MemoryMoment& highest_here() const { return highest_here_; }  // of the last instruction
   MemoryPeak finish() {
-    peak_.left = now_;
-    subtract(peak_.left, role_.persistent);
-    peak_.host_left = host_;
+    for (std::size_t i = 0; i < now_.size(); ++i) {
+      STEPCAST_ASSERT(now_[i] == role_.persistent[i],
+                      fmt::format("stage {}: {} bytes of {} outlive the step", role_.stage,
+                                  now_[i] - role_.persistent[i], part_name(i))
+                          .c_str());
+    }
+    STEPCAST_ASSERT(host_ == 0, "what has left for host memory comes back in the same step");
     return peak_;
   }
 
  private:
+  static const char* part_name(std::size_t part) {
+    return name_of(static_cast<MemoryCategory>(part));
+  }
+
+  void expect_states(const MemoryParts& parts, const Instruction& what) const {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      STEPCAST_ASSERT(
+          parts[i] >= role_.persistent[i],
+          fmt::format("stage {}, {}: {} bytes of {} are freed that nobody holds", role_.stage,
+                      what.name, role_.persistent[i] - parts[i], part_name(i))
+              .c_str());
+    }
+  }
+
   void run(const Instruction& what, std::int32_t index) {
     const auto [known, fresh] = of_run_.try_emplace(key_of(*what.as<RunPass>()));
     RunMemory& run = known->second;
@@ -65,6 +89,9 @@ class MemoryWalk {
     note(inside, index, run.fraction);
     const ByteCount buffers = now_[kBuffers];
     note_highest(buffers + run.buffers, total(now_) - buffers + run.others);
+    MemoryParts least = now_;
+    add(least, run.lowest);
+    expect_states(least, what);
     add(now_, run.after);
   }
 
@@ -87,6 +114,9 @@ class MemoryWalk {
         highest = sum;
         out.at_peak = inside;
         out.fraction = static_cast<double>(done) / static_cast<double>(begun.size());
+      }
+      for (std::size_t i = 0; i < out.lowest.size(); ++i) {
+        out.lowest[i] = std::min(out.lowest[i], out.after[i] + trace.lowest[i]);
       }
       add(out.after, trace.after);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a role over one step: persistent states, births and deaths of instructions, and the
 // traces of the blocks they run, in host issue order, as a caching allocator sees them. Device and
-// host memory are two places, each with a peak of its own.
+// host memory are two places, each with a peak of its own. At no moment is any part below the
+// states', and behind the step nothing is left but these: an assertion says where that is not so.
 #pragma once
 
 #include <functional>
@@ -14,11 +15,9 @@ struct MemoryPeak {
   MemoryParts parts{};           // at the peak; adds up to it
   std::int32_t instruction = 0;  // during which it stands
   double fraction = 0;           // of the instruction's blocks done by then
-  MemoryParts left{};            // dynamic bytes alive after the step: zero when sound
   ByteCount buffers = 0;         // the highest of the category kBuffers alone
   ByteCount others = 0;          // and of all else
   ByteCount host = 0;            // the most that lies in host memory at once
-  ByteCount host_left = 0;       // likewise zero when sound
 };
 
 // The parts of memory while `instruction` runs, with `fraction` of its blocks done.

@@ -165,7 +165,6 @@ class BlockBuilder {
   GraphPart into_part(GraphPart part) { return std::exchange(part_, part); }
   // The operation written last, to change it.
   Operation& last() { return operations().back(); }
-  bool begins_pass() { return operations().empty(); }
   // Where a collective of the backward runs that a product need not wait for.
   BlockStream backward_stream() const {
     const bool beside = rules_.async_tensor_backward && shape_.tp > 1;

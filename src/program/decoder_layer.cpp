@@ -2,6 +2,7 @@
 #include "program/decoder_layer.h"
 
 #include "program/block_builder.h"
+#include "program/fp8_operands.h"
 #include "program/layer_lowering.h"
 #include "program/liveness.h"
 #include "program/unit_copies.h"
@@ -29,6 +30,7 @@ Block lower_decoder_layer(const Scenario& scenario, RecomputeMode recompute, Bac
   if (scenario.layout.zero == 3) copy_gathered_unit(scenario, builder);
   block.input_gradient = layer.backward(block.output_gradient, recompute);
   copy_unit_gradients(scenario, builder);
+  cast_in_norms(builder);
   finish_block(block);
   return block;
 }

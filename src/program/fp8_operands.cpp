@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/fp8_operands.h"
 
+#include <map>
+
 namespace stepcast {
 namespace {
 
@@ -12,55 +14,60 @@ KernelSize size_of_cast(std::int64_t elements, double bytes, std::int64_t launch
   return {elements, 0, bytes, launches};
 }
 
-// The norm before writes the copies, in place of its 16-bit output where nobody else reads that.
-bool write_in_norm(BlockBuilder& builder, BufferId x, const std::vector<BufferId>& copies,
-                   double copied, bool keeps_wide) {
-  if (builder.begins_pass()) return false;
-  Operation& before = builder.last();
-  const auto* norm = std::get_if<Normalization>(&before.work);
-  const bool fits = builder.shape().fp8.norm_writes && norm != nullptr && !norm->backward &&
-                    !norm->residual && before.writes == std::vector<BufferId>{x};
-  if (!fits) return false;
-  KernelSize& size = *size_of_kernel(before.work);
-  size.bytes += copied;
-  if (!keeps_wide) {
-    size.bytes -= static_cast<double>(size.elements) * static_cast<double>(builder.shape().element);
-    before.writes.clear();
-  }
-  before.writes.insert(before.writes.end(), copies.begin(), copies.end());
-  return true;
-}
-
-bool comes_from_norm(BlockBuilder& builder, BufferId x) {
-  if (builder.begins_pass()) return false;
-  const Operation& before = builder.last();
-  return std::holds_alternative<Normalization>(before.work) && !before.writes.empty() &&
-         before.writes.back() == x;
-}
-
-// The largest element of a tensor, by a pass of its own: a norm finds it beside its own work. Parts
-// of one tensor have one scale.
+// The largest element of a tensor, by a pass of its own. Parts of one tensor have one scale.
 void find_scale(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward, bool cut) {
   const Shape& shape = builder.shape();
   const BufferId largest = builder.buffer("largest_element", 1, DataType::kFp32);
-  if (!backward && shape.fp8.norm_finds_scale && comes_from_norm(builder, x)) {
-    builder.last().writes.insert(builder.last().writes.begin(), largest);
-  } else {
-    const double bytes = static_cast<double>(elements) * static_cast<double>(shape.element);
-    builder.add("find_scale",
-                Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
-                     size_of_cast(elements, bytes, 2)},
-                {x}, {largest});
-  }
+  const double bytes = static_cast<double>(elements) * static_cast<double>(shape.element);
+  builder.add("find_scale",
+              Cast{CastSubject::kScale, backward, shape.type, DataType::kFp32,
+                   size_of_cast(elements, bytes, 2)},
+              {x}, {largest});
   if (!cut) return;
   builder.collective("scale", CollectiveKind::kAllReduce, AxisGroup::kTensor, 1, DataType::kFp32,
                      {largest}, {largest}, CollectivePurpose::kScale);
 }
 
+// A forward cast of one buffer in 16 bits or more.
+const Cast* forward_cast(const Operation& operation) {
+  const auto* cast = std::get_if<Cast>(&operation.work);
+  if (cast == nullptr || cast->backward || cast->from == DataType::kFp8) return nullptr;
+  return operation.reads.size() == 1 ? cast : nullptr;
+}
+
+std::vector<std::int32_t> count_readers(const Block& block) {
+  std::vector<std::int32_t> out(block.buffers.size(), 0);
+  for (const BlockPass& pass : block.passes) {
+    for (const Operation& operation : pass.operations) {
+      for (const BufferId id : operation.reads) ++out[id.index()];
+    }
+  }
+  return out;
+}
+
+// What the norm takes over from an operation that reads its output, whose readers are so many.
+bool takes_over(const Fp8& fp8, Operation& norm, const Operation& operation, std::int32_t readers) {
+  const Cast* cast = forward_cast(operation);
+  const auto& own = std::get<Normalization>(norm.work);
+  if (cast->subject == CastSubject::kOperand && fp8.norm_writes && readers == 1 && !own.residual) {
+    // Both read or write the 16 bits that are no longer there.
+    KernelSize& size = *size_of_kernel(norm.work);
+    const double wide = static_cast<double>(size_of(cast->from) * cast->size.elements);
+    size.bytes += cast->size.bytes - 2 * wide;
+    norm.writes = operation.writes;
+    return true;
+  }
+  constexpr std::int32_t kScaleAndCast = 2;
+  const bool alone = readers == kScaleAndCast || !fp8.norms_into_products;
+  if (cast->subject != CastSubject::kScale || !fp8.norm_finds_scale || !alone) return false;
+  norm.writes.insert(norm.writes.begin(), operation.writes.begin(), operation.writes.end());
+  return true;
+}
+
 }  // namespace
 
 Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
-                     bool by_columns, bool cut, bool keeps_wide) {
+                     bool by_columns, bool cut) {
   const Shape& shape = builder.shape();
   const Fp8& fp8 = shape.fp8;
   Operand out;
@@ -75,7 +82,6 @@ Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, b
   }
   const double written =
       static_cast<double>(copies.size()) * static_cast<double>(fp8.copy_bytes(elements));
-  if (!backward && write_in_norm(builder, x, copies, written, keeps_wide)) return out;
   if (fp8.recipe->finds_scale) find_scale(builder, x, elements, backward, cut);
   const double read = static_cast<double>(elements) * static_cast<double>(shape.element);
   builder.add(
@@ -104,6 +110,31 @@ BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements,
                    size_of_cast(elements, 2.0 * static_cast<double>(elements), 1)},
               {rows}, {columns});
   return columns;
+}
+
+void cast_in_norms(BlockBuilder& builder) {
+  const Fp8& fp8 = builder.shape().fp8;
+  if (!fp8.norm_writes && !fp8.norm_finds_scale) return;
+  Block& block = builder.block();
+  const std::vector<std::int32_t> readers = count_readers(block);
+  for (BlockPass& pass : block.passes) {
+    std::vector<Operation> kept;
+    kept.reserve(pass.operations.size());
+    std::map<BufferId, std::size_t> norms;  // by what they write: their place among those kept
+    for (Operation& operation : pass.operations) {
+      if (forward_cast(operation) != nullptr) {
+        const BufferId x = operation.reads.front();
+        const auto norm = norms.find(x);
+        const bool taken = norm != norms.end() &&
+                           takes_over(fp8, kept[norm->second], operation, readers[x.index()]);
+        if (taken) continue;
+      }
+      const auto* norm = std::get_if<Normalization>(&operation.work);
+      if (norm != nullptr && !norm->backward) norms[operation.writes.back()] = kept.size();
+      kept.push_back(std::move(operation));
+    }
+    pass.operations = std::move(kept);
+  }
 }
 
 }  // namespace stepcast

@@ -13,11 +13,10 @@ struct Operand {
   BufferId rows, columns;
 };
 
-// Casts `x`. Where the operation before is the norm that writes `x`, and can write fp8, it does so.
-// `by_columns`: a weight gradient will read it. `cut`: tensor ranks hold parts of one tensor with
-// one scale. `keeps_wide`: `x` itself is read too.
+// Casts `x`. `by_columns`: a weight gradient will read it. `cut`: tensor ranks hold parts of one
+// tensor with one scale.
 Operand cast_operand(BlockBuilder& builder, BufferId x, std::int64_t elements, bool backward,
-                     bool by_columns, bool cut, bool keeps_wide = false);
+                     bool by_columns, bool cut);
 
 // A copy of which this rank holds its share of `elements`, whole.
 BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, std::int64_t elements,
@@ -25,5 +24,12 @@ BufferId gather_copy(BlockBuilder& builder, const char* name, BufferId share, st
 
 // The copy by columns of one by rows: itself, where the device reads it both ways.
 BufferId transposed(BlockBuilder& builder, BufferId rows, std::int64_t elements, bool backward);
+
+// What a norm does of the casts of its output, once all of a block is written. Who reads the output
+// decides: where a product alone does, the norm is part of its module and writes fp8 in place of 16
+// bits. Anybody else needs the 16 bits, so the norm writes those, and each product casts for itself
+// (Transformer Engine, module/layernorm_linear.py: with_quantized_norm). In the same way a norm
+// finds the largest element of what it writes.
+void cast_in_norms(BlockBuilder& builder);
 
 }  // namespace stepcast

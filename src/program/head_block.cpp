@@ -8,6 +8,7 @@
 #include "layout/pipeline.h"
 #include "operation/steps.h"
 #include "program/block_builder.h"
+#include "program/fp8_operands.h"
 #include "program/liveness.h"
 #include "program/prediction_module.h"
 #include "program/unit_copies.h"
@@ -267,6 +268,7 @@ Block lower_head(const Scenario& scenario, BackwardForm form) {
   const BufferId predicted = predictions.backward();
   block.input_gradient = predicted.valid() ? predictions.sum(own, predicted) : own;
   copy_unit_gradients(scenario, builder);
+  cast_in_norms(builder);
   finish_block(block);
   return block;
 }

@@ -60,6 +60,26 @@ const char* name_of(Stream stream) {
   return "";
 }
 
+const char* name_of(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::kEmbedding:
+      return "embedding";
+    case BlockKind::kLayer:
+      return "layer";
+    case BlockKind::kHead:
+      return "head";
+    case BlockKind::kZeroGradients:
+      return "zero gradients";
+    case BlockKind::kCastGradients:
+      return "cast gradients";
+    case BlockKind::kGradientNorm:
+      return "gradient norm";
+    case BlockKind::kUpdate:
+      return "update";
+  }
+  return "";
+}
+
 namespace {
 
 struct TransferRow {

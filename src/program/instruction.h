@@ -100,6 +100,7 @@ enum class BlockKind {
   kGradientNorm,
   kUpdate
 };
+const char* name_of(BlockKind kind);  // "layer"
 
 // A block outside the chunks.
 struct RunBlock {

@@ -87,7 +87,7 @@ BufferId Linear::dense_weight(BlockBuilder& builder, bool backward) const {
 
 Operand Linear::cast(BlockBuilder& builder, BufferId x, std::int64_t width, bool backward,
                      bool by_columns) const {
-  return cast_operand(builder, x, tokens_ * width, backward, by_columns, false, has_adapters());
+  return cast_operand(builder, x, tokens_ * width, backward, by_columns, false);
 }
 
 LinearInput Linear::enter(BlockBuilder& builder, const char* name, BufferId x, bool keeps) const {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/assert.h"
 #include "program/block_events.h"
+#include "program/check_lives.h"
 
 namespace stepcast {
 namespace {
@@ -57,6 +59,9 @@ MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pas
       out.at_peak = out.after;
     }
     for (const BufferId id : operation.deaths) part(id) -= block.buffers[id.index()].size();
+    for (std::size_t i = 0; i < out.lowest.size(); ++i) {
+      out.lowest[i] = std::min(out.lowest[i], out.after[i]);
+    }
   }
   return out;
 }
@@ -66,6 +71,8 @@ MemoryTrace memory_of(const Block& block, const std::vector<OperationLives>& pas
 void finish_block(Block& block) {
   place_events(block);
   const BlockLives lives = trace_lives(block);
+  const std::optional<std::string> fault = fault_of(block, lives);
+  STEPCAST_ASSERT(!fault, fault->c_str());
   for (const Pass pass : passes_of(block.form)) {
     block.pass(pass).memory = memory_of(block, lives.pass(pass));
   }

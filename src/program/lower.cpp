@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // (model, training, layout) -> program. The only place that knows both transformers and tasks.
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
+#include "core/assert.h"
 #include "layout/pipeline.h"
 #include "layout/recomputed_layers.h"
 #include "memory/states.h"
+#include "program/check_step.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
 #include "program/flat_stretches.h"
@@ -181,6 +185,8 @@ Program Lowering::run() {
       arrange_replicated_step(builder, order, blocks);
     }
     if (scenario_.layout.offload.activations > 0) offload_activations(scenario_, program_, role);
+    const std::optional<std::string> fault = fault_of(program_, role);
+    STEPCAST_ASSERT(!fault, fault->c_str());
   }
   return std::move(program_);
 }

@@ -63,10 +63,11 @@ struct GroupElements {
 };
 
 // Memory while a list of operations runs, relative to its start: what it leaves behind, its peak,
-// and the parts then.
+// the parts then, and how far each part falls.
 struct MemoryTrace {
   MemoryParts after{};
   MemoryParts at_peak{};
+  MemoryParts lowest{};  // of each part by itself, at most zero
   ByteCount peak = 0;
 };
 

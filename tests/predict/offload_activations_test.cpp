@@ -6,7 +6,6 @@
 
 #include <string>
 
-#include "predict/memory_replay.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -59,14 +58,6 @@ TEST(OffloadActivations, BalanceOutOverAStep) {
   }
   EXPECT_EQ(on_host, 0);
   EXPECT_GT(moved, 0);
-}
-
-// What a copy takes from the device comes back to it, and nothing else changes there.
-TEST(OffloadActivations, LeaveNothingBehindOnTheDevice) {
-  const Program program = lower(gpt(offloading(0.6, 6)));
-  const MemoryPeak peak = replay_memory(program, program.roles.front());
-  EXPECT_EQ(peak.host_left, 0);
-  for (const ByteCount left : peak.left) EXPECT_EQ(left, 0);
 }
 
 // Nobody but the layer itself waits for its copy: parameters are gathered meanwhile.

@@ -103,8 +103,9 @@ TEST(BlockEvents, NoBufferIsFreedUnderAnOperation) {
     std::vector<BufferId> buffers;
     for (int b = 0; b < 5; ++b) buffers.push_back(sketch.buffer("buffer"));
     const auto any = [&] { return buffers[static_cast<std::size_t>(random.below(5))]; };
-    const auto count = static_cast<std::size_t>(2 + random.below(14));
-    for (std::size_t i = 0; i < count; ++i) {
+    const auto count = static_cast<std::size_t>(3 + random.below(14));
+    sketch.operation(kCompute, {}, buffers);  // so that all of them have been written
+    for (std::size_t i = 1; i < count; ++i) {
       sketch.operation(static_cast<BlockStream>(random.below(kBlockStreams)), {any()}, {any()});
     }
     finish_block(sketch.block);
