@@ -75,7 +75,7 @@ class CpuProfiler {
                          {"provenance", name_of(provenance)},
                          {"log_error", std::move(errors)},
                          {"curves", std::move(curves_)}};
-    out_.text = json_text(root);
+    out_.text = profile_layout(root);
     return std::move(out_);
   }
 

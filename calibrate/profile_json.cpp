@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "cost/profile_curves.h"
 
 namespace stepcast {
@@ -24,14 +25,15 @@ bool is_flat(const ordered_json& node) {
 
 // Like dump(2), but a container of scalars that fits a line stays on it.
 void print(const ordered_json& node, std::size_t indent, std::string& out) {
-  const std::string line = node.dump();
+  const std::string line = json_text(node);
   if (!node.is_structured() || (is_flat(node) && line.size() + indent <= 96)) {
     // nlohmann prints no blanks: one after each separator outside texts.
-    bool text = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) text = !text;
-      out += line[i];
-      if (!text && (line[i] == ',' || line[i] == ':')) out += ' ';
+    bool text = false, escape = false;
+    for (const char c : line) {
+      if (c == '"' && !escape) text = !text;
+      escape = text && c == '\\' && !escape;
+      out += c;
+      if (!text && (c == ',' || c == ':')) out += ' ';
     }
     return;
   }
@@ -40,7 +42,7 @@ void print(const ordered_json& node, std::size_t indent, std::string& out) {
   std::size_t left = node.size();
   for (const auto& item : node.items()) {
     out += inner;
-    if (node.is_object()) out += ordered_json(item.key()).dump() + ": ";
+    if (node.is_object()) out += json_literal(item.key()) + ": ";
     print(item.value(), indent + 2, out);
     out += --left > 0 ? ",\n" : "\n";
   }
@@ -127,7 +129,7 @@ ordered_json host_json(const HostFit& host) {
           {"step", microseconds(host.step_s)}};
 }
 
-std::string json_text(const ordered_json& root) {
+std::string profile_layout(const ordered_json& root) {
   std::string out;
   print(root, 0, out);
   return out + "\n";

@@ -23,6 +23,6 @@ nlohmann::ordered_json form_json(const MemoryFit& fit);
 nlohmann::ordered_json host_json(const HostFit& host);
 
 // Like dump(2), but a container of scalars that fits a line stays on it; ends with a line feed.
-std::string json_text(const nlohmann::ordered_json& root);
+std::string profile_layout(const nlohmann::ordered_json& root);
 
 }  // namespace stepcast

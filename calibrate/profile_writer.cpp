@@ -184,7 +184,7 @@ std::string profile_text(const ShippedProfile& shipped) {
   root["log_error"] = std::move(errors);
   root["fitted_on"] = profile.fitted_on;
   root["curves"] = curves_of(shipped);
-  return json_text(root);
+  return profile_layout(root);
 }
 
 }  // namespace stepcast

@@ -24,6 +24,7 @@ test_packages=(
   libgtest-dev libbenchmark-dev
   clang libclang-rt-dev  # the second compiler, and its sanitizers
   python3                # the tests of style, documents and command line
+  python3-yaml python3-networkx cmark-gfm graphviz  # readers of what is written
   iproute2               # namespaces, links and rates of the lab
   jupyter-nbconvert python3-ipykernel python3-matplotlib  # notebooks
 )

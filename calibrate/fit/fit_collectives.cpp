@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cluster/data_folder.h"
+#include "core/text/escape.h"
 #include "cost/collective_curve.h"
 
 namespace stepcast {
@@ -88,7 +89,7 @@ std::string rows_of(const std::vector<CollectiveSample>& samples) {
 }
 
 std::string curve_text(const Table& table, Seconds launch) {
-  std::string head = table.machine.dump();
+  std::string head = json_text(table.machine);
   head.pop_back();
   return fmt::format("  {},\"launch_us\":{:.4g},\n   \"samples\": [{}]}}", head,
                      launch.value() * 1e6, rows_of(table.samples));
@@ -142,12 +143,13 @@ Result<FittedCollectives> fit_collective_curves(const std::vector<JsonDocument*>
   std::vector<std::string> curves, fitted_on, rejected;
   for (Table& table : tables) {
     if (!table.rejected.empty() || table.samples.empty()) {
-      rejected.push_back("  " + Json{{"id", table.measured.id}, {"why", table.rejected}}.dump());
+      rejected.push_back("  " +
+                         json_text(Json{{"id", table.measured.id}, {"why", table.rejected}}));
       continue;
     }
     const Seconds launch = remove_host(table.measured, table.launch, table.samples);
     curves.push_back(curve_text(table, launch));
-    fitted_on.push_back("  " + Json(table.measured.id).dump());
+    fitted_on.push_back("  " + json_text(Json(table.measured.id)));
     out.curves.push_back({table.measured, table.samples});
   }
   out.text = fmt::format(

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
+
 namespace stepcast {
 namespace {
 
@@ -28,7 +30,7 @@ std::string text_of(const json& object, const char* key) {
 std::string thread_of(const json& event) {
   const auto part = [&](const char* key) {
     const auto found = event.find(key);
-    return found == event.end() ? std::string() : found->dump();
+    return found == event.end() ? std::string() : json_text(*found);
   };
   return part("pid") + "/" + part("tid");
 }

@@ -19,6 +19,7 @@
 #include "calibrate/protocol/operation_json.h"
 #include "calibrate/protocol/processor_watch.h"
 #include "comm/host_group.h"
+#include "core/text/escape.h"
 #include "execute/host_device.h"
 #include "execute/role_runner.h"
 #include "operation/signature.h"
@@ -76,7 +77,7 @@ class CalibrateJob {
         if (last) rank_.report.warning(fmt::format("{}: every sample was disturbed", signature));
         continue;
       }
-      append(journal_, {signature, measured, operation_json(point.operation).dump()});
+      append(journal_, {signature, measured, json_text(operation_json(point.operation))});
     }
   }
 
@@ -154,7 +155,7 @@ class CalibrateJob {
       if (journal_.find(key) == nullptr) {
         const auto measured = sample_alone(kernel.operation, protocol);
         if (!measured) continue;  // disturbed throughout: a point less between others
-        append(journal_, {key, *measured, operation_json(kernel.operation).dump()});
+        append(journal_, {key, *measured, json_text(operation_json(kernel.operation))});
       }
       operations_.push_back({{"operation", operation_json(kernel.operation)},
                              {"measurement", measurement_json(journal_.find(key)->measurement)}});

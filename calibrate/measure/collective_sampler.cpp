@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/protocol/measurement_json.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -44,7 +45,7 @@ CollectiveSampler::Point CollectiveSampler::measure_size(const Meeting& meeting,
     return {{}, "{}"};
   }
   const Measurement out = take_samples(meeting, bytes);
-  const std::string facts = backend_.facts_of_size().dump();
+  const std::string facts = json_text(backend_.facts_of_size());
   append(journal_, {key, out, facts});
   return {out, facts};
 }
@@ -75,7 +76,7 @@ json CollectiveSampler::measure_sharing(ByteCount bytes, double alone_s) {
   const JournalPoint* known = journal_.find(key);
   if (!backend_.on_any_rank(known == nullptr)) return json::parse(known->extra);
   const json out = backend_.sharing(bytes, alone_s);
-  append(journal_, {key, {}, out.dump()});
+  append(journal_, {key, {}, json_text(out)});
   return out;
 }
 

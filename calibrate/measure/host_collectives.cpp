@@ -13,6 +13,7 @@
 
 #include "core/assert.h"
 #include "core/statistics.h"
+#include "core/text/escape.h"
 #include "cost/mpi_curve.h"
 
 namespace stepcast {
@@ -203,7 +204,7 @@ HostCollectives::Moved HostCollectives::move(std::size_t count, BusyCore* beside
 std::string HostCollectives::key_of(ByteCount bytes) const {
   return fmt::format("{} {} bytes {} ranks of {} at {} beside {}{}", name_of(curve_->collective),
                      bytes, rank_.world.size(), scenario_.cluster.spec.name,
-                     nlohmann::json(meeting_.placement).dump(), meeting_.concurrent,
+                     json_text(nlohmann::json(meeting_.placement)), meeting_.concurrent,
                      curve_->on_compute_stream ? "" : " on a stream");
 }
 

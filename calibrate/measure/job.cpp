@@ -8,6 +8,7 @@
 
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "core/text/escape.h"
 #include "layout/pipeline.h"
 
 namespace stepcast {
@@ -20,10 +21,10 @@ Result<Job> read_job(const std::string& file) {
   reader.required_integer("stepcast_job", 1);
   job.task = reader.required_text("task");
   if (const auto scenario = reader.value("scenario"))
-    job.scenarios.push_back(scenario->raw().dump());
+    job.scenarios.push_back(json_text(scenario->raw()));
   if (const auto scenarios = reader.value("scenarios")) {
     for (const JsonValue& scenario : scenarios->items())
-      job.scenarios.push_back(scenario.raw().dump());
+      job.scenarios.push_back(json_text(scenario.raw()));
   }
   if (const auto data = reader.required("data")) {
     ObjectReader folders(*data);
@@ -85,7 +86,7 @@ void append(Journal& journal, const JournalPoint& point) {
 
 void write_result(const Job& job, int rank, const nlohmann::ordered_json& result) {
   const std::string file = fmt::format("{}/rank-{}.json", job.results, rank);
-  if (const auto written = write_file_atomically(file, result.dump() + "\n"); !written) {
+  if (const auto written = write_file_atomically(file, json_text(result) + "\n"); !written) {
     throw JobFailure(RankFailure::kInternal, to_string(written.error()));
   }
 }

@@ -17,6 +17,7 @@
 #include "core/assert.h"
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -27,9 +28,7 @@ constexpr int kFormat = 1;
 const char* const kMark = "stepcast_journal";
 const char* const kStartAgain = "measure there, or remove the file to start again on this machine";
 
-std::string line_of(const ordered_json& object) {
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
+std::string line_of(const ordered_json& object) { return json_text(object) + "\n"; }
 
 std::string header_line(const ordered_json& machine) {
   return line_of({{kMark, kFormat}, {"machine", machine}});
@@ -73,7 +72,7 @@ Result<void> check_machine(const std::string& file, const ordered_json& written,
     if (there == ours) continue;
     return failure({ErrorCode::kIllegal,
                     fmt::format("the points are of another machine: {} there, {} here",
-                                there.dump(), ours.dump()),
+                                json_text(there), json_text(ours)),
                     file, "machine." + key, kStartAgain});
   }
   return {};
@@ -88,8 +87,8 @@ Result<void> check_header(const std::string& file, const std::string& line,
   }
   if (header[kMark] != kFormat) {
     return failure(
-        {ErrorCode::kFormat, fmt::format("format {} is not supported", header[kMark].dump()), file,
-         kMark,
+        {ErrorCode::kFormat, fmt::format("format {} is not supported", json_text(header[kMark])),
+         file, kMark,
          fmt::format("this version reads format {}: remove the file to start again", kFormat)});
   }
   const auto written = header.find("machine");
@@ -113,7 +112,7 @@ Result<JournalPoint> read_point(const std::string& file, std::size_t number,
   reader.required("extra");
   reader.finish();
   if (!(*document)->ok()) return failure((*document)->errors());
-  out.extra = ordered_json::parse(line)["extra"].dump();  // keeps the order of its keys
+  out.extra = json_text(ordered_json::parse(line)["extra"]);  // keeps the order of its keys
   return out;
 }
 
@@ -198,7 +197,7 @@ Result<void> Journal::append(const JournalPoint& point) {
   ordered_json extra = ordered_json::parse(point.extra, nullptr, false);
   STEPCAST_ASSERT(!extra.is_discarded(), "extra is JSON");
   JournalPoint kept = point;
-  kept.extra = extra.dump();
+  kept.extra = json_text(extra);
   auto written = write_line(line_of({{"key", point.key},
                                      {"measurement", measurement_json(point.measurement)},
                                      {"extra", std::move(extra)}}));

@@ -12,6 +12,7 @@
 #include "calibrate/fit/published.h"
 #include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr int kUsage = 2;
 
 int report(const Errors& errors) {
-  fmt::print(stderr, "{}\n", to_string(errors));
+  fmt::print(stderr, "{}\n", terminal_lines(to_string(errors)).text());
   return kUsage;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
 #include "core/gathered_errors.h"
+#include "core/text/escape.h"
 #include "cost/profile_curves.h"
 
 namespace stepcast::cli {
@@ -119,7 +120,7 @@ OwnRun read_own_run(const fs::path& file, const ClusterSpec& cluster, std::strin
   if (const auto beside = root.value("beside")) read_beside(*beside, cluster, out);
   if (const auto machine = root.required("machine")) {
     for (const auto& [key, fact] : machine->raw().items()) {
-      out.machine[key] = fact.is_string() ? fact.get<std::string>() : fact.dump();
+      out.machine[key] = fact.is_string() ? fact.get<std::string>() : json_text(fact);
     }
   }
   root.finish();
@@ -184,8 +185,9 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
         {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
           "-o", "name a profile in a folder that can be written"}});
   }
-  const auto outcome = launch_gpu_job(job_of(request, scenarios, folder.string()).dump(2) + "\n",
-                                      (folder / "job.json").string(), request.ranks, output);
+  const auto outcome =
+      launch_gpu_job(json_text(job_of(request, scenarios, folder.string()), 2) + "\n",
+                     (folder / "job.json").string(), request.ranks, output);
   if (!outcome) return report_errors(outcome.error());
   int code = report_gpu_outcome(*outcome, output);
   if (rank_of_launcher(request.ranks).value_or(0) != 0) return code;  // rank 0 makes the profile

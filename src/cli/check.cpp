@@ -16,6 +16,7 @@
 #include "cli/scenario_flags.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
+#include "core/text/escape.h"
 #include "core/text_file.h"
 #include "layout/override.h"
 #include "report/check_report.h"
@@ -107,7 +108,7 @@ Errors apply_sets(const std::vector<std::string>& sets, std::vector<Suite>& suit
       for (const auto& [path, value] : overrides) {
         if (Errors failed = apply_override(scenario, path, value); !failed.empty()) return failed;
       }
-      test_case.scenario = scenario.dump();
+      test_case.scenario = json_text(scenario);
     }
   }
   return errors;
@@ -224,7 +225,7 @@ Result<std::vector<Tolerance>> read_tolerances(const std::vector<std::string>& t
   return out;
 }
 
-std::string render(const CheckFlags& flags, const CheckReport& report, const GateOutcome& gate) {
+Written render(const CheckFlags& flags, const CheckReport& report, const GateOutcome& gate) {
   const std::string& format = flags.output.format;
   if (format == "json") return check_json(report, gate);
   if (format == "csv") return check_csv(report);
@@ -242,7 +243,8 @@ CheckOptions options_of(const CheckFlags& flags) {
     const auto mutex = std::make_shared<std::mutex>();
     options.progress = [mutex](std::size_t done, std::size_t all) {
       const std::scoped_lock lock(*mutex);
-      tell(fmt::format("\r{} of {} cases{}", done, all, done == all ? "\n" : ""));
+      tell_progress(fmt::format("{} of {} cases", done, all));
+      if (done == all) tell("\n");
     };
   }
   return options;
@@ -302,7 +304,7 @@ int run_check(const CheckFlags& flags) {
     output.set_file(flags.markdown, check_markdown(report, *gate, flags.view));
   }
   if (!flags.errors.empty()) {
-    output.set_file(flags.errors, errors_by_mechanism(report.cases).text());
+    output.set_file(flags.errors, Written::escaped(errors_by_mechanism(report.cases).text()));
   }
   // Figures that break a limit must not become the new baseline.
   const bool updates = flags.update && gate->broken.empty();

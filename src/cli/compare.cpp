@@ -12,6 +12,7 @@
 #include "cli/scenario_flags.h"
 #include "core/gathered_errors.h"
 #include "core/parallel.h"
+#include "core/text/escape.h"
 #include "plan/what_if.h"
 #include "report/compare_report.h"
 
@@ -134,7 +135,7 @@ std::string Comparison::stated_layout(const std::vector<std::string>& sets) {
   const AtPoint point(flags_.scenario, sets);
   const auto stated = stated_text(flags_.scenario, folders_);
   const json scenario = stated ? json::parse(stated->text) : json();
-  return scenario.is_object() ? scenario.value("layout", json::object()).dump() : "{}";
+  return scenario.is_object() ? json_text(scenario.value("layout", json::object())) : "{}";
 }
 
 Error no_whole_batch(std::int64_t batch, std::int64_t gpus_of_first, std::int64_t gpus) {
@@ -237,7 +238,7 @@ Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>&
   return flags_.tornado > 0 ? find_sensitivity() : Errors{};
 }
 
-std::string render(const CompareReport& report, const std::string& format) {
+Written render(const CompareReport& report, const std::string& format) {
   if (format == "json") return compare_json(report);
   if (format == "csv") return compare_csv(report);
   return format == "md" ? compare_markdown(report) : compare_table(report);

@@ -14,6 +14,7 @@
 #include "cli/gpu_software.h"
 #include "cli/launch_run.h"
 #include "cli/output.h"
+#include "core/text/escape.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
@@ -123,8 +124,7 @@ int run_doctor(const DoctorFlags& flags) {
       if (!fact.to_do.empty()) to_do[fact.key] = fact.to_do;
     }
     out["to_do"] = std::move(to_do);
-    output.set_main(flags.output,
-                    out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    output.set_main(flags.output, json_file(out, 1));
   } else {
     TextTable table({{"what", Align::kLeft}, {"found", Align::kLeft}, {"to do", Align::kLeft}});
     for (const Fact& fact : facts) table.add_row({fact.key, fact.value, fact.to_do});

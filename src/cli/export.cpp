@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/export.h"
+#include "core/text/written.h"
 
 #include <fmt/format.h>
 
@@ -42,6 +43,7 @@ void print_remarks(const OutputOptions& output, const Exported& exported) {
   }
 }
 
+// The writers of launch files escape names for the format of each.
 int write_files(const ExportFlags& flags, const std::vector<LaunchFile>& files, bool to_folder) {
   Output output;
   output.protect("SCENARIO", flags.scenario.file);
@@ -50,9 +52,9 @@ int write_files(const ExportFlags& flags, const std::vector<LaunchFile>& files, 
         to_folder ? (fs::path(flags.output.file) / file.name).string() : flags.output.file;
     output.plan("-o", path);
     if (path.empty()) {
-      output.set_main({}, file.text);
+      output.set_main({}, Written::escaped(file.text));
     } else {
-      output.set_file(path, file.text);
+      output.set_file(path, Written::escaped(file.text));
     }
   }
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/import.h"
+#include "core/text/escape.h"
 
 #include <fmt/format.h>
 
@@ -212,8 +213,7 @@ int run_import(const ImportFlags& flags) {
   if (!draft) return report_errors(draft.error());
   const auto notes = check_draft(flags, format, *draft, data->folders);
   if (!notes) return report_errors(notes.error());
-  output.set_main(flags.output,
-                  draft->document.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  output.set_main(flags.output, json_file(draft->document, 2));
   if (const int code = output.commit(); code != kOk) return code;
   print_notes(flags, draft->imported);
   for (const std::string& line : *notes) note(flags.output, line);

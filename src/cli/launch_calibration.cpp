@@ -11,6 +11,7 @@
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
 #include "core/atomic_file.h"
+#include "core/text/escape.h"
 #include "launch/host_facts.h"
 #include "program/executable.h"
 
@@ -82,7 +83,7 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
                       folder.string(), "-o", "name a profile in a folder that can be written"});
     }
     const auto outcome =
-        launch_job(job_of(request, scenarios, ranks, folder.string()).dump(2) + "\n",
+        launch_job(json_text(job_of(request, scenarios, ranks, folder.string()), 2) + "\n",
                    (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
     if (!outcome) return failure(outcome.error());
     for (const std::string& warning : outcome->warnings) note(output, "warning: " + warning);

@@ -14,6 +14,7 @@
 #include "calibrate/protocol/progress.h"
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "core/text/escape.h"
 #include "launch/host_facts.h"
 #include "launch/mpi_launch.h"
 
@@ -60,7 +61,7 @@ std::string job_text(const RunJob& job, const DataFolders& folders) {
   if (layout.schedule_text) out["schedule"] = *layout.schedule_text;
   if (job.alone) out["rank"] = job.alone->value;
   if (job.backend == Backend::kCuda) out["gpus"] = ranks_of(job);
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 // One line that is written over, with the time that the phase has left; on terminals alone.
@@ -69,7 +70,7 @@ class ProgressLine {
   explicit ProgressLine(const OutputOptions& output)
       : shown_(!output.quiet && isatty(STDERR_FILENO) == 1) {}
   ~ProgressLine() {
-    if (written_) tell("\r\x1b[K");
+    if (written_) clear_progress();
   }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -82,7 +83,7 @@ class ProgressLine {
       last_ = std::chrono::steady_clock::now();
     }
     advance_to(report.done);
-    tell("\r\x1b[K" + progress_->line(report.text));
+    tell_progress(progress_->line(report.text));
     written_ = true;
   }
 
@@ -224,7 +225,7 @@ Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std
                  {"task", "devices"},
                  {"data", job_folders(folders)},
                  {"results", fs::absolute(folder).string()}};
-  const auto outcome = launch_gpu_job(job.dump(2) + "\n",
+  const auto outcome = launch_gpu_job(json_text(job, 2) + "\n",
                                       (fs::path(folder) / "devices-job.json").string(), 1, output);
   if (!outcome) return failure(outcome.error());
   if (outcome->end == LaunchEnd::kInput) return failure(gpu_error(*outcome));
@@ -261,12 +262,12 @@ Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
 int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
   for (const std::string& warning : outcome.warnings) note(output, "warning: " + warning);
   if (outcome.ok()) return kOk;
-  tell(fmt::format("error: the run: {}\n", outcome.message));
+  tell(terminal_lines("error: the run: " + outcome.message));
   if (outcome.end == LaunchEnd::kInterrupted) return 128 + outcome.signal;
   if (outcome.end == LaunchEnd::kNumerics) return kOutOfTolerance;
   const std::size_t lines = outcome.last_lines.size();
   for (std::size_t i = lines - std::min(lines, kLastLines); i < lines; ++i) {
-    tell(fmt::format("  {}\n", outcome.last_lines[i]));
+    tell_line("  " + outcome.last_lines[i]);
   }
   return kInternalError;
 }

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/flag_words.h"
 #include "cli/output.h"
+#include "core/text/escape.h"
 
 namespace stepcast::cli {
 namespace {
@@ -54,9 +55,9 @@ const CLI::App& reached(const CLI::App& program) {
   return *at;
 }
 
-std::string help_of(const CLI::App& command) {
+Written help_of(const CLI::App& command) {
   const CLI::App* above = command.get_parent();
-  return command.help(above == nullptr ? "" : command_words(*above));
+  return terminal_lines(command.help(above == nullptr ? "" : command_words(*above)));
 }
 
 // "stepcast help predict" is "stepcast predict --help". The flag library wants the last word first.
@@ -70,9 +71,9 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
-int print(const std::string& text) {
+int print(Written text) {
   Output output;
-  output.set_main({}, text);
+  output.set_main({}, std::move(text));
   return output.commit();
 }
 
@@ -140,7 +141,7 @@ int main(int argc, char** argv) {
   try {
     return stepcast::cli::run(argc, argv);
   } catch (const std::exception& error) {
-    stepcast::cli::tell(fmt::format("internal error: {}\n", error.what()));
+    stepcast::cli::tell_line(fmt::format("internal error: {}", error.what()));
   } catch (...) {
     stepcast::cli::tell("internal error\n");
   }

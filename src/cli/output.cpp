@@ -79,11 +79,11 @@ Errors Output::check() const {
   return errors;
 }
 
-void Output::set_file(const std::string& path, std::string content) {
+void Output::set_file(const std::string& path, Written content) {
   files_.push_back({path, std::move(content)});
 }
 
-void Output::set_main(const OutputOptions& options, std::string content) {
+void Output::set_main(const OutputOptions& options, Written content) {
   if (options.file.empty()) {
     standard_output_ = std::move(content);
   } else {
@@ -95,14 +95,14 @@ int Output::commit() const {
   std::vector<AtomicFile> written;
   for (const File& file : files_) {
     written.emplace_back(file.path);
-    const auto done = written.back().write(file.content);
+    const auto done = written.back().write(file.content.text());
     if (!done) return report_errors(done.error());
   }
   for (AtomicFile& file : written) {
     if (const auto done = file.publish(); !done) return report_errors(done.error());
   }
-  if (!write_all(STDOUT_FILENO, standard_output_)) {
-    tell(fmt::format("error: standard output: {}\n", reason()));
+  if (!write_all(STDOUT_FILENO, standard_output_.text())) {
+    tell_line(fmt::format("error: standard output: {}", reason()));
     return kInternalError;
   }
   return kOk;

@@ -19,8 +19,8 @@ class Output {
   // Paths that cannot be written, or that two flags name; call before any work.
   Errors check() const;
 
-  void set_file(const std::string& path, std::string content);
-  void set_main(const OutputOptions& options, std::string content);  // -o or standard output
+  void set_file(const std::string& path, Written content);
+  void set_main(const OutputOptions& options, Written content);  // -o or standard output
 
   // Writes the files, then standard output. kOk, or reports what went wrong and returns its code.
   int commit() const;
@@ -32,13 +32,13 @@ class Output {
   };
   struct File {
     std::string path;
-    std::string content;
+    Written content;
   };
 
   std::vector<Target> targets_;
   std::vector<Target> inputs_;
   std::vector<File> files_;
-  std::string standard_output_;
+  Written standard_output_;
 };
 
 }  // namespace stepcast::cli

@@ -110,7 +110,7 @@ WhyNot why_not(const Question& question, const SearchOptions& options, const Sea
   return out;
 }
 
-std::string render(const PlanReport& report, const std::string& format) {
+Written render(const PlanReport& report, const std::string& format) {
   if (format == "json") return plan_json(report);
   if (format == "csv") return plan_csv(report);
   return format == "md" ? plan_markdown(report) : plan_table(report);

@@ -10,7 +10,7 @@
 namespace stepcast::cli {
 namespace {
 
-std::string render(const AdviceReport& report, const std::string& format) {
+Written render(const AdviceReport& report, const std::string& format) {
   if (format == "json") return advice_json(report);
   return format == "md" ? advice_markdown(report) : advice_table(report);
 }

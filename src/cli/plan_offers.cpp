@@ -86,7 +86,7 @@ std::vector<const Scenario*> scenarios_of(const std::vector<Offer>& offers) {
   return out;
 }
 
-std::string render(const OffersReport& report, const std::string& format) {
+Written render(const OffersReport& report, const std::string& format) {
   if (format == "json") return offers_json(report);
   if (format == "csv") return offers_csv(report);
   return format == "md" ? offers_markdown(report) : offers_table(report);

@@ -12,7 +12,6 @@ namespace stepcast::cli {
 namespace {
 
 constexpr double kInterval = 0.2;  // seconds between two lines
-constexpr const char* kErase = "\r\033[K";
 
 }  // namespace
 
@@ -43,12 +42,12 @@ void PlanProgress::show(const SearchProgress& state) {
     const double rate = static_cast<double>(state.replayed) / state.elapsed_s;
     line += fmt::format("  at most {:.0f} s left", static_cast<double>(state.open) / rate);
   }
-  tell(kErase + line);
+  tell_progress(line);
 }
 
 void PlanProgress::clear() {
   if (!visible_ || shown_at_s_ < 0) return;
-  tell(kErase);
+  clear_progress();
 }
 
 }  // namespace stepcast::cli

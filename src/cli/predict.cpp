@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/text/escape.h"
 #include "economics/run_forecast.h"
 #include "plan/what_if.h"
 #include "predict/choose_profile.h"
@@ -48,33 +49,32 @@ Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Pre
                      {prediction.step_time, prediction.step_time_low, prediction.step_time_high});
 }
 
-std::string render(const PredictFlags& flags, const Scenario& scenario,
-                   const Prediction& prediction, const RunOutlook* run, const Profile* profile) {
+Written render(const PredictFlags& flags, const Scenario& scenario, const Prediction& prediction,
+               const RunOutlook* run, const Profile* profile) {
   const std::string& format = flags.output.format;
   if (format == "json") {
     auto object = prediction_object(scenario, prediction);
     if (run) object["economics"] = run_object(run->terms, run->forecast);
     if (profile) object["explain"] = explanation_object(*profile);
-    return object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return json_file(object, 2);
   }
   if (format == "csv") {
     if (!run) return prediction_csv(scenario, prediction);
     return prediction_csv(scenario, prediction, run_columns(run->terms, run->forecast));
   }
-  const bool markdown = format == "md";
-  std::string out =
-      markdown ? prediction_markdown(scenario, prediction)
-               : prediction_table(scenario, prediction, {.color = wants_color(flags.output)});
-  if (run) {
-    out += markdown ? run_markdown(run->terms, run->forecast)
-                    : run_text(run->terms, run->forecast, wants_color(flags.output));
-  }
+  const Form form = format == "md" ? Form::kMarkdown : text_form(flags.output);
+  Written out = prediction_table(scenario, prediction, form);
+  if (run) out += run_table(run->terms, run->forecast, form);
   if (profile) {
-    std::string explanation = explanation_text(scenario, prediction, *profile);
+    Written explanation = explanation_text(scenario, prediction, *profile);
     if (run) {
       explanation += "\n" + simulation_text(run->terms, run->forecast, flags.seed);
     }
-    out += markdown ? "\n### Explanation\n\n```text\n" + explanation + "```\n" : "\n" + explanation;
+    if (form == Form::kMarkdown) {
+      out += heading("Explanation", form) + markdown_code_block(explanation.text());
+    } else {
+      out += "\n" + explanation;
+    }
   }
   return out;
 }
@@ -131,8 +131,8 @@ int run_predict(const PredictFlags& flags) {
                                        profile ? &*profile : nullptr));
   std::size_t trace_bytes = 0;
   if (!flags.trace.empty()) {
-    std::string trace = trace_json(*scenario, *prediction);
-    trace_bytes = trace.size();
+    Written trace = trace_json(*scenario, *prediction);
+    trace_bytes = trace.text().size();
     output.set_file(flags.trace, std::move(trace));
   }
   if (!flags.memory_timeline.empty()) {

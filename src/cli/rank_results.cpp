@@ -9,6 +9,7 @@
 
 #include "calibrate/protocol/measurement_json.h"
 #include "core/gathered_errors.h"
+#include "core/text/escape.h"
 #include "cost/mpi_curve.h"
 #include "operation/signature.h"
 
@@ -110,7 +111,7 @@ void RankResults::read_collective(const JsonValue& value) {
   reader.finish();
   // Groups that are placed alike share one curve, whatever they are for.
   const std::string key = fmt::format("{} {} {}", static_cast<int>(out.kind),
-                                      json(out.placement).dump(), out.concurrent);
+                                      json_text(json(out.placement)), out.concurrent);
   MeasuredCollective& known = collectives_[key];
   if (of_this_launch_.insert(key).second) {
     known = std::move(out);

@@ -11,6 +11,8 @@
 #include "cluster/named_cluster.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
+#include "core/text/characters.h"
+#include "core/text/escape.h"
 #include "core/unit_text.h"
 #include "layout/keys.h"
 #include "layout/override.h"
@@ -130,7 +132,8 @@ Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json&
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
     if (!value.option.given()) return;
-    std::string text = value.text ? json(value.value).dump() : value.value;
+    const bool quoted = value.text && is_utf8(value.value);  // the override refuses other bytes
+    std::string text = quoted ? json_literal(value.value) : value.value;
     if (value.count) {
       auto number = parse_count(value.value);
       if (!number) {
@@ -141,7 +144,7 @@ Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json&
         append(errors, number.error());
         return;
       }
-      text = json(*number).dump();
+      text = json_text(json(*number));
     }
     append(errors, apply_override(scenario, value.path, text));
   };
@@ -304,7 +307,7 @@ Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& fo
   // The reader reports a document that is not an object.
   StatedText out;
   if (scenario.is_object()) out.errors = apply_flags(flags, folders, scenario);
-  out.text = scenario.dump(-1, ' ', false, json::error_handler_t::replace);
+  out.text = json_text(scenario);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/atomic_file.h"
+#include "core/text/escape.h"
 
 namespace stepcast::cli {
 namespace {
@@ -93,16 +94,25 @@ Result<DataRoot> find_data(const std::string& data) {
                   "--data", "name the folder that holds models/ and topologies/"});
 }
 
-bool wants_color(const OutputOptions& output) {
+Form text_form(const OutputOptions& output) {
   const char* no_color = std::getenv("NO_COLOR");
-  return !output.no_color && output.file.empty() && (!no_color || *no_color == '\0') &&
-         isatty(STDOUT_FILENO) == 1;
+  const bool colors = !output.no_color && output.file.empty() && (!no_color || *no_color == '\0') &&
+                      isatty(STDOUT_FILENO) == 1;
+  return colors ? Form::kColored : Form::kText;
 }
 
-void tell(std::string_view text) { write_all(STDERR_FILENO, text); }
+void tell(const Written& text) { write_all(STDERR_FILENO, text.text()); }
+
+void tell_line(std::string_view words) { tell(Written::escaped(terminal_line(words) + "\n")); }
+
+void tell_progress(std::string_view words) {
+  tell(Written::escaped("\r\x1b[K" + terminal_line(words)));
+}
+
+void clear_progress() { tell("\r\x1b[K"); }
 
 int report_errors(const Errors& errors) {
-  for (const Error& error : errors) tell(fmt::format("error: {}\n", to_string(error)));
+  for (const Error& error : errors) tell_line("error: " + to_string(error));
   return kUsageError;
 }
 
@@ -110,8 +120,8 @@ void note_written(const OutputOptions& output, const std::string& file) {
   if (!file.empty()) note(output, "wrote " + file);
 }
 
-void note(const OutputOptions& output, const std::string& text) {
-  if (!output.quiet) tell(text + "\n");
+void note(const OutputOptions& output, std::string_view text) {
+  if (!output.quiet) tell_line(text);
 }
 
 }  // namespace stepcast::cli

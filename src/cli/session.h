@@ -9,7 +9,9 @@
 
 #include "cli/command_line.h"
 #include "core/error.h"
+#include "core/text/written.h"
 #include "layout/scenario.h"
+#include "report/document_form.h"
 
 namespace stepcast::cli {
 
@@ -55,14 +57,19 @@ struct DataRoot {
 // it.
 Result<DataRoot> find_data(const std::string& data);
 
-bool wants_color(const OutputOptions& output);
+// The form of what a command prints as text: colored on a terminal that may have colors.
+Form text_form(const OutputOptions& output);
 
 // Writes to standard error. A write that fails is let go: nobody is left to be told, and the exit
 // code still says how the command ended.
-void tell(std::string_view text);
+void tell(const Written& text);
+void tell_line(std::string_view words);
+// A line that the next one writes over, on terminals alone.
+void tell_progress(std::string_view words);
+void clear_progress();
 // One line per error on standard error; returns kUsageError.
 int report_errors(const Errors& errors);
-void note(const OutputOptions& output, const std::string& text);  // on standard error
+void note(const OutputOptions& output, std::string_view text);  // a line on standard error
 // "wrote FILE", where one was asked for beside the output.
 void note_written(const OutputOptions& output, const std::string& file);
 

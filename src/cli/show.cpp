@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cluster/cluster.h"
+#include "core/text/escape.h"
 #include "layout/keys.h"
 #include "layout/legality.h"
 #include "model/import_model.h"
@@ -181,10 +182,10 @@ Result<Listing> list_of_schedules(const DataFolders&, const std::string& filter)
 
 Result<Listing> list_of_keys(const DataFolders&, const std::string& filter) {
   Listing out{TextTable({{"key", Align::kLeft},
-                         {"value", Align::kLeft},
-                         {"default", Align::kLeft},
+                         {"value", Align::kLeft, false, true},
+                         {"default", Align::kLeft, false, true},
                          {"flag", Align::kLeft},
-                         {"what it says", Align::kLeft}})};
+                         {"what it says", Align::kLeft, false, true}})};
   for (const Key* key : keys()) {
     if (!matches(key->path, filter)) continue;
     const char* flag = key->flag.name == nullptr ? "" : key->flag.name;
@@ -217,7 +218,7 @@ int run_show(const ShowFlags& flags, const char* topic, Lister list) {
   }
   const std::string& format = flags.output.format;
   if (format == "json") {
-    output.set_main(flags.output, listing->values.dump(1) + "\n");
+    output.set_main(flags.output, json_file(listing->values, 1));
   } else if (format == "csv") {
     output.set_main(flags.output, listing->table.csv());
   } else {

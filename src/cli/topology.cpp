@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "report/document_form.h"
 #include "report/topology_text.h"
 
 namespace stepcast::cli {
@@ -62,9 +63,11 @@ int run_check(const TopologyFlags& flags) {
     return report_errors(errors);
   }
   const Topology& topology = cluster->topology;
-  output.set_main(flags.output, fmt::format("{}: sound ({} GPUs, {} vertices, {} links)\n",
-                                            cluster->spec.name, topology.gpus().size(),
-                                            topology.vertices().size(), topology.links().size()));
+  output.set_main(
+      flags.output,
+      line(fmt::format("{}: sound ({} GPUs, {} vertices, {} links)", cluster->spec.name,
+                       topology.gpus().size(), topology.vertices().size(), topology.links().size()),
+           Form::kText));
   return output.commit();
 }
 

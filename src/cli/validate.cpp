@@ -13,10 +13,11 @@
 #include "cli/validate_baseline.h"
 #include "cli/validate_forecast.h"
 #include "core/gathered_errors.h"
+#include "core/text/escape.h"
 #include "predict/timed_orders.h"
-#include "report/github_command.h"
 #include "report/junit.h"
 #include "report/number_text.h"
+#include "report/prediction_table.h"
 #include "report/validation_json.h"
 #include "report/validation_table.h"
 #include "validate/measured_slices.h"
@@ -89,17 +90,17 @@ Result<std::vector<Tolerance>> read_tolerances(const ValidateFlags& flags) {
 }
 
 // A layout that does not fit is forecast by the data sheet, and not run.
-std::string render_too_large(const ValidateFlags& flags, const Scenario& scenario,
-                             const Prediction& prediction) {
+Written render_too_large(const ValidateFlags& flags, const Scenario& scenario,
+                         const Prediction& prediction) {
   const std::string& format = flags.output.format;
   const std::string why =
       fmt::format("the run needs {} GiB on its fullest rank, of {} GiB that a rank has",
                   gib_text(prediction.peak_device), gib_text(prediction.device_memory));
   if (format == "json") return validation_json(scenario, prediction);
-  if (format == "md") return prediction_markdown(scenario, prediction);
+  if (format == "md") return prediction_table(scenario, prediction, Form::kMarkdown);
   if (format == "junit") return junit_xml("stepcast validate", {junit_gate({{"memory", why}})});
   if (format == "github") return github_command("error", "memory", why);
-  return prediction_table(scenario, prediction, {.color = wants_color(flags.output)});
+  return prediction_table(scenario, prediction, text_form(flags.output));
 }
 
 int report_too_large(const ValidateFlags& flags, const Scenario& scenario,
@@ -107,23 +108,23 @@ int report_too_large(const ValidateFlags& flags, const Scenario& scenario,
   output.set_main(flags.output, render_too_large(flags, scenario, prediction));
   if (!flags.html.empty()) output.set_file(flags.html, prediction_html(scenario, prediction));
   if (!flags.markdown.empty()) {
-    output.set_file(flags.markdown, prediction_markdown(scenario, prediction));
+    output.set_file(flags.markdown, prediction_table(scenario, prediction, Form::kMarkdown));
   }
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
-  tell(fmt::format("error: the run needs {} GiB on its fullest rank, of {} GiB that a rank has\n",
-                   gib_text(prediction.peak_device), gib_text(prediction.device_memory)));
+  tell_line(
+      fmt::format("error: the run needs {} GiB on its fullest rank, of {} GiB that a rank has",
+                  gib_text(prediction.peak_device), gib_text(prediction.device_memory)));
   return kDoesNotFit;
 }
 
-std::string render(const ValidateFlags& flags, const Scenario& scenario,
-                   const Validation& validation) {
+Written render(const ValidateFlags& flags, const Scenario& scenario, const Validation& validation) {
   const std::string& format = flags.output.format;
   if (format == "json") return validation_json(scenario, validation);
-  if (format == "md") return validation_markdown(scenario, validation);
+  if (format == "md") return validation_table(scenario, validation, Form::kMarkdown);
   if (format == "junit") return validation_junit(scenario, validation);
   if (format == "github") return validation_github(validation);
-  return validation_table(scenario, validation, {.color = wants_color(flags.output)});
+  return validation_table(scenario, validation, text_form(flags.output));
 }
 
 struct ComparedRun {
@@ -153,9 +154,9 @@ int check_reference(const StatedScenario& stated, const DataFolders& folders) {
   const auto reference = reference_forecast(stated, folders);
   if (!reference) return report_errors(reference.error());
   if (reference->fits) return kOk;
-  tell(fmt::format(
+  tell_line(fmt::format(
       "error: numerics are held against the whole model in fp32 on one GPU, which needs "
-      "{} GiB of {} GiB: give --no-numerics, or a smaller model\n",
+      "{} GiB of {} GiB: give --no-numerics, or a smaller model",
       gib_text(reference->peak_device), gib_text(reference->device_memory)));
   return kDoesNotFit;
 }
@@ -210,14 +211,14 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
     output.set_file(flags.html, validation_html(stated.scenario, validation, compared->slices));
   }
   if (!flags.markdown.empty()) {
-    output.set_file(flags.markdown, validation_markdown(stated.scenario, validation));
+    output.set_file(flags.markdown, validation_table(stated.scenario, validation, Form::kMarkdown));
   }
   if (const int written = output.commit(); written != kOk) return written;
   note_written(flags.output, flags.html);
   recorded.tell(validation, flags.output);
   const std::string busy = busy_machine_text(validation.measured);
   const bool shown = flags.output.format != "json" && flags.output.format != "junit";
-  if (!busy.empty() && !shown) tell("note: " + busy + "\n");
+  if (!busy.empty() && !shown) tell_line("note: " + busy);
   if (!validation.within_limits()) return kOutOfTolerance;
   return validation.regressed() ? kRegression : kOk;
 }

@@ -11,6 +11,7 @@
 #include "cli/launch_calibration.h"
 #include "cli/launch_run.h"
 #include "core/data_name.h"
+#include "core/text/escape.h"
 #include "layout/rank_grid.h"
 #include "predict/operation_table.h"
 #include "program/reference_scenario.h"
@@ -103,7 +104,7 @@ Result<Prediction> data_sheet_forecast(const ValidatedRun& run, const Scenario& 
 }
 
 Result<Prediction> reference_forecast(const StatedScenario& stated, const DataFolders& folders) {
-  const auto text = reference_scenario(to_json(stated.scenario).dump());
+  const auto text = reference_scenario(json_text(to_json(stated.scenario)));
   const auto document = JsonDocument::parse(text, "the reference of the numerics");
   if (!document) return failure(document.error());
   auto reference = read_scenario(**document, folders);

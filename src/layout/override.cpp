@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/text/characters.h"
+
 namespace stepcast {
 namespace {
 
@@ -16,6 +18,11 @@ using nlohmann::json;
 Error bad_path(std::string_view path, std::string message) {
   return {ErrorCode::kBadValue, std::move(message), "", std::string(path),
           "a key path, as in layout.tp=8"};
+}
+
+Error not_utf8(std::string_view path, std::string_view value) {
+  return {ErrorCode::kBadValue, fmt::format("'{}' is not UTF-8", value), "", std::string(path),
+          "a scenario is JSON, which is UTF-8: give the file or the name another name"};
 }
 
 // "layout.tp" in parts; none of them may be empty.
@@ -37,6 +44,7 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
   if (!keys) return {bad_path(path, fmt::format("'{}' is not a key path", path))};
   json parsed = json::parse(value, nullptr, false);
   if (parsed.is_discarded()) {
+    if (!is_utf8(value)) return {{not_utf8(path, value)}};
     if (value.starts_with('{') || value.starts_with('[')) {
       return {{ErrorCode::kSyntax, fmt::format("{} is not valid JSON", value), "",
                std::string(path), "quote it for the shell"}};

@@ -7,6 +7,7 @@
 #include "cluster/data_folder.h"
 #include "core/remembered_files.h"
 #include "core/statistics.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -93,7 +94,7 @@ std::string MeasuredErrors::text() const {
                                  {"high", band.high},
                                  {"mean", band.mean}});
   }
-  return out.dump(1) + "\n";
+  return json_text(out, 1) + "\n";
 }
 
 const ErrorBand* MeasuredErrors::find(const std::string& mechanism) const {

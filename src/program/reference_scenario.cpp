@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/keys.h"
 
 namespace stepcast {
@@ -23,7 +24,7 @@ std::string reference_scenario(const std::string& scenario) {
   out["training"]["framework"] = "native";
   out["training"]["precision"] = "fp32";
   out.erase("profile");
-  return out.dump();
+  return json_text(out);
 }
 
 }  // namespace stepcast

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/nearest.h"
 #include "recipes/deepspeed.h"
 #include "recipes/json_keys.h"
@@ -261,7 +262,7 @@ void read_remarks(JsonKeys& root) {
   const json* remarks = root.raw("stepcast");
   if (!remarks || !remarks->is_object()) return;
   for (const auto& [path, value] : remarks->items()) {
-    root.imported().set_json(path, value.dump(), "");
+    root.imported().set_json(path, json_text(value), "");
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "recipes/deepspeed.h"
 #include "recipes/launch_format.h"
 
@@ -67,7 +68,7 @@ std::string write_deepspeed(const Scenario& s, const std::vector<Setting>& remar
     out["pipeline"] = {{"stages", l.pp}, {"activation_checkpoint_interval", full ? 1 : 0}};
   }
   if (!remarks.empty()) out["stepcast"] = remark_object(remarks);
-  return out.dump(2, ' ', true) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 namespace {

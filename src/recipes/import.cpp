@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/override.h"
 #include "recipes/json_keys.h"
 #include "recipes/kubernetes.h"
@@ -22,7 +23,7 @@ ImportedScenario read_hugging_face(const ImportInput& input) {
   out.gpus = input.gpus;
   const json document = parse_json_object(input.text, false, out);
   if (document.is_object()) {
-    out.set_json("model", document.dump(-1, ' ', false, json::error_handler_t::replace), "");
+    out.set_json("model", json_text(document), "");
   }
   return out;
 }

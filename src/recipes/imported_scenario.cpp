@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
+
 namespace stepcast {
 namespace {
 
@@ -29,11 +31,11 @@ void ImportedScenario::set_flag(std::string path, bool value, std::string origin
 }
 
 void ImportedScenario::set_number(std::string path, double value, std::string origin) {
-  set_json(std::move(path), json(value).dump(), std::move(origin));
+  set_json(std::move(path), json_text(json(value)), std::move(origin));
 }
 
 void ImportedScenario::set_word(std::string path, std::string_view value, std::string origin) {
-  set_json(std::move(path), json(std::string(value)).dump(), std::move(origin));
+  set_json(std::move(path), json_literal(value), std::move(origin));
 }
 
 const Setting* ImportedScenario::find(std::string_view path) const {
@@ -56,22 +58,6 @@ std::int64_t ImportedScenario::degree(std::string_view path) const {
 void ImportedScenario::fail(ErrorCode code, std::string key, std::string message,
                             std::string hint) {
   errors.push_back({code, std::move(message), file, std::move(key), std::move(hint)});
-}
-
-std::string in_comment(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    std::size_t taken = 1;
-    // NEL, and the separators of lines and paragraphs.
-    for (const std::string_view end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
-      if (text.starts_with(end)) taken = end.size();
-    }
-    const auto first = static_cast<unsigned char>(text.front());
-    const bool blank = taken > 1 || first < 0x20 || first == 0x7F;
-    out += blank ? ' ' : text.front();
-    text.remove_prefix(taken);
-  }
-  return out;
 }
 
 std::string remark_lines(const std::vector<Setting>& remarks) {

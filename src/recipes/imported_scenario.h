@@ -52,10 +52,6 @@ struct ImportedScenario {
   void fail(ErrorCode code, std::string key, std::string message, std::string hint = "");
 };
 
-// A name from a file as part of a comment: what a shell, TOML or YAML may take for the end of the
-// line, and control characters, are blanks.
-std::string in_comment(std::string_view text);
-
 // A file that stepcast wrote says in comments what its format has no word for, one key per line:
 // "# stepcast: layout.order=\"tp-cp-ep-pp-dp\"". These lines, and the way back.
 std::string remark_lines(const std::vector<Setting>& remarks);

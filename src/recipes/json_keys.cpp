@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_syntax.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -56,7 +57,7 @@ const json* JsonKeys::value(const char* key) {
 
 void JsonKeys::wrong(const char* key, const json& value, const char* accepted) {
   imported_->fail(ErrorCode::kWrongType, path_of(key),
-                  fmt::format("{} is not {}", value.dump(), accepted));
+                  fmt::format("{} is not {}", json_text(value), accepted));
 }
 
 bool JsonKeys::has(const char* key) { return value(key) != nullptr; }

@@ -8,6 +8,9 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "core/text/characters.h"
+#include "core/text/escape.h"
+
 namespace stepcast {
 namespace {
 
@@ -17,16 +20,11 @@ constexpr const char* kFiles = "stepcast-launch";
 class Manifest {
  public:
   Manifest& pair(const char* key, const std::string& value) {
-    out_ << YAML::Key << key << YAML::Value << value;
-    return *this;
+    out_ << YAML::Key << key << YAML::Value;
+    return put(value);
   }
   Manifest& pair(const char* key, std::int64_t value) {
     out_ << YAML::Key << key << YAML::Value << value;
-    return *this;
-  }
-  // Text that YAML would read as another type.
-  Manifest& quoted(const char* key, const std::string& value) {
-    out_ << YAML::Key << key << YAML::Value << YAML::DoubleQuoted << value;
     return *this;
   }
   template <class Inside>
@@ -49,11 +47,22 @@ class Manifest {
     return *this;
   }
   Manifest& words(const char* key, const std::vector<std::string>& words) {
-    out_ << YAML::Key << key << YAML::Value << YAML::Flow << words;
+    out_ << YAML::Key << key << YAML::Value << YAML::Flow << YAML::BeginSeq;
+    for (const std::string& word : words) put(word);
+    out_ << YAML::EndSeq;
     return *this;
   }
   Manifest& literal(const std::string& key, const std::string& text) {
     out_ << YAML::Key << key << YAML::Value << YAML::Literal << text;
+    return *this;
+  }
+  // Text stays text: "true", "123" and what is not ASCII stand in quotes.
+  Manifest& put(const std::string& value) {
+    if (is_plain_yaml(value)) {
+      out_ << value;
+    } else {
+      out_ << YAML::EscapeNonAscii << YAML::DoubleQuoted << with_utf8_alone(value);
+    }
     return *this;
   }
   void next_document() { out_ << YAML::Newline << YAML::BeginDoc; }
@@ -88,7 +97,7 @@ void add_environment(Manifest& m, PodJob kind) {
       m.pair("name", "MASTER_ADDR").pair("value", fmt::format("{0}-workers-0-0.{0}", kName));
     });
     m.item(
-        [&] { m.pair("name", "MASTER_PORT").quoted("value", fmt::format("{}", kRendezvousPort)); });
+        [&] { m.pair("name", "MASTER_PORT").pair("value", fmt::format("{}", kRendezvousPort)); });
   });
 }
 
@@ -154,7 +163,7 @@ void add_pytorch_job(Manifest& m, const World& world, const LaunchFile& script,
   m.pair("apiVersion", "kubeflow.org/v1").pair("kind", "PyTorchJob");
   m.map("metadata", [&] { m.pair("name", kName); });
   m.map("spec", [&] {
-    m.quoted("nprocPerNode", fmt::format("{}", world.gpus_per_node));
+    m.pair("nprocPerNode", fmt::format("{}", world.gpus_per_node));
     m.map("pytorchReplicaSpecs", [&] {
       replicas("Master", 1);
       if (world.nodes > 1) replicas("Worker", world.nodes - 1);

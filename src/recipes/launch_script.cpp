@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "core/text/escape.h"
+
 namespace stepcast {
 namespace {
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text/escape.h"
 #include "layout/framework.h"
 #include "layout/pipeline.h"
 #include "recipes/launch_format.h"
 #include "recipes/megatron.h"
 #include "recipes/megatron_text.h"
-#include "recipes/shell_script.h"
 
 namespace stepcast {
 namespace {
@@ -20,7 +20,7 @@ class Block {
   void flag(const char* name) { block_.lines.emplace_back(name); }
   template <class Value>
   void value(const char* name, const Value& value) {
-    block_.lines.push_back(fmt::format("{} {}", name, shell_quoted(fmt::format("{}", value))));
+    block_.lines.push_back(fmt::format("{} {}", name, shell_word(fmt::format("{}", value))));
   }
   void flag_if(bool given, const char* name) {
     if (given) flag(name);

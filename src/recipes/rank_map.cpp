@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/rank_grid.h"
 
 namespace stepcast {
@@ -54,7 +55,7 @@ std::string rank_map_json(const Scenario& s) {
                                       {"order", s.layout.order},
                                       {"cluster", s.cluster.spec.name},
                                       {"ranks", std::move(ranks)}};
-  return out.dump(1) + "\n";
+  return json_text(out, 1) + "\n";
 }
 
 }  // namespace stepcast

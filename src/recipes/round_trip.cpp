@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/keys.h"
 #include "recipes/import.h"
 
@@ -63,9 +64,7 @@ bool is_usual(const json& value) {
          value == "pretrain";
 }
 
-Setting remark(const std::string& path, const json& value) {
-  return {path, value.dump(-1, ' ', true, json::error_handler_t::replace), ""};
-}
+Setting remark(const std::string& path, const json& value) { return {path, json_text(value), ""}; }
 
 class Trip {
  public:

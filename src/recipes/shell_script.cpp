@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <optional>
 #include <set>
 
@@ -96,6 +97,7 @@ class Reader {
   void read_redirection();
   void skip_here_documents();
   void read_single_quoted(Fields& fields);
+  void read_ansi_quoted(Fields& fields);
   void read_double_quoted(Fields& fields);
   void read_quoted_character(Fields& fields);
   void read_expansion(Fields& fields, bool quoted);
@@ -205,6 +207,8 @@ std::vector<std::string> Reader::read_word(bool assignable, bool& assigned) {
       read_single_quoted(fields);
     } else if (c == '"') {
       read_double_quoted(fields);
+    } else if (c == '$' && peek(1) == '\'') {
+      read_ansi_quoted(fields);
     } else if (c == '$') {
       read_expansion(fields, false);
     } else if (c == '`') {
@@ -258,6 +262,32 @@ void Reader::read_single_quoted(Fields& fields) {
   const std::size_t end = std::min(text_.find('\'', at_ + 1), text_.size());
   fields.add(text_.substr(at_ + 1, end - at_ - 1));
   at_ = std::min(end + 1, text_.size());
+}
+
+// $'...': escapes of C inside single quotes.
+void Reader::read_ansi_quoted(Fields& fields) {
+  constexpr std::string_view kLetters = "abefnrtv", kMeaning = "\a\b\x1b\f\n\r\t\v";
+  std::string out;
+  for (at_ += 2; at_ < text_.size() && peek() != '\''; ++at_) {
+    if (peek() != '\\' || at_ + 1 >= text_.size()) {
+      out += peek();
+      continue;
+    }
+    const char c = text_[++at_];
+    const std::size_t letter = kLetters.find(c);
+    unsigned code = 0;
+    const char* digits = text_.data() + at_ + 1;
+    const std::size_t most = std::min<std::size_t>(2, text_.size() - at_ - 1);
+    const auto read = std::from_chars(digits, digits + most, code, 16);
+    if (c == 'x' && read.ec == std::errc()) {
+      out += static_cast<char>(code);
+      at_ += static_cast<std::size_t>(read.ptr - digits);
+    } else {
+      out += letter != kLetters.npos ? kMeaning[letter] : c;
+    }
+  }
+  ++at_;
+  fields.add(out);
 }
 
 void Reader::read_double_quoted(Fields& fields) {
@@ -414,16 +444,6 @@ ShellScript read_shell(std::string_view text, const std::map<std::string, std::s
     }
   }
   return script;
-}
-
-std::string shell_quoted(std::string_view word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return is_name(c) || std::string_view("-+.,/:=@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return std::string(word);
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 }  // namespace stepcast

@@ -24,9 +24,6 @@ inline constexpr std::size_t kMostExpanded = std::size_t{1} << 20;
 
 ShellScript read_shell(std::string_view text, const std::map<std::string, std::string>& variables);
 
-// `word` so that a shell reads it back as one word.
-std::string shell_quoted(std::string_view word);
-
 // The value of "$((...))" without its brackets; empty when it is no whole number.
 // `value_of` gives the text of a variable.
 std::string shell_arithmetic(std::string_view expression,

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/nearest.h"
 #include "layout/pipeline.h"
 #include "model/import_model.h"
@@ -120,7 +121,7 @@ Chunks chunks_of_split_points(JsonKeys& keys, std::optional<std::int64_t> layers
     }
     if (layer < before) {
       keys.imported().fail(ErrorCode::kBadValue, keys.path_of(key),
-                           fmt::format("{} is no later layer", point.dump()),
+                           fmt::format("{} is no later layer", json_text(point)),
                            "layers.N, ascending");
       return {};
     }

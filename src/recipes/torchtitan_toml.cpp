@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/text/escape.h"
 #include "recipes/torchtitan.h"
 
 namespace stepcast {
@@ -72,7 +73,7 @@ toml::table to_table(const json& object) {
 
 Result<std::string> toml_to_json(const std::string& text, const std::string& file) {
   try {
-    return to_json(toml::parse(text)).dump(-1, ' ', false, json::error_handler_t::replace);
+    return json_text(to_json(toml::parse(text)));
   } catch (const toml::parse_error& error) {
     return failure({ErrorCode::kSyntax, fmt::format("is not TOML: {}", error.description()), file,
                     fmt::format("line {}", error.source().begin.line), ""});
@@ -83,8 +84,9 @@ std::string json_to_toml(const std::string& text) {
   std::ostringstream out;
   out << toml::toml_formatter(
       to_table(json::parse(text)),
-      toml::toml_formatter::default_flags & ~toml::format_flags::allow_literal_strings);
-  return out.str() + "\n";
+      toml::toml_formatter::default_flags & ~(toml::format_flags::allow_literal_strings |
+                                              toml::format_flags::allow_multi_line_strings));
+  return toml_escapes(out.str()) + "\n";
 }
 
 }  // namespace stepcast

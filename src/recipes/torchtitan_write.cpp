@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/pipeline.h"
 #include "model/import_model.h"
 #include "model/import_native.h"
@@ -122,7 +123,7 @@ std::string write_torchtitan(const Scenario& s, const std::vector<Setting>& rema
     comments += fmt::format("# [model] name and flavor: register {} in torchtitan first.\n",
                             in_comment(s.model.name));
   }
-  return comments + json_to_toml(out.dump());
+  return comments + json_to_toml(json_text(out));
 }
 
 const std::vector<TorchtitanModel>& torchtitan_models() {

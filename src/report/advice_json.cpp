@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "layout/choices.h"
 #include "report/advice_report.h"
 #include "report/prediction_json.h"
@@ -89,7 +90,7 @@ ordered_json advice_object(const AdviceReport& report) {
 
 }  // namespace
 
-std::string advice_json(const AdviceReport& report) {
+Written advice_json(const AdviceReport& report) {
   const Advice& advice = report.advice;
   ordered_json out;
   out["stepcast"] = 1;
@@ -112,7 +113,7 @@ std::string advice_json(const AdviceReport& report) {
     }
   }
   out["interrupted"] = advice.interrupted;
-  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_file(out, 2);
 }
 
 }  // namespace stepcast

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/written.h"
 #include "plan/advise/advise.h"
 
 namespace stepcast {
@@ -14,9 +15,9 @@ struct AdviceReport {
   const Advice& advice;
 };
 
-std::string advice_table(const AdviceReport& report);
-std::string advice_markdown(const AdviceReport& report);
-std::string advice_json(const AdviceReport& report);
+Written advice_table(const AdviceReport& report);
+Written advice_markdown(const AdviceReport& report);
+Written advice_json(const AdviceReport& report);
 
 // What all formats say.
 std::string demands_text(const AdviceReport& report);

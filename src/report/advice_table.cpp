@@ -9,7 +9,7 @@
 namespace stepcast {
 namespace {
 
-std::string title(const Scenario& base) {
+std::string question(const Scenario& base) {
   const Training& training = base.training;
   const std::string mode =
       training.trains_adapters()
@@ -99,10 +99,9 @@ std::string headed(const Advice& advice) {
                      here.rung->one_gpu ? "" : fmt::format(" over {} GPUs", here.gpus));
 }
 
-std::string answer(const AdviceReport& report, Form form) {
+Written answer(const AdviceReport& report, Form form) {
   const Advice& advice = report.advice;
-  const bool markdown = form == Form::kMarkdown;
-  std::string out = markdown ? "**" + headed(advice) + "**\n\n" : headed(advice) + "\n";
+  Written out = strong_line(headed(advice), form) + paragraph_end(form);
   if (advice.advised) {
     const RungResult& here = advice.rungs[*advice.advised];
     const Prediction& p = here.layout->prediction;
@@ -119,12 +118,11 @@ std::string answer(const AdviceReport& report, Form form) {
   return out + bullet(because_text(report), form);
 }
 
-std::string written(const AdviceReport& report, Form form) {
+Written written(const AdviceReport& report, Form form) {
   const Advice& advice = report.advice;
-  const bool markdown = form == Form::kMarkdown;
-  std::string out = markdown ? "## Advice\n\n" : "";
-  out += title(report.base) + "\n" + (markdown ? "\n" : "");
-  out += "Demands: " + demands_text(report) + "\n\n" + answer(report, form);
+  Written out = form == Form::kMarkdown ? title("Advice", form) : Written();
+  out += line(question(report.base), form) + paragraph_end(form);
+  out += line("Demands: " + demands_text(report), form) + "\n" + answer(report, form);
   if (advice.rungs.empty()) return out;
   out += heading("The ladder", form) + shown(table_of(report), form);
   out += heading("Rung by rung", form);
@@ -143,7 +141,7 @@ std::string written(const AdviceReport& report, Form form) {
 
 }  // namespace
 
-std::string advice_table(const AdviceReport& report) { return written(report, Form::kText); }
-std::string advice_markdown(const AdviceReport& report) { return written(report, Form::kMarkdown); }
+Written advice_table(const AdviceReport& report) { return written(report, Form::kText); }
+Written advice_markdown(const AdviceReport& report) { return written(report, Form::kMarkdown); }
 
 }  // namespace stepcast

@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "core/text/escape.h"
 #include "report/check_report.h"
-#include "report/github_command.h"
 #include "report/junit.h"
 #include "report/number_text.h"
 
@@ -48,8 +48,8 @@ std::map<std::string, std::vector<const CaseResult*>> by_suite(const CheckReport
 }
 
 // GitHub shows ten annotations of a kind in a step: changes share one.
-std::string changes_notice(const GateOutcome& gate) {
-  if (gate.changes.empty()) return "";
+Written changes_notice(const GateOutcome& gate) {
+  if (gate.changes.empty()) return {};
   std::string text;
   for (const Finding& change : gate.changes) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", change.title, change.message);
@@ -60,7 +60,7 @@ std::string changes_notice(const GateOutcome& gate) {
 
 }  // namespace
 
-std::string check_junit(const CheckReport& report, const GateOutcome& gate) {
+Written check_junit(const CheckReport& report, const GateOutcome& gate) {
   std::vector<JunitSuite> suites;
   for (const auto& [name, cases] : by_suite(report)) {
     JunitSuite& suite = suites.emplace_back(JunitSuite{name, {}});
@@ -70,8 +70,8 @@ std::string check_junit(const CheckReport& report, const GateOutcome& gate) {
   return junit_xml("stepcast check", suites);
 }
 
-std::string check_github(const CheckReport& report, const GateOutcome& gate) {
-  std::string out;
+Written check_github(const CheckReport& report, const GateOutcome& gate) {
+  Written out;
   for (const Finding& finding : gate.broken) {
     out += github_command("error", finding.title, finding.message);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/check_report.h"
 #include "report/prediction_json.h"
 
@@ -111,7 +112,7 @@ ordered_json finding_list(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::string check_json(const CheckReport& report, const GateOutcome& gate) {
+Written check_json(const CheckReport& report, const GateOutcome& gate) {
   ordered_json out;
   out["stepcast"] = 1;
   out["passed"] = gate.broken.empty();
@@ -120,7 +121,7 @@ std::string check_json(const CheckReport& report, const GateOutcome& gate) {
   if (!gate.changes.empty()) out["changes"] = finding_list(gate.changes);
   out["cases"] = ordered_json::array();
   for (const CaseResult& result : report.cases) out["cases"].push_back(case_object(result));
-  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_file(out, 1);
 }
 
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/written.h"
 #include "validate/baseline.h"
 #include "validate/check.h"
 #include "validate/tolerance.h"
@@ -27,20 +28,20 @@ struct CheckView {
   std::size_t worst = 0;  // largest errors of each suite; 0: the ten largest of all
 };
 
-std::string check_table(const CheckReport& report, const GateOutcome& gate = {},
-                        const CheckView& view = {});
-std::string check_markdown(const CheckReport& report, const GateOutcome& gate = {},
-                           const CheckView& view = {});
+Written check_table(const CheckReport& report, const GateOutcome& gate = {},
+                    const CheckView& view = {});
+Written check_markdown(const CheckReport& report, const GateOutcome& gate = {},
+                       const CheckView& view = {});
 // A page of its own (docs/reports.md).
-std::string check_html(const CheckReport& report, const GateOutcome& gate = {});
-std::string check_csv(const CheckReport& report);  // a line per case
-std::string check_json(const CheckReport& report, const GateOutcome& gate = {});
+Written check_html(const CheckReport& report, const GateOutcome& gate = {});
+Written check_csv(const CheckReport& report);  // a line per case
+Written check_json(const CheckReport& report, const GateOutcome& gate = {});
 
 // JUnit XML: a test suite per suite, a test case per case (skipped when not modelled, an error when
 // it could not be predicted), and a suite "gate" with one failure per broken limit.
-std::string check_junit(const CheckReport& report, const GateOutcome& gate = {});
+Written check_junit(const CheckReport& report, const GateOutcome& gate = {});
 
 // GitHub workflow commands: an error per broken limit, a warning per suite with failed cases.
-std::string check_github(const CheckReport& report, const GateOutcome& gate = {});
+Written check_github(const CheckReport& report, const GateOutcome& gate = {});
 
 }  // namespace stepcast

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "report/check_report.h"
+#include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
@@ -191,26 +193,36 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
 
 }  // namespace
 
-std::string check_table(const CheckReport& report, const GateOutcome& gate, const CheckView& view) {
-  std::string out;
+Written check_table(const CheckReport& report, const GateOutcome& gate, const CheckView& view) {
+  Written out;
   for (const Section& section : sections(report, gate, view)) {
-    out += (out.empty() ? "" : "\n") + section.title + "\n" + section.table.text();
+    out += (out.empty() ? Written() : Written("\n")) + line(section.title, Form::kText) +
+           section.table.text();
   }
-  if (const std::string line = verdict(report, gate); !line.empty()) out += "\n" + line + "\n";
-  return out;
-}
-
-std::string check_markdown(const CheckReport& report, const GateOutcome& gate,
-                           const CheckView& view) {
-  std::string out = verdict(report, gate);
-  if (!out.empty()) out = "**" + out + "**\n";
-  for (const Section& section : sections(report, gate, view)) {
-    out += (out.empty() ? "" : "\n") + ("### " + section.title) + "\n\n" + section.table.markdown();
+  if (const std::string words = verdict(report, gate); !words.empty()) {
+    out += "\n" + line(words, Form::kText);
   }
   return out;
 }
 
-std::string check_csv(const CheckReport& report) {
+Written check_markdown(const CheckReport& report, const GateOutcome& gate, const CheckView& view) {
+  Written out;
+  if (const std::string words = verdict(report, gate); !words.empty()) {
+    out = strong_line(words, Form::kMarkdown) + "\n";
+  }
+  // The first heading begins the document where there is no verdict.
+  const auto headed = [&](const Section& section) {
+    return "### " + line(section.title, Form::kMarkdown) + "\n" + section.table.markdown();
+  };
+  bool first = true;
+  for (const Section& section : sections(report, gate, view)) {
+    if (!std::exchange(first, false)) out += "\n";
+    out += headed(section);
+  }
+  return out;
+}
+
+Written check_csv(const CheckReport& report) {
   TextTable table({{"suite"},
                    {"id"},
                    {"failed"},

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/pareto_front.h"
+#include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/compare_report.h"
 #include "report/difference.h"
@@ -98,7 +99,7 @@ void put_search(const CompareReport& report, std::size_t forecast, ordered_json&
 
 }  // namespace
 
-std::string compare_json(const CompareReport& report) {
+Written compare_json(const CompareReport& report) {
   ordered_json out;
   out["stepcast"] = 1;
   out["plans"] = ordered_json::array();
@@ -122,10 +123,10 @@ std::string compare_json(const CompareReport& report) {
                       {"faster_step_time_s", one.faster.value()}});
     }
   }
-  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_file(out, 2);
 }
 
-std::string compare_csv(const CompareReport& report) {
+Written compare_csv(const CompareReport& report) {
   std::vector<Column> columns = {{"place"}};
   for (const std::string& key : report.keys) columns.push_back({key});
   for (const char* title : {"gpus", "fits", "step_time_s", "tokens_per_s", "tokens_per_s_per_gpu",

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/written.h"
 #include "predict/prediction.h"
 
 namespace stepcast {
@@ -58,10 +59,10 @@ std::string point_text(const CompareReport& report, const ComparedPoint& point);
 // What all forecasts have in common: "gpt3-175b, megatron bf16" where the cluster is varied.
 std::string compare_headline(const CompareReport& report);
 
-std::string compare_table(const CompareReport& report);
-std::string compare_markdown(const CompareReport& report);
-std::string compare_csv(const CompareReport& report);
-std::string compare_json(const CompareReport& report);
-std::string compare_html(const CompareReport& report);  // a page (docs/reports.md)
+Written compare_table(const CompareReport& report);
+Written compare_markdown(const CompareReport& report);
+Written compare_csv(const CompareReport& report);
+Written compare_json(const CompareReport& report);
+Written compare_html(const CompareReport& report);  // a page (docs/reports.md)
 
 }  // namespace stepcast

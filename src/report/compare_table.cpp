@@ -7,18 +7,12 @@
 #include "report/breakdown.h"
 #include "report/compare_report.h"
 #include "report/difference.h"
+#include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
 namespace stepcast {
 namespace {
-
-std::string shown(const TextTable& table, bool markdown) {
-  return markdown ? table.markdown() : table.text();
-}
-std::string heading(const std::string& text, bool markdown) {
-  return markdown ? fmt::format("\n### {}\n\n", text) : fmt::format("\n{}\n", text);
-}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
@@ -126,22 +120,22 @@ TextTable tornado(const CompareReport& report, Seconds step) {
   return table;
 }
 
-std::string written(const CompareReport& report, bool markdown) {
+Written written(const CompareReport& report, Form form) {
   const std::vector<std::size_t> order = ranked(report);
   const ComparedPoint& best = report.points[order.front()];
-  std::string out = (markdown ? "## Comparison\n\n" : "") + compare_headline(report) + "\n";
+  Written out = form == Form::kMarkdown ? title("Comparison", form) : Written();
+  out += line(compare_headline(report), form);
   if (report.keys.empty()) {
-    out += layout_text(*best.scenario) + "\n";
+    out += line(layout_text(*best.scenario), form);
   } else {
-    out += heading("Forecasts", markdown) + shown(grid(report), markdown);
-    out +=
-        heading("Where the time of the mean rank goes", markdown) + shown(parts(report), markdown);
+    out += heading("Forecasts", form) + shown(grid(report), form);
+    out += heading("Where the time of the mean rank goes", form) + shown(parts(report), form);
   }
   if (!report.sensitivity.empty()) {
     out += heading(fmt::format("Step time of {} with one resource slower or faster",
                                time_text(best.prediction->step_time)),
-                   markdown) +
-           shown(tornado(report, best.prediction->step_time), markdown);
+                   form) +
+           shown(tornado(report, best.prediction->step_time), form);
   }
   return out;
 }
@@ -209,7 +203,7 @@ ScalingFigures scaling_of(const CompareReport& report, const ComparedPoint& poin
   return {speed, speed * gpus(*first) / gpus(point)};
 }
 
-std::string compare_table(const CompareReport& report) { return written(report, false); }
-std::string compare_markdown(const CompareReport& report) { return written(report, true); }
+Written compare_table(const CompareReport& report) { return written(report, Form::kText); }
+Written compare_markdown(const CompareReport& report) { return written(report, Form::kMarkdown); }
 
 }  // namespace stepcast

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/text/escape.h"
+#include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
 #include "report/text_table.h"
@@ -129,22 +131,23 @@ std::string indented(std::string_view text) {
 
 }  // namespace
 
-std::string explanation_text(const Scenario& scenario, const Prediction& prediction,
-                             const Profile& profile) {
-  std::string out = "Resolved scenario\n" + to_json(scenario).dump(2) + "\n";
-  out += fmt::format("\nCosts: profile {} of {} ({})\n", profile.name, profile.device,
-                     name_of(profile.provenance));
+Written explanation_text(const Scenario& scenario, const Prediction& prediction,
+                         const Profile& profile) {
+  const auto printed = [](std::string_view words) { return line(words, Form::kText); };
+  Written out = "Resolved scenario\n" + json_file(to_json(scenario), 2) + "\n";
+  out += printed(fmt::format("Costs: profile {} of {} ({})", profile.name, profile.device,
+                             name_of(profile.provenance)));
   TextTable curves({{"curve", Align::kLeft}, {"log-error"}, {"based on", Align::kLeft}});
   for (const CurveBasis& curve : curves_of(profile)) {
     curves.add_row({curve.name, percent_text(curve.sigma), curve.basis});
   }
   out += curves.text();
-  for (const std::string& line : fitted_lines(profile)) out += line + "\n";
+  for (const std::string& one : fitted_lines(profile)) out += printed(one);
   out += "\nOf the critical path's busy time\n";
-  for (const std::string& line : provenance_lines(prediction)) out += line + "\n";
+  for (const std::string& one : provenance_lines(prediction)) out += printed(one);
   out += "\nDefinitions\n";
   for (const Formula& formula : formulas()) {
-    out += fmt::format("{}\n{}", formula.name, indented(formula.text));
+    out += printed(formula.name) + terminal_lines(indented(formula.text));
   }
   return out;
 }

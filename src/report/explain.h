@@ -5,13 +5,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/text/written.h"
 #include "cost/profile.h"
 #include "predict/prediction.h"
 
 namespace stepcast {
 
-std::string explanation_text(const Scenario& scenario, const Prediction& prediction,
-                             const Profile& profile);
+Written explanation_text(const Scenario& scenario, const Prediction& prediction,
+                         const Profile& profile);
 nlohmann::ordered_json explanation_object(const Profile& profile);
 
 }  // namespace stepcast

@@ -2,56 +2,47 @@
 #include "report/junit.h"
 
 #include <algorithm>
-#include <boost/property_tree/ptree.hpp>
-#include <boost/property_tree/xml_parser.hpp>
-#include <sstream>
+
+#include "report/html/markup.h"
 
 namespace stepcast {
 namespace {
 
-using boost::property_tree::ptree;
+using html::element;
+using html::Html;
 
-// XML 1.0 has no form for control characters.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = '?';
-  }
-  return text;
+Html on_its_line(const Html& node, const char* indent) {
+  return html::text(indent) + node + html::text("\n");
 }
 
-void set_attribute(ptree& node, const char* name, const std::string& value) {
-  node.put(ptree::path_type(std::string("<xmlattr>|") + name, '|'), printable(value));
-}
-
-ptree case_node(const JunitCase& test) {
-  ptree node;
-  set_attribute(node, "classname", test.suite);
-  set_attribute(node, "name", test.name);
+Html case_node(const JunitCase& test) {
+  Html inside;
   if (test.outcome == JunitOutcome::kPassed) {
-    if (!test.text.empty()) node.put("system-out", printable(test.text));
-    return node;
+    if (!test.text.empty()) inside = element("system-out", {}, test.text);
+  } else {
+    const char* name = test.outcome == JunitOutcome::kFailed    ? "failure"
+                       : test.outcome == JunitOutcome::kSkipped ? "skipped"
+                                                                : "error";
+    inside = element(name, {{"message", test.text}});
   }
-  const char* name = test.outcome == JunitOutcome::kFailed    ? "failure"
-                     : test.outcome == JunitOutcome::kSkipped ? "skipped"
-                                                              : "error";
-  set_attribute(node.add_child(name, ptree()), "message", test.text);
-  return node;
+  return element("testcase", {{"classname", test.suite}, {"name", test.name}}, inside);
 }
 
-ptree suite_node(const JunitSuite& suite) {
+Html suite_node(const JunitSuite& suite) {
   const auto count = [&](JunitOutcome outcome) {
     return std::to_string(
         std::count_if(suite.cases.begin(), suite.cases.end(),
                       [&](const JunitCase& test) { return test.outcome == outcome; }));
   };
-  ptree node;
-  set_attribute(node, "name", suite.name);
-  set_attribute(node, "tests", std::to_string(suite.cases.size()));
-  set_attribute(node, "failures", count(JunitOutcome::kFailed));
-  set_attribute(node, "errors", count(JunitOutcome::kError));
-  set_attribute(node, "skipped", count(JunitOutcome::kSkipped));
-  for (const JunitCase& test : suite.cases) node.add_child("testcase", case_node(test));
-  return node;
+  Html cases = html::text("\n");
+  for (const JunitCase& test : suite.cases) cases += on_its_line(case_node(test), "  ");
+  return element("testsuite",
+                 {{"name", suite.name},
+                  {"tests", std::to_string(suite.cases.size())},
+                  {"failures", count(JunitOutcome::kFailed)},
+                  {"errors", count(JunitOutcome::kError)},
+                  {"skipped", count(JunitOutcome::kSkipped)}},
+                 cases + html::text(" "));
 }
 
 }  // namespace
@@ -67,15 +58,11 @@ JunitSuite junit_gate(const std::vector<Finding>& broken) {
   return out;
 }
 
-std::string junit_xml(const std::string& name, const std::vector<JunitSuite>& suites) {
-  ptree root;
-  ptree& all = root.add_child("testsuites", ptree());
-  set_attribute(all, "name", name);
-  for (const JunitSuite& suite : suites) all.add_child("testsuite", suite_node(suite));
-  std::ostringstream out;
-  boost::property_tree::write_xml(
-      out, root, boost::property_tree::xml_writer_make_settings<std::string>(' ', 1));
-  return out.str();
+Written junit_xml(const std::string& name, const std::vector<JunitSuite>& suites) {
+  Html all = html::text("\n");
+  for (const JunitSuite& suite : suites) all += on_its_line(suite_node(suite), " ");
+  return Written::escaped("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n" +
+                          element("testsuites", {{"name", name}}, all).markup() + "\n");
 }
 
 }  // namespace stepcast

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/written.h"
 #include "validate/tolerance.h"
 
 namespace stepcast {
@@ -26,6 +27,6 @@ struct JunitSuite {
 // A suite "gate" with a failure per finding, or one test that passed.
 JunitSuite junit_gate(const std::vector<Finding>& broken);
 
-std::string junit_xml(const std::string& name, const std::vector<JunitSuite>& suites);
+Written junit_xml(const std::string& name, const std::vector<JunitSuite>& suites);
 
 }  // namespace stepcast

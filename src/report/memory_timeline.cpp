@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
@@ -13,7 +14,7 @@ namespace stepcast {
 
 using nlohmann::ordered_json;
 
-std::string memory_timeline_csv(const Prediction& prediction) {
+Written memory_timeline_csv(const Prediction& prediction) {
   fmt::memory_buffer out;
   const auto write = std::back_inserter(out);
   fmt::format_to(write, "ranks,stage,time_s");
@@ -29,10 +30,10 @@ std::string memory_timeline_csv(const Prediction& prediction) {
     for (const ByteCount bytes : sample.parts) fmt::format_to(write, ",{}", bytes);
     fmt::format_to(write, ",{}\n", total(sample.parts));
   }
-  return fmt::to_string(out);
+  return Written::escaped(fmt::to_string(out));
 }
 
-std::string memory_timeline_json(const Prediction& prediction) {
+Written memory_timeline_json(const Prediction& prediction) {
   ordered_json out;
   out["stepcast_memory_timeline"] = 1;
   out["device_memory_bytes"] = prediction.device_memory;
@@ -54,7 +55,7 @@ std::string memory_timeline_json(const Prediction& prediction) {
     out["classes"][static_cast<std::size_t>(sample.rank_class)]["samples"].push_back(
         std::move(row));
   }
-  return out.dump() + "\n";
+  return json_file(out);
 }
 
 }  // namespace stepcast

@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "core/text/written.h"
 #include "predict/prediction.h"
 
 namespace stepcast {
 
 // Both need a prediction made with PredictOptions::trace.
-std::string memory_timeline_csv(const Prediction& prediction);
-std::string memory_timeline_json(const Prediction& prediction);
+Written memory_timeline_csv(const Prediction& prediction);
+Written memory_timeline_json(const Prediction& prediction);
 
 }  // namespace stepcast

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
 namespace stepcast {
 namespace {
@@ -129,10 +128,6 @@ std::string bar_text(double start, double length, int width) {
   std::string out(static_cast<std::size_t>(begin), ' ');
   for (int i = begin; i < end; ++i) out += "█";
   return out;
-}
-
-std::string json_literal(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string range_text(const std::string& low, const std::string& high) {

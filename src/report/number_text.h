@@ -38,7 +38,4 @@ std::string bar_text(double start, double length, int width);
 
 std::string range_text(const std::string& low, const std::string& high);  // "4 s to 5 s"
 
-// `text` as a JSON string literal, quotes included; bytes that are not UTF-8 are replaced.
-std::string json_literal(std::string_view text);
-
 }  // namespace stepcast

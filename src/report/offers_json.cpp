@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/number_text.h"
 #include "report/offers_report.h"
 #include "report/plan_entry.h"
@@ -68,7 +69,7 @@ ordered_json answers_of(const OffersReport& report) {
 
 }  // namespace
 
-std::string offers_json(const OffersReport& report) {
+Written offers_json(const OffersReport& report) {
   ordered_json out;
   out["stepcast"] = 1;
   out["objective"] = name_of(report.objective);
@@ -98,10 +99,10 @@ std::string offers_json(const OffersReport& report) {
   put(out, "legal", totals.bounded);
   out["replayed"] = totals.replayed;
   out["proven"] = totals.proven;
-  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_file(out, 2);
 }
 
-std::string offers_csv(const OffersReport& report) {
+Written offers_csv(const OffersReport& report) {
   std::vector<Column> columns = {{"place"}, {"cluster"}, {"gpus"}};
   for (Column& column : layout_csv_columns()) columns.push_back(std::move(column));
   for (const char* title : {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s",

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text/written.h"
 #include "plan/offers/offer_ranking.h"
 #include "plan/offers/pareto_points.h"
 
@@ -20,11 +21,11 @@ struct OffersReport {
   bool shows_front = false;  // tables have it too
 };
 
-std::string offers_table(const OffersReport& report);
-std::string offers_markdown(const OffersReport& report);
-std::string offers_csv(const OffersReport& report);
-std::string offers_json(const OffersReport& report);
-std::string offers_html(const OffersReport& report);
+Written offers_table(const OffersReport& report);
+Written offers_markdown(const OffersReport& report);
+Written offers_csv(const OffersReport& report);
+Written offers_json(const OffersReport& report);
+Written offers_html(const OffersReport& report);
 
 // The report must have a place.
 const Offer& first_of(const OffersReport& report);

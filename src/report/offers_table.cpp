@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-std::string ranking(const OffersReport& report, Form form) {
+Written ranking(const OffersReport& report, Form form) {
   const bool length = has_length(report);
   std::vector<Column> columns = {
       {"place"}, {"cluster", Align::kLeft}, {"GPUs"}, {"step"}, {"tokens/s"}};
@@ -37,21 +37,21 @@ std::string ranking(const OffersReport& report, Form form) {
   return shown(table, form);
 }
 
-std::string answers(const OffersReport& report, Form form) {
-  std::string out;
+Written answers(const OffersReport& report, Form form) {
+  Written out;
   for (const std::string& line : answer_lines(report)) out += bullet(line, form);
   return out;
 }
 
-std::string what_binds_first(const OffersReport& report, Form form) {
+Written what_binds_first(const OffersReport& report, Form form) {
   const Offer& first = first_of(report);
   return bullet(fmt::format("the first place is {}",
                             binding_text(*first.planner, first.best->found, *first.result)),
                 form);
 }
 
-std::string without_place(const OffersReport& report, Form form) {
-  std::string out;
+Written without_place(const OffersReport& report, Form form) {
+  Written out;
   for (const std::size_t i : report.ranking.others) {
     const Offer& offer = report.offers[i];
     out += bullet(
@@ -61,8 +61,8 @@ std::string without_place(const OffersReport& report, Form form) {
   return out;
 }
 
-std::string prices(const OffersReport& report, Form form) {
-  std::string out;
+Written prices(const OffersReport& report, Form form) {
+  Written out;
   std::set<std::string> said;
   for (const std::size_t i : report.ranking.order) {
     const Offer& offer = report.offers[i];
@@ -73,7 +73,7 @@ std::string prices(const OffersReport& report, Form form) {
   return out;
 }
 
-std::string front(const OffersReport& report, Form form) {
+Written front(const OffersReport& report, Form form) {
   TextTable table({{"step"},
                    {"GiB"},
                    {"GPUs"},
@@ -91,7 +91,7 @@ std::string front(const OffersReport& report, Form form) {
   return shown(table, form);
 }
 
-std::string search_lines(const OffersReport& report, Form form) {
+Written search_lines(const OffersReport& report, Form form) {
   const OfferTotals totals = totals_of(report);
   return bullet(
       fmt::format("{} combinations of the open keys; {} layouts are legal and differ; {} need too "
@@ -102,10 +102,10 @@ std::string search_lines(const OffersReport& report, Form form) {
       form);
 }
 
-std::string written(const OffersReport& report, Form form) {
-  const bool markdown = form == Form::kMarkdown;
-  std::string out = markdown ? "## Plan\n\n" : "";
-  out += offers_headline(report) + (markdown ? "\n\n" : "\n") + offers_verdict(report) + "\n";
+Written written(const OffersReport& report, Form form) {
+  Written out = form == Form::kMarkdown ? title("Plan", form) : Written();
+  out += line(offers_headline(report), form) + paragraph_end(form);
+  out += line(offers_verdict(report), form);
   if (!report.ranking.order.empty()) {
     out += heading("Offers", form) + ranking(report, form);
     out += heading("Answers", form) + answers(report, form) + what_binds_first(report, form);
@@ -122,7 +122,7 @@ std::string written(const OffersReport& report, Form form) {
 
 }  // namespace
 
-std::string offers_table(const OffersReport& report) { return written(report, Form::kText); }
-std::string offers_markdown(const OffersReport& report) { return written(report, Form::kMarkdown); }
+Written offers_table(const OffersReport& report) { return written(report, Form::kText); }
+Written offers_markdown(const OffersReport& report) { return written(report, Form::kMarkdown); }
 
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/prediction_json.h"
 #include "report/run_report.h"
 
@@ -75,7 +76,7 @@ std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutCh
       continue;
     }
     const auto& value = resolved.at(pointer);
-    out.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    out.push_back(value.is_string() ? value.get<std::string>() : json_text(value));
   }
   out.push_back(fmt::format("{}", scenario.layout.dp));
   return out;

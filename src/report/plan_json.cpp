@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"
 #include "report/plan_entry.h"
@@ -108,12 +109,9 @@ ordered_json PlanWriter::object() {
 
 }  // namespace
 
-std::string plan_json(const PlanReport& report) {
-  return PlanWriter(report).object().dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
-}
+Written plan_json(const PlanReport& report) { return json_file(PlanWriter(report).object(), 2); }
 
-std::string plan_csv(const PlanReport& report) {
+Written plan_csv(const PlanReport& report) {
   std::vector<Column> columns = {{"place"}, {"gpus"}};
   for (Column& column : layout_csv_columns()) columns.push_back(std::move(column));
   for (const char* title :

@@ -84,19 +84,18 @@ std::string verdict_text(const PlanReport& report) {
       signed_percent_text(result.bound_s / best - 1, 2));
 }
 
-std::string scope_text(const PlanReport& report) {
+std::vector<std::string> scope_lines(const PlanReport& report) {
   std::vector<std::string> keys;
   for (const LayoutDimension* dimension : report.planner.space().dimensions()) {
     std::string key = dimension->path;
     key.erase(0, std::string_view("layout.").size());
     keys.push_back(std::move(key));
   }
-  if (keys.empty()) return "Every key is stated: nothing was searched.";
-  return fmt::format(
-      "Searched: {}.\nNear ties ({}) stand by simplicity: fewer axes, then fewer keys that differ "
-      "from "
-      "their defaults.",
-      fmt::join(keys, ", "), percent_text(kNearTie, 0));
+  if (keys.empty()) return {"Every key is stated: nothing was searched."};
+  return {fmt::format("Searched: {}.", fmt::join(keys, ", ")),
+          fmt::format("Near ties ({}) stand by simplicity: fewer axes, then fewer keys that differ "
+                      "from their defaults.",
+                      percent_text(kNearTie, 0))};
 }
 
 std::string answer_text(const PlanReport& report, const WhyNot& why) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text/written.h"
 #include "plan/offers/layout_ranking.h"
 #include "plan/planner.h"
 
@@ -33,13 +34,13 @@ struct PlanReport {
   const PriceList* prices = nullptr;  // given: also what the run takes and costs
 };
 
-std::string plan_table(const PlanReport& report);
-std::string plan_markdown(const PlanReport& report);
-std::string plan_csv(const PlanReport& report);
-std::string plan_json(const PlanReport& report);
+Written plan_table(const PlanReport& report);
+Written plan_markdown(const PlanReport& report);
+Written plan_csv(const PlanReport& report);
+Written plan_json(const PlanReport& report);
 // A page (docs/reports.md). `first`: the first place replayed with slices, samples and link use;
 // null when nothing was found.
-std::string plan_html(const PlanReport& report, const Prediction* first);
+Written plan_html(const PlanReport& report, const Prediction* first);
 
 // What all formats say about a found layout: why it is no faster than the best one. For the best
 // one it says what bounds it.
@@ -56,7 +57,7 @@ std::string choice_text(const Scenario& scenario);
 // How certain the first place is.
 std::string verdict_text(const PlanReport& report);
 // What the verdict is about: the keys that were searched, and how near ties stand.
-std::string scope_text(const PlanReport& report);
+std::vector<std::string> scope_lines(const PlanReport& report);
 // The answer to a --why-not that no rule refuses.
 std::string answer_text(const PlanReport& report, const WhyNot& why);
 // Those that cut most branches first.

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kRules = 6;
 constexpr std::size_t kTooLarge = 3;
 
-std::string ranking(const PlanReport& report, Form form) {
+Written ranking(const PlanReport& report, Form form) {
   const bool money = report.prices != nullptr;
   const bool length =
       money && report.planner.space().base().run && report.planner.space().base().run->tokens;
@@ -50,15 +50,15 @@ std::string ranking(const PlanReport& report, Form form) {
   return shown(table, form);
 }
 
-std::string run_lines(const PlanReport& report, Form form) {
+Written run_lines(const PlanReport& report, Form form) {
   const RunOutlook run = outlook_of(report.planner, *report.prices, report.result.found.front());
-  std::string out = bullet(price_text(run.terms), form);
+  Written out = bullet(price_text(run.terms), form);
   if (!run.forecast.length) return out;
   for (const std::string& limit : limit_texts(run)) out += bullet("the first place " + limit, form);
   return out;
 }
 
-std::string front(const PlanReport& report, Form form) {
+Written front(const PlanReport& report, Form form) {
   TextTable table({{"GiB"}, {"step"}, {"GPUs"}, {"layout", Align::kLeft}});
   for (const std::size_t index : report.result.front) {
     const FoundLayout& found = report.result.found[index];
@@ -69,9 +69,9 @@ std::string front(const PlanReport& report, Form form) {
   return shown(table, form);
 }
 
-std::string search_lines(const PlanReport& report, Form form) {
+Written search_lines(const PlanReport& report, Form form) {
   const SearchResult& r = report.result;
-  std::string out;
+  Written out;
   out += bullet(fmt::format("{} combinations of the open keys; {} layouts are legal and differ",
                             count_text(r.combinations), count_text(static_cast<double>(r.bounded))),
                 form);
@@ -88,11 +88,11 @@ std::string search_lines(const PlanReport& report, Form form) {
   return out;
 }
 
-std::string rejections(const PlanReport& report, Form form) {
+Written rejections(const PlanReport& report, Form form) {
   const SearchResult& r = report.result;
   std::vector<std::pair<std::string, RuleCount>> rules = rules_by_branches(r);
   if (rules.size() > kRules) rules.resize(kRules);
-  std::string out;
+  Written out;
   for (const auto& [key, rule] : rules) {
     out += bullet(
         fmt::format(
@@ -111,24 +111,24 @@ std::string rejections(const PlanReport& report, Form form) {
   return out;
 }
 
-std::string answer(const PlanReport& report, const WhyNot& why, Form form) {
+Written answer(const PlanReport& report, const WhyNot& why, Form form) {
   if (!why.rules.empty()) {
-    std::string out;
+    Written out;
     for (const Error& error : why.rules) {
       out += bullet(fmt::format("{}: refused: {}", why.asked, to_string(error)), form);
     }
     return out;
   }
-  const std::string first_line =
+  const Written first_line =
       bullet(fmt::format("{}: {}", why.asked, answer_text(report, why)), form);
   return why.reason.empty() ? first_line : first_line + bullet("  " + why.reason, form);
 }
 
-std::string written(const PlanReport& report, Form form) {
-  std::string out = form == Form::kMarkdown ? "## Plan\n\n" : "";
-  out += headline(report.planner.space().base()) + "\n";
-  out += (form == Form::kMarkdown ? "\n" : "") + verdict_text(report) + "\n";
-  out += (form == Form::kMarkdown ? "\n" : "") + scope_text(report) + "\n";
+Written written(const PlanReport& report, Form form) {
+  Written out = form == Form::kMarkdown ? title("Plan", form) : Written();
+  out += line(headline(report.planner.space().base()), form) + paragraph_end(form);
+  out += line(verdict_text(report), form) + paragraph_end(form);
+  for (const std::string& one : scope_lines(report)) out += line(one, form);
   if (!report.result.found.empty()) {
     out += heading("Layouts", form) + ranking(report, form);
     const Prediction& first = report.result.found.front().prediction;
@@ -143,14 +143,14 @@ std::string written(const PlanReport& report, Form form) {
     for (const WhyNot& why : report.why_not) out += answer(report, why, form);
   }
   out += heading("The search", form) + search_lines(report, form);
-  const std::string rejected = rejections(report, form);
+  const Written rejected = rejections(report, form);
   if (!rejected.empty()) out += heading("Rejected", form) + rejected;
   return out;
 }
 
 }  // namespace
 
-std::string plan_table(const PlanReport& report) { return written(report, Form::kText); }
-std::string plan_markdown(const PlanReport& report) { return written(report, Form::kMarkdown); }
+Written plan_table(const PlanReport& report) { return written(report, Form::kText); }
+Written plan_markdown(const PlanReport& report) { return written(report, Form::kMarkdown); }
 
 }  // namespace stepcast

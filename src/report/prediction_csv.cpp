@@ -23,7 +23,7 @@ class CsvLine {
   }
   void add(std::string title, Seconds value) { add(std::move(title), value.value()); }
 
-  std::string text() const {
+  Written text() const {
     TextTable table(columns_);
     table.add_row(values_);
     return table.csv();
@@ -58,8 +58,8 @@ void add_scenario(CsvLine& line, const Scenario& scenario) {
 
 }  // namespace
 
-std::string prediction_csv(const Scenario& scenario, const Prediction& prediction,
-                           const std::vector<std::pair<std::string, double>>& more) {
+Written prediction_csv(const Scenario& scenario, const Prediction& prediction,
+                       const std::vector<std::pair<std::string, double>>& more) {
   CsvLine line;
   add_scenario(line, scenario);
   line.add("fits", std::string(prediction.fits ? "true" : "false"));

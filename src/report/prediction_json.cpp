@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"
 
@@ -111,10 +112,8 @@ ordered_json prediction_object(const Scenario& scenario, const Prediction& predi
   return out;
 }
 
-std::string prediction_json(const Scenario& scenario, const Prediction& prediction) {
-  return prediction_object(scenario, prediction)
-             .dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+Written prediction_json(const Scenario& scenario, const Prediction& prediction) {
+  return json_file(prediction_object(scenario, prediction), 2);
 }
 
 }  // namespace stepcast

@@ -5,13 +5,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/text/written.h"
 #include "predict/prediction.h"
 
 namespace stepcast {
 
 // Whatever is not applicable or not finite is left out.
 nlohmann::ordered_json prediction_object(const Scenario& scenario, const Prediction& prediction);
-std::string prediction_json(const Scenario& scenario, const Prediction& prediction);
+Written prediction_json(const Scenario& scenario, const Prediction& prediction);
 
 // The layout with every default, and its framework.
 nlohmann::ordered_json layout_object(const Scenario& scenario);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPathSteps = 12;
 constexpr const char* kNextStep =
-    "stepcast plan searches for a layout that fits; plan --advise says what fills the memory.\n";
+    "stepcast plan searches for a layout that fits; plan --advise says what fills the memory.";
 
 const char* color_of(Verdict verdict) {
   switch (verdict) {
@@ -74,7 +75,9 @@ std::vector<std::string> verdict_lines(const Scenario& scenario, const Predictio
   return lines;
 }
 
-std::string box(const std::vector<std::string>& lines, const char* color) {
+Written box(const std::vector<std::string>& words, std::string_view color, Form form) {
+  std::vector<std::string> lines;
+  for (const std::string& line : words) lines.push_back(terminal_line(line));
   std::size_t width = 0;
   for (const std::string& line : lines) width = std::max(width, display_width(line));
   std::string rule;
@@ -82,10 +85,10 @@ std::string box(const std::vector<std::string>& lines, const char* color) {
   std::string out = "╭" + rule + "╮\n";
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string line = padded(lines[i], width);
-    out += i == 0 && color ? fmt::format("│ \x1b[1;{}m{}\x1b[0m │\n", color, line)
-                           : fmt::format("│ {} │\n", line);
+    out += i == 0 && form == Form::kColored ? fmt::format("│ \x1b[1;{}m{}\x1b[0m │\n", color, line)
+                                            : fmt::format("│ {} │\n", line);
   }
-  return out + "╰" + rule + "╯\n";
+  return Written::escaped(out + "╰" + rule + "╯\n");
 }
 
 TextTable time_table(const Prediction& prediction, bool bars) {
@@ -188,46 +191,28 @@ std::string provenance_text(const Prediction& prediction) {
 
 }  // namespace
 
-std::string prediction_table(const Scenario& scenario, const Prediction& prediction,
-                             const TextStyle& style) {
-  const auto heading = [&](const char* text) {
-    return style.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
-  };
-  std::string out = headline(scenario) + "\n" + layout_text(scenario) + "\n\n";
-  out += box(verdict_lines(scenario, prediction),
-             style.color ? color_of(verdict_of(prediction)) : nullptr);
-  if (!prediction.fits) out += kNextStep;
-  out += heading("Where the time goes, on the critical rank");
-  out += time_table(prediction, true).text();
-  out += heading("From ideal FLOP time to step time");
-  out += waterfall_table(prediction, true).text();
-  out += heading("Memory in GiB at the peak, fullest rank of each stage");
-  out += memory_table(prediction).text();
+Written prediction_table(const Scenario& scenario, const Prediction& prediction, Form form) {
+  const bool markdown = form == Form::kMarkdown;
+  Written out = title(headline(scenario), form) + line(layout_text(scenario), form) + "\n";
+  const auto lines = verdict_lines(scenario, prediction);
+  if (!markdown) out += box(lines, color_of(verdict_of(prediction)), form);
+  if (markdown) {
+    for (const std::string& one : lines) out += bullet(one, form);
+  }
+  if (!prediction.fits) out += paragraph_end(form) + line(kNextStep, form);
+  out += heading("Where the time goes, on the critical rank", form);
+  out += shown(time_table(prediction, !markdown), form);
+  out += heading("From ideal FLOP time to step time", form);
+  out += shown(waterfall_table(prediction, !markdown), form);
+  out += heading("Memory in GiB at the peak, fullest rank of each stage", form);
+  out += shown(memory_table(prediction), form);
   if (!prediction.critical_path.empty()) {
-    out += heading("Critical path");
-    out += path_table(prediction).text();
+    out += heading("Critical path", form) + shown(path_table(prediction), form);
   }
   if (const std::string based_on = provenance_text(prediction); !based_on.empty()) {
-    out += "\nCosts: " + based_on + " of the critical path's busy time\n";
-  }
-  return out;
-}
-
-std::string prediction_markdown(const Scenario& scenario, const Prediction& prediction) {
-  std::string out = "## " + headline(scenario) + "\n\n" + layout_text(scenario) + "\n\n";
-  for (const std::string& line : verdict_lines(scenario, prediction)) out += "- " + line + "\n";
-  if (!prediction.fits) out += std::string("\n") + kNextStep;
-  out += "\n### Where the time goes, on the critical rank\n\n";
-  out += time_table(prediction, false).markdown();
-  out += "\n### From ideal FLOP time to step time\n\n";
-  out += waterfall_table(prediction, false).markdown();
-  out += "\n### Memory in GiB at the peak, fullest rank of each stage\n\n";
-  out += memory_table(prediction).markdown();
-  if (!prediction.critical_path.empty()) {
-    out += "\n### Critical path\n\n" + path_table(prediction).markdown();
-  }
-  if (const std::string based_on = provenance_text(prediction); !based_on.empty()) {
-    out += "\nCosts: " + based_on + " of the critical path's busy time.\n";
+    out += "\n" +
+           line("Costs: " + based_on + " of the critical path's busy time" + (markdown ? "." : ""),
+                form);
   }
   return out;
 }

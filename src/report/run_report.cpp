@@ -10,6 +10,7 @@
 
 #include "economics/batch_notes.h"
 #include "economics/run_simulation.h"
+#include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
 #include "report/text_table.h"
@@ -174,22 +175,20 @@ void add_numbers(const ordered_json& object, const std::string& path,
 
 }  // namespace
 
-std::string run_text(const RunTerms& terms, const RunForecast& run, bool color) {
-  std::string out = color ? "\n\x1b[1mThe run\x1b[0m\n" : "\nThe run\n";
-  for (const std::string& line : lines_of(terms, run)) out += line + "\n";
-  out += shares_table(run, true).text();
-  if (!terms.assumptions.empty()) out += assumptions_table(terms).text();
-  for (const std::string& note : batch_notes(terms.tokens_per_step)) out += "note: " + note + "\n";
-  return out;
-}
-
-std::string run_markdown(const RunTerms& terms, const RunForecast& run) {
-  std::string out = "\n### The run\n\n";
-  for (const std::string& line : lines_of(terms, run)) out += "- " + line + "\n";
-  out += "\n" + shares_table(run, false).markdown();
-  if (!terms.assumptions.empty()) out += "\n" + assumptions_table(terms).markdown();
-  out += "\n";
-  for (const std::string& note : batch_notes(terms.tokens_per_step)) out += "- " + note + "\n";
+Written run_table(const RunTerms& terms, const RunForecast& run, Form form) {
+  const bool markdown = form == Form::kMarkdown;
+  Written out = heading("The run", form);
+  for (const std::string& one : lines_of(terms, run)) {
+    out += markdown ? bullet(one, form) : line(one, form);
+  }
+  out += paragraph_end(form) + shown(shares_table(run, !markdown), form);
+  if (!terms.assumptions.empty()) {
+    out += paragraph_end(form) + shown(assumptions_table(terms), form);
+  }
+  out += paragraph_end(form);
+  for (const std::string& note : batch_notes(terms.tokens_per_step)) {
+    out += markdown ? bullet(note, form) : line("note: " + note, form);
+  }
   return out;
 }
 
@@ -225,14 +224,16 @@ std::vector<std::pair<std::string, double>> run_columns(const RunTerms& terms,
   return out;
 }
 
-std::string simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed) {
+Written simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed) {
   constexpr double kInterruptions = 20'000;
-  if (!run.between_interruptions || !(run.shares.useful > 0)) return "";
+  if (!run.between_interruptions || !(run.shares.useful > 0)) return {};
   const Seconds horizon = kInterruptions * *run.between_interruptions;
   const SimulatedRun drawn = simulate_run(terms.hazards, *run.interval, horizon, seed);
-  return fmt::format("goodput {} by the closed form, {} drawn event by event ({} interruptions)\n",
-                     percent_text(run.shares.useful, 2), percent_text(drawn.shares.useful, 2),
-                     drawn.interruptions);
+  return line(
+      fmt::format("goodput {} by the closed form, {} drawn event by event ({} interruptions)",
+                  percent_text(run.shares.useful, 2), percent_text(drawn.shares.useful, 2),
+                  drawn.interruptions),
+      Form::kText);
 }
 
 }  // namespace stepcast

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "economics/run_forecast.h"
+#include "report/document_form.h"
 
 namespace stepcast {
 
-std::string run_text(const RunTerms& terms, const RunForecast& run, bool color);
-std::string run_markdown(const RunTerms& terms, const RunForecast& run);
+Written run_table(const RunTerms& terms, const RunForecast& run, Form form);
 
 // The key `economics`. Whatever is not applicable or not finite is left out.
 nlohmann::ordered_json run_object(const RunTerms& terms, const RunForecast& run);
@@ -23,6 +23,6 @@ std::vector<std::pair<std::string, double>> run_columns(const RunTerms& terms,
                                                         const RunForecast& run);
 
 // The same process played event by event with random numbers (--explain).
-std::string simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed);
+Written simulation_text(const RunTerms& terms, const RunForecast& run, std::uint64_t seed);
 
 }  // namespace stepcast

@@ -4,20 +4,12 @@
 #include <algorithm>
 
 #include "core/assert.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
 
 const std::string kGap = "  ";
-
-std::string markdown_cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
 
 void strip_trailing_spaces(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
 
@@ -35,16 +27,6 @@ std::string padded(std::string_view text, std::size_t width, Align align) {
   return align == Align::kLeft ? std::string(text) + fill : fill + std::string(text);
 }
 
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
-
 TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
 void TextTable::add_row(std::vector<std::string> cells) {
@@ -52,15 +34,23 @@ void TextTable::add_row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::text() const {
+Written TextTable::text() const {
+  const auto escaped = [](std::vector<std::string> cells) {
+    for (std::string& cell : cells) cell = terminal_line(cell);
+    return cells;
+  };
+  std::vector<std::string> titles;
+  for (const Column& column : columns_) titles.push_back(terminal_line(column.title));
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& row : rows_) rows.push_back(escaped(row));
   std::vector<std::size_t> beside, below;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     (columns_[c].below ? below : beside).push_back(c);
   }
   std::vector<std::size_t> widths(columns_.size());
   for (const std::size_t c : beside) {
-    widths[c] = display_width(columns_[c].title);
-    for (const auto& row : rows_) widths[c] = std::max(widths[c], display_width(row[c]));
+    widths[c] = display_width(titles[c]);
+    for (const auto& row : rows) widths[c] = std::max(widths[c], display_width(row[c]));
   }
   const auto line = [&](const auto& cell) {
     std::string out;
@@ -70,38 +60,40 @@ std::string TextTable::text() const {
     strip_trailing_spaces(out);
     return out + "\n";
   };
-  std::string out = line([&](std::size_t c) { return columns_[c].title; });
+  std::string out = line([&](std::size_t c) { return titles[c]; });
   out += line([&](std::size_t c) {
     std::string rule;
     for (std::size_t i = 0; i < widths[c]; ++i) rule += "─";
     return rule;
   });
   const std::string indent(beside.empty() ? 0 : widths[beside.front()] + kGap.size(), ' ');
-  for (const auto& row : rows_) {
+  for (const auto& row : rows) {
     out += line([&](std::size_t c) { return row[c]; });
     for (const std::size_t c : below) {
       if (!row[c].empty()) out += indent + row[c] + "\n";
     }
   }
-  return out;
+  return Written::escaped(std::move(out));
 }
 
-std::string TextTable::markdown() const {
+Written TextTable::markdown() const {
   std::string titles = "|", rule = "|";
   for (const Column& column : columns_) {
-    titles += " " + markdown_cell(column.title) + " |";
+    titles += " " + markdown_words(column.title) + " |";
     rule += column.align == Align::kRight ? " ---: |" : " --- |";
   }
   std::string out = titles + "\n" + rule + "\n";
   for (const auto& row : rows_) {
     out += "|";
-    for (const std::string& cell : row) out += " " + markdown_cell(cell) + " |";
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      out += " " + (columns_[c].own_words ? row[c] : markdown_words(row[c])) + " |";
+    }
     out += "\n";
   }
-  return out;
+  return Written::escaped(std::move(out));
 }
 
-std::string TextTable::csv() const {
+Written TextTable::csv() const {
   std::string out;
   const auto line = [&](std::size_t cells, const auto& cell) {
     for (std::size_t c = 0; c < cells; ++c) out += (c > 0 ? "," : "") + csv_cell(cell(c));
@@ -109,7 +101,7 @@ std::string TextTable::csv() const {
   };
   line(columns_.size(), [&](std::size_t c) { return columns_[c].title; });
   for (const auto& row : rows_) line(row.size(), [&](std::size_t c) { return row[c]; });
-  return out;
+  return Written::escaped(std::move(out));
 }
 
 }  // namespace stepcast

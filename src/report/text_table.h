@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/written.h"
+
 namespace stepcast {
 
 enum class Align { kLeft, kRight };
@@ -15,6 +17,8 @@ struct Column {
   Align align = Align::kRight;
   // For long cells: in text() on a line of its own under the row, without a title.
   bool below = false;
+  // Only for sentences of the program itself: Markdown keeps their `code`.
+  bool own_words = false;
 };
 
 class TextTable {
@@ -24,9 +28,9 @@ class TextTable {
   void add_row(std::vector<std::string> cells);  // as many cells as columns
   bool empty() const { return rows_.empty(); }
 
-  std::string text() const;      // two spaces between columns, a rule under the titles
-  std::string markdown() const;  // GitHub's table form
-  std::string csv() const;       // RFC 4180, titles in the first line
+  Written text() const;      // two spaces between columns, a rule under the titles
+  Written markdown() const;  // GitHub's table form
+  Written csv() const;       // RFC 4180, titles in the first line
 
  private:
   std::vector<Column> columns_;
@@ -35,6 +39,5 @@ class TextTable {
 
 std::size_t display_width(std::string_view text);
 std::string padded(std::string_view text, std::size_t width, Align align = Align::kLeft);
-std::string csv_cell(std::string_view text);  // quoted where RFC 4180 wants it
 
 }  // namespace stepcast

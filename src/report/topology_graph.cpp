@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string>
 
+#include "core/text/characters.h"
+#include "core/text/escape.h"
 #include "report/number_text.h"
 #include "report/topology_text.h"
 
@@ -28,10 +30,12 @@ struct LinkLabel {
 using Graph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, VertexLabel, LinkLabel>;
 
-Graph graph_of(const Topology& topology) {
+// The writers put their marks around a name; `escaped` keeps what they would let through.
+Graph graph_of(const Topology& topology, std::string (*escaped)(std::string_view)) {
   Graph graph(topology.vertices().size());
   for (std::size_t i = 0; i < topology.vertices().size(); ++i) {
-    graph[i] = {topology.name(VertexId(i)), name_of(topology.vertices()[i].kind)};
+    const std::string name = topology.name(VertexId(i));
+    graph[i] = {escaped(name), name_of(topology.vertices()[i].kind)};
   }
   for (const Link& link : topology.links()) {
     boost::add_edge(link.from.index(), link.to.index(),
@@ -44,8 +48,8 @@ Graph graph_of(const Topology& topology) {
 
 }  // namespace
 
-std::string topology_dot(const Cluster& cluster) {
-  Graph graph = graph_of(cluster.topology);
+Written topology_dot(const Cluster& cluster) {
+  Graph graph = graph_of(cluster.topology, dot_label);
   boost::dynamic_properties properties;
   properties.property("node_id", boost::get(boost::vertex_index, graph));
   properties.property("label", boost::get(&VertexLabel::name, graph));
@@ -53,11 +57,11 @@ std::string topology_dot(const Cluster& cluster) {
   properties.property("label", boost::get(&LinkLabel::label, graph));
   std::ostringstream out;
   boost::write_graphviz_dp(out, graph, properties);
-  return out.str();
+  return Written::escaped(out.str());
 }
 
-std::string topology_graphml(const Cluster& cluster) {
-  Graph graph = graph_of(cluster.topology);
+Written topology_graphml(const Cluster& cluster) {
+  Graph graph = graph_of(cluster.topology, shown_characters);
   boost::dynamic_properties properties;
   properties.property("name", boost::get(&VertexLabel::name, graph));
   properties.property("kind", boost::get(&VertexLabel::kind, graph));
@@ -66,7 +70,7 @@ std::string topology_graphml(const Cluster& cluster) {
   properties.property("latency_s", boost::get(&LinkLabel::latency_s, graph));
   std::ostringstream out;
   boost::write_graphml(out, graph, properties, true);
-  return out.str();
+  return Written::escaped(out.str());
 }
 
 }  // namespace stepcast

@@ -8,6 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/text/escape.h"
+#include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
 
@@ -19,19 +21,21 @@ using nlohmann::ordered_json;
 // Links of one group agree in the kinds of both ends, in capacity and in latency.
 using LinkGroup = std::tuple<VertexKind, VertexKind, LinkKind, double, double>;
 
-std::string sources_text(const ClusterSpec& spec) {
-  std::string out;
-  for (const std::string& source : spec.sources) out += "source: " + source + "\n";
-  if (!spec.notes.empty()) out += "notes: " + spec.notes + "\n";
+Written sources_text(const ClusterSpec& spec) {
+  Written out;
+  for (const std::string& source : spec.sources) out += line("source: " + source, Form::kText);
+  if (!spec.notes.empty()) out += line("notes: " + spec.notes, Form::kText);
   return out;
 }
 
 }  // namespace
 
-std::string topology_table(const Cluster& cluster) {
+Written topology_table(const Cluster& cluster) {
   const ClusterSpec& spec = cluster.spec;
-  std::string out = fmt::format("{}: {} ({}) in {}\n\n", spec.name, counted_text(spec.gpus, "GPU"),
-                                spec.accelerator.title, counted_text(spec.nodes, "node"));
+  Written out = line(fmt::format("{}: {} ({}) in {}", spec.name, counted_text(spec.gpus, "GPU"),
+                                 spec.accelerator.title, counted_text(spec.nodes, "node")),
+                     Form::kText) +
+                "\n";
   std::map<VertexKind, std::size_t> vertices;
   for (const Vertex& vertex : cluster.topology.vertices()) ++vertices[vertex.kind];
   TextTable kinds({{"vertex", Align::kLeft}, {"count"}});
@@ -59,7 +63,7 @@ std::string topology_table(const Cluster& cluster) {
   return out + sources_text(spec);
 }
 
-std::string topology_json(const Cluster& cluster) {
+Written topology_json(const Cluster& cluster) {
   const Topology& topology = cluster.topology;
   ordered_json out;
   out["stepcast_topology"] = 1;
@@ -86,7 +90,7 @@ std::string topology_json(const Cluster& cluster) {
     entry["latency_s"] = link.latency.value();
     out["links"].push_back(std::move(entry));
   }
-  return out.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_file(out, 1);
 }
 
 }  // namespace stepcast

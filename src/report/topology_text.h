@@ -5,12 +5,13 @@
 #include <string>
 
 #include "cluster/cluster.h"
+#include "core/text/written.h"
 
 namespace stepcast {
 
-std::string topology_table(const Cluster& cluster);  // what there is of each kind
-std::string topology_json(const Cluster& cluster);   // every vertex and link
-std::string topology_dot(const Cluster& cluster);    // Graphviz
-std::string topology_graphml(const Cluster& cluster);
+Written topology_table(const Cluster& cluster);  // what there is of each kind
+Written topology_json(const Cluster& cluster);   // every vertex and link
+Written topology_dot(const Cluster& cluster);    // Graphviz
+Written topology_graphml(const Cluster& cluster);
 
 }  // namespace stepcast

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/text/escape.h"
 #include "report/breakdown.h"
 #include "report/number_text.h"
 
@@ -250,8 +251,8 @@ class TraceWriter {
 
 }  // namespace
 
-std::string trace_json(const Scenario& scenario, const Prediction& prediction) {
-  return TraceWriter(scenario, prediction).write();
+Written trace_json(const Scenario& scenario, const Prediction& prediction) {
+  return Written::escaped(TraceWriter(scenario, prediction).write());
 }
 
 }  // namespace stepcast

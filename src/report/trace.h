@@ -7,11 +7,12 @@
 
 #include <string>
 
+#include "core/text/written.h"
 #include "predict/prediction.h"
 
 namespace stepcast {
 
 // Needs a prediction made with PredictOptions::trace.
-std::string trace_json(const Scenario& scenario, const Prediction& prediction);
+Written trace_json(const Scenario& scenario, const Prediction& prediction);
 
 }  // namespace stepcast

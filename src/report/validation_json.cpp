@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/prediction_json.h"
 
 namespace stepcast {
@@ -121,15 +122,15 @@ ordered_json drift_object(const BaselineDrift& drift) {
 
 }  // namespace
 
-std::string validation_json(const Scenario& scenario, const Prediction& too_large) {
+Written validation_json(const Scenario& scenario, const Prediction& too_large) {
   ordered_json out;
   out["stepcast"] = 1;
   out["predicted"] = prediction_object(scenario, too_large);
   out["passed"] = false;
-  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_file(out, 2);
 }
 
-std::string validation_json(const Scenario& scenario, const Validation& validation) {
+Written validation_json(const Scenario& scenario, const Validation& validation) {
   ordered_json out;
   out["stepcast"] = 1;
   if (validation.alone) out["alone"] = alone_object(*validation.alone);
@@ -161,7 +162,7 @@ std::string validation_json(const Scenario& scenario, const Validation& validati
   }
   if (validation.drift) out["baseline"] = drift_object(*validation.drift);
   out["passed"] = validation.passed();
-  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_file(out, 2);
 }
 
 }  // namespace stepcast

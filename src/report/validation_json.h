@@ -4,12 +4,13 @@
 
 #include <string>
 
+#include "core/text/written.h"
 #include "validate/validation.h"
 
 namespace stepcast {
 
-std::string validation_json(const Scenario& scenario, const Validation& validation);
+Written validation_json(const Scenario& scenario, const Validation& validation);
 // The forecast alone, for a layout that does not fit and so did not run.
-std::string validation_json(const Scenario& scenario, const Prediction& too_large);
+Written validation_json(const Scenario& scenario, const Prediction& too_large);
 
 }  // namespace stepcast

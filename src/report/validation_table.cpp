@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text/escape.h"
 #include "report/breakdown.h"
-#include "report/github_command.h"
 #include "report/junit.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -157,24 +157,6 @@ std::string numerics_text(const Validation& validation) {
       numerics->loss_relative_error, *numerics->parameter_relative_error, limits.loss);
 }
 
-// What ran, and what did not.
-std::vector<std::string> alone_lines(const Validation& validation) {
-  std::vector<std::string> out;
-  if (!validation.alone) return out;
-  const RankAlone& alone = *validation.alone;
-  out.push_back(fmt::format(
-      "Rank {} of {} alone (stage {}, tp {}, dp {}); forecast and run leave out:", alone.rank.value,
-      alone.ranks, alone.point.pp, alone.point.tp, alone.point.dp));
-  for (const LeftOut& one : alone.left_out) {
-    out.push_back(fmt::format("- {} {} a step, {}", one.calls, one.what,
-                              memory_text(static_cast<double>(one.bytes))));
-  }
-  out.push_back(
-      "What others would have sent is whatever lies in the buffers: the loss means nothing, and "
-      "numerics are not compared.");
-  return out;
-}
-
 std::vector<std::string> verdict_lines(const Validation& validation) {
   const std::string summary = validation_summary(validation);
   std::vector<std::string> out{(validation.passed() ? "passed: " : "failed: ") + summary};
@@ -226,60 +208,74 @@ std::string validation_summary(const Validation& validation) {
                      validation.covered ? "inside" : "outside");
 }
 
-std::string validation_table(const Scenario& scenario, const Validation& validation,
-                             const TextStyle& style) {
-  const auto heading = [&](const std::string& text) {
-    return style.color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
+namespace {
+
+// What a list of Markdown says first: the verdict, then on what it rests.
+Written markdown_verdict(const Validation& validation) {
+  constexpr Form kForm = Form::kMarkdown;
+  Written out;
+  for (const std::string& one : verdict_lines(validation)) out += bullet(one, kForm);
+  if (!validation.alone) out += bullet(numerics_text(validation), kForm);
+  return out + bullet(steps_text(validation), kForm);
+}
+
+Written text_verdict(const Validation& validation, Form form) {
+  Written out = "\n" + line(steps_text(validation), form);
+  if (!validation.alone) out += line(numerics_text(validation), form);
+  const char* color = validation.passed() ? "1;32" : "1;31";
+  for (const std::string& one : verdict_lines(validation)) out += colored_line(one, color, form);
+  return out;
+}
+
+// What ran, and what did not.
+Written alone_lines(const Validation& validation, Form form) {
+  if (!validation.alone) return {};
+  const RankAlone& alone = *validation.alone;
+  Written out =
+      paragraph_end(form) +
+      line(fmt::format("Rank {} of {} alone (stage {}, tp {}, dp {}); forecast and run leave out:",
+                       alone.rank.value, alone.ranks, alone.point.pp, alone.point.tp,
+                       alone.point.dp),
+           form);
+  for (const LeftOut& one : alone.left_out) {
+    out += "- " + line(fmt::format("{} {} a step, {}", one.calls, one.what,
+                                   memory_text(static_cast<double>(one.bytes))),
+                       form);
+  }
+  out += paragraph_end(form) +
+         line(
+             "What others would have sent is whatever lies in the buffers: the loss means "
+             "nothing, and numerics are not compared.",
+             form);
+  return out;
+}
+
+}  // namespace
+
+Written validation_table(const Scenario& scenario, const Validation& validation, Form form) {
+  const bool markdown = form == Form::kMarkdown;
+  Written out = title(headline(scenario), form) + line(layout_text(scenario), form) + "\n";
+  if (markdown) out += markdown_verdict(validation);
+  out += alone_lines(validation, form);
+  if (markdown || validation.alone) out += "\n";
+  out += shown(figure_table(validation), form);
+  const bool drifts = validation.drift && !validation.drift->rows.empty();
+  const auto drift = [&] {
+    return heading(drift_title(*validation.drift), form) +
+           shown(drift_table(*validation.drift), form);
   };
-  std::string out = headline(scenario) + "\n" + layout_text(scenario) + "\n\n";
-  for (const std::string& line : alone_lines(validation)) out += line + "\n";
-  if (validation.alone) out += "\n";
-  out += figure_table(validation).text();
-  out += heading("Where the step goes, on the critical rank");
-  out += time_table(validation).text();
+  if (markdown && drifts) out += drift();
+  out += heading("Where the step goes, on the critical rank", form);
+  out += shown(time_table(validation), form);
   if (!validation.operations.empty()) {
-    out += heading(operation_title(validation));
-    out += operation_table(validation).text();
+    out += heading(operation_title(validation), form) + shown(operation_table(validation), form);
   }
-  if (validation.drift && !validation.drift->rows.empty()) {
-    out += heading(drift_title(*validation.drift));
-    out += drift_table(*validation.drift).text();
-  }
-  out += "\n" + steps_text(validation) + "\n";
-  if (!validation.alone) out += numerics_text(validation) + "\n";
-  const char* color = validation.passed() ? "32" : "31";
-  for (const std::string& line : verdict_lines(validation)) {
-    out += style.color ? fmt::format("\x1b[1;{}m{}\x1b[0m\n", color, line) : line + "\n";
-  }
-  return out;
+  if (markdown) return out;
+  if (drifts) out += drift();
+  return out + text_verdict(validation, form);
 }
 
-std::string validation_markdown(const Scenario& scenario, const Validation& validation) {
-  std::string out = "## " + headline(scenario) + "\n\n" + layout_text(scenario) + "\n\n";
-  for (const std::string& line : verdict_lines(validation)) {
-    out += "- " + line.substr(line.find_first_not_of(' ')) + "\n";
-  }
-  if (!validation.alone) out += "- " + numerics_text(validation) + "\n";
-  out += "- " + steps_text(validation) + "\n";
-  for (const std::string& line : alone_lines(validation)) {
-    out += (line.starts_with("- ") ? "" : "\n") + line + "\n";
-  }
-  out += "\n";
-  out += figure_table(validation).markdown();
-  if (validation.drift && !validation.drift->rows.empty()) {
-    out += "\n### " + drift_title(*validation.drift) + "\n\n";
-    out += drift_table(*validation.drift).markdown();
-  }
-  out += "\n### Where the step goes, on the critical rank\n\n";
-  out += time_table(validation).markdown();
-  if (!validation.operations.empty()) {
-    out += "\n### " + operation_title(validation) + "\n\n";
-    out += operation_table(validation).markdown();
-  }
-  return out;
-}
-
-std::string validation_junit(const Scenario& scenario, const Validation& validation) {
+Written validation_junit(const Scenario& scenario, const Validation& validation) {
   std::string name = headline(scenario) + ", " + layout_text(scenario);
   if (validation.alone) name += fmt::format(", rank {} alone", validation.alone->rank.value);
   std::vector<Finding> broken = validation.broken;
@@ -291,8 +287,8 @@ std::string validation_junit(const Scenario& scenario, const Validation& validat
   return junit_xml("stepcast validate", {JunitSuite{"validate", {run}}, junit_gate(broken)});
 }
 
-std::string validation_github(const Validation& validation) {
-  std::string out;
+Written validation_github(const Validation& validation) {
+  Written out;
   for (const Finding& finding : validation.broken) {
     out += github_command("error", finding.title, finding.message);
   }

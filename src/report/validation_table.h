@@ -5,26 +5,26 @@
 #include <string>
 #include <vector>
 
-#include "report/prediction_table.h"
+#include "report/document_form.h"
 #include "validate/validation.h"
 
 namespace stepcast {
 
-// Figures side by side, where the step went, the operations that differ most, the verdict.
-std::string validation_table(const Scenario& scenario, const Validation& validation,
-                             const TextStyle& style = {});
-std::string validation_markdown(const Scenario& scenario, const Validation& validation);
+// Text or Markdown: figures side by side, where the step went, the operations that differ most, the
+// verdict.
+Written validation_table(const Scenario& scenario, const Validation& validation,
+                         Form form = Form::kText);
 
 // JUnit XML: the comparison as one test, and a suite "gate" with a failure per broken limit.
-std::string validation_junit(const Scenario& scenario, const Validation& validation);
+Written validation_junit(const Scenario& scenario, const Validation& validation);
 
 // GitHub workflow commands: an error per broken limit, a warning for a baseline of another machine.
-std::string validation_github(const Validation& validation);
+Written validation_github(const Validation& validation);
 
 // A page of its own (docs/reports.md). The forecast was made with PredictOptions::trace; `measured`
 // are the slices of validate/measured_slices.h.
-std::string validation_html(const Scenario& scenario, const Validation& validation,
-                            const std::vector<TraceSlice>& measured);
+Written validation_html(const Scenario& scenario, const Validation& validation,
+                        const std::vector<TraceSlice>& measured);
 
 // Who else used the machine while it was measured; nothing where it was quiet or does not tell.
 std::string busy_machine_text(const MeasuredRun& run);

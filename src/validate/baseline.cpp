@@ -180,7 +180,7 @@ std::string baseline_key(const std::string& suite, const std::string& id) {
   return suite + "/" + id;
 }
 
-std::string baseline_text(const CheckReport& report) {
+Written baseline_text(const CheckReport& report) {
   ordered_json out;
   out["stepcast_baseline"] = kBaselineFormat;
   for (const std::string& name : baseline_rows(report.summary)) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/text/written.h"
 #include "validate/check.h"
 #include "validate/tolerance.h"
 
@@ -25,7 +26,7 @@ inline constexpr const char* kValidationBaselineKey = "stepcast_validation_basel
 std::string baseline_key(const std::string& suite, const std::string& id);
 
 // Sorted, a case per line, the same bytes for the same figures.
-std::string baseline_text(const CheckReport& report);
+Written baseline_text(const CheckReport& report);
 
 // The cases that the file names, sorted.
 Result<std::vector<std::string>> cases_of_baseline(const std::string& text,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
+
 namespace stepcast {
 namespace {
 
@@ -11,12 +13,8 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kWidth = 100;  // of an object on one line
 
-std::string compact(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 void append(std::string& out, const ordered_json& value, const std::string& indent) {
-  std::string line = compact(value);
+  std::string line = json_text(value);
   const bool nested = std::any_of(value.begin(), value.end(),
                                   [](const ordered_json& member) { return member.is_object(); });
   if (!value.is_object() || value.empty() || (!nested && line.size() <= kWidth)) {
@@ -26,7 +24,7 @@ void append(std::string& out, const ordered_json& value, const std::string& inde
   const std::string inner = indent + " ";
   const char* separator = "{\n";
   for (const auto& [key, member] : value.items()) {
-    out += separator + inner + compact(key) + ": ";
+    out += separator + inner + json_literal(key) + ": ";
     append(out, member, inner);
     separator = ",\n";
   }
@@ -35,10 +33,10 @@ void append(std::string& out, const ordered_json& value, const std::string& inde
 
 }  // namespace
 
-std::string json_lines(const ordered_json& value) {
+Written json_lines(const ordered_json& value) {
   std::string out;
   append(out, value, "");
-  return out + "\n";
+  return Written::escaped(out + "\n");
 }
 
 }  // namespace stepcast

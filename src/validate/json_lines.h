@@ -3,12 +3,13 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <string>
+
+#include "core/text/written.h"
 
 namespace stepcast {
 
 // An object of plain values stands on one line if it fits; any other object has a line per key. The
 // text ends with a line end, and bytes that are not UTF-8 are replaced.
-std::string json_lines(const nlohmann::ordered_json& value);
+Written json_lines(const nlohmann::ordered_json& value);
 
 }  // namespace stepcast

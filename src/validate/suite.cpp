@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/json.h"
+#include "core/text/escape.h"
 #include "core/unit_text.h"
 #include "validate/software_label.h"
 
@@ -84,7 +85,7 @@ std::string group_of(const json& scenario) {
   for (const char* key : {"model", "cluster", "training"}) group[key] = scenario.value(key, json());
   if (group["model"].is_object()) group["model"].erase("name");
   if (group["training"].is_object()) group["training"].erase("software");
-  return group.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(group);
 }
 
 SuiteCase read_case(const JsonValue& value) {
@@ -103,7 +104,7 @@ SuiteCase read_case(const JsonValue& value) {
     if (scenario->is_object()) {
       json filled = scenario->raw();
       if (filled.contains("training")) take_from_label(filled["training"]);
-      out.scenario = filled.dump(-1, ' ', false, json::error_handler_t::replace);
+      out.scenario = json_text(filled);
       out.group = group_of(scenario->raw());
     } else {
       scenario->fail(ErrorCode::kWrongType, "must be an object, not " + scenario->dump());

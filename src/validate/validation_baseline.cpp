@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json.h"
+#include "core/text/escape.h"
 #include "validate/baseline.h"
 #include "validate/json_lines.h"
 #include "validate/limited_figure.h"
@@ -44,7 +45,7 @@ RecordedFigures figures_of(const Validation& validation, bool predicted) {
 
 void flatten(const json& value, const std::string& path, std::map<std::string, std::string>& out) {
   if (!value.is_object()) {
-    out[path] = value.dump(-1, ' ', false, json::error_handler_t::replace);
+    out[path] = json_text(value);
     return;
   }
   for (const auto& [key, member] : value.items()) flatten(member, path + "." + key, out);
@@ -56,8 +57,8 @@ std::map<std::string, std::string> settings_of(const Scenario& scenario, const R
   for (const char* part : {"model", "training", "layout"}) {
     if (resolved.contains(part)) flatten(resolved[part], part, out);
   }
-  out["backend"] = json(run.backend).dump();
-  if (run.alone) out["rank"] = json(run.alone->value).dump();
+  out["backend"] = json_text(json(run.backend));
+  if (run.alone) out["rank"] = json_text(json(run.alone->value));
   return out;
 }
 
@@ -152,8 +153,8 @@ void compare_side(const RecordedFigures& recorded, const Validation& validation,
 
 }  // namespace
 
-std::string validation_baseline_text(const Scenario& scenario, const RunFacts& run,
-                                     const Validation& validation) {
+Written validation_baseline_text(const Scenario& scenario, const RunFacts& run,
+                                 const Validation& validation) {
   ordered_json out;
   out[kValidationBaselineKey] = kFormat;
   const Accelerator& device = scenario.cluster.spec.accelerator;
@@ -197,7 +198,7 @@ Result<ValidationBaseline> read_validation_baseline(const std::string& text,
     if (!run->is_object()) run->fail(ErrorCode::kWrongType, "is not an object");
     if (run->is_object()) {
       for (const auto& [path, value] : run->raw().items()) {
-        out.settings[path] = value.dump(-1, ' ', false, json::error_handler_t::replace);
+        out.settings[path] = json_text(value);
       }
     }
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/written.h"
 #include "validate/validation.h"
 
 namespace stepcast {
@@ -31,8 +32,8 @@ struct ValidationBaseline {
 };
 
 // The content of a baseline: sorted, a figure per line.
-std::string validation_baseline_text(const Scenario& scenario, const RunFacts& run,
-                                     const Validation& validation);
+Written validation_baseline_text(const Scenario& scenario, const RunFacts& run,
+                                 const Validation& validation);
 
 // Errors: another format, a baseline of `check`, whatever is no baseline.
 Result<ValidationBaseline> read_validation_baseline(const std::string& text,

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/text/escape.h"
+
 namespace stepcast {
 namespace {
 
@@ -17,6 +19,12 @@ TEST(ShellScript, QuotesContinuationsAndCommentsAsAShellReadsThem) {
   EXPECT_EQ(last_command("run --a 'b c' \"d e\" f\\ g \\\n  --h # --not this\n"),
             (Words{"run", "--a", "b c", "d e", "f g", "--h"}));
   EXPECT_EQ(last_command("run a'b'\"c\"d ''"), (Words{"run", "abcd", ""}));
+}
+
+TEST(ShellScript, EscapesOfDollarQuotesAreThoseOfBash) {
+  EXPECT_EQ(last_command("run $'a\\x1b[31m\\n\\'b\\\\'c"), (Words{"run", "a\x1b[31m\n'b\\c"}));
+  // Two digits at most belong to \x, and a quote that is never closed ends with the text.
+  EXPECT_EQ(last_command("run $'\\x411' $'\\x"), (Words{"run", "A1", "x"}));
 }
 
 TEST(ShellScript, VariablesAreExpandedAndSplitUnlessQuoted) {
@@ -88,7 +96,7 @@ TEST(ShellScript, VariablesThatHoldEachOtherEndAtALimit) {
 TEST(ShellScript, QuotedWordsReadBack) {
   for (const std::string word : {"plain", "two words", "it's", "$HOME", "", "a\"b", "([0]*3+[1]*2)",
                                  "E|t*2,L", "a\\b", "#x", "`ls`"}) {
-    EXPECT_EQ(last_command("run " + shell_quoted(word)), (Words{"run", word})) << word;
+    EXPECT_EQ(last_command("run " + shell_word(word)), (Words{"run", word})) << word;
   }
 }
 

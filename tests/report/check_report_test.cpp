@@ -38,7 +38,7 @@ ptree xml_of(const std::string& text) {
 }
 
 TEST(CheckJson, GivesEveryCaseWithPredictionMeasurementAndError) {
-  const json out = json::parse(check_json(made_report()));
+  const json out = json::parse(check_json(made_report()).text());
   EXPECT_EQ(out["passed"], true);
   ASSERT_EQ(out["cases"].size(), 2u);
   EXPECT_EQ(out["cases"][0]["predicted"]["step_time_s"], 1.1);
@@ -58,7 +58,7 @@ TEST(CheckJson, GivesEveryCaseWithPredictionMeasurementAndError) {
 }
 
 TEST(CheckJson, ListsWhatTheGateFound) {
-  const json out = json::parse(check_json(made_report(), kBroken));
+  const json out = json::parse(check_json(made_report(), kBroken).text());
   EXPECT_EQ(out["passed"], false);
   EXPECT_EQ(out["broken"].size(), 1u);
   EXPECT_EQ(out["changes"][0]["what"], "s/new");
@@ -113,8 +113,9 @@ TEST(CheckTable, NamesRowsFailuresAndBrokenLimits) {
 }
 
 TEST(CheckTable, ShowsTagsWhenAskedFor) {
-  EXPECT_EQ(check_table(made_report()).find("tag bf16"), std::string::npos);
-  EXPECT_NE(check_table(made_report(), {}, {.tags = true}).find("tag bf16"), std::string::npos);
+  EXPECT_EQ(check_table(made_report()).text().find("tag bf16"), std::string::npos);
+  EXPECT_NE(check_table(made_report(), {}, {.tags = true}).text().find("tag bf16"),
+            std::string::npos);
 }
 
 TEST(CheckTable, IsTheSummaryAloneWhenAskedFor) {
@@ -134,7 +135,7 @@ TEST(CheckTable, ListsTheLargestErrorsOfEachSuite) {
   report.cases.back().suite = "t";
   report.summary = summarise(report.cases);
   const auto lists = [&](const CheckView& view, const char* id) {
-    return check_markdown(report, {}, view).find(id) != std::string::npos;
+    return check_markdown(report, {}, view).text().find(id) != std::string::npos;
   };
   EXPECT_TRUE(lists({}, "case-3."));  // the tenth of all
   EXPECT_FALSE(lists({}, "case-2."));

@@ -38,21 +38,22 @@ boost::property_tree::ptree parsed(const std::string& markup) {
 }
 
 TEST(Markup, TextAndAttributesAreEscaped) {
-  EXPECT_EQ(escaped("<a href='x'>\"&"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;");
+  EXPECT_EQ(text("<a href='x'>\"&").markup(), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;");
   EXPECT_EQ(element("p", {{"title", "a\"b<"}}, "x & <y>").markup(),
             "<p title=\"a&quot;b&lt;\">x &amp; &lt;y&gt;</p>");
 }
 
 TEST(Markup, WhatIsNotUtf8OrNoCharacterIsReplaced) {
   const std::string bad = "\xEF\xBF\xBD";
-  EXPECT_EQ(escaped("µ € 𝛼"), "µ € 𝛼");
-  EXPECT_EQ(escaped("a\xFF"
-                    "b"),
+  EXPECT_EQ(text("µ € 𝛼").markup(), "µ € 𝛼");
+  EXPECT_EQ(text("a\xFF"
+                 "b")
+                .markup(),
             "a" + bad + "b");
-  EXPECT_EQ(escaped("\xC3"), bad);            // cut short
-  EXPECT_EQ(escaped("\xC0\xBC"), bad + bad);  // an overlong '<'
-  EXPECT_EQ(escaped("\xED\xA0\x80"), bad);    // a surrogate
-  EXPECT_EQ(escaped(std::string("a\0b\x1B", 4)), "a" + bad + "b" + bad);
+  EXPECT_EQ(text("\xC3").markup(), bad);                      // cut short
+  EXPECT_EQ(text("\xC0\xBC").markup(), bad + bad);            // an overlong '<'
+  EXPECT_EQ(text("\xED\xA0\x80").markup(), bad + bad + bad);  // a surrogate
+  EXPECT_EQ(text(std::string("a\0b\x1B", 4)).markup(), "a" + bad + "b" + bad);
 }
 
 TEST(Markup, OnlyShapesAndVoidElementsCloseThemselves) {

@@ -72,11 +72,6 @@ TEST(BarText, SpansItsShareOfTheWidth) {
   EXPECT_EQ(bar_text(1, 0.001, 4), "   █");  // small is not nothing
 }
 
-TEST(JsonLiteral, EscapesAndReplacesWhatIsNotUtf8) {
-  EXPECT_EQ(json_literal("a\"b\n"), R"("a\"b\n")");
-  EXPECT_EQ(json_literal("\xff"), "\"\xEF\xBF\xBD\"");
-}
-
 TEST(NumberText, WhatRoundsToZeroIsNotNegative) {
   EXPECT_EQ(percent_text(-0.0004), "0.0 %");
   EXPECT_EQ(percent_text(-0.0006), "-0.1 %");

@@ -18,7 +18,7 @@ using stepcast::testing::made_prediction;
 using stepcast::testing::made_scenario;
 
 TEST(PredictionJson, HasEveryKeyOfTheFormat) {
-  const json out = json::parse(prediction_json(made_scenario(), made_prediction()));
+  const json out = json::parse(prediction_json(made_scenario(), made_prediction()).text());
   EXPECT_EQ(out["stepcast"], 1);
   for (const char* key : {"fits",
                           "step_time_s",
@@ -134,8 +134,9 @@ TEST(PredictionTable, SaysVerdictStepTimeAndLosses) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_NE(prediction_table(made_scenario(), made_prediction(), {.color = true}).find('\x1b'),
-            std::string::npos);
+  EXPECT_NE(
+      prediction_table(made_scenario(), made_prediction(), Form::kColored).text().find('\x1b'),
+      std::string::npos);
 }
 
 TEST(PredictionCsv, HasAsManyCellsAsTitles) {
@@ -151,7 +152,7 @@ TEST(PredictionCsv, HasAsManyCellsAsTitles) {
 }
 
 TEST(PredictionMarkdown, HasTheTables) {
-  const std::string text = prediction_markdown(made_scenario(), made_prediction());
+  const std::string text = prediction_table(made_scenario(), made_prediction(), Form::kMarkdown);
   EXPECT_NE(text.find("| compute | 6.000 | 60.0 % |"), std::string::npos) << text;
 }
 

@@ -47,6 +47,18 @@ TEST(TextTable, EscapesBarsInMarkdown) {
             "| name | value |\n| --- | ---: |\n| a\\|b | 1 |\n");
 }
 
+TEST(TextTable, KeepsEachCellOnItsLineWhateverIsInIt) {
+  const TextTable table = table_of({{"a\x1b[1m\nb", "<b>\u202e"}});
+  EXPECT_EQ(table.text(),
+            "name             value\n"
+            "───────────  ─────────\n"
+            "a\\x1b[1m\\nb  <b>\\u202e\n");
+  EXPECT_EQ(table.markdown(),
+            "| name | value |\n| --- | ---: |\n"
+            "| a\uFFFD\\[1m b | &lt;b>\uFFFD |\n");
+  EXPECT_EQ(table.csv(), "name,value\n\"a\uFFFD[1m\nb\",<b>\uFFFD\n");
+}
+
 TEST(TextTable, QuotesCsvCellsThatNeedIt) {
   EXPECT_EQ(table_of({{"a,b", "say \"x\""}, {"plain", "1"}}).csv(),
             "name,value\n\"a,b\",\"say \"\"x\"\"\"\nplain,1\n");

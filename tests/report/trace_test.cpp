@@ -39,7 +39,7 @@ Prediction traced() {
   return out;
 }
 
-json trace() { return json::parse(trace_json(made_scenario(), traced())); }
+json trace() { return json::parse(trace_json(made_scenario(), traced()).text()); }
 
 std::vector<json> events(const json& trace, const std::string& phase) {
   std::vector<json> out;
@@ -105,7 +105,7 @@ TEST(Trace, NamesCopiesAsCudaDoes) {
   Prediction prediction = made_prediction();
   prediction.slices = {slice_of(leaves, 0, Seconds(0), Seconds(1e-6)),
                        slice_of(returns, 0, Seconds(2e-6), Seconds(1e-6))};
-  const json out = json::parse(trace_json(made_scenario(), prediction));
+  const json out = json::parse(trace_json(made_scenario(), prediction).text());
   std::vector<std::string> names;
   for (const json& event : events(out, "X")) {
     EXPECT_EQ(event["cat"], "gpu_memcpy");
@@ -145,7 +145,7 @@ TEST(Trace, CountsMemoryByPart) {
 }
 
 TEST(Trace, IsWholeWithoutAnySlice) {
-  const json out = json::parse(trace_json(made_scenario(), made_prediction()));
+  const json out = json::parse(trace_json(made_scenario(), made_prediction()).text());
   EXPECT_TRUE(events(out, "X").empty());
 }
 
@@ -153,7 +153,7 @@ TEST(MemoryTimeline, GivesEverySampleInBothForms) {
   const Prediction prediction = traced();
   const std::string csv = memory_timeline_csv(prediction);
   EXPECT_NE(csv.find("0-1,0,1e-06,1,2,3,4,5,6,21\n"), std::string::npos) << csv;
-  const json out = json::parse(memory_timeline_json(prediction));
+  const json out = json::parse(memory_timeline_json(prediction).text());
   EXPECT_EQ(out["classes"][0]["samples"].size(), 1u);
   EXPECT_EQ(out["classes"][1]["samples"][0][1], 1);
   EXPECT_EQ(out["columns"].size(), out["classes"][0]["samples"][0].size());

@@ -67,7 +67,7 @@ TEST(ValidationPage, ShowsAllOperationsAndWhyItFailed) {
 }
 
 TEST(ValidationJson, HasEveryKeyOfTheFormat) {
-  const json out = json::parse(validation_json(made_scenario(), made_validation()));
+  const json out = json::parse(validation_json(made_scenario(), made_validation()).text());
   EXPECT_EQ(out["stepcast"], 1);
   EXPECT_EQ(out["predicted"]["step_time_s"], 10);
   EXPECT_EQ(out["measured"]["step_time_s"], 8);
@@ -95,7 +95,7 @@ TEST(ValidationTable, ShowsTheOperationsThatDifferMost) {
   EXPECT_FALSE(has(text, "operation_4 "));
   EXPECT_TRUE(has(text, "weight gradient"));
   EXPECT_FALSE(has(text, "\x1b"));
-  EXPECT_TRUE(has(validation_table(made_scenario(), made_validation(), {.color = true}), "\x1b"));
+  EXPECT_TRUE(has(validation_table(made_scenario(), made_validation(), Form::kColored), "\x1b"));
 }
 
 TEST(ValidationTable, EndsWithTheVerdictAndItsReasons) {
@@ -105,8 +105,8 @@ TEST(ValidationTable, EndsWithTheVerdictAndItsReasons) {
       validation_table(made_scenario(), made_validation({{"all", "step_time", 0.1}}));
   EXPECT_TRUE(has(bad, "failed: ")) << bad;
   EXPECT_TRUE(has(bad, "step time is off by +25.00 %, beyond the limit of 10 %")) << bad;
-  const std::string markdown =
-      validation_markdown(made_scenario(), made_validation({{"all", "step_time", 0.1}}));
+  const std::string markdown = validation_table(
+      made_scenario(), made_validation({{"all", "step_time", 0.1}}), Form::kMarkdown);
   EXPECT_TRUE(has(markdown, "- failed: ")) << markdown;
   EXPECT_TRUE(has(markdown, "| operation_19 | weight gradient |")) << markdown;
 }
@@ -114,13 +114,13 @@ TEST(ValidationTable, EndsWithTheVerdictAndItsReasons) {
 TEST(ValidationReport, OfOneRankAloneSaysWhatWasLeftOut) {
   Validation validation = made_validation();
   validation.alone = RankAlone{RankId(3), 16, {}, {{"messages between stages", 8, 8 << 20}}};
-  const json out = json::parse(validation_json(made_scenario(), validation));
+  const json out = json::parse(validation_json(made_scenario(), validation).text());
   EXPECT_EQ(out["alone"]["rank"], 3);
   EXPECT_EQ(out["alone"]["of_ranks"], 16);
   EXPECT_EQ(out["alone"]["left_out"][0]["calls_per_step"], 8);
   EXPECT_EQ(out["alone"]["left_out"][0]["bytes_per_step"], 8 << 20);
   for (const std::string& text : {validation_table(made_scenario(), validation),
-                                  validation_markdown(made_scenario(), validation)}) {
+                                  validation_table(made_scenario(), validation, Form::kMarkdown)}) {
     EXPECT_TRUE(has(text, "Rank 3 of 16 alone")) << text;
     EXPECT_TRUE(has(text, "- 8 messages between stages a step, 8.000 MiB")) << text;
     EXPECT_TRUE(has(text, "the loss means nothing")) << text;
@@ -131,7 +131,7 @@ TEST(ValidationReport, OfOneRankAloneSaysWhatWasLeftOut) {
 
 TEST(ValidationJunit, HasAFailurePerBrokenLimit) {
   const auto suites = [](const Validation& validation) {
-    std::istringstream in(validation_junit(made_scenario(), validation));
+    std::istringstream in(validation_junit(made_scenario(), validation).text());
     boost::property_tree::ptree out;
     boost::property_tree::read_xml(in, out);
     std::string failures;
@@ -151,9 +151,9 @@ TEST(BusyMachine, IsSaidInEveryFormatForPeople) {
   validation.measured.load = MachineLoad{"node1", {20, 18, 1, 10}};
   const std::string said = "node1 was busy: while the steps were measured, other processes used 40";
   EXPECT_TRUE(has(validation_table(made_scenario(), validation), said));
-  EXPECT_TRUE(has(validation_markdown(made_scenario(), validation), said));
+  EXPECT_TRUE(has(validation_table(made_scenario(), validation, Form::kMarkdown), said));
   EXPECT_TRUE(has(validation_github(validation), "::warning title=busy machine::" + said));
-  const json out = json::parse(validation_json(made_scenario(), validation));
+  const json out = json::parse(validation_json(made_scenario(), validation).text());
   EXPECT_EQ(
       out["measured"]["machine_load"],
       (json{
@@ -165,7 +165,7 @@ TEST(BusyMachine, AQuietOneIsNotMentioned) {
   validation.measured.load = MachineLoad{"node1", {20, 10.2, 0, 10}};
   EXPECT_EQ(busy_machine_text(validation.measured), "");
   EXPECT_FALSE(has(validation_table(made_scenario(), validation), "busy"));
-  const json out = json::parse(validation_json(made_scenario(), validation));
+  const json out = json::parse(validation_json(made_scenario(), validation).text());
   EXPECT_FALSE(out["measured"]["machine_load"]["busy"].get<bool>());
 }
 

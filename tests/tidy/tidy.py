@@ -15,6 +15,7 @@ import sys
 import tidy_citations
 import tidy_data
 import tidy_docs
+import tidy_escapes
 import tidy_examples
 import tidy_includes
 import tidy_literals
@@ -40,6 +41,7 @@ CHECKS = {
     "literals": tidy_literals.check,
     "words": tidy_words.check,
     "examples": tidy_examples.check,
+    "escapes": tidy_escapes.check,
 }
 
 

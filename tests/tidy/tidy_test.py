@@ -102,6 +102,18 @@ class Rules(unittest.TestCase):
             self.offends("output", source, code, "only programs")
         self.accepts("output", source, '// exit(1)\nauto s = "printf(1)"; on_exit(s); snprintf();')
 
+    def test_escapes(self):
+        source = "src/report/a.cpp"
+        for code in ('out = value.dump(2);', 'out = value->dump();', 'x = json(a).dump();'):
+            self.offends("escapes", source, code, "json_text")
+        self.accepts("escapes", "src/core/json.cpp", "value.dump();")
+        self.offends("escapes", source, "return Written::escaped(name);", "call its text escaped")
+        for text in ('"## " + name', '"\\n### {}"', '"**" + a', '"\\x1b[1m" + a', '"&lt;"',
+                     '"::error title=" + a'):
+            self.offends("escapes", source, f"out += {text};", "the marks of")
+        self.accepts("escapes", source, 'out += heading("a # b", form);')
+        self.accepts("escapes", "src/core/text/a.cpp", 'out += "&lt;"; Written::escaped(a.dump());')
+
     def test_directions(self):
         self.offends("directions", "src/core/a.cpp", '#include "model/model.h"\n', "must not")
         self.offends("directions", "src/core/a.cu", '#include "model/model.h"\n', "must not")

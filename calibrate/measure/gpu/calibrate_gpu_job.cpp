@@ -26,6 +26,7 @@
 #include "calibrate/protocol/needed_shapes.h"
 #include "calibrate/protocol/operation_json.h"
 #include "core/atomic_file.h"
+#include "core/text/escape.h"
 #include "cost/profile_curves.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/cuda_kernels.h"
@@ -167,7 +168,7 @@ class CalibrateGpuJob {
       OverlapSampler sampler(large_product());
       measured = sampler.collective(backend, meeting.placement.size(), kBesideBytes);
     }
-    append(journal_, {key, {}, measured.dump()});
+    append(journal_, {key, {}, json_text(measured)});
     beside_["all_reduce"] = std::move(measured);
     backend.on_any_rank(false);  // who takes no part waits for the others
   }
@@ -178,7 +179,7 @@ class CalibrateGpuJob {
     const std::string key = "copies beside a product";
     if (journal_.find(key) == nullptr) {
       try {
-        append(journal_, {key, {}, OverlapSampler(large_product()).copies().dump()});
+        append(journal_, {key, {}, json_text(OverlapSampler(large_product()).copies())});
       } catch (const cuda::OutOfDeviceMemory&) {
         ++left_out_["kinds of copies: the GPU's memory is too small for them"];
         return;
@@ -249,7 +250,7 @@ class CalibrateGpuJob {
       const ordered_json told = {{"factor", std::max(1.0, run.call_s / longest.seconds)},
                                  {"operation", signature(longest.operation)},
                                  {"condition", to_json(run.condition)}};
-      append(journal_, {key, {}, told.dump()});
+      append(journal_, {key, {}, json_text(told)});
     }
     sustained_[name] = ordered_json::parse(journal_.find(key)->extra);
   }
@@ -273,7 +274,7 @@ class CalibrateGpuJob {
       if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
       const ordered_json told = {{"operation", operation_json(operation)},
                                  {"condition", to_json(measured->condition)}};
-      append(journal_, {key, measured->measurement, told.dump()});
+      append(journal_, {key, measured->measurement, json_text(told)});
       return true;
     } catch (const cuda::OutOfDeviceMemory&) {
       ++left_out_[fmt::format("shapes of {} do not fit into the GPU's memory", operation.name)];
@@ -299,7 +300,7 @@ class CalibrateGpuJob {
 
   void write(const char* name, const ordered_json& content) const {
     const std::string file = job_.results + "/" + name;
-    if (const auto written = write_file_atomically(file, content.dump() + "\n"); !written) {
+    if (const auto written = write_file_atomically(file, json_text(content) + "\n"); !written) {
       throw JobFailure(RankFailure::kInput, to_string(written.error()));
     }
   }

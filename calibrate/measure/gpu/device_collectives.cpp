@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/assert.h"
+#include "core/text/escape.h"
 #include "kernels/cuda/cuda_error.h"
 #include "kernels/cuda/device_memory.h"
 
@@ -196,7 +197,7 @@ CollectiveBackend::Meeting DeviceCollectives::meet(std::size_t index) {
 std::string DeviceCollectives::key_of(ByteCount bytes) const {
   return fmt::format("{} {} bytes at {} of {}{}",
                      collective_names()[static_cast<std::size_t>(kind_.kind)], bytes,
-                     nlohmann::json(meeting_.placement).dump(), options_.identity,
+                     json_text(nlohmann::json(meeting_.placement)), options_.identity,
                      options_.registered ? " registered" : "");
 }
 

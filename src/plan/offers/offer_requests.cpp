@@ -8,6 +8,7 @@
 
 #include "cluster/cluster.h"
 #include "cluster/named_cluster.h"
+#include "core/text/escape.h"
 
 namespace stepcast {
 namespace {
@@ -27,7 +28,8 @@ std::string label_of(const json& cluster) {
   }
   for (const auto& [key, value] : cluster.items()) {
     if (key == "base" || key == "nodes" || key == "gpus") continue;
-    out += fmt::format(" {}={}", key, value.is_string() ? value.get<std::string>() : value.dump());
+    out +=
+        fmt::format(" {}={}", key, value.is_string() ? value.get<std::string>() : json_text(value));
   }
   return out;
 }
@@ -63,7 +65,7 @@ std::int64_t Requests::gpus_of(const json& cluster) const {
 
 void Requests::add(json cluster, std::optional<std::int64_t> gpus) {
   if (gpus) set_gpus(cluster, *gpus, topologies_);
-  OfferRequest request{cluster.dump(), label_of(cluster), question_.source, gpus.value_or(0)};
+  OfferRequest request{json_text(cluster), label_of(cluster), question_.source, gpus.value_or(0)};
   const bool again = std::any_of(out_.begin(), out_.end(), [&](const OfferRequest& other) {
     return other.cluster == request.cluster;
   });
@@ -101,7 +103,7 @@ Result<std::vector<OfferRequest>> Requests::make(const json& scenario) {
   for (const json& stated : several ? question_.clusters : std::vector<json>{*own}) {
     const json cluster = object_of(stated);
     if (!cluster.is_object()) {
-      return failure({ErrorCode::kWrongType, stated.dump() + " is not a cluster", "",
+      return failure({ErrorCode::kWrongType, json_text(stated) + " is not a cluster", "",
                       question_.source, "a name like \"dgx-h100\" or an object"});
     }
     const bool own_size = several && states_size(cluster);

@@ -193,7 +193,7 @@ std::vector<KeyFigure> figures_of(const SummaryRow& all) {
 
 }  // namespace
 
-std::string check_html(const CheckReport& report, const GateOutcome& gate) {
+Written check_html(const CheckReport& report, const GateOutcome& gate) {
   Page page;
   page.title = "stepcast check: predicted against recorded runs";
   std::string suites;

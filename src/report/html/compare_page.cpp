@@ -40,7 +40,7 @@ std::string verdict_sentence(const CompareReport& report, const std::vector<std:
 
 }  // namespace
 
-std::string compare_html(const CompareReport& report) {
+Written compare_html(const CompareReport& report) {
   const std::vector<std::size_t> order = ranked(report);
   const ComparedPoint& best = report.points[order.front()];
   Page page;

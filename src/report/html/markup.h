@@ -37,9 +37,6 @@ struct Attribute {
   std::string value;
 };
 
-// Bytes that are not UTF-8 and characters that XML has no room for are replaced by U+FFFD.
-std::string escaped(std::string_view text);
-
 Html text(std::string_view text);
 Html element(std::string_view name, const std::vector<Attribute>& attributes = {},
              const Html& content = {});

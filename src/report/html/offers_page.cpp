@@ -191,7 +191,7 @@ std::vector<KeyFigure> figures_of(const OffersReport& report) {
 
 }  // namespace
 
-std::string offers_html(const OffersReport& report) {
+Written offers_html(const OffersReport& report) {
   Page page;
   page.title = offers_headline(report);
   page.verdict = offers_verdict(report);

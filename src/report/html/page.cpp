@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/text/escape.h"
 #include "report/html/assets.h"
 
 namespace stepcast::html {
@@ -87,19 +88,9 @@ Html list_of_sections(const Page& page) {
   return element("nav", {{"aria-label", "Sections"}}, element("ul", {}, links));
 }
 
-// Inside <script> escapes of markup are not read, but JSON can write the three dangerous characters
-// as escapes of its own.
-Html data_block(const std::string& json) {
-  std::string safe;
-  for (const char c : json) {
-    if (c == '<' || c == '>' || c == '&') {
-      safe += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      safe += c;
-    }
-  }
+Html data_block(const Written& json) {
   return element("script", {{"type", "application/json"}, {"id", "data"}},
-                 Html::written_here(safe));
+                 Html::written_here(json_in_script(json)));
 }
 
 }  // namespace
@@ -112,7 +103,7 @@ Html folded(std::string_view summary, const Html& content) {
   return element("details", {}, element("summary", {}, summary) + content);
 }
 
-std::string page_text(const Page& page) {
+Written page_text(const Page& page) {
   Html sections;
   for (const Section& section : page.sections) {
     const std::string heading = section.id + "-title";
@@ -126,7 +117,7 @@ std::string page_text(const Page& page) {
   body += element("script", {}, Html::written_here(kScript.content));
   const Html document = element("html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", "en"}},
                                 head(page) + text("\n") + element("body", {}, body));
-  return "<!DOCTYPE html>\n" + document.markup() + "\n";
+  return Written::escaped("<!DOCTYPE html>\n" + document.markup() + "\n");
 }
 
 }  // namespace stepcast::html

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/written.h"
 #include "report/html/markup.h"
 
 namespace stepcast::html {
@@ -32,10 +33,10 @@ struct Page {
   std::string verdict;  // a sentence
   std::vector<KeyFigure> figures;
   std::vector<Section> sections;
-  std::string data;  // JSON text, embedded whole; may be empty
+  Written data;  // JSON text, embedded whole; may be empty
 };
 
-std::string page_text(const Page& page);
+Written page_text(const Page& page);
 
 Html paragraph(std::string_view text);
 Html note(std::string_view text);  // small print below a picture

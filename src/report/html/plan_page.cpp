@@ -68,7 +68,7 @@ void add_first_place(const Scenario& scenario, const Prediction& first, Page& pa
 
 }  // namespace
 
-std::string plan_html(const PlanReport& report, const Prediction* first) {
+Written plan_html(const PlanReport& report, const Prediction* first) {
   const SearchResult& result = report.result;
   Scenario scenario = report.planner.space().base();
   if (!result.found.empty()) {

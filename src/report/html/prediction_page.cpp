@@ -90,7 +90,7 @@ std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Predic
 
 }  // namespace html
 
-std::string prediction_html(const Scenario& scenario, const Prediction& prediction) {
+Written prediction_html(const Scenario& scenario, const Prediction& prediction) {
   Page page;
   page.title = headline(scenario);
   page.subtitle = layout_text(scenario);

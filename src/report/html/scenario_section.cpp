@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/html/prediction_sections.h"
 
 namespace stepcast::html {
 
 Section scenario_section(const Scenario& scenario) {
-  const std::string resolved =
-      to_json(scenario).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string resolved = json_text(to_json(scenario), 2);
   return {"scenario", "Resolved scenario",
           folded("Every default filled in: read back, it gives the same forecast",
                  element("pre", {}, resolved))};

@@ -10,7 +10,7 @@ namespace stepcast::html {
 namespace {
 
 constexpr double kCutWidth = 0.03;  // of the picture
-constexpr int kTicks = 8;
+constexpr int kTimeTicks = 8;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ bool TimeAxis::shows(double start, double end) const {
 
 Html TimeAxis::ticks(double height) const {
   const double shown = cut_ ? length_ - (cut_->end - cut_->begin) : length_;
-  const double step = round_ticks(0, shown, kTicks).at(1);
+  const double step = round_ticks(0, shown, kTimeTicks).at(1);
   Html out;
   for (int i = 0; i * step <= length_ * (1 + 1e-9); ++i) {
     const double at = i * step;

@@ -171,8 +171,8 @@ std::string verdict_sentence(const Validation& validation) {
 
 }  // namespace
 
-std::string validation_html(const Scenario& scenario, const Validation& validation,
-                            const std::vector<TraceSlice>& measured) {
+Written validation_html(const Scenario& scenario, const Validation& validation,
+                        const std::vector<TraceSlice>& measured) {
   Page page;
   page.title = headline(scenario);
   page.subtitle = layout_text(scenario);

@@ -10,7 +10,7 @@ namespace stepcast::html {
 namespace {
 
 constexpr double kRoom = 0.04;  // beyond the outermost values
-constexpr int kTicks = 6;
+constexpr int kValueTicks = 6;
 constexpr double kFewDecades = 3;  // up to so many, ticks at 1, 2 and 5
 constexpr std::size_t kFewTicks = 3;
 
@@ -45,7 +45,7 @@ double ValueAxis::place(double value) const {
 }
 
 std::vector<double> ValueAxis::ticks() const {
-  if (scale_ == Scale::kLinear) return round_ticks(begin_, end_, kTicks);
+  if (scale_ == Scale::kLinear) return round_ticks(begin_, end_, kValueTicks);
   std::vector<double> out;
   for (double decade = std::floor(begin_); decade <= end_; ++decade) {
     for (const double factor : {1.0, 2.0, 5.0}) {
@@ -55,7 +55,8 @@ std::vector<double> ValueAxis::ticks() const {
     }
   }
   // Within an octave or so the scale is nearly linear, and its round numbers are those.
-  if (out.size() < kFewTicks) return round_ticks(std::pow(10, begin_), std::pow(10, end_), kTicks);
+  if (out.size() < kFewTicks)
+    return round_ticks(std::pow(10, begin_), std::pow(10, end_), kValueTicks);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/atomic_file.h"
+#include "core/text/escape.h"
 #include "kernels/cuda/cuda_error.h"
 
 namespace stepcast {
@@ -21,7 +22,7 @@ void list_gpus(const Job& job) {
     devices.push_back(properties.name);
   }
   const nlohmann::ordered_json out{{"devices", std::move(devices)}};
-  const auto written = write_file_atomically(job.results + "/devices.json", out.dump() + "\n");
+  const auto written = write_file_atomically(job.results + "/devices.json", json_text(out) + "\n");
   if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
 }
 

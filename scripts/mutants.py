@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plants small faults in formulas, one at a time, and says whether the tests notice.
+
+    scripts/mutants.py --seed 1 --count 20      in a copy of the committed tree, build/mutants
+    scripts/mutants.py --seed 1 --list          only says which faults it would plant
+
+A fault is a sign, an operator, a comparison, a constant, a dropped term, clause or escape, or a
+condition turned round. The seed draws places from the regions below, the same number from each. A
+fault that does not compile is drawn again. One whose object code is the same is equivalent; one
+that survives every test of its region is reported with its line, and the exit code is 1 when more
+than --survivors do.
+"""
+
+import argparse
+import hashlib
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PRESET = "release"
+
+# Where formulas are: the files, and the tests in the order in which they are asked, the layer's own
+# first. A test is an executable of tests/CMakeLists.txt, or a test of ctest after a program is
+# built.
+REGIONS = {
+    "memory": (["src/memory/*.cpp", "src/predict/memory_replay.cpp", "src/program/liveness.cpp",
+                "src/program/executor_workspace.cpp", "src/program/buckets.cpp"],
+               ["test_memory", "test_program", "test_predict", "docs.examples"]),
+    "cost": (["src/cost/*_cost.cpp", "src/cost/collective_model.cpp", "src/cost/link_load.cpp",
+              "src/cost/mpi_collectives.cpp", "src/cost/nccl_tuner.cpp",
+              "src/cost/fp8_attention.cpp"],
+             ["test_cost", "test_predict", "docs.examples"]),
+    "schedule": (["src/schedule/*.cpp"], ["test_schedule", "test_predict", "docs.examples"]),
+    "economics": (["src/economics/*.cpp"], ["test_economics", "test_offers", "docs.examples"]),
+    "escaping": (["src/core/text/*.cpp", "src/report/text_table.cpp",
+                  "src/report/document_form.cpp", "src/report/junit.cpp",
+                  "src/report/topology_graph.cpp", "src/report/html/markup.cpp",
+                  "src/recipes/kubernetes.cpp", "src/cli/session.cpp"],
+                 ["test_core", "escapes.round_trips", "escapes.commands", "test_report",
+                  "test_recipes"]),
+}
+# Programs that the tests of ctest run.
+PROGRAMS = {"docs.examples": ["stepcast"], "escapes.round_trips": ["stepcast", "escape_each"],
+            "escapes.commands": ["stepcast", "escape_each"]}
+# Faults that change code and no result, each with the reason.
+EQUIVALENT = {}
+
+ESCAPERS = ("terminal_line|markdown_words|markdown_line|csv_cell|xml_content|xml_attribute|"
+            "dot_label|shell_word|in_comment|json_literal|toml_escapes|shown_characters")
+SWAPS = {"+": "-", "-": "+", "*": "/", "/": "*", "<": "<=", "<=": "<", ">": ">=", ">=": ">",
+         "==": "!=", "!=": "==", "&&": "||", "||": "&&"}
+NOT_FORMULAS = re.compile(r"^\s*(#|//|using\b|namespace\b|template\b|return failure\b|case\b)|"
+                          r"STEPCAST_ASSERT|std::array<|ErrorCode|static_assert|reserve\(")
+
+
+def masked(line):
+    """The line with blanks for what stands in texts, characters and comments."""
+    def blank(found):
+        return found.group(0)[0] + " " * (len(found.group(0)) - 2) + found.group(0)[-1]
+
+    line = re.sub(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', blank, line)
+    return line.split("//")[0]
+
+
+def end_of_term(code, begin):
+    """Where the operand that begins there ends: at the next operator or bracket of its level."""
+    depth = 0
+    for at in range(begin, len(code)):
+        if code[at] in "([{":
+            depth += 1
+        elif code[at] in ")]}":
+            depth -= 1
+            if depth < 0:
+                return at
+        elif depth == 0 and (code[at] in ";,?" or re.match(r" (?:[-+<>:]|&&|\|\|) ", code[at:])):
+            return at
+    return len(code)
+
+
+def mutations_of(line):
+    """(what, new line) for every fault of one line."""
+    if NOT_FORMULAS.search(line):
+        return
+    code = masked(line)
+
+    def changed(begin, end, text):
+        return line[:begin] + text + line[end:]
+
+    for found in re.finditer(r" (\+|-|\*|/|<=?|>=?|==|!=|&&|\|\|) ", code):
+        operator, begin, end = found.group(1), found.start(1), found.end(1)
+        if operator not in ("&&", "||"):
+            yield f"{operator} becomes {SWAPS[operator]}", changed(begin, end, SWAPS[operator])
+        if operator in ("+", "-", "&&", "||"):
+            stop = end_of_term(code, end + 1)
+            yield "a term is dropped", changed(found.start(), stop, "")
+    for found in re.finditer(r"(?<![\w.'])(\d+)(\.\d+)?(e-?\d+)?(?![\w.'x])", code):
+        value = found.group(0)
+        if found.group(2) or found.group(3):
+            yield f"{value} is doubled", changed(*found.span(), f"(2 * {value})")
+        else:
+            yield f"{value} is one more", changed(*found.span(), str(int(value) + 1))
+    for found in re.finditer(r"\bif \(", code):
+        stop = end_of_term(code, found.end())
+        if stop < len(code) and code[stop] == ")" and ";" not in code[found.end():stop]:
+            condition = line[found.end():stop]
+            if " = " not in condition and not re.match(r"const |auto ", condition):
+                yield "a condition is turned round", changed(found.end(), stop, f"!({condition})")
+    for found in re.finditer(rf"\b({ESCAPERS})\((?!std::string_view)", code):
+        yield f"{found.group(1)} is dropped", changed(*found.span(), "std::string(")
+
+
+def candidates(root, patterns):
+    """Every fault of a region: (file, line number, what, new line), in a fixed order."""
+    files = sorted({file for pattern in patterns for file in root.glob(pattern)})
+    assert files, patterns
+    for file in files:
+        for number, line in enumerate(file.read_text().split("\n"), 1):
+            if re.match(r"(?:std::string|Written|bool) \w+\(", line):
+                continue  # the head of a function
+            for what, new in mutations_of(line):
+                yield file.relative_to(root).as_posix(), number, what, new
+
+
+def drawn(root, seed):
+    """Endless faults, region by region in turn, each at most once."""
+    draw = random.Random(seed)
+    left = {region: draw.sample(found, len(found)) for region, found in
+            ((region, list(candidates(root, patterns)))
+             for region, (patterns, _) in REGIONS.items())}
+    while any(left.values()):
+        for region, faults in left.items():
+            if faults:
+                yield region, faults.pop()
+
+
+class Copy:
+    """The committed tree in a folder of its own, built once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        if not folder.exists():
+            self.run(["git", "worktree", "add", "--detach", str(folder), "HEAD"], ROOT)
+        self.run(["git", "checkout", "-q", "--detach", self.head()], folder)
+        self.run(["git", "checkout", "-q", "--", "."], folder)
+        self.run(["cmake", "--preset", PRESET, "--log-level=WARNING"], folder)
+        self.build_folder = folder / "build" / PRESET
+
+    def head(self):
+        return self.run(["git", "rev-parse", "HEAD"], ROOT).stdout.strip()
+
+    def run(self, words, folder=None, check=True, timeout=None):
+        return subprocess.run(words, cwd=folder or self.folder, check=check, timeout=timeout,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def builds(self, targets):
+        return self.run(["cmake", "--build", "--preset", PRESET, "--target", *targets],
+                        check=False).returncode == 0
+
+    def objects(self):
+        """The hash of every object file."""
+        return {file: hashlib.sha256(file.read_bytes()).hexdigest()
+                for file in self.build_folder.rglob("*.o")}
+
+    def passes(self, test):
+        """Whether a test passes; the first line that says why not."""
+        if test.startswith("test_"):
+            words = [str(next(self.build_folder.rglob(test))), "--gtest_brief=1",
+                     "--gtest_fail_fast"]
+        else:
+            words = ["ctest", "--preset", PRESET, "-R", f"^{re.escape(test)}$", "--no-tests=error",
+                     "--output-on-failure"]
+        try:
+            done = self.run(words, self.folder, check=False, timeout=600)
+        except subprocess.TimeoutExpired:
+            return False, f"{test}: no end in 600 s"
+        failed = re.search(r"^\[  FAILED  \] (\S+)|^(?:FAIL|ERROR): (\S+)", done.stdout, re.M)
+        why = next((group for group in failed.groups() if group), "") if failed else ""
+        return done.returncode == 0, f"{test}: {why}" if why else test
+
+
+def judge(copy, region, original, fault):
+    """The outcome of one planted fault and what decided it."""
+    file, number, _, new = fault
+    path = copy.folder / file
+    text = path.read_text()
+    lines = text.split("\n")
+    lines[number - 1] = new
+    path.write_text("\n".join(lines))
+    try:
+        for index, test in enumerate(REGIONS[region][1]):
+            targets = PROGRAMS.get(test, [test])
+            if not copy.builds(targets):
+                return "not compiled", ""
+            if index == 0 and same_objects(copy, original):
+                return "equivalent", "the object code is the same"
+            passed, why = copy.passes(test)
+            if not passed:
+                return "killed", why
+        if (file, new.strip()) in EQUIVALENT:
+            return "equivalent", EQUIVALENT[file, new.strip()]
+        return "survived", "every test of the region passes"
+    finally:
+        path.write_text(text)
+
+
+def same_objects(copy, original):
+    built = copy.objects()
+    return all(built.get(file) == digest for file, digest in original.items())
+
+
+def baseline(copy, regions):
+    """Builds and runs every test before a fault is planted: a red test would kill them all."""
+    tests = list(dict.fromkeys(test for region in regions for test in REGIONS[region][1]))
+    targets = list(dict.fromkeys(target for test in tests for target in PROGRAMS.get(test, [test])))
+    if not copy.builds(targets):
+        sys.exit("mutants: the tree does not build: " + " ".join(targets))
+    for test in tests:
+        passed, why = copy.passes(test)
+        if not passed:
+            sys.exit(f"mutants: fails before any fault is planted: {why}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--survivors", type=int, default=1, help="as many may survive (1)")
+    parser.add_argument("--list", action="store_true", help="plant nothing")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for _, (region, fault) in zip(range(arguments.count), drawn(ROOT, arguments.seed)):
+            print("{}: {}:{}: {}\n    {}".format(region, *fault[:3], fault[3].strip()))
+        return 0
+    copy = Copy(arguments.folder)
+    baseline(copy, list(REGIONS))
+    original = copy.objects()
+    tally = {"killed": 0, "survived": 0, "equivalent": 0, "not compiled": 0}
+    for region, fault in drawn(copy.folder, arguments.seed):
+        begun = time.monotonic()
+        outcome, why = judge(copy, region, original, fault)
+        tally[outcome] += 1
+        file, number, what, new = fault
+        print(f"{outcome}: {region}: {file}:{number}: {what} ({why}, "
+              f"{time.monotonic() - begun:.0f} s)\n    {new.strip()}", flush=True)
+        if tally["killed"] + tally["survived"] >= arguments.count:
+            break
+    print(", ".join(f"{count} {outcome}" for outcome, count in tally.items()))
+    return 0 if tally["survived"] <= arguments.survivors else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
