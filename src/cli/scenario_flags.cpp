@@ -79,8 +79,10 @@ Errors assume_family(const std::string& family, json& scenario) {
     if (model.is_object() && !model.contains("name")) model["name"] = model_name_of_file(path);
   }
   if (!model.is_object()) return {};
-  const std::string type = model.value("model_type", std::string());
-  if (std::find(known.begin(), known.end(), type) == known.end()) model["model_type"] = family;
+  // What is no text is the reader's to report.
+  json& type = model["model_type"];
+  const bool is_known = std::find(known.begin(), known.end(), type) != known.end();
+  if (type.is_null() || (type.is_string() && !is_known)) type = family;
   return {};
 }
 
@@ -130,7 +132,8 @@ Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json&
   Errors errors;
   const auto set = [&](const ScenarioFlags::Value& value) {
     if (!value.option.given()) return;
-    std::string text = value.text ? json(value.value).dump() : value.value;
+    std::string text = value.value;
+    if (value.text) text = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
     if (value.count) {
       auto number = parse_count(value.value);
       if (!number) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/atomic_file.h"
+#include "core/limits.h"
 
 namespace stepcast::cli {
 namespace {
@@ -102,7 +103,15 @@ bool wants_color(const OutputOptions& output) {
 void tell(std::string_view text) { write_all(STDERR_FILENO, text); }
 
 int report_errors(const Errors& errors) {
-  for (const Error& error : errors) tell(fmt::format("error: {}\n", to_string(error)));
+  const std::size_t listed = std::min(errors.size(), kMostErrorsListed);
+  for (std::size_t i = 0; i < listed; ++i) {
+    tell(fmt::format("error: {}\n", to_string(errors[i])));
+  }
+  if (errors.size() > listed) {
+    const bool all = errors.size() < kMostErrorsKept;
+    tell(fmt::format("error: {}{} more are not listed: mend these first\n", all ? "" : "at least ",
+                     errors.size() - listed));
+  }
   return kUsageError;
 }
 

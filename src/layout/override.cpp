@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/limits.h"
+#include "core/parse_json.h"
+
 namespace stepcast {
 namespace {
 
@@ -16,6 +19,13 @@ using nlohmann::json;
 Error bad_path(std::string_view path, std::string message) {
   return {ErrorCode::kBadValue, std::move(message), "", std::string(path),
           "a key path, as in layout.tp=8"};
+}
+
+// A script or a shell may give bytes that are no UTF-8, and JSON holds nothing else.
+std::string whole_characters(std::string_view text) {
+  const std::string valid =
+      json(std::string(text)).dump(-1, ' ', false, json::error_handler_t::replace);
+  return json::parse(valid).get<std::string>();
 }
 
 // "layout.tp" in parts; none of them may be empty.
@@ -35,13 +45,16 @@ std::optional<std::vector<std::string>> split(std::string_view path) {
 Errors apply_override(json& document, std::string_view path, std::string_view value) {
   const auto keys = split(path);
   if (!keys) return {bad_path(path, fmt::format("'{}' is not a key path", path))};
-  json parsed = json::parse(value, nullptr, false);
-  if (parsed.is_discarded()) {
+  if (keys->size() > kDeepestDocument) {
+    return {bad_path(path, fmt::format("a key path of {} parts", keys->size()))};
+  }
+  auto parsed = parse_json(value, "");
+  if (!parsed) {
     if (value.starts_with('{') || value.starts_with('[')) {
-      return {{ErrorCode::kSyntax, fmt::format("{} is not valid JSON", value), "",
+      return {{ErrorCode::kSyntax, fmt::format("{}: {}", value, parsed.error().front().message), "",
                std::string(path), "quote it for the shell"}};
     }
-    parsed = std::string(value);
+    parsed = json(whole_characters(value));
   }
   json* node = &document;
   for (std::size_t i = 0; i < keys->size(); ++i) {
@@ -54,7 +67,7 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
     }
     node = &(*node)[(*keys)[i]];
   }
-  *node = std::move(parsed);
+  *node = std::move(*parsed);
   return {};
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/parse_json.h"
+
 namespace stepcast {
 namespace {
 
@@ -33,7 +35,9 @@ void ImportedScenario::set_number(std::string path, double value, std::string or
 }
 
 void ImportedScenario::set_word(std::string path, std::string_view value, std::string origin) {
-  set_json(std::move(path), json(std::string(value)).dump(), std::move(origin));
+  set_json(std::move(path),
+           json(std::string(value)).dump(-1, ' ', false, json::error_handler_t::replace),
+           std::move(origin));
 }
 
 const Setting* ImportedScenario::find(std::string_view path) const {
@@ -45,8 +49,9 @@ const Setting* ImportedScenario::find(std::string_view path) const {
 std::optional<std::int64_t> ImportedScenario::integer(std::string_view path) const {
   const Setting* setting = find(path);
   if (!setting) return std::nullopt;
-  const json value = json::parse(setting->value, nullptr, false);
-  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+  const auto value = parse_json(setting->value, "");
+  if (!value || !value->is_number_integer()) return std::nullopt;
+  return value->get<std::int64_t>();
 }
 
 std::int64_t ImportedScenario::degree(std::string_view path) const {
