@@ -27,6 +27,10 @@ if(STEPCAST_SANITIZE)
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(stepcast_flags INTERFACE -fsanitize=address,undefined)
 endif()
+if(STEPCAST_FUZZ)
+  # Tells libFuzzer which branches an input takes.
+  target_compile_options(stepcast_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # With STEPCAST_QUICK_BUILD, six files of a folder are compiled as one, so that they parse the large headers
 # once, and tests are not optimised. The presets "clang", "debug" and "bench" go without, so that each file is

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/assert.h"
+#include "sim/clock_end.h"
 #include "sim/event_queue.h"
 #include "sim/fluid.h"
 #include "sim/stall.h"
@@ -16,8 +17,6 @@
 
 namespace stepcast::sim {
 namespace {
-
-constexpr double kClockEnd = 9.2e18;  // picoseconds that 64 bits hold
 
 class Engine {
  public:
@@ -53,6 +52,7 @@ class Engine {
 
   bool has_finished() const { return finished_ == tasks_.size(); }
   bool has_overflown() const { return overflow_; }
+  TaskId endless() const { return endless_; }  // that overran the clock by itself
   Replay take() { return std::move(replay_); }
 
   // A flowing task whose rate is 0 when no event is left.
@@ -129,6 +129,7 @@ class Engine {
 
   void start(std::int32_t task) {
     const Workload::Task& entry = tasks_[at(task)];
+    if (entry.latency_ps >= kLongestDuration.ps) end_at_clock(task);
     ++replay_.events;
     replay_.tasks[at(task)].posted = {now_ps_};
     replay_.tasks[at(task)].start = {now_ps_};
@@ -140,10 +141,10 @@ class Engine {
     for (const std::int32_t node : issued_by(task)) approach(node);
     if (entry.use_count == 0 || entry.work == 0) {
       const double flow_ps = entry.work > 0 ? entry.work / entry.rate_bound * 1e12 : 0;
-      close(task, after(entry.latency_ps, flow_ps));
+      close(task, after(task, entry.latency_ps, flow_ps));
     } else if (entry.latency_ps > 0) {
       phase_[at(task)] = Phase::kLatency;
-      queue_.schedule(task, after(entry.latency_ps, 0));
+      queue_.schedule(task, after(task, entry.latency_ps, 0));
     } else {
       phase_[at(task)] = Phase::kFlowing;
       fluid_.join(task);
@@ -176,6 +177,7 @@ class Engine {
     std::int64_t floor_ps = 0;
     for (const Workload::Member& member : members_of(task)) {
       if (member.floor_ps == 0) continue;
+      if (member.floor_ps >= kLongestDuration.ps) end_at_clock(task);
       floor_ps = std::max(floor_ps, replay_.tasks[at(member.issuer)].start.ps + member.floor_ps);
     }
     return floor_ps;
@@ -186,7 +188,7 @@ class Engine {
       const double rate = fluid_.rate(task);
       log_rate(task, rate);
       if (rate > 0) {
-        queue_.schedule(task, after(0, fluid_.remaining_ps(task)));
+        queue_.schedule(task, after(task, 0, fluid_.remaining_ps(task)));
       } else {
         queue_.cancel(task);
       }
@@ -194,12 +196,19 @@ class Engine {
   }
 
   // The one place where a time in floating point becomes a moment of the clock.
-  std::int64_t after(std::int64_t latency_ps, double flow_ps) {
-    if (static_cast<double>(now_ps_) + static_cast<double>(latency_ps) + flow_ps > kClockEnd) {
+  std::int64_t after(std::int32_t task, std::int64_t latency_ps, double flow_ps) {
+    const double length_ps = static_cast<double>(latency_ps) + flow_ps;
+    if (!(static_cast<double>(now_ps_) + length_ps < kClockEnd_ps)) {
       overflow_ = true;
+      if (!(length_ps < static_cast<double>(kLongestDuration.ps))) end_at_clock(task);
       return now_ps_;
     }
     return now_ps_ + latency_ps + (flow_ps > 0 ? std::llround(flow_ps) : 0);
+  }
+
+  void end_at_clock(std::int32_t task) {
+    if (!endless_.valid()) endless_ = TaskId(task);
+    overflow_ = true;
   }
 
   void log_rate(std::int32_t task, double rate) {
@@ -237,6 +246,7 @@ class Engine {
   std::int64_t now_ps_ = 0;
   std::size_t finished_ = 0;
   bool overflow_ = false;
+  TaskId endless_;
 };
 
 }  // namespace
@@ -248,10 +258,7 @@ Result<Replay> replay(const Workload& workload, std::string (*describe)(TaskId, 
   Engine engine(workload, *graph, rates);
   engine.run();
   if (engine.has_overflown()) {
-    Error error;
-    error.code = ErrorCode::kBadValue;
-    error.message = "the replay takes longer than the 106 days of the engine's clock";
-    return failure(error);
+    return failure(clock_error(engine.endless(), {describe, context}));
   }
   if (engine.has_finished()) return engine.take();
   const Describer words{describe, context};

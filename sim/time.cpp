@@ -4,12 +4,15 @@
 #include <cmath>
 
 #include "core/assert.h"
+#include "sim/clock_end.h"
 
 namespace stepcast::sim {
 
 Duration duration(Seconds seconds) {
-  STEPCAST_ASSERT(seconds.value() >= 0 && seconds.value() < 1e6, "a duration within the clock");
-  return {std::llround(seconds.value() * 1e12)};
+  const double ps = seconds.value() * 1e12;
+  STEPCAST_ASSERT(!(ps < 0), "time does not run backwards");
+  if (!(ps < static_cast<double>(kLongestDuration.ps))) return kLongestDuration;
+  return {std::llround(ps)};
 }
 
 }  // namespace stepcast::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "calibrate/import/imported.h"
+#include "calibrate/import/import_text.h"
 #include "core/gathered_errors.h"
 #include "core/text_file.h"
 
@@ -23,6 +23,8 @@ Form form_of(const std::string& text) {
   return table ? Form::kNcclTests : Form::kUnknown;
 }
 
+}  // namespace
+
 Result<void> import_text(const std::string& text, const std::string& file,
                          const ClusterSpec& cluster, Imported& out) {
   switch (form_of(text)) {
@@ -41,13 +43,11 @@ Result<void> import_text(const std::string& text, const std::string& file,
                   "accepted: the text that nccl-tests print, PyTorch traces, tables in JSON"});
 }
 
-}  // namespace
-
 Result<Imported> import_files(const std::vector<std::string>& files, const ClusterSpec& cluster) {
   Imported out;
   Errors errors;
   for (const std::string& file : files) {
-    const auto text = read_text_file(file);
+    const auto text = read_text_file(file, {.most_bytes = kMostTraceBytes});
     const auto read = text ? import_text(*text, file, cluster, out) : failure(text.error());
     if (!read) append(errors, read.error());
   }

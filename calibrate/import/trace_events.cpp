@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/parse_json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
@@ -57,7 +58,8 @@ std::vector<std::int64_t> ranks_of(const json& args) {
   const auto found = args.find("Process Group Ranks");
   if (found == args.end()) return {};
   if (!found->is_string()) return integers_of(*found);
-  return integers_of(json::parse(found->get_ref<const std::string&>(), nullptr, false));
+  const auto list = parse_json(found->get_ref<const std::string&>(), "");
+  return list ? integers_of(*list) : std::vector<std::int64_t>{};
 }
 
 TraceOperator operator_in(const json& event, const json& args) {
@@ -170,22 +172,22 @@ Result<TraceEvents> read_trace_events(const std::string& text, const std::string
   TraceEvents out;
   // Each event is handled as it is read and then dropped, because a trace as one tree would take
   // gigabytes.
-  const auto take = [&](int, json::parse_event_t what, json& value) {
-    if (what != json::parse_event_t::object_end || !value.contains("ph")) return true;
+  const auto take = [&](const json& value) {
+    if (!value.contains("ph")) return true;
     out.add(value);
     return false;
   };
-  try {
-    const json rest = json::parse(text, take);
-    if (rest.is_object() && rest.contains("deviceProperties")) {
-      const json& devices = rest["deviceProperties"];
-      if (devices.is_array() && !devices.empty() && devices[0].is_object()) {
-        out.device = text_of(devices[0], "name");
-      }
+  auto rest = parse_json(text, file, {.keep_object = take});
+  if (!rest) {
+    Error error = rest.error().front();
+    if (error.hint.empty()) error.hint = "a whole trace; NaN and Infinity are no JSON";
+    return failure(std::move(error));
+  }
+  if (rest->is_object() && rest->contains("deviceProperties")) {
+    const json& devices = (*rest)["deviceProperties"];
+    if (devices.is_array() && !devices.empty() && devices[0].is_object()) {
+      out.device = text_of(devices[0], "name");
     }
-  } catch (const json::exception& error) {
-    return failure({ErrorCode::kSyntax, error.what(), file, "",
-                    "a whole trace; NaN and Infinity are no JSON"});
   }
   out.link();
   return out;

@@ -13,10 +13,14 @@
 
 namespace stepcast {
 
-Result<Job> read_job(const std::string& file) {
-  auto document = JsonDocument::load(file);
+Result<Job> load_job(const std::string& file) {
+  const auto document = JsonDocument::load(file);
   if (!document) return failure(document.error());
-  ObjectReader reader((*document)->root());
+  return read_job(**document);
+}
+
+Result<Job> read_job(JsonDocument& document) {
+  ObjectReader reader(document.root());
   Job job;
   reader.required_integer("stepcast_job", 1);
   job.task = reader.required_text("task");
@@ -56,9 +60,9 @@ Result<Job> read_job(const std::string& file) {
     job.attention = attentions[*attention];
   }
   reader.finish();
-  if (!(*document)->ok()) return failure((*document)->errors());
+  if (!document.ok()) return failure(document.errors());
   if (job.scenarios.empty() && job.task != "devices") {
-    return failure({ErrorCode::kMissingKey, "there is no scenario", file, "scenario",
+    return failure({ErrorCode::kMissingKey, "there is no scenario", document.file(), "scenario",
                     "\"scenario\", or \"scenarios\" of a calibration"});
   }
   return job;

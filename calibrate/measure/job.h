@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "calibrate/protocol/journal.h"
+#include "core/json.h"
 #include "core/result.h"
 #include "launch/rank_report.h"
 #include "layout/scenario.h"
@@ -48,7 +49,8 @@ struct Job {
   std::string attention = "fastest";
 };
 
-Result<Job> read_job(const std::string& file);
+Result<Job> read_job(JsonDocument& document);
+Result<Job> load_job(const std::string& file);
 
 // A failure that the launcher must hear about.
 class JobFailure : public std::runtime_error {

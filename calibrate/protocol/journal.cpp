@@ -13,11 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "calibrate/protocol/journal_text.h"
 #include "calibrate/protocol/measurement_json.h"
 #include "core/assert.h"
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "core/parse_json.h"
 #include "core/text/escape.h"
+#include "core/text_file.h"
 
 namespace stepcast {
 namespace {
@@ -32,16 +35,6 @@ std::string line_of(const ordered_json& object) { return json_text(object) + "\n
 
 std::string header_line(const ordered_json& machine) {
   return line_of({{kMark, kFormat}, {"machine", machine}});
-}
-
-bool read_all(int file, std::string& out) {
-  char block[65536];
-  while (true) {
-    const ssize_t got = ::read(file, block, sizeof block);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got == 0;
-    out.append(block, static_cast<std::size_t>(got));
-  }
 }
 
 // Lines without their ends; what follows the last end is cut off.
@@ -80,11 +73,12 @@ Result<void> check_machine(const std::string& file, const ordered_json& written,
 
 Result<void> check_header(const std::string& file, const std::string& line,
                           const ordered_json& machine) {
-  const ordered_json header = ordered_json::parse(line, nullptr, false);
-  if (!header.is_object() || !header.contains(kMark)) {
+  const auto parsed = parse_ordered_json(line, file);
+  if (!parsed || !parsed->is_object() || !parsed->contains(kMark)) {
     return failure(
         {ErrorCode::kFormat, "is not a journal of measurements", file, kMark, "name another file"});
   }
+  const ordered_json& header = *parsed;
   if (header[kMark] != kFormat) {
     return failure(
         {ErrorCode::kFormat, fmt::format("format {} is not supported", json_text(header[kMark])),
@@ -148,39 +142,52 @@ Result<Journal> Journal::open(const std::string& file, const ordered_json& machi
                     "wait for that run, or name another file"});
   }
   std::string text;
-  if (!is_special_file(file) && !read_all(descriptor, text)) {
-    return io_failure(file, "cannot be read", errno, "check the disk");
+  if (!is_special_file(file)) {
+    auto all = read_open_file(descriptor, file);
+    if (!all) return failure(all.error());
+    text = std::move(*all);
   }
   if (auto read = out.read(text, machine); !read) return failure(read.error());
   return out;
 }
 
-Result<void> Journal::read(const std::string& text, const ordered_json& machine) {
-  if (is_torn_header(text)) {  // an empty file, too
-    if (!text.empty() && ::ftruncate(file_, 0) != 0) {
-      return io_failure(name_, "cannot be shortened", errno, "remove the file");
-    }
-    return write_line(header_line(machine));
-  }
+Result<JournalText> read_journal(const std::string& text, const std::string& file,
+                                 const ordered_json& machine) {
+  JournalText out;
+  if (is_torn_header(text)) return out;  // an empty file, too
   std::vector<std::string> lines = whole_lines(text);
-  if (auto header = check_header(name_, lines.empty() ? text : lines.front(), machine); !header) {
-    return header;
+  if (auto header = check_header(file, lines.empty() ? text : lines.front(), machine); !header) {
+    return failure(header.error());
   }
   // Blocks of a torn line that never reached the disk read as zeros.
   if (lines.size() > 1 && !is_json(lines.back())) lines.pop_back();
   for (const std::string& line : lines) {
-    size_bytes_ += static_cast<std::int64_t>(line.size()) + 1;
+    out.whole_bytes += static_cast<std::int64_t>(line.size()) + 1;
   }
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    auto point = read_point(name_, i + 1, lines[i]);
+    auto point = read_point(file, i + 1, lines[i]);
     if (!point) {
       for (Error& error : point.error()) {
         if (error.hint.empty()) error.hint = "remove this line to measure its point again";
       }
       return failure(point.error());
     }
-    points_[point->key] = std::move(*point);
+    out.points[point->key] = std::move(*point);
   }
+  return out;
+}
+
+Result<void> Journal::read(const std::string& text, const ordered_json& machine) {
+  auto known = read_journal(text, name_, machine);
+  if (!known) return failure(known.error());
+  if (known->whole_bytes == 0) {
+    if (!text.empty() && ::ftruncate(file_, 0) != 0) {
+      return io_failure(name_, "cannot be shortened", errno, "remove the file");
+    }
+    return write_line(header_line(machine));
+  }
+  size_bytes_ = known->whole_bytes;
+  points_ = std::move(known->points);
   if (size_bytes_ < static_cast<std::int64_t>(text.size()) &&
       ::ftruncate(file_, size_bytes_) != 0) {
     return io_failure(name_, "cannot be shortened", errno, "remove its last line");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/key_values.h"
+#include "core/limits.h"
 
 namespace stepcast::cli {
 namespace {
@@ -34,6 +35,8 @@ Error error_of(const CLI::ParseError& error, const CLI::App& reached) {
   const auto bad = [](const std::string& flag, std::string message, std::string hint) {
     return Error{ErrorCode::kBadValue, std::move(message), "", flag, std::move(hint)};
   };
+  // Regular expressions go one call deeper for each letter. A sentence is long where a word is.
+  if (said.size() > kLongestErrorPart) return bad("", said, see);
   // The library keeps the parts of its sentences nowhere but in the sentences.
   using std::regex;
   std::smatch part;

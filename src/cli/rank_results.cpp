@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/protocol/measurement_json.h"
+#include "cluster/cluster.h"
 #include "core/gathered_errors.h"
 #include "core/text/escape.h"
 #include "cost/mpi_curve.h"
@@ -49,7 +50,12 @@ void RankResults::read(const std::filesystem::path& file, Errors& errors) {
     append(errors, document.error());
     return;
   }
-  ObjectReader root((*document)->root());
+  read(**document);
+  append(errors, (*document)->errors());
+}
+
+void RankResults::read(JsonDocument& document) {
+  ObjectReader root(document.root());
   root.ignore("rank");
   if (const auto operations = root.required("operations")) {
     for (const JsonValue& value : operations->items()) read_operation_point(value);
@@ -58,8 +64,6 @@ void RankResults::read(const std::filesystem::path& file, Errors& errors) {
     for (const JsonValue& value : collectives->items()) read_collective(value);
   }
   root.finish();
-  const Errors found = (*document)->errors();
-  errors.insert(errors.end(), found.begin(), found.end());
 }
 
 void RankResults::move_to(std::vector<MeasuredOperation>& operations,
@@ -92,10 +96,16 @@ void RankResults::read_collective(const JsonValue& value) {
       static_cast<CollectiveKind>(reader.choice("collective", collective_names()).value_or(0));
   if (const auto placement = reader.required("placement")) {
     for (const JsonValue& node : placement->items()) {
-      out.placement.push_back(static_cast<int>(node.number().value_or(0)));
+      const std::int64_t ranks = node.integer().value_or(0);
+      if (ranks < 0 || ranks > kMaxGpus) {
+        node.fail(ErrorCode::kBadValue, node.dump() + " is out of range",
+                  fmt::format("0 to {}", kMaxGpus));
+        return;
+      }
+      out.placement.push_back(static_cast<int>(ranks));
     }
   }
-  out.concurrent = static_cast<int>(reader.required_integer("concurrent", 1));
+  out.concurrent = static_cast<int>(reader.required_integer("concurrent", 1, kMaxGpus));
   out.cpu_share = reader.number("cpu_share", 0, 1).value_or(1);
   out.stretch = reader.number("stretch", 0, kMostStretch).value_or(0);
   if (const auto points = reader.required("points")) {

@@ -20,6 +20,7 @@ class RankResults {
  public:
   void begin_launch() { of_this_launch_.clear(); }
   void read(const std::filesystem::path& file, Errors& errors);
+  void read(JsonDocument& document);  // errors stay in it
   // Call once. A kernel that several ranks have measured gets the mean of their times.
   void move_to(std::vector<MeasuredOperation>& operations,
                std::vector<MeasuredCollective>& collectives);

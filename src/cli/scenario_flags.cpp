@@ -81,8 +81,10 @@ Errors assume_family(const std::string& family, json& scenario) {
     if (model.is_object() && !model.contains("name")) model["name"] = model_name_of_file(path);
   }
   if (!model.is_object()) return {};
-  const std::string type = model.value("model_type", std::string());
-  if (std::find(known.begin(), known.end(), type) == known.end()) model["model_type"] = family;
+  // What is no text is the reader's to report.
+  json& type = model["model_type"];
+  const bool is_known = std::find(known.begin(), known.end(), type) != known.end();
+  if (type.is_null() || (type.is_string() && !is_known)) type = family;
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "core/atomic_file.h"
+#include "core/limits.h"
 #include "core/text/escape.h"
 
 namespace stepcast::cli {
@@ -112,7 +113,13 @@ void tell_progress(std::string_view words) {
 void clear_progress() { tell("\r\x1b[K"); }
 
 int report_errors(const Errors& errors) {
-  for (const Error& error : errors) tell_line("error: " + to_string(error));
+  const std::size_t listed = std::min(errors.size(), kMostErrorsListed);
+  for (std::size_t i = 0; i < listed; ++i) tell_line("error: " + to_string(errors[i]));
+  if (errors.size() > listed) {
+    const bool all = errors.size() < kMostErrorsKept;
+    tell_line(fmt::format("error: {}{} more are not listed: mend these first",
+                          all ? "" : "at least ", errors.size() - listed));
+  }
   return kUsageError;
 }
 

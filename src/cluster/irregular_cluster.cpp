@@ -268,12 +268,14 @@ class Reader {
     return sum;
   }
 
-  // The slowest member stands for its kind: a collective waits for it.
+  // The slowest member stands for its kind: a collective waits for it. One without such a link (its
+  // cable has failed) carries nothing that anybody would wait for.
   BytesPerSecond slowest(VertexKind of, LinkKind kind) const {
     BytesPerSecond least(std::numeric_limits<double>::infinity());
     for (std::size_t i = 0; i < cluster_.topology.vertices().size(); ++i) {
       if (cluster_.topology.vertices()[i].kind != of) continue;
-      least = std::min(least, sum_out(VertexId(i), kind));
+      const BytesPerSecond sum = sum_out(VertexId(i), kind);
+      if (sum.value() > 0) least = std::min(least, sum);
     }
     return least.value() < std::numeric_limits<double>::infinity() ? least : BytesPerSecond();
   }

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/limits.h"
+
 namespace stepcast {
 namespace {
 
@@ -47,14 +49,22 @@ std::pair<std::size_t, std::size_t> distance_of(const std::string& word, const s
   return {edit_distance(word, name), 0};
 }
 
+// Without the end of what is too long to be read, which is cut between two characters.
+std::string cut(const std::string& part) {
+  if (part.size() <= kLongestErrorPart) return part;
+  std::size_t end = kLongestErrorPart;
+  while (end > 0 && (static_cast<unsigned char>(part[end]) & 0xC0) == 0x80) --end;
+  return part.substr(0, end) + "...";
+}
+
 }  // namespace
 
 std::string to_string(const Error& error) {
   std::string out;
-  if (!error.file.empty()) out += error.file + ": ";
-  if (!error.path.empty()) out += error.path + ": ";
-  out += error.message;
-  if (!error.hint.empty()) out += " (" + error.hint + ")";
+  if (!error.file.empty()) out += cut(error.file) + ": ";
+  if (!error.path.empty()) out += cut(error.path) + ": ";
+  out += cut(error.message);
+  if (!error.hint.empty()) out += " (" + cut(error.hint) + ")";
   return out;
 }
 
@@ -65,6 +75,7 @@ std::string to_string(const Errors& errors) {
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.size() > kLongestWord) return "";
   const std::string wanted = lower(word);
   // Near means: at most a third of the letters differ, rounded up from four letters on, or one
   // contains the other. The dashes of a flag are no letters.
@@ -73,6 +84,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   std::pair<std::size_t, std::size_t> best_distance{most + 1, 0};
   std::string best;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > kLongestWord) continue;
     const auto distance = distance_of(wanted, lower(candidate));
     if (distance < best_distance) {
       best_distance = distance;

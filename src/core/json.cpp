@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_syntax.h"
+#include "core/limits.h"
+#include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "core/unit_text.h"
@@ -30,20 +32,18 @@ const json& empty_object() {
   return object;
 }
 
-// A key twice in one object: the parser would silently keep the last one.
-struct DuplicateKeys {
-  std::vector<std::set<std::string>> open;
-  std::string found;
-  bool operator()(int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key && found.empty() &&
-        !open.back().insert(parsed.get<std::string>()).second) {
-      found = parsed.get<std::string>();
-    }
-    return true;
-  }
-};
+// `parse`, which then also refuses what is out of range.
+template <class T>
+auto within(const QuantityLimits& limits, Result<T> (*parse)(std::string_view)) {
+  return [&limits, parse](std::string_view text) -> Result<T> {
+    Result<T> parsed = parse(text);
+    if (!parsed) return parsed;
+    const double value = parsed->value();
+    if (value <= limits.most && (value <= 0 || value >= limits.least)) return parsed;
+    return failure({ErrorCode::kBadValue, fmt::format("'{}' is out of range", text), "", "",
+                    fmt::format("{} to {} {}", limits.least, limits.most, limits.unit)});
+  };
+}
 
 }  // namespace
 
@@ -123,18 +123,9 @@ Result<std::unique_ptr<JsonDocument>> JsonDocument::load(const std::string& file
 }
 
 Result<std::unique_ptr<JsonDocument>> JsonDocument::parse(std::string_view text, std::string file) {
-  DuplicateKeys duplicates;
-  auto value = std::make_unique<json>();
-  try {
-    *value = json::parse(text.begin(), text.end(), std::ref(duplicates));
-  } catch (const json::exception& error) {
-    return failure({ErrorCode::kSyntax, why_not_json(text, error), std::move(file), "", ""});
-  }
-  if (!duplicates.found.empty()) {
-    return failure({ErrorCode::kSyntax, fmt::format("the key '{}' stands twice", duplicates.found),
-                    std::move(file), duplicates.found, "keep one of them"});
-  }
-  return std::unique_ptr<JsonDocument>(new JsonDocument(std::move(value), std::move(file)));
+  auto value = parse_json(text, file, {.unique_keys = true});
+  if (!value) return failure(value.error());
+  return from(std::move(*value), std::move(file));
 }
 
 std::unique_ptr<JsonDocument> JsonDocument::from(json value, std::string file) {
@@ -145,6 +136,7 @@ std::unique_ptr<JsonDocument> JsonDocument::from(json value, std::string file) {
 JsonValue JsonDocument::root() { return JsonValue(json_.get(), "", this); }
 
 void JsonDocument::add(Error error) {
+  if (errors_.size() >= kMostErrorsKept) return;
   if (error.file.empty()) error.file = file_;
   errors_.push_back(std::move(error));
 }
@@ -238,16 +230,16 @@ std::optional<T> ObjectReader::quantity(std::string_view key, Parse parse) {
 }
 
 std::optional<Bytes> ObjectReader::bytes(std::string_view key) {
-  return quantity<Bytes>(key, parse_bytes);
+  return quantity<Bytes>(key, within(kBytesLimits, parse_bytes));
 }
 std::optional<BytesPerSecond> ObjectReader::rate(std::string_view key) {
-  return quantity<BytesPerSecond>(key, parse_rate);
+  return quantity<BytesPerSecond>(key, within(kRateLimits, parse_rate));
 }
 std::optional<Seconds> ObjectReader::seconds(std::string_view key) {
-  return quantity<Seconds>(key, parse_seconds);
+  return quantity<Seconds>(key, within(kSecondsLimits, parse_seconds));
 }
 std::optional<FlopsPerSecond> ObjectReader::flops_rate(std::string_view key) {
-  return quantity<FlopsPerSecond>(key, parse_flops_rate);
+  return quantity<FlopsPerSecond>(key, within(kFlopsLimits, parse_flops_rate));
 }
 
 std::optional<std::size_t> ObjectReader::choice(std::string_view key,

@@ -1,19 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text_file.h"
 
-#include <fstream>
-#include <iterator>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 
 namespace stepcast {
+namespace {
 
-Result<std::string> read_text_file(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  // Reading the first byte apart is the only way to tell a folder from an empty file.
-  stream.peek();
-  if (!stream.is_open() || stream.bad()) {
-    return failure({ErrorCode::kIo, "cannot be read", file, "", "check the path"});
+constexpr std::size_t kBlock = std::size_t{1} << 16;
+
+Error unreadable(const std::string& file) {
+  return {ErrorCode::kIo, "cannot be read", file, "", "check the path"};
+}
+
+Error too_large(const std::string& file, const ReadLimits& limits) {
+  return {ErrorCode::kIo, fmt::format("is larger than {} MiB", limits.most_bytes >> 20), file, "",
+          "no file of this kind is that large: check the path"};
+}
+
+// Whether something can be read from the pipe, or its last writer has gone.
+bool wait_for(int pipe, double most_s) {
+  pollfd waited{pipe, POLLIN, 0};
+  int found = 0;
+  do {
+    found = ::poll(&waited, 1, static_cast<int>(most_s * 1000));
+  } while (found < 0 && errno == EINTR);
+  return found > 0;
+}
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& file)
+      // A pipe without a writer would otherwise hold the program here.
+      : descriptor_(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
   }
-  return std::string(std::istreambuf_iterator<char>(stream.rdbuf()), {});
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& file, const ReadLimits& limits) {
+  const OpenFile opened(file);
+  if (opened.descriptor() < 0) return failure(unreadable(file));
+  return read_open_file(opened.descriptor(), file, limits);
+}
+
+Result<std::string> read_open_file(int descriptor, const std::string& file,
+                                   const ReadLimits& limits) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
+    return failure(unreadable(file));
+  }
+  const bool is_pipe = S_ISFIFO(status.st_mode);
+  if (!is_pipe && !S_ISREG(status.st_mode)) {
+    return failure({ErrorCode::kIo, "is a device", file, "", "name a file or a pipe"});
+  }
+  if (status.st_size > limits.most_bytes) return failure(too_large(file, limits));
+  std::string out;
+  std::size_t size = 0;
+  while (true) {
+    if (is_pipe && !wait_for(descriptor, limits.silence_s)) {
+      return failure({ErrorCode::kIo,
+                      fmt::format("is a pipe that sent nothing for {} s", limits.silence_s), file,
+                      "", "start the command that writes into it"});
+    }
+    // One byte more than the file has, so that its end is seen at once.
+    const auto known = static_cast<std::size_t>(status.st_size) + 1;
+    out.resize(std::max(known, size + kBlock));
+    const ssize_t got = ::read(descriptor, out.data() + size, out.size() - size);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return failure(unreadable(file));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+    if (static_cast<std::int64_t>(size) > limits.most_bytes) {
+      return failure(too_large(file, limits));
+    }
+  }
+  out.resize(size);
+  return out;
 }
 
 }  // namespace stepcast

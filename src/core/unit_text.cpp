@@ -45,10 +45,14 @@ Result<double> parse(std::string_view text, std::span<const Unit> units, const c
   }
   std::string_view unit_name(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
   while (!unit_name.empty() && unit_name.front() == ' ') unit_name.remove_prefix(1);
-  if (unit_name.empty() && bare) return value * *bare;
+  const auto finite = [&](double quantity) -> Result<double> {
+    if (std::isfinite(quantity)) return quantity;
+    return bad(fmt::format("'{}' is larger than a number can be", text));
+  };
+  if (unit_name.empty() && bare) return finite(value * *bare);
   if (unit_name.empty()) return bad(fmt::format("'{}' has no unit", text));
   for (const Unit& unit : units) {
-    if (unit.name == unit_name) return value * unit.factor;
+    if (unit.name == unit_name) return finite(value * unit.factor);
   }
   return bad(fmt::format("'{}' has the unknown unit '{}'", text, unit_name));
 }

@@ -10,6 +10,7 @@
 #include "core/data_name.h"
 #include "core/remembered_files.h"
 #include "cost/profile_curves.h"
+#include "cost/profile_document.h"
 #include "layout/choices.h"
 
 namespace stepcast {
@@ -88,6 +89,8 @@ void read_own_host(const JsonValue& value, Profile& profile) {
   }
 }
 
+}  // namespace
+
 Profile read_profile(JsonDocument& document) {
   ObjectReader reader(document.root());
   Profile out;
@@ -119,8 +122,6 @@ Profile read_profile(JsonDocument& document) {
   reader.finish();
   return out;
 }
-
-}  // namespace
 
 const AttentionVariant* Profile::variant(const std::string& kernel) const {
   const auto found =

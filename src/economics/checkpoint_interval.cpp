@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/math/tools/minima.hpp>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace stepcast {
@@ -37,9 +38,12 @@ Seconds best_interval(const FailureProcess& process, Seconds shortest) {
   };
   constexpr double kReach = 7;  // a factor of 1000 either way
   constexpr int kBits = 20;     // beyond half of the mantissa a minimum is flat
+  // Brent's method takes about twenty; a curve that is no number would have it go on for ever.
+  std::uintmax_t rounds = 100;
   const double middle = std::log(young.value());
   const double found =
-      boost::math::tools::brent_find_minima(loss, middle - kReach, middle + kReach, kBits).first;
+      boost::math::tools::brent_find_minima(loss, middle - kReach, middle + kReach, kBits, rounds)
+          .first;
   return std::max(shortest, Seconds(std::exp(found)));
 }
 

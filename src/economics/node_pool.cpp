@@ -6,6 +6,8 @@
 namespace stepcast {
 namespace {
 
+constexpr std::int64_t kMostSpareNodes = 1 << 20;  // that a run may have
+
 // Erlang B by its recursion in the number of servers, from that of `servers - 1`.
 double next_loss(double load, double loss, std::int64_t servers) {
   return load * loss / (static_cast<double>(servers) + load * loss);
@@ -26,7 +28,7 @@ std::int64_t spares_for(PerSecond losses, Seconds away, double share) {
   const double load = losses * away;
   double loss = load > 0 ? next_loss(load, 1, 1) : 0;
   std::int64_t spares = 0;
-  while (loss > share) loss = next_loss(load, loss, ++spares + 1);
+  while (loss > share && spares < kMostSpareNodes) loss = next_loss(load, loss, ++spares + 1);
   return spares;
 }
 

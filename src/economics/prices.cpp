@@ -7,6 +7,7 @@
 
 #include "cluster/data_folder.h"
 #include "core/gathered_errors.h"
+#include "economics/price_document.h"
 
 namespace stepcast {
 namespace {
@@ -52,6 +53,25 @@ bool same_thing(const Price& a, const Price& b) {
 
 }  // namespace
 
+void read_prices(JsonDocument& document, PriceList& prices) {
+  ObjectReader object(document.root());
+  object.ignore("stepcast_prices");
+  if (const auto list = object.required("prices")) {
+    for (const JsonValue& value : list->items()) {
+      Price price = read_price(value);
+      const bool twice = std::any_of(prices.begin(), prices.end(),
+                                     [&](const Price& one) { return same_thing(one, price); });
+      if (twice) {
+        value.fail(ErrorCode::kBadValue,
+                   fmt::format("a second price of {}{}", price.cluster, price.accelerator),
+                   "one of each cluster and accelerator");
+      }
+      prices.push_back(std::move(price));
+    }
+  }
+  object.finish();
+}
+
 Result<PriceList> load_prices(const std::string& folder) {
   const DataFolder files(folder, "prices");
   PriceList out;
@@ -62,22 +82,7 @@ Result<PriceList> load_prices(const std::string& folder) {
       append(errors, document.error());
       continue;
     }
-    ObjectReader object((*document)->root());
-    object.ignore("stepcast_prices");
-    if (const auto prices = object.required("prices")) {
-      for (const JsonValue& value : prices->items()) {
-        Price price = read_price(value);
-        const bool twice = std::any_of(out.begin(), out.end(),
-                                       [&](const Price& one) { return same_thing(one, price); });
-        if (twice) {
-          value.fail(ErrorCode::kBadValue,
-                     fmt::format("a second price of {}{}", price.cluster, price.accelerator),
-                     "one of each cluster and accelerator");
-        }
-        out.push_back(std::move(price));
-      }
-    }
-    object.finish();
+    read_prices(**document, out);
     append(errors, (*document)->errors());
   }
   if (!errors.empty()) return failure(std::move(errors));

@@ -15,6 +15,10 @@ namespace {
 // The numbers of the random streams of one seed.
 constexpr std::uint64_t kInterruptions = 0, kStragglers = 1;
 
+// What is drawn of one run; it takes some seconds. A run of shorter intervals or more frequent
+// interruptions is drawn as far as this reaches.
+constexpr std::int64_t kMostDrawn = 30'000'000, kMostSlowTimes = 3'000'000;
+
 double draw_exponential(SeededRandom& random, double rate) {
   return rate > 0 ? -std::log1p(-random.uniform()) / rate : std::numeric_limits<double>::infinity();
 }
@@ -31,7 +35,8 @@ class SlowTimes {
   // The time within [from, to) that spans cover. Each call must begin where or after the last one
   // ended.
   double within(double from, double to) {
-    for (; arrival_ < to; arrival_ += draw_exponential(random_, rate_)) {
+    for (; arrival_ < to && !is_drawn_out(); arrival_ += draw_exponential(random_, rate_)) {
+      ++drawn_;
       const double end = arrival_ + duration_;
       if (!spans_.empty() && arrival_ <= spans_.back().end) {
         spans_.back().end = end;
@@ -47,6 +52,8 @@ class SlowTimes {
     return sum;
   }
 
+  bool is_drawn_out() const { return drawn_ >= kMostSlowTimes; }
+
  private:
   struct Span {
     double begin, end;
@@ -55,6 +62,7 @@ class SlowTimes {
   SeededRandom random_;
   double arrival_;
   std::deque<Span> spans_;
+  std::int64_t drawn_ = 0;
 };
 
 enum class Interruption { kNone, kFailure, kPreemption };
@@ -77,6 +85,7 @@ class RunSimulation {
  private:
   // Spends `duration` with the job whole, or less if it is interrupted.
   Interruption spend(double duration);
+  bool is_drawn_out() const { return drawn_ >= kMostDrawn || slow_.is_drawn_out(); }
   void train_and_save();
   void come_back();
   void replace_node();
@@ -88,11 +97,12 @@ class RunSimulation {
   SlowTimes slow_;
   double now_ = 0;
   double useful_ = 0, stragglers_ = 0, checkpoint_ = 0, rework_ = 0, restarting_ = 0, waiting_ = 0;
-  std::int64_t interruptions_ = 0;
+  std::int64_t interruptions_ = 0, drawn_ = 0;
   std::priority_queue<double, std::vector<double>, std::greater<>> returns_;  // of lost nodes
 };
 
 Interruption RunSimulation::spend(double duration) {
+  ++drawn_;
   const double until = draw_exponential(random_, failures_ + preemptions_);
   if (until >= duration) {
     now_ += duration;
@@ -121,7 +131,8 @@ void RunSimulation::replace_node() {
 }
 
 void RunSimulation::come_back() {
-  for (Interruption again = Interruption::kFailure; again != Interruption::kNone;) {
+  for (Interruption again = Interruption::kFailure;
+       again != Interruption::kNone && !is_drawn_out();) {
     replace_node();
     const double begin = now_;
     again = spend(restart_);
@@ -150,7 +161,7 @@ void RunSimulation::train_and_save() {
 }
 
 SimulatedRun RunSimulation::run(double horizon) {
-  while (now_ < horizon) train_and_save();
+  while (now_ < horizon && !is_drawn_out()) train_and_save();
   return {{.useful = useful_ / now_,
            .stragglers = stragglers_ / now_,
            .checkpoint = checkpoint_ / now_,

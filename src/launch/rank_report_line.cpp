@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/parse_json.h"
+
 namespace stepcast {
 namespace {
 
@@ -61,8 +63,8 @@ std::optional<RankReport> report_of(const json& object) {
 RankLine read_rank_line(std::string_view line) {
   const std::size_t word = line.find(kRankReportWord);
   if (word == std::string_view::npos) return {line, std::nullopt};
-  const json object = json::parse(line.substr(word + kRankReportWord.size()), nullptr, false);
-  const auto report = report_of(object);
+  const auto object = parse_json(line.substr(word + kRankReportWord.size()), "");
+  const auto report = object ? report_of(*object) : std::nullopt;
   return report ? RankLine{line.substr(0, word), report} : RankLine{line, std::nullopt};
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/limits.h"
+#include "core/parse_json.h"
 #include "core/text/characters.h"
 
 namespace stepcast {
@@ -42,14 +44,17 @@ std::optional<std::vector<std::string>> split(std::string_view path) {
 Errors apply_override(json& document, std::string_view path, std::string_view value) {
   const auto keys = split(path);
   if (!keys) return {bad_path(path, fmt::format("'{}' is not a key path", path))};
-  json parsed = json::parse(value, nullptr, false);
-  if (parsed.is_discarded()) {
+  if (keys->size() > kDeepestDocument) {
+    return {bad_path(path, fmt::format("a key path of {} parts", keys->size()))};
+  }
+  auto parsed = parse_json(value, "");
+  if (!parsed) {
     if (!is_utf8(value)) return {{not_utf8(path, value)}};
     if (value.starts_with('{') || value.starts_with('[')) {
-      return {{ErrorCode::kSyntax, fmt::format("{} is not valid JSON", value), "",
+      return {{ErrorCode::kSyntax, fmt::format("{}: {}", value, parsed.error().front().message), "",
                std::string(path), "quote it for the shell"}};
     }
-    parsed = std::string(value);
+    parsed = json(std::string(value));
   }
   json* node = &document;
   for (std::size_t i = 0; i < keys->size(); ++i) {
@@ -62,7 +67,7 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
     }
     node = &(*node)[(*keys)[i]];
   }
-  *node = std::move(parsed);
+  *node = std::move(*parsed);
   return {};
 }
 

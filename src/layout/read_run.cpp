@@ -14,6 +14,18 @@ constexpr double kMaxTokens = 1e18;
 constexpr double kMaxDollars = 1e15;
 constexpr double kMaxPerDay = 1e6;
 
+// Once in the age of the universe. What is rarer is never, and its square is below any number.
+constexpr double kLeastPerDay = 1e-13;
+
+// How often a day something happens: never, or a rate that can be reckoned with.
+std::optional<double> rate_per_day(ObjectReader& object, const char* key) {
+  const auto rate = object.number(key, 0, kMaxPerDay);
+  if (!rate || *rate == 0 || *rate >= kLeastPerDay) return rate;
+  object.fail(key, ErrorCode::kBadValue, fmt::format("{} is out of range", *rate),
+              fmt::format("0, or {} to {}", kLeastPerDay, kMaxPerDay));
+  return std::nullopt;
+}
+
 CheckpointSettings read_checkpoint(const JsonValue& value) {
   ObjectReader object(value);
   CheckpointSettings out;
@@ -33,7 +45,7 @@ StragglerSettings read_stragglers(const JsonValue& value) {
   ObjectReader object(value);
   StragglerSettings out;
   if (object.required("per_node_day")) {
-    out.per_node_day = object.number("per_node_day", 0, kMaxPerDay).value_or(0);
+    out.per_node_day = rate_per_day(object, "per_node_day").value_or(0);
   }
   if (object.required("slowdown")) out.slowdown = object.number("slowdown", 0, 1e3).value_or(0);
   if (object.required("detection")) {
@@ -47,7 +59,7 @@ PreemptionSettings read_preemption(const JsonValue& value) {
   ObjectReader object(value);
   PreemptionSettings out;
   if (object.required("per_node_day")) {
-    out.per_node_day = object.number("per_node_day", 0, kMaxPerDay).value_or(0);
+    out.per_node_day = rate_per_day(object, "per_node_day").value_or(0);
   }
   out.notice = object.seconds("notice").value_or(Seconds());
   object.finish();
@@ -65,8 +77,8 @@ RunSettings read_run(const JsonValue& value) {
   out.price_per_gpu_hour = object.number("price_per_gpu_hour", 0, kMaxDollars);
   out.deadline = object.seconds("deadline");
   out.budget = object.number("budget", 0, kMaxDollars);
-  out.failures_per_node_day = object.number("failures_per_node_day", 0, kMaxPerDay);
-  out.failures_per_day = object.number("failures_per_day", 0, kMaxPerDay).value_or(0);
+  out.failures_per_node_day = rate_per_day(object, "failures_per_node_day");
+  out.failures_per_day = rate_per_day(object, "failures_per_day").value_or(0);
   if (const auto inner = object.value("checkpoint")) out.checkpoint = read_checkpoint(*inner);
   out.restart = object.seconds("restart");
   out.spare_nodes = object.integer("spare_nodes", 0, 1 << 20).value_or(0);

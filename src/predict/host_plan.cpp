@@ -4,11 +4,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/clock_end.h"
+
 namespace stepcast {
 namespace {
 
 // The most that rounding to the clock may take from a time in floating point.
 constexpr std::int64_t kRoundingPs = 2;
+
+// Moments on a segment's clock, which ends where that of the replay does.
+std::int64_t bounded(std::int64_t a_ps, std::int64_t b_ps) {
+  return sim::bounded_sum({a_ps}, {b_ps}).ps;
+}
 
 class HostPlanner {
  public:
@@ -96,7 +103,7 @@ Waits HostPlanner::waits_of(const Instruction& what) {
 }
 
 void HostPlanner::emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable) {
-  plan_.tasks.push_back({i, {pending_ps_ + latency_ps}, pending_waits_});
+  plan_.tasks.push_back({i, {bounded(pending_ps_, latency_ps)}, pending_waits_});
   pending_ps_ = 0;
   pending_waits_ = {};
   waits_bind_ = false;
@@ -107,7 +114,8 @@ void HostPlanner::emit(std::int32_t i, std::int64_t latency_ps, bool is_extendab
 void HostPlanner::settle(std::int32_t i) {
   if (!has_pending_waits() && pending_ps_ == 0) return;
   if (!has_pending_waits() && is_extendable_) {
-    plan_.tasks.back().latency.ps += std::exchange(pending_ps_, 0);
+    std::int64_t& latency_ps = plan_.tasks.back().latency.ps;
+    latency_ps = bounded(latency_ps, std::exchange(pending_ps_, 0));
     return;
   }
   emit(i, 0, true);
@@ -150,12 +158,12 @@ bool HostPlanner::starts_as_issued(const Instruction& what) {
 void HostPlanner::run(std::int32_t i, const Instruction& what) {
   const RunCost& cost = in_.costs.run(class_, what);
   const std::int64_t host_ps = sim::duration(cost.host).ps;
-  const std::int64_t floor_ps = clock_ps_ + sim::duration(cost.floor).ps;
+  const std::int64_t floor_ps = bounded(clock_ps_, sim::duration(cost.floor).ps);
   const std::int64_t gpu_ps = sim::duration(cost.gpu).ps - kRoundingPs;
   const std::int64_t free_ps = end_of_waits(what);
   std::int32_t& issuer = plan_.issuer[static_cast<std::size_t>(i)];
   if (free_ps >= clock_ps_ && free_ps + gpu_ps >= floor_ps) {
-    pending_ps_ += host_ps;
+    pending_ps_ = bounded(pending_ps_, host_ps);
   } else if (starts_as_issued(what)) {
     issuer = HostPlan::kAsIssued;
     pending_ps_ = host_ps;
@@ -166,8 +174,8 @@ void HostPlanner::run(std::int32_t i, const Instruction& what) {
   }
   const bool on_compute = what.stream == Stream::kCompute;
   issued(i) = {true, on_compute ? i : followed_by_waits(what), segment_,
-               std::max(std::max(free_ps, clock_ps_) + gpu_ps, floor_ps)};
-  clock_ps_ += host_ps;
+               std::max(bounded(std::max(free_ps, clock_ps_), gpu_ps), floor_ps)};
+  clock_ps_ = bounded(clock_ps_, host_ps);
   if (on_compute) last_on_compute_ = i;
 }
 
@@ -179,15 +187,15 @@ void HostPlanner::transfer(std::int32_t i, const Instruction& what) {
   follows = std::max(follows, followed_by_waits(what));
   const std::int64_t launch_ps = sim::duration(in_.costs.launch(what)).ps;
   const std::int64_t free_ps = end_of_waits(what);
-  clock_ps_ += launch_ps;
+  clock_ps_ = bounded(clock_ps_, launch_ps);
   if (free_ps >= clock_ps_) {
-    pending_ps_ += launch_ps;
+    pending_ps_ = bounded(pending_ps_, launch_ps);
   } else {
     plan_.issuer[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(plan_.tasks.size());
     emit(i, launch_ps, false);
   }
   const std::int64_t least_ps = shapes_.shape(class_, what).least_ps() - kRoundingPs;
-  issued(i) = {true, follows, segment_, std::max(free_ps, clock_ps_) + least_ps};
+  issued(i) = {true, follows, segment_, bounded(std::max(free_ps, clock_ps_), least_ps)};
   if (on_compute) last_on_compute_ = i;
 }
 

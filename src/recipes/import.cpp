@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "layout/override.h"
 #include "recipes/json_keys.h"
@@ -30,10 +31,10 @@ ImportedScenario read_hugging_face(const ImportInput& input) {
 
 // In a JSON file with a mistake in it the text alone tells.
 bool is_model_config(const std::string& text) {
-  const json document = json::parse(text, nullptr, false, true);
-  if (document.is_object()) {
-    return document.contains("model_type") || document.contains("architectures") ||
-           document.contains("text_config");
+  const auto document = parse_json(text, "", {.comments = true});
+  if (document && document->is_object()) {
+    return document->contains("model_type") || document->contains("architectures") ||
+           document->contains("text_config");
   }
   const auto begin = text.find_first_not_of(" \t\r\n");
   return begin != std::string::npos && text[begin] == '{' &&

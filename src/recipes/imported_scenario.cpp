@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/parse_json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
@@ -47,8 +48,9 @@ const Setting* ImportedScenario::find(std::string_view path) const {
 std::optional<std::int64_t> ImportedScenario::integer(std::string_view path) const {
   const Setting* setting = find(path);
   if (!setting) return std::nullopt;
-  const json value = json::parse(setting->value, nullptr, false);
-  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+  const auto value = parse_json(setting->value, "");
+  if (!value || !value->is_number_integer()) return std::nullopt;
+  return value->get<std::int64_t>();
 }
 
 std::int64_t ImportedScenario::degree(std::string_view path) const {

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/gathered_errors.h"
 #include "core/json_syntax.h"
+#include "core/parse_json.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
@@ -25,13 +27,13 @@ const json& empty_object() {
 }  // namespace
 
 json parse_json_object(const std::string& text, bool comments, ImportedScenario& imported) {
-  try {
-    json document = json::parse(text, nullptr, true, comments);
-    if (document.is_object()) return document;
-    imported.fail(ErrorCode::kSyntax, "", "is not a JSON object");
-  } catch (const json::exception& error) {
-    imported.fail(ErrorCode::kSyntax, "", why_not_json(text, error));
+  auto document = parse_json(text, imported.file, {.comments = comments});
+  if (!document) {
+    append(imported.errors, document.error());
+    return {};
   }
+  if (document->is_object()) return std::move(*document);
+  imported.fail(ErrorCode::kSyntax, "", "is not a JSON object");
   return {};
 }
 

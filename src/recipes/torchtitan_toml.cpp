@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// The library reads brackets inside brackets by calls inside calls, and ends its tables so too.
+#define TOML_MAX_NESTED_VALUES 64
+
 #include <fmt/format.h>
 #include <toml++/toml.h>
+
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/limits.h"
 #include "core/text/escape.h"
 #include "recipes/torchtitan.h"
 
@@ -12,6 +18,22 @@ namespace stepcast {
 namespace {
 
 using nlohmann::json;
+
+static_assert(kDeepestDocument == TOML_MAX_NESTED_VALUES);
+
+// The number of a line with a dotted key of more parts than a document may have levels, or 0. The
+// library makes a table of each part, and has no limit for them. A key stands on one line.
+std::size_t line_of_deep_key(std::string_view text) {
+  std::size_t number = 1;
+  for (std::size_t begin = 0; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const auto dots = static_cast<std::size_t>(std::count(line.begin(), line.end(), '.'));
+    if (dots >= kDeepestDocument) return number;
+    begin = end + 1;
+  }
+  return 0;
+}
 
 json to_json(const toml::node& node) {
   if (const auto* table = node.as_table()) {
@@ -72,6 +94,11 @@ toml::table to_table(const json& object) {
 }  // namespace
 
 Result<std::string> toml_to_json(const std::string& text, const std::string& file) {
+  if (const std::size_t line = line_of_deep_key(text); line > 0) {
+    return failure({ErrorCode::kSyntax,
+                    fmt::format("has more than {} dots, which nest as deep", kDeepestDocument),
+                    file, fmt::format("line {}", line), "no file of this kind has more than ten"});
+  }
   try {
     return json_text(to_json(toml::parse(text)));
   } catch (const toml::parse_error& error) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "layout/pipeline.h"
 #include "model/import_model.h"
@@ -151,8 +152,8 @@ namespace {
 
 // The TOML file, or the JSON of `job.print_config`.
 bool has_its_tables(const std::string& text) {
-  const json document = json::parse(text, nullptr, false, true);
-  if (document.is_object()) return document.contains("parallelism");
+  const auto document = parse_json(text, "", {.comments = true});
+  if (document && document->is_object()) return document->contains("parallelism");
   const auto begin = text.find_first_not_of(" \t\r\n");
   if (begin != std::string::npos && text[begin] == '{') return false;
   return std::ranges::any_of(

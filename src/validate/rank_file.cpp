@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/json.h"
+#include "validate/documents.h"
 
 namespace stepcast {
 namespace {
@@ -162,6 +163,12 @@ std::string rank_file_name(RankId rank) { return fmt::format("rank-{}.json", ran
 
 }  // namespace
 
+RankFile read_rank_file(JsonDocument& document, RankId rank, const Program& program,
+                        const RankGrid& grid) {
+  ObjectReader reader(document.root());
+  return RankFileReader(reader, program, grid).read(rank);
+}
+
 Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const Program& program,
                                               const RankGrid& grid, std::optional<RankId> alone) {
   std::vector<RankFile> out;
@@ -172,13 +179,13 @@ Result<std::vector<RankFile>> read_rank_files(const std::string& folder, const P
     const auto document = JsonDocument::load(folder + "/" + rank_file_name(RankId(rank)));
     Errors found = document ? Errors{} : document.error();
     if (document) {
-      ObjectReader reader((*document)->root());
-      out.push_back(RankFileReader(reader, program, grid).read(RankId(rank)));
+      out.push_back(read_rank_file(**document, RankId(rank), program, grid));
       const std::size_t steps = out.back().steps.size(), first = out.front().steps.size();
       if ((*document)->ok() && steps != first) {
-        reader.fail(
-            "steps", ErrorCode::kIllegal,
-            fmt::format("{} steps, and rank {} has {}", steps, out.front().rank.value, first));
+        (*document)->add(
+            {ErrorCode::kIllegal,
+             fmt::format("{} steps, and rank {} has {}", steps, out.front().rank.value, first), "",
+             "steps", ""});
       }
       found = (*document)->errors();
     }

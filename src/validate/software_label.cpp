@@ -28,7 +28,8 @@ void take_from_label(nlohmann::json& training) {
   if (!training.contains("release") && std::regex_search(label, found, month)) {
     training["release"] = found[1].str();
   }
-  if (training.contains("attention_kernel") || training.value("attention", "flash") != "flash") {
+  if (training.contains("attention_kernel")) return;
+  if (const auto kind = training.find("attention"); kind != training.end() && *kind != "flash") {
     return;
   }
   for (const auto& [word, kernel] : kKernels) {

@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/text/escape.h"
 #include "core/unit_text.h"
+#include "validate/documents.h"
 #include "validate/software_label.h"
 
 namespace stepcast {
@@ -114,6 +115,8 @@ SuiteCase read_case(const JsonValue& value) {
   return out;
 }
 
+}  // namespace
+
 Result<Suite> read_suite(JsonDocument& document) {
   Suite out;
   out.file = document.file();
@@ -141,8 +144,6 @@ Result<Suite> read_suite(JsonDocument& document) {
   if (!document.ok()) return failure(document.errors());
   return out;
 }
-
-}  // namespace
 
 Result<Suite> load_suite(const std::string& file) {
   const auto document = JsonDocument::load(file);

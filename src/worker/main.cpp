@@ -28,7 +28,7 @@ int run(const std::string& file) {
     return 1;
   };
   try {
-    const auto job = read_job(file);
+    const auto job = load_job(file);
     if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
     const auto world = mpi.world();
     const RankContext rank{*job, *world, report, mpi.hostname()};

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <thread>
+
 #include "core/temporary_folder.h"
 
 namespace stepcast {
 namespace {
+
+std::string error_of(const std::string& file, const ReadLimits& limits = {}) {
+  const auto read = read_text_file(file, limits);
+  return read ? "" : to_string(read.error().front());
+}
 
 TEST(TextFile, IsReadWhole) {
   const testing::TemporaryFolder folder;
@@ -22,6 +32,45 @@ TEST(TextFile, ThatIsNoneIsAnErrorWithItsName) {
     ASSERT_FALSE(read) << name;
     EXPECT_TRUE(to_string(read.error()).starts_with(folder / name)) << to_string(read.error());
   }
+}
+
+// A terabyte without a block on the disk, and a file that says that it has nothing and never ends.
+TEST(TextFile, ThatIsTooLargeIsRefused) {
+  const testing::TemporaryFolder folder;
+  folder.write("sparse", "");
+  ASSERT_EQ(::truncate((folder / "sparse").c_str(), off_t{1} << 40), 0);
+  EXPECT_EQ(error_of(folder / "sparse"),
+            folder / "sparse" +
+                ": is larger than 64 MiB (no file of this kind is that large: check "
+                "the path)");
+  folder.write("four", "1234");
+  EXPECT_EQ(error_of(folder / "four", {.most_bytes = 4}), "");
+  EXPECT_NE(error_of(folder / "four", {.most_bytes = 3}), "");
+}
+
+TEST(TextFile, DevicesAreRefused) {
+  for (const char* device : {"/dev/zero", "/dev/urandom", "/dev/null"}) {
+    EXPECT_EQ(error_of(device), std::string(device) + ": is a device (name a file or a pipe)");
+  }
+}
+
+// As in `stepcast predict <(command)`. Its writer may come later, and may write in pieces.
+TEST(TextFile, PipesAreReadToTheirEnd) {
+  const testing::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const std::string text(200'000, 'x');  // more than a pipe holds
+  std::thread writer([&] { folder.write("pipe", text); });
+  EXPECT_EQ(read_text_file(folder / "pipe").value(), text);
+  writer.join();
+}
+
+TEST(TextFile, PipesIntoWhichNobodyWritesAreGivenUp) {
+  const testing::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of(folder / "pipe", {.silence_s = 0.05}),
+            folder / "pipe" +
+                ": is a pipe that sent nothing for 0.05 s (start the command that "
+                "writes into it)");
 }
 
 }  // namespace

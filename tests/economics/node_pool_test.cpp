@@ -30,6 +30,11 @@ TEST(NodePool, TheFewestSparesAreEnoughAndOneLessIsNot) {
   EXPECT_GT(waiting_share(losses, away, spares - 1), 0.01);
 }
 
+// A load of 1e12 nodes: each server takes away one, so that no count of spares is enough.
+TEST(NodePool, NoMoreSparesAreLookedForThanARunMayHave) {
+  EXPECT_EQ(spares_for(PerSecond(1), Seconds(1e12), 0.01), 1 << 20);
+}
+
 TEST(NodePool, AlwaysOneStragglerCostsItsSlowdown) {
   EXPECT_NEAR(straggler_share(PerSecond(1), Seconds(1e3), 0.25), 0.2, 1e-12);
   EXPECT_EQ(straggler_share(PerSecond(), Seconds(1e3), 0.25), 0);

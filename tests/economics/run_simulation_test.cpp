@@ -73,6 +73,21 @@ TEST(RunSimulation, RunsScatterAsTheClosedFormSays) {
   EXPECT_NEAR(inside, 0.9 * kRuns, 0.05 * kRuns);
 }
 
+// A checkpoint after each nanosecond of a run of 30 days, a restart that is hardly ever
+// through before it is interrupted, and stragglers in every nanosecond: each alone would draw for
+// hours.
+TEST(RunSimulation, EndsWhateverTheNumbersAre) {
+  Hazards hazards;
+  hazards.process = {.failures = PerSecond(1 / kDay), .restart = Seconds(600)};
+  EXPECT_GT(simulate_run(hazards, Seconds(1e-9), Seconds(30 * kDay), 1).shares.useful, 0.99);
+  hazards.process = {.failures = PerSecond(1), .restart = Seconds(100)};
+  EXPECT_GT(simulate_run(hazards, Seconds(1), Seconds(30 * kDay), 1).interruptions, 1'000'000);
+  hazards.process = {.failures = PerSecond(1 / kDay), .restart = Seconds(600)};
+  hazards.stragglers = PerSecond(1e9);
+  hazards.slowdown = 1;
+  EXPECT_GE(simulate_run(hazards, Seconds(1000), Seconds(30 * kDay), 1).interruptions, 0);
+}
+
 TEST(RunSimulation, EqualSeedsGiveEqualRuns) {
   SeededRandom random(6);
   const Hazards hazards = drawn_hazards(random);

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <stdexcept>
+
+#include "sim/clock_end.h"
 
 namespace stepcast::sim {
 namespace {
@@ -28,9 +32,19 @@ TEST(SimTime, DifferencesOfTimesAreDurations) {
   EXPECT_DOUBLE_EQ(seconds(later).value(), 42e-12);
 }
 
-TEST(SimTime, RefusesDurationsOutsideTheClock) {
+TEST(SimTime, ADurationIsNeverNegative) {
   EXPECT_THROW(duration(Seconds(-1e-12)), std::logic_error);
-  EXPECT_THROW(duration(Seconds(1e6)), std::logic_error);
+}
+
+// A million seconds, what is longer, and what is no number of seconds at all.
+TEST(SimTime, WhatIsTooLongForTheClockIsTheLongestDuration) {
+  EXPECT_LT(duration(Seconds(999'999)), kLongestDuration);
+  EXPECT_EQ(duration(Seconds(1e6)), kLongestDuration);
+  EXPECT_EQ(duration(Seconds(1e300)), kLongestDuration);
+  EXPECT_EQ(duration(Seconds(std::numeric_limits<double>::infinity())), kLongestDuration);
+  EXPECT_EQ(duration(Seconds(std::nan(""))), kLongestDuration);
+  EXPECT_EQ(bounded_sum(kLongestDuration, kLongestDuration), kLongestDuration);
+  EXPECT_EQ(bounded_sum(Duration{1}, Duration{2}), Duration{3});
 }
 
 }  // namespace

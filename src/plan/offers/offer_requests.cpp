@@ -24,7 +24,8 @@ std::string label_of(const json& cluster) {
   if (const auto base = cluster.find("base"); base != cluster.end() && base->is_string()) {
     out = base->get<std::string>();
   } else {
-    return cluster.value("name", std::string("inline"));
+    const auto name = cluster.find("name");
+    return name != cluster.end() && name->is_string() ? name->get<std::string>() : "inline";
   }
   for (const auto& [key, value] : cluster.items()) {
     if (key == "base" || key == "nodes" || key == "gpus") continue;

@@ -30,7 +30,7 @@ int reported_rank(const Result<Job>& job) {
 }
 
 int run(const std::string& file) {
-  const auto job = read_job(file);
+  const auto job = load_job(file);
   RankReporter report(reported_rank(job));
   report.started();
   const auto fail = [&](RankFailure kind, const char* what) {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the text of a journal holds.
+#pragma once
+
+#include "calibrate/protocol/journal.h"
+
+namespace stepcast {
+
+struct JournalText {
+  std::map<std::string, JournalPoint> points;
+  std::int64_t whole_bytes = 0;  // up to the end of the last line that is whole; 0: no header yet
+};
+
+Result<JournalText> read_journal(const std::string& text, const std::string& file,
+                                 const nlohmann::ordered_json& machine);
+
+}  // namespace stepcast

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one document says of prices.
+#pragma once
+
+#include "core/json.h"
+#include "economics/prices.h"
+
+namespace stepcast {
+
+// Adds its prices. Errors stay in the document.
+void read_prices(JsonDocument& document, PriceList& prices);
+
+}  // namespace stepcast

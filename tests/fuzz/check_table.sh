@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The targets that the program lists are those that the tests run, and their dictionaries exist.
+#
+#   check_table.sh PROGRAM NAME,NAME,...
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+listed=$("$1" --list)
+if [[ $(cut -d' ' -f1 <<<"$listed" | sort) != $(tr , '\n' <<<"$2" | sort) ]]; then
+  echo "the table of targets.cpp and the lists of tests/fuzz/CMakeLists.txt differ" >&2
+  exit 1
+fi
+while read -r name _ dictionary; do
+  [[ -f $here/dictionaries/$dictionary.dict ]] || {
+    echo "$name: there is no tests/fuzz/dictionaries/$dictionary.dict" >&2
+    exit 1
+  }
+done <<<"$listed"

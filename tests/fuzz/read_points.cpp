@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "calibrate/protocol/journal_text.h"
+#include "fuzz/readers.h"
+#include "fuzz/target.h"
+
+namespace stepcast::fuzz {
+
+void read_points(std::string_view text) {
+  say_errors_of(read_journal(std::string(text), "journal", {{"processor", "one"}, {"cores", 2}}));
+}
+
+}  // namespace stepcast::fuzz
