@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clusters: bases that ship, with whole and partly used nodes and overrides; clusters without a
+// base; graphs with uneven nodes, thin cables and missing NICs; this machine.
+#include <fmt/format.h>
+
+#include "generate/sketch.h"
+
+namespace stepcast::generate {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<ClusterSpec>& bases() {
+  static const std::vector<ClusterSpec> all = list_clusters(source_folders().topologies).value();
+  return all;
+}
+
+const std::vector<Accelerator>& accelerators() {
+  static const std::vector<Accelerator> all =
+      list_accelerators(source_folders().topologies).value();
+  return all;
+}
+
+// Nodes of a job; few are large.
+std::int64_t nodes_of(Draw& draw) {
+  if (draw.chance(0.02)) return draw.number({128, 512});
+  if (draw.chance(0.08)) return draw.number({16, 24, 32});
+  return draw.number({1, 1, 1, 2, 2, 2, 3, 4, 6, 8});
+}
+
+std::string gigabits(Draw& draw) {
+  return fmt::format("{} Gb/s", draw.number({10, 25, 100, 200, 400, 800}));
+}
+std::string gigabytes(Draw& draw) {
+  return fmt::format("{} GB/s", draw.number({16, 32, 63, 150, 300, 450, 900}));
+}
+std::string microseconds(Draw& draw) { return fmt::format("{} us", draw.number({0, 1, 2, 5, 20})); }
+
+void draw_overrides(Draw& draw, json& out) {
+  const auto add = [&](const char* key, json value) {
+    if (draw.chance(0.15)) out[key] = std::move(value);
+  };
+  add("gpus_per_node", draw.number({2, 3, 4, 6, 8, 16}));
+  add("nics_per_node", draw.number({1, 2, 4, 8}));
+  add("nic", gigabits(draw));
+  add("scale_up_bandwidth", gigabytes(draw));
+  add("scale_up_latency", microseconds(draw));
+  add("pcie", fmt::format("{} GB/s", draw.number({12, 25, 63})));
+  add("network_latency", microseconds(draw));
+  add("switch_latency", microseconds(draw));
+  add("rail_optimised", draw.chance(0.5));
+  add("oversubscription", draw.number({1, 2, 4}));
+  add("nodes_per_leaf_group", draw.number({1, 2, 4}));
+  add("cpu", draw.word({"intel", "amd", "nvidia", "other"}));
+  add("network", draw.word({"infiniband", "roce", "efa", "tcp", "slingshot"}));
+  add("nvls", draw.chance(0.5));
+  add("accelerator", draw.of(accelerators()).name);
+  if (draw.chance(0.1)) {
+    out["nodes_per_leaf_group"] = 2;
+    out["pod_nodes"] = 4;
+    out["pod_oversubscription"] = draw.number({1, 3});
+  }
+  if (draw.chance(0.05)) out["nvlink_domain_nodes"] = draw.number({1, 2, 4});
+}
+
+json based_cluster(Draw& draw) {
+  const ClusterSpec& base = draw.of(bases());
+  const std::int64_t nodes = nodes_of(draw);
+  if (draw.chance(0.2)) return fmt::format("{}x{}", base.name, nodes);
+  json out = {{"base", base.name}};
+  if (draw.chance(0.3)) draw_overrides(draw, out);
+  if (draw.chance(0.35)) {
+    const std::int64_t most = nodes * base.gpus_per_node;
+    out["gpus"] = 1 + draw.below(most);
+  } else {
+    out["nodes"] = nodes;
+  }
+  return out;
+}
+
+// An accelerator that stands in no list.
+json own_accelerator(Draw& draw) {
+  json out = {
+      {"name", "own"},
+      {"architecture", draw.word({"ampere", "hopper", "ada", "blackwell", "other"})},
+      {"sm_count", draw.number({40, 108, 132})},
+      {"memory", fmt::format("{} GiB", draw.number({8, 24, 80, 180}))},
+      {"memory_bandwidth", fmt::format("{} GB/s", draw.number({600, 2000, 4800}))},
+      {"power_w", 400},
+      {"dense_peak", {{"bf16", "200 TFLOP/s"}, {"fp16", "200 TFLOP/s"}, {"fp32", "20 TFLOP/s"}}}};
+  if (draw.chance(0.5)) out["dense_peak"]["fp8"] = "400 TFLOP/s";
+  return out;
+}
+
+json own_cluster(Draw& draw) {
+  const std::int64_t nodes = draw.number({1, 1, 2, 3, 4});
+  json out = {{"accelerator", draw.of(accelerators()).name},
+              {"nodes", nodes},
+              {"gpus_per_node", draw.number({1, 2, 3, 4, 8})},
+              {"scale_up", draw.word({"nvswitch", "nvlink_mesh", "pcie"})},
+              {"scale_up_bandwidth", gigabytes(draw)},
+              {"pcie", "32 GB/s"},
+              {"nics_per_node", nodes > 1 ? draw.number({1, 2, 4}) : draw.number({0, 1})}};
+  if (draw.chance(0.3)) out["accelerator"] = own_accelerator(draw);
+  if (out["nics_per_node"] > 0) {
+    out["nic"] = gigabits(draw);
+    out["network"] = draw.word({"infiniband", "roce", "efa", "tcp"});
+    out["network_latency"] = fmt::format("{} us", draw.number({1, 3, 15}));
+  }
+  if (draw.chance(0.3)) out["scale_up_latency"] = microseconds(draw);
+  if (draw.chance(0.2)) out["name"] = "own cluster";
+  return out;
+}
+
+// A graph: nodes of unequal size behind one switch, with cables that run at a part of their rate
+// and NICs that are missing.
+class Graph {
+ public:
+  explicit Graph(Draw& draw) : draw_(draw) {}
+
+  json cluster() {
+    const std::int64_t nodes = draw_.number({1, 2, 2, 3});
+    const bool switched = draw_.chance(0.6);
+    if (nodes > 1) add_vertex("tor", "leaf", -1);
+    for (std::int64_t node = 0; node < nodes; ++node) add_node(node, nodes > 1, switched);
+    json out = {{"accelerator", draw_.word({"a100-sxm4-80g", "h100-sxm5-80g", "rtx4090-24g"})},
+                {"vertices", vertices_},
+                {"links", links_}};
+    if (nodes > 1) out["network"] = draw_.word({"infiniband", "roce", "tcp"});
+    if (draw_.chance(0.3)) out["name"] = "uneven";
+    return out;
+  }
+
+ private:
+  void add_vertex(const std::string& name, const char* kind, std::int64_t node) {
+    json vertex = {{"name", name}, {"kind", kind}};
+    if (node >= 0) vertex["node"] = node;
+    vertices_.push_back(std::move(vertex));
+  }
+  // One in five runs at a half or a tenth of its rate.
+  void add_cable(const std::string& a, const std::string& b, double gigabytes, double latency_us) {
+    const double part = draw_.chance(0.8) ? 1 : draw_.chance(0.5) ? 0.5 : 0.1;
+    json link = {{"between", {a, b}}, {"capacity", fmt::format("{} GB/s", gigabytes * part)}};
+    if (latency_us > 0) link["latency"] = fmt::format("{} us", latency_us);
+    links_.push_back(std::move(link));
+  }
+  void add_node(std::int64_t node, bool networked, bool switched) {
+    const auto name = [&](const char* what, std::int64_t index) {
+      return fmt::format("node{}/{}{}", node, what, index);
+    };
+    const std::int64_t gpus = draw_.number({1, 2, 2, 4}), nics = draw_.number({1, 1, 2});
+    add_vertex(name("pcie", 0), "pcie", node);
+    if (switched && gpus > 1) add_vertex(name("switch", 0), "nvswitch", node);
+    for (std::int64_t gpu = 0; gpu < gpus; ++gpu) {
+      add_vertex(name("gpu", gpu), "gpu", node);
+      add_cable(name("gpu", gpu), name("pcie", 0), 31.5, 0);
+      if (switched && gpus > 1) add_cable(name("gpu", gpu), name("switch", 0), 300, 0.6);
+    }
+    for (std::int64_t nic = 0; networked && nic < nics; ++nic) {
+      add_vertex(name("nic", nic), "nic", node);
+      add_cable(name("pcie", 0), name("nic", nic), 31.5, 0);
+      add_cable(name("nic", nic), "tor", 25, 0.6);
+    }
+  }
+
+  Draw& draw_;
+  json vertices_ = json::array(), links_ = json::array();
+};
+
+// Ranks on the cores of this machine, whatever it is.
+json local_cluster_of(Draw& draw) {
+  json out = {{"base", "local"}, {"gpus", draw.number({1, 2, 4, 8})}};
+  out["shared_cores"] = draw.number({0, 1, 2, 3, 4});
+  return out;
+}
+
+}  // namespace
+
+bool draw_cluster(Draw& draw, Sketch& sketch) {
+  const double form = draw.uniform();
+  json& out = sketch.file["cluster"];
+  if (form < 0.75) {
+    out = based_cluster(draw);
+  } else if (form < 0.87) {
+    out = own_cluster(draw);
+  } else if (form < 0.95) {
+    out = Graph(draw).cluster();
+  } else {
+    out = local_cluster_of(draw);
+  }
+  const auto document = JsonDocument::from(out, "drawn.json");
+  sketch.cluster = read_cluster(document->root(), source_folders().topologies);
+  return document->ok();
+}
+
+}  // namespace stepcast::generate

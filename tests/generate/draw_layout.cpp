@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of `layout` beyond its degrees and its schedule.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/atomic_file.h"
+#include "generate/sketch.h"
+#include "layout/choices.h"
+#include "layout/pipeline.h"
+
+namespace stepcast::generate {
+namespace {
+
+using nlohmann::json;
+
+void draw_context_method(Draw& draw, Sketch& s) {
+  if (s.cp == 1 || draw.chance(0.4)) return;
+  std::vector<ContextMethod> offered(s.framework->context_methods.begin(),
+                                     s.framework->context_methods.end());
+  if (offered.empty()) offered = {ContextMethod::kRing, ContextMethod::kAllGather};
+  s.set("layout.cp_method", name_of(draw.of(offered)));
+}
+
+bool takes_operations(const Sketch& s) {
+  const bool plain = !s.model.mla && !s.model.moe && s.model.mtp_layers == 0 && !s.adapters;
+  return s.framework->recomputes_operations && plain && !s.unfused &&
+         (s.tp == 1 || s.sequence_parallel);
+}
+
+json recomputed_modules(Draw& draw, const Sketch& s) {
+  const std::string operations = name_of(RecomputedModule::kOperations);
+  if (takes_operations(s) && draw.chance(0.4)) return {operations};
+  json out = json::array();
+  for (const std::string& module : recomputed_module_names()) {
+    if (module != operations && draw.chance(0.3)) out.push_back(module);
+  }
+  if (out.empty()) out.push_back(name_of(RecomputedModule::kCoreAttention));
+  return out;
+}
+
+void draw_recompute(Draw& draw, Sketch& s) {
+  if (draw.chance(0.4)) return;
+  const std::string mode = draw.of(recompute_mode_names());
+  s.full_recompute = mode == name_of(RecomputeMode::kFull);
+  if (draw.chance(0.5)) return s.set("layout.recompute", mode);
+  json out = {{"mode", mode}};
+  if (mode != name_of(RecomputeMode::kNone)) {
+    if (draw.chance(0.4)) out["layers"] = 1 + draw.below(s.model.layers);
+    if (draw.chance(0.4)) out["every"] = 1 + draw.below(std::min<std::int64_t>(3, s.model.layers));
+  }
+  if (mode == name_of(RecomputeMode::kSelective)) out["modules"] = recomputed_modules(draw, s);
+  s.set("layout.recompute", out);
+}
+
+void draw_order(Draw& draw, Sketch& s) {
+  if (!draw.chance(0.25)) return;
+  std::vector<std::string> words = {"tp", "cp", "ep", "dp", "pp"};
+  for (std::size_t i = words.size(); i-- > 1;) {
+    std::swap(words[i], words[static_cast<std::size_t>(draw.below(static_cast<int>(i) + 1))]);
+  }
+  s.set("layout.order", fmt::format("{}", fmt::join(words, "-")));
+}
+
+void draw_overlap(Draw& draw, Sketch& s) {
+  const bool strict = s.framework->check_overlap != nullptr;
+  if (draw.chance(0.4)) {
+    const bool reduces = draw.chance(0.5);
+    s.set("layout.overlap.grad_reduce", reduces);
+    const bool gathers = draw.chance(0.5) && (!strict || (reduces && s.zero > 0));
+    s.set("layout.overlap.param_gather", gathers);
+  }
+  if (draw.chance(0.35)) {
+    s.set("layout.overlap.tp", draw.chance(0.6) && (!strict || s.sequence_parallel));
+  }
+  if (draw.chance(0.35)) s.set("layout.overlap.pp", draw.chance(0.6));
+}
+
+bool exchanges_beside(const Sketch& s) {
+  const bool passes = s.pp == 1 ? s.schedule == &rules_of(default_schedule())
+                                : s.schedule->whole_groups && s.chunks > 1;
+  return s.model.moe && s.framework->pairs_passes && s.ep > 1 && passes && s.zero <= 1 &&
+         s.model.mtp_layers <= 1 && s.model.moe->dispatcher != MoeDispatcher::kAllGather;
+}
+
+void draw_expert_overlap(Draw& draw, Sketch& s) {
+  if (!s.model.moe || !draw.chance(0.5)) return;
+  const bool beside = exchanges_beside(s) && draw.chance(0.7);
+  s.set("layout.overlap.ep", beside);
+  if (!beside) return;
+  if (s.pp > 1) s.set("layout.overlap.pp", true);
+  s.set("layout.recompute", "none");
+}
+
+void draw_offload(Draw& draw, Sketch& s) {
+  if (!draw.chance(0.15)) return;
+  // A share in host memory of what nobody forecasts yet is 0.
+  const auto share = [&] { return s.forecasts ? 0.0 : draw.chance(0.5) ? 1.0 : 0.5; };
+  if (draw.chance(0.5)) s.set("layout.offload.optimizer", share());
+  if (draw.chance(0.3)) s.set("layout.offload.parameters", share());
+  const bool can = s.pp * s.chunks == 1;
+  s.set("layout.offload.activations", can ? 0.25 * static_cast<double>(draw.below(5)) : 0.0);
+}
+
+void draw_chunks(Draw& draw, Sketch& s) {
+  const std::int64_t chunks = s.pp * s.chunks;
+  if (draw.chance(0.2)) {
+    s.set("layout.account_for_embedding", draw.chance(0.5));
+    s.set("layout.account_for_loss", draw.chance(0.5));
+  } else if (draw.chance(0.2)) {
+    std::vector<std::int64_t> list(static_cast<std::size_t>(chunks), 1);
+    for (std::int64_t left = s.model.layers - chunks; left > 0; --left) {
+      ++list[static_cast<std::size_t>(draw.below(chunks))];
+    }
+    s.set("layout.stage_layers", list);
+  }
+}
+
+void draw_shard_group(Draw& draw, Sketch& s) {
+  if (!draw.chance(0.2)) return;
+  if (draw.chance(0.3)) return s.set("layout.shard_group", "all");
+  s.set("layout.shard_group", draw.divisor(s.dp * s.cp, 64));
+}
+
+// An order of passes as a file of the temporary folder, whose name says what is in it.
+void draw_schedule_file(Draw& draw, Sketch& s) {
+  const bool static_order =
+      s.schedule->order != nullptr && s.schedule->placement == Placement::kStraight;
+  if (s.pp == 1 || !static_order || !draw.chance(0.15)) return;
+  const Pipeline pipeline{s.pp, s.chunks, s.micro_batches, s.schedule->placement};
+  const ScheduleKind kind = schedule_named(s.schedule->name);
+  const std::string folder = std::filesystem::temp_directory_path() / "stepcast-generated";
+  std::filesystem::create_directories(folder);
+  const std::string path = fmt::format("{}/{}-p{}-v{}-m{}.csv", folder, s.schedule->name, s.pp,
+                                       s.chunks, s.micro_batches);
+  if (!write_file_atomically(path, to_csv(pipeline, make_orders(kind, pipeline)))) return;
+  s.set("layout.schedule", "file:" + path);
+  s.set("layout.virtual_stages", s.chunks);
+}
+
+}  // namespace
+
+void draw_layout(Draw& draw, Sketch& s) {
+  draw_context_method(draw, s);
+  draw_recompute(draw, s);
+  draw_order(draw, s);
+  draw_overlap(draw, s);
+  draw_expert_overlap(draw, s);
+  draw_offload(draw, s);
+  draw_chunks(draw, s);
+  draw_shard_group(draw, s);
+  draw_schedule_file(draw, s);
+}
+
+}  // namespace stepcast::generate

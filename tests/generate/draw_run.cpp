@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of `run`, and the profile.
+#include <fmt/format.h>
+
+#include "generate/sketch.h"
+
+namespace stepcast::generate {
+namespace {
+
+using nlohmann::json;
+
+json checkpoint(Draw& draw) {
+  json out = json::object();
+  if (draw.chance(0.5)) out["bytes"] = fmt::format("{} GB", draw.number({0, 1, 100, 20000}));
+  if (draw.chance(0.5)) out["bandwidth"] = fmt::format("{} GB/s", draw.number({1, 10, 500}));
+  if (draw.chance(0.4)) out["interval"] = draw.word({"30 s", "10 min", "2 h", "3 d"});
+  return out;
+}
+
+json run(Draw& draw) {
+  json out = json::object();
+  const auto add = [&](double chance, const char* key, json value) {
+    if (draw.chance(chance)) out[key] = std::move(value);
+  };
+  const bool tokens = draw.chance(0.7);
+  if (tokens) out["tokens"] = draw.of(std::vector<double>{1, 1e6, 3e9, 2e12, 1e15});
+  if (tokens) add(0.3, "deadline", draw.word({"1 h", "30 d", "2000 d"}));
+  if (tokens) add(0.3, "budget", draw.of(std::vector<double>{0, 1000, 5e6}));
+  add(0.4, "price_per_gpu_hour", draw.of(std::vector<double>{0, 0.5, 2.5}));
+  add(0.4, "failures_per_node_day", draw.of(std::vector<double>{0, 1e-6, 0.001, 0.1, 20}));
+  add(0.3, "failures_per_day", draw.of(std::vector<double>{0, 0.5, 100}));
+  if (draw.chance(0.4)) out["checkpoint"] = checkpoint(draw);
+  add(0.3, "restart", draw.word({"0 s", "90 s", "10 min", "5 h"}));
+  add(0.3, "spare_nodes", draw.number({0, 1, 4}));
+  add(0.3, "repair", draw.word({"0 s", "1 h", "3 d"}));
+  if (draw.chance(0.25)) {
+    out["stragglers"] = {{"per_node_day", draw.chance(0.5) ? 0.01 : 0.0},
+                         {"slowdown", draw.chance(0.5) ? 0.3 : 2.0},
+                         {"detection", draw.word({"0 s", "10 min", "1 d"})}};
+  }
+  if (draw.chance(0.25)) {
+    out["preemption"] = {{"per_node_day", draw.of(std::vector<double>{0, 0.2, 5})}};
+    if (draw.chance(0.5)) out["preemption"]["notice"] = draw.word({"0 s", "30 s", "2 min"});
+  }
+  add(0.2, "pue", draw.of(std::vector<double>{1, 1.2}));
+  return out;
+}
+
+}  // namespace
+
+void draw_run(Draw& draw, Sketch& s) {
+  if (draw.chance(0.3)) s.set("run", run(draw));
+  if (draw.chance(0.15)) s.set("profile", "none");
+}
+
+}  // namespace stepcast::generate

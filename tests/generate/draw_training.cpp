@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of `training` beyond framework, precision, batch and sequence.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "generate/sketch.h"
+#include "layout/choices.h"
+#include "layout/fp8_recipe.h"
+
+namespace stepcast::generate {
+namespace {
+
+using nlohmann::json;
+
+// Before the layout, which asks for them: adapters and unfused attention.
+void draw_mode(Draw& draw, Sketch& s) {
+  if (s.model.moe || s.model.mla || !draw.chance(0.15)) {
+    if (draw.chance(0.1)) s.set("training.mode", name_of(TrainingMode::kPretrain));
+    return;
+  }
+  s.adapters = true;
+  s.set("training.mode", draw.word({"lora", "qlora"}));
+  if (draw.chance(0.5)) s.set("training.lora_rank", draw.number({1, 8, 64}));
+  if (!draw.chance(0.5)) return;
+  json targets = json::array();
+  for (const std::string& target : adapter_target_names()) {
+    if (draw.chance(0.5)) targets.push_back(target);
+  }
+  if (!targets.empty()) s.set("training.lora_targets", targets);
+}
+
+void draw_attention(Draw& draw, Sketch& s) {
+  if (!draw.chance(0.3)) return;
+  s.unfused = s.cp == 1 && !s.model.mla && draw.chance(0.5);
+  s.set("training.attention",
+        name_of(s.unfused ? AttentionKernel::kUnfused : AttentionKernel::kFlash));
+  if (draw.chance(0.5)) {
+    s.set("training.attention_kernel",
+          s.unfused ? "unfused" : draw.word({"triton", "fa1", "fa2", "fa3", "cudnn"}));
+  }
+}
+
+void draw_fp8(Draw& draw, Sketch& s) {
+  if (s.precision != DataType::kFp8) return;
+  const ArchitectureTraits& device = traits_of(s.cluster.spec.accelerator.architecture);
+  std::vector<const Fp8Recipe*> fitting;
+  for (const Fp8Recipe& recipe : fp8_recipes()) {
+    if (!recipe.needs_block_scales || device.has_block_scales) fitting.push_back(&recipe);
+  }
+  bool runs_attention = true;
+  if (draw.chance(0.8)) {
+    const Fp8Recipe* recipe = draw.of(fitting);
+    s.set("training.fp8_recipe", recipe->name);
+    runs_attention = recipe->runs_attention;
+  }
+  if (draw.chance(0.4)) s.set("training.fp8_params", draw.chance(0.7));
+  if (draw.chance(0.4)) s.set("training.fp8_attention", runs_attention && draw.chance(0.7));
+}
+
+void draw_gradients(Draw& draw, Sketch& s) {
+  std::vector<std::string> types = {"fp32"};
+  if (s.wide() != DataType::kFp32) types.emplace_back(name_of(s.wide()));
+  if (draw.chance(0.3)) s.set("training.grad_precision", draw.of(types));
+  if (draw.chance(0.3)) s.set("training.reduce_precision", draw.of(types));
+  if (draw.chance(0.2)) s.set("training.moments_precision", draw.word({"fp32", "bf16"}));
+  if (draw.chance(0.3)) {
+    std::string clip = draw.word({"global", "none", "post_validation"});
+    if (clip == "post_validation" && !s.schedule->validates_after_step) clip = "global";
+    s.set("training.grad_clip", clip);
+  }
+  const bool partitions = s.zero >= 2 && s.framework->check_zero != nullptr;
+  if (draw.chance(0.2)) s.set("training.no_sync", !partitions && draw.chance(0.7));
+}
+
+void draw_launches(Draw& draw, Sketch& s) {
+  if (draw.chance(0.3)) s.set("training.compile", draw.chance(0.5));
+  if (draw.chance(0.2)) {
+    const std::string graphs = draw.word({"true", "false", "full", "attention", "moe"});
+    if (graphs == "true" || graphs == "false") {
+      s.set("training.cuda_graphs", graphs == "true");
+    } else if (graphs != "moe" || s.model.moe) {
+      s.set("training.cuda_graphs", graphs);
+    }
+  }
+  if (draw.chance(0.1)) s.set("training.launch_blocking", draw.chance(0.7));
+  for (const char* flag :
+       {"host_sync_after_p2p", "host_sync_at_batch", "fused_gradient_accumulation",
+        "async_tensor_backward", "scatter_gather_p2p"}) {
+    if (draw.chance(0.15)) s.set(fmt::format("training.{}", flag), draw.chance(0.5));
+  }
+  if (draw.chance(0.2)) s.set("training.bucket_elements", draw.number({0, 100000, 50000000}));
+  if (draw.chance(0.15)) {
+    s.set("training.gather_bucket_elements", draw.number({0, 200000, 50000000}));
+  }
+  if (draw.chance(0.15)) s.set("training.prefetch_units", draw.number({0, 1}));
+}
+
+}  // namespace
+
+void draw_mode_and_attention(Draw& draw, Sketch& s) {
+  draw_mode(draw, s);
+  draw_attention(draw, s);
+}
+
+void draw_training(Draw& draw, Sketch& s) {
+  draw_fp8(draw, s);
+  draw_gradients(draw, s);
+  draw_launches(draw, s);
+  if (draw.chance(0.1)) s.set("training.optimizer", "adamw");
+  if (draw.chance(0.15)) {
+    s.set("training.release", fmt::format("{}-{:02}", 2020 + draw.below(7), 1 + draw.below(12)));
+  }
+  if (draw.chance(0.1)) s.set("training.software", draw.word({"a label", "25.03", "<b>"}));
+}
+
+}  // namespace stepcast::generate

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random legal scenarios, and what must hold for each of them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/program.h"
+#include "generate/hunt.h"
+#include "generate/not_held_yet.h"
+#include "generate/shrink.h"
+#include "layout/keys.h"
+
+namespace stepcast::generate {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261125;
+
+std::vector<const Property*> properties_that_hold() {
+  std::vector<const Property*> out;
+  for (const Property& property : properties()) {
+    if (std::ranges::find(kNotHeldYet, property.name) == kNotHeldYet.end()) {
+      out.push_back(&property);
+    }
+  }
+  return out;
+}
+
+std::string told(const Violation& found) {
+  const LegalScenario smallest = shrunk(found.scenario, *found.property, 200);
+  return fmt::format("{}: {}\n{}", found.property->says, found.verdict.what,
+                     command_line(smallest, found.verdict.flags, ::testing::TempDir(),
+                                  fmt::format("{}-{}", found.property->name, smallest.index)));
+}
+
+// A hundred scenarios in each of five tests. Where address sanitizers make a forecast some ten
+// times as long, a tenth of them.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kScenarios = 10;  // g++
+#elif defined(__has_feature)
+constexpr std::uint64_t kScenarios = __has_feature(address_sanitizer) ? 10 : 100;
+#else
+constexpr std::uint64_t kScenarios = 100;
+#endif
+
+class LegalScenarios : public ::testing::TestWithParam<int> {};
+
+TEST_P(LegalScenarios, HoldEveryProperty) {
+  HuntOptions options;
+  options.seed = kSeed;
+  options.count = kScenarios;
+  options.from = static_cast<std::uint64_t>(GetParam()) * kScenarios;
+  options.properties = properties_that_hold();
+  const HuntResult result = hunt(options);
+  EXPECT_EQ(result.scenarios, kScenarios);
+  for (const Violation& found : result.violations) ADD_FAILURE() << told(found);
+  // The draw is made so that most of what it makes is legal.
+  EXPECT_LE(result.attempts, 2 * result.scenarios);
+  if (kScenarios < 100) return;  // too few to count
+  for (const Property* property : options.properties) {
+    const Tally& tally = result.tallies.at(property->name);
+    EXPECT_GE(tally.asked, kScenarios / property->every) << property->name;
+    EXPECT_GE(tally.applied, 1u) << property->name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hundreds, LegalScenarios, ::testing::Range(0, 5));
+
+// Drawn, and nothing asked of them: a thousand take a second or two.
+HuntResult thousand_scenarios() {
+  HuntOptions options;
+  options.seed = kSeed;
+  options.count = 1000;
+  return hunt(options);
+}
+
+TEST(Draw, StatesEveryKeyOfTheProduct) {
+  const HuntResult result = thousand_scenarios();
+  ASSERT_FALSE(keys().empty());
+  for (const Key* key : keys()) {
+    const auto found = result.keys.find(key->path);
+    EXPECT_GE(found == result.keys.end() ? 0u : found->second, 5u) << key->path;
+  }
+}
+
+TEST(Draw, GivesTheSameScenarioForTheSameSeed) {
+  for (std::uint64_t index = 0; index < 20; ++index) {
+    EXPECT_EQ(draw_scenario(3, index).text, draw_scenario(3, index).text);
+    EXPECT_NE(draw_scenario(3, index).text, draw_scenario(4, index).text);
+  }
+}
+
+// A property that no layout with two tensor parallel ranks holds: what is left is the two ranks.
+TEST(Shrinking, EndsWithTheKeysThatMatter) {
+  const Property property{"tp", "there is no tensor parallelism", [](Case& c) {
+                            return c.scenario().layout.tp > 1 ? violated("tp") : holds();
+                          }};
+  int shown = 0;
+  for (std::uint64_t index = 0; index < 20; ++index) {
+    const LegalScenario drawn = draw_scenario(kSeed, index);
+    if (drawn.scenario.layout.tp == 1) continue;
+    const LegalScenario smallest = shrunk(drawn, property);
+    EXPECT_GT(smallest.scenario.layout.tp, 1) << smallest.text;
+    EXPECT_LE(smallest.text.size(), 250u) << smallest.text;
+    ++shown;
+  }
+  EXPECT_GE(shown, 3);
+}
+
+// The program reads the words as the scenario that they are of, and prints what the library says.
+TEST(CommandWords, MakeTheProgramPrintTheSameForecast) {
+  int by_words = 0;
+  for (std::uint64_t index = 0; index < 12; ++index) {
+    const LegalScenario drawn = draw_scenario(kSeed + 1, index);
+    std::vector<std::string> words = command_words(drawn);
+    if (words.empty() || drawn.text.find('\'') != std::string::npos) continue;
+    words.insert(words.end(), {"--format", "json"});
+    const testing::Outcome outcome = testing::run(words);
+    const auto document = document_of(drawn.scenario);
+    ASSERT_TRUE(document) << drawn.text;
+    EXPECT_EQ(outcome.code, (*document)["fits"] == true ? 0 : 3) << outcome.error << drawn.text;
+    EXPECT_EQ(outcome.out, document->dump(2) + "\n") << drawn.text;
+    ++by_words;
+  }
+  EXPECT_GE(by_words, 6);
+}
+
+}  // namespace
+}  // namespace stepcast::generate

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// More of what a cluster has makes no step longer, and a larger batch makes none shorter.
+#include <fmt/format.h>
+
+#include "generate/property.h"
+#include "plan/what_if.h"
+
+namespace stepcast::generate {
+namespace {
+
+// A step may be so much longer all the same: work that overlaps meets at other times.
+constexpr double kSlack = 1e-3;
+
+double factor(Draw& draw) { return draw.of(std::vector<double>{1.02, 1.1, 1.25, 1.5, 2, 4}); }
+
+Verdict is_no_longer(Case& c, const Scenario& changed, const std::string& change,
+                     const std::string& flags = {}) {
+  const Prediction& before = *c.forecast();
+  const auto after = predict(changed, source_folders());
+  if (!after) return violated(fmt::format("{}: {}", change, to_string(after.error())));
+  const double longer = after->step_time / before.step_time;
+  if (longer > 1 + kSlack) {
+    return violated(fmt::format("{} makes a step of {} s longer by {:.3f} %", change,
+                                before.step_time.value(), 100 * (longer - 1)),
+                    flags);
+  }
+  // An order that fits the memory there is takes what it gets.
+  const bool fitted = rules_of(changed.layout.schedule).orders != nullptr;
+  if (after->peak_device > before.peak_device && !fitted) {
+    return violated(fmt::format("{} makes {} bytes of memory {}", change, before.peak_device,
+                                after->peak_device));
+  }
+  return holds();
+}
+
+// Empty where the cluster has none of the resource, or is a graph that has no such figure.
+Property faster(const ClusterResource& resource) {
+  const std::string name = fmt::format("faster_{}", resource.name);
+  return {name, fmt::format("a better {} makes no step longer", resource.title),
+          [&resource, name](Case& c) {
+            Draw draw = c.draw(name.c_str());
+            const double times = factor(draw);
+            const auto changed = apply_what_if(c.scenario(), {&resource, times});
+            if (!changed) return does_not_apply();
+            const std::string change = fmt::format("{}=x{}", resource.name, times);
+            return is_no_longer(c, *changed, change, "--what-if " + change);
+          },
+          3, 20};
+}
+
+Verdict more_memory(Case& c) {
+  Draw draw = c.draw("more_memory");
+  Scenario changed = c.scenario();
+  ByteCount& memory = changed.cluster.spec.accelerator.memory;
+  memory = static_cast<ByteCount>(static_cast<double>(memory) * factor(draw));
+  return is_no_longer(c, changed, "more memory");
+}
+
+Verdict wider_trunks(Case& c) {
+  if (c.scenario().cluster.spec.scale_up_bandwidth.value() <= 0) return does_not_apply();
+  Draw draw = c.draw("wider_trunks");
+  Scenario changed = c.scenario();
+  changed.cluster.spec.oversubscription /= factor(draw);
+  changed.cluster.topology = build_topology(changed.cluster.spec);
+  return is_no_longer(c, changed, "less oversubscription");
+}
+
+// More micro-batches, where the schedule takes them, and nothing else changed.
+Verdict larger_batch(Case& c) {
+  auto file = nlohmann::json::parse(c.text());
+  file["training"]["global_batch"] = 2 * c.scenario().training.global_batch;
+  const auto changed = read_text(file.dump());
+  if (!changed) return does_not_apply();
+  const auto after = predict(*changed, source_folders());
+  if (!after) return violated(to_string(after.error()));
+  const Prediction& before = *c.forecast();
+  if (after->step_time >= before.step_time * (1 - 1e-9)) return holds();
+  return violated(fmt::format("twice the batch takes {} s instead of {} s",
+                              after->step_time.value(), before.step_time.value()));
+}
+
+}  // namespace
+
+std::vector<Property> monotone_properties() {
+  std::vector<Property> out;
+  for (const ClusterResource& resource : cluster_resources()) out.push_back(faster(resource));
+  out.push_back({"more_memory", "more memory makes no step longer", more_memory, 3, 100});
+  out.push_back(
+      {"wider_trunks", "less oversubscription makes no step longer", wider_trunks, 3, 50});
+  out.push_back({"larger_batch", "a larger batch makes no step shorter", larger_batch, 3, 80});
+  return out;
+}
+
+}  // namespace stepcast::generate
