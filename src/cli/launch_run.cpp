@@ -258,12 +258,15 @@ Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                                        : launch_job(text, file, ranks, job.time_limit_s, output);
 }
 
-int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
+int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output, const char* what) {
   for (const std::string& warning : outcome.warnings) note(output, "warning: " + warning);
   if (outcome.ok()) return kOk;
-  tell(fmt::format("error: the run: {}\n", outcome.message));
+  tell(fmt::format("error: {}: {}\n", what, outcome.message));
   if (outcome.end == LaunchEnd::kInterrupted) return 128 + outcome.signal;
   if (outcome.end == LaunchEnd::kNumerics) return kOutOfTolerance;
+  const bool refused = outcome.end == LaunchEnd::kInput || outcome.end == LaunchEnd::kMachine ||
+                       outcome.end == LaunchEnd::kOutOfMemory;
+  if (refused) return kUsageError;
   const std::size_t lines = outcome.last_lines.size();
   for (std::size_t i = lines - std::min(lines, kLastLines); i < lines; ++i) {
     tell(fmt::format("  {}\n", outcome.last_lines[i]));

@@ -67,7 +67,9 @@ int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output
 Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                               const OutputOptions& output);
 
-// Says on standard error how the launch ended; returns the exit code.
-int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output);
+// Says on standard error how the launch of `what` ended; returns the exit code: 2 when the job or
+// the machine is at fault, 1 when a rank died, hung or lost the others.
+int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output,
+                   const char* what = "the run");
 
 }  // namespace stepcast::cli

@@ -93,6 +93,11 @@ Result<DataRoot> find_data(const std::string& data) {
                   "--data", "name the folder that holds models/ and topologies/"});
 }
 
+std::string temporary_folder() {
+  const char* named = std::getenv("TMPDIR");
+  return named != nullptr && *named != '\0' ? named : "/tmp";
+}
+
 bool wants_color(const OutputOptions& output) {
   const char* no_color = std::getenv("NO_COLOR");
   return !output.no_color && output.file.empty() && (!no_color || *no_color == '\0') &&
@@ -100,6 +105,8 @@ bool wants_color(const OutputOptions& output) {
 }
 
 void tell(std::string_view text) { write_all(STDERR_FILENO, text); }
+
+void tell_out_of_memory() { tell("error: no memory is left; a smaller scenario needs less\n"); }
 
 int report_errors(const Errors& errors) {
   for (const Error& error : errors) tell(fmt::format("error: {}\n", to_string(error)));

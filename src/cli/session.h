@@ -15,8 +15,8 @@ namespace stepcast::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kInternalError = 1,  // also: standard output could not be written
-  kUsageError = 2,     // flags, files, values; nothing was written
+  kInternalError = 1,  // the program is wrong, or a rank died
+  kUsageError = 2,     // flags, files and values, or a machine without room; nothing was written
   kDoesNotFit = 3,
   kRegression = 4,
   kOutOfTolerance = 5,
@@ -55,11 +55,16 @@ struct DataRoot {
 // it.
 Result<DataRoot> find_data(const std::string& data);
 
+// What TMPDIR says, else /tmp.
+std::string temporary_folder();
+
 bool wants_color(const OutputOptions& output);
 
 // Writes to standard error. A write that fails is let go: nobody is left to be told, and the exit
 // code still says how the command ended.
 void tell(std::string_view text);
+// Takes no memory itself.
+void tell_out_of_memory();
 // One line per error on standard error; returns kUsageError.
 int report_errors(const Errors& errors);
 void note(const OutputOptions& output, const std::string& text);  // on standard error

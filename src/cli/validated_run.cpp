@@ -74,7 +74,7 @@ int look_for_gpus(const ValidatedRun& run, const Scenario& scenario, const DataF
                   const ScratchFolder& scratch, const OutputOptions& output) {
   const auto gpus = find_gpus(folders, scratch.path().string(), output);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
-  if (!gpus) return report_failed_calibration(gpus.error());
+  if (!gpus) return report_errors(gpus.error());
   const Errors errors = check_gpus(run, scenario, *gpus);
   return errors.empty() ? static_cast<int>(kOk) : report_errors(errors);
 }

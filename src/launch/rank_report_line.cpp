@@ -14,6 +14,7 @@ constexpr std::array kEvents{RankEvent::kStarted, RankEvent::kProgress, RankEven
                              RankEvent::kWarning, RankEvent::kFailed,   RankEvent::kFinished};
 constexpr std::array kFailures{RankFailure::kOutOfMemory, RankFailure::kNumerics,
                                RankFailure::kCommunication, RankFailure::kInput,
+                               RankFailure::kMachine,
                                RankFailure::kInternal};
 
 template <class Array>

@@ -31,6 +31,7 @@ const Offer& first_of(const OffersReport& report);
 bool has_length(const OffersReport& report);  // the tokens of the run are given
 
 std::string offers_headline(const OffersReport& report);  // what all offers have in common
+bool was_cut_off(const OffersReport& report);  // before it knew of every offer whether one fits
 std::string offers_verdict(const OffersReport& report);   // whether the places are certain
 // The named answers in words, and which limits no offer meets.
 std::vector<std::string> answer_lines(const OffersReport& report);

@@ -16,6 +16,7 @@ import tidy_citations
 import tidy_data
 import tidy_docs
 import tidy_examples
+import tidy_files
 import tidy_includes
 import tidy_literals
 import tidy_notebooks
@@ -40,6 +41,7 @@ CHECKS = {
     "literals": tidy_literals.check,
     "words": tidy_words.check,
     "examples": tidy_examples.check,
+    "files": tidy_files.check,
 }
 
 
