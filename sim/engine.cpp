@@ -18,7 +18,7 @@ namespace stepcast::sim {
 namespace {
 
 constexpr std::uint32_t kBetweenLooks = 1024;  // instants between two questions whether to stop
-constexpr double kClockEnd = 9.2e18;  // picoseconds that 64 bits hold
+constexpr double kClockEnd = 9.2e18;           // picoseconds that 64 bits hold
 
 class Engine {
  public:

@@ -49,8 +49,8 @@ std::string keep_in(const std::string& place, const std::vector<FinishedResult>&
 // One result alone as it is, several with their names between them.
 bool print(const std::vector<FinishedResult>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const bool named =
-        results.size() == 1 || write_all(STDOUT_FILENO, fmt::format("==> {} <==\n", results[i].name));
+    const bool named = results.size() == 1 ||
+                       write_all(STDOUT_FILENO, fmt::format("==> {} <==\n", results[i].name));
     if (!named || !write_all(STDOUT_FILENO, results[i].content)) return false;
   }
   return true;

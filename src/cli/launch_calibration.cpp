@@ -85,9 +85,9 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
     std::error_code failed;
     fs::create_directories(folder, failed);
     if (failed) {
-      return report_errors({{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()),
-                             folder.string(), "-o",
-                             "name a profile in a folder that can be written"}});
+      return report_errors(
+          {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
+            "-o", "name a profile in a folder that can be written"}});
     }
     const auto outcome =
         launch_job(job_of(request, scenarios, ranks, folder.string()).dump(2) + "\n",

@@ -218,30 +218,27 @@ Errors check_gpu_program(const char* what) {
            gpu_program().string(), "--backend", "build stepcast where the CUDA toolkit is"}};
 }
 
-Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std::string& folder,
-                                           const OutputOptions& output) {
+int find_gpus(const DataFolders& folders, const std::string& folder, const OutputOptions& output,
+              std::vector<std::string>& found) {
   const json job{{"stepcast_job", 1},
                  {"task", "devices"},
                  {"data", job_folders(folders)},
                  {"results", fs::absolute(folder).string()}};
   const auto outcome = launch_gpu_job(job.dump(2) + "\n",
                                       (fs::path(folder) / "devices-job.json").string(), 1, output);
-  if (!outcome) return failure(outcome.error());
-  if (outcome->end == LaunchEnd::kInput) return failure(gpu_error(*outcome));
-  if (!outcome->ok()) {
-    return failure(
-        {ErrorCode::kIo, "looking for GPUs: " + outcome->message, gpu_program().string(), "", ""});
-  }
+  if (!outcome) return report_errors(outcome.error());
+  const int code = outcome->end == LaunchEnd::kInput
+                       ? report_errors({gpu_error(*outcome)})
+                       : report_outcome(*outcome, output, "looking for GPUs");
+  if (code != kOk) return code;
   const auto document = JsonDocument::load((fs::path(folder) / "devices.json").string());
-  if (!document) return failure(document.error());
+  if (!document) return report_errors(document.error());
   ObjectReader reader((*document)->root());
-  std::vector<std::string> out;
   if (const auto devices = reader.required("devices")) {
-    for (const JsonValue& device : devices->items()) out.push_back(device.text().value_or(""));
+    for (const JsonValue& device : devices->items()) found.push_back(device.text().value_or(""));
   }
   reader.finish();
-  if (!(*document)->ok()) return failure((*document)->errors());
-  return out;
+  return (*document)->ok() ? static_cast<int>(kOk) : report_errors((*document)->errors());
 }
 
 int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {

@@ -246,7 +246,8 @@ Command add_plan(CommandLine program) {
       "  stepcast plan scenario.json --advise --tokens 2T --deadline 60d\n"
       "  stepcast plan --model llama-2-7b --cluster pcie-4090-8 --gpus 1 --global-batch 16 \\\n"
       "    --advise --set training.mode=lora\n"
-      "Exit code 2: no layout is legal; 3: none fits in memory. A search that ends before it knows\n"
+      "Exit code 2: no layout is legal; 3: none fits in memory. A search that ends before it "
+      "knows\n"
       "prints what it has and exits with 0.");
   add_plan_flags(app, *flags);
   return {app, [flags] { return run_plan(*flags); }};

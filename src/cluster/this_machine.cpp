@@ -99,8 +99,9 @@ MachineFacts this_machine() {
     if (!text) unreadable = path;
     return std::move(text).value_or("");
   };
-  MachineFacts out = parse_machine(text_of("/proc/cpuinfo"), text_of("/proc/meminfo"),
-                                   text_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"));
+  MachineFacts out =
+      parse_machine(text_of("/proc/cpuinfo"), text_of("/proc/meminfo"),
+                    text_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"));
   out.unreadable = std::move(unreadable);
   out.cores = usable_cores();
   utsname system{};

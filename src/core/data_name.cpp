@@ -22,11 +22,11 @@ Result<std::vector<std::string>> data_names(const std::string& folder) {
     const fs::path& path = entry->path();
     if (path.extension() == ".json") out.push_back(path.stem().string());
   }
-  const bool absent = failed == std::errc::no_such_file_or_directory ||
-                      failed == std::errc::not_a_directory;
+  const bool absent =
+      failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
   if (failed && !absent) {
-    return failure({ErrorCode::kIo, fmt::format("cannot be read: {}", failed.message()), folder,
-                    "", ""});
+    return failure(
+        {ErrorCode::kIo, fmt::format("cannot be read: {}", failed.message()), folder, "", ""});
   }
   std::sort(out.begin(), out.end());
   return out;

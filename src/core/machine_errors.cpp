@@ -6,9 +6,7 @@
 
 namespace stepcast {
 
-bool of_machine(const Errors& errors) {
-  return refused_by_machine(errors).size() == errors.size();
-}
+bool of_machine(const Errors& errors) { return refused_by_machine(errors).size() == errors.size(); }
 
 Errors refused_by_machine(const Errors& errors) {
   Errors out;

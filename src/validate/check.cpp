@@ -47,7 +47,7 @@ Errors fail(CaseResult& result, const Errors& errors) {
 }
 
 Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFolders& folders,
-                  const CheckOptions& options, CaseResult& result) {
+                    const CheckOptions& options, CaseResult& result) {
   result = describe(suite, test_case);
   const auto document = JsonDocument::parse(test_case.scenario, suite.file);
   if (!document) return fail(result, document.error());

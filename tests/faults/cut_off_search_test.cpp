@@ -34,15 +34,17 @@ Cuts cut_off_everywhere(const Words& words, const std::string& says_nothing_fits
   return out;
 }
 
-Words plan_words(const Words& more) {
-  Words out{"plan", "--model", "gpt2-xl", "--global-batch", "16", "--seq", "1024", "--time-limit",
-            "1000", "--threads", "1", "--replays", "2"};
+Words plan_words(const Words& more, const std::string& batch = "16") {
+  Words out{"plan", "--model",      "gpt2-xl", "--global-batch", batch, "--seq",
+            "1024", "--time-limit", "1000",    "--threads",      "1",   "--replays",
+            "2"};
   out.insert(out.end(), more.begin(), more.end());
   return out;
 }
 
 TEST(CutOffSearch, APlanNeverSaysThatNothingFits) {
-  const Cuts table = cut_off_everywhere(plan_words({"--cluster", "dgx-a100-80gx1"}), "o layout fits");
+  const Cuts table =
+      cut_off_everywhere(plan_words({"--cluster", "dgx-a100-80gx1"}), "o layout fits");
   EXPECT_GT(table.cut, 0);
   const Cuts json = cut_off_everywhere(
       plan_words({"--cluster", "dgx-a100-80gx1", "--format", "json"}), "o layout fits");
@@ -70,9 +72,10 @@ TEST(CutOffSearch, AnAdviceNeverSaysThatNothingFits) {
 // One layout, every key of which is stated: there is no search between whose steps the limit could
 // be looked at. Its replay ends.
 TEST(CutOffSearch, OneFixedLayoutKeepsTheTimeLimitToo) {
-  const Words words = plan_words(
-      {"--cluster", "dgx-a100-80gx1", "--format", "json", "--global-batch", "4096", "--fix",
-       "tp=1,pp=8,dp=1,cp=1,ep=1,micro_batch=1,zero=0,schedule=1f1b,virtual_stages=1"});
+  const Words words =
+      plan_words({"--cluster", "dgx-a100-80gx1", "--format", "json", "--fix",
+                  "tp=1,pp=8,dp=1,cp=1,ep=1,micro_batch=1,zero=0,schedule=1f1b,virtual_stages=1"},
+                 "4096");
   const Fault uncut("");
   const Outcome whole = run(words);
   ASSERT_EQ(whole.code, 0) << whole.error;

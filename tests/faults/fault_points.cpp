@@ -8,13 +8,15 @@
 //   STEPCAST_FAULT          KIND:N fails the N-th call of a kind, KIND:N+ also all after it, and
 //                           clock:N:SECONDS sets the clocks forward from their N-th reading on
 //   STEPCAST_FAULT_COUNTS   a file that takes a line "KIND NUMBER" for each kind when main ends
-//   STEPCAST_FAULT_STACKS   a file that takes, for each allocation whose callers are new, its number
+//   STEPCAST_FAULT_STACKS   a file that takes, for each allocation whose callers are new, its
+//   number
+//                           and a number that stands for the callers
 //   STEPCAST_FAULT_LOG      a file that takes a line for each call that was failed: kind and path
 //
-// Kinds: open (also of folders, and making them), read, write (also shortening), short (a write that
-// writes one byte of several), sync, rename (also links), allocation, thread, clock. Calls count
-// from the start of main to its end, when the program or the C++ library makes them. What is written
-// to standard error is not counted: a program cannot say there that it cannot say anything.
+// Kinds: open (also of folders, and making them), read, write (also shortening), short (a write
+// that writes one byte of several), sync, rename (also links), allocation, thread, clock. Calls
+// count from the start of main to its end, when the program or the C++ library makes them. What is
+// written to standard error is not counted: a program cannot say there that it cannot say anything.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -27,6 +29,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <dirent.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -35,7 +38,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <dirent.h>
 
 extern "C" {
 void* __libc_malloc(std::size_t);
@@ -122,21 +124,29 @@ void log_fault(Kind kind, const char* path) {
   append_line(log_file, line);
 }
 
+// Where it lies in its object, which is the same in every run.
+std::uint64_t place_of(const void* caller) {
+  const auto address = reinterpret_cast<std::uintptr_t>(caller);
+  for (int i = 0; i < range_count; ++i) {
+    if (ranges[i].begin > address || address >= ranges[i].end) continue;
+    return (static_cast<std::uint64_t>(i + 1) << 48) | (address - ranges[i].begin);
+  }
+  return 0;
+}
+
 void note_stack(long number) {
   void* frames[kDepth];
   const int depth = ::backtrace(frames, kDepth);
   std::uint64_t hash = 1469598103934665603u;  // FNV-1a
-  for (int i = 2; i < depth; ++i) {
-    hash = (hash ^ reinterpret_cast<std::uintptr_t>(frames[i])) * 1099511628211u;
-  }
+  for (int i = 2; i < depth; ++i) hash = (hash ^ place_of(frames[i])) * 1099511628211u;
   if (hash == 0) hash = 1;
   for (std::size_t slot = hash % kSlots;; slot = (slot + 1) % kSlots) {
     std::uint64_t free_slot = 0;
     if (stacks[slot].compare_exchange_strong(free_slot, hash)) break;
     if (free_slot == hash) return;
   }
-  char line[32];
-  const int length = std::snprintf(line, sizeof line, "%ld\n", number);
+  char line[64];
+  const int length = std::snprintf(line, sizeof line, "%ld %016lx\n", number, hash);
   ::syscall(SYS_write, stacks_file, line, static_cast<std::size_t>(length));
 }
 
@@ -162,6 +172,8 @@ const char* path_of(int file, char (&buffer)[4096]) {
 
 bool fails_on(Kind kind, const void* caller, int file) {
   if (!armed || inside > 0 || file == STDERR_FILENO) return false;
+  // A disk that stays full is not where standard output goes.
+  if (kind == kWrite && fault_goes_on && file == STDOUT_FILENO) return false;
   char buffer[4096] = "";
   if (fault_kind == kind) path_of(file, buffer);
   return fails(kind, caller, buffer);
@@ -242,11 +254,6 @@ int counted_main(int argc, char** argv, char** environment) {
   tell_counts();
   armed = false;
   return code;
-}
-
-template <class F, class... Arguments>
-auto real(const char* name, F, Arguments... arguments) {
-  return next<F>(name)(arguments...);
 }
 
 }  // namespace

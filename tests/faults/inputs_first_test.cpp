@@ -100,7 +100,7 @@ TEST(InputsFirst, ABadPointOfAJournalIsRefusedBeforeMeasuring) {
   fs::create_directories(place);
   const std::string file = place + "/rank-1.jsonl";
   {
-    auto journal = Journal::open(file, json::object());
+    auto journal = Journal::open(file, nlohmann::ordered_json::object());
     ASSERT_TRUE(journal);
     ASSERT_TRUE(journal->append({"a", some_measurement(), "{}"}));
     ASSERT_TRUE(journal->append({"b", some_measurement(), "{}"}));

@@ -42,8 +42,8 @@ TEST(Killed, ARunLeavesAFolderThatTheNextOneRemovesAndThatOfALivingOneStays) {
   const Environment tmp("TMPDIR", folder / "tmp");
   const Environment rank("STEPCAST_RANK_PROGRAM",
                          fs::path(STEPCAST_BINARY).parent_path() / "tests/cli_fake_rank");
-  const std::vector<std::string> words{"validate", folder / "scenario.json", "--calibrate",
-                                       "never", "--quiet"};
+  const std::vector<std::string> words{"validate", folder / "scenario.json", "--calibrate", "never",
+                                       "--quiet"};
   std::vector<pid_t> running;
   {
     const Environment hang("STEPCAST_FAKE", "hang");
@@ -51,9 +51,8 @@ TEST(Killed, ARunLeavesAFolderThatTheNextOneRemovesAndThatOfALivingOneStays) {
     // Until each has written the job of its ranks.
     const auto at_work = [&] {
       const auto folders = scratch_folders(folder / "tmp");
-      return std::count_if(folders.begin(), folders.end(), [](const fs::path& one) {
-               return fs::exists(one / "job.json");
-             }) == 2;
+      return std::count_if(folders.begin(), folders.end(),
+                           [](const fs::path& one) { return fs::exists(one / "job.json"); }) == 2;
     };
     while (!at_work()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

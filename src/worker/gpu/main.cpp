@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 #include <new>
-#include <system_error>
 #include <optional>
+#include <system_error>
 
 #include "calibrate/measure/gpu/calibrate_gpu_job.h"
 #include "calibrate/measure/gpu/gpu_ranks.h"
