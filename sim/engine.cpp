@@ -18,14 +18,18 @@
 namespace stepcast::sim {
 namespace {
 
+constexpr std::uint32_t kBetweenLooks = 1024;  // instants between two questions whether to stop
+
 class Engine {
  public:
-  Engine(const Workload& workload, const Graph& graph, std::vector<RateChange>* rates)
+  Engine(const Workload& workload, const Graph& graph, std::vector<RateChange>* rates,
+         const std::function<bool()>& stop)
       : workload_(workload),
         tasks_(workload.task_table()),
         members_(workload.member_table()),
         graph_(graph),
         rates_(rates),
+        stop_(stop),
         queue_(workload.tasks()),
         fluid_(workload, graph),
         waits_(graph.waits),
@@ -39,7 +43,11 @@ class Engine {
     }
     start_ready();
     solve();
-    while (!queue_.empty() && !overflow_) {
+    for (std::uint32_t instant = 1; !queue_.empty() && !overflow_; ++instant) {
+      if (instant % kBetweenLooks == 0 && stop_ && stop_()) {
+        stopped_ = true;
+        return;
+      }
       now_ps_ = queue_.next_time();
       // A task without length ends at the instant of its start, so this is a closure: ends and
       // starts of one instant commute, and the rates are solved once nothing more happens in it.
@@ -53,6 +61,7 @@ class Engine {
   bool has_finished() const { return finished_ == tasks_.size(); }
   bool has_overflown() const { return overflow_; }
   TaskId endless() const { return endless_; }  // that overran the clock by itself
+  bool was_stopped() const { return stopped_; }
   Replay take() { return std::move(replay_); }
 
   // A flowing task whose rate is 0 when no event is left.
@@ -237,6 +246,7 @@ class Engine {
   const std::vector<Workload::Member>& members_;
   const Graph& graph_;
   std::vector<RateChange>* rates_;
+  const std::function<bool()>& stop_;
   EventQueue queue_;
   Fluid fluid_;
   std::vector<std::int32_t> waits_;  // by node
@@ -247,16 +257,19 @@ class Engine {
   std::size_t finished_ = 0;
   bool overflow_ = false;
   TaskId endless_;
+  bool stopped_ = false;
 };
 
 }  // namespace
 
 Result<Replay> replay(const Workload& workload, std::string (*describe)(TaskId, const void*),
-                      const void* context, std::vector<RateChange>* rates) {
+                      const void* context, std::vector<RateChange>* rates,
+                      const std::function<bool()>& stop) {
   const std::shared_ptr<const Graph> graph =
       workload.graph() ? workload.graph() : std::make_shared<const Graph>(make_graph(workload));
-  Engine engine(workload, *graph, rates);
+  Engine engine(workload, *graph, rates, stop);
   engine.run();
+  if (engine.was_stopped()) return failure(Errors{});
   if (engine.has_overflown()) {
     return failure(clock_error(engine.endless(), {describe, context}));
   }

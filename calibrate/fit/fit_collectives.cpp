@@ -163,7 +163,9 @@ Result<FittedCollectives> fit_collective_curves(const std::vector<JsonDocument*>
 Result<std::vector<std::unique_ptr<JsonDocument>>> published_collectives(
     const std::string& folder) {
   std::vector<std::unique_ptr<JsonDocument>> out;
-  for (const std::string& name : DataFolder(folder, "published").names()) {
+  const auto names = data_names(folder);
+  if (!names) return failure(names.error());
+  for (const std::string& name : *names) {
     auto document = JsonDocument::load(folder + "/" + name + ".json");
     if (!document) return failure(document.error());
     if ((*document)->root().raw().contains("stepcast_published_collectives")) {

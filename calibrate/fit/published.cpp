@@ -292,12 +292,13 @@ void read_published_file(JsonDocument& document, Published& out) {
 Result<Published> read_published(const std::string& folder) {
   Published out;
   Errors errors;
-  const std::vector<std::string> names = DataFolder(folder, "published").names();
-  if (names.empty()) {
+  const auto names = data_names(folder);
+  if (!names) return failure(names.error());
+  if (names->empty()) {
     return failure(
         {ErrorCode::kNotFound, "there are no published tables in " + folder, "", "", ""});
   }
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     auto document = JsonDocument::load(folder + "/" + name + ".json");
     const Errors* found = nullptr;
     if (document) {

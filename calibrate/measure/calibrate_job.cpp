@@ -37,7 +37,7 @@ Journal open_journal(const RankContext& rank) {
   const std::string folder = rank.job.journal.empty() ? rank.job.results : rank.job.journal;
   auto journal = Journal::open(fmt::format("{}/rank-{}.jsonl", folder, rank.world.rank()),
                                machine_identity(read_machine_facts({})));
-  if (!journal) throw JobFailure(RankFailure::kInput, to_string(journal.error()));
+  if (!journal) throw JobFailure(journal.error());
   return std::move(*journal);
 }
 
@@ -49,7 +49,7 @@ class CalibrateJob {
     for (const std::string& text : rank_.job.scenarios) {
       const Scenario scenario = read_job_scenario(rank_.job, text);
       if (const Errors errors = check_executable(scenario); !errors.empty()) {
-        throw JobFailure(RankFailure::kInput, to_string(errors));
+        throw JobFailure(errors);
       }
       const Program program = lower(scenario);
       measure_operations(scenario, program);

@@ -8,10 +8,15 @@
 
 #include "core/atomic_file.h"
 #include "core/json.h"
+#include "core/machine_errors.h"
 #include "core/text/escape.h"
 #include "layout/pipeline.h"
 
 namespace stepcast {
+
+JobFailure::JobFailure(const Errors& errors)
+    : JobFailure(of_machine(errors) ? RankFailure::kMachine : RankFailure::kInput,
+                 to_string(errors)) {}
 
 Result<Job> load_job(const std::string& file) {
   const auto document = JsonDocument::load(file);
@@ -70,13 +75,13 @@ Result<Job> read_job(JsonDocument& document) {
 
 Scenario read_job_scenario(const Job& job, const std::string& text) {
   auto document = JsonDocument::parse(text, "job");
-  if (!document) throw JobFailure(RankFailure::kInput, to_string(document.error()));
+  if (!document) throw JobFailure(document.error());
   auto scenario = read_scenario(**document, job.data);
-  if (!scenario) throw JobFailure(RankFailure::kInput, to_string(scenario.error()));
+  if (!scenario) throw JobFailure(scenario.error());
   if (!job.schedule.empty() && scenario->layout.pp > 1) {
     Layout& layout = scenario->layout;
     const auto orders = from_csv(job.schedule, pipeline_of(layout, scenario->micro_batches()), "");
-    if (!orders) throw JobFailure(RankFailure::kInput, to_string(orders.error()));
+    if (!orders) throw JobFailure(orders.error());
     layout.schedule_text = std::make_shared<const std::string>(job.schedule);
   }
   return std::move(*scenario);
@@ -84,14 +89,14 @@ Scenario read_job_scenario(const Job& job, const std::string& text) {
 
 void append(Journal& journal, const JournalPoint& point) {
   if (const auto written = journal.append(point); !written) {
-    throw JobFailure(RankFailure::kInput, to_string(written.error()));
+    throw JobFailure(written.error());
   }
 }
 
 void write_result(const Job& job, int rank, const nlohmann::ordered_json& result) {
   const std::string file = fmt::format("{}/rank-{}.json", job.results, rank);
   if (const auto written = write_file_atomically(file, json_text(result) + "\n"); !written) {
-    throw JobFailure(RankFailure::kInternal, to_string(written.error()));
+    throw JobFailure(written.error());
   }
 }
 

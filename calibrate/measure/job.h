@@ -56,6 +56,8 @@ Result<Job> load_job(const std::string& file);
 class JobFailure : public std::runtime_error {
  public:
   JobFailure(RankFailure kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
+  // Of the machine when nothing but files is wrong, else of the input.
+  explicit JobFailure(const Errors& errors);
   RankFailure kind() const { return kind_; }
 
  private:

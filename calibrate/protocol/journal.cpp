@@ -7,9 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <boost/crc.hpp>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +21,7 @@
 #include "calibrate/protocol/measurement_json.h"
 #include "core/assert.h"
 #include "core/atomic_file.h"
+#include "core/gathered_errors.h"
 #include "core/json.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
@@ -27,11 +32,35 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 const char* const kMark = "stepcast_journal";
 const char* const kStartAgain = "measure there, or remove the file to start again on this machine";
 
-std::string line_of(const ordered_json& object) { return json_text(object) + "\n"; }
+// Each line ends with the CRC-32 of what stands before it: `...,"crc32":"0123abcd"}`.
+constexpr std::string_view kChecksumKey = R"(,"crc32":")";
+constexpr std::size_t kDigits = 8;
+constexpr std::size_t kTail = kChecksumKey.size() + kDigits + 2;  // with `"}`
+
+std::string checksum_of(std::string_view text) {
+  boost::crc_32_type crc;
+  crc.process_bytes(text.data(), text.size());
+  return fmt::format("{:08x}", crc.checksum());
+}
+
+std::string line_of(const ordered_json& object) {
+  std::string out = json_text(object);
+  out.pop_back();  // the object goes on
+  return fmt::format("{}{}{}\"}}\n", out, kChecksumKey, checksum_of(out));
+}
+
+// The object before the checksum was added to it; nothing when the two do not belong together.
+std::optional<std::string> checked(const std::string& line) {
+  if (line.size() <= kTail) return std::nullopt;
+  const std::string body = line.substr(0, line.size() - kTail);
+  const std::string tail = fmt::format("{}{}\"}}", kChecksumKey, checksum_of(body));
+  if (line.substr(body.size()) != tail) return std::nullopt;
+  return body + "}";
+}
 
 std::string header_line(const ordered_json& machine) {
   return line_of({{kMark, kFormat}, {"machine", machine}});
@@ -71,8 +100,8 @@ Result<void> check_machine(const std::string& file, const ordered_json& written,
   return {};
 }
 
-Result<void> check_header(const std::string& file, const std::string& line,
-                          const ordered_json& machine) {
+// The facts of the machine whose points these are.
+Result<ordered_json> read_header(const std::string& file, const std::string& line) {
   const auto parsed = parse_ordered_json(line, file);
   if (!parsed || !parsed->is_object() || !parsed->contains(kMark)) {
     return failure(
@@ -90,12 +119,25 @@ Result<void> check_header(const std::string& file, const std::string& line,
     return failure({ErrorCode::kMissingKey, "does not say which machine its points are of", file,
                     "machine", kStartAgain});
   }
-  return check_machine(file, *written, machine);
+  if (!checked(line)) {
+    return failure({ErrorCode::kFormat, "line 1 was changed or damaged: its checksum is another",
+                    file, "crc32", "remove the file to start again"});
+  }
+  return *written;
 }
+
+bool is_json(const std::string& line) { return nlohmann::json::accept(line); }
 
 Result<JournalPoint> read_point(const std::string& file, std::size_t number,
                                 const std::string& line) {
-  auto document = JsonDocument::parse(line, fmt::format("{}, line {}", file, number));
+  const std::string hint = fmt::format("remove line {} to measure its point again", number);
+  const auto body = checked(line);
+  if (!body) {
+    return failure({ErrorCode::kFormat,
+                    fmt::format("line {} was changed or damaged: its checksum is another", number),
+                    file, "crc32", hint});
+  }
+  auto document = JsonDocument::parse(*body, fmt::format("{}, line {}", file, number));
   if (!document) return failure(document.error());
   ObjectReader reader((*document)->root());
   JournalPoint out;
@@ -105,12 +147,14 @@ Result<JournalPoint> read_point(const std::string& file, std::size_t number,
   }
   reader.required("extra");
   reader.finish();
-  if (!(*document)->ok()) return failure((*document)->errors());
-  out.extra = json_text(ordered_json::parse(line)["extra"]);  // keeps the order of its keys
+  if (!(*document)->ok()) {
+    Errors errors = (*document)->errors();
+    for (Error& error : errors) error.hint += (error.hint.empty() ? "" : "; ") + hint;
+    return failure(std::move(errors));
+  }
+  out.extra = json_text(ordered_json::parse(*body)["extra"]);  // keeps the order of its keys
   return out;
 }
-
-bool is_json(const std::string& line) { return nlohmann::json::accept(line); }
 
 tl::unexpected<Errors> io_failure(const std::string& file, const char* what, int reason,
                                   std::string hint) {
@@ -138,7 +182,7 @@ Result<Journal> Journal::open(const std::string& file, const ordered_json& machi
   }
   Journal out(file, descriptor);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return failure({ErrorCode::kIo, "another run is writing it", file, "",
+    return failure({ErrorCode::kIllegal, "another run is writing it", file, "",
                     "wait for that run, or name another file"});
   }
   std::string text;
@@ -151,34 +195,32 @@ Result<Journal> Journal::open(const std::string& file, const ordered_json& machi
   return out;
 }
 
-Result<JournalText> read_journal(const std::string& text, const std::string& file,
-                                 const ordered_json& machine) {
+// All of a journal; every bad line is an error.
+Result<JournalText> read_journal(const std::string& text, const std::string& file) {
   JournalText out;
   if (is_torn_header(text)) return out;  // an empty file, too
   std::vector<std::string> lines = whole_lines(text);
-  if (auto header = check_header(file, lines.empty() ? text : lines.front(), machine); !header) {
-    return failure(header.error());
-  }
+  auto machine = read_header(file, lines.empty() ? text : lines.front());
+  if (!machine) return failure(machine.error());
+  out.machine = std::move(*machine);
   // Blocks of a torn line that never reached the disk read as zeros.
   if (lines.size() > 1 && !is_json(lines.back())) lines.pop_back();
-  for (const std::string& line : lines) {
-    out.whole_bytes += static_cast<std::int64_t>(line.size()) + 1;
-  }
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    auto point = read_point(file, i + 1, lines[i]);
-    if (!point) {
-      for (Error& error : point.error()) {
-        if (error.hint.empty()) error.hint = "remove this line to measure its point again";
-      }
-      return failure(point.error());
+  Errors errors;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    out.whole_bytes += static_cast<std::int64_t>(lines[i].size()) + 1;
+    if (i == 0) continue;
+    if (auto point = read_point(file, i + 1, lines[i])) {
+      out.points[point->key] = std::move(*point);
+    } else {
+      append(errors, point.error());
     }
-    out.points[point->key] = std::move(*point);
   }
+  if (!errors.empty()) return failure(std::move(errors));
   return out;
 }
 
 Result<void> Journal::read(const std::string& text, const ordered_json& machine) {
-  auto known = read_journal(text, name_, machine);
+  auto known = read_journal(text, name_);
   if (!known) return failure(known.error());
   if (known->whole_bytes == 0) {
     if (!text.empty() && ::ftruncate(file_, 0) != 0) {
@@ -186,6 +228,7 @@ Result<void> Journal::read(const std::string& text, const ordered_json& machine)
     }
     return write_line(header_line(machine));
   }
+  if (auto same = check_machine(name_, known->machine, machine); !same) return same;
   size_bytes_ = known->whole_bytes;
   points_ = std::move(known->points);
   if (size_bytes_ < static_cast<std::int64_t>(text.size()) &&
@@ -193,6 +236,15 @@ Result<void> Journal::read(const std::string& text, const ordered_json& machine)
     return io_failure(name_, "cannot be shortened", errno, "remove its last line");
   }
   return {};
+}
+
+Errors Journal::check(const std::string& file) {
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) return {};
+  const auto text = read_text_file(file);
+  if (!text) return text.error();
+  const auto read = read_journal(*text, file);
+  return read ? Errors{} : read.error();
 }
 
 const JournalPoint* Journal::find(const std::string& key) const {

@@ -2,11 +2,12 @@
 // The points that a calibration has finished, one JSON line each, on the disk before the next one
 // begins: a run that is killed loses only its present point, and the next run finds the others.
 //
-//   {"stepcast_journal": 1, "machine": {...}}
-//   {"key": "gemm forward 512 768 768", "measurement": {...}, "extra": {...}}
+//   {"stepcast_journal": 2, "machine": {...}, "crc32": "..."}
+//   {"key": "gemm forward 512 768 768", "measurement": {...}, "extra": {...}, "crc32": "..."}
 //
 // Points are of one machine, and one process writes at a time. A last line that the end of a run
-// has cut off is dropped when the file is opened, and so is the rest of a write that failed.
+// has cut off is dropped when the file is opened, and so is the rest of a write that failed. Every
+// other line must have the checksum of what stands in it.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ class Journal {
   // Makes the file, or reads it. `machine` is an object; a file of another one is refused, with the
   // first key that differs.
   static Result<Journal> open(const std::string& file, const nlohmann::ordered_json& machine);
+  // What is wrong with the lines of a file that open() would read, of whatever machine; nothing
+  // where there is no file. For whoever starts the run that opens it.
+  static Errors check(const std::string& file);
   Journal(Journal&& other) noexcept;
   Journal& operator=(Journal&&) = delete;
   ~Journal();

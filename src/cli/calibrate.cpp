@@ -129,14 +129,13 @@ int run_calibrate(CalibrateFlags& flags) {
   if (flags.backend == "cuda") {
     return report_profile(calibrate_gpu(request, flags.output), flags.output);
   }
-  const auto profile = calibrate(request, flags.output);
+  const int code = calibrate(request, flags.output);
   if (watch.signal() != 0) {
     note(flags.output,
          fmt::format("interrupted; {}.journal holds what is finished", flags.output.file));
     return 128 + watch.signal();
   }
-  if (!profile) return report_failed_calibration(profile.error());
-  return report_profile(kOk, flags.output);
+  return report_profile(code, flags.output);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
 #include "core/gathered_errors.h"
+#include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "core/text/escape.h"
 #include "plan/what_if.h"
@@ -114,6 +115,16 @@ class Comparison {
         points[i].errors = prediction.error();
       }
     });
+  }
+  // What no fault of a point is: a grid without it would be another one.
+  Errors refused_points() const {
+    Errors out;
+    for (const auto* points : {&report_.points, &unchanged_}) {
+      for (const ComparedPoint& point : *points) {
+        add_new(refused_by_machine(point.errors), out);
+      }
+    }
+    return out;
   }
   Result<Scenario> scenario_of(const std::vector<std::string>& sets);
   std::string stated_layout(const std::vector<std::string>& sets);
@@ -227,6 +238,7 @@ Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>&
   read(axes, changes);
   predict_all(report_.points);
   predict_all(unchanged_);
+  if (Errors refused = refused_points(); !refused.empty()) return refused;
   for (std::size_t i = 0; i < unchanged_.size(); ++i) {
     if (report_.points[i].prediction) {
       report_.points[i].unchanged = std::move(unchanged_[i].prediction);

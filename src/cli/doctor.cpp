@@ -14,6 +14,7 @@
 #include "cli/gpu_software.h"
 #include "cli/launch_run.h"
 #include "cli/output.h"
+#include "core/data_name.h"
 #include "core/text/escape.h"
 #include "report/number_text.h"
 #include "report/text_table.h"
@@ -46,13 +47,9 @@ std::string on_path(const std::string& program) {
   return "not found";
 }
 
-std::size_t files_in(const fs::path& folder) {
-  std::size_t out = 0;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    out += entry.path().extension() == ".json" ? 1 : 0;
-  }
-  return out;
+std::string files_in(const std::string& folder) {
+  const auto names = data_names(folder);
+  return names ? fmt::format("{}", names->size()) : names.error().front().message;
 }
 
 void add_machine(std::vector<Fact>& facts) {
@@ -98,15 +95,15 @@ void add_gpus(std::vector<Fact>& facts) {
 void add_data(const DataRoot& data, std::vector<Fact>& facts) {
   const fs::path topologies = data.folders.topologies;
   facts.push_back({"data", data.root});
-  facts.push_back({"models", fmt::format("{}", files_in(data.folders.models))});
-  facts.push_back({"clusters", fmt::format("{}", files_in(topologies / "clusters"))});
-  facts.push_back({"accelerators", fmt::format("{}", files_in(topologies / "accelerators"))});
-  facts.push_back({"profiles", fmt::format("{}", files_in(data.folders.profiles))});
-  facts.push_back({"suites", fmt::format("{}", files_in(data.suites))});
+  facts.push_back({"models", files_in(data.folders.models)});
+  facts.push_back({"clusters", files_in((topologies / "clusters").string())});
+  facts.push_back({"accelerators", files_in((topologies / "accelerators").string())});
+  facts.push_back({"profiles", files_in(data.folders.profiles)});
+  facts.push_back({"suites", files_in(data.suites)});
 }
 
 int run_doctor(const DoctorFlags& flags) {
-  Output output;
+  Output output(Worth::kNothing);
   output.plan("-o", flags.output.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);

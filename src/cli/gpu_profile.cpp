@@ -8,7 +8,7 @@
 #include "calibrate/import/bus_bandwidth.h"
 #include "calibrate/import/imported_profile.h"
 #include "calibrate/profile_writer.h"
-#include "core/atomic_file.h"
+#include "cli/kept_results.h"
 #include "cost/collective_model.h"
 #include "predict/choose_profile.h"
 
@@ -54,7 +54,7 @@ int write_gpu_profile(const Imported& measured, const ClusterSpec& cluster,
   const std::string name = std::filesystem::path(output.file).stem().string();
   const auto profile = make_imported_profile(measured, cluster, std::move(*base), name);
   if (!profile) return report_errors(profile.error());
-  const auto written = write_file_atomically(output.file, profile_text(*profile));
+  const auto written = write_or_keep(output.file, profile_text(*profile));
   if (!written) return report_errors(written.error());
   tell(measured, *profile, output);
   return kOk;

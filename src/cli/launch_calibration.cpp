@@ -8,9 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/cpu_profile.h"
+#include "calibrate/protocol/journal.h"
+#include "cli/kept_results.h"
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
 #include "core/atomic_file.h"
+#include "core/gathered_errors.h"
 #include "core/text/escape.h"
 #include "launch/host_facts.h"
 #include "program/executable.h"
@@ -52,17 +55,64 @@ json job_of(const CalibrationRequest& request, const std::vector<json>& scenario
           {"target_half_width", request.target_half_width}};
 }
 
-Error failed_launch(const LaunchOutcome& outcome) {
-  return {ErrorCode::kIo, "the calibration: " + outcome.message, "", "--backend",
-          "run it again; finished points are not measured twice"};
+fs::path folder_of(const fs::path& work, std::int64_t ranks) {
+  return work / fmt::format("{}-ranks", ranks);
+}
+
+std::string file_of(std::int64_t rank, const char* ending) {
+  return fmt::format("rank-{}.{}", rank, ending);
+}
+
+// A rank would find out only once all are started, and for its own journal alone.
+Errors bad_points(const fs::path& folder, std::int64_t ranks) {
+  Errors out;
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    append(out, Journal::check((folder / file_of(r, "jsonl")).string()));
+  }
+  return out;
+}
+
+using Launches = std::map<std::int64_t, std::vector<json>>;  // by the number of ranks
+
+// Returns the exit code.
+int measure(const CalibrationRequest& request, const Launches& launches, const fs::path& work,
+            const OutputOptions& output, RankResults& results) {
+  Errors errors;
+  for (const auto& [ranks, scenarios] : launches) {
+    append(errors, bad_points(folder_of(work, ranks), ranks));
+  }
+  if (!errors.empty()) return report_errors(errors);
+  for (const auto& [ranks, scenarios] : launches) {
+    const fs::path folder = folder_of(work, ranks);
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed) {
+      return report_errors(
+          {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
+            "-o", "name a profile in a folder that can be written"}});
+    }
+    const auto outcome =
+        launch_job(job_of(request, scenarios, ranks, folder.string()).dump(2) + "\n",
+                   (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
+    if (!outcome) return report_errors(outcome.error());
+    if (const int code = report_outcome(*outcome, output, "the calibration"); code != kOk) {
+      note(output, "run it again: finished points are not measured twice");
+      return code;
+    }
+    results.begin_launch();
+    for (std::int64_t r = 0; r < ranks; ++r) {
+      results.read(folder / file_of(r, "json"), errors);
+    }
+  }
+  return errors.empty() ? static_cast<int>(kOk) : report_errors(errors);
 }
 
 }  // namespace
 
-Result<std::string> calibrate(const CalibrationRequest& request, const OutputOptions& output) {
+int calibrate(const CalibrationRequest& request, const OutputOptions& output) {
   Errors errors;
   const auto launches = by_ranks(request.scenarios, request.folders, errors);
-  if (!errors.empty()) return failure(errors);
+  if (!errors.empty()) return report_errors(errors);
   if (launches.size() > 1) {
     note(
         output,
@@ -74,29 +124,11 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
   measurements.facts = this_machine();
   RankResults results;
   const fs::path work = request.profile + ".journal";
-  for (const auto& [ranks, scenarios] : launches) {
-    const fs::path folder = work / fmt::format("{}-ranks", ranks);
-    std::error_code failed;
-    fs::create_directories(folder, failed);
-    if (failed) {
-      return failure({ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()),
-                      folder.string(), "-o", "name a profile in a folder that can be written"});
-    }
-    const auto outcome =
-        launch_job(json_text(job_of(request, scenarios, ranks, folder.string()), 2) + "\n",
-                   (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
-    if (!outcome) return failure(outcome.error());
-    for (const std::string& warning : outcome->warnings) note(output, "warning: " + warning);
-    if (!outcome->ok()) return failure({failed_launch(*outcome)});
-    results.begin_launch();
-    for (std::int64_t r = 0; r < ranks; ++r) {
-      results.read(folder / fmt::format("rank-{}.json", r), errors);
-    }
-  }
-  if (!errors.empty()) return failure(errors);
+  const int code = measure(request, launches, work, output, results);
+  if (code != kOk) return code;
   results.move_to(measurements.operations, measurements.collectives);
   const auto profile = make_cpu_profile(measurements, fs::path(request.profile).stem().string());
-  if (!profile) return failure(profile.error());
+  if (!profile) return report_errors(profile.error());
   if (10 * profile->unrepeated.size() > measurements.operations.size()) {
     note(output, fmt::format("warning: {} of {} operations took other times in one half of the run "
                              "than in the other, {} for example: the machine was busy. They get "
@@ -104,17 +136,12 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
                              profile->unrepeated.size(), measurements.operations.size(),
                              profile->unrepeated.front()));
   }
-  if (auto written = write_cpu_profile(*profile, request.profile); !written) {
-    return failure(written.error());
+  if (auto written = write_or_keep(request.profile, profile->text); !written) {
+    return report_errors(written.error());
   }
   std::error_code ignored;
   fs::remove_all(work, ignored);
-  return request.profile;
-}
-
-int report_failed_calibration(const Errors& errors) {
-  report_errors(errors);
-  return errors.front().code == ErrorCode::kIo ? kInternalError : kUsageError;
+  return kOk;
 }
 
 CalibrationRequest request_for(const std::string& scenario, const DataRoot& data,

@@ -21,13 +21,9 @@ struct CalibrationRequest {
   bool registered_buffers = false;  // in memory that NCCL has registered
 };
 
-// Writes the profile and returns its path. After an error the journal stays: the next calibration
-// to the same file goes on from it.
-Result<std::string> calibrate(const CalibrationRequest& request, const OutputOptions& output);
-
-// Says on standard error why there is no profile; returns the exit code: what the ranks or the disk
-// did is no fault of the user's input.
-int report_failed_calibration(const Errors& errors);
+// Writes the profile, or says on standard error why there is none; returns the exit code. After an
+// error the journal stays: the next calibration to the same file goes on from it.
+int calibrate(const CalibrationRequest& request, const OutputOptions& output);
 
 // On behalf of another command: what one scenario needs and no more.
 CalibrationRequest request_for(const std::string& scenario, const DataRoot& data,

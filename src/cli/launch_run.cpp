@@ -219,30 +219,27 @@ Errors check_gpu_program(const char* what) {
            gpu_program().string(), "--backend", "build stepcast where the CUDA toolkit is"}};
 }
 
-Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std::string& folder,
-                                           const OutputOptions& output) {
+int find_gpus(const DataFolders& folders, const std::string& folder, const OutputOptions& output,
+              std::vector<std::string>& found) {
   const json job{{"stepcast_job", 1},
                  {"task", "devices"},
                  {"data", job_folders(folders)},
                  {"results", fs::absolute(folder).string()}};
   const auto outcome = launch_gpu_job(json_text(job, 2) + "\n",
                                       (fs::path(folder) / "devices-job.json").string(), 1, output);
-  if (!outcome) return failure(outcome.error());
-  if (outcome->end == LaunchEnd::kInput) return failure(gpu_error(*outcome));
-  if (!outcome->ok()) {
-    return failure(
-        {ErrorCode::kIo, "looking for GPUs: " + outcome->message, gpu_program().string(), "", ""});
-  }
+  if (!outcome) return report_errors(outcome.error());
+  const int code = outcome->end == LaunchEnd::kInput
+                       ? report_errors({gpu_error(*outcome)})
+                       : report_outcome(*outcome, output, "looking for GPUs");
+  if (code != kOk) return code;
   const auto document = JsonDocument::load((fs::path(folder) / "devices.json").string());
-  if (!document) return failure(document.error());
+  if (!document) return report_errors(document.error());
   ObjectReader reader((*document)->root());
-  std::vector<std::string> out;
   if (const auto devices = reader.required("devices")) {
-    for (const JsonValue& device : devices->items()) out.push_back(device.text().value_or(""));
+    for (const JsonValue& device : devices->items()) found.push_back(device.text().value_or(""));
   }
   reader.finish();
-  if (!(*document)->ok()) return failure((*document)->errors());
-  return out;
+  return (*document)->ok() ? static_cast<int>(kOk) : report_errors((*document)->errors());
 }
 
 int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
@@ -259,12 +256,15 @@ Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                                        : launch_job(text, file, ranks, job.time_limit_s, output);
 }
 
-int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output) {
+int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output, const char* what) {
   for (const std::string& warning : outcome.warnings) note(output, "warning: " + warning);
   if (outcome.ok()) return kOk;
-  tell(terminal_lines("error: the run: " + outcome.message));
+  tell_line(fmt::format("error: {}: {}", what, outcome.message));
   if (outcome.end == LaunchEnd::kInterrupted) return 128 + outcome.signal;
   if (outcome.end == LaunchEnd::kNumerics) return kOutOfTolerance;
+  const bool refused = outcome.end == LaunchEnd::kInput || outcome.end == LaunchEnd::kMachine ||
+                       outcome.end == LaunchEnd::kOutOfMemory;
+  if (refused) return kUsageError;
   const std::size_t lines = outcome.last_lines.size();
   for (std::size_t i = lines - std::min(lines, kLastLines); i < lines; ++i) {
     tell_line("  " + outcome.last_lines[i]);

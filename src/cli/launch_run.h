@@ -54,9 +54,9 @@ std::optional<int> rank_of_launcher(int ranks);
 Errors check_gpu_program(const char* what);
 
 // Names of the GPUs that a launch on this machine can use, which stepcast-gpu tells; `folder` takes
-// its files. An error is no driver, or no GPU.
-Result<std::vector<std::string>> find_gpus(const DataFolders& folders, const std::string& folder,
-                                           const OutputOptions& output);
+// its files. Returns the exit code, reported: no driver and no GPU are errors.
+int find_gpus(const DataFolders& folders, const std::string& folder, const OutputOptions& output,
+              std::vector<std::string>& found);
 
 // How a launch of stepcast-gpu ended, as report_outcome(): what it says of its job or of the
 // machine is an error of the input.
@@ -67,7 +67,9 @@ int report_gpu_outcome(const LaunchOutcome& outcome, const OutputOptions& output
 Result<LaunchOutcome> run_job(const RunJob& job, const DataFolders& folders,
                               const OutputOptions& output);
 
-// Says on standard error how the launch ended; returns the exit code.
-int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output);
+// Says on standard error how the launch of `what` ended; returns the exit code: 2 when the job or
+// the machine is at fault, 1 when a rank died, hung or lost the others.
+int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output,
+                   const char* what = "the run");
 
 }  // namespace stepcast::cli

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <new>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/flag_words.h"
@@ -72,7 +74,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
 }
 
 int print(Written text) {
-  Output output;
+  Output output(Worth::kNothing);
   output.set_main({}, std::move(text));
   return output.commit();
 }
@@ -137,9 +139,16 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace stepcast::cli
 
+// What the machine refuses is no error of the program (docs/design/001-errors-as-values.md).
 int main(int argc, char** argv) {
   try {
     return stepcast::cli::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    stepcast::cli::tell_out_of_memory();
+    return stepcast::cli::kUsageError;
+  } catch (const std::system_error& error) {
+    stepcast::cli::tell_line(fmt::format("error: {}", error.what()));
+    return stepcast::cli::kUsageError;
   } catch (const std::exception& error) {
     stepcast::cli::tell_line(fmt::format("internal error: {}", error.what()));
   } catch (...) {

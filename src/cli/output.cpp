@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <optional>
 
 #include "core/atomic_file.h"
+#include "core/gathered_errors.h"
 
 namespace stepcast::cli {
 namespace {
@@ -34,7 +36,7 @@ std::optional<std::string> why_not_writable(const std::string& path) {
   const std::string folder = folder_of(file_behind_links(path));
   if (::stat(folder.c_str(), &status) != 0) return fmt::format("{}: {}", folder, reason());
   if (!S_ISDIR(status.st_mode)) return fmt::format("{} is not a folder", folder);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) return fmt::format("{}: {}", folder, reason());
+  if (!has_room(folder)) return fmt::format("{}: {}", folder, reason());
   return std::nullopt;
 }
 
@@ -91,21 +93,50 @@ void Output::set_main(const OutputOptions& options, Written content) {
   }
 }
 
-int Output::commit() const {
+std::vector<FinishedResult> Output::all() const {
+  std::vector<FinishedResult> out;
+  for (const File& file : files_) out.push_back({fs::path(file.path).filename(), file.content});
+  if (!standard_output_.empty()) out.push_back({"standard-output.txt", standard_output_});
+  return out;
+}
+
+Errors Output::deliver(std::vector<FinishedResult>& left) const {
   std::vector<AtomicFile> written;
+  Errors errors;
+  left = all();
   for (const File& file : files_) {
     written.emplace_back(file.path);
-    const auto done = written.back().write(file.content.text());
-    if (!done) return report_errors(done.error());
+    if (const auto done = written.back().write(file.content.text()); !done) append(errors, done.error());
   }
-  for (AtomicFile& file : written) {
-    if (const auto done = file.publish(); !done) return report_errors(done.error());
+  if (!errors.empty()) return errors;
+  left.clear();
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    if (const auto done = written[i].publish(); !done) {
+      append(errors, done.error());
+      left.push_back({fs::path(files_[i].path).filename(), files_[i].content});
+    }
   }
-  if (!write_all(STDOUT_FILENO, standard_output_.text())) {
-    tell_line(fmt::format("error: standard output: {}", reason()));
-    return kInternalError;
+  if (errors.empty() && write_all(STDOUT_FILENO, standard_output_.text())) return errors;
+  // Whoever closes a pipe has read enough of it.
+  const bool closed = errors.empty() && errno == EPIPE;
+  if (errors.empty()) errors.push_back({ErrorCode::kIo, reason(), "standard output", "", ""});
+  if (!closed && !standard_output_.empty()) left.push_back(all().back());
+  return errors;
+}
+
+int Output::commit() const {
+  std::vector<FinishedResult> left;
+  Errors errors;
+  try {
+    errors = deliver(left);
+  } catch (const std::bad_alloc&) {
+    left = all();
+    errors.push_back({ErrorCode::kIo, "no memory is left to write the results", "", "", ""});
   }
-  return kOk;
+  if (errors.empty()) return kOk;
+  const int code = report_errors(errors);
+  if (worth_ == Worth::kKeeping && !left.empty()) keep_elsewhere(left);
+  return code;
 }
 
 }  // namespace stepcast::cli

@@ -1,28 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything a command writes: collected first, written only after success, files by a temporary
-// name and a rename, so that a reader never sees half of one.
+// name and a rename, so that a reader never sees half of one. When one of them cannot be written,
+// none takes its place, and all are kept elsewhere (cli/kept_results.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "cli/kept_results.h"
 #include "cli/session.h"
 
 namespace stepcast::cli {
 
+// What is printed again at once, like help, is not worth a file that somebody has to remove.
+enum class Worth { kKeeping, kNothing };
+
 class Output {
  public:
+  explicit Output(Worth worth = Worth::kKeeping) : worth_(worth) {}
   // A file that is read: writing over it is an error. Names that are no files are ignored.
   void protect(const std::string& flag, const std::string& path);
   // The flag names the file in errors ("-o", "--trace"). Empty paths are ignored.
   void plan(const std::string& flag, const std::string& path);
-  // Paths that cannot be written, or that two flags name; call before any work.
+  // Paths that cannot be written, or that two flags name; call before any work. Folders are proven
+  // by a file in them that has no name.
   Errors check() const;
 
   void set_file(const std::string& path, Written content);
   void set_main(const OutputOptions& options, Written content);  // -o or standard output
 
-  // Writes the files, then standard output. kOk, or reports what went wrong and returns its code.
+  // Writes the files, then standard output. kOk, or reports what went wrong and where the results
+  // are kept, and returns its code.
   int commit() const;
 
  private:
@@ -35,6 +43,11 @@ class Output {
     Written content;
   };
 
+  std::vector<FinishedResult> all() const;
+  // Errors, and which results are then not where they should be.
+  Errors deliver(std::vector<FinishedResult>& left) const;
+
+  Worth worth_;
   std::vector<Target> targets_;
   std::vector<Target> inputs_;
   std::vector<File> files_;

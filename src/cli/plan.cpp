@@ -101,6 +101,8 @@ WhyNot why_not(const Question& question, const SearchOptions& options, const Sea
                                  out.reason);
       }
     }
+  } else if (!result->proven) {
+    out.cut_off = true;
   } else if (result->smallest) {
     out.large = result->smallest;
     out.layout = words(out.large->choice);
@@ -159,10 +161,11 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   const SignalWatch signals;
   options.stop = [&] { return signals.count() > 0; };
   PlanProgress progress(flags.output, options.time_limit_s);
+  share_time_limit(options);
   options.progress = [&](const SearchProgress& state) { progress.show(state); };
   if (flags.advise) {
-    return run_advise({scenario, flags.scenario, flags.output, data, *prices}, **planner, options,
-                      progress, output);
+    return run_advise({scenario, flags.scenario, flags.output, data, *prices, signals}, **planner,
+                      options, progress, output);
   }
   const auto result = search_by(objective, **planner, *prices, options);
   progress.clear();
@@ -187,7 +190,7 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
-  return result->found.empty() ? kDoesNotFit : kOk;
+  return code_of_search(!result->found.empty(), result->proven, signals);
 }
 
 Errors plan_output(const PlanFlags& flags, Output& output) {
@@ -243,7 +246,9 @@ Command add_plan(CommandLine program) {
       "  stepcast plan scenario.json --advise --tokens 2T --deadline 60d\n"
       "  stepcast plan --model llama-2-7b --cluster pcie-4090-8 --gpus 1 --global-batch 16 \\\n"
       "    --advise --set training.mode=lora\n"
-      "Exit code 2: no layout is legal; 3: none fits in memory.");
+      "Exit code 2: no layout is legal; 3: none fits in memory. A search that ends before it "
+      "knows\n"
+      "prints what it has and exits with 0.");
   add_plan_flags(app, *flags);
   return {app, [flags] { return run_plan(*flags); }};
 }

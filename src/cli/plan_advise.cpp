@@ -2,9 +2,9 @@
 #include "cli/plan_advise.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "cli/plan_flags.h"
 #include "report/advice_report.h"
 
 namespace stepcast::cli {
@@ -13,16 +13,6 @@ namespace {
 Written render(const AdviceReport& report, const std::string& format) {
   if (format == "json") return advice_json(report);
   return format == "md" ? advice_markdown(report) : advice_table(report);
-}
-
-// The time limit is for the whole walk, not for each rung.
-void limit_time(SearchOptions& options) {
-  using Clock = std::chrono::steady_clock;
-  if (options.time_limit_s <= 0) return;
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(options.time_limit_s));
-  options.time_limit_s = 0;
-  options.stop = [end, asked = options.stop] { return asked() || Clock::now() > end; };
 }
 
 }  // namespace
@@ -51,7 +41,6 @@ int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptio
   if (Errors errors = check_demands(demands, base, request.prices); !errors.empty()) {
     return report_errors(errors);
   }
-  limit_time(options);
   const auto advice = advise({request.scenario, base, request.flags.file, request.data.folders,
                               request.prices, demands, options});
   progress.clear();
@@ -62,7 +51,7 @@ int run_advise(const AdviseRequest& request, const Planner& planner, SearchOptio
   // Missing a demand of speed or money is an answer. Only when nothing fits is the exit code
   // another.
   const bool any_fits = std::ranges::any_of(advice->rungs, &RungResult::fits);
-  return any_fits ? kOk : kDoesNotFit;
+  return code_of_search(any_fits, !advice->interrupted, request.signals);
 }
 
 }  // namespace stepcast::cli

@@ -8,6 +8,7 @@
 #include "cli/plan_progress.h"
 #include "cli/scenario_flags.h"
 #include "economics/prices.h"
+#include "launch/signal_watch.h"
 #include "plan/planner.h"
 
 namespace stepcast::cli {
@@ -21,6 +22,7 @@ struct AdviseRequest {
   const OutputOptions& output;
   const DataRoot& data;
   const PriceList& prices;
+  const SignalWatch& signals;
 };
 
 // `planner` is of the request's scenario. Returns the exit code.

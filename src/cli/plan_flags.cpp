@@ -78,6 +78,12 @@ Errors lay_fixed_over(const PlanFlags& flags, json& scenario) {
   return errors;
 }
 
+int code_of_search(bool found, bool looked_at_all, const SignalWatch& signals) {
+  if (found) return kOk;
+  if (looked_at_all) return kDoesNotFit;
+  return signals.count() > 0 ? 128 + signals.signal() : static_cast<int>(kOk);
+}
+
 SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits) {
   SearchOptions out = flags.search;
   out.threads = threads_of(flags.threads);

@@ -8,6 +8,7 @@
 
 #include "cli/scenario_flags.h"
 #include "cli/session.h"
+#include "launch/signal_watch.h"
 #include "layout/scenario_input.h"
 #include "plan/offers/objective.h"
 #include "plan/search.h"
@@ -39,6 +40,10 @@ Errors lay_over(const std::string& text, const char* flag, nlohmann::json& scena
 
 // All --fix laid over a scenario. Errors: what cannot be read, and a key with two values.
 Errors lay_fixed_over(const PlanFlags& flags, nlohmann::json& scenario);
+
+// The exit code of a search that has printed what it found. Only one that has looked at everything
+// knows that nothing fits.
+int code_of_search(bool found, bool looked_at_all, const SignalWatch& signals);
 
 // The flags' where they are given, else the scenario's.
 SearchOptions search_options(const PlanFlags& flags, const PlanInput& limits);

@@ -156,7 +156,7 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
-  return report.ranking.order.empty() ? kDoesNotFit : kOk;
+  return code_of_search(!report.ranking.order.empty(), !was_cut_off(report), signals);
 }
 
 }  // namespace stepcast::cli

@@ -95,6 +95,11 @@ Result<DataRoot> find_data(const std::string& data) {
                   "--data", "name the folder that holds models/ and topologies/"});
 }
 
+std::string temporary_folder() {
+  const char* named = std::getenv("TMPDIR");
+  return named != nullptr && *named != '\0' ? named : "/tmp";
+}
+
 Form text_form(const OutputOptions& output) {
   const char* no_color = std::getenv("NO_COLOR");
   const bool colors = !output.no_color && output.file.empty() && (!no_color || *no_color == '\0') &&
@@ -111,6 +116,8 @@ void tell_progress(std::string_view words) {
 }
 
 void clear_progress() { tell("\r\x1b[K"); }
+
+void tell_out_of_memory() { tell("error: no memory is left; a smaller scenario needs less\n"); }
 
 int report_errors(const Errors& errors) {
   const std::size_t listed = std::min(errors.size(), kMostErrorsListed);

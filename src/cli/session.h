@@ -17,8 +17,8 @@ namespace stepcast::cli {
 
 enum ExitCode : int {
   kOk = 0,
-  kInternalError = 1,  // also: standard output could not be written
-  kUsageError = 2,     // flags, files, values; nothing was written
+  kInternalError = 1,  // the program is wrong, or a rank died
+  kUsageError = 2,     // flags, files and values, or a machine without room; nothing was written
   kDoesNotFit = 3,
   kRegression = 4,
   kOutOfTolerance = 5,
@@ -57,6 +57,9 @@ struct DataRoot {
 // it.
 Result<DataRoot> find_data(const std::string& data);
 
+// What TMPDIR says, else /tmp.
+std::string temporary_folder();
+
 // The form of what a command prints as text: colored on a terminal that may have colors.
 Form text_form(const OutputOptions& output);
 
@@ -67,6 +70,8 @@ void tell_line(std::string_view words);
 // A line that the next one writes over, on terminals alone.
 void tell_progress(std::string_view words);
 void clear_progress();
+// Takes no memory itself.
+void tell_out_of_memory();
 // One line per error on standard error; returns kUsageError.
 int report_errors(const Errors& errors);
 void note(const OutputOptions& output, std::string_view text);  // a line on standard error

@@ -205,7 +205,7 @@ Result<Listing> list_of_keys(const DataFolders&, const std::string& filter) {
 using Lister = Result<Listing> (*)(const DataFolders&, const std::string&);
 
 int run_show(const ShowFlags& flags, const char* topic, Lister list) {
-  Output output;
+  Output output(Worth::kNothing);
   output.plan("-o", flags.output.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);

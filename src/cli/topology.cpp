@@ -35,7 +35,7 @@ Result<Cluster> find_cluster(const TopologyFlags& flags) {
 }
 
 int run_show(const TopologyFlags& flags) {
-  Output output;
+  Output output(Worth::kNothing);
   output.plan("-o", flags.output.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto cluster = find_cluster(flags);
@@ -54,7 +54,7 @@ int run_show(const TopologyFlags& flags) {
 }
 
 int run_check(const TopologyFlags& flags) {
-  Output output;
+  Output output(Worth::kNothing);
   output.plan("-o", flags.output.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto cluster = find_cluster(flags);

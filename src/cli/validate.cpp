@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "cli/validate_baseline.h"
 #include "cli/validate_forecast.h"
 #include "core/gathered_errors.h"
+#include "core/machine_errors.h"
 #include "core/text/escape.h"
 #include "predict/timed_orders.h"
 #include "report/junit.h"
@@ -161,10 +161,31 @@ int check_reference(const StatedScenario& stated, const DataFolders& folders) {
   return kDoesNotFit;
 }
 
+// A run that is finished cost minutes: until its report is out, the ranks' files stay.
+class KeptRun {
+ public:
+  KeptRun(ScratchFolder& scratch, const std::string& keep) : scratch_(scratch), keep_(keep) {}
+  KeptRun(const KeptRun&) = delete;
+  KeptRun& operator=(const KeptRun&) = delete;
+  ~KeptRun() {
+    if (delivered_) return;
+    if (keep_.empty()) scratch_.keep();
+    tell("the files of the finished run are kept in ");
+    tell(keep_.empty() ? scratch_.path().native() : keep_);
+    tell("\n");
+  }
+  void delivered() const { delivered_ = true; }
+
+ private:
+  ScratchFolder& scratch_;
+  const std::string& keep_;
+  mutable bool delivered_ = false;
+};
+
 // From here on there is a folder for the ranks' files, and Ctrl-C is noted.
 int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedScenario& stated,
                     const DataRoot& data, const std::vector<Tolerance>& tolerances,
-                    const RecordedRun& recorded, const ScratchFolder& scratch, Output& output) {
+                    const RecordedRun& recorded, ScratchFolder& scratch, Output& output) {
   const std::string folder = flags.keep.empty() ? scratch.path().string() : flags.keep;
   const auto memory = data_sheet_forecast(run, stated.scenario, data.folders, !flags.html.empty());
   if (!memory) return report_errors(memory.error());
@@ -198,11 +219,13 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
                                 : report_outcome(*outcome, flags.output);
   if (code != kOk) return code;
 
+  const KeptRun kept(scratch, flags.keep);
   auto compared =
       read_run(run, stated.scenario, data.folders, std::move(*expected), tolerances, folder);
   if (!compared) {
-    report_errors(compared.error());
-    return kInternalError;  // the ranks wrote what they should not
+    const int machine = report_errors(compared.error());
+    // Else the ranks wrote what they should not.
+    return of_machine(compared.error()) ? machine : static_cast<int>(kInternalError);
   }
   Validation& validation = compared->validation;
   recorded.judge(stated.scenario, run, validation, output);
@@ -214,6 +237,7 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
     output.set_file(flags.markdown, validation_table(stated.scenario, validation, Form::kMarkdown));
   }
   if (const int written = output.commit(); written != kOk) return written;
+  kept.delivered();
   note_written(flags.output, flags.html);
   recorded.tell(validation, flags.output);
   const std::string busy = busy_machine_text(validation.measured);
@@ -247,9 +271,7 @@ int run_validate(const ValidateFlags& flags) {
   if (errors.empty()) errors = recorded->check(stated->scenario, run, flags.output);
   if (!errors.empty()) return report_errors(errors);
 
-  const char* temporary = std::getenv("TMPDIR");
-  const auto scratch = ScratchFolder::create(
-      temporary != nullptr && *temporary != '\0' ? temporary : "/tmp", "validate");
+  auto scratch = ScratchFolder::create(temporary_folder(), "validate");
   if (!scratch) return report_errors(scratch.error());
   if (run.on_gpu()) {
     const int code = look_for_gpus(run, stated->scenario, data->folders, *scratch, flags.output);

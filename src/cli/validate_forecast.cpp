@@ -79,8 +79,7 @@ int calibrate_into(const std::string& profile, double budget_s, const ValidatedR
     gpu.file = profile;
     return calibrate_gpu(request, gpu);
   }
-  const auto made = calibrate(request, output);
-  return made ? static_cast<int>(kOk) : report_failed_calibration(made.error());
+  return calibrate(request, output);
 }
 
 }  // namespace
@@ -130,7 +129,7 @@ int prepare_profile(const CalibrationChoice& choice, const ValidatedRun& run,
     // Whoever names the profile "none" wants the data sheet's forecast.
     if (choice.when == "never" || scenario.profile == "none") return kOk;
     const auto measured = is_measured(run, scenario, data.folders);
-    if (!measured) return report_failed_calibration(measured.error());
+    if (!measured) return report_errors(measured.error());
     if (*measured) return kOk;
   }
   if (to_be_made) {

@@ -72,10 +72,11 @@ Errors check_runnable(const ValidatedRun& run, const Scenario& scenario) {
 
 int look_for_gpus(const ValidatedRun& run, const Scenario& scenario, const DataFolders& folders,
                   const ScratchFolder& scratch, const OutputOptions& output) {
-  const auto gpus = find_gpus(folders, scratch.path().string(), output);
+  std::vector<std::string> gpus;
+  const int code = find_gpus(folders, scratch.path().string(), output, gpus);
   if (scratch.interrupted() != 0) return 128 + scratch.interrupted();
-  if (!gpus) return report_failed_calibration(gpus.error());
-  const Errors errors = check_gpus(run, scenario, *gpus);
+  if (code != kOk) return code;
+  const Errors errors = check_gpus(run, scenario, gpus);
   return errors.empty() ? static_cast<int>(kOk) : report_errors(errors);
 }
 

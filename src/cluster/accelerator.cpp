@@ -97,6 +97,9 @@ Result<Accelerator> find_accelerator(const std::string& name,
                                      const std::string& topologies_folder) {
   if (name == "cpu") {
     const MachineFacts machine = this_machine();
+    if (!machine.unreadable.empty()) {
+      return failure({ErrorCode::kIo, "cannot be read", machine.unreadable, "", ""});
+    }
     return cpu_accelerator(machine, machine.cores);
   }
   const DataFolder folder(topologies_folder + "/accelerators", "accelerator");
@@ -112,7 +115,9 @@ Result<std::vector<Accelerator>> list_accelerators(const std::string& topologies
   const DataFolder folder(topologies_folder + "/accelerators", "accelerator");
   std::vector<Accelerator> out;
   Errors errors;
-  for (const std::string& name : folder.names()) {
+  const auto names = folder.names();
+  if (!names) return failure(names.error());
+  for (const std::string& name : *names) {
     Result<Accelerator> accelerator = find_accelerator(name, topologies_folder);
     if (accelerator) {
       out.push_back(std::move(*accelerator));

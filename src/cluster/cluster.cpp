@@ -159,7 +159,9 @@ Cluster read_cluster(const JsonValue& value, const std::string& topologies_folde
 Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_folder) {
   std::vector<ClusterSpec> out;
   Errors errors;
-  for (const std::string& name : clusters_in(topologies_folder).names()) {
+  const auto names = clusters_in(topologies_folder).names();
+  if (!names) return failure(names.error());
+  for (const std::string& name : *names) {
     Result<Description> description = load_base(name, topologies_folder);
     if (description) {
       out.push_back(std::move(description->cluster.spec));

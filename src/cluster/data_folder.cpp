@@ -3,10 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-
-#include "core/data_name.h"
 
 namespace stepcast {
 namespace {
@@ -14,16 +11,6 @@ namespace {
 constexpr std::int64_t kFormat = 1;
 
 }  // namespace
-
-std::vector<std::string> DataFolder::names() const {
-  std::vector<std::string> out;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
-    if (entry.path().extension() == ".json") out.push_back(entry.path().stem().string());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
 
 bool DataFolder::has(const std::string& name) const {
   std::error_code none;
@@ -34,7 +21,7 @@ bool DataFolder::has(const std::string& name) const {
 Result<std::unique_ptr<JsonDocument>> DataFolder::open(const std::string& name) const {
   const bool path = is_path(name);
   if (!path && !has(name)) {
-    const std::vector<std::string> known = names();
+    const std::vector<std::string> known = names().value_or(std::vector<std::string>());
     std::string hint = did_you_mean(name, known);
     if (hint.empty()) hint = known.empty() ? folder_ + " is empty" : "one of " + one_of(known);
     return failure({ErrorCode::kNotFound, fmt::format("there is no {} '{}'", kind_, name), "", "",

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/data_name.h"
 #include "core/json.h"
 #include "core/result.h"
 
@@ -19,7 +20,7 @@ class DataFolder {
   DataFolder(std::string folder, std::string kind)
       : folder_(std::move(folder)), kind_(std::move(kind)) {}
 
-  std::vector<std::string> names() const;  // sorted
+  Result<std::vector<std::string>> names() const { return data_names(folder_); }
   bool has(const std::string& name) const;
 
   // By stem, or by path (core/data_name.h). The error names the nearest stem.

@@ -91,6 +91,9 @@ Cluster local_cluster(const MachineFacts& machine, std::int64_t ranks) {
 
 Cluster read_local_cluster(ObjectReader& reader, const std::string& topologies_folder) {
   const MachineFacts machine = this_machine();
+  if (!machine.unreadable.empty()) {
+    reader.fail("base", ErrorCode::kIo, "is not known: " + machine.unreadable + " cannot be read");
+  }
   const std::int64_t ranks = reader.integer("gpus", 1, kMaxLocalRanks)
                                  .value_or(std::min<std::int64_t>(machine.cores, kMaxLocalRanks));
   reader.integer("nodes", 1, 1);

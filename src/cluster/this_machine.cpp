@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <iterator>
 #include <sstream>
+#include <utility>
+
+#include "core/text_file.h"
 
 namespace stepcast {
 namespace {
@@ -61,11 +64,6 @@ double clock_of(std::string_view cpuinfo, const std::string& name,
   return 1e6 * number_of(value_of(cpuinfo, "cpu MHz"));
 }
 
-std::string text_of_file(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::int64_t usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -93,9 +91,18 @@ MachineFacts parse_machine(std::string_view cpuinfo, std::string_view meminfo,
 }
 
 MachineFacts this_machine() {
+  std::string unreadable;
+  const auto text_of = [&](const char* path) {
+    std::error_code none;
+    if (!std::filesystem::exists(path, none)) return std::string();
+    auto text = read_text_file(path);
+    if (!text) unreadable = path;
+    return std::move(text).value_or("");
+  };
   MachineFacts out =
-      parse_machine(text_of_file("/proc/cpuinfo"), text_of_file("/proc/meminfo"),
-                    text_of_file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"));
+      parse_machine(text_of("/proc/cpuinfo"), text_of("/proc/meminfo"),
+                    text_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"));
+  out.unreadable = std::move(unreadable);
   out.cores = usable_cores();
   utsname system{};
   if (out.processor.empty() && uname(&system) == 0) out.processor = system.machine;

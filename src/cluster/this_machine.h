@@ -19,6 +19,7 @@ struct MachineFacts {
   bool fused_multiply_add = false;
   std::int64_t cores = 1;  // that this process may use, hardware threads included
   ByteCount memory = 0;    // MemTotal
+  std::string unreadable;  // a file that is there and cannot be read: the facts are not complete
 };
 
 // From the texts of the files. The clock has to be the same on every call, because profiles hold

@@ -66,6 +66,21 @@ std::string file_behind_links(const std::string& path) {
   return none ? path : resolved.string();
 }
 
+bool has_room(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0) {
+    // Some file systems have no files without a name.
+    const bool unknown = errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT;
+    return unknown && ::access(folder.c_str(), W_OK | X_OK) == 0;
+  }
+  constexpr std::size_t kBlock = 4096;
+  const bool written = write_all(file, std::string(kBlock, ' '));
+  const int reason = errno;
+  ::close(file);
+  errno = reason;
+  return written;
+}
+
 bool write_all(int file, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(file, content.data(), content.size());

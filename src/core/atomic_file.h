@@ -17,6 +17,10 @@ namespace stepcast {
 bool is_special_file(const std::string& path);           // there, and not a regular file
 std::string file_behind_links(const std::string& path);  // `path` itself when nothing is there
 
+// Whether a file of this folder can be written now: one that has no name, and is gone at once,
+// takes a block of the disk. errno on failure.
+bool has_room(const std::string& folder);
+
 // All of `content` to an open file, through interruptions and partial writes; errno on failure.
 bool write_all(int file, std::string_view content);
 

@@ -28,7 +28,7 @@ bool is_profile(const std::string& stem) {
 }
 
 tl::unexpected<Errors> unknown_profile(const std::string& name, const std::string& folder) {
-  std::vector<std::string> known = DataFolder(folder, "profile").names();
+  std::vector<std::string> known = data_names(folder).value_or(std::vector<std::string>());
   std::erase_if(known, [](const std::string& stem) { return !is_profile(stem); });
   std::string hint = did_you_mean(name, known);
   if (hint.empty()) hint = known.empty() ? folder + " holds none" : "one of " + one_of(known);

@@ -76,7 +76,9 @@ Result<PriceList> load_prices(const std::string& folder) {
   const DataFolder files(folder, "prices");
   PriceList out;
   Errors errors;
-  for (const std::string& name : files.names()) {
+  const auto names = files.names();
+  if (!names) return failure(names.error());
+  for (const std::string& name : *names) {
     auto document = files.open(name);
     if (!document) {
       append(errors, document.error());

@@ -3,10 +3,10 @@
 
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <system_error>
 
 #include "execute/initial_weights.h"
 
@@ -27,8 +27,8 @@ void for_each_owned(RoleRunner& runner, Visit visit) {
   }
 }
 
-std::runtime_error io_error(const std::string& file, const char* what) {
-  return std::runtime_error(file + ": " + what + ": " + std::strerror(errno));
+std::system_error io_error(const std::string& file, const char* what) {
+  return std::system_error(errno, std::generic_category(), file + ": " + what);
 }
 
 }  // namespace

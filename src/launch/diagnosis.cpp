@@ -35,6 +35,8 @@ LaunchEnd end_of(RankFailure failure) {
       return LaunchEnd::kCommunication;
     case RankFailure::kInput:
       return LaunchEnd::kInput;
+    case RankFailure::kMachine:
+      return LaunchEnd::kMachine;
     case RankFailure::kInternal:
       return LaunchEnd::kInternal;
   }
@@ -51,6 +53,8 @@ const char* words_of(RankFailure failure) {
       return "lost the connection to other ranks";
     case RankFailure::kInput:
       return "cannot run this job";
+    case RankFailure::kMachine:
+      return "is stopped by its machine";
     case RankFailure::kInternal:
       return "met an internal error";
   }
@@ -61,6 +65,7 @@ const char* words_of(RankFailure failure) {
 int distance(RankFailure failure) {
   switch (failure) {
     case RankFailure::kInput:
+    case RankFailure::kMachine:
     case RankFailure::kOutOfMemory:
       return 0;
     case RankFailure::kNumerics:

@@ -19,6 +19,7 @@ enum class LaunchEnd {
   kNumerics,     // reported, as the following
   kCommunication,
   kInput,
+  kMachine,
   kInternal,
 };
 

@@ -10,15 +10,15 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <random>
 #include <set>
 #include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/text_file.h"
 
 namespace stepcast {
 namespace {
@@ -30,8 +30,8 @@ constexpr milliseconds kPatience{5000};
 constexpr milliseconds kPause{5};
 
 std::string environment_of(pid_t id) {
-  std::ifstream file(fmt::format("/proc/{}/environ", id), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  // A process that ends meanwhile has none.
+  return read_text_file(fmt::format("/proc/{}/environ", id)).value_or("");
 }
 
 // The value of a variable in a block of NAME=VALUE texts that zeros end.

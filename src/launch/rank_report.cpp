@@ -152,6 +152,8 @@ const char* name_of(RankFailure failure) {
       return "communication";
     case RankFailure::kInput:
       return "input";
+    case RankFailure::kMachine:
+      return "machine";
     case RankFailure::kInternal:
       return "internal";
   }

@@ -25,6 +25,7 @@ enum class RankFailure {
   kNumerics,       // results differ from the reference, or are not finite
   kCommunication,  // a peer is gone or silent: usually the consequence of another rank's failure
   kInput,          // the job that the rank was given
+  kMachine,        // a file that cannot be written, or another thing that the system refuses
   kInternal,
 };
 

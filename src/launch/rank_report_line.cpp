@@ -14,9 +14,9 @@ using nlohmann::json;
 
 constexpr std::array kEvents{RankEvent::kStarted, RankEvent::kProgress, RankEvent::kHeartbeat,
                              RankEvent::kWarning, RankEvent::kFailed,   RankEvent::kFinished};
-constexpr std::array kFailures{RankFailure::kOutOfMemory, RankFailure::kNumerics,
+constexpr std::array kFailures{RankFailure::kOutOfMemory,   RankFailure::kNumerics,
                                RankFailure::kCommunication, RankFailure::kInput,
-                               RankFailure::kInternal};
+                               RankFailure::kMachine,       RankFailure::kInternal};
 
 template <class Array>
 std::optional<typename Array::value_type> named(const Array& values, const std::string& name) {

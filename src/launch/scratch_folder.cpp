@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/scratch_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -11,27 +15,106 @@
 #include <utility>
 
 namespace stepcast {
+namespace {
 
-Result<ScratchFolder> ScratchFolder::create(const std::filesystem::path& parent,
-                                            std::string_view purpose) {
-  ScratchFolder folder;  // from here on no signal ends the process
-  std::string name = (parent / fmt::format("stepcast-{}-XXXXXX", purpose)).string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    return failure({ErrorCode::kIo,
-                    fmt::format("no temporary folder can be made here: {}", std::strerror(errno)),
-                    parent.string(), "", "set TMPDIR to a folder that can be written"});
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "stepcast-scratch-";
+constexpr const char* kOwner = "owner";
+constexpr int kTries = 100;
+
+bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
+
+// Of this process from here on; -1 with errno where that cannot be. A process that tidies up may
+// come between each two of these calls; it has then removed the folder or holds the lock.
+int own(const fs::path& folder) {
+  const int file = ::open((folder / kOwner).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return -1;
+  struct stat status {};
+  const bool mine = lock(file) && ::fstat(file, &status) == 0 && status.st_nlink > 0;
+  if (mine) return file;
+  ::close(file);
+  errno = ENOENT;
+  return -1;
+}
+
+bool is_mine(const fs::path& folder) {
+  struct stat status {};
+  return ::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid();
+}
+
+// The file goes last: whoever is killed on the way leaves a folder that the next one finds.
+bool remove_all_of(const fs::path& folder) {
+  std::error_code failed;
+  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (entry->path().filename() == kOwner) continue;
+    std::error_code ignored;
+    fs::remove_all(entry->path(), ignored);
   }
-  folder.path_ = name;
-  return folder;
+  ::unlink((folder / kOwner).c_str());
+  return ::rmdir(folder.c_str()) == 0;
+}
+
+// A folder without the file is one that is just being made, or whose maker was killed before it
+// could lock it. Both are empty, and a maker that finds its folder gone makes another.
+bool remove_if_abandoned(const fs::path& folder) {
+  if (!is_mine(folder)) return false;
+  const int file = ::open((folder / kOwner).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return errno == ENOENT && ::rmdir(folder.c_str()) == 0;
+  const bool removed = lock(file) && remove_all_of(folder);
+  ::close(file);
+  return removed;
+}
+
+tl::unexpected<Errors> not_made(const fs::path& parent) {
+  return failure({ErrorCode::kIo,
+                  fmt::format("no temporary folder can be made here: {}", std::strerror(errno)),
+                  parent.string(), "", "set TMPDIR to a folder that can be written"});
+}
+
+}  // namespace
+
+int remove_abandoned_folders(const fs::path& parent) {
+  int removed = 0;
+  std::error_code failed;
+  for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (!entry->path().filename().string().starts_with(kPrefix)) continue;
+    removed += remove_if_abandoned(entry->path()) ? 1 : 0;
+  }
+  return removed;
+}
+
+Result<ScratchFolder> ScratchFolder::create(const fs::path& parent, std::string_view purpose) {
+  remove_abandoned_folders(parent);
+  ScratchFolder folder;  // from here on no signal ends the process
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    std::string name = (parent / fmt::format("{}{}-XXXXXX", kPrefix, purpose)).string();
+    if (::mkdtemp(name.data()) == nullptr) return not_made(parent);
+    folder.path_ = name;
+    folder.owner_ = own(folder.path_);
+    if (folder.owner_ >= 0) return folder;
+    if (errno != ENOENT) return not_made(parent);  // removes it
+  }
+  return not_made(parent);
 }
 
 ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept
-    : watch_(std::move(other.watch_)), path_(std::exchange(other.path_, {})), kept_(other.kept_) {}
+    : watch_(std::move(other.watch_)),
+      path_(std::exchange(other.path_, {})),
+      owner_(std::exchange(other.owner_, -1)),
+      kept_(other.kept_) {}
+
+void ScratchFolder::keep() {
+  kept_ = true;
+  ::unlink((path_ / kOwner).c_str());  // a folder that is not empty and has no such file stays
+}
 
 ScratchFolder::~ScratchFolder() {
-  if (path_.empty() || kept_) return;
-  std::error_code ignored;  // a destructor has nobody to tell
-  std::filesystem::remove_all(path_, ignored);
+  if (!path_.empty() && !kept_) remove_all_of(path_);  // a destructor has nobody to tell
+  if (owner_ >= 0) ::close(owner_);
 }
 
 }  // namespace stepcast

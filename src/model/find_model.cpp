@@ -14,16 +14,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::vector<std::string> shipped_names(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code ignored;  // a missing folder ships nothing
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 // A checkpoint's folder stands for the config.json inside it.
 fs::path config_file(const fs::path& path) {
   std::error_code ignored;
@@ -60,7 +50,7 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
   }
   const fs::path file = config_file(name_or_path);
   if (fs::is_regular_file(file, ignored)) return load_model(file, assume_family);
-  const std::vector<std::string> names = shipped_names(folder);
+  const auto names = data_names(folder).value_or(std::vector<std::string>());
   // The last part of "meta-llama/Llama-3.1-8B"; what follows its dot is no extension.
   std::string word = fs::path(name_or_path).filename().string();
   if (word.ends_with(".json")) word.resize(word.size() - 5);
@@ -78,7 +68,9 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
 Result<std::vector<ModelEntry>> list_models(const std::string& folder) {
   std::vector<ModelEntry> entries;
   Errors errors;
-  for (const std::string& name : shipped_names(folder)) {
+  const auto names = data_names(folder);
+  if (!names) return failure(names.error());
+  for (const std::string& name : *names) {
     auto document = JsonDocument::load((fs::path(folder) / (name + ".json")).string());
     if (!document) {
       append(errors, document.error());

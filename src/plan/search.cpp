@@ -79,7 +79,8 @@ class Search {
   // No layout whose bound is above it takes one of the first places.
   double last_bound() const { return last_place() * (1 + kNearTie) / least_rise_; }
   void put_in_places();
-  bool ends() const;
+  bool late() const;
+  bool ends() const { return (options_.stop && options_.stop()) || late(); }
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
@@ -97,8 +98,8 @@ class Search {
   SearchResult out_;
 };
 
-bool Search::ends() const {
-  if (options_.stop && options_.stop()) return true;
+bool Search::late() const {
+  if (options_.late && options_.late()) return true;
   return options_.time_limit_s > 0 && elapsed() > options_.time_limit_s;
 }
 
@@ -187,12 +188,20 @@ std::vector<std::size_t> Search::next_round(double below_s, ByteCount below_byte
 
 Errors Search::replay(const std::vector<std::size_t>& round) {
   std::vector<Result<Prediction>> predictions(round.size(), Result<Prediction>(Prediction{}));
-  run_in_parallel(options_.threads, round.size(), [&](std::size_t worker, std::size_t i) {
-    Scenario& scenario = workers_[worker]->scenario;
-    space_.put(entries_[round[i]].choice, scenario);
-    predictions[i] = predict(scenario, *pricing_[scenario.training.framework]);
-  });
+  std::vector<char> done(round.size(), 0);
+  PredictOptions options;
+  options.stop = [this] { return late(); };
+  run_in_parallel(
+      options_.threads, round.size(),
+      [&](std::size_t worker, std::size_t i) {
+        Scenario& scenario = workers_[worker]->scenario;
+        space_.put(entries_[round[i]].choice, scenario);
+        predictions[i] = predict(scenario, *pricing_[scenario.training.framework], options);
+        done[i] = predictions[i] || !predictions[i].error().empty() ? 1 : 0;
+      },
+      options.stop);
   for (std::size_t i = 0; i < round.size(); ++i) {
+    if (done[i] == 0) continue;
     Entry& entry = entries_[round[i]];
     entry.replayed = true;
     ++out_.replayed;
@@ -215,7 +224,8 @@ Errors Search::replay(const std::vector<std::size_t>& round) {
 }
 
 Errors Search::find_best() {
-  while (options_.prove || out_.replayed < options_.replays) {
+  // That none of the first replays fits does not say that none of the others does.
+  while (options_.prove || out_.replayed < options_.replays || out_.found.empty()) {
     const auto round = next_round(last_bound(), out_.memory_limit);
     if (round.empty()) {
       out_.proven = bounded_all_;
@@ -225,8 +235,7 @@ Errors Search::find_best() {
       out_.cut_by_time = out_.proven ? entries_.end() - behind : 0;
       return {};
     }
-    // A search that is stopped before the first replay should still have an answer.
-    if (ends() && out_.replayed > 0) break;
+    if (ends() && (out_.replayed > 0 || late())) break;
     if (Errors errors = replay(round); !errors.empty()) return errors;
     report(first_open_ < entries_.size() ? entries_[first_open_].bound_s : 0);
   }
@@ -314,6 +323,19 @@ std::vector<std::size_t> put_in_order(std::span<const double> values, SearchResu
   result.found = std::move(found);
   for (std::size_t& index : result.front) index = place[index];
   return order;
+}
+
+bool is_over(const SearchOptions& options) {
+  return (options.stop && options.stop()) || (options.late && options.late());
+}
+
+void share_time_limit(SearchOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  if (options.time_limit_s <= 0) return;
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>(options.time_limit_s));
+  options.time_limit_s = 0;
+  options.late = [end] { return Clock::now() > end; };
 }
 
 Result<SearchResult> search(const Space& space, const PricingByFramework& pricing,

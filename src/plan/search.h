@@ -38,8 +38,18 @@ struct SearchOptions {
   int front = 0;             // points of the front of time and memory, at most
   int threads = 1;
   std::function<void(const SearchProgress&)> progress;  // between rounds
-  std::function<bool()> stop;                           // asked often; any thread
+  // Asked often; any thread. A search that is to stop before its first replay still makes one
+  // round of them, so that it has an answer.
+  std::function<bool()> stop;
+  // Likewise, and ends replays that are under way: the time is over, answer or not. The time limit
+  // does this too.
+  std::function<bool()> late;
 };
+
+bool is_over(const SearchOptions& options);  // stop or late
+
+// Makes of the time limit a moment that all searches with these options share.
+void share_time_limit(SearchOptions& options);
 
 struct FoundLayout {
   LayoutChoice choice;

@@ -57,6 +57,7 @@ class Predictor {
   Result<Prediction> run();
 
  private:
+  bool is_stopped() const { return options_.stop && options_.stop(); }
   bool must_expand(const Program& program, const RankGrid& grid) const;
   // Places the program's traffic, and cuts its passes where their own meets other traffic.
   Traffic place(Program& program, const RankGrid& grid) const;
@@ -83,6 +84,7 @@ Result<Simulation> Predictor::settle(const SimulationInput& input) {
   for (std::int32_t steps = 2;; steps = kMaxSteps) {
     auto simulation = simulate(input, steps);
     if (!simulation) return simulation;
+    if (is_stopped()) return failure(Errors{});
     std::vector<std::vector<ClassTimeline>> timelines;
     for (std::int32_t step = steps - 2; step < steps; ++step) {
       timelines.emplace_back();
@@ -258,10 +260,12 @@ Traffic Predictor::place(Program& program, const RankGrid& grid) const {
 Result<Prediction> Predictor::run() {
   const RankGrid grid(scenario_.layout);
   Program program = lower(scenario_, timed_orders(scenario_, pricing_));
+  if (is_stopped()) return failure(Errors{});
   const bool alone = options_.alone.has_value();
   const Traffic traffic = alone ? Traffic{} : place(program, grid);
   const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)
                                   : find_symmetry(scenario_, grid, traffic, options_.fold);
+  if (is_stopped()) return failure(Errors{});
   const RunCosts costs(scenario_, program, grid, symmetry, pricing_.kernels, pricing_.collectives,
                        alone);
   const SimulationInput input{scenario_,
@@ -274,7 +278,9 @@ Result<Prediction> Predictor::run() {
                               options_.expand || must_expand(program, grid),
                               options_.contention,
                               alone,
-                              profile_.sms_per_channel};
+                              profile_.sms_per_channel,
+                              options_.stop};
+  if (is_stopped()) return failure(Errors{});
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());
   out_.simulated_tasks = simulation->task_count;

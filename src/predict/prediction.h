@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -108,6 +109,9 @@ struct PredictOptions {
   // (use_own_kernels()).
   bool own_kernels = false;
   FlopCount flops = FlopCount::kFull;
+  // Asked now and then; once it returns true, the forecast ends without a result: with a
+  // list of no errors.
+  std::function<bool()> stop = {};
 };
 
 // FLOPs of one step over all GPUs (docs/terminology.md, "Work"). `causal_half` halves attention.

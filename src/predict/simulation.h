@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "predict/run_costs.h"
@@ -40,6 +41,7 @@ struct SimulationInput {
   bool contention;             // transfers share links
   bool alone = false;          // the only class is a rank without the others: transfers are free
   double sms_per_channel = 1;  // that collectives take from kernels (cost/profile.h)
+  std::function<bool()> stop = {};  // PredictOptions::stop
 };
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.

@@ -360,7 +360,7 @@ Result<Simulation> WorkloadBuilder::replay() {
       [](sim::TaskId task, const void* builder) {
         return static_cast<const WorkloadBuilder*>(builder)->describe(task);
       },
-      this);
+      this, nullptr, in_.stop);
   if (!replay) {
     for (Error& error : replay.error()) error.path = "layout.schedule";
     return failure(replay.error());

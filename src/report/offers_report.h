@@ -32,7 +32,8 @@ const Offer& first_of(const OffersReport& report);
 bool has_length(const OffersReport& report);  // the tokens of the run are given
 
 std::string offers_headline(const OffersReport& report);  // what all offers have in common
-std::string offers_verdict(const OffersReport& report);   // whether the places are certain
+bool was_cut_off(const OffersReport& report);  // before it knew of every offer whether one fits
+std::string offers_verdict(const OffersReport& report);  // whether the places are certain
 // The named answers in words, and which limits no offer meets.
 std::vector<std::string> answer_lines(const OffersReport& report);
 // How a place differs from the first: "1.9x faster, 1.2x dearer; misses the deadline of 30.0 days".

@@ -108,8 +108,18 @@ std::string offers_headline(const OffersReport& report) {
   return out;
 }
 
+bool was_cut_off(const OffersReport& report) {
+  return std::ranges::any_of(report.offers, [](const Offer& offer) {
+    return offer.state == OfferState::kNotFound || offer.state == OfferState::kNotSearched;
+  });
+}
+
 std::string offers_verdict(const OffersReport& report) {
-  if (report.ranking.order.empty()) return "No layout fits on any of them.";
+  if (report.ranking.order.empty()) {
+    return was_cut_off(report)
+               ? "No layout that fits was found; the search ended before it had looked at all."
+               : "No layout fits on any of them.";
+  }
   const auto ranked = report.ranking.order.size();
   std::size_t certain = 0;
   for (const std::size_t i : report.ranking.order) certain += report.offers[i].result->proven;

@@ -59,6 +59,8 @@ ordered_json PlanWriter::why_not(const WhyNot& why) {
     out["value"] = why.large->device_bytes;
     out["limit"] = report_.result.memory_limit;
     out["layout"] = why.layout;
+  } else if (why.cut_off) {
+    out["proven"] = false;
   } else if (why.best) {
     put(out, "step_time_s", why.best->prediction.step_time.value());
     out["layout"] = why.layout;

@@ -59,9 +59,7 @@ std::string verdict_text(const PlanReport& report) {
   const SearchResult& result = report.result;
   if (result.found.empty()) {
     if (result.proven) return nothing_fits_text(report.planner, result);
-    return result.interrupted
-               ? "No layout that fits was found; the search ended before it had looked at all."
-               : "No layout that fits was found.";
+    return "No layout that fits was found; the search ended before it had looked at all.";
   }
   if (result.proven) {
     const char* better = report.objective == Objective::kStepTime ? "faster"
@@ -104,6 +102,7 @@ std::string answer_text(const PlanReport& report, const WhyNot& why) {
                        gib_text(why.large->device_bytes), gib_text(report.result.memory_limit),
                        why.layout);
   }
+  if (why.cut_off) return "the search ended before it had found one that fits";
   if (!why.best) return "nothing was replayed";
   const Seconds step = why.best->prediction.step_time;
   if (report.result.found.empty()) return fmt::format("{}: {}", time_text(step), why.layout);

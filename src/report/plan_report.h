@@ -19,6 +19,7 @@ struct WhyNot {
   Errors rules;       // no layout of it is legal
   // Choices of another space than the report's: what is said of them comes with them.
   std::optional<RejectedLayout> large;  // legal, and none fits: the one that needs least
+  bool cut_off = false;                 // the search ended before it knew whether one fits
   std::optional<FoundLayout> best;      // the best of it
   std::string layout;                   // of `large` or `best`, in words
   std::string reason;                   // why `best` is no faster than the first place

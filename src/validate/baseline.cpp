@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -43,80 +44,20 @@ double worsening(std::string_view metric, double before, double now) {
   return larger_is_better(metric) ? before - now : std::abs(now) - std::abs(before);
 }
 
-struct OldCase {
-  std::optional<double> step_time_s;
-  std::optional<double> peak_memory_bytes;
-  bool failed = false;
-};
-
-struct Baseline {
-  std::map<std::string, std::map<std::string, double>> rows;
-  std::map<std::string, OldCase> cases;
-};
-
 // A baseline of other suites would call each of them gone: that is the wrong file.
-Errors no_suite_in_common(const Summary& summary, const Baseline& baseline,
+Errors no_suite_in_common(const std::vector<std::string>& suites, const Baseline& baseline,
                           const std::string& file) {
-  std::vector<std::string> recorded, checked;
+  std::vector<std::string> recorded;
   for (const auto& [name, unused] : baseline.rows) {
     if (name == kAllCases) continue;
-    if (row_of(summary, name)) return {};
+    if (std::ranges::find(suites, name) != suites.end()) return {};
     recorded.push_back(name);
   }
   if (recorded.empty()) return {};
-  for (const auto& [name, unused] : summary.suites) checked.push_back(name);
   return {{ErrorCode::kIllegal,
            fmt::format("is of other suites: {}; checked: {}", fmt::join(recorded, ", "),
-                       fmt::join(checked, ", ")),
+                       fmt::join(suites, ", ")),
            file, "summary", "name the baseline of these suites, or a new file with --update"}};
-}
-
-Result<Baseline> read_baseline(const std::string& text, const std::string& file) {
-  auto parsed = JsonDocument::parse(text, file);
-  if (!parsed) return failure(parsed.error());
-  JsonDocument& document = **parsed;
-  ObjectReader reader(document.root());
-  if (reader.has(kValidationBaselineKey)) {
-    reader.fail(kValidationBaselineKey, ErrorCode::kFormat, "is a baseline of validate, not check");
-    return failure(document.errors());
-  }
-  const auto format = reader.required(kBaselineKey);
-  if (format && (!format->raw().is_number() || format->raw() != kBaselineFormat)) {
-    reader.fail(kBaselineKey, ErrorCode::kFormat, format->dump() + " is not a format that is read",
-                fmt::format("format {}", kBaselineFormat));
-    return failure(document.errors());
-  }
-  Baseline out;
-  if (const auto rows = reader.required("summary"); rows && rows->is_object()) {
-    ObjectReader row_reader(*rows);
-    for (const auto& [name, unused] : rows->raw().items()) {
-      const auto row = row_reader.value(name);
-      if (!row) continue;
-      ObjectReader metrics(*row);
-      for (const std::string& metric : metric_names()) {
-        if (const auto value = metrics.number(metric, -1e300, 1e300)) {
-          out.rows[name][metric] = *value;
-        }
-      }
-      metrics.finish();
-    }
-  }
-  if (const auto cases = reader.required("cases"); cases && cases->is_object()) {
-    ObjectReader case_reader(*cases);
-    for (const auto& [name, unused] : cases->raw().items()) {
-      const auto value = case_reader.value(name);
-      if (!value) continue;
-      ObjectReader entry(*value);
-      OldCase& old = out.cases[name];
-      old.step_time_s = entry.number("step_time_s", 0, 1e300);
-      old.peak_memory_bytes = entry.number("peak_memory_bytes", 0, 1e300);
-      old.failed = entry.text("failed").has_value();
-      entry.finish();
-    }
-  }
-  reader.finish();
-  if (!document.ok()) return failure(document.errors());
-  return out;
 }
 
 void compare_rows(const Summary& summary, const Baseline& baseline, BaselineComparison& out) {
@@ -200,25 +141,62 @@ Written baseline_text(const CheckReport& report) {
   return json_lines(out);
 }
 
-Result<std::vector<std::string>> cases_of_baseline(const std::string& text,
-                                                   const std::string& file) {
-  const auto baseline = read_baseline(text, file);
-  if (!baseline) return failure(baseline.error());
-  std::vector<std::string> out;
-  for (const auto& [key, unused] : baseline->cases) out.push_back(key);
+Result<Baseline> read_baseline(const std::string& text, const std::string& file,
+                               const std::vector<std::string>& suites) {
+  auto parsed = JsonDocument::parse(text, file);
+  if (!parsed) return failure(parsed.error());
+  JsonDocument& document = **parsed;
+  ObjectReader reader(document.root());
+  if (reader.has(kValidationBaselineKey)) {
+    reader.fail(kValidationBaselineKey, ErrorCode::kFormat, "is a baseline of validate, not check");
+    return failure(document.errors());
+  }
+  const auto format = reader.required(kBaselineKey);
+  if (format && (!format->raw().is_number() || format->raw() != kBaselineFormat)) {
+    reader.fail(kBaselineKey, ErrorCode::kFormat, format->dump() + " is not a format that is read",
+                fmt::format("format {}", kBaselineFormat));
+    return failure(document.errors());
+  }
+  Baseline out;
+  if (const auto rows = reader.required("summary"); rows && rows->is_object()) {
+    ObjectReader row_reader(*rows);
+    for (const auto& [name, unused] : rows->raw().items()) {
+      const auto row = row_reader.value(name);
+      if (!row) continue;
+      ObjectReader metrics(*row);
+      for (const std::string& metric : metric_names()) {
+        if (const auto value = metrics.number(metric, -1e300, 1e300)) {
+          out.rows[name][metric] = *value;
+        }
+      }
+      metrics.finish();
+    }
+  }
+  if (const auto cases = reader.required("cases"); cases && cases->is_object()) {
+    ObjectReader case_reader(*cases);
+    for (const auto& [name, unused] : cases->raw().items()) {
+      const auto value = case_reader.value(name);
+      if (!value) continue;
+      ObjectReader entry(*value);
+      Baseline::Case& old = out.cases[name];
+      old.step_time_s = entry.number("step_time_s", 0, 1e300);
+      old.peak_memory_bytes = entry.number("peak_memory_bytes", 0, 1e300);
+      old.failed = entry.text("failed").has_value();
+      entry.finish();
+    }
+  }
+  reader.finish();
+  if (!document.ok()) return failure(document.errors());
+  if (Errors other = no_suite_in_common(suites, out, file); !other.empty()) {
+    return failure(std::move(other));
+  }
   return out;
 }
 
-Result<BaselineComparison> compare_with_baseline(const CheckReport& report, const std::string& text,
-                                                 const std::string& file) {
-  const auto baseline = read_baseline(text, file);
-  if (!baseline) return failure(baseline.error());
-  if (Errors other = no_suite_in_common(report.summary, *baseline, file); !other.empty()) {
-    return failure(std::move(other));
-  }
+BaselineComparison compare_with_baseline(const CheckReport& report, const Baseline& baseline) {
   BaselineComparison out;
-  compare_rows(report.summary, *baseline, out);
-  compare_cases(report.cases, *baseline, out);
+  compare_rows(report.summary, baseline, out);
+  compare_cases(report.cases, baseline, out);
   return out;
 }
 

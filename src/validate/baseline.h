@@ -3,6 +3,8 @@
 // (docs/formats/suite.md, "Baseline").
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,13 +30,21 @@ std::string baseline_key(const std::string& suite, const std::string& id);
 // Sorted, a case per line, the same bytes for the same figures.
 Written baseline_text(const CheckReport& report);
 
-// The cases that the file names, sorted.
-Result<std::vector<std::string>> cases_of_baseline(const std::string& text,
-                                                   const std::string& file);
+struct Baseline {
+  struct Case {
+    std::optional<double> step_time_s;
+    std::optional<double> peak_memory_bytes;
+    bool failed = false;
+  };
+  std::map<std::string, std::map<std::string, double>> rows;  // of the summary, by metric
+  std::map<std::string, Case> cases;                          // by baseline_key()
+};
 
-// `text` is the content of the baseline file `file`. Errors: what is no baseline of `check`, has
-// another format, or is of other suites only.
-Result<BaselineComparison> compare_with_baseline(const CheckReport& report, const std::string& text,
-                                                 const std::string& file);
+// `text` is the content of the baseline file `file`, and `suites` are those that are to be checked.
+// Errors: what is no baseline of `check`, has another format, or is of other suites only.
+Result<Baseline> read_baseline(const std::string& text, const std::string& file,
+                               const std::vector<std::string>& suites);
+
+BaselineComparison compare_with_baseline(const CheckReport& report, const Baseline& baseline);
 
 }  // namespace stepcast

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <new>
 
+#include "core/gathered_errors.h"
 #include "core/json.h"
+#include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "predict/choose_profile.h"
 #include "predict/mechanisms.h"
@@ -14,11 +17,10 @@ namespace stepcast {
 namespace {
 
 // Whether the profile that prices the scenario was fitted on this case.
-bool is_fitted(const Scenario& scenario, const CaseResult& result, const DataFolders& folders) {
-  const auto profile = choose_profile(scenario, folders);
-  return profile && std::ranges::any_of(profile->fitted_on, [&](const std::string& id) {
-           return id == result.id || id == result.suite + "/" + result.id;
-         });
+bool is_fitted(const Profile& profile, const CaseResult& result) {
+  return std::ranges::any_of(profile.fitted_on, [&](const std::string& id) {
+    return id == result.id || id == result.suite + "/" + result.id;
+  });
 }
 
 std::string reason_of(const Errors& errors) {
@@ -31,7 +33,8 @@ std::string reason_of(const Errors& errors) {
   return out;
 }
 
-void fail(CaseResult& result, const Errors& errors) {
+// Returns what no fault of the case is.
+Errors fail(CaseResult& result, const Errors& errors) {
   result.failed = reason_of(errors);
   const bool illegal = std::any_of(errors.begin(), errors.end(), [](const Error& error) {
     return error.code == ErrorCode::kIllegal;
@@ -40,22 +43,26 @@ void fail(CaseResult& result, const Errors& errors) {
   result.not_supported = std::all_of(errors.begin(), errors.end(), [](const Error& error) {
     return error.code == ErrorCode::kNotSupported;
   });
+  return refused_by_machine(errors);
 }
 
-void predict_case(const Suite& suite, const SuiteCase& test_case, const DataFolders& folders,
-                  const CheckOptions& options, CaseResult& result) {
+Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFolders& folders,
+                    const CheckOptions& options, CaseResult& result) {
   result = describe(suite, test_case);
   const auto document = JsonDocument::parse(test_case.scenario, suite.file);
   if (!document) return fail(result, document.error());
   const auto scenario = read_scenario(**document, folders);
   if (!scenario) return fail(result, scenario.error());
-  result.fitted = is_fitted(*scenario, result, folders);
+  const auto profile = choose_profile(*scenario, folders);
+  if (!profile) return fail(result, profile.error());
+  result.fitted = is_fitted(*profile, result);
   PredictOptions predict_options;
   predict_options.fold = options.fold;
   const auto prediction = predict(*scenario, folders, predict_options);
   if (!prediction) return fail(result, prediction.error());
   result.mechanisms = mechanisms_of(*scenario);
   align(result, *scenario, *prediction, test_case.convention);
+  return {};
 }
 
 struct Job {
@@ -74,16 +81,20 @@ CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,
   CheckReport report;
   report.cases.resize(jobs.size());
   std::atomic<std::size_t> done = 0;
+  std::vector<Errors> refused(jobs.size());
   run_in_parallel(options.threads, jobs.size(), [&](std::size_t, std::size_t i) {
     CaseResult& result = report.cases[i];
     try {
-      predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, result);
+      refused[i] = predict_case(*jobs[i].suite, *jobs[i].test_case, folders, options, result);
+    } catch (const std::bad_alloc&) {
+      throw;  // no fault of the case either
     } catch (const std::exception& error) {
       // An exception in one case must not end the others.
       result.failed = std::string("internal error: ") + error.what();
     }
     if (options.progress) options.progress(++done, jobs.size());
   });
+  for (const Errors& errors : refused) add_new(errors, report.refused);
   report.summary = summarise(report.cases);
   return report;
 }

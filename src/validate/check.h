@@ -25,6 +25,8 @@ struct CheckOptions {
 struct CheckReport {
   std::vector<CaseResult> cases;  // in the order of the suites
   Summary summary;
+  // Files that are there and cannot be read: the figures are not those of the cases then.
+  Errors refused;
 };
 
 CheckReport check(const std::vector<Suite>& suites, const DataFolders& folders,

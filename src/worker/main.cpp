@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "calibrate/measure/rank_context.h"
 #include "comm/host_group.h"
@@ -29,7 +30,7 @@ int run(const std::string& file) {
   };
   try {
     const auto job = load_job(file);
-    if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
+    if (!job) throw JobFailure(job.error());
     const auto world = mpi.world();
     const RankContext rank{*job, *world, report, mpi.hostname()};
     if (job->task == "run") {
@@ -55,6 +56,8 @@ int run(const std::string& file) {
     fail(RankFailure::kCommunication, error.what());
   } catch (const std::bad_alloc&) {
     fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+  } catch (const std::system_error& error) {
+    fail(RankFailure::kMachine, error.what());
   } catch (const std::exception& error) {
     fail(RankFailure::kInternal, error.what());
   }

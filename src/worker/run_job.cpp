@@ -36,7 +36,7 @@ class RunJob {
         grid_(scenario_.layout),
         limits_(numerics_limits(scenario_.training.precision)) {
     if (const Errors errors = check_executable(scenario_, place.job.backend); !errors.empty()) {
-      throw JobFailure(RankFailure::kInput, to_string(errors));
+      throw JobFailure(errors);
     }
     const std::int64_t ranks = place.world == nullptr ? 1 : place.world->size();
     if (!place.job.rank && grid_.size() != ranks) {

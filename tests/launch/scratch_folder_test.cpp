@@ -2,6 +2,8 @@
 #include "launch/scratch_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "core/temporary_folder.h"
 #include "launch/default_signals.h"
 
 namespace stepcast {
@@ -85,6 +88,59 @@ TEST(ScratchFolder, StaysWhenItIsKept) {
   }
   EXPECT_TRUE(fs::exists(path));
   fs::remove_all(path);
+}
+
+// A process that is killed runs no destructor. Its lock goes with it.
+TEST(ScratchFolder, OfAKilledOwnerIsRemovedByTheNextAndThoseOfLivingOnesStay) {
+  const stepcast::testing::TemporaryFolder parent;
+  const auto living = ScratchFolder::create(parent / "", "test");
+  ASSERT_TRUE(living);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto mine = ScratchFolder::create(parent / "", "test");
+    if (mine) std::ofstream(mine->file("job.json")) << "{}";
+    if (::write(ready[1], "", 1) != 1) ::_exit(1);
+    while (true) ::pause();
+  }
+  char word = 0;
+  ASSERT_EQ(::read(ready[0], &word, 1), 1);
+  EXPECT_EQ(parent.files(), 2u);
+  EXPECT_EQ(remove_abandoned_folders(parent / ""), 0);  // both live
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_EQ(parent.files(), 2u);
+  const auto next = ScratchFolder::create(parent / "", "test");
+  ASSERT_TRUE(next);
+  EXPECT_EQ(parent.files(), 2u);  // the living one and the next
+  EXPECT_TRUE(fs::exists(living->path()));
+}
+
+TEST(ScratchFolder, ThatIsKeptHasNoOwnerAndStays) {
+  const stepcast::testing::TemporaryFolder parent;
+  {
+    auto made = ScratchFolder::create(parent / "", "test");
+    ASSERT_TRUE(made);
+    std::ofstream(made->file("rank-0.json")) << "{}";
+    made->keep();
+  }
+  EXPECT_EQ(remove_abandoned_folders(parent / ""), 0);
+  EXPECT_EQ(parent.files(), 1u);
+}
+
+// Killed between the folder and its lock: empty, and removed. What others call by such a name is
+// theirs.
+TEST(ScratchFolder, WithoutALockIsRemovedOnlyWhenItIsEmptyAndOfOurName) {
+  const stepcast::testing::TemporaryFolder parent;
+  fs::create_directory(parent / "stepcast-scratch-test-abcdef");
+  fs::create_directory(parent / "stepcast-abcdef");
+  parent.write("stepcast-scratch-full/file", "text");
+  parent.write("stepcast-scratch-file", "text");
+  EXPECT_EQ(remove_abandoned_folders(parent / ""), 1);
+  EXPECT_EQ(parent.files(), 3u);
 }
 
 TEST(ScratchFolder, ThatCannotBeMadeIsAnErrorWithAWayOut) {

@@ -17,6 +17,7 @@ import tidy_data
 import tidy_docs
 import tidy_escapes
 import tidy_examples
+import tidy_files
 import tidy_includes
 import tidy_literals
 import tidy_notebooks
@@ -42,6 +43,7 @@ CHECKS = {
     "words": tidy_words.check,
     "examples": tidy_examples.check,
     "escapes": tidy_escapes.check,
+    "files": tidy_files.check,
 }
 
 

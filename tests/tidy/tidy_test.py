@@ -114,6 +114,16 @@ class Rules(unittest.TestCase):
         self.accepts("escapes", source, 'out += heading("a # b", form);')
         self.accepts("escapes", "src/core/text/a.cpp", 'out += "&lt;"; Written::escaped(a.dump());')
 
+    def test_files(self):
+        source = "src/core/a.cpp"
+        for code in ("std::ifstream file(name);", "const int f = ::open(name, O_RDONLY);",
+                     "std::fopen(name, mode);", "fs::rename(a, b);", "if (::write(f, a, n) < 0) {}",
+                     "std::basic_ofstream<char> out;"):
+            self.offends("files", source, SPDX + code + "\n", "read_text_file")
+        self.accepts("files", source, SPDX + "// std::ifstream\nJournal::open(a); windows.open(b); Run::read(c);\n")
+        self.accepts("files", "src/core/text_file.cpp", SPDX + "const int f = ::open(a, 0);\n")
+        self.offends("files", "src/core/text_file.cpp", SPDX, "touches no file any more")
+
     def test_directions(self):
         self.offends("directions", "src/core/a.cpp", '#include "model/model.h"\n', "must not")
         self.offends("directions", "src/core/a.cu", '#include "model/model.h"\n', "must not")

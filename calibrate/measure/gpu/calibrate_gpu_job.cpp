@@ -113,7 +113,7 @@ class CalibrateGpuJob {
     conditions["under_load"] = true;  // as points of older versions were not
     auto journal =
         Journal::open(fmt::format("{}/rank-{}.jsonl", folder, ranks_.rank()), conditions);
-    if (!journal) throw JobFailure(RankFailure::kInput, to_string(journal.error()));
+    if (!journal) throw JobFailure(journal.error());
     return std::move(*journal);
   }
 
@@ -301,7 +301,7 @@ class CalibrateGpuJob {
   void write(const char* name, const ordered_json& content) const {
     const std::string file = job_.results + "/" + name;
     if (const auto written = write_file_atomically(file, json_text(content) + "\n"); !written) {
-      throw JobFailure(RankFailure::kInput, to_string(written.error()));
+      throw JobFailure(written.error());
     }
   }
 

@@ -34,7 +34,7 @@ int device_of(const RankEnvironment& rank) {
 GpuRanks::GpuRanks(std::int64_t gpus, const ReadVariable& read) {
   if (gpus == 1) return;
   const auto told = read_rank_environment(read);
-  if (!told) throw JobFailure(RankFailure::kInput, to_string(told.error()));
+  if (!told) throw JobFailure(told.error());
   own_ = *told;
   if (own_.size != gpus) {
     throw JobFailure(

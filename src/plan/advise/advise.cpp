@@ -69,7 +69,7 @@ Result<Advice> advise(const AdviceInput& input) {
   const std::int64_t all = input.base.cluster.gpus();
   for (const Rung& rung : ladder()) {
     if (!climbs(rung, input.base)) continue;
-    if (input.search.stop && input.search.stop()) {
+    if (is_over(input.search)) {
       advice.interrupted = true;
       break;
     }
@@ -89,7 +89,9 @@ Result<Advice> advise(const AdviceInput& input) {
   if (!ways) return failure(ways.error());
   advice.ways_out = std::move(*ways);
   // A search that was cut short says nothing about what it did not try.
-  advice.interrupted = input.search.stop && input.search.stop();
+  advice.interrupted = is_over(input.search);
+  std::erase_if(advice.ways_out,
+                [](const RungResult& way) { return way.interrupted && !way.fits; });
   return advice;
 }
 

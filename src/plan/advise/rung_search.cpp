@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster/named_cluster.h"
+#include "core/machine_errors.h"
 #include "layout/choices.h"
 
 namespace stepcast {
@@ -122,6 +123,9 @@ Result<RungResult> search_rung(const AdviceInput& input, const Rung& rung, std::
   const auto document = JsonDocument::from(scenario_of(input, rung, gpus, out.mode), input.file);
   auto planner = Planner::make(*document, input.folders, rung.part(cluster));
   if (!planner) {
+    if (Errors refused = refused_by_machine(planner.error()); !refused.empty()) {
+      return failure(std::move(refused));
+    }
     out.objections = planner.error();
     return out;
   }

@@ -67,7 +67,7 @@ Result<std::optional<RungResult>> first_that_meets(const AdviceInput& input, std
                                                    TrainingMode mode) {
   for (const Rung& rung : ladder()) {
     if (rung.one_gpu) continue;
-    if (input.search.stop && input.search.stop()) break;
+    if (is_over(input.search)) break;
     auto result = search_rung(input, rung, gpus, mode);
     if (!result) return failure(result.error());
     if (result->meets()) return std::optional(std::move(*result));

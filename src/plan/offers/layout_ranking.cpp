@@ -86,7 +86,7 @@ Result<SearchResult> search_by(Objective objective, const Planner& planner, cons
     const bool certain = rank(objective, planner, prices, top, options.top, *result);
     if (certain || !result->proven) return result;
     const bool late = time_limit > 0 && time_limit <= spent;
-    if (late || (options.stop && options.stop())) {
+    if (late || is_over(options)) {
       result->proven = false;
       result->interrupted = true;
       return result;

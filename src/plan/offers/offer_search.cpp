@@ -93,7 +93,7 @@ Errors search_offers(const OfferSearch& search, const PriceList& prices,
     Offer& offer = offers[i];
     if (!offer.planner) continue;
     SearchOptions options = search.layouts;
-    if (options.stop && options.stop()) break;
+    if (is_over(options)) break;
     if (limit > 0) {
       const double left = limit - elapsed();
       if (left <= 0) break;

@@ -23,7 +23,7 @@ void list_gpus(const Job& job) {
   }
   const nlohmann::ordered_json out{{"devices", std::move(devices)}};
   const auto written = write_file_atomically(job.results + "/devices.json", json_text(out) + "\n");
-  if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
+  if (!written) throw JobFailure(written.error());
 }
 
 }  // namespace stepcast

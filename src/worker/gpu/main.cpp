@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <system_error>
 
 #include "calibrate/measure/gpu/calibrate_gpu_job.h"
 #include "calibrate/measure/gpu/gpu_ranks.h"
@@ -38,7 +39,7 @@ int run(const std::string& file) {
     return 1;
   };
   try {
-    if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
+    if (!job) throw JobFailure(job.error());
     if (job->task == "devices") {
       list_gpus(*job);
     } else if (job->task == "calibrate") {
@@ -64,6 +65,8 @@ int run(const std::string& file) {
     return fail(RankFailure::kInput, error.what());
   } catch (const std::bad_alloc&) {
     return fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+  } catch (const std::system_error& error) {
+    return fail(RankFailure::kMachine, error.what());
   } catch (const std::exception& error) {
     return fail(RankFailure::kInternal, error.what());
   }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of which the user's input is free.
+#pragma once
+
+#include "core/error.h"
+
+namespace stepcast {
+
+// Whether only files are wrong, which the system does not let be read or written.
+bool of_machine(const Errors& errors);
+
+// Those that say that the machine refuses to read or write a file that is there. Whatever else was
+// found says nothing about the input then.
+Errors refused_by_machine(const Errors& errors);
+
+}  // namespace stepcast

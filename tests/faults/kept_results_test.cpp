@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nothing that is finished is lost: where results go when their files cannot be written.
+#include <algorithm>
+
+#include "faults/fault.h"
+#include "scenario_text.h"
+
+namespace stepcast::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run with programs in the place of ranks that compute nothing, reports in `out`, and a temporary
+// folder of its own.
+class KeptResults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!mpirun_is_here()) GTEST_SKIP() << "mpirun is not on PATH";
+    fs::create_directory(folder_ / "out");
+    fs::create_directory(folder_ / "tmp");
+    write_file(folder_ / "scenario.json", two_local_stages());
+    write_file(page(), "old");
+  }
+  std::string page() const { return folder_ / "out/page.html"; }
+  Outcome validate(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words{
+        "validate", folder_ / "scenario.json", "--calibrate", "never", "--html", page(),
+        "--md",     folder_ / "out/page.md"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  // The only folder with kept results in the temporary folder.
+  fs::path kept() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder_ / "tmp")) {
+      if (entry.path().filename().string().starts_with("stepcast-kept-")) {
+        found.push_back(entry.path());
+      }
+    }
+    EXPECT_EQ(found.size(), 1u);
+    return found.empty() ? fs::path() : found.front();
+  }
+  // The number of the first call of a kind that meets `file`. Files without a name are probes.
+  // Leaves the temporary folder empty, and the page old.
+  long first_on(const std::string& kind, const std::string& file) const {
+    long found = -1;
+    for (long number = 1; number < 100 && found < 0; ++number) {
+      const Fault fault(kind + ":" + std::to_string(number));
+      validate();
+      const std::string met = fault.met();
+      if (met.empty()) break;
+      if (has(met, file) && !has(met, "(deleted)")) found = number;
+    }
+    EXPECT_GT(found, 0) << "no " << kind << " of " << file;
+    fs::remove_all(folder_ / "tmp");
+    fs::create_directory(folder_ / "tmp");
+    write_file(page(), "old");
+    return found;
+  }
+
+  Folder folder_;
+  Environment tmp_{"TMPDIR", folder_ / "tmp"};
+  Environment rank_{"STEPCAST_RANK_PROGRAM",
+                    fs::path(STEPCAST_BINARY).parent_path() / "tests/cli_fake_rank"};
+};
+
+TEST_F(KeptResults, AFinishedRunWhosePageCannotBeWrittenIsInTheTemporaryFolder) {
+  const Outcome whole = validate();
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  const std::string report = read_file(page());
+  ASSERT_TRUE(has(report, "<html")) << report.substr(0, 100);
+  const Fault fault("sync:" + std::to_string(first_on("sync", "/out/page.html")));
+  const Outcome result = validate();
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(has(result.error, "page.html: cannot be written: Input/output error"))
+      << result.error;
+  EXPECT_EQ(read_file(page()), "old");
+  // All three results, none of which took its place.
+  const fs::path place = kept();
+  EXPECT_EQ(read_file(place / "page.html"), report);
+  EXPECT_TRUE(has(read_file(place / "page.md"), "|")) << result.error;
+  EXPECT_EQ(read_file(place / "standard-output.txt"), whole.out);
+  EXPECT_TRUE(has(result.error, "the finished page.html is kept in " + (place / "").string()))
+      << result.error;
+}
+
+// Every disk is full, memory's too: the results follow on standard output, each under its name.
+TEST_F(KeptResults, WithoutRoomAnywhereTheyFollowOnStandardOutput) {
+  const Outcome whole = validate();
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  const std::string report = read_file(page());
+  const Fault fault("write:" + std::to_string(first_on("write", "/out/page.html")) + "+");
+  const Outcome result = validate();
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(read_file(page()), "old");
+  EXPECT_TRUE(has(result.error, "No space left on device")) << result.error;
+  EXPECT_TRUE(has(result.error,
+                  "no temporary folder has room: the finished page.html, page.md, "
+                  "standard-output.txt follows on standard output"))
+      << result.error;
+  EXPECT_TRUE(has(result.out, "==> page.html <==\n" + report)) << result.out.substr(0, 200);
+  EXPECT_TRUE(has(result.out, "==> standard-output.txt <==\n" + whole.out));
+}
+
+TEST_F(KeptResults, ABaselineThatCannotTakeItsPlaceIsKeptBesideTheReport) {
+  const std::string baseline = folder_ / "out/baseline.json";
+  const std::vector<std::string> update{"--baseline", baseline, "--update"};
+  ASSERT_EQ(validate(update).code, 0);
+  const std::string recorded = read_file(baseline);
+  ASSERT_FALSE(recorded.empty());
+  write_file(baseline, recorded + "\n");  // as a baseline the same, and another text
+  // The baseline takes its place before the page, which without one is the first.
+  const Fault fault("rename:" + std::to_string(first_on("rename", "/out/page.html")));
+  const Outcome result = validate(update);
+  EXPECT_EQ(result.code, 2) << result.error;
+  EXPECT_EQ(read_file(baseline), recorded + "\n");
+  EXPECT_EQ(read_file(kept() / "baseline.json"), recorded);
+}
+
+// The run is finished, its report is not: the ranks' files are what the minutes went into.
+TEST_F(KeptResults, TheFilesOfARunWhoseReportCannotBeMadeStay) {
+  long opens = 0;
+  {
+    const Fault none("");
+    ASSERT_EQ(validate().code, 0);
+    opens = none.count("open");
+  }
+  const std::string place = folder_ / "tmp";
+  bool kept = false;
+  for (long number = opens; number > 0 && !kept; --number) {  // they are read near the end
+    fs::remove_all(place);
+    fs::create_directory(place);
+    const Fault fault("open:" + std::to_string(number));
+    const Outcome result = validate();
+    if (!has(fault.met(), "rank-0.json")) continue;
+    EXPECT_EQ(result.code, 2) << result.error;
+    EXPECT_TRUE(has(result.error, "rank-0.json: cannot be read")) << result.error;
+    EXPECT_TRUE(has(result.error, "the files of the finished run are kept in " + place))
+        << result.error;
+    for (const auto& entry : fs::directory_iterator(place)) {
+      kept = kept || fs::exists(entry.path() / "rank-0.json");
+    }
+    ASSERT_TRUE(kept);
+  }
+  EXPECT_TRUE(kept) << "no open of a rank's file was failed";
+}
+
+TEST_F(KeptResults, WhatIsPrintedAgainAtOnceIsNotKept) {
+  const Fault fault("write:1");
+  const Outcome result = run({"show", "clusters"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_TRUE(has(result.error, "error: standard output: No space left on device")) << result.error;
+  EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
+}
+
+TEST_F(KeptResults, AForecastThatStandardOutputDoesNotTakeIsKept) {
+  const Outcome whole = run(predict_words());
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  EXPECT_EQ(run(predict_words(), ">/dev/full").code, 2);
+  EXPECT_EQ(read_file(kept() / "standard-output.txt"), whole.out);
+}
+
+TEST_F(KeptResults, ARankWhoseDiskIsFullSaysSo) {
+  const Environment real("STEPCAST_RANK_PROGRAM",
+                         fs::path(STEPCAST_BINARY).parent_path() / "stepcast-rank");
+  const Fault fault("write:1+", "stepcast-rank");
+  const Outcome result = validate({"--steps", "1", "--warmup", "0"});
+  EXPECT_EQ(result.code, 2) << result.error;
+  EXPECT_TRUE(has(result.error, "is stopped by its machine: ")) << result.error;
+  EXPECT_TRUE(has(result.error, "No space left on device")) << result.error;
+  EXPECT_EQ(read_file(page()), "old");
+  EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
+}
+
+}  // namespace
+}  // namespace stepcast::testing

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command that is killed cannot tidy up. The next one does.
+#include <csignal>
+#include <thread>
+
+#include "faults/fault.h"
+#include "scenario_text.h"
+
+namespace stepcast::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Starts the program without waiting for it; the child leads a process group of its own.
+pid_t start(const std::vector<std::string>& words) {
+  std::vector<char*> arguments{const_cast<char*>(STEPCAST_BINARY)};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execv(STEPCAST_BINARY, arguments.data());
+    ::_exit(127);
+  }
+  return child;
+}
+
+std::vector<fs::path> scratch_folders(const fs::path& place) {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::directory_iterator(place)) {
+    if (entry.path().filename().string().starts_with("stepcast-scratch-")) {
+      out.push_back(entry.path());
+    }
+  }
+  return out;
+}
+
+TEST(Killed, ARunLeavesAFolderThatTheNextOneRemovesAndThatOfALivingOneStays) {
+  if (!mpirun_is_here()) GTEST_SKIP() << "mpirun is not on PATH";
+  const Folder folder;
+  fs::create_directory(folder / "tmp");
+  write_file(folder / "scenario.json", two_local_stages());
+  const Environment tmp("TMPDIR", folder / "tmp");
+  const Environment rank("STEPCAST_RANK_PROGRAM",
+                         fs::path(STEPCAST_BINARY).parent_path() / "tests/cli_fake_rank");
+  const std::vector<std::string> words{"validate", folder / "scenario.json", "--calibrate", "never",
+                                       "--quiet"};
+  std::vector<pid_t> running;
+  {
+    const Environment hang("STEPCAST_FAKE", "hang");
+    running = {start(words), start(words)};
+    // Until each has written the job of its ranks.
+    const auto at_work = [&] {
+      const auto folders = scratch_folders(folder / "tmp");
+      return std::count_if(folders.begin(), folders.end(),
+                           [](const fs::path& one) { return fs::exists(one / "job.json"); }) == 2;
+    };
+    while (!at_work()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(running[0], SIGKILL);
+  ::waitpid(running[0], nullptr, 0);
+  ASSERT_EQ(scratch_folders(folder / "tmp").size(), 2u);  // the dead one could do nothing
+  const Outcome next = run(words);
+  EXPECT_EQ(next.code, 0) << next.error;
+  EXPECT_EQ(scratch_folders(folder / "tmp").size(), 1u);
+  ::kill(running[1], SIGTERM);
+  ::waitpid(running[1], nullptr, 0);
+  EXPECT_EQ(scratch_folders(folder / "tmp").size(), 0u);
+}
+
+}  // namespace
+}  // namespace stepcast::testing
