@@ -2,16 +2,19 @@
 // What the text of a journal holds.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include "calibrate/protocol/journal.h"
 
 namespace stepcast {
 
 struct JournalText {
+  nlohmann::ordered_json machine;  // the facts of the machine whose points these are
   std::map<std::string, JournalPoint> points;
   std::int64_t whole_bytes = 0;  // up to the end of the last line that is whole; 0: no header yet
 };
 
-Result<JournalText> read_journal(const std::string& text, const std::string& file,
-                                 const nlohmann::ordered_json& machine);
+// Every bad line is an error.
+Result<JournalText> read_journal(const std::string& text, const std::string& file);
 
 }  // namespace stepcast

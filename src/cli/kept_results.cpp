@@ -63,8 +63,8 @@ void keep_elsewhere(const std::vector<FinishedResult>& results) {
     const std::string folder = keep_in(place, results);
     if (folder.empty()) continue;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      tell(fmt::format("the finished {} is kept in {}\n", results[i].name,
-                       (fs::path(folder) / name_in(results, i)).string()));
+      tell_line(fmt::format("the finished {} is kept in {}", results[i].name,
+                            (fs::path(folder) / name_in(results, i)).string()));
     }
     return;
   }
@@ -72,8 +72,8 @@ void keep_elsewhere(const std::vector<FinishedResult>& results) {
   for (const FinishedResult& result : results) {
     names += (names.empty() ? "" : ", ") + result.name;
   }
-  tell(fmt::format("no temporary folder has room: the finished {} follows on standard output\n",
-                   names));
+  tell_line(fmt::format(
+      "no temporary folder has room: the finished {} follows on standard output", names));
   if (!print(results)) tell("standard output cannot be written either: the results are lost\n");
 }
 

@@ -92,7 +92,7 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
             "-o", "name a profile in a folder that can be written"}});
     }
     const auto outcome =
-        launch_job(job_of(request, scenarios, ranks, folder.string()).dump(2) + "\n",
+        launch_job(json_text(job_of(request, scenarios, ranks, folder.string()), 2) + "\n",
                    (folder / "job.json").string(), static_cast<int>(ranks), 0, output);
     if (!outcome) return report_errors(outcome.error());
     if (const int code = report_outcome(*outcome, output, "the calibration"); code != kOk) {

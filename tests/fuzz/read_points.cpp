@@ -8,7 +8,7 @@
 namespace stepcast::fuzz {
 
 void read_points(std::string_view text) {
-  say_errors_of(read_journal(std::string(text), "journal", {{"processor", "one"}, {"cores", 2}}));
+  say_errors_of(read_journal(std::string(text), "journal"));
 }
 
 }  // namespace stepcast::fuzz
