@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that the sweep fails at every point, and what they read.
 
-`words` are relative to a folder of its own: `in` holds what is read, `out` what is written. `out` files are
-there before with the content that `old` gives them, else with OLD, so that a command which fails can be
-asked whether they are still intact. `least` are the calls that the command makes at the least: a sweep of
-fewer would test nothing.
+`words` are those of the command line, relative to a folder of its own: `in` holds what is read,
+`out` what is written. Files of `out` are there before, with the content that `old` gives them (none
+at all for None) or else with OLD, so that a command which fails can be asked whether they are still
+intact. `least` are calls that the command makes at the least: a sweep of fewer would test nothing.
 """
 import dataclasses
 import json
@@ -13,32 +13,48 @@ import pathlib
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 OLD = "what was there before\n"
 
-LOCAL_MODEL = {"layers": 2, "hidden": 32, "heads": 4, "vocab": 64, "max_positions": 16, "mlp": "gelu",
-               "norm": "layernorm", "position": "learned", "biases": True, "vocab_multiple": 1,
-               "tied_embeddings": True, "dropout": 0}
-LOCAL = {"stepcast": 1, "model": LOCAL_MODEL, "cluster": {"base": "local", "gpus": 2},
-         "training": {"global_batch": 8, "sequence_length": 16, "precision": "fp32", "attention": "flash",
-                      "framework": "native"},
-         "layout": {"dp": 2, "micro_batch": 1, "zero": 0}}
-PREDICT = ["--model", "llama-3.1-8b", "--cluster", "dgx-h100x2", "--global-batch", "64", "--tp", "2", "--pp",
-           "4", "--seq", "4096"]
-PLAN = ["--model", "gpt2-xl", "--global-batch", "16", "--seq", "1024", "--fix", "pp=1,micro_batch=1,zero=1",
-        "--replays", "4", "--threads", "1"]
-SCENARIO = {"stepcast": 1, "model": "llama-3.1-8b", "cluster": {"base": "dgx-h100", "nodes": 2},
-            "training": {"global_batch": 64, "sequence_length": 4096, "framework": "megatron"},
-            "layout": {"tp": 2, "pp": 4, "micro_batch": 1}}
-SUITE = {"stepcast_suite": 1, "name": "made", "cases": [
-    {"id": "one", "source": "made for a test", "tags": ["small"], "scenario": SCENARIO,
-     "measured": {"step_time_s": 2.0}}]}
-CONFIG = {"model_type": "llama", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
-          "num_key_value_heads": 8, "intermediate_size": 1024, "vocab_size": 1000,
-          "max_position_embeddings": 512, "architectures": ["LlamaForCausalLM"]}
+LOCAL_MODEL = {
+    "layers": 2, "hidden": 32, "heads": 4, "vocab": 64, "max_positions": 16, "mlp": "gelu",
+    "norm": "layernorm", "position": "learned", "biases": True, "vocab_multiple": 1,
+    "tied_embeddings": True, "dropout": 0}
+LOCAL = {
+    "stepcast": 1, "model": LOCAL_MODEL, "cluster": {"base": "local", "gpus": 2},
+    "training": {"global_batch": 8, "sequence_length": 16, "precision": "fp32",
+                 "attention": "flash", "framework": "native"},
+    "layout": {"dp": 2, "micro_batch": 1, "zero": 0}}
+SCENARIO = {
+    "stepcast": 1, "model": "llama-3.1-8b", "cluster": {"base": "dgx-h100", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096, "framework": "megatron"},
+    "layout": {"tp": 2, "pp": 4, "micro_batch": 1}}
+SUITE = {
+    "stepcast_suite": 1, "name": "made",
+    "cases": [{"id": "one", "source": "made for a test", "tags": ["small"], "scenario": SCENARIO,
+               "measured": {"step_time_s": 2.0}}]}
+CONFIG = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 512,
+    "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8,
+    "intermediate_size": 1024, "vocab_size": 1000, "max_position_embeddings": 512}
+BASELINE = {"stepcast_baseline": 1, "summary": {"made": {}}, "cases": {}}
+TABLE = "all_reduce_h100x16_a3_mega.txt"
+MEGATRON = """#!/bin/bash
+GPUS_PER_NODE=8
+NNODES=4
+torchrun --nproc_per_node $GPUS_PER_NODE --nnodes $NNODES pretrain_gpt.py \\
+  --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 \\
+  --max-position-embeddings 2048 --vocab-size 50257 --micro-batch-size 2 --global-batch-size 256 \\
+  --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --bf16
+"""
+
+PREDICT = "--model llama-3.1-8b --cluster dgx-h100x2 --global-batch 64 --tp 2 --pp 4 --seq 4096"
+PLAN = "plan --model gpt2-xl --global-batch 16 --seq 1024 --threads 1 --replays 4"
+FIXED = f"{PLAN} --fix pp=1,micro_batch=1,zero=1"
+MEASURE = "calibrate in/local.json --budget 1 --no-grid -o out/mine.json"
 
 
 @dataclasses.dataclass
 class Command:
     name: str
-    words: list
+    line: str
     outputs: tuple = ()
     program: str = "stepcast"  # whose calls fail
     inputs: dict = dataclasses.field(default_factory=dict)
@@ -49,82 +65,78 @@ class Command:
     # What is measured, or says what the machine has, differs: files must be whole, not equal.
     measures: bool = False
 
+    @property
+    def words(self):
+        return self.line.split()
 
-def data(*names):
-    return {name.split("/")[-1]: (SOURCE / "tests" / "data" / name).read_text() for name in names}
+
+def least(opened, written, files=0):
+    """Calls of a command that publishes so many files: each is synchronised, then its folder."""
+    return {"open": opened, "write": written, "sync": 2 * files, "rename": files, "allocation": 50}
 
 
 def commands(binaries):
     fake = {"STEPCAST_RANK_PROGRAM": str(binaries / "tests" / "cli_fake_rank")}
     scenario = {"scenario.json": json.dumps(SCENARIO)}
     local = {"local.json": json.dumps(LOCAL)}
+    suite = {"suite.json": json.dumps(SUITE)}
+    table = {TABLE: (SOURCE / "tests/data/imports" / TABLE).read_text()}
     return [
-        Command("predict", ["predict", *PREDICT]),
+        Command("predict", f"predict {PREDICT}", least=least(7, 1)),
         Command("predict to files",
-                ["predict", *PREDICT, "--format", "json", "-o", "out/p.json", "--html", "out/p.html",
-                 "--trace", "out/t.json", "--memory-timeline", "out/m.json"],
-                ("p.json", "p.html", "t.json", "m.json")),
-        Command("predict a file", ["predict", "in/scenario.json", "--explain", "--format", "md"],
-                inputs=scenario),
+                f"predict {PREDICT} --format json -o out/p.json --html out/p.html "
+                "--trace out/t.json --memory-timeline out/m.json",
+                ("p.json", "p.html", "t.json", "m.json"), least=least(15, 4, 4)),
+        Command("predict a file", "predict in/scenario.json --explain --format md",
+                inputs=scenario, least=least(8, 1)),
         Command("predict a config",
-                ["predict", "--model", "in/config.json", "--cluster", "dgx-a100-80gx1", "--global-batch", "8",
-                 "--format", "csv", "-o", "out/p.csv"],
-                ("p.csv",), inputs={"config.json": json.dumps(CONFIG)}),
-        Command("plan", ["plan", *PLAN, "--cluster", "dgx-a100-80gx1", "--format", "json", "-o", "out/plan.json",
-                         "--html", "out/plan.html"], ("plan.json", "plan.html")),
-        Command("plan why not", ["plan", *PLAN, "--cluster", "dgx-a100-80gx1", "--why-not", "tp=2"]),
-        Command("plan offers", ["plan", *PLAN, "--clusters", "dgx-a100-80g,dgx-h100", "--gpus", "4", "--format",
-                                "csv", "-o", "out/offers.csv", "--html", "out/offers.html"],
-                ("offers.csv", "offers.html")),
-        Command("plan advise", ["plan", "--model", "gpt2-xl", "--global-batch", "16", "--seq", "1024",
-                                "--cluster", "dgx-a100-80gx1", "--gpus", "1", "--fix",
-                                "micro_batch=1", "--advise", "--replays", "2", "--threads", "1"]),
-        Command("compare", ["compare", *PREDICT, "--vary", "layout.zero=0,1", "--threads", "1", "-o",
-                            "out/c.txt", "--html", "out/c.html"], ("c.txt", "c.html")),
-        Command("compare tornado", ["compare", *PREDICT, "--tornado", "20", "--threads", "1"]),
-        Command("check", ["check", "in/suite.json", "--threads", "1", "-o", "out/c.txt", "--md", "out/c.md",
-                          "--html", "out/c.html", "--errors", "out/e.json"],
-                ("c.txt", "c.md", "c.html", "e.json"), inputs={"suite.json": json.dumps(SUITE)}),
-        Command("check update", ["check", "in/suite.json", "--threads", "1", "--baseline", "out/b.json",
-                                 "--update", "--format", "junit"],
-                ("b.json",), inputs={"suite.json": json.dumps(SUITE)},
-                old={"b.json": json.dumps({"stepcast_baseline": 1, "summary": {"made": {}}, "cases": {}})}),
-        Command("export", ["export", "in/scenario.json", "--to", "megatron", "-o", "out/train.sh"],
-                ("train.sh",), inputs=scenario),
-        Command("export a folder", ["export", "in/scenario.json", "--to", "slurm,rankmap", "-o", "out/run/"],
-                ("run",), inputs=scenario),
-        Command("import", ["import", "in/megatron.sh", "--cluster", "dgx-a100-80gx4", "-o", "out/s.json"],
-                ("s.json",), inputs={"megatron.sh": MEGATRON}),
-        Command("calibrate import", ["calibrate", "--import", "in/all_reduce_h100x16_a3_mega.txt", "--cluster",
-                                     "gcp-a3-mega", "-o", "out/mine.json"],
-                ("mine.json",), inputs=data("imports/all_reduce_h100x16_a3_mega.txt")),
-        Command("validate", ["validate", "in/local.json", "--calibrate", "never", "-o", "out/v.txt", "--html",
-                             "out/v.html", "--md", "out/v.md", "--baseline", "out/b.json", "--update",
-                             "--tolerance", "step_time=1e9"],
-                ("v.txt", "v.html", "v.md", "b.json"), inputs=local, environment=fake, launches=True,
-                old={"b.json": None}),
-        Command("validate, in a rank", ["validate", "in/local.json", "--calibrate", "never", "--steps", "2",
-                                        "--warmup", "0", "--format", "json", "-o", "out/v.json"],
-                ("v.json",), program="stepcast-rank", inputs=local, launches=True, measures=True),
-        Command("calibrate", ["calibrate", "in/local.json", "--budget", "1", "--no-grid", "-o", "out/mine.json"],
-                ("mine.json",), inputs=local, launches=True, measures=True),
-        Command("calibrate, in a rank", ["calibrate", "in/local.json", "--budget", "1", "--no-grid", "-o",
-                                         "out/mine.json"],
-                ("mine.json",), program="stepcast-rank", inputs=local, launches=True, measures=True),
-        Command("show models", ["show", "models", "--format", "json", "-o", "out/m.json"], ("m.json",)),
-        Command("show clusters", ["show", "clusters"]),
-        Command("topology show", ["topology", "show", "dgx-h100x2"]),
-        Command("topology check", ["topology", "check", "dgx-h100"]),
-        Command("doctor", ["doctor"], measures=True),
-        Command("help", ["predict", "--help"]),
+                "predict --model in/config.json --cluster dgx-a100-80gx1 --global-batch 8 "
+                "--format csv -o out/p.csv",
+                ("p.csv",), inputs={"config.json": json.dumps(CONFIG)}, least=least(9, 1, 1)),
+        Command("plan", f"{FIXED} --cluster dgx-a100-80gx1 --format json -o out/plan.json "
+                "--html out/plan.html", ("plan.json", "plan.html"), least=least(14, 2, 2)),
+        Command("plan why not", f"{FIXED} --cluster dgx-a100-80gx1 --why-not tp=2",
+                least=least(13, 1)),
+        Command("plan offers", f"{FIXED} --clusters dgx-a100-80g,dgx-h100 --gpus 4 --format csv "
+                "-o out/offers.csv --html out/offers.html", ("offers.csv", "offers.html"),
+                least=least(19, 2, 2)),
+        Command("plan advise", f"{PLAN} --cluster dgx-a100-80gx1 --gpus 1 --fix micro_batch=1 "
+                "--advise", least=least(16, 1)),
+        Command("compare", f"compare {PREDICT} --vary layout.zero=0,1 --threads 1 -o out/c.txt "
+                "--html out/c.html", ("c.txt", "c.html"), least=least(14, 2, 2)),
+        Command("compare tornado", f"compare {PREDICT} --tornado 20 --threads 1",
+                least=least(7, 1)),
+        Command("check", "check in/suite.json --threads 1 -o out/c.txt --md out/c.md "
+                "--html out/c.html --errors out/e.json", ("c.txt", "c.md", "c.html", "e.json"),
+                inputs=suite, least=least(18, 4, 4)),
+        Command("check update", "check in/suite.json --threads 1 --baseline out/b.json --update "
+                "--format junit", ("b.json",), inputs=suite,
+                old={"b.json": json.dumps(BASELINE)}, least=least(12, 2, 1)),
+        Command("export", "export in/scenario.json --to megatron -o out/train.sh", ("train.sh",),
+                inputs=scenario, least=least(9, 1, 1)),
+        Command("export a folder", "export in/scenario.json --to slurm,rankmap -o out/run/",
+                ("run",), inputs=scenario, least=least(9, 2, 2)),
+        Command("import", "import in/megatron.sh --cluster dgx-a100-80gx4 -o out/s.json",
+                ("s.json",), inputs={"megatron.sh": MEGATRON}, least=least(5, 1, 1)),
+        Command("calibrate import",
+                f"calibrate --import in/{TABLE} --cluster gcp-a3-mega -o out/mine.json",
+                ("mine.json",), inputs=table, least=least(6, 1, 1)),
+        Command("validate", "validate in/local.json --calibrate never -o out/v.txt "
+                "--html out/v.html --md out/v.md --baseline out/b.json --update "
+                "--tolerance step_time=1e9", ("v.txt", "v.html", "v.md", "b.json"), inputs=local,
+                old={"b.json": None}, environment=fake, launches=True, least=least(15, 5, 5)),
+        Command("validate, in a rank", "validate in/local.json --calibrate never --steps 2 "
+                "--warmup 0 --format json -o out/v.json", ("v.json",), program="stepcast-rank",
+                inputs=local, launches=True, measures=True, least=least(3, 1, 1)),
+        Command("calibrate", MEASURE, ("mine.json",), inputs=local, launches=True, measures=True,
+                least=least(10, 2, 2)),
+        Command("calibrate, in a rank", MEASURE, ("mine.json",), program="stepcast-rank",
+                inputs=local, launches=True, measures=True, least=least(4, 2, 1)),
+        Command("show models", "show models --format json -o out/m.json", ("m.json",),
+                least=least(100, 1, 1)),
+        Command("show clusters", "show clusters", least=least(20, 1)),
+        Command("topology show", "topology show dgx-h100x2", least=least(2, 1)),
+        Command("topology check", "topology check dgx-h100", least=least(2, 1)),
+        Command("doctor", "doctor", measures=True, least=least(5, 1)),
+        Command("help", "predict --help", least=least(0, 1)),
     ]
-
-
-MEGATRON = """#!/bin/bash
-GPUS_PER_NODE=8
-NNODES=4
-torchrun --nproc_per_node $GPUS_PER_NODE --nnodes $NNODES pretrain_gpt.py \\
-  --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 \\
-  --max-position-embeddings 2048 --vocab-size 50257 --micro-batch-size 2 --global-batch-size 256 \\
-  --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --bf16
-"""

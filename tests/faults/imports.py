@@ -3,9 +3,9 @@
 
     imports.py --library LIBRARY PROGRAM...
 
-Looks at the functions of the C library that each program, and the C++ library that it uses, take at run
-time. Every one that touches files, clocks, memory or threads must be in the library, or stand below with
-the reason why it need not fail.
+Looks at the functions of the C library that each program, and the C++ library that it uses, take at
+run time. Every one that touches files, clocks, memory or threads must be in the library, or stand
+below with the reason why it need not fail.
 """
 import argparse
 import re
@@ -13,11 +13,12 @@ import subprocess
 import sys
 
 # What belongs to files, clocks, memory and threads, by name.
-SUBJECT = re.compile(r"^(f?open|creat|f?read|p?readv?|p?writev?|fwrite|f?put|f?get|f?data?sync|sync|rename|"
-                     r"link|unlink|mk|tmp|truncate|ftruncate|posix_fallocate|fallocate|sendfile|splice|"
-                     r"copy_file|mmap|munmap|m?alloc|calloc|realloc|aligned|memalign|posix_memalign|valloc|"
-                     r"clock|time$|gettimeofday|ftime|nanosleep|pthread_create|thrd|syscall|io_|aio_|vfs|"
-                     r"fdopen|freopen|opendir|fdopendir|getline|getdelim|fscanf|scanf|lio_)")
+SUBJECT = re.compile(
+    r"^(f?open|creat|f?read|p?readv?|p?writev?|fwrite|f?put|f?get|f?(?:data)?sync|sync|rename|link|"
+    r"unlink|mk|tmp|f?truncate|posix_fallocate|fallocate|sendfile|splice|copy_file|mmap|munmap|"
+    r"malloc|calloc|realloc|aligned|memalign|posix_memalign|valloc|clock|time$|gettimeofday|ftime|"
+    r"nanosleep|pthread_create|thrd|syscall|io_|aio_|vfs|fdopen|freopen|opendir|fdopendir|getline|"
+    r"getdelim|f?scanf|lio_)")
 NEED_NOT_FAIL = {
     "unlink": "removing is the answer to a fault, and a name that stays is found by the sweep",
     "unlinkat": "likewise",
@@ -25,11 +26,13 @@ NEED_NOT_FAIL = {
     "readlink": "tells where the program is: without it nothing is found, which is an error",
     "readdir": "the C library reads folders; opening one can fail",
     "readdir64": "likewise",
-    "fputs": "to standard error alone", "fputc": "to standard error alone", "fputwc": "to standard error",
+    "fputs": "to standard error alone", "fputc": "to standard error alone",
+    "fputwc": "to standard error alone",
     "putc": "to standard streams, of the C++ library", "putwc": "likewise", "getc": "likewise",
     "getwc": "likewise", "ungetc": "likewise", "fgetc": "likewise",
     "getenv": "is no file", "secure_getenv": "is no file", "getpid": "is no file",
-    "getcwd": "cannot fail where a program can start", "geteuid": "is no file", "getpgid": "is no file",
+    "getcwd": "cannot fail where a program can start", "geteuid": "is no file",
+    "getpgid": "is no file",
     "getsockname": "is no file", "getrlimit": "is no file", "getrlimit64": "is no file",
     "gettext": "is no file", "get_nprocs": "is no file", "getentropy": "is no file",
     "gethostname": "is no file", "getppid": "is no file", "getaddrinfo": "is no file",
@@ -42,19 +45,15 @@ NEED_NOT_FAIL = {
     "syscall": "of the C++ library: waits for threads, and getrandom",
     "fdopen": "of the C++ library, for files that are open already",
     "truncate": "of the C++ library: no program of ours calls it",
-    "truncate64": "likewise", "ftruncate64": "likewise", "sendfile": "of the C++ library: copies of files",
-    "sendfile64": "likewise",
+    "truncate64": "likewise", "ftruncate64": "likewise",
+    "sendfile": "of the C++ library: copies of files", "sendfile64": "likewise",
 }
 
 
-def undefined(file):
-    text = subprocess.run(["nm", "-D", "--undefined-only", file], capture_output=True, text=True, check=True)
-    return {line.split()[-1].split("@")[0] for line in text.stdout.splitlines()}
-
-
-def defined(file):
-    text = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True, check=True)
-    return {line.split()[-1].split("@")[0] for line in text.stdout.splitlines()}
+def symbols(file, which):
+    text = subprocess.run(["nm", "-D", f"--{which}-only", file], capture_output=True, text=True,
+                          check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in text.splitlines()}
 
 
 def cxx_library(program):
@@ -63,22 +62,23 @@ def cxx_library(program):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--library", required=True)
     parser.add_argument("programs", nargs="+")
     arguments = parser.parse_args()
-    can_fail = defined(arguments.library)
+    can_fail = symbols(arguments.library, "defined")
     wrong, looked = [], 0
     for file in [*arguments.programs, cxx_library(arguments.programs[0])]:
-        for name in sorted(undefined(file)):
+        for name in sorted(symbols(file, "undefined")):
             if name.startswith("_Z") or not SUBJECT.match(name):
                 continue
             looked += 1
             if name not in can_fail and name not in NEED_NOT_FAIL:
-                wrong.append(f"{file}: calls {name}, which no fault can meet: add it to fault_points.cpp")
+                wrong.append(f"{file}: calls {name}, which no fault can meet: add it to "
+                             "fault_points.cpp")
     if looked < 20:
         wrong.append(f"only {looked} calls were looked at")
-    print("\n".join(wrong) or f"{looked} calls of files, clocks, memory and threads can fail or need not")
+    print("\n".join(wrong) or f"{looked} calls can fail, or need not")
     return 1 if wrong else 0
 
 

@@ -2,12 +2,12 @@
 """Fails every call to the system that the commands of commands.py make, one at a time.
 
     sweep.py --build build/release            a sample, the same every time: what CI runs
-    sweep.py --build build/release --all      every point; an allocation once for all who call it alike
+    sweep.py --build build/release --all      every point; allocations once for all who call alike
     sweep.py ... --command plan --kind write  a part of it
 
-A command that meets a fault ends well with its usual results, or with code 2 and an error that says why.
-Then old files are as they were, no temporary file is left, no process runs on, and what was finished is
-where it was asked for, in a folder that the command names, or on standard output.
+A command that meets a fault ends well with its usual results, or with code 2 and an error that says
+why. Then old files are as they were, no temporary file is left, no process runs on, and what was
+finished is where it was asked for, in a folder that the command names, or on standard output.
 """
 import argparse
 import collections
@@ -112,8 +112,9 @@ class Sweep:
             environment["STEPCAST_FAULT_COUNTS"] = str(sandbox / "counts")
         if stacks is not None:
             environment["STEPCAST_FAULT_STACKS"] = str(sandbox / "stacks")
-        process = subprocess.Popen([self.build / "stepcast", *command.words], cwd=sandbox, env=environment,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen([self.build / "stepcast", *command.words], cwd=sandbox,
+                                   env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             out, error = process.communicate(timeout=TIME_LIMIT_S)
             code = process.returncode
@@ -147,7 +148,7 @@ class Sweep:
                        log.read_text().splitlines() if log.exists() else [], orphans, kept)
 
     def reference(self, command):
-        """The usual results, the number of calls of each kind, and one allocation of each caller."""
+        """The usual results, how many calls of each kind, and one allocation of each caller."""
         counts, stacks = {}, []
         first = self.run(command, counts=counts)
         numbers = dict(counts)
@@ -188,7 +189,8 @@ def faults_of(command, usual, outcome, point):
             wrong.append("ended as usual, and standard output is another")
         for name, content in usual.files.items():
             now = outcome.files.get(name)
-            if now is None or (now != content and not command.measures) or now == listed.OLD.encode():
+            same = now == content or command.measures
+            if now is None or not same or now == listed.OLD.encode():
                 wrong.append(f"ended as usual, and {name} is another")
         return wrong
     if outcome.code != 2:
@@ -198,19 +200,23 @@ def faults_of(command, usual, outcome, point):
     for name in expected:
         old = command.old.get(name, listed.OLD)
         now = outcome.files.get(name)
-        known = [None if old is None or name.startswith("run/") else old.encode(), usual.files.get(name)]
+        before = None if old is None or name.startswith("run/") else old.encode()
+        known = [before, usual.files.get(name)]
         if now not in known and not (command.measures and now is not None and len(now) > 0):
             wrong.append(f"{name} is neither what it was nor the result")
     return wrong + lost(command, usual, outcome, point)
 
 
 def lost(command, usual, outcome, point):
-    """Which finished results are nowhere. They were finished when the fault met a file of theirs."""
+    """Finished results that are nowhere. They were finished when the fault met a file of theirs."""
     met = [line.split(" ", 1)[1] for line in outcome.log]
+
     def delivers(path):
-        return ("/out/" in path and not path.endswith("(deleted)") and ".journal" not in path) or \
-            "stepcast-kept-" in path or (path.startswith("pipe:") and command.program == "stepcast" and
-                                         not command.launches)
+        if path.startswith("pipe:"):
+            return not command.launches  # else it may be one to the ranks
+        result = "/out/" in path and not path.endswith("(deleted)") and ".journal" not in path
+        return result or "stepcast-kept-" in path
+
     if command.program != "stepcast" or not any(delivers(path) for path in met):
         return []
     wrong = []
@@ -253,7 +259,8 @@ def points_of(numbers, stacks, kinds, tried):
     points = []
     for kind in kinds:
         if kind == "allocation":
-            points += [Point(kind, number, False) for number, callers in stacks if callers not in tried]
+            points += [Point(kind, number, False) for number, callers in stacks
+                       if callers not in tried]
             tried.update(callers for _, callers in stacks)
             continue
         points += [Point(kind, number, False) for number in range(1, numbers[kind] + 1)]
@@ -267,7 +274,7 @@ def try_point(sweep, command, usual, point):
     if not outcome.log:
         # Of a measuring program the number of calls differs a little, and a full disk does not meet
         # what goes to standard output.
-        excused = command.measures or point.kind == "allocation" or (point.kind == "write" and point.goes_on)
+        excused = command.measures or point.kind == "allocation" or point.goes_on
         return "not reached", [] if excused else ["was not reached"]
     wrong = faults_of(command, usual, outcome, point)
     return ("as usual" if outcome.code == usual.code else "an error"), wrong
@@ -278,21 +285,23 @@ def check_counts(command, numbers, stacks):
     for kind, least in command.least.items():
         found = len(stacks) if kind == "allocation" else numbers[kind]
         if found < least:
-            wrong.append(f"{command.name}: makes {found} calls of {kind}, and {least} at the least are known")
+            wrong.append(f"{command.name}: makes {found} calls of {kind}, of {least} at the least")
     if not command.least:
         wrong.append(f"{command.name}: states no least number of calls")
     return wrong
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, required=True, help="the folder of the built programs")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True,
+                        help="the folder of the built programs")
     parser.add_argument("--all", action="store_true", help="every point, not a sample")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--command", action="append", help="only commands of this name")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only calls of this kind")
     parser.add_argument("--point", help="one point, as write:3 or open:5+: prints what happens")
-    parser.add_argument("--parts", default="1/1", help="2/4: the second of four parts of the points")
+    parser.add_argument("--parts", default="1/1", help="2/4: the second of four parts of it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     sweep = Sweep(arguments.build.resolve())
@@ -307,13 +316,14 @@ def main():
         for command, (usual, numbers, stacks) in zip(all_commands, references):
             failures += check_counts(command, numbers, stacks)
             if usual.code not in (0, 3, 4) or usual.left or usual.orphans:
-                failures.append(f"{command.name}: without a fault: {usual.code} {usual.left} {usual.error}")
+                failures.append(f"{command.name}: without a fault: {usual.code} {usual.left} "
+                                f"{usual.error}")
             if arguments.point:
                 kind, number = arguments.point.split(":")
                 point = Point(kind, int(number.rstrip("+")), number.endswith("+"))
                 outcome = sweep.run(command, point)
-                print(command.name, outcome.code, outcome.error, outcome.log, outcome.left, outcome.kept,
-                      sorted(outcome.files), sep="\n")
+                print(command.name, outcome.code, outcome.error, outcome.log, outcome.left,
+                      outcome.kept, sorted(outcome.files), sep="\n")
                 print(faults_of(command, usual, outcome, point))
                 continue
             points = points_of(numbers, stacks, arguments.kind or KINDS, sweep.tried)
