@@ -117,7 +117,9 @@ void tell_progress(std::string_view words) {
 
 void clear_progress() { tell("\r\x1b[K"); }
 
-void tell_out_of_memory() { tell("error: no memory is left; a smaller scenario needs less\n"); }
+void tell_out_of_memory() {
+  write_all(STDERR_FILENO, "error: no memory is left; a smaller scenario needs less\n");
+}
 
 int report_errors(const Errors& errors) {
   const std::size_t listed = std::min(errors.size(), kMostErrorsListed);

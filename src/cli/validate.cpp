@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "cli/commands.h"
@@ -170,9 +171,12 @@ class KeptRun {
   ~KeptRun() {
     if (delivered_) return;
     if (keep_.empty()) scratch_.keep();
-    tell("the files of the finished run are kept in ");
-    tell(keep_.empty() ? scratch_.path().native() : keep_);
-    tell("\n");
+    try {
+      tell_line("the files of the finished run are kept in " +
+                (keep_.empty() ? scratch_.path().native() : keep_));
+    } catch (const std::bad_alloc&) {
+      tell_out_of_memory();
+    }
   }
   void delivered() const { delivered_ = true; }
 
