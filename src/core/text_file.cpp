@@ -9,19 +9,26 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace stepcast {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 
+Error absent(const std::string& file) {
+  return {ErrorCode::kNotFound, "cannot be read", file, "", "check the path"};
+}
+
+// From errno: there is no such file, or the system does not let it be read.
 Error unreadable(const std::string& file) {
-  return {ErrorCode::kIo, "cannot be read", file, "", "check the path"};
+  if (errno == ENOENT || errno == ENOTDIR) return absent(file);
+  return {ErrorCode::kIo, fmt::format("cannot be read: {}", std::strerror(errno)), file, "", ""};
 }
 
 Error too_large(const std::string& file, const ReadLimits& limits) {
-  return {ErrorCode::kIo, fmt::format("is larger than {} MiB", limits.most_bytes >> 20), file, "",
-          "no file of this kind is that large: check the path"};
+  return {ErrorCode::kBadValue, fmt::format("is larger than {} MiB", limits.most_bytes >> 20), file,
+          "", "no file of this kind is that large: check the path"};
 }
 
 // Whether something can be read from the pipe, or its last writer has gone.
@@ -61,19 +68,18 @@ Result<std::string> read_text_file(const std::string& file, const ReadLimits& li
 Result<std::string> read_open_file(int descriptor, const std::string& file,
                                    const ReadLimits& limits) {
   struct stat status = {};
-  if (::fstat(descriptor, &status) != 0 || S_ISDIR(status.st_mode)) {
-    return failure(unreadable(file));
-  }
+  if (::fstat(descriptor, &status) != 0) return failure(unreadable(file));
+  if (S_ISDIR(status.st_mode)) return failure(absent(file));
   const bool is_pipe = S_ISFIFO(status.st_mode);
   if (!is_pipe && !S_ISREG(status.st_mode)) {
-    return failure({ErrorCode::kIo, "is a device", file, "", "name a file or a pipe"});
+    return failure({ErrorCode::kBadValue, "is a device", file, "", "name a file or a pipe"});
   }
   if (status.st_size > limits.most_bytes) return failure(too_large(file, limits));
   std::string out;
   std::size_t size = 0;
   while (true) {
     if (is_pipe && !wait_for(descriptor, limits.silence_s)) {
-      return failure({ErrorCode::kIo,
+      return failure({ErrorCode::kBadValue,
                       fmt::format("is a pipe that sent nothing for {} s", limits.silence_s), file,
                       "", "start the command that writes into it"});
     }

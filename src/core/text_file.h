@@ -15,8 +15,8 @@ struct ReadLimits {
 };
 
 // Files and pipes (as in `<(command)`) are read. An error says that it cannot be opened, is a
-// folder or a device, is too large, or is a pipe into which nobody writes. An empty file gives
-// empty text.
+// folder or a device, is too large, or is a pipe into which nobody writes; kIo alone says that the
+// file is there and the system does not let it be read. An empty file gives empty text.
 Result<std::string> read_text_file(const std::string& file, const ReadLimits& limits = {});
 
 // The rest of an open file or pipe; `file` is its name in errors.

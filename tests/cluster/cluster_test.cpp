@@ -174,7 +174,7 @@ const BadCluster kBad[] = {
      ErrorCode::kIllegal, "cores"},
     {R"({"base": "dgx-h100", "shared_cores": 4})", "cluster.shared_cores", ErrorCode::kIllegal,
      "cores"},
-    {R"({"base": "no/such.json"})", "cluster.base", ErrorCode::kIo, "no/such.json"},
+    {R"({"base": "no/such.json"})", "cluster.base", ErrorCode::kNotFound, "no/such.json"},
     {R"({"base": "dgx-h100", "nods": 2})", "cluster.nods", ErrorCode::kUnknownKey,
      "did you mean 'nodes'?"},
     {R"({"base": "dgx-h100", "nodes": 0})", "cluster.nodes", ErrorCode::kBadValue, "0"},
