@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 ScratchFolder folder() {
-  auto made = ScratchFolder::create(testing::TempDir(), "test");
+  auto made = ScratchFolder::create(::testing::TempDir(), "test");
   EXPECT_TRUE(made);
   return std::move(*made);
 }
