@@ -7,8 +7,9 @@
 namespace stepcast::fuzz {
 
 void read_check_baseline(std::string_view text) {
-  say_errors_of(cases_of_baseline(std::string(text), "baseline.json"));
-  say_errors_of(compare_with_baseline(CheckReport{}, std::string(text), "baseline.json"));
+  const auto baseline = read_baseline(std::string(text), "baseline.json", {"suite"});
+  say_errors_of(baseline);
+  if (baseline) compare_with_baseline(CheckReport{}, *baseline);
 }
 
 void read_run_baseline(std::string_view text) {

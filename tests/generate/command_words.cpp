@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "core/atomic_file.h"
+#include "core/text/escape.h"
 #include "generate/shrink.h"
 #include "layout/keys.h"
-#include "recipes/shell_script.h"
 
 namespace stepcast::generate {
 namespace {
@@ -113,13 +113,13 @@ std::string command_line(const LegalScenario& scenario, const std::string& flags
                          const std::string& folder, const std::string& name) {
   std::string out = "stepcast";
   const std::vector<std::string> words = command_words(scenario);
-  for (const std::string& word : words) out += " " + shell_quoted(word);
+  for (const std::string& word : words) out += " " + shell_word(word);
   if (words.empty() || out.size() > kLongCommand) {
     const std::string file = fmt::format("{}/{}.json", folder, name);
     std::filesystem::create_directories(folder);
     const auto written = write_file_atomically(file, json::parse(scenario.text).dump(1) + "\n");
     if (!written) return to_string(written.error());
-    out = "stepcast predict " + shell_quoted(file);
+    out = "stepcast predict " + shell_word(file);
   }
   return flags.empty() ? out : out + " " + flags;
 }

@@ -31,7 +31,7 @@ class Draw {
     return values[static_cast<std::size_t>(below(static_cast<std::int64_t>(values.size())))];
   }
 
-  // Of the divisors of `total` up to `most` that `legal` takes; 1 where there is none.
+  // One of the divisors of `total` up to `most` that `legal` takes; 1 where there is none.
   template <class Legal>
   std::int64_t divisor(std::int64_t total, std::int64_t most, Legal legal) {
     std::vector<std::int64_t> all;

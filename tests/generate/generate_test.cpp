@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/program.h"
+#include "core/text/escape.h"
 #include "generate/hunt.h"
 #include "generate/not_held_yet.h"
 #include "generate/shrink.h"
@@ -119,7 +120,7 @@ TEST(CommandWords, MakeTheProgramPrintTheSameForecast) {
     const auto document = document_of(drawn.scenario);
     ASSERT_TRUE(document) << drawn.text;
     EXPECT_EQ(outcome.code, (*document)["fits"] == true ? 0 : 3) << outcome.error << drawn.text;
-    EXPECT_EQ(outcome.out, document->dump(2) + "\n") << drawn.text;
+    EXPECT_EQ(outcome.out, json_text(*document, 2) + "\n") << drawn.text;
     ++by_words;
   }
   EXPECT_GE(by_words, 6);

@@ -100,7 +100,7 @@ Verdict run_follows_its_seed(Case& c) {
   // It draws 20,000 interruptions and every checkpoint between them.
   const auto& between = run.forecast.between_interruptions;
   if (!between || *between / *run.forecast.interval > kMostCheckpoints) return does_not_apply();
-  const std::string one = simulation_text(run.terms, run.forecast, 7);
+  const Written one = simulation_text(run.terms, run.forecast, 7);
   if (one == simulation_text(run.terms, run.forecast, 7)) return holds();
   return violated("one seed gives two runs");
 }
