@@ -83,6 +83,16 @@ def end_of_term(code, begin):
     return len(code)
 
 
+def closing_bracket(code, begin):
+    """Where the bracket that was opened before `begin` is closed; the end where it is not."""
+    depth = 1
+    for at in range(begin, len(code)):
+        depth += (code[at] == "(") - (code[at] == ")")
+        if depth == 0:
+            return at
+    return len(code)
+
+
 def mutations_of(line):
     """(what, new line) for every fault of one line."""
     if NOT_FORMULAS.search(line):
@@ -106,8 +116,8 @@ def mutations_of(line):
         else:
             yield f"{value} is one more", changed(*found.span(), str(int(value) + 1))
     for found in re.finditer(r"\bif \(", code):
-        stop = end_of_term(code, found.end())
-        if stop < len(code) and code[stop] == ")" and ";" not in code[found.end():stop]:
+        stop = closing_bracket(code, found.end())
+        if stop < len(code) and ";" not in code[found.end():stop]:
             condition = line[found.end():stop]
             if " = " not in condition and not re.match(r"const |auto ", condition):
                 yield "a condition is turned round", changed(found.end(), stop, f"!({condition})")
