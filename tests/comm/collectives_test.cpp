@@ -7,7 +7,9 @@
 #include <limits>
 #include <span>
 
+#include "comm/share_bytes.h"
 #include "contract.h"
+#include "core/each.h"
 
 namespace stepcast {
 namespace {
@@ -20,7 +22,7 @@ std::span<float> slice_in(std::vector<float>& data, int ranks, int rank) {
 
 TEST_P(GroupContract, AllReduceSums) {
   as_each_rank([&](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       std::vector<float> data = values_of(7, comm.rank(), count);
       comm.all_reduce(data);
       expect_sum(data, 7, comm.size());
@@ -30,7 +32,7 @@ TEST_P(GroupContract, AllReduceSums) {
 
 TEST_P(GroupContract, AllReduceTakesTheLargest) {
   as_each_rank([](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       std::vector<float> expected = values_of(8, 0, count);
       for (int rank = 1; rank < comm.size(); ++rank) {
         const std::vector<float> other = values_of(8, rank, count);
@@ -41,6 +43,20 @@ TEST_P(GroupContract, AllReduceTakesTheLargest) {
       std::vector<float> data = values_of(8, comm.rank(), count);
       comm.all_reduce(data, Reduction::kMaximum);
       EXPECT_EQ(data, expected) << count;
+    }
+  });
+}
+
+// NCCL's id is opaque: no byte of it may change, also where four of them would be a NaN as a float.
+TEST_P(CommunicatorContract, BytesOfRankZeroComeToAll) {
+  as_each_rank([](Communicator& comm) {
+    for (const std::size_t size : {0, 1, 4, 127, 128}) {
+      const auto bytes_of = [&](int rank) {
+        std::vector<std::byte> out(size, std::byte{0xff});
+        for (std::size_t i = 1; i < size; i += 2) out[i] = static_cast<std::byte>(0x7f + rank);
+        return out;
+      };
+      EXPECT_EQ(share_by(comm)(bytes_of(comm.rank())), bytes_of(0)) << size;
     }
   });
 }
@@ -73,7 +89,7 @@ TEST_P(CommunicatorContract, ASecondRunGivesTheSameBits) {
 
 TEST_P(GroupContract, AllGatherBringsEachRanksSlice) {
   as_each_rank([](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       const std::vector<float> expected = values_of(10, 0, count);
       std::vector<float> data(expected.size(), -1.0F);
       std::vector<float> source = expected;
@@ -87,7 +103,7 @@ TEST_P(GroupContract, AllGatherBringsEachRanksSlice) {
 
 TEST_P(GroupContract, ReduceScatterLeavesTheOwnSliceSummed) {
   as_each_rank([&](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       std::vector<float> data = values_of(11, comm.rank(), count);
       comm.reduce_scatter(data);
       expect_sum(slice_in(data, comm.size(), comm.rank()), 11, comm.size(),
@@ -99,7 +115,7 @@ TEST_P(GroupContract, ReduceScatterLeavesTheOwnSliceSummed) {
 TEST_P(GroupContract, BroadcastBringsTheRootsData) {
   as_each_rank([](Communicator& comm) {
     for (int root = 0; root < comm.size(); ++root) {
-      for (const std::int64_t count : critical_counts(comm.size())) {
+      for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
         std::vector<float> data = values_of(12, comm.rank(), count);
         comm.broadcast(data, root);
         EXPECT_EQ(data, values_of(12, root, count)) << count << " from " << root;
