@@ -18,7 +18,6 @@ MAY_TOUCH = {
     "calibrate/protocol/system_file.cpp": "what the kernel tells of the processor",
     "calibrate/tools/main.cpp": "a program for developers",
     "src/cli/kept_results.cpp": "a folder for results that could not be written",
-    "src/comm/tcp_store.cpp": "a pipe that wakes its own thread",
     "src/execute/whole_model.cpp": "weights, which are too many to be held twice",
     "src/launch/host_facts.cpp": "what the kernel tells of this host",
     "src/launch/process_group.cpp": "pipes to another process",
