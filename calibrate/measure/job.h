@@ -56,7 +56,7 @@ Result<Job> load_job(const std::string& file);
 class JobFailure : public std::runtime_error {
  public:
   JobFailure(RankFailure kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
-  // Of the machine when nothing but files is wrong, else of the input.
+  // The machine is to blame when nothing but files is wrong, else the input.
   explicit JobFailure(const Errors& errors);
   RankFailure kind() const { return kind_; }
 

@@ -202,7 +202,7 @@ Result<JournalText> read_journal(const std::string& text, const std::string& fil
   std::vector<std::string> lines = whole_lines(text);
   auto machine = read_header(file, lines.empty() ? text : lines.front());
   if (!machine) return failure(machine.error());
-  out.machine = std::move(*machine);
+  out.machine = json_text(*machine);
   // Blocks of a torn line that never reached the disk read as zeros.
   if (lines.size() > 1 && !is_json(lines.back())) lines.pop_back();
   Errors errors;
@@ -228,7 +228,7 @@ Result<void> Journal::read(const std::string& text, const ordered_json& machine)
     }
     return write_line(header_line(machine));
   }
-  if (auto same = check_machine(name_, known->machine, machine); !same) return same;
+  if (auto same = check_machine(name_, ordered_json::parse(known->machine), machine); !same) return same;
   size_bytes_ = known->whole_bytes;
   points_ = std::move(known->points);
   if (size_bytes_ < static_cast<std::int64_t>(text.size()) &&

@@ -2,14 +2,14 @@
 // What the text of a journal holds.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <string>
 
 #include "calibrate/protocol/journal.h"
 
 namespace stepcast {
 
 struct JournalText {
-  nlohmann::ordered_json machine;  // the facts of the machine whose points these are
+  std::string machine;  // the facts of the machine whose points these are, as JSON
   std::map<std::string, JournalPoint> points;
   std::int64_t whole_bytes = 0;  // up to the end of the last line that is whole; 0: no header yet
 };

@@ -106,7 +106,8 @@ Errors Output::deliver(std::vector<FinishedResult>& left) const {
   left = all();
   for (const File& file : files_) {
     written.emplace_back(file.path);
-    if (const auto done = written.back().write(file.content.text()); !done) append(errors, done.error());
+    const auto done = written.back().write(file.content.text());
+    if (!done) append(errors, done.error());
   }
   if (!errors.empty()) return errors;
   left.clear();

@@ -186,6 +186,13 @@ class KeptRun {
   mutable bool delivered_ = false;
 };
 
+// The formats for people say it themselves.
+void note_busy_machine(const OutputOptions& output, const Validation& validation) {
+  const std::string busy = busy_machine_text(validation.measured);
+  const bool is_for_programs = output.format == "json" || output.format == "junit";
+  if (is_for_programs && !busy.empty()) note(output, "note: " + busy);
+}
+
 // From here on there is a folder for the ranks' files, and Ctrl-C is noted.
 int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedScenario& stated,
                     const DataRoot& data, const std::vector<Tolerance>& tolerances,
@@ -244,9 +251,7 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   kept.delivered();
   note_written(flags.output, flags.html);
   recorded.tell(validation, flags.output);
-  const std::string busy = busy_machine_text(validation.measured);
-  const bool shown = flags.output.format != "json" && flags.output.format != "junit";
-  if (!busy.empty() && !shown) tell_line("note: " + busy);
+  note_busy_machine(flags.output, validation);
   if (!validation.within_limits()) return kOutOfTolerance;
   return validation.regressed() ? kRegression : kOk;
 }

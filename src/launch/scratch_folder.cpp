@@ -25,7 +25,7 @@ constexpr int kTries = 100;
 
 bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
 
-// Of this process from here on; -1 with errno where that cannot be. A process that tidies up may
+// Makes this process the owner; -1 with errno where that cannot be. A process that tidies up may
 // come between each two of these calls; it has then removed the folder or holds the lock.
 int own(const fs::path& folder) {
   const int file = ::open((folder / kOwner).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

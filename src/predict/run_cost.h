@@ -38,7 +38,7 @@ struct RunCost : QueuedCost<Seconds> {
   Seconds compute, recompute, optimizer;
   std::array<Seconds, kTrafficKinds> by_traffic{};  // collectives
   Seconds gemm, attention, memory_bound;            // of `compute`
-  // Of `gemm` and `attention`, what their FLOPs take at the dense peak.
+  // The FLOPs of `gemm` and `attention` take so long at the dense peak.
   Seconds ideal_gemm, ideal_attention;
   Flops flops;                                      // executed, attention as the kernel counts it
   Jitter jitter;                                    // of a kernel

@@ -179,8 +179,10 @@ TEST(HostileInput, ANicWithoutItsCableCarriesNothing) {
                                 const std::string& links) {
     write_file(folder / (name + ".json"), R"({"stepcast_cluster": 1, "name": ")" + name + R"(",
       "accelerator": "a100-sxm4-80g", "network": "roce",
-      "vertices": [{"name": "a", "kind": "gpu", "node": 0}, {"name": "n0", "kind": "nic", "node": 0},
-                   {"name": "b", "kind": "gpu", "node": 1}, {"name": "n1", "kind": "nic", "node": 1},
+      "vertices": [{"name": "a", "kind": "gpu", "node": 0},
+                   {"name": "n0", "kind": "nic", "node": 0},
+                   {"name": "b", "kind": "gpu", "node": 1},
+                   {"name": "n1", "kind": "nic", "node": 1},
                    {"name": "tor", "kind": "leaf"})" +
                                               vertices + R"(],
       "links": [{"between": ["a", "n0"], "capacity": "31.5 GB/s"},

@@ -272,8 +272,8 @@ def points_of(numbers, stacks, kinds, tried):
 def try_point(sweep, command, usual, point):
     outcome = sweep.run(command, point)
     if not outcome.log:
-        # Of a measuring program the number of calls differs a little, and a full disk does not meet
-        # what goes to standard output.
+        # A measuring program does not always make as many calls, and a full disk does not meet what
+        # goes to standard output.
         excused = command.measures or point.kind == "allocation" or point.goes_on
         return "not reached", [] if excused else ["was not reached"]
     wrong = faults_of(command, usual, outcome, point)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded mutations of texts: bytes, ranges, words of a dictionary, numbers, and parts of other seeds.
+// Seeded mutations of texts: bytes, ranges, words of a dictionary, numbers, and parts of other
+// seeds.
 #pragma once
 
 #include <cstdint>
