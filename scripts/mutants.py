@@ -25,9 +25,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PRESET = "release"
 
-# Where formulas are: the files, and the tests in the order in which they are asked, the layer's own
-# first. A test is an executable of tests/CMakeLists.txt, or a test of ctest after a program is
-# built.
+# Where formulas are: the files, and the tests in the order in which they are asked after that of
+# the file's own layer. A test is an executable of tests/CMakeLists.txt, or a test of ctest after a
+# program is built.
 REGIONS = {
     "memory": (["src/memory/*.cpp", "src/predict/memory_replay.cpp", "src/program/liveness.cpp",
                 "src/program/executor_workspace.cpp", "src/program/buckets.cpp"],
@@ -160,8 +160,8 @@ class Copy:
         self.folder = folder
         if not folder.exists():
             self.run(["git", "worktree", "add", "--detach", str(folder), "HEAD"], ROOT)
+        self.run(["git", "checkout", "-q", "--", "."], folder)  # of a run that was cut off
         self.run(["git", "checkout", "-q", "--detach", self.head()], folder)
-        self.run(["git", "checkout", "-q", "--", "."], folder)
         self.run(["cmake", "--preset", PRESET, "--log-level=WARNING"], folder)
         self.build_folder = folder / "build" / PRESET
 
@@ -176,10 +176,11 @@ class Copy:
         return self.run(["cmake", "--build", "--preset", PRESET, "--target", *targets],
                         check=False).returncode == 0
 
-    def objects(self):
-        """The hash of every object file."""
-        return {file: hashlib.sha256(file.read_bytes()).hexdigest()
-                for file in self.build_folder.rglob("*.o")}
+    def objects(self, target):
+        """The hash of every object file of a target."""
+        folder = self.build_folder / "CMakeFiles" / f"{target}.dir"
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+                for file in folder.rglob("*.o")}
 
     def passes(self, test):
         """Whether a test passes; the first line that says why not."""
@@ -207,13 +208,16 @@ def judge(copy, region, original, fault, red):
     lines[number - 1] = new
     path.write_text("\n".join(lines))
     try:
-        tests = [test for test in REGIONS[region][1] if test not in red]
-        for index, test in enumerate(tests):
-            targets = PROGRAMS.get(test, [test])
-            if not copy.builds(targets):
+        layer = layer_of(file)
+        if not copy.builds([layer]):
+            return "not compiled", ""
+        if copy.objects(layer) == original[layer]:
+            return "equivalent", "the object code is the same"
+        for test in tests_of(region, file):
+            if test in red:
+                continue
+            if not copy.builds(PROGRAMS.get(test, [test])):
                 return "not compiled", ""
-            if index == 0 and same_objects(copy, original):
-                return "equivalent", "the object code is the same"
             passed, why = copy.passes(test)
             if not passed:
                 return "killed", why
@@ -224,9 +228,16 @@ def judge(copy, region, original, fault, red):
         path.write_text(text)
 
 
-def same_objects(copy, original):
-    built = copy.objects()
-    return all(built.get(file) == digest for file, digest in original.items())
+def layer_of(file):
+    """The target that a file of src/LAYER belongs to."""
+    layer = file.split("/")[1]
+    return "stepcast" if layer == "cli" else f"stepcast_{layer}"
+
+
+def tests_of(region, file):
+    own = layer_of(file).replace("stepcast_", "test_")
+    tests = REGIONS[region][1]
+    return [own] * (own in tests) + [test for test in tests if test != own]
 
 
 def baseline(copy, regions):
@@ -259,7 +270,10 @@ def main():
         return 0
     copy = Copy(arguments.folder)
     red = baseline(copy, list(REGIONS))
-    original = copy.objects()
+    layers = {layer_of(file) for region in REGIONS
+              for file, *_ in candidates(copy.folder, REGIONS[region][0])}
+    original = {layer: copy.objects(layer) for layer in layers}
+    assert all(original.values()), original
     tally = {"killed": 0, "survived": 0, "equivalent": 0, "not compiled": 0}
     for region, fault in drawn(copy.folder, arguments.seed):
         begun = time.monotonic()
