@@ -67,6 +67,16 @@ TEST(RunForecast, ChancesAreThoseOfTheIntervals) {
   EXPECT_NEAR(chance("10000 s", {Seconds(10), Seconds(9), Seconds(10)}), 0.5, 1e-12);
 }
 
+TEST(RunForecast, NoRunStaysWithinABudgetOfNothing) {
+  const Scenario scenario =
+      scenario_of("llama-3.1-8b", "dgx-h100", 8,
+                  R"({"tokens": 8388608000, "price_per_gpu_hour": 3, "failures_per_node_day": 0,
+                      "budget": 0})");
+  const RunForecast run = forecast_run(run_terms(scenario, {}), kStep);
+  EXPECT_FALSE(*run.length->within_budget);
+  EXPECT_EQ(*run.length->budget_chance, 0);
+}
+
 TEST(RunForecast, ABegunStepIsAWholeOne) {
   const Scenario scenario = scenario_of("llama-3.1-8b", "dgx-h100", 1,
                                         R"({"tokens": 8388609, "failures_per_node_day": 0})");
