@@ -108,7 +108,7 @@ Result<std::string> calibrate(const CalibrationRequest& request, const OutputOpt
     return failure(written.error());
   }
   std::error_code ignored;
-  fs::remove_all(work, ignored);
+  if (!request.keeps_journal) fs::remove_all(work, ignored);
   return request.profile;
 }
 
