@@ -170,7 +170,8 @@ class Copy:
 
     def run(self, words, folder=None, check=True, timeout=None):
         return subprocess.run(words, cwd=folder or self.folder, check=check, timeout=timeout,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace")  # a planted fault may print anything
 
     def builds(self, targets):
         return self.run(["cmake", "--build", "--preset", PRESET, "--target", *targets],
