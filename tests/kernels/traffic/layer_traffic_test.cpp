@@ -89,8 +89,9 @@ double least(const Cast& cast) {
   return passes(cast.size, static_cast<double>(size_of(cast.from) + size_of(cast.to)));
 }
 
-// RMSNorm in bf16 writes the gradient of its input, and each block its sums of the weight's gradient
-// in fp32. A block has so many rows that they move 22 times what its sums do: 22 * 8 / 6 + 1 = 30.
+// RMSNorm in bf16 writes the gradient of its input, and each block its sums of the weight's
+// gradient in fp32. A block has so many rows that they move 22 times what its sums do: 22 * 8 / 6 +
+// 1 = 30.
 std::int64_t blocks_of_norm_backward(std::int64_t rows, std::int64_t width) {
   const std::vector<cuda::Bf16> matrix(static_cast<std::size_t>(rows * width)),
       vector(static_cast<std::size_t>(width));
