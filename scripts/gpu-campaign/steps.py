@@ -66,7 +66,7 @@ def calibration(name, programs, scenarios, options, budget_s, **rest):
     return Step(name, rest.pop("slice"),
                 (programs / "stepcast", "calibrate", "--backend", "cuda", *scenarios.values(),
                  "--data", ROOT, "--budget", str(budget_s), "--ranks", str(options.gpus),
-                 "-o", PROFILE),
+                 "--keep-journal", "-o", PROFILE),
                 result=PROFILE, brings="profile", goes_on=True, **rest)
 
 

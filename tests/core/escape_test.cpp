@@ -177,7 +177,8 @@ TEST(Escape, CsvKeepsNumbersAndStopsFormulas) {
   EXPECT_EQ(csv_cell("-2+3+cmd|' /C calc'!A0"), "'-2+3+cmd|' /C calc'!A0");
   EXPECT_EQ(csv_cell("@SUM(A1,B1)"), "\"'@SUM(A1,B1)\"");
   EXPECT_EQ(csv_cell("\t=1"), "'\t=1");
-  for (const char* number : {"-3", "+0.5", "-1e-05", "-8.3 %", "-.5", "1", "-"}) {
+  for (const char* number :
+       {"-3", "+0.5", "-1e-05", "-8.3 %", "-8.3%", "-.5", "-5.", "-1E5", "+1e+5", "1", "-"}) {
     EXPECT_EQ(csv_cell(number), number);
   }
   for (const char* text : {"-", "=", "-e5", "+1.2.3", "-1e", "+-1"}) {
@@ -225,6 +226,9 @@ TEST(Escape, ShellWordsAreQuotedAsBashReadsThem) {
 TEST(Escape, JsonIsReadBackWholeAndPrintsNoControls) {
   EXPECT_EQ(json_literal("a\"b\n"), R"("a\"b\n")");
   EXPECT_EQ(json_literal("\xff"), "\"\ufffd\"");
+  EXPECT_EQ(json_literal("a\x7f"), R"("a\u007f")");  // all of it ASCII
+  EXPECT_EQ(json_file(nlohmann::ordered_json{{"b", 1}, {"a", 2}}, 1),
+            "{\n \"b\": 1,\n \"a\": 2\n}\n");
   EXPECT_EQ(json_literal("\u202e\u009b\u007f\U000e0041"), R"("\u202e\u009b\u007f\udb40\udc41")");
   EXPECT_EQ(json_in_script("\"</script>&\""), "\"\\u003c/script\\u003e\\u0026\"");
   EXPECT_EQ(json_literal("##[error]a ##[b]"), R"("##\u005berror]a ##\u005bb]")");
