@@ -28,7 +28,8 @@ class ShardedStep {
         layers_begin_(1),
         layers_end_(builder.blocks(0) - 1),
         synchronise_each_(synchronise_each),
-        by_matrix_(scenario_.rules.gathers_by_matrix) {}
+        by_matrix_(scenario_.rules.gathers_by_matrix),
+        whole_(static_cast<std::size_t>(builder.blocks(0)), false) {}
 
   void forward(std::int32_t micro_batch);
   void backward(std::int32_t micro_batch, bool last);
@@ -76,6 +77,7 @@ class ShardedStep {
   // Parameters that are gathered together: their place among the flat parameters, and their bytes
   // with those of frozen ones. The root's two blocks stand together.
   struct Unit {
+    std::int32_t index;  // of its block; the root has that of the embedding
     ElementRange range;
     ByteCount bytes;
     BlockId cast;         // of its gradients
@@ -91,14 +93,16 @@ class ShardedStep {
         gathered_bytes(elements(unit)) + frozen_in(unit) - saved_by_fp8(builder_, range_of(unit));
     const BlockId cast =
         blocks_.cast_units.empty() ? BlockId() : blocks_.cast_units[static_cast<std::size_t>(unit)];
-    return {range_of(unit), bytes, cast, pieces(matrices(unit))};
+    return {unit, range_of(unit), bytes, cast, pieces(matrices(unit))};
   }
   Unit root_unit() const {
     const std::int32_t head = builder_.blocks(0) - 1;
-    return {root_range(), gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(head),
+    return {0, root_range(), gathered_bytes(root_elements()) + frozen_in(0) + frozen_in(head),
             blocks_.cast_root, pieces(matrices(0) + matrices(head))};
   }
   InstructionIndex gather(const char* name, const Unit& unit, InstructionIndex limiter);
+  InstructionIndex gather_unless_whole(const char* name, const Unit& unit,
+                                       InstructionIndex limiter);
   void wait_for_list(InstructionIndex gathered) {
     if (scenario_.rules.gathers_into_lists && gathered != kNone) builder_.host_sync(gathered);
   }
@@ -117,6 +121,7 @@ class ShardedStep {
   std::int32_t layers_begin_, layers_end_;
   bool synchronise_each_;
   bool by_matrix_;
+  std::vector<bool> whole_;  // by block: gathered, and not freed yet
   // Their reduction overlaps the next unit's backward.
   ElementRange in_flight_;
   ByteCount bytes_in_flight_ = 0;
@@ -133,7 +138,17 @@ InstructionIndex ShardedStep::gather(const char* name, const Unit& unit, Instruc
   return index;
 }
 
+// The root stays whole from a forward to its backward, and so does every unit that is not freed in
+// between; where the order has other forwards there (gpipe), these find it as it is.
+InstructionIndex ShardedStep::gather_unless_whole(const char* name, const Unit& unit,
+                                                  InstructionIndex limiter) {
+  if (whole_[static_cast<std::size_t>(unit.index)]) return kNone;
+  whole_[static_cast<std::size_t>(unit.index)] = true;
+  return gather(name, unit, limiter);
+}
+
 void ShardedStep::release(InstructionIndex run, const Unit& unit) {
+  whole_[static_cast<std::size_t>(unit.index)] = false;
   builder_.at(run).free_parameters(unit.range, unit.bytes);
 }
 
@@ -163,10 +178,11 @@ void ShardedStep::forward(std::int32_t micro_batch) {
   const std::int32_t head = builder_.blocks(0) - 1;
   const bool ahead = looks_ahead();
   builder_.load_batch(builder_.last_run());
-  const InstructionIndex root = gather("gather_root", root_unit(), builder_.last_run());
+  const InstructionIndex root =
+      gather_unless_whole("gather_root", root_unit(), builder_.last_run());
   InstructionIndex next =
       layers_begin_ < layers_end_
-          ? gather("gather_unit", layer_unit(layers_begin_), builder_.last_run())
+          ? gather_unless_whole("gather_unit", layer_unit(layers_begin_), builder_.last_run())
           : kNone;
   const InstructionIndex embedding = builder_.run(Pass::kForward, 0, micro_batch, 0, 1);
   builder_.at(embedding).wait_for(root);
@@ -175,7 +191,8 @@ void ShardedStep::forward(std::int32_t micro_batch) {
     const InstructionIndex gathered = next;
     // The gather is issued ahead of this unit's kernels, with at most two in flight.
     if (ahead && unit + 1 < layers_end_) {
-      next = gather("gather_unit", layer_unit(unit + 1), before == kNone ? embedding : before);
+      next = gather_unless_whole("gather_unit", layer_unit(unit + 1),
+                                 before == kNone ? embedding : before);
     }
     before = running;
     wait_for_list(gathered);
@@ -183,7 +200,7 @@ void ShardedStep::forward(std::int32_t micro_batch) {
     builder_.at(running).wait_for(gathered);
     if (regathers()) release(running, layer_unit(unit));
     if (!ahead && unit + 1 < layers_end_) {
-      next = gather("gather_unit", layer_unit(unit + 1), running);
+      next = gather_unless_whole("gather_unit", layer_unit(unit + 1), running);
     }
   }
   builder_.run(Pass::kForward, 0, micro_batch, head, head + 1);
@@ -196,17 +213,19 @@ void ShardedStep::backward(std::int32_t micro_batch, bool last) {
   // Without a reduction in each micro-batch, whole gradients live from the first to the last.
   const bool first = synchronise_each_ || micro_batch == 0;
   const auto gather_backward = [&](std::int32_t unit, InstructionIndex limiter) {
-    if (!regathers()) return kNone;
-    const InstructionIndex once = gather("gather_unit", layer_unit(unit), limiter);
-    if (!gathers_for_recompute()) return once;
+    const InstructionIndex once = gather_unless_whole("gather_unit", layer_unit(unit), limiter);
+    if (!regathers() || !gathers_for_recompute()) return once;
     const InstructionIndex second = gather("gather_unit_again", layer_unit(unit), limiter);
     builder_.at(second).birth = {};  // in the place of the first
     return second;
   };
+  const InstructionIndex root =
+      gather_unless_whole("gather_root", root_unit(), builder_.last_run());
   InstructionIndex next =
       layers_begin_ < layers_end_ ? gather_backward(layers_end_ - 1, builder_.last_run()) : kNone;
   InstructionIndex before = builder_.last_run();
   InstructionIndex running = builder_.run(Pass::kBackward, 0, micro_batch, head, head + 1);
+  builder_.at(running).wait_for(root);
   // The head's gradients wait for the rest of their unit.
   if (first) builder_.at(running).hold_gradients(range_of(head), gathered_bytes(elements(head)));
   for (std::int32_t unit = layers_end_; unit-- > layers_begin_;) {
