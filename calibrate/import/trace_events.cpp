@@ -12,6 +12,9 @@ namespace {
 
 using nlohmann::json;
 
+// Operators around one another, as far as they are followed. Programs nest some dozens.
+constexpr int kMostAround = 1000;
+
 // 0 for what is no number: a trace has events of many writers.
 double number(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -148,10 +151,11 @@ std::int64_t TraceEvents::innermost(const TraceLaunch& launch) const {
       });
   if (after == list.begin()) return -1;
   std::int64_t i = *(after - 1);
-  while (i >= 0 && operators[static_cast<std::size_t>(i)].end_us < launch.time_us) {
+  for (int above = 0; i >= 0 && above < kMostAround; ++above) {
+    if (operators[static_cast<std::size_t>(i)].end_us >= launch.time_us) return i;
     i = operators[static_cast<std::size_t>(i)].parent;
   }
-  return i;
+  return -1;
 }
 
 std::int64_t TraceEvents::operator_of(const TraceKernel& kernel) const {

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
 #include "cluster/named_cluster.h"
+#include "core/gathered_errors.h"
 #include "core/text_file.h"
 #include "model/import_model.h"
 
@@ -144,7 +145,9 @@ Result<Draft> read_draft(const ImportFlags& flags, const std::string& format, Im
   // GPUs and layers decide other keys, so the file is read again once they are known.
   for (int reading = 0; reading < 2; ++reading) {
     draft.imported = import_text(format, input);
-    draft.document = scenario_document(draft.imported);
+    Errors wrong;
+    draft.document = scenario_document(draft.imported, &wrong);
+    append(draft.imported.errors, wrong);
     const Errors errors = apply_flags(flags.scenario, folders, draft.document);
     if (!errors.empty()) return failure(errors);
     size_cluster(draft.document, draft.imported, folders);
@@ -195,7 +198,7 @@ int run_import(const ImportFlags& flags) {
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
-  const auto text = read_text_file(flags.file);
+  const auto text = read_text_file(flags.file, {.most_bytes = kMostScriptBytes});
   if (!text) return report_errors(text.error());
   const auto variables = read_variables(flags);
   if (!variables) return report_errors(variables.error());

@@ -12,9 +12,13 @@
 
 #include "cluster/cluster_fields.h"
 #include "cluster/local_cluster.h"
+#include "core/limits.h"
 
 namespace stepcast {
 namespace {
+
+// Each is written by hand, and the ways between all of them are looked for.
+constexpr std::size_t kMostVertices = 20'000;
 
 const std::vector<std::string>& vertex_kinds() {
   static const std::vector<std::string> names = {"gpu", "nvswitch", "pcie",  "host",
@@ -108,10 +112,11 @@ class Reader {
     }
     const std::size_t gpus = cluster_.topology.gpus().size();
     if (gpus == 0) fail("vertices", ErrorCode::kIllegal, "there is no GPU", "\"kind\": \"gpu\"");
-    if (gpus > static_cast<std::size_t>(kMaxGpus)) {
+    if (found.size() > kMostVertices) {
       fail("vertices", ErrorCode::kBadValue,
-           fmt::format("{} GPUs are more than this program takes", gpus),
-           fmt::format("at most {} GPUs", kMaxGpus));
+           fmt::format("{} vertices are more than this program takes one by one", found.size()),
+           fmt::format("at most {}; \"base\" describes clusters of {} GPUs", kMostVertices,
+                       kMaxGpus));
     }
   }
 
@@ -222,9 +227,12 @@ class Reader {
     const auto name = value.text();
     if (!name) return {};
     if (const auto found = ids_.find(*name); found != ids_.end()) return found->second;
-    std::vector<std::string> known;
-    for (const auto& [other, unused] : ids_) known.push_back(other);
     failed_ = true;
+    std::vector<std::string> known;
+    // The first errors tell; a near word for each of a million would take hours.
+    if (++missing_ <= kMostErrorsListed) {
+      for (const auto& [other, unused] : ids_) known.push_back(other);
+    }
     value.fail(ErrorCode::kNotFound, fmt::format("there is no vertex '{}'", *name),
                did_you_mean(*name, known));
     return {};
@@ -286,8 +294,11 @@ class Reader {
     std::map<std::pair<std::int32_t, VertexKind>, std::int64_t> count;
     bool switched = false;
     bool nvlink = false;
-    for (const Vertex& vertex : graph.vertices()) {
-      ++count[{vertex.node, vertex.kind}];
+    for (std::size_t i = 0; i < graph.vertices().size(); ++i) {
+      const Vertex& vertex = graph.vertices()[i];
+      const bool is_cut_off =
+          vertex.kind == VertexKind::kNic && !(sum_out(VertexId(i), LinkKind::kNic).value() > 0);
+      if (!is_cut_off) ++count[{vertex.node, vertex.kind}];
       switched |= vertex.kind == VertexKind::kNvSwitch;
     }
     for (const Link& link : graph.links()) nvlink |= link.kind == LinkKind::kNvlink;
@@ -319,6 +330,7 @@ class Reader {
   Cluster cluster_;
   std::map<std::string, int> names_;
   std::map<std::string, VertexId> ids_;
+  std::size_t missing_ = 0;  // names that no vertex has
   bool failed_ = false;
 };
 

@@ -15,6 +15,9 @@ inline constexpr std::int64_t kMostFileBytes = std::int64_t{64} << 20;
 // A trace of some steps on one GPU has hundreds of MB; its events are dropped as they are read.
 inline constexpr std::int64_t kMostTraceBytes = std::int64_t{4} << 30;
 
+// What another tool launches with: a script, settings, a manifest. Kubernetes takes no larger one.
+inline constexpr std::int64_t kMostScriptBytes = std::int64_t{1} << 20;
+
 // Levels of brackets in JSON, TOML and YAML, and parts of a key path. No format of ours has ten.
 inline constexpr std::size_t kDeepestDocument = 64;
 

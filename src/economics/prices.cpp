@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
+#include <utility>
 
 #include "cluster/data_folder.h"
 #include "core/gathered_errors.h"
@@ -47,21 +48,21 @@ Price read_price(const JsonValue& value) {
   return out;
 }
 
-bool same_thing(const Price& a, const Price& b) {
-  return a.cluster == b.cluster && a.accelerator == b.accelerator;
-}
+// What a price is of.
+using Thing = std::pair<std::string, std::string>;
+Thing thing_of(const Price& price) { return {price.cluster, price.accelerator}; }
 
 }  // namespace
 
 void read_prices(JsonDocument& document, PriceList& prices) {
   ObjectReader object(document.root());
   object.ignore("stepcast_prices");
+  std::set<Thing> known;
+  for (const Price& price : prices) known.insert(thing_of(price));
   if (const auto list = object.required("prices")) {
     for (const JsonValue& value : list->items()) {
       Price price = read_price(value);
-      const bool twice = std::any_of(prices.begin(), prices.end(),
-                                     [&](const Price& one) { return same_thing(one, price); });
-      if (twice) {
+      if (!known.insert(thing_of(price)).second) {
         value.fail(ErrorCode::kBadValue,
                    fmt::format("a second price of {}{}", price.cluster, price.accelerator),
                    "one of each cluster and accelerator");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/gathered_errors.h"
 #include "core/parse_json.h"
 #include "core/text/escape.h"
 #include "layout/override.h"
@@ -83,13 +84,15 @@ std::string text_to_import(const std::string& text) {
   return settings != files.end() ? settings->text : files.front().text;
 }
 
-json scenario_document(const ImportedScenario& imported) {
+json scenario_document(const ImportedScenario& imported, Errors* errors) {
   json out = {{"stepcast", 1}};
   for (const Setting& setting : imported.settings) {
     // A model that is only named cannot hold a key inside it.
     const std::string part = setting.path.substr(0, setting.path.find('.'));
     if (part != setting.path && out.contains(part) && !out[part].is_object()) out.erase(part);
-    apply_override(out, setting.path, setting.value);
+    Errors wrong = apply_override(out, setting.path, setting.value);
+    for (Error& error : wrong) error.file = imported.file;
+    if (errors != nullptr) append(*errors, wrong);
   }
   return out;
 }

@@ -26,7 +26,8 @@ Errors check_rules(const std::string& format, const Scenario& scenario);
 // A Kubernetes manifest's file with the settings, else the text itself.
 std::string text_to_import(const std::string& text);
 
-// The scenario document that the settings make, in their order.
-nlohmann::json scenario_document(const ImportedScenario& imported);
+// The scenario document that the settings make, in their order. A setting that makes none is told in
+// `errors`.
+nlohmann::json scenario_document(const ImportedScenario& imported, Errors* errors = nullptr);
 
 }  // namespace stepcast

@@ -23,7 +23,7 @@ Words words(Words first, const Words& more) {
 Words predict(const Words& more) { return words(words({"predict"}, kSmall), more); }
 
 // Each command that reads a file, with `file` in its place.
-std::vector<Words> readers_of(const std::string& file) {
+std::vector<Words> readers_of(const std::string& file, const std::string& output) {
   return {{"predict", file},
           {"plan", file},
           {"compare", file, "--vary", "layout.tp=1,2"},
@@ -33,7 +33,7 @@ std::vector<Words> readers_of(const std::string& file) {
           {"check", "torchtitan", "--baseline", file},
           {"import", file, "--cluster", "dgx-h100x1"},
           {"import", file, "--from", "huggingface", "--cluster", "dgx-h100x1"},
-          {"calibrate", "--import", file, "--cluster", "dgx-h100", "-o", file + ".profile"},
+          {"calibrate", "--import", file, "--cluster", "dgx-h100", "-o", output},
           {"topology", "show", file},
           predict({"--model", file}),
           predict({"--model", file, "--assume", "llama"}),
@@ -43,8 +43,9 @@ std::vector<Words> readers_of(const std::string& file) {
 }
 
 void expect_refused_by_all(const std::string& file, const std::string& reason) {
+  const Folder folder;
   int readers = 0;
-  for (Words command : readers_of(file)) {
+  for (Words command : readers_of(file, folder / "profile.json")) {
     // The last of a flag that is given twice is the one that the case is about.
     for (const char* flag : {"--model", "--cluster"}) {
       const auto first = std::find(command.begin(), command.end(), flag);
@@ -67,7 +68,7 @@ TEST(HostileInput, DevicesAndEndlessFilesAreRefusedByEveryCommand) {
   expect_refused_by_all("/dev/zero", "is a device");
   const Folder folder;
   write_file(folder / "sparse", "");
-  ASSERT_EQ(::truncate((folder / "sparse").c_str(), off_t{1} << 43), 0);
+  ASSERT_EQ(::truncate((folder / "sparse").c_str(), off_t{1} << 40), 0);
   expect_refused_by_all(folder / "sparse", "is larger than");
 }
 
@@ -78,7 +79,7 @@ TEST(HostileInput, NoCommandReadsJsonThatNestsAHundredThousandDeep) {
   for (int i = 0; i < 100'000; ++i) objects += R"({"a":)";
   for (const std::string& text : {lists, objects, R"({"stepcast": 1, "model": )" + lists}) {
     write_file(folder / "deep.json", text);
-    for (const Words& command : readers_of(folder / "deep.json")) {
+    for (const Words& command : readers_of(folder / "deep.json", folder / "profile.json")) {
       const Outcome out = run(command);
       EXPECT_EQ(out.code, 2) << command[0] << " " << command[1] << out.error.substr(0, 300);
     }
@@ -168,6 +169,61 @@ TEST(HostileInput, AStepOfMoreThanElevenDaysNamesWhatTakesThatLong) {
     expect_refused(out);
     EXPECT_TRUE(has(out.error, "takes longer than a forecast can count: ")) << out.error;
   }
+}
+
+// Each node has a second NIC that hangs on its GPU, and its cable to the switch is gone: the
+// forecast is that of one NIC for each node.
+TEST(HostileInput, ANicWithoutItsCableCarriesNothing) {
+  const Folder folder;
+  const auto cluster_with = [&](const std::string& name, const std::string& vertices,
+                                const std::string& links) {
+    write_file(folder / (name + ".json"), R"({"stepcast_cluster": 1, "name": ")" + name + R"(",
+      "accelerator": "a100-sxm4-80g", "network": "roce",
+      "vertices": [{"name": "a", "kind": "gpu", "node": 0}, {"name": "n0", "kind": "nic", "node": 0},
+                   {"name": "b", "kind": "gpu", "node": 1}, {"name": "n1", "kind": "nic", "node": 1},
+                   {"name": "tor", "kind": "leaf"})" +
+                                              vertices + R"(],
+      "links": [{"between": ["a", "n0"], "capacity": "31.5 GB/s"},
+                {"between": ["b", "n1"], "capacity": "31.5 GB/s"},
+                {"between": ["n0", "tor"], "capacity": "200 Gb/s"},
+                {"between": ["n1", "tor"], "capacity": "200 Gb/s"})" +
+                                              links + "]}");
+    return run({"predict", "--model", "gpt2", "--cluster", folder / (name + ".json"),
+                "--global-batch", "8", "--format", "json"});
+  };
+  const Outcome whole = cluster_with("whole", "", "");
+  const Outcome failed = cluster_with(
+      "failed",
+      R"(, {"name": "m0", "kind": "nic", "node": 0}, {"name": "m1", "kind": "nic", "node": 1})",
+      R"(, {"between": ["a", "m0"], "capacity": "31.5 GB/s"},
+         {"between": ["b", "m1"], "capacity": "31.5 GB/s"})");
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  ASSERT_EQ(failed.code, 0) << failed.error;
+  EXPECT_EQ(failed.json()["step_time_s"], whole.json()["step_time_s"]);
+}
+
+// A megabyte is what a manifest of Kubernetes may have; no script of a launch comes near it.
+TEST(HostileInput, AScriptOfMoreThanAMegabyteIsRefused) {
+  const Folder folder;
+  std::string text;
+  while (text.size() <= (std::size_t{1} << 20)) text += "A+=x\n";
+  write_file(folder / "launch.sh", text);
+  const Outcome out = run({"import", folder / "launch.sh", "--cluster", "dgx-h100"});
+  expect_refused(out);
+  EXPECT_TRUE(has(out.error, "launch.sh: is larger than 1 MiB")) << out.error;
+}
+
+// Words of flags that are longer than any sentence about them.
+TEST(HostileInput, AWordOfAHundredThousandLettersIsRefused) {
+  const std::string word(100'000, 'x');
+  int refused = 0;
+  for (const char* flag : {"--format", "--seed", "--threads", "--model", "--schedule", "--set"}) {
+    const Outcome out = run(predict({flag, word}));
+    EXPECT_EQ(out.code, 2) << flag << out.error.substr(0, 300);
+    EXPECT_LT(out.error.size(), 20'000u) << flag;
+    ++refused;
+  }
+  EXPECT_EQ(refused, 6);
 }
 
 TEST(HostileInput, ModelTypesThatAreNoTextAreRefused) {
