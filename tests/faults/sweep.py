@@ -137,8 +137,9 @@ class Sweep:
         for name, place in KEPT.findall(error):
             path = pathlib.Path(place)
             kept[name] = path.read_bytes() if path.exists() else None
-            if path.parent.name.startswith("stepcast-kept-"):
-                shutil.rmtree(path.parent, ignore_errors=True)
+        for _, place in KEPT.findall(error):
+            if pathlib.Path(place).parent.name.startswith("stepcast-kept-"):
+                shutil.rmtree(pathlib.Path(place).parent, ignore_errors=True)
         runs = [pathlib.Path(place) for place in KEPT_RUN.findall(error)]
         for path in runs:
             kept["run"] = b"" if path.is_dir() and list(path.iterdir()) else None
@@ -217,7 +218,7 @@ def lost(command, usual, outcome, point):
         result = "/out/" in path and not path.endswith("(deleted)") and ".journal" not in path
         return result or "stepcast-kept-" in path
 
-    if command.program != "stepcast" or not any(delivers(path) for path in met):
+    if command.program != "stepcast" or command.at_once or not any(delivers(p) for p in met):
         return []
     wrong = []
     results = {name: content for name, content in usual.files.items()
