@@ -210,15 +210,18 @@ def faults_of(command, usual, outcome, point):
 
 def lost(command, usual, outcome, point):
     """Finished results that are nowhere. They were finished when the fault met a file of theirs."""
-    met = [line.split(" ", 1)[1] for line in outcome.log]
+    met = [tuple(line.split(" ", 1)) for line in outcome.log]
 
-    def delivers(path):
+    def delivers(kind, path):
+        # A baseline is read before it is written, and results get their names only at last.
+        if kind == "read" or (kind == "open" and not re.search(r"[.][0-9]+-[0-9]+$", path)):
+            return False
         if path.startswith("pipe:"):
             return not command.launches  # else it may be one to the ranks
         result = "/out/" in path and not path.endswith("(deleted)") and ".journal" not in path
         return result or "stepcast-kept-" in path
 
-    if command.program != "stepcast" or command.at_once or not any(delivers(p) for p in met):
+    if command.program != "stepcast" or command.at_once or not any(delivers(*one) for one in met):
         return []
     wrong = []
     results = {name: content for name, content in usual.files.items()
@@ -275,7 +278,8 @@ def try_point(sweep, command, usual, point):
     if not outcome.log:
         # Of a measuring program the number of calls differs a little, and a full disk does not meet
         # what goes to standard output.
-        excused = command.measures or point.kind == "allocation" or point.goes_on
+        excused = command.launches or command.measures or point.goes_on or \
+            point.kind == "allocation"
         return "not reached", [] if excused else ["was not reached"]
     wrong = faults_of(command, usual, outcome, point)
     return ("as usual" if outcome.code == usual.code else "an error"), wrong
