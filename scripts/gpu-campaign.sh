@@ -8,6 +8,9 @@
 #   scripts/gpu-campaign.sh run OUT [...]       where the GPU is, in a copy of the source tree:
 #                                               tests, calibration, validations, comparison with
 #                                               PyTorch, in slices of ten minutes
+#   scripts/gpu-campaign.sh libraries PROGRAM...
+#                                               which libraries travel with programs, and which are
+#                                               looked for where they run
 #
 # `run --help` says which slices there are, what each brings, and how one goes on with another.
 # The machine needs python3 and the driver; PyTorch and compute-sanitizer if they are there.
@@ -19,10 +22,20 @@ usage() {
   exit 2
 }
 
-# Shared libraries of the programs: those that are neither the system's own nor the driver's and
-# CUDA's travel with them, the latter are looked for there.
-libraries_of() {
-  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u
+# Shared libraries that travel with the programs: neither those of the C library, which belong to
+# the machine's loader, nor the driver's and CUDA's, which are looked for there.
+carried() {
+  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+    grep -vE "/lib(c|m|dl|rt|pthread|cuda|cudart|cublas|cublasLt|nvrtc|nvidia-ml)$number"
+}
+number='\.so(\.[0-9]+)*$'  # of a shared library: libm is not libmpi
+
+# Those that are looked for there. What programs load while they run is of the same CUDA as what
+# they are linked with.
+looked_for() {
+  local linked
+  linked=$(ldd "$@" | awk '$1 ~ /^lib(cublas|cublasLt|cudart)\.so/ {print $1}' | sort -u)
+  printf '%s\n' "$linked" "libnvrtc.so.${linked##*.so.}" libcudnn.so.9 libnccl.so.2
 }
 
 prepare() {
@@ -37,13 +50,8 @@ prepare() {
   mkdir "$folder/bin" "$folder/lib"
   cp "${programs[@]}" "$folder/bin"
   strip "$folder"/bin/*
-  libraries_of "${programs[@]}" |
-    grep -vE '/(ld-linux|libc|libm|libdl|librt|libpthread|libcu|libnv)[^/]*\.so' |
-    xargs cp -Lt "$folder/lib"
-  {
-    ldd "${programs[@]}" | awk '$1 ~ /^lib(cublas|cudart)/ {print $1}' | sort -u
-    printf '%s\n' 'libnvrtc.so.*' libcudnn.so.9 libnccl.so.2  # what is loaded while they run
-  } >"$folder/lib/needed.txt"
+  carried "${programs[@]}" | xargs cp -Lt "$folder/lib"
+  looked_for "${programs[@]}" >"$folder/lib/needed.txt"
   mkdir -p "$(dirname "$archive")"
   tar -czf "$archive" -C "$folder" bin lib
   echo "wrote $archive ($(du -h "$archive" | cut -f1))"
@@ -51,6 +59,7 @@ prepare() {
 
 case "${1:-}" in
   prepare) shift; prepare "$@" ;;
+  libraries) shift; carried "$@"; looked_for "$@" ;;
   run) shift; exec python3 -B scripts/gpu-campaign/campaign.py "$@" ;;
   *) usage ;;
 esac

@@ -4,12 +4,14 @@
 The rehearsal (tests/gpu_campaign) puts another one in its place.
 """
 
+import contextlib
 import glob
 import json
 import math
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -43,7 +45,7 @@ class Machine:
                 # limit must not go on.
                 process = subprocess.Popen([str(word) for word in command], cwd=folder,
                                            stdin=subprocess.DEVNULL, stdout=output,
-                                           stderr=subprocess.STDOUT, preexec_fn=os.setpgrp)
+                                           stderr=subprocess.STDOUT, preexec_fn=begin_program)
             except OSError as error:
                 output.write(f"{command[0]}: {error.strerror}\n".encode())
                 return 127
@@ -61,8 +63,8 @@ class Machine:
 
     def card(self):
         """(name, bytes of memory) of the first GPU, as its driver tells them."""
-        command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits",
-                   "--id=0"]
+        command = [find_program("nvidia-smi") or "nvidia-smi", "--query-gpu=name,memory.total",
+                   "--format=csv,noheader,nounits", "--id=0"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -73,21 +75,27 @@ class Machine:
         return words[0], int(words[1]) * MIB
 
 
+def begin_program():
+    os.setpgrp()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it would lie among the results
+
+
 def stop(process):
-    """Ends a program and what it has started, if it still runs."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        try:
-            os.killpg(process.pid, number)
+    """Ends a program, if it still runs, and what it has started: PyTorch's compilers, which would
+    keep the processors busy beside the next step."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait(STOP_S)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(STOP_S)
 
 
 def find_program(name):
-    """Its path, or None; CUDA's own programs need not be on PATH."""
-    return shutil.which(name) or next(iter(sorted(glob.glob(f"/usr/local/cuda*/bin/{name}"))), None)
+    """Its path, or None; programs of CUDA and of the driver need not be on PATH."""
+    beside = [glob.glob(f"/usr/local/{folder}/bin/{name}") for folder in ("cuda*", "nvidia")]
+    return shutil.which(name) or next((file for found in beside for file in sorted(found)), None)
 
 
 def words_of(text):
@@ -141,21 +149,34 @@ def cluster_of(accelerator, topologies):
     return min(found)[1]
 
 
+def shipped_profile(cluster, topologies, profiles):
+    """The file that is shipped for a cluster's accelerator, or None."""
+    described = topologies / "clusters" / f"{cluster}.json"
+    if not described.exists():
+        return None
+    accelerator = json.loads(described.read_text()).get("accelerator", "")
+    name = json.loads((topologies / "accelerators" / f"{accelerator}.json").read_text()).get(
+        "profile") if accelerator else None
+    file = profiles / f"{name}.json"
+    return file if name and file.exists() else None
+
+
 def library_folders(names, environment=os.environ):
-    """Folders that have the shared libraries `names`, where pip or the toolkit put them.
+    """Folders that have the shared libraries `names`, where pip or the toolkit put them; and those
+    of the names that none has, nor the loader's own folders.
 
     A name may be a pattern.
     """
     searched = environment.get("LD_LIBRARY_PATH", "").split(":")
     searched += sorted(glob.glob("/usr/local/cuda*/lib64"), reverse=True)
     searched += sorted(glob.glob("/usr/local/cuda*/targets/*/lib"), reverse=True)
+    searched += sorted(glob.glob("/usr/local/cuda*/lib"), reverse=True)
     searched += glob.glob("/usr/lib/*-linux-gnu") + ["/usr/local/lib", "/opt/nvidia/lib"]
     for folder in sys.path:
         searched += sorted(glob.glob(f"{folder}/nvidia/*/lib"))
-    out = []
+    out, missing = [], []
     for name in names:
-        for folder in filter(None, searched):
-            if any(pathlib.Path(folder).glob(name)):
-                out.append(folder)
-                break
-    return list(dict.fromkeys(out))
+        folder = next((folder for folder in filter(None, searched)
+                       if any(pathlib.Path(folder).glob(name))), None)
+        (missing if folder is None else out).append(folder or name)
+    return list(dict.fromkeys(out)), missing

@@ -5,25 +5,32 @@
     scripts/gpu-campaign/pytorch.py PROFILE.json [-o OUT.json] [--most 60]
 
 Of each product and attention of the profile's samples: PyTorch's time over the profile's, which is
-above 1 where the program's kernel is the faster one. Attention is timed by cuDNN and by flash
-attention, and the faster one counts. Also the bandwidth of a copy and of fused AdamW. Kernels are
-launched as CUDA graphs, on noise in copies that take turns and together are twice the second-level
-cache, as in the calibration; the median of 20 launches counts.
+above 1 where the program's kernel is the faster one. A profile that the program has not measured
+itself, as those that are shipped, has published times instead. Attention is timed by cuDNN and by
+flash attention, and the faster one counts. Also the bandwidth of a copy and of fused AdamW. Kernels
+are launched as CUDA graphs, on noise in copies that take turns and together are twice the
+second-level cache, as in the calibration; the median of 20 launches counts.
+
+OUT is written after each kernel, and a later call goes on from it.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
 import sys
 
 import attention_backends
+from growing_result import GpuBroken, GrowingResult
 
 ACCELERATORS = pathlib.Path(__file__).resolve().parents[2] / "topologies/accelerators"
 MOST_COPIES = 1024
 SAMPLES = 20
 SAMPLE_S = 2e-3
 MOST_CALLS = 1024
+OWN_KERNEL = "stepcast"  # of attention, in profiles that the program has measured
+STREAMS = "streams"
 
 
 class Timer:
@@ -68,9 +75,7 @@ def noise(torch, *shape, dtype=None):
 
 def time_gemm(timer, row):
     torch = timer.torch
-    batch, m, n, k = (row[key] for key in ("batch", "m", "n", "k"))
-    if batch != 1:
-        return None
+    m, n, k = (row[key] for key in ("m", "n", "k"))
     copies = timer.copies(2 * (m * k + k * n + m * n))
     # As linear layers hold them: x W^T, dy W, dy^T x.
     left = [noise(torch, *((k, m) if row["role"] == "weight_gradient" else (m, k)))
@@ -153,29 +158,62 @@ def bf16_peak(device):
     return float(number) * {"TFLOP/s": 1e12, "PFLOP/s": 1e15}[unit]
 
 
-def compare(timer, profile, peak, most):
-    out = []
+def measured_here(profile):
+    """Whether the program has measured it with its own kernels."""
+    return any(curve.get("kernel") == OWN_KERNEL for curve in profile["curves"])
+
+
+def chosen_rows(profile, most):
+    """(kind, row) of at most so many rows of each kind, products and attention in turns."""
+    own = measured_here(profile)
+    found = {"gemm": [], "attention": []}
     for curve in profile["curves"]:
         kind = curve["operation"]
-        own = kind == "gemm" and curve.get("precision") == "bf16"
-        own = own or (kind == "attention" and curve["kernel"] == "stepcast")
-        if not own or "samples" not in curve:
+        fits = kind == "gemm" and curve.get("precision") == "bf16"
+        fits = fits or (kind == "attention" and (not own or curve["kernel"] == OWN_KERNEL))
+        if fits and "samples" in curve:
+            found[kind] += [row for row in rows_of(curve) if kind != "gemm" or row["batch"] == 1]
+    thinned = [[(kind, row) for row in rows[::-(-len(rows) // most) or 1]]
+               for kind, rows in found.items()]
+    return [one for both in itertools.zip_longest(*thinned) for one in both if one is not None]
+
+
+def key_of(kind, row):
+    return " ".join([kind, *(str(value) for name, value in row.items() if name != "median")])
+
+
+def kernels_of(rows, peak, measured):
+    out = []
+    for kind, row in rows:
+        theirs = measured.get(key_of(kind, row), {})
+        if "pytorch_s" not in theirs:
             continue
-        rows = rows_of(curve)
-        for row in rows[::max(1, len(rows) // most)]:
-            measure = time_gemm if kind == "gemm" else time_attention
-            try:
-                theirs = measure(timer, row)
-            except RuntimeError as error:  # torch.OutOfMemoryError is one
-                print(f"left out {kind} {row}: {str(error).splitlines()[0]}", file=sys.stderr)
-                timer.torch.cuda.empty_cache()
-                continue
-            if theirs is None:
-                continue
-            ours = flops_of(kind, row) / (peak * row["median"])
-            out.append({"kind": kind, **row, "ours_s": ours, **theirs,
-                        "ratio": theirs["pytorch_s"] / ours})
+        ours = flops_of(kind, row) / (peak * row["median"])
+        out.append({"kind": kind, **row, "ours_s": ours, **theirs,
+                    "ratio": theirs["pytorch_s"] / ours})
     return out
+
+
+def compare(timer, profile, result, most):
+    """Measures what `result` lacks."""
+    rows = chosen_rows(profile, most)
+    peak = bf16_peak(profile["device"])
+    by_key = {key_of(kind, row): (kind, row) for kind, row in rows}
+    measures = {"gemm": time_gemm, "attention": time_attention}
+
+    result.rest_of = lambda: {
+        "profile": {"name": profile["name"], "own": measured_here(profile)},
+        "streams": result.measured.get(STREAMS, {}),
+        "kernels": kernels_of(rows, peak, result.measured)}
+    for key in result.in_order([STREAMS, *by_key]):
+        if key == STREAMS:
+            found = result.measure(timer.torch, key, lambda: streams(timer))
+        else:
+            kind, row = by_key[key]
+            found = result.measure(timer.torch, key, lambda: measures[kind](timer, row))
+        if "error" in found:
+            print(f"left out {key}: {found['error']}", file=sys.stderr)
+    result.write()
 
 
 def streams(timer):
@@ -206,19 +244,24 @@ def main():
         sys.exit("pytorch.py: PyTorch is not installed here")
     if not torch.cuda.is_available():
         sys.exit("pytorch.py: PyTorch sees no GPU")
-    timer = Timer(torch)
-    compared = compare(timer, profile, bf16_peak(profile["device"]), options.most)
-    result = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
-              "streams": streams(timer), "kernels": compared}
-    if options.output:
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
+    result = GrowingResult(options.output, {"torch": torch.__version__,
+                                            "device": torch.cuda.get_device_name()})
+    try:
+        compare(Timer(torch), profile, result, options.most)
+    except GpuBroken as reason:
+        sys.exit(f"pytorch.py: {reason}")
+    tell(result.rest_of())
+
+
+def tell(rest):
     for kind in ("gemm", "attention"):
-        ratios = sorted(row["ratio"] for row in compared if row["kind"] == kind)
+        ratios = sorted(row["ratio"] for row in rest["kernels"] if row["kind"] == kind)
         if ratios:
             print(f"{kind}: {len(ratios)} shapes, PyTorch's time over ours: median "
                   f"{statistics.median(ratios):.3f}, least {ratios[0]:.3f}")
-    print("copy {copy_bytes_per_s:.4g} B/s, fused AdamW {adamw_bytes_per_s:.4g} B/s".format(
-        **result["streams"]))
+    if "copy_bytes_per_s" in rest["streams"]:
+        print("copy {copy_bytes_per_s:.4g} B/s, fused AdamW {adamw_bytes_per_s:.4g} B/s".format(
+            **rest["streams"]))
 
 
 if __name__ == "__main__":

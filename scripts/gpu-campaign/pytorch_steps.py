@@ -8,8 +8,8 @@
 bf16 with fp32 master weights, attention by scaled_dot_product_attention, fused AdamW, gradients
 clipped at norm 1. Each mode is timed with attention by cuDNN and by flash attention, and the faster
 of the two counts. Of a layout of several ranks the share of rank 0 runs alone; what that leaves out
-stands in the result. A scenario or mode that fails is reported there, and the others go on. What
-OUT already has of the same scenario, PyTorch and GPU is kept.
+stands in the result. A scenario or mode that fails is reported there, and the others go on. OUT is
+written after each mode, and what it already has of the same scenario, PyTorch and GPU is kept.
 
 Memory is counted as the executor counts its own: peak_memory_bytes is what tensors took at most,
 device_used_bytes what the device lacked at the end, with context, libraries and allocator.
@@ -17,6 +17,7 @@ device_used_bytes what the device lacked at the end, with context, libraries and
 
 import argparse
 import gc
+import hashlib
 import json
 import math
 import pathlib
@@ -27,6 +28,7 @@ import sys
 import attention_backends
 import pytorch_decoder
 import rank_share
+from growing_result import GpuBroken, GrowingResult
 
 MODES = ("eager", "compiled")
 WARM_UP = 2
@@ -98,70 +100,77 @@ def time_steps(torch, share, compiled, seconds):
     return out
 
 
-def first_line(error):
-    return f"{type(error).__name__}: " + (str(error).strip().splitlines() or [""])[0]
-
-
 def time_mode(torch, share, compiled, seconds, backend):
     try:
         with attention_backends.only(torch, backend):
-            out = time_steps(torch, share, compiled, seconds)
-    except Exception as error:  # out of memory and whatever a compiler may raise
-        out = {"error": first_line(error)}
-    gc.collect()
-    torch.cuda.empty_cache()
-    if hasattr(torch, "_dynamo"):
-        torch._dynamo.reset()  # what is compiled has its backend inside
-    return out
+            return time_steps(torch, share, compiled, seconds)
+    finally:
+        gc.collect()
+        if hasattr(torch, "_dynamo"):
+            torch._dynamo.reset()  # what is compiled has its backend inside
 
 
-def measure_modes(torch, share, seconds):
+def faster_of_each_mode(by_mode):
     """By mode what was measured with the faster attention, or {"error"}; and all there is."""
-    found = {mode: {backend: time_mode(torch, share, mode == "compiled", seconds, backend)
-                    for backend in attention_backends.NAMES} for mode in MODES}
     out = {}
-    for mode, by_backend in found.items():
-        best = min(by_backend, key=lambda name: by_backend[name].get("step_time_s", math.inf))
-        out[mode] = {"attention": best, **by_backend[best]}
-    return {**out, "by_attention": found}
+    for mode, by_backend in by_mode.items():
+        if by_backend:
+            best = min(by_backend, key=lambda name: by_backend[name].get("step_time_s", math.inf))
+            out[mode] = {"attention": best, **by_backend[best]}
+    return {**out, "by_attention": by_mode}
 
 
-def measure(torch, scenario, options, known):
-    """One scenario's entry of the result: of `known` where the same was measured already."""
-    out = {"scenario": scenario.stem}
-    try:
-        predicted = rank_share.forecast(options.stepcast, options.data, scenario)
-        share = rank_share.share_of(predicted["resolved"])
-    except rank_share.Refused as refusal:
-        return {**out, "refused": str(refusal)}
-    resolved = {key: predicted["resolved"][key] for key in ("model", "training", "layout")}
-    for entry in known:
-        if entry.get("resolved") == resolved and entry["scenario"] == scenario.stem:
-            return entry
-    return {**out, "resolved": resolved, "layers": share.layers, "parameters": share.parameters(),
+class Scenario:
+    """What is measured of one scenario."""
+
+    def __init__(self, file, options):
+        self.entry = {"scenario": file.stem}
+        self.share = None  # where it is refused
+        try:
+            resolved = rank_share.forecast(options.stepcast, options.data, file)["resolved"]
+            self.share = share = rank_share.share_of(resolved)
+        except rank_share.Refused as refusal:
+            self.entry["refused"] = str(refusal)
+            return
+        kept = {key: resolved[key] for key in ("model", "training", "layout")}
+        self.digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
+        layout = kept["layout"]
+        self.entry.update({
+            "resolved": kept, "layers": share.layers, "parameters": share.parameters(),
             "tokens_per_step": share.micro_batches * share.batch * share.sequence,
-            "of_ranks": resolved["layout"]["tp"] * resolved["layout"]["pp"] *
-            resolved["layout"]["dp"],
-            "left_out": rank_share.left_out(resolved),
-            **measure_modes(torch, share, options.seconds)}
+            "of_ranks": layout["tp"] * layout["pp"] * layout["dp"],
+            "left_out": rank_share.left_out(resolved)})
 
+    def key(self, mode, backend):
+        return f"{self.entry['scenario']} {mode} {backend} {self.digest}"
 
-def measured_before(output, result):
-    """Entries of an earlier call on the same card without errors."""
-    try:
-        before = json.loads(output.read_text())
-    except (OSError, ValueError):
-        return []
-    if any(before.get(key) != result[key] for key in ("torch", "device")):
-        return []
-    return [entry for entry in before.get("scenarios", [])
-            if all("step_time_s" in entry.get(mode, {}) for mode in MODES)]
+    def measure(self, torch, result, seconds):
+        """Measures what `result` lacks; what failed before is tried again."""
+        if self.share is None:
+            return
+        keys = {self.key(mode, backend): (mode, backend)
+                for mode in MODES for backend in attention_backends.NAMES}
+        for key in keys:
+            if "error" in result.measured.get(key, {}):
+                del result.measured[key]
+        for key in result.in_order(keys):
+            mode, backend = keys[key]
+            result.measure(torch, key, lambda: time_mode(torch, self.share, mode == "compiled",
+                                                         seconds, backend))
 
-
-def write(output, result):
-    waiting = output.with_name(output.name + ".part")
-    waiting.write_text(json.dumps(result, indent=1) + "\n")
-    waiting.replace(output)
+    def told(self, result):
+        """The entry, with what is measured by now."""
+        if self.share is None:
+            return self.entry
+        by_mode = {mode: {} for mode in MODES}
+        for mode in MODES:
+            for backend in attention_backends.NAMES:
+                key = self.key(mode, backend)
+                if key in result.measured:
+                    by_mode[mode][backend] = result.measured[key]
+                elif key in result.ended:
+                    by_mode[mode][backend] = {"error": "ended its process, or was ended with it"}
+        return {**self.entry, **faster_of_each_mode(by_mode)}
 
 
 def line_of(entry):
@@ -169,7 +178,7 @@ def line_of(entry):
         return f"{entry['scenario']}: {entry['refused']}"
     parts = []
     for mode in MODES:
-        found = entry[mode]
+        found = entry.get(mode, {"error": "not measured"})
         parts.append(f"{mode} " + (found["error"] if "error" in found else
                                    f"{found['step_time_s'] * 1e3:.2f} ms "
                                    f"({found['n']} steps, attention by {found['attention']})"))
@@ -194,18 +203,20 @@ def main():
         sys.exit("pytorch_steps.py: PyTorch is not installed here")
     if not torch.cuda.is_available():
         sys.exit("pytorch_steps.py: PyTorch sees no GPU")
-    result = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
-              "compiled": "torch.compile of a block and of the loss; the optimizer is fused in "
-                          "both modes", "scenarios": []}
-    known = measured_before(options.output, result)
-    for scenario in options.scenarios:
-        entry = measure(torch, scenario, options, known)
-        result["scenarios"].append(entry)
-        print(line_of(entry), flush=True)
-        # Each time, with what is known of those to come: a call may be ended early.
-        rest = {one.stem for one in options.scenarios[len(result["scenarios"]):]}
-        later = [one for one in known if one["scenario"] in rest]
-        write(options.output, {**result, "scenarios": result["scenarios"] + later})
+    result = GrowingResult(options.output, {"torch": torch.__version__,
+                                            "device": torch.cuda.get_device_name()})
+    scenarios = [Scenario(file, options) for file in options.scenarios]
+    result.rest_of = lambda: {
+        "compiled": "torch.compile of a block and of the loss; the optimizer is fused in both "
+                    "modes",
+        "scenarios": [one.told(result) for one in scenarios]}
+    for scenario in scenarios:
+        try:
+            scenario.measure(torch, result, options.seconds)
+        except GpuBroken as reason:
+            sys.exit(f"pytorch_steps.py: {reason}")
+        print(line_of(scenario.told(result)), flush=True)
+    result.write()
 
 
 if __name__ == "__main__":

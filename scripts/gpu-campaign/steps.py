@@ -7,6 +7,19 @@ import pathlib
 CAMPAIGN = pathlib.Path(__file__).resolve().parent
 ROOT = CAMPAIGN.parents[1]
 NUMERICS = "numerics"  # the scenario whose losses are held against one rank in fp32
+FIRST = (NUMERICS, "llama-3.2-1b")  # what is measured before anything else is
+PROFILE = "profile.json"
+
+SLICES = ("first", "wider", "sanitizers")
+
+# What a campaign is for, by the name that steps give it in `brings`.
+GOALS = {"profile": "a profile of this card", "validation": "a validated step",
+         "comparison": "a comparison with PyTorch"}
+
+# Words of a command that are known when it begins: the profile's file or name, and the seconds that
+# it may take.
+THE_PROFILE, THE_SECONDS = object(), object()
+TO_END_S = 10  # for a program that ends itself, before it is ended
 
 # Under compute-sanitizer a test takes some ten times as long: one type and one shape of each kind
 # of kernel, with those that share memory among threads.
@@ -24,73 +37,107 @@ RACECHECK = ":".join(f"{suite}/bf16.{test}" for suite, test in (
 class Step:
     name: str       # of its log, too
     slice: str
-    command: tuple  # without `result`, which follows its `option`
+    command: tuple
     needs_s: float  # it is not begun with less time left
-    limit_s: float  # it is ended after that, and gets all the time there is when it is tried again
-    result: str = ""  # a file that it writes when all went well
-    after: str = ""   # a file of an earlier step that it reads
+    limit_s: float  # it is ended after that
+    result: str     # a file that it writes
     tool: str = ""    # a program that the machine may lack
     kind: str = ""    # of steps that take about as long as each other
+    brings: str = ""  # one of GOALS
+    # It goes on from what an earlier run has left, and has its result only when it ends with 0.
+    goes_on: bool = False
+    needless_after: str = ""  # a step that brings more of the same
+
+    @property
+    def rank(self):
+        return SLICES.index(self.slice)
+
+    @property
+    def profile(self):
+        """Whether it reads one."""
+        return THE_PROFILE in self.command
+
+    def command_with(self, profile, limit_s):
+        known = {THE_PROFILE: profile, THE_SECONDS: f"{max(1, limit_s - TO_END_S):.0f}"}
+        return tuple(known.get(word, word) for word in self.command)
 
 
-def tests(programs):
-    kernels = programs / "test_kernels_cuda"
-    yield Step("tests", "tests", (kernels, "--gtest_output=json:tests.json"), 90, 200, "tests.json")
-    yield Step("communication", "tests",
+def calibration(name, programs, scenarios, options, budget_s, **rest):
+    return Step(name, rest.pop("slice"),
+                (programs / "stepcast", "calibrate", "--backend", "cuda", *scenarios.values(),
+                 "--data", ROOT, "--budget", str(budget_s), "--ranks", str(options.gpus),
+                 "--keep-journal", "-o", PROFILE),
+                result=PROFILE, brings="profile", goes_on=True, **rest)
+
+
+def validation(name, programs, scenario, which):
+    """Losses of the small model for numerics; the others time and count memory alone."""
+    result = f"validate-{name}.json"
+    numerics = ["--numerics-steps", "3"] if name == NUMERICS else ["--no-numerics"]
+    return Step(f"validate-{name}", which,
+                (programs / "stepcast", "validate", scenario, "--backend", "cuda", "--rank", "0",
+                 "--profile", THE_PROFILE, "--calibrate", "never", "--data", ROOT, "--warmup", "1",
+                 "--steps", "4", "--time-limit", THE_SECONDS, "--format", "json", *numerics,
+                 "-o", result),
+                40, 120, result, kind="validate", brings="validation")
+
+
+def pytorch_steps(name, programs, scenario, which):
+    result = f"pytorch-steps-{name}.json"
+    return Step(f"pytorch-steps-{name}", which,
+                ("python3", "-B", CAMPAIGN / "pytorch_steps.py", scenario, "--data", ROOT,
+                 "--stepcast", programs / "stepcast", "-o", result),
+                150, 260, result, kind="pytorch-steps", brings="comparison", goes_on=True)
+
+
+def first(programs, scenarios, options):
+    """One thin cut through everything, which is worth most if nothing follows."""
+    yield Step("doctor", "first",
+               (programs / "stepcast", "doctor", "--format", "json", "--data", ROOT, "-o",
+                "doctor.json"), 5, 60, "doctor.json")
+    yield Step("tests", "first",
+               (programs / "test_kernels_cuda", "--gtest_output=json:tests.json"), 90, 200,
+               "tests.json")
+    if scenarios:
+        yield calibration("calibrate-first", programs, scenarios, options,
+                          min(options.first_budget, options.budget), slice="first", needs_s=90,
+                          limit_s=300, needless_after="calibrate")
+    for name, scenario in scenarios.items():
+        yield validation(name, programs, scenario, "first")
+    for name, scenario in scenarios.items():
+        if name != NUMERICS:
+            yield pytorch_steps(name, programs, scenario, "first")
+    yield Step("pytorch", "first",
+               ("python3", "-B", CAMPAIGN / "pytorch.py", THE_PROFILE, "-o", "pytorch.json"),
+               100, 180, "pytorch.json", brings="comparison", goes_on=True)
+
+
+def wider(programs, scenarios, options):
+    yield Step("communication", "wider",
                (programs / "test_comm_nccl", "--gtest_output=json:communication.json"),
                20, 40, "communication.json")
+    yield calibration("calibrate", programs, scenarios, options, options.budget, slice="wider",
+                      needs_s=120, limit_s=520)
+    rest = {name: file for name, file in scenarios.items() if name not in FIRST}
+    for name, scenario in rest.items():
+        yield validation(name, programs, scenario, "wider")
+    for name, scenario in rest.items():
+        yield pytorch_steps(name, programs, scenario, "wider")
+
+
+def sanitizers(programs):
     for tool, subset in (("memcheck", MEMCHECK), ("racecheck", RACECHECK)):
         result = f"{tool}.json"
-        yield Step(tool, "tests",
+        yield Step(tool, "sanitizers",
                    ("compute-sanitizer", "--tool", tool, "--target-processes", "all",
-                    "--error-exitcode", "9", kernels, f"--gtest_filter={subset}",
-                    f"--gtest_output=json:{result}"),
+                    "--error-exitcode", "9", programs / "test_kernels_cuda",
+                    f"--gtest_filter={subset}", f"--gtest_output=json:{result}"),
                    40, 130, result, tool="compute-sanitizer")
-
-
-def calibration(programs, scenarios, options):
-    yield Step("calibrate", "calibration",
-               (programs / "stepcast", "calibrate", "--backend", "cuda", *scenarios.values(),
-                "--data", ROOT, "--budget", str(options.budget), "--ranks", str(options.gpus),
-                "-o", "profile.json"),
-               120, 520, "profile.json")
-
-
-def validations(programs, scenarios):
-    """The numerics first, of one small model; the others time and count memory alone."""
-    names = sorted(scenarios, key=lambda name: (name != NUMERICS, name))
-    for name in names:
-        result = f"validate-{name}.json"
-        numerics = ["--numerics-steps", "3"] if name == NUMERICS else ["--no-numerics"]
-        yield Step(f"validate-{name}", "validation",
-                   (programs / "stepcast", "validate", scenarios[name], "--backend", "cuda",
-                    "--rank", "0", "--profile", "profile.json", "--calibrate", "never",
-                    "--data", ROOT, "--warmup", "1", "--steps", "4", "--time-limit", "110",
-                    "--format", "json", *numerics, "-o", result),
-                   40, 120, result, "profile.json", kind="validate")
-
-
-def comparison(programs, scenarios):
-    python = ("python3", "-B")
-    yield Step("pytorch", "pytorch",
-               (*python, CAMPAIGN / "pytorch.py", "profile.json", "-o", "pytorch.json"),
-               100, 180, "pytorch.json", "profile.json")
-    for name, scenario in scenarios.items():
-        if name == NUMERICS:
-            continue
-        result = f"pytorch-steps-{name}.json"
-        yield Step(f"pytorch-steps-{name}", "pytorch",
-                   (*python, CAMPAIGN / "pytorch_steps.py", scenario, "--data", ROOT,
-                    "--stepcast", programs / "stepcast", "-o", result),
-                   150, 260, result, kind="pytorch-steps")
 
 
 def all_steps(programs, scenarios, options):
     """`programs`: their folder; `scenarios`: files by name, those that fit the card."""
-    yield Step("doctor", "tests",
-               (programs / "stepcast", "doctor", "--format", "json", "--data", ROOT, "-o",
-                "doctor.json"), 5, 20, "doctor.json")
-    yield from tests(programs)
-    yield from calibration(programs, scenarios, options)
-    yield from validations(programs, scenarios)
-    yield from comparison(programs, scenarios)
+    yield from first(programs, {name: scenarios[name] for name in FIRST if name in scenarios},
+                     options)
+    yield from wider(programs, scenarios, options)
+    yield from sanitizers(programs)

@@ -5,7 +5,8 @@
     scripts/gpu-campaign/summary.py OUT [-o OUT/summary.md]
 
 Reads of the folder OUT, an unpacked campaign.tar.gz, what is there: profile.json, validate-*.json,
-pytorch-steps*.json, pytorch.json, fits.json, done.json. A figure that is not there is a dash.
+pytorch-steps*.json, pytorch.json, fits.json, done.json, tries.json, goals.json. A figure that is
+not there is a dash.
 """
 
 import argparse
@@ -28,6 +29,14 @@ def read(file):
         return {}
     except (OSError, ValueError) as error:
         sys.exit(f"summary.py: {file}: {error}")
+
+
+def has_times(file):
+    """Whether a result of PyTorch has any."""
+    found = read(file)
+    return bool(found.get("kernels")) or any(
+        at(entry, mode, "step_time_s") is not None for entry in found.get("scenarios", [])
+        for mode in ("compiled", "eager"))
 
 
 def at(value, *keys):
@@ -145,10 +154,18 @@ def cases_of(folder, pytorch_steps):
             for name in sorted(shipped | set(validations) | set(steps) | set(left_out))]
 
 
-def failed_steps(folder):
-    for name, one in read(folder / "done.json").items():
+def remarks_on_steps(folder):
+    done = read(folder / "done.json")
+    for name, one in done.items():
         if one["code"] != 0:
             yield f"- {name} ended with exit code {one['code']}: {name}.log says why"
+        if one.get("profile", "own") != "own":
+            yield f"- {name} has the profile {one['profile']}, which is shipped, for the card's own"
+    for name, runs in read(folder / "tries.json").items():
+        for number, run in enumerate(runs, 1):
+            if run["end"] != "finished":
+                why = f": {run['why']}" if run.get("why") else ""
+                yield f"- {name}, run {number} of {len(runs)}: {run['end']}{why}"
 
 
 def totals(cases):
@@ -202,12 +219,15 @@ def page(folder):
     pytorch, steps = read(folder / "pytorch.json"), steps_of(folder)
     cases = cases_of(folder, steps)
     streams = pytorch.get("streams", {})
+    published = at(pytorch, "profile", "own") is False
     bandwidths = [shown(streams.get(key), "{:.3f}", 1e-12)
                   for key in ("copy_bytes_per_s", "adamw_bytes_per_s")]
-    remarks = [*failed_steps(folder), *(f"- {case.name}, {what}: {text}" for case in cases
+    remarks = [*remarks_on_steps(folder), *(f"- {case.name}, {what}: {text}" for case in cases
                                         for what, text in case.remarks())]
+    goals = [f"- {words}" for words in read(folder / "goals.json").values()]
     return "\n\n".join([
         "# Results of the GPU campaign", machine_line(folder, pytorch, steps),
+        "\n".join(goals) or DASH,
         "## Step time", "Times in ms; a ratio above 1 means that the executor is the faster one.",
         table(["scenario", "ranks", "forecast", "executor", "PyTorch compiled", "PyTorch eager",
                "forecast/executor", "forecast/compiled", "compiled : executor",
@@ -223,7 +243,8 @@ def page(folder):
         "losses are of other weights and texts.",
         table(["scenario", "loss", "limit", "parameters", "limit", "passed", "PyTorch's losses"],
               [case.numerics_row() for case in cases]),
-        "## Kernels", "PyTorch's time over the program's, by shape.",
+        "## Kernels", "PyTorch's time over that of the shipped profile, which the program has not "
+        "measured, by shape." if published else "PyTorch's time over the program's, by shape.",
         table(["kernel", "shapes", "median", "least", "reached"], kernel_rows(pytorch)),
         f"In PyTorch a copy reaches {bandwidths[0]} TB/s, fused AdamW {bandwidths[1]} TB/s.",
         "## Remarks", "\n".join(remarks) or DASH]) + "\n"

@@ -28,6 +28,7 @@ struct CalibrateFlags {
   double budget_s = 60;
   double precision = 0.01;
   bool no_grid = false;
+  bool keep_journal = false;
   int ranks = 1;
   bool registered_buffers = false;
 };
@@ -124,6 +125,7 @@ int run_calibrate(CalibrateFlags& flags) {
   request.budget_s = flags.budget_s;
   request.target_half_width = flags.precision;
   request.grid = !flags.no_grid;
+  request.keeps_journal = flags.keep_journal;
   request.ranks = flags.ranks;
   request.registered_buffers = flags.registered_buffers;
   if (flags.backend == "cuda") {
@@ -169,6 +171,9 @@ Command add_calibrate(CommandLine program) {
       .shows_default();
   app.add_switch("--no-grid", flags->no_grid,
                  "measure only what the scenarios need, and no shapes around it");
+  app.add_switch("--keep-journal", flags->keep_journal,
+                 "keep the journal of a calibration that is finished: a later one of more "
+                 "scenarios goes on from it");
   app.add("--ranks", flags->ranks,
           "with cuda: one process per GPU; two or more also measure NCCL's collectives")
       .within(1, 4096)

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kAttentionKernel = "stepcast";  // the program's own
+constexpr int kMostProcesses = 20;
 
 struct Wanted {
   std::vector<json> scenarios;
@@ -169,6 +170,29 @@ int make_profile(const Wanted& wanted, const fs::path& folder, const DataFolders
   return write_gpu_profile(measured, *wanted.cluster, folders, output);
 }
 
+std::uintmax_t size_of_journal(const fs::path& folder) {
+  std::error_code none;
+  const std::uintmax_t size = fs::file_size(folder / "rank-0.jsonl", none);
+  return none ? 0 : size;
+}
+
+// A kernel that breaks the GPU, hangs or kills its process is noted in the journal, and another
+// process measures the others. Several GPUs are measured together and end together.
+Result<LaunchOutcome> launch_until_all_is_tried(const json& job, const fs::path& folder, int ranks,
+                                                const OutputOptions& output) {
+  for (int process = 1;; ++process) {
+    const std::uintmax_t before = size_of_journal(folder);
+    auto outcome =
+        launch_gpu_job(json_text(job, 2) + "\n", (folder / "job.json").string(), ranks, output);
+    if (!outcome || outcome->ok() || ranks > 1 || process == kMostProcesses) return outcome;
+    const bool ended = outcome->end == LaunchEnd::kDied || outcome->end == LaunchEnd::kHung ||
+                       outcome->end == LaunchEnd::kInternal;
+    if (!ended || size_of_journal(folder) <= before) return outcome;
+    for (const std::string& warning : outcome->warnings) note(output, "warning: " + warning);
+    note(output, fmt::format("warning: {}; another process goes on", outcome->message));
+  }
+}
+
 }  // namespace
 
 int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output) {
@@ -185,16 +209,16 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
         {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
           "-o", "name a profile in a folder that can be written"}});
   }
-  const auto outcome =
-      launch_gpu_job(json_text(job_of(request, scenarios, folder.string()), 2) + "\n",
-                     (folder / "job.json").string(), request.ranks, output);
+  const auto outcome = launch_until_all_is_tried(job_of(request, scenarios, folder.string()),
+                                                 folder, request.ranks, output);
   if (!outcome) return report_errors(outcome.error());
   int code = report_gpu_outcome(*outcome, output);
   if (rank_of_launcher(request.ranks).value_or(0) != 0) return code;  // rank 0 makes the profile
   if (code == kOk) {
     code = make_profile(scenarios, folder, request.folders, request.registered_buffers, output);
   }
-  const bool worth_keeping = code != kOk && fs::exists(folder / "rank-0.jsonl");
+  const bool worth_keeping =
+      (code != kOk || request.keeps_journal) && fs::exists(folder / "rank-0.jsonl");
   std::error_code ignored;
   if (!worth_keeping) fs::remove_all(work, ignored);
   return code;

@@ -140,7 +140,7 @@ int calibrate(const CalibrationRequest& request, const OutputOptions& output) {
     return report_errors(written.error());
   }
   std::error_code ignored;
-  fs::remove_all(work, ignored);
+  if (!request.keeps_journal) fs::remove_all(work, ignored);
   return kOk;
 }
 

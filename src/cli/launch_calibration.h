@@ -17,6 +17,7 @@ struct CalibrationRequest {
   double budget_s = 60;  // of the operations of each scenario; a 60th for a size of a transfer
   double target_half_width = 0.01;  // of each median's 95 % interval, of the median
   bool grid = true;                 // also shapes around the needed ones
+  bool keeps_journal = false;       // also when it has ended well
   int ranks = 1;                    // of GPUs: that also communicate
   bool registered_buffers = false;  // in memory that NCCL has registered
 };

@@ -117,9 +117,11 @@ FlatState::FlatState(const Scenario& scenario, const Role& role, const RankGrid&
 }
 
 void FlatState::initialise(const Scenario& scenario, const Program& program, const Role& role,
-                           std::uint64_t seed, const ModelPart& part) {
+                           std::uint64_t seed, const ModelPart& part,
+                           const std::function<void()>& alive) {
   std::vector<float> whole;
   for (const PlacedParameter& placed : placed_parameters(scenario, program, role)) {
+    if (alive) alive();
     whole.resize(static_cast<std::size_t>(placed.range.size()));
     initial_weights(seed, placed.layer, *placed.parameter, part, whole.data());
     set_weights(placed.range, whole);

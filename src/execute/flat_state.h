@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "execute/initial_weights.h"
@@ -29,7 +30,7 @@ class FlatState {
             Memory& memory);
 
   void initialise(const Scenario& scenario, const Program& program, const Role& role,
-                  std::uint64_t seed, const ModelPart& part);
+                  std::uint64_t seed, const ModelPart& part, const std::function<void()>& alive);
 
   bool shards_parameters() const { return shards_parameters_; }
   bool shards_gradients() const { return shards_gradients_; }

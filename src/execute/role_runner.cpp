@@ -55,7 +55,7 @@ RoleRunner::RoleRunner(const Scenario& scenario, const Program& program, const R
   if (scenario.model.moe && !options.by_scores) {
     choice_.emplace(options.spread ? *options.spread : spread_of(scenario), options.seed);
   }
-  state_.initialise(scenario, program, role_, options.seed, part_);
+  state_.initialise(scenario, program, role_, options.seed, part_, options.alive);
 }
 
 RoleRunner::~RoleRunner() { device_->stop(); }  // transfers that an error has left know this object

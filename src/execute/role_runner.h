@@ -27,6 +27,7 @@ struct ExecutorOptions {
   // scenario's layout spreads rows.
   bool by_scores = false;
   std::optional<ExpertSpread> spread = {};
+  std::function<void()> alive = {};  // called between parameters while weights are made, if any
 };
 
 // What one instruction took, in seconds since its step began.

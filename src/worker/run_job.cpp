@@ -69,6 +69,7 @@ class RunJob {
   ExecutorOptions options() const {
     ExecutorOptions out;
     out.seed = place_.job.seed;
+    out.alive = [this] { place_.report.heartbeat(); };  // billions of weights take minutes
     if (scenario_.model.moe) out.spread = spread_of(scenario_);
     return out;
   }

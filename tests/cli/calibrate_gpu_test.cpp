@@ -66,6 +66,43 @@ TEST(CalibrateGpu, AForecastTakesTheMeasuredTimes) {
   EXPECT_EQ(written["host"]["frameworks"], nlohmann::json({"native"}));
 }
 
+TEST(CalibrateGpu, AKernelThatBreaksTheGpuEndsItsProcessAndAnotherGoesOn) {
+  const Folder folder;
+  const std::string profile = folder / "two-broke.json";
+  const Environment fate("STEPCAST_FAKE", "break");
+  const Outcome made = calibrated(profile);
+  EXPECT_EQ(made.code, 0) << made.error;
+  // The first two processes end, each with a word; the third measures.
+  const std::string words = "has broken the GPU for this process; another process goes on";
+  const std::size_t first = made.error.find(words);
+  ASSERT_NE(first, std::string::npos) << made.error;
+  const std::size_t second = made.error.find(words, first + 1);
+  ASSERT_NE(second, std::string::npos) << made.error;
+  EXPECT_EQ(made.error.find(words, second + 1), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(profile));
+}
+
+TEST(CalibrateGpu, AProcessThatEndsBeforeItTriesAnythingIsNotFollowedByAnother) {
+  const Folder folder;
+  const Environment fate("STEPCAST_FAKE", "no driver");
+  const Outcome made = calibrated(folder / "none.json");
+  EXPECT_NE(made.code, 0);
+  EXPECT_FALSE(has(made.error, "another process")) << made.error;
+}
+
+TEST(CalibrateGpu, AJournalIsKeptForMoreScenariosWhenAsked) {
+  const Folder folder;
+  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
+  const Environment fate("STEPCAST_FAKE", "break");
+  const std::string profile = folder / "kept.json";
+  const Outcome made =
+      run(words({"calibrate", "--backend", "cuda"}, {"--keep-journal", "-o", profile}));
+  ASSERT_EQ(made.code, 0) << made.error;
+  EXPECT_TRUE(std::filesystem::exists(profile + ".journal/gpu/rank-0.jsonl"));
+  ASSERT_EQ(calibrated(profile).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(profile + ".journal"));
+}
+
 std::vector<nlohmann::json> collectives_in(const std::string& profile) {
   std::vector<nlohmann::json> out;
   const auto written = nlohmann::json::parse(testing::read_file(profile));

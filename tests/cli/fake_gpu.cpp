@@ -4,7 +4,10 @@
 // which there are STEPCAST_FAKE_GPUS. An all-reduce among the ranks of the job takes 20 us and 1 ms
 // per MB. A run computes nothing: every instruction takes 1 ms and every step half a second.
 // STEPCAST_FAKE names what goes wrong.
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -175,6 +178,14 @@ Result<void> train(JsonDocument& job, std::int32_t rank, const std::string& fate
   return write_file_atomically(folder + "/rank-" + std::to_string(rank) + ".json", out.dump());
 }
 
+// As a process that tries a point does; how many have.
+int note_in_journal(const std::string& folder) {
+  const std::string file = folder + "/rank-0.jsonl";
+  std::ofstream(file, std::ios::app) << "a point\n";
+  std::ifstream lines(file);
+  return static_cast<int>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'));
+}
+
 Result<void> work(JsonDocument& job, std::int32_t rank) {
   const nlohmann::json& root = job.root().raw();
   const std::string task = root["task"], fate = variable("STEPCAST_FAKE", "");
@@ -182,6 +193,9 @@ Result<void> work(JsonDocument& job, std::int32_t rank) {
     return failure({ErrorCode::kNotSupported, "no NVIDIA driver is loaded", "", "", ""});
   }
   if (task == "devices") return list(job);
+  if (task == "calibrate" && fate == "break" && note_in_journal(root["journal"]) <= 2) {
+    return failure({ErrorCode::kIo, "gemm has broken the GPU for this process", "", "", ""});
+  }
   if (task == "calibrate") return measure(job);
   if (fate == "die") std::abort();
   return train(job, root.value("rank", rank), fate);
@@ -201,7 +215,9 @@ int main(int argc, char** argv) {
   }
   const auto done = job ? work(**job, rank) : Result<void>(failure(job.error()));
   if (!done) {
-    reporter.failed(RankFailure::kInput, to_string(done.error()));
+    const bool is_input = done.error().front().code != ErrorCode::kIo;
+    reporter.failed(is_input ? RankFailure::kInput : RankFailure::kInternal,
+                    is_input ? to_string(done.error()) : done.error().front().message);
     return 1;
   }
   reporter.finished();

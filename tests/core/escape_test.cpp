@@ -70,6 +70,56 @@ TEST(Characters, AreShownControlsHiddenOrNone) {
   EXPECT_EQ(first_character("\u202ez").bytes, "\u202e");
 }
 
+TEST(Characters, ChangeTheirKindAtTheEdgesOfTheirRanges) {
+  // The code point before each range and after it is shown, both ends are not.
+  struct Edge {
+    const char* before;
+    const char* first;
+    const char* last;
+    const char* after;
+  };
+  const std::vector<Edge> edges = {{"~", "\x7f", "\u009f", "\u00a0"},
+                                   {"\u2027", "\u2028", "\u202e", "\u202f"},
+                                   {"\u200d", "\u200e", "\u200f", "\u2010"},
+                                   {"\u2065", "\u2066", "\u2069", "\u206a"},
+                                   {"\u061b", "\u061c", "\u061c", "\u061d"},
+                                   {"\ufdcf", "\ufdd0", "\ufdef", "\ufdf0"},
+                                   {"\ufff8", "\ufff9", "\ufffb", "\ufffc"},
+                                   {"\ufffd", "\ufffe", "\uffff", "\U00010000"},
+                                   {"\U0001fffd", "\U0001fffe", "\U0001ffff", "\U00020000"},
+                                   {"\U000dfffd", "\U000e0000", "\U000e007f", "\U000e0080"}};
+  for (const Edge& edge : edges) {
+    EXPECT_EQ(first_character(edge.before).kind, CharacterKind::kShown) << edge.before;
+    EXPECT_NE(first_character(edge.first).kind, CharacterKind::kShown) << edge.before;
+    EXPECT_NE(first_character(edge.last).kind, CharacterKind::kShown) << edge.after;
+    EXPECT_EQ(first_character(edge.after).kind, CharacterKind::kShown) << edge.after;
+  }
+  EXPECT_EQ(first_character(" ").kind, CharacterKind::kShown);
+  EXPECT_EQ(first_character("\x1f").kind, CharacterKind::kControl);
+}
+
+TEST(Characters, AreUtf8ByItsTable) {
+  // Unicode, table 3-7: the shortest and the longest form of each length, and one beyond each.
+  for (const char* text :
+       {"\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+        "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_TRUE(is_utf8(text)) << text;
+    EXPECT_EQ(with_utf8_alone(text), text);
+    EXPECT_EQ(first_character(text).bytes, text);
+  }
+  for (const char* text :
+       {"\x80", "\xbf", "\xc1\xbf", "\xc2", "\xc2\x7f", "\xc2\xc0", "\xe0\x9f\xbf", "\xe0\xa0",
+        "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x8f\xbf\xbf", "\xf0\x90\x80", "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80", "\xff"}) {
+    EXPECT_FALSE(is_utf8(text));
+    EXPECT_EQ(first_character(text).bytes.size(), 1u);
+  }
+  EXPECT_EQ(first_character("\U0010ffff").value, 0x10FFFFu);
+  EXPECT_EQ(first_character("\u00e9").value, 0xE9u);
+  EXPECT_EQ(with_utf8_alone("a\xff\u202eb"), "a\ufffd\u202eb");
+  EXPECT_EQ(shown_characters("a\xff\u202e\n\t"), "a\ufffd\ufffd\n\t");
+}
+
 TEST(Escape, WrittenTextIsMadeOfLiteralsAndEscapers) {
   static_assert(!std::is_convertible_v<std::string, Written>);
   static_assert(!std::is_constructible_v<Written, std::string>);
@@ -96,6 +146,21 @@ TEST(Escape, MarkdownIsWordsAlone) {
   EXPECT_EQ(markdown_words("<img> *a* `b` [c](d) a_b _c_ x|y $z$ \\"),
             "&lt;img> \\*a\\* \\`b\\` \\[c\\](d) a_b \\_c\\_ x\\|y \\$z\\$ \\\\");
   EXPECT_EQ(markdown_words("R&D &amp; &#65;"), "R\\&D \\&amp; \\&#65;");
+  EXPECT_EQ(markdown_words("a & b &"), "a & b &");  // no entity begins there
+  EXPECT_EQ(markdown_words("~a~ a~b _ a_"), "\\~a\\~ a~b \\_ a\\_");
+  EXPECT_EQ(markdown_words("http://a.b www.c.d a.www"), "http\\://a.b www\\.c.d a.www");
+  EXPECT_EQ(markdown_words("a\tb\nc"), "a b c");
+  EXPECT_EQ(markdown_line(""), "");
+  EXPECT_EQ(markdown_line("12) a"), "12\\) a");
+  EXPECT_EQ(markdown_line("12."), "12\\.");
+  EXPECT_EQ(markdown_line("12 a"), "12 a");
+  EXPECT_EQ(markdown_line("12"), "12");
+  EXPECT_EQ(markdown_line("-"), "\\-");
+  EXPECT_EQ(markdown_line("+3"), "+3");
+  EXPECT_EQ(markdown_line("> a"), "\\> a");
+  EXPECT_EQ(markdown_line("=="), "\\==");
+  EXPECT_EQ(markdown_line("::a"), "\\::a");
+  EXPECT_EQ(markdown_code_block("a `b`\n"), "```text\na `b`\n```\n");
   EXPECT_EQ(markdown_line("# a"), "\\# a");
   EXPECT_EQ(markdown_line("    code"), "code");
   EXPECT_EQ(markdown_line("1. a"), "1\\. a");
@@ -112,7 +177,8 @@ TEST(Escape, CsvKeepsNumbersAndStopsFormulas) {
   EXPECT_EQ(csv_cell("-2+3+cmd|' /C calc'!A0"), "'-2+3+cmd|' /C calc'!A0");
   EXPECT_EQ(csv_cell("@SUM(A1,B1)"), "\"'@SUM(A1,B1)\"");
   EXPECT_EQ(csv_cell("\t=1"), "'\t=1");
-  for (const char* number : {"-3", "+0.5", "-1e-05", "-8.3 %", "-.5", "1", "-"}) {
+  for (const char* number :
+       {"-3", "+0.5", "-1e-05", "-8.3 %", "-8.3%", "-.5", "-5.", "-1E5", "+1e+5", "1", "-"}) {
     EXPECT_EQ(csv_cell(number), number);
   }
   for (const char* text : {"-", "=", "-e5", "+1.2.3", "-1e", "+-1"}) {
@@ -160,6 +226,9 @@ TEST(Escape, ShellWordsAreQuotedAsBashReadsThem) {
 TEST(Escape, JsonIsReadBackWholeAndPrintsNoControls) {
   EXPECT_EQ(json_literal("a\"b\n"), R"("a\"b\n")");
   EXPECT_EQ(json_literal("\xff"), "\"\ufffd\"");
+  EXPECT_EQ(json_literal("a\x7f"), R"("a\u007f")");  // all of it ASCII
+  EXPECT_EQ(json_file(nlohmann::ordered_json{{"b", 1}, {"a", 2}}, 1),
+            "{\n \"b\": 1,\n \"a\": 2\n}\n");
   EXPECT_EQ(json_literal("\u202e\u009b\u007f\U000e0041"), R"("\u202e\u009b\u007f\udb40\udc41")");
   EXPECT_EQ(json_in_script("\"</script>&\""), "\"\\u003c/script\\u003e\\u0026\"");
   EXPECT_EQ(json_literal("##[error]a ##[b]"), R"("##\u005berror]a ##\u005bb]")");

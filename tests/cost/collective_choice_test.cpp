@@ -6,6 +6,7 @@
 
 #include "cost/collective_fixture.h"
 #include "cost/collective_group.h"
+#include "cost/collective_model.h"
 #include "cost/nccl_graph.h"
 #include "cost/nccl_tuner.h"
 
@@ -237,6 +238,17 @@ TEST(NcclSend, GivesAPairMoreChannelsThanAPeerOfMany) {
   EXPECT_EQ(nccl_send_channels(a100(1), Bytes(25e6), false, 2, 1, 0), 16);
   EXPECT_EQ(nccl_send_channels(a100(1), Bytes(25e6), false, 8, 1, 0), 4);
   EXPECT_EQ(nccl_send_channels(a100(2), Bytes(25e6), true, 2, 2, 1), 2);
+}
+
+// 0.31 us for each of the 7 peers in the node, and 3.26 us for each other domain, to which a token
+// goes once, behind 8.74 us.
+TEST(CollectiveModel, AnExchangeWaitsOnceForEachOtherDomain) {
+  for (const std::int64_t nodes : {1, 2, 4}) {
+    const ClusterSpec cluster = h100(nodes);
+    const CollectiveModel model(cluster, nodes == 1 ? inside_node(8) : whole_nodes(nodes));
+    const double expected = 8.74 + 7 * 0.31 + 3.26 * static_cast<double>(nodes - 1);
+    EXPECT_NEAR(model.exchange_once(8, 0).latency.value() * 1e6, expected, 1e-9) << nodes;
+  }
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ TEST(RunForecast, TokensBecomeStepsHoursAndDollars) {
   EXPECT_DOUBLE_EQ(run.length->wall_s.high, 1.2e4);
   EXPECT_DOUBLE_EQ(run.length->gpu_hours, 64 * 1e4 / 3600);
   EXPECT_DOUBLE_EQ(run.length->dollars->value, 3 * 64 * 1e4 / 3600);
+  EXPECT_DOUBLE_EQ(run.length->dollars->low, 3 * 64 * 9e3 / 3600);
+  EXPECT_DOUBLE_EQ(run.length->dollars->high, 3 * 64 * 1.2e4 / 3600);
   EXPECT_DOUBLE_EQ(*run.dollars_per_million_tokens, 3 * 64 * 1e4 / 3600 / 8388.608);
   EXPECT_TRUE(*run.length->meets_deadline);
   EXPECT_FALSE(*run.length->within_budget);
@@ -51,16 +53,28 @@ TEST(RunForecast, TokensBecomeStepsHoursAndDollars) {
 
 // The ends of the central 90 % are passed with chances of 5 and 95 %.
 TEST(RunForecast, ChancesAreThoseOfTheIntervals) {
-  const auto chance = [](const char* deadline) {
+  const auto chance = [](const char* deadline, const StepTime& step = kStep) {
     const Scenario scenario = scenario_of(
         "llama-3.1-8b", "dgx-h100", 8,
         std::string(R"({"tokens": 8388608000, "failures_per_node_day": 0, "deadline": ")") +
             deadline + R"("})");
-    return *forecast_run(run_terms(scenario, {}), kStep).length->deadline_chance;
+    return *forecast_run(run_terms(scenario, {}), step).length->deadline_chance;
   };
   EXPECT_NEAR(chance("9000 s"), 0.05, 1e-4);
   EXPECT_NEAR(chance("10000 s"), 0.5, 1e-12);
   EXPECT_NEAR(chance("12000 s"), 0.95, 1e-4);
+  // The forecast itself is the median, also where nothing lies above it.
+  EXPECT_NEAR(chance("10000 s", {Seconds(10), Seconds(9), Seconds(10)}), 0.5, 1e-12);
+}
+
+TEST(RunForecast, NoRunStaysWithinABudgetOfNothing) {
+  const Scenario scenario =
+      scenario_of("llama-3.1-8b", "dgx-h100", 8,
+                  R"({"tokens": 8388608000, "price_per_gpu_hour": 3, "failures_per_node_day": 0,
+                      "budget": 0})");
+  const RunForecast run = forecast_run(run_terms(scenario, {}), kStep);
+  EXPECT_FALSE(*run.length->within_budget);
+  EXPECT_EQ(*run.length->budget_chance, 0);
 }
 
 TEST(RunForecast, ABegunStepIsAWholeOne) {

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -23,6 +24,18 @@ import steps  # noqa: E402
 def run(*command):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True,
                           cwd=ROOT)
+
+
+def ends(process):
+    """Waits for it. It may be a zombie until its new parent has looked."""
+    file = pathlib.Path(f"/proc/{process}/stat")
+    while True:
+        try:
+            if file.read_text().split()[2] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.01)
 
 
 class GpuCampaign(unittest.TestCase):
@@ -89,7 +102,43 @@ class GpuCampaign(unittest.TestCase):
             (wheels / "libcudnn-of-this-test.so.9").write_text("")
             with mock.patch.object(sys, "path", [folder]):
                 found = machine.library_folders(["libcudnn-of-this-test.so.*", "libnone.so.1"], {})
-            self.assertEqual(found, [str(wheels)])
+            self.assertEqual(found, ([str(wheels)], ["libnone.so.1"]))
+
+    def test_libraries_travel_unless_the_machine_has_them_by_their_exact_names(self):
+        linked = {"libm.so.6": "/lib", "libmpi.so.40": "/lib", "libc.so.6": "/lib",
+                  "libcap.so.2": "/lib", "libcurl.so.4": "/lib", "libdl.so.2": "/lib",
+                  "libcublasLt.so.13": "/cuda", "libcups.so.2": "/lib",
+                  "libpthread.so.0": "/lib", "librtmp.so.1": "/lib", "libstdc++.so.6": "/lib"}
+        with tempfile.TemporaryDirectory() as folder:
+            tool = pathlib.Path(folder) / "ldd"
+            lines = "\n".join(f"\t{name} => {place}/{name} (0x1)" for name, place in
+                              linked.items())
+            tool.write_text(f"#!/bin/sh\ncat <<'END'\n\tlinux-vdso.so.1 (0x2)\n{lines}\nEND\n")
+            tool.chmod(0o755)
+            done = subprocess.run(
+                [ROOT / "scripts/gpu-campaign.sh", "libraries", "a-program"], text=True, cwd=ROOT,
+                capture_output=True, env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(set(done.stdout.split()), {
+            "/lib/libmpi.so.40", "/lib/libcap.so.2", "/lib/libcurl.so.4", "/lib/librtmp.so.1",
+            "/lib/libcups.so.2", "/lib/libstdc++.so.6",
+            "libcublasLt.so.13", "libnvrtc.so.13", "libcudnn.so.9", "libnccl.so.2"})
+
+    def test_a_card_has_its_shipped_profile(self):
+        topologies, profiles = ROOT / "topologies", ROOT / "calibrate/profiles"
+        self.assertEqual(machine.shipped_profile("dgx-h200", topologies, profiles),
+                         profiles / "h200-sxm5-141g.json")
+        self.assertEqual(machine.shipped_profile("dgx-h100", topologies, profiles),
+                         profiles / "h100-sxm5-80g.json")
+        self.assertIsNone(machine.shipped_profile("my-own.json", topologies, profiles))
+
+    def test_what_a_program_leaves_behind_ends_with_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            code = machine.Machine().run(
+                ["sh", "-c", "sleep 1000 & echo $!"], folder, log, 60, 20, lambda: None)
+            self.assertEqual(code, 0)
+            self.assertTrue(ends(int(log.read_text())))
 
     def test_the_script_tells_its_halves(self):
         done = run(ROOT / "scripts/gpu-campaign.sh")
@@ -98,7 +147,7 @@ class GpuCampaign(unittest.TestCase):
         self.assertIn("gpu-campaign.sh run OUT", done.stderr)
         done = run(ROOT / "scripts/gpu-campaign.sh", "run", "--help")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in ("tests", "calibration", "validation", "pytorch"):
+        for name in steps.SLICES:
             self.assertRegex(done.stdout, rf"(?m)^    {name} +\S")
 
 

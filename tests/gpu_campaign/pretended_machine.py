@@ -6,6 +6,7 @@ programs themselves either run (they are stand-ins, and end at once) or their re
 """
 
 import json
+import math
 import pathlib
 import shutil
 import sys
@@ -17,8 +18,12 @@ import machine  # noqa: E402
 
 # Guesses that are rather too long: nobody has timed them.
 SECONDS = {"fits": 2, "doctor": 10, "tests": 180, "communication": 30, "memcheck": 120,
-           "racecheck": 120, "calibrate": 420, "validate": 65, "pytorch": 150,
-           "pytorch-steps": 230}
+           "racecheck": 120, "calibrate-first": 190, "calibrate": 420, "validate": 65,
+           "pytorch": 150, "pytorch-steps": 230}
+
+
+CRASH_S = 8  # until a program crashes
+KILL_S = 45  # until it takes the machine with it
 
 
 class Killed(BaseException):
@@ -40,8 +45,12 @@ def result_of(command):
 
 
 class PretendedMachine(machine.Machine):
-    def __init__(self, programs_run, kill_at=None, seconds=seconds_of):
+    """`fault` tells of a step what goes wrong with it now: "hang" (it has to be killed), "crash",
+    "kill" (of the machine), or None."""
+
+    def __init__(self, programs_run, kill_at=None, seconds=seconds_of, fault=lambda step: None):
         self.programs_run, self.kill_at, self.seconds = programs_run, kill_at, seconds
+        self.fault = fault
         self.time = 1000.0
         self.ran = []  # (step, seconds) of those that came to their end
         self.survives = None  # (from, to): copied when the machine is killed
@@ -54,13 +63,18 @@ class PretendedMachine(machine.Machine):
 
     def pass_time(self, seconds):
         if self.kill_at is not None and self.time + seconds >= self.kill_at:
-            shutil.copytree(*self.survives)
+            if self.survives:
+                shutil.copytree(*self.survives)
             raise Killed
         self.time += seconds
 
     def run(self, command, folder, log, limit_s, tick_s, on_tick):
         step = pathlib.Path(log).stem
-        needed = self.seconds(step)
+        fault = self.fault(step)
+        needed = {"hang": math.inf, "crash": CRASH_S, "kill": math.inf}.get(fault,
+                                                                            self.seconds(step))
+        if fault == "kill":
+            self.kill_at = min(self.time + KILL_S, self.time + limit_s)
         left = min(needed, limit_s)
         while left > 0:
             self.pass_time(min(tick_s, left))
@@ -68,8 +82,13 @@ class PretendedMachine(machine.Machine):
             if left > 0:
                 self.note_in_journal(step, folder)
                 on_tick()
+        if fault == "hang":
+            self.pass_time(2 * machine.STOP_S)  # it heeds no signal
         if needed > limit_s:
             return None
+        if fault == "crash":
+            log.write_text("CUDA error: an illegal memory access was encountered\n")
+            return -6
         self.ran.append((step, needed))
         if self.programs_run:
             return super().run(command, folder, log, limit_s, tick_s, on_tick)
@@ -77,7 +96,7 @@ class PretendedMachine(machine.Machine):
         return 0
 
     def note_in_journal(self, step, folder):
-        if step == "calibrate" and not self.programs_run:
+        if step.startswith("calibrate") and not self.programs_run:
             journal = folder / "profile.json.journal/gpu/rank-0.jsonl"
             journal.parent.mkdir(parents=True, exist_ok=True)
             with journal.open("a") as file:

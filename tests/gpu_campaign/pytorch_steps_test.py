@@ -18,6 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CAMPAIGN = ROOT / "scripts/gpu-campaign"
 sys.path.insert(0, str(CAMPAIGN))
 
+import growing_result  # noqa: E402
+import pytorch  # noqa: E402
 import pytorch_decoder  # noqa: E402
 import pytorch_steps  # noqa: E402
 import rank_share  # noqa: E402
@@ -173,6 +175,10 @@ class Figures(unittest.TestCase):
         self.assertEqual(pytorch_decoder.grouped([], 8), [])
 
 
+class Ended(BaseException):
+    """The process is ended."""
+
+
 class Measurements(unittest.TestCase):
     """Which scenarios and modes are measured, kept and reported; the steps are a stand-in."""
 
@@ -192,10 +198,13 @@ class Measurements(unittest.TestCase):
         file.write_text(json.dumps(varied(**parts)))
         return file
 
-    def run_main(self, *scenarios, fails=()):
+    def run_main(self, *scenarios, fails=(), ends_in=None):
+        """`ends_in`: the (compiled, backend) in which the process is ended."""
         def time_steps(torch, share, compiled, seconds):
             backend = torch.nn.attention.chosen
             self.calls.append((share.ffn, compiled, backend))
+            if (compiled, backend) == ends_in:
+                raise Ended
             if compiled in fails or backend in fails:
                 raise RuntimeError("CUDA out of memory\nand more")
             seconds = {"cudnn": 0.1, "flash": 0.2}[backend]
@@ -240,6 +249,35 @@ class Measurements(unittest.TestCase):
         self.assertEqual(result["scenarios"][1]["parameters"], share_of().parameters())
         self.assertEqual((result["torch"], result["device"]), ("2.5.1", "a card"))
 
+    def test_a_call_that_is_ended_keeps_what_it_has_and_the_next_begins_with_the_others(self):
+        tiny = self.scenario("tiny")
+        with self.assertRaises(Ended):
+            self.run_main(tiny, ends_in=(False, "flash"))
+        entry = json.loads(self.output.read_text())["scenarios"][0]
+        self.assertEqual(entry["eager"]["step_time_s"], 0.1)
+        self.assertNotIn("compiled", entry)
+        with self.assertRaises(Ended):
+            self.run_main(tiny, ends_in=(False, "flash"))
+        self.assertEqual(self.calls[2:], [(96, True, "cudnn"), (96, True, "flash"),
+                                          (96, False, "flash")])
+        entry = self.run_main(tiny)["scenarios"][0]  # it is not tried a third time
+        self.assertEqual(len(self.calls), 5)
+        self.assertEqual(entry["compiled"]["step_time_s"], 0.1)
+        self.assertIn("ended its process", entry["by_attention"]["eager"]["flash"]["error"])
+
+    def test_a_broken_gpu_ends_the_call_with_its_reason(self):
+        def broken():
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        self.torch.cuda.synchronize = broken
+        with self.assertRaises(SystemExit) as caught:
+            self.run_main(self.scenario("tiny"), fails=(False,))
+        self.assertRegex(str(caught.exception), "tiny eager cudnn .*: RuntimeError: CUDA out of "
+                         "memory; the GPU runs nothing any more in this process: .*illegal memory")
+        self.torch.cuda.synchronize = lambda: None
+        entry = self.run_main(self.scenario("tiny"))["scenarios"][0]
+        self.assertEqual(self.calls[-1], (96, False, "cudnn"))  # the others come first
+        self.assertEqual(len(entry["by_attention"]["eager"]), 2)
+
     def test_a_later_call_measures_what_is_missing_or_changed(self):
         first, second = self.scenario("first"), self.scenario("second", model={"ffn": 32})
         def of(ffn):
@@ -255,6 +293,45 @@ class Measurements(unittest.TestCase):
         self.torch.__version__ = "2.6.0"
         self.run_main(second)
         self.assertEqual(self.calls[12:], of(32))
+
+
+class Kernels(unittest.TestCase):
+    """What of a profile is timed in PyTorch; the timer is a stand-in."""
+
+    def compare(self, name, output, most=4):
+        profile = json.loads((ROOT / "calibrate/profiles" / f"{name}.json").read_text())
+        torch = shape_torch.module()
+        result = growing_result.GrowingResult(output, {"torch": "2.5.1", "device": "a card"})
+        pytorch.compare(pytorch.Timer(torch), profile, result, most)
+        return json.loads(output.read_text())
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.output = pathlib.Path(folder.name) / "pytorch.json"
+
+    def test_a_shipped_profile_has_published_times_instead(self):
+        result = self.compare("h200-sxm5-141g", self.output)
+        self.assertEqual(result["profile"], {"name": "h200-sxm5-141g", "own": False})
+        kinds = [row["kind"] for row in result["kernels"]]
+        self.assertEqual(kinds, ["gemm", "attention"] * 4)
+        self.assertIn("copy_bytes_per_s", result["streams"])
+
+    def test_a_later_call_times_what_is_missing_alone(self):
+        before = self.compare("h200-sxm5-141g", self.output)
+        kept = list(before["measured"])[:4]
+        before["measured"] = {key: before["measured"][key] for key in kept}
+        before["trying"] = lost = list(self.compare("h200-sxm5-141g", self.output)["measured"])[5]
+        self.output.write_text(json.dumps(before))
+        asked = []
+        with mock.patch.object(pytorch.Timer, "seconds_of",
+                               lambda timer, call, copies: asked.append(copies) or 1.0):
+            after = self.compare("h200-sxm5-141g", self.output)
+        self.assertEqual(after["measured"][kept[0]], before["measured"][kept[0]])
+        self.assertEqual(len(after["measured"]), 1 + 8)
+        self.assertEqual(list(after["measured"])[-1], lost)  # it had ended its process
+        self.assertEqual(after["ended"], {lost: 1})
+        self.assertGreater(len(asked), 4)
 
 
 class CommandLine(unittest.TestCase):

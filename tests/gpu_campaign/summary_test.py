@@ -75,7 +75,12 @@ class Summary(unittest.TestCase):
             "pytorch": KERNELS, "profile": {"machine": {"driver": "1.2"}},
             "fits": {"large-test": "it needs 90.0 GiB, of 79.1 GiB that the card has",
                      "whole-test": ""},
-            "done": {"tests": {"code": 1, "seconds": 3}, "doctor": {"code": 0, "seconds": 1}}})
+            "goals": {"profile": "no profile of this card: calibrate hung"},
+            "tries": {"calibrate": [{"end": "hung", "why": "ended after 520 s"},
+                                    {"end": "killed"}],
+                      "doctor": [{"end": "finished", "why": ""}]},
+            "done": {"tests": {"code": 1, "seconds": 3}, "doctor": {"code": 0, "seconds": 1},
+                     "validate-whole-test": {"code": 0, "seconds": 1, "profile": "a-card-80g"}}})
         assert done.returncode == 0, done.stderr
 
     def test_step_times_and_their_ratios(self):
@@ -118,6 +123,11 @@ class Summary(unittest.TestCase):
 
     def test_remarks_and_machine(self):
         for line in ("- tests ended with exit code 1: tests.log says why",
+                     "- calibrate, run 1 of 2: hung: ended after 520 s",
+                     "- calibrate, run 2 of 2: killed",
+                     "- validate-whole-test has the profile a-card-80g, which is shipped, for the "
+                     "card's own",
+                     "- no profile of this card: calibrate hung",
                      "- large-test, left out: it needs 90.0 GiB, of 79.1 GiB that the card has",
                      "- slice-test, step time: too far",
                      "- slice-test, PyTorch, compiled: RuntimeError: no compiler",
@@ -126,6 +136,7 @@ class Summary(unittest.TestCase):
                      "- refused-test, PyTorch: model.moe: not measured",
                      "a test card, PyTorch 0.0.0-test, driver 1.2"):
             self.assertIn(line + "\n", self.text)
+        self.assertNotIn("- doctor", self.text)
 
     def test_results_of_pytorch_may_lie_in_a_file_for_each_scenario(self):
         apart = {f"pytorch-steps-{one['scenario']}": {**STEPS, "scenarios": [one]}

@@ -17,14 +17,14 @@ using testing::scenario_from;
 
 constexpr std::int64_t kSequence = 4096, kHeads = 16, kKvHeads = 4, kHeadDim = 64;
 
-struct Cut {
+struct CutCase {
   std::string method = "ring";
   int cp = 4, dp = 2, tp = 1, zero = 1;
   std::string more_training = "", base = "dgx-h100";
   std::string cluster = "";
 };
 
-Scenario cut(const Cut& c) {
+Scenario cut(const CutCase& c) {
   const auto n = [](int value) { return std::to_string(value); };
   return scenario_from(
       R"({"stepcast": 1, "model": {"layers": 2, "hidden": 1024, "heads": 16, "kv_heads": 4,
@@ -37,7 +37,7 @@ Scenario cut(const Cut& c) {
       R"(, "zero": )" + n(c.zero) + R"(, "cp_method": ")" + c.method + R"("}})");
 }
 
-Block layer(const Cut& c, RecomputeMode mode = RecomputeMode::kNone) {
+Block layer(const CutCase& c, RecomputeMode mode = RecomputeMode::kNone) {
   return lower_decoder_layer(cut(c), mode);
 }
 
@@ -126,7 +126,7 @@ TEST(ContextParallel, OfAnAllToAllMovesQueriesAndContextToo) {
 // Heads among the GPUs of a node, a ring of one step across: KV of the ring is that of the whole
 // split.
 TEST(ContextParallel, InTwoStagesExchangesInsideANodeAndSendsAcross) {
-  const Cut c{.method = "hierarchical", .cp = 8, .dp = 1, .tp = 2};
+  const CutCase c{.method = "hierarchical", .cp = 8, .dp = 1, .tp = 2};
   const Scenario scenario = cut(c);
   EXPECT_EQ(scenario.layout.cp_exchange, 2);  // two of the four GPUs: 2 key-value heads a rank
   const Block block = lower_decoder_layer(scenario, RecomputeMode::kNone);

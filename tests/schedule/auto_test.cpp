@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "schedule/greedy_orders.h"
 #include "schedule/order_check.h"
 #include "schedule/order_replay.h"
 
@@ -152,6 +153,43 @@ TEST(Auto, LacksLeastWhereNothingFits) {
     for (const char* name : chunks == 1 ? std::vector{"1f1b", "zb-h1", "zb-1p", "gpipe"}
                                         : std::vector{"v-min", "v-half", "zb-v"}) {
       EXPECT_LE(lacks("auto"), lacks(name)) << name;
+    }
+  }
+}
+
+// 1F1B on four stages holds 4, 3, 2 and 1 micro-batches: half a one too much on each stage here.
+// The last must hold one in every order, so `auto` lacks as little and is no slower.
+TEST(Auto, CountsWhatIsLackingByTheRoomOfEachStage) {
+  const Pipeline pipeline = pipeline_of(4, 8, 1);
+  PassTimes times;
+  times.room = {3.5, 2.5, 1.5, 0.5};
+  const auto span_of = [&](const char* name) {
+    return *replay_orders(pipeline, times, make_orders(schedule_named(name), pipeline, times));
+  };
+  const OrderSpan found = span_of("auto"), usual = span_of("1f1b");
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    EXPECT_LE(found.held[stage], times.room[stage] + 0.5) << stage;
+    EXPECT_EQ(usual.held[stage], times.room[stage] + 0.5) << stage;
+  }
+  EXPECT_LE(step_of(found, times), step_of(usual, times));
+}
+
+// With room for two micro-batches a stage begins a third forward only after a gradient; without a
+// limit the first stage begins as many as the policy lets it, and gradients of weights may wait.
+TEST(GreedyOrders, BeginNoForwardWithoutRoom) {
+  const Pipeline pipeline = pipeline_of(4, 8, 1);
+  const GreedyPolicy policy{0, 4, 0, 0.5};
+  PassTimes times;
+  for (const bool limited : {false, true}) {
+    if (limited) times.room.assign(4, 2);
+    const auto orders = greedy_orders(pipeline, times, policy);
+    ASSERT_TRUE(orders) << limited;
+    EXPECT_TRUE(check_orders(*orders, pipeline, "greedy").empty());
+    const double held = std::ranges::max(replay_orders(pipeline, times, *orders)->held);
+    if (limited) {
+      EXPECT_EQ(held, 2);
+    } else {
+      EXPECT_GE(held, 4);
     }
   }
 }

@@ -19,6 +19,7 @@
 #include "calibrate/measure/gpu/overlap_sampler.h"
 #include "calibrate/measure/gpu/this_gpu.h"
 #include "calibrate/measured_on_gpu.h"
+#include "calibrate/protocol/attempts.h"
 #include "calibrate/protocol/journal.h"
 #include "calibrate/protocol/machine_facts.h"
 #include "calibrate/protocol/measurement_json.h"
@@ -47,6 +48,9 @@ constexpr double kLoad_s = 20e-3;            // before a shape: the GPU rests wh
 constexpr double kSustained_s = 2;           // the power limit acts within some tenths of a second
 constexpr std::int64_t kShareOfMemory = 16;  // of the device, for one buffer of a collective
 constexpr ByteCount kBesideBytes = 64 << 20;  // of the collective beside a product
+constexpr const char* kProtected =
+    "shapes were measured while the driver held the clocks down to protect the GPU, as their "
+    "conditions say: cool it, or wait, and calibrate again";
 
 class CalibrateGpuJob {
  public:
@@ -177,15 +181,42 @@ class CalibrateGpuJob {
   void measure_copies() {
     report_.progress("overlap", 0, 1, "copies");
     const std::string key = "copies beside a product";
-    if (journal_.find(key) == nullptr) {
-      try {
-        append(journal_, {key, {}, json_text(OverlapSampler(large_product()).copies())});
-      } catch (const cuda::OutOfDeviceMemory&) {
-        ++left_out_["kinds of copies: the GPU's memory is too small for them"];
-        return;
-      }
+    attempt(key, "copies", [&] {
+      append(journal_, {key, {}, json_text(OverlapSampler(large_product()).copies())});
+    });
+    const JournalPoint* known = journal_.find(key);
+    if (known != nullptr) beside_.update(ordered_json::parse(known->extra));
+  }
+
+  // Measures what the journal lacks, and notes before it begins: what breaks the GPU for this
+  // process, or ends it, is known to the next one, which leaves it out and says so.
+  template <typename Work>
+  void attempt(const std::string& key, const std::string& name, const Work& work) {
+    if (journal_.find(key) != nullptr) return;
+    if (const auto why = attempts_.why_not(key)) {
+      report_.warning(fmt::format("{}: is left out: {}", key, *why));
+      return;
     }
-    beside_.update(ordered_json::parse(journal_.find(key)->extra));
+    must(attempts_.begin(key));
+    try {
+      work();
+    } catch (const cuda::OutOfDeviceMemory&) {
+      ++left_out_[fmt::format("shapes of {} do not fit into the GPU's memory", name)];
+    } catch (const cuda::CudaError& error) {
+      try {
+        timer_.check_device();
+      } catch (const cuda::CudaError&) {
+        must(attempts_.fail(key, error.what()));
+        throw JobFailure(
+            RankFailure::kInternal,
+            fmt::format("{} has broken the GPU for this process: {}", key, error.what()));
+      }
+      ++left_out_[fmt::format("shapes of {} fail: {}", name, error.what())];
+    }
+  }
+
+  static void must(const Result<void>& written) {
+    if (!written) throw JobFailure(written.error());
   }
 
   // What scenarios need first, then what lies around it.
@@ -221,13 +252,24 @@ class CalibrateGpuJob {
         ++left_out_["shapes around the needed ones are left out: the budget is spent"];
         return;
       }
-      if (!sample(operation, key)) return;
+      attempt(key, operation.name, [&] { sample(operation, key); });
     }
-    const JournalPoint& point = *journal_.find(key);
-    ordered_json told = ordered_json::parse(point.extra);
-    told["measurement"] = measurement_json(point.measurement);
+    const JournalPoint* point = journal_.find(key);
+    if (point == nullptr) return;
+    ordered_json told = ordered_json::parse(point->extra);
+    if (was_protected(told)) ++left_out_[kProtected];
+    told["measurement"] = measurement_json(point->measurement);
     operations_.push_back(std::move(told));
-    keep_longest(operation, point.measurement.median_s);
+    keep_longest(operation, point->measurement.median_s);
+  }
+
+  static bool was_protected(const ordered_json& told) {
+    GpuCondition condition;
+    const ordered_json known = told.value("condition", ordered_json::object());
+    for (const auto& reason : known.value("held_by", ordered_json::array())) {
+      condition.held_by.insert(reason.get<std::string>());
+    }
+    return is_protecting(condition);
   }
 
   // The needed kernel that takes longest stands for all of its curve.
@@ -244,45 +286,32 @@ class CalibrateGpuJob {
     const std::string& name = curve_names()[static_cast<std::size_t>(curve)];
     report_.progress("sustained", 0, 1, longest.operation.name);
     const std::string key = "sustained " + signature(longest.operation);
-    if (journal_.find(key) == nullptr) {
+    attempt(key, longest.operation.name, [&] {
       const SustainedRun run =
           timer_.sustain(gpu_call(longest.operation.work, context()), kSustained_s);
       const ordered_json told = {{"factor", std::max(1.0, run.call_s / longest.seconds)},
                                  {"operation", signature(longest.operation)},
                                  {"condition", to_json(run.condition)}};
       append(journal_, {key, {}, json_text(told)});
-    }
-    sustained_[name] = ordered_json::parse(journal_.find(key)->extra);
+    });
+    const JournalPoint* known = journal_.find(key);
+    if (known != nullptr) sustained_[name] = ordered_json::parse(known->extra);
   }
 
-  // Into the journal, unless there is nothing to tell. A shape that fails is left out, unless it
-  // has broken the device.
-  bool sample(Operation operation, const std::string& key) {
-    try {
-      const GpuCall call = gpu_call(operation.work, context());
-      if (!call.run) {
-        ++left_out_[fmt::format("shapes of {} have no kernel here", operation.name)];
-        return false;
-      }
-      timer_.warm_up(load_, kLoad_s);
-      const auto measured = timer_.measure(call, protocol_);
-      if (!measured) {
-        report_.warning(fmt::format("{}: {}", key, to_string(measured.error())));
-        return false;
-      }
-      // What this kernel moves, which is not what every framework's does.
-      if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
-      const ordered_json told = {{"operation", operation_json(operation)},
-                                 {"condition", to_json(measured->condition)}};
-      append(journal_, {key, measured->measurement, json_text(told)});
-      return true;
-    } catch (const cuda::OutOfDeviceMemory&) {
-      ++left_out_[fmt::format("shapes of {} do not fit into the GPU's memory", operation.name)];
-    } catch (const cuda::CudaError& error) {
-      timer_.check_device();
-      ++left_out_[fmt::format("shapes of {} fail: {}", operation.name, error.what())];
+  // Into the journal, unless there is nothing to tell.
+  void sample(Operation operation, const std::string& key) {
+    const GpuCall call = gpu_call(operation.work, context());
+    if (!call.run) {
+      ++left_out_[fmt::format("shapes of {} have no kernel here", operation.name)];
+      return;
     }
-    return false;
+    timer_.warm_up(load_, kLoad_s);
+    const GpuMeasurement measured = timer_.measure(call, protocol_);
+    // What this kernel moves, which is not what every framework's does.
+    if (KernelSize* size = size_of_kernel(operation.work)) size->bytes = call.bytes;
+    const ordered_json told = {{"operation", operation_json(operation)},
+                               {"condition", to_json(measured.condition)}};
+    append(journal_, {key, measured.measurement, json_text(told)});
   }
 
   ordered_json machine() {
@@ -317,6 +346,7 @@ class CalibrateGpuJob {
                              cuda::attention_settings(job_.attention)};
   GpuCall load_ = large_product();
   Journal journal_;
+  Attempts attempts_{journal_};
   MeasurementProtocol protocol_;
   std::int64_t done_ = 0, needed_ = 0, all_ = 0;
   std::map<std::string, std::int64_t> left_out_;

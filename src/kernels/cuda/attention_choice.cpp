@@ -115,6 +115,9 @@ std::string AttentionKernels::told() const {
   for (const auto& [by, count] : calls) {
     out += fmt::format("{}{} by {}", out.empty() ? "" : ", ", count, by);
   }
+  if (const int again = cudnn_.plans_made_again(); again > 0) {
+    out += fmt::format("; {} plans of cuDNN were made again with a handle", again);
+  }
   return out.empty() ? "none" : out;
 }
 

@@ -19,17 +19,35 @@ namespace stepcast::cuda {
 inline constexpr unsigned kAllLanes = 0xffffffff;
 inline constexpr int kWarp = 32;
 
+// More than 48 KiB has to be requested, and a kernel's own arrays count towards them.
+inline void request_shared(const char* name, const void* function, std::size_t bytes) {
+  if (bytes <= 32 * 1024) return;
+  check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(bytes)),
+        name);
+}
+
+// Blocks of the kernel that the whole device runs at the same time: a wave of them.
+template <typename... Parameters>
+std::int64_t blocks_at_once(const char* name, void (*kernel)(Parameters...), unsigned threads,
+                            std::size_t shared_bytes) {
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  request_shared(name, function, shared_bytes);
+  int device = 0, multiprocessors = 0, each = 0;
+  check(cudaGetDevice(&device), name);
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), name);
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, function, static_cast<int>(threads),
+                                                      shared_bytes),
+        name);
+  return static_cast<std::int64_t>(multiprocessors) * each;
+}
+
 // `name` is what an error says failed.
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
             std::size_t shared_bytes, Stream stream, Arguments... arguments) {
   const auto* function = reinterpret_cast<const void*>(kernel);
-  // More than 48 KiB has to be requested, and a kernel's own arrays count towards them.
-  if (shared_bytes > 32 * 1024) {
-    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shared_bytes)),
-          name);
-  }
+  request_shared(name, function, shared_bytes);
   std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
   std::apply(
       [&](auto&... value) {

@@ -48,22 +48,34 @@ struct MatrixProducts::Library {
       : settings(given), handle(new_handle()), workspace(given.workspace_bytes) {}
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
-  ~Library() { cublasLtDestroy(handle); }
+  ~Library() {
+    known.clear();
+    cublasLtDestroy(handle);
+  }
 
   void run(const BlasProblem& problem, const BlasOperands& operands, Stream stream) {
     const BlasContext context{handle, workspace.data(), settings.workspace_bytes, stream};
-    auto found = algorithms.find(problem);
-    if (found == algorithms.end()) {
-      found = algorithms.emplace(problem, fastest_algorithm(context, problem, settings.candidates))
-                  .first;
+    auto found = known.find(problem);
+    if (found == known.end()) {
+      const auto algorithm = fastest_algorithm(context, problem, settings.candidates);
+      found = known.try_emplace(problem, problem, algorithm).first;
     }
-    BlasProduct(problem).run(context, operands, found->second);
+    Known& product = found->second;
+    product.described.run(context, operands, product.algorithm);
   }
+
+  // The library's descriptors are made once for each problem: a step calls each often.
+  struct Known {
+    Known(const BlasProblem& problem, const cublasLtMatmulAlgo_t& chosen)
+        : described(problem), algorithm(chosen) {}
+    BlasProduct described;
+    cublasLtMatmulAlgo_t algorithm;
+  };
 
   const GemmSettings settings;
   const cublasLtHandle_t handle;
   const DeviceMemory workspace;
-  std::map<BlasProblem, cublasLtMatmulAlgo_t> algorithms;
+  std::map<BlasProblem, Known> known;
 };
 
 MatrixProducts::MatrixProducts(const GemmSettings& settings)

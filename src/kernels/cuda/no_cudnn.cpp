@@ -19,6 +19,7 @@ std::optional<std::string> CudnnAttention::why_not(const AttentionProblem&) {
   return why_no_cudnn();
 }
 std::int64_t CudnnAttention::workspace_bytes() const { return 0; }
+int CudnnAttention::plans_made_again() const { return 0; }
 
 template <typename T>
 void CudnnAttention::run(const AttentionShape&, const ForwardArrays<T>&, Stream) {

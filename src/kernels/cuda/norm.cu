@@ -284,6 +284,11 @@ BackwardGrid backward_grid(std::int64_t rows, std::int64_t width, std::int64_t r
           static_cast<std::size_t>(teams * of_team)};
 }
 
+// Without a last wave that leaves most multiprocessors idle for as long as a full one takes.
+unsigned in_whole_waves(unsigned blocks, unsigned at_once) {
+  return blocks <= at_once ? blocks : blocks - blocks % at_once;
+}
+
 unsigned row_threads(std::int64_t width) { return row_grid(1, width).threads; }
 
 }  // namespace
@@ -328,9 +333,12 @@ void norm_backward(NormKind kind, const T* x, const T* weight, const T* dy, cons
                       team.threads, bias_gradient != nullptr);
     const Backward<T> backward{kind,  x,        weight,    dy,        residual,    dx,    rows,
                                width, x_stride, dy_stride, workspace, bias_slices, chunks};
-    launch("norm_backward", norm_rows_backward<T>, dim3(grid.blocks), grid.teams * team.threads,
+    const unsigned threads = grid.teams * team.threads;
+    const auto at_once = static_cast<unsigned>(
+        blocks_at_once("norm_backward", norm_rows_backward<T>, threads, grid.shared_bytes));
+    slices = in_whole_waves(grid.blocks, at_once);
+    launch("norm_backward", norm_rows_backward<T>, dim3(static_cast<unsigned>(slices)), threads,
            grid.shared_bytes, stream, backward, team);
-    slices = grid.blocks;
   }
   sum_slices(workspace, slices, width, weight_gradient, width, accumulate, stream);
   if (bias_gradient != nullptr) {

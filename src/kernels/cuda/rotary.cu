@@ -28,7 +28,8 @@ __global__ void table_rows(std::int64_t sequence, std::int64_t half, double log2
 template <typename T>
 struct Turn {
   RotarySide<T> query, key;
-  std::int64_t batch, sequence, half;
+  std::int64_t sequence, half;
+  unsigned batch;
   const float* table;
   float direction;  // 1, or -1 backward
   bool chunks;
@@ -37,16 +38,21 @@ struct Turn {
 // A block turns all heads at its positions, so that their angles come from memory once.
 template <typename T>
 __global__ void rotary_positions(Turn<T> turn) {
-  const std::int64_t half = turn.half, eights = (half + kEight - 1) / kEight;
-  const std::int64_t heads = turn.query.heads + turn.key.heads;
+  const std::int64_t half = turn.half;
+  // Divisions of 64 bits would take longer than the turns.
+  const unsigned eights = static_cast<unsigned>(half + kEight - 1) / kEight;
+  const auto queries = static_cast<unsigned>(turn.query.heads);
+  const unsigned heads = queries + static_cast<unsigned>(turn.key.heads);
+  const unsigned items = turn.batch * heads * eights;
   for (std::int64_t position = blockIdx.x; position < turn.sequence; position += gridDim.x) {
     const float* angles = turn.table + position * 2 * half;
-    for (std::int64_t item = threadIdx.x; item < turn.batch * heads * eights; item += blockDim.x) {
-      const std::int64_t i = item % eights * kEight, any = item / eights % heads, left = half - i;
-      const bool is_query = any < turn.query.heads;
+    for (unsigned item = threadIdx.x; item < items; item += blockDim.x) {
+      const unsigned head_of_batch = item / eights, any = head_of_batch % heads;
+      const std::int64_t i = static_cast<std::int64_t>(item % eights) * kEight, left = half - i;
+      const bool is_query = any < queries;
       const RotarySide<T>& side = is_query ? turn.query : turn.key;
-      const std::int64_t column = (is_query ? any : any - turn.query.heads) * 2 * half + i;
-      const std::int64_t row = item / eights / heads * turn.sequence + position;
+      const std::int64_t column = (is_query ? any : any - queries) * 2 * half + i;
+      const std::int64_t row = head_of_batch / heads * turn.sequence + position;
       const T* from = side.in.data + row * side.in.stride + column;
       T* to = side.out.data + row * side.out.stride + column;
       Eight first = load_eight(from, left, turn.chunks);
@@ -89,7 +95,11 @@ void rotary(std::int64_t batch, std::int64_t sequence, std::int64_t head_dim,
   if (batch * sequence * (query.heads + key.heads) * head_dim == 0) return;
   const std::int64_t half = head_dim / 2;
   const bool chunks = in_chunks(half, table) && side_in_chunks(query) && side_in_chunks(key);
-  const Turn<T> turn{query, key, batch, sequence, half, table, backward ? -1.0F : 1.0F, chunks};
+  STEPCAST_ASSERT(batch * (query.heads + key.heads) * head_dim < (std::int64_t{1} << 31),
+                  "the heads of a position are counted in 32 bits");
+  const Turn<T> turn{
+      query, key, sequence, half, static_cast<unsigned>(batch), table, backward ? -1.0F : 1.0F,
+      chunks};
   launch("rotary", rotary_positions<T>,
          dim3(static_cast<unsigned>(sequence < 65536 ? sequence : 65536)), kThreads, 0, stream,
          turn);

@@ -143,6 +143,13 @@ void enqueue(cudaStream_t stream, StreamWork work) {
 
 void set_device_count(int count) { devices = count; }
 void set_copy_rates(const CopyRates& rates) { copy_rates = rates; }
+namespace {
+std::atomic<std::int64_t> at_once = 264;
+}  // namespace
+
+void set_blocks_at_once(std::int64_t blocks) { at_once = blocks; }
+std::int64_t blocks_at_once() { return at_once; }
+
 void set_launch_seconds(double seconds) { launch_seconds = seconds; }
 void spend_launch(cudaStream_t stream) {
   if (const double seconds = launch_seconds; seconds > 0) {

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -28,6 +29,11 @@ void set_copy_rates(const CopyRates& rates);
 // The time that each launch of a kernel takes on its stream; 0 unless set.
 void set_launch_seconds(double seconds);
 void spend_launch(cudaStream_t stream);  // queues that time
+
+// Blocks of any kernel that the device is said to run at the same time: 264, two on each of an
+// H100's multiprocessors, unless set.
+void set_blocks_at_once(std::int64_t blocks);
+std::int64_t blocks_at_once();
 
 // Keeps a stream from going on while it lives.
 class HeldStream {

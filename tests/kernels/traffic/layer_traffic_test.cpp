@@ -19,6 +19,7 @@
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/emulated/runtime.h"
 #include "kernels/emulated/traffic.h"
 #include "program/executor_workspace.h"
 #include "program/program.h"
@@ -86,6 +87,39 @@ double least(const OptimizerUpdate& update) {
 }
 double least(const Cast& cast) {
   return passes(cast.size, static_cast<double>(size_of(cast.from) + size_of(cast.to)));
+}
+
+// RMSNorm in bf16 writes the gradient of its input, and each block its sums of the weight's
+// gradient in fp32. A block has so many rows that they move 22 times what its sums do: 22 * 8 / 6 +
+// 1 = 30.
+std::int64_t blocks_of_norm_backward(std::int64_t rows, std::int64_t width) {
+  const std::vector<cuda::Bf16> matrix(static_cast<std::size_t>(rows * width)),
+      vector(static_cast<std::size_t>(width));
+  const std::vector<float> sums(static_cast<std::size_t>(width));
+  const cuda::DeviceArray<cuda::Bf16> x(matrix), weight(vector), dy(matrix), dx(matrix);
+  const cuda::DeviceArray<float> gradient(sums);
+  const cuda::DeviceMemory workspace(static_cast<std::size_t>(cuda::column_sum_workspace(width)) *
+                                     sizeof(float));
+  emulated::TrafficCounter counter(kCacheBytes);
+  cuda::norm_backward<cuda::Bf16, float>(
+      NormKind::kRms, x.data(), weight.data(), dy.data(), nullptr, dx.data(), gradient.data(),
+      nullptr, false, rows, width, width, width, static_cast<float*>(workspace.data()), nullptr);
+  for (const emulated::KernelTraffic& kernel : counter.take()) {
+    if (kernel.name != "norm_backward") continue;
+    return (kernel.written_bytes - 2 * rows * width) / (4 * width);
+  }
+  return 0;
+}
+
+TEST(Waves, OfTheNormsBackwardAreWhole) {
+  constexpr std::int64_t kRows = 3000, kWidth = 256;
+  const std::int64_t usual = emulated::blocks_at_once();
+  EXPECT_EQ(blocks_of_norm_backward(kRows, kWidth), 100);  // less than a wave
+  for (const auto& [at_once, blocks] : {std::pair{64, 64}, {33, 99}, {100, 100}}) {
+    emulated::set_blocks_at_once(at_once);
+    EXPECT_EQ(blocks_of_norm_backward(kRows, kWidth), blocks) << at_once << " at once";
+  }
+  emulated::set_blocks_at_once(usual);
 }
 
 template <class Work>

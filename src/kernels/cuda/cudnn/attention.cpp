@@ -51,6 +51,7 @@ struct PlannedForward {
       : of(problem), plan(device, of.graph) {}
   ForwardGraph of;
   Plan plan;
+  bool has_handle = false;  // the plan was made again
 };
 
 struct PlannedBackward {
@@ -58,6 +59,7 @@ struct PlannedBackward {
       : of(problem, same_bits), plan(device, of.graph) {}
   BackwardGraph of;
   Plan plan;
+  bool has_handle = false;
 };
 
 struct Planned {
@@ -88,7 +90,7 @@ struct CudnnAttention::Plans {
     if (handle != nullptr) cudnn().destroy(handle);
   }
 
-  const Planned& plan(const AttentionProblem& problem) {
+  Planned& plan(const AttentionProblem& problem) {
     const auto found = planned.find(problem.sort_key());
     if (found != planned.end()) return found->second;
     return planned.emplace(problem.sort_key(), make(problem)).first->second;
@@ -146,6 +148,20 @@ struct CudnnAttention::Plans {
     return handle;
   }
 
+  // `execute` makes room for the workspace of the plan and runs it.
+  template <typename Pass, typename Execute>
+  void run(Pass& pass, Stream stream, const Execute& execute) {
+    try {
+      execute();
+    } catch (const CudaError&) {
+      if (pass.has_handle) throw;
+      pass.plan = Plan(on(stream), pass.of.graph);
+      pass.has_handle = true;
+      ++made_again;
+      execute();
+    }
+  }
+
   bool same_bits;
   std::optional<std::int64_t> most_workspace;
   std::optional<Descriptor> device;
@@ -153,10 +169,11 @@ struct CudnnAttention::Plans {
   std::map<AttentionProblem::Key, Planned> planned;
   std::optional<DeviceMemory> room;
   std::int64_t room_bytes = 0;
+  int made_again = 0;
 };
 
 CudnnAttention::CudnnAttention(bool same_bits, std::optional<std::int64_t> most_workspace)
-    : plans_(new Plans{same_bits, most_workspace, {}, nullptr, {}, {}, 0}) {}
+    : plans_(new Plans{same_bits, most_workspace, {}, nullptr, {}, {}, 0, 0}) {}
 CudnnAttention::~CudnnAttention() = default;
 
 std::optional<std::string> CudnnAttention::why_not(const AttentionProblem& problem) {
@@ -164,11 +181,12 @@ std::optional<std::string> CudnnAttention::why_not(const AttentionProblem& probl
 }
 
 std::int64_t CudnnAttention::workspace_bytes() const { return plans_->room_bytes; }
+int CudnnAttention::plans_made_again() const { return plans_->made_again; }
 
 template <typename T>
 void CudnnAttention::run(const AttentionShape& shape, const ForwardArrays<T>& arrays,
                          Stream stream) {
-  const Planned& planned = plans_->plan(problem_of(shape, arrays));
+  Planned& planned = plans_->plan(problem_of(shape, arrays));
   STEPCAST_ASSERT(!planned.why_not, "the caller has asked for a reason");
   const ForwardGraph& of = planned.forward->of;
   auto scale = score_scale<float>(shape);
@@ -178,14 +196,16 @@ void CudnnAttention::run(const AttentionShape& shape, const ForwardArrays<T>& ar
       {of.value, untyped(arrays.value.data)}, {of.context, arrays.context.data},
       {of.log_sum_exp, arrays.log_sum_exp},   {of.scale, &scale}};
   if (of.hidden != 0) bindings.push_back({of.hidden, &hidden});
-  std::byte* room = plans_->make_room(planned.workspace_bytes());
-  planned.forward->plan.run(plans_->on(stream), bindings, room);
+  plans_->run(*planned.forward, stream, [&] {
+    std::byte* room = plans_->make_room(planned.workspace_bytes());
+    planned.forward->plan.run(plans_->on(stream), bindings, room);
+  });
 }
 
 template <typename T>
 void CudnnAttention::run(const AttentionShape& shape, const BackwardArrays<T>& arrays,
                          Stream stream) {
-  const Planned& planned = plans_->plan(problem_of(shape, arrays));
+  Planned& planned = plans_->plan(problem_of(shape, arrays));
   STEPCAST_ASSERT(!planned.why_not, "the caller has asked for a reason");
   const BackwardGraph& of = planned.backward->of;
   auto scale = score_scale<float>(shape);
@@ -205,13 +225,16 @@ void CudnnAttention::run(const AttentionShape& shape, const BackwardArrays<T>& a
       {of.scale, &scale},
       {of.one, &one}};
   if (of.hidden != 0) bindings.push_back({of.hidden, &hidden});
-  std::byte* room = plans_->make_room(planned.workspace_bytes());
-  if (of.query_sums != 0) {
-    bindings.push_back({of.query_sums, room});
-    check(cudaMemsetAsync(room, 0, planned.sums_bytes, static_cast<cudaStream_t>(stream)),
-          "cudaMemsetAsync");  // what atomics add to
-  }
-  planned.backward->plan.run(plans_->on(stream), bindings, room + planned.sums_bytes);
+  plans_->run(*planned.backward, stream, [&] {
+    std::byte* room = plans_->make_room(planned.workspace_bytes());
+    std::vector<Plan::Binding> with_sums = bindings;
+    if (of.query_sums != 0) {
+      with_sums.push_back({of.query_sums, room});
+      check(cudaMemsetAsync(room, 0, planned.sums_bytes, static_cast<cudaStream_t>(stream)),
+            "cudaMemsetAsync");  // what atomics add to
+    }
+    planned.backward->plan.run(plans_->on(stream), with_sums, room + planned.sums_bytes);
+  });
 }
 
 #define STEPCAST_INSTANTIATE(T)                                                              \

@@ -40,6 +40,9 @@ class CudnnAttention {
   void run(const AttentionShape& shape, const BackwardArrays<T>& arrays, Stream stream);
 
   std::int64_t workspace_bytes() const;
+  // Plans are made from the device's properties. One that cannot be executed is made again with a
+  // handle.
+  int plans_made_again() const;
 
  private:
   struct Plans;

@@ -24,6 +24,8 @@ inline constexpr auto kAttributeType<bool> = CUDNN_TYPE_BOOLEAN;
 template <>
 inline constexpr auto kAttributeType<void*> = CUDNN_TYPE_VOID_PTR;
 template <>
+inline constexpr auto kAttributeType<cudnnHandle_t> = CUDNN_TYPE_HANDLE;
+template <>
 inline constexpr auto kAttributeType<cudnnDataType_t> = CUDNN_TYPE_DATA_TYPE;
 template <>
 inline constexpr auto kAttributeType<cudnnPointwiseMode_t> = CUDNN_TYPE_POINTWISE_MODE;

@@ -136,8 +136,9 @@ void Graph::reshape(Tensor x, Tensor out) {
       .finalize();
 }
 
-Descriptor Graph::finished() const {
+Descriptor Graph::finished(cudnnHandle_t handle) const {
   Descriptor out(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  if (handle != nullptr) out.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
   out.set_all(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations_).finalize();
   return out;
 }

@@ -44,7 +44,8 @@ class Graph {
 
   Tensor transpose(Tensor x, cudnnDataType_t type);  // virtual
 
-  Descriptor finished() const;  // an operation graph
+  // An operation graph; without a handle one for a device that is described by its properties.
+  Descriptor finished(cudnnHandle_t handle = nullptr) const;
 
  private:
   struct Kept {

@@ -6,28 +6,39 @@
 #include "kernels/cuda/cuda_error.h"
 
 namespace stepcast::cuda {
+
+struct Plan::Target {
+  const Descriptor* device;  // null: that of the handle
+  cudnnHandle_t handle;
+};
+
 namespace {
 
-std::vector<Descriptor> proposed(const Descriptor& device, const Descriptor& operations,
+std::vector<Descriptor> proposed(const Descriptor* device, const Descriptor& operations,
                                  cudnnBackendHeurMode_t mode) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations)
-      .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode)
-      .set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device)
-      .finalize();
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  if (device != nullptr) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *device);
+  heuristics.finalize();
   return heuristics.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 }
 
-Descriptor first_plan(const Descriptor& device, const Descriptor& operations) {
+Descriptor first_plan(const Descriptor* device, cudnnHandle_t handle,
+                      const Descriptor& operations) {
   std::string why = "cuDNN proposes no engine";
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     try {
       for (const Descriptor& configuration : proposed(device, operations, mode)) {
         try {
           Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-          plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration)
-              .set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device)
-              .finalize();
+          plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+          if (device != nullptr) {
+            plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *device);
+          } else {
+            plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+          }
+          plan.finalize();
           return plan;
         } catch (const CudaError& error) {
           why = error.what();
@@ -42,9 +53,12 @@ Descriptor first_plan(const Descriptor& device, const Descriptor& operations) {
 
 }  // namespace
 
-Plan::Plan(const Descriptor& device, const Graph& graph)
-    : operations_(graph.finished()),
-      plan_(first_plan(device, operations_)),
+Plan::Plan(const Descriptor& device, const Graph& graph) : Plan(Target{&device, nullptr}, graph) {}
+Plan::Plan(cudnnHandle_t handle, const Graph& graph) : Plan(Target{nullptr, handle}, graph) {}
+
+Plan::Plan(const Target& target, const Graph& graph)
+    : operations_(graph.finished(target.handle)),
+      plan_(first_plan(target.device, target.handle, operations_)),
       workspace_bytes_(plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)) {}
 
 void Plan::run(cudnnHandle_t handle, const std::vector<Binding>& bindings, void* workspace) const {

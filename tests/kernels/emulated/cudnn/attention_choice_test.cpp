@@ -20,6 +20,7 @@ class AttentionChoice : public ::testing::Test {
     emulated::set_cudnn_version(91900);
     emulated::refuse_cudnn_plans("");
     emulated::fail_cudnn_executions(false);
+    emulated::fail_cudnn_plans_of_properties(false);
     emulated::set_cudnn_workspace(256);
   }
 
@@ -102,6 +103,29 @@ TEST_F(AttentionChoice, AnExecutionThatFailsIsToldAndNotTakenForASlowOne) {
   EXPECT_NE(fastest.worries().begin()->find(words), std::string::npos);
   AttentionKernels cudnn(attention_settings("cudnn"));
   EXPECT_THROW(executions(cudnn), CudaError);
+}
+
+TEST_F(AttentionChoice, APlanThatCannotBeExecutedIsMadeAgainWithAHandle) {
+  const Case<Bf16> c{kShape, 8};
+  AttentionKernels before(attention_settings("cudnn"));
+  const auto wanted = on_device(c, before);
+  emulated::fail_cudnn_plans_of_properties(true);
+  for (const bool same_bits : {true, false}) {  // by atomics, into an array that is zeroed again
+    AttentionKernels kernels({.fixed = AttentionKernel::kCudnn, .same_bits = same_bits});
+    EXPECT_EQ(executions(kernels), 2);
+    EXPECT_EQ(executions(kernels), 2);  // it is kept
+    EXPECT_EQ(kernels.told(),
+              "2 by cuDNN 9.19.0 (as told); 2 plans of cuDNN were made again with a handle");
+    EXPECT_TRUE(kernels.worries().empty());
+    const auto made_again = on_device(c, kernels);
+    EXPECT_EQ(widened(made_again.context), widened(wanted.context));
+    if (same_bits) {
+      EXPECT_EQ(widened(made_again.gradient), widened(wanted.gradient));
+    }
+  }
+  AttentionKernels fastest;  // it wins as any other plan
+  executions(fastest);
+  EXPECT_TRUE(fastest.told().starts_with("2 by cuDNN 9.19.0 (faster)")) << fastest.told();
 }
 
 TEST_F(AttentionChoice, WorkspaceMayTakeWhatIsFree) {

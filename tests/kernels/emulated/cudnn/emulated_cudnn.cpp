@@ -24,7 +24,7 @@ std::atomic<double> seconds = 1e-3;
 std::atomic<std::size_t> version = 91900;
 std::atomic<int> executions = 0;
 std::string refusal;
-bool fails = false;
+bool fails = false, fails_by_properties = false;
 thread_local std::string last_error;
 
 std::int64_t workspace = 256;
@@ -66,6 +66,7 @@ Value value_of(cudnnBackendAttributeType_t type, std::int64_t count, const void*
     case CUDNN_TYPE_INT64:
       copy_numbers<std::int64_t>(from, count, out.numbers);
       break;
+    case CUDNN_TYPE_HANDLE:
     case CUDNN_TYPE_VOID_PTR:
       for (std::int64_t i = 0; i < count; ++i) {
         out.numbers.push_back(reinterpret_cast<std::int64_t>(static_cast<void* const*>(from)[i]));
@@ -108,6 +109,7 @@ void set_cudnn_seconds(double of_each) { seconds = of_each; }
 void set_cudnn_version(std::size_t number) { version = number; }
 void refuse_cudnn_plans(const std::string& why) { refusal = why; }
 void fail_cudnn_executions(bool fail) { fails = fail; }
+void fail_cudnn_plans_of_properties(bool fail) { fails_by_properties = fail; }
 void set_cudnn_workspace(std::int64_t bytes) { workspace = bytes; }
 int cudnn_executions() { return executions; }
 
@@ -201,7 +203,9 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const ObjectPtr kept = object_of(plan);
     expect(kept->final && object_of(pack)->final, "a plan and a pack that are finalized");
     expect(object_of(pack)->number(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) != 0, "workspace");
-    if (fails) throw Refused(CUDNN_STATUS_EXECUTION_FAILED, "a kernel that cannot be launched");
+    const bool by_properties = kept->values.contains(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+    if (fails || (fails_by_properties && by_properties))
+      throw Refused(CUDNN_STATUS_EXECUTION_FAILED, "a kernel that cannot be launched");
     ++executions;
     const Bindings bindings = stepcast::emulated::bindings_of(graph_of(*kept), *object_of(pack));
     stepcast::emulated::enqueue(handle->stream, [kept, bindings](double now_s) {

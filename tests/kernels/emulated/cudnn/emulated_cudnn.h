@@ -14,6 +14,7 @@ void set_cudnn_version(std::size_t version);      // 91900
 void set_cudnn_workspace(std::int64_t bytes);     // of each plan
 void refuse_cudnn_plans(const std::string& why);  // empty: none is
 void fail_cudnn_executions(bool fail);            // with CUDNN_STATUS_EXECUTION_FAILED
+void fail_cudnn_plans_of_properties(bool fail);   // likewise, those without a handle alone
 int cudnn_executions();                           // since the process began
 
 }  // namespace stepcast::emulated

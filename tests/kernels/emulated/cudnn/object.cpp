@@ -49,15 +49,18 @@ const std::vector<Attribute>& attributes_of(cudnnBackendDescriptorType_t type) {
       {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
        {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, kObject},
         {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, kObject}}},
-      {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, {{CUDNN_ATTR_OPERATIONGRAPH_OPS, kObject}}},
+      {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+       {{CUDNN_ATTR_OPERATIONGRAPH_OPS, kObject},
+        {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, false}}},
       {CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, {{CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32}}},
       {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
        {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, kObject},
         {CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE},
-        {CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, kObject}}},
+        {CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, kObject, false}}},
       {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
        {{CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, kObject},
-        {CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, kObject}}},
+        {CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, kObject, false},
+        {CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, false}}},
       {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
        {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64},
         {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR},
@@ -87,6 +90,17 @@ void expect_tensor(const Object& tensor) {
   expect(!by_value || std::count(dims.begin(), dims.end(), 1) == 4, "one number by value");
 }
 
+// The whole of a plan is for one: that of a handle, or one that is described.
+void expect_one_device(const Object& plan) {
+  const Object& heuristics = *plan.object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const Object& graph = *heuristics.object(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  const bool by_handle = plan.values.contains(CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+  expect(by_handle != plan.values.contains(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP),
+         "either a handle or a device's properties");
+  expect(by_handle == graph.values.contains(CUDNN_ATTR_OPERATIONGRAPH_HANDLE),
+         "the graph has a handle where the plan has one");
+}
+
 }  // namespace
 
 void expect_complete(const Object& object) {
@@ -109,6 +123,7 @@ void expect_complete(const Object& object) {
            "an attribute that this descriptor does not have");
   }
   if (object.type == CUDNN_BACKEND_TENSOR_DESCRIPTOR) expect_tensor(object);
+  if (object.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) expect_one_device(object);
 }
 
 }  // namespace stepcast::emulated

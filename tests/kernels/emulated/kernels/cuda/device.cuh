@@ -56,6 +56,11 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 blocks, unsign
   emulated::spend_launch(static_cast<cudaStream_t>(stream));
 }
 
+template <typename... Parameters>
+std::int64_t blocks_at_once(const char*, void (*)(Parameters...), unsigned, std::size_t) {
+  return emulated::blocks_at_once();
+}
+
 inline unsigned char* shared_memory() { return emulated::shared_memory(); }
 
 struct Chunk {

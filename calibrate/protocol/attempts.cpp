@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibrate/protocol/attempts.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/text/escape.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string attempt_of(const std::string& key) { return "attempts: " + key; }
+
+ordered_json known(const Journal& journal, const std::string& key) {
+  const JournalPoint* point = journal.find(attempt_of(key));
+  return point == nullptr ? ordered_json::object() : ordered_json::parse(point->extra);
+}
+
+Result<void> keep(Journal& journal, const std::string& key, const ordered_json& what) {
+  return journal.append({attempt_of(key), {}, json_text(what)});
+}
+
+}  // namespace
+
+std::optional<std::string> Attempts::why_not(const std::string& key) const {
+  const ordered_json before = known(journal_, key);
+  if (const auto failed = before.find("failed"); failed != before.end()) {
+    return failed->get<std::string>();
+  }
+  if (before.value("begun", 0) < kMost) return std::nullopt;
+  return fmt::format("its process has ended {} times while it was measured", kMost);
+}
+
+Result<void> Attempts::begin(const std::string& key) {
+  return keep(journal_, key, {{"begun", known(journal_, key).value("begun", 0) + 1}});
+}
+
+Result<void> Attempts::fail(const std::string& key, const std::string& why) {
+  return keep(journal_, key, {{"failed", why}});
+}
+
+}  // namespace stepcast
