@@ -174,8 +174,12 @@ def faults_of(command, usual, outcome, point):
     wrong = []
     if outcome.orphans:
         wrong.append(f"processes run on: {outcome.orphans}")
-    if outcome.left:
-        wrong.append(f"left in the temporary folder: {outcome.left}")
+    left = outcome.left
+    if point.kind == "allocation":
+        # Memory may end where nothing can be tidied up; the next run does it.
+        left = [name for name in left if not name.startswith("tmp/stepcast-scratch-")]
+    if left:
+        wrong.append(f"left in the temporary folder: {left}")
     expected = set(usual.files)
     for name in command.outputs:
         if name != "run" and command.old.get(name, listed.OLD) is not None:

@@ -13,6 +13,7 @@
 #include "kernels/cuda/cuda_error.h"
 #include "worker/gpu/list_gpus.h"
 #include "worker/gpu/run_gpu_job.h"
+#include "worker/last_words.h"
 
 namespace stepcast {
 namespace {
@@ -33,6 +34,7 @@ int reported_rank(const Result<Job>& job) {
 int run(const std::string& file) {
   const auto job = load_job(file);
   RankReporter report(reported_rank(job));
+  tell_when_memory_ends(report);
   report.started();
   const auto fail = [&](RankFailure kind, const char* what) {
     report.failed(kind, what);
@@ -64,7 +66,7 @@ int run(const std::string& file) {
   } catch (const cuda::CudaError& error) {
     return fail(RankFailure::kInput, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+    return fail(RankFailure::kOutOfMemory, kNoMemory);
   } catch (const std::system_error& error) {
     return fail(RankFailure::kMachine, error.what());
   } catch (const std::exception& error) {
