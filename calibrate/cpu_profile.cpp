@@ -14,7 +14,6 @@
 #include "calibrate/profile_json.h"
 #include "calibrate/protocol/measurement_json.h"
 #include "cluster/local_cluster.h"
-#include "core/atomic_file.h"
 #include "core/statistics.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
@@ -342,10 +341,6 @@ Result<CpuProfile> make_cpu_profile(const CpuMeasurements& measurements, const s
                     "a profile needs one kernel or collective at least"});
   }
   return CpuProfiler(measurements, name).make();
-}
-
-Result<void> write_cpu_profile(const CpuProfile& profile, const std::string& file) {
-  return write_file_atomically(file, profile.text);
 }
 
 }  // namespace stepcast

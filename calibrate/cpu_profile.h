@@ -34,6 +34,4 @@ struct CpuProfile {
 // Errors: those of check(), and nothing measured at all.
 Result<CpuProfile> make_cpu_profile(const CpuMeasurements& measurements, const std::string& name);
 
-Result<void> write_cpu_profile(const CpuProfile& profile, const std::string& file);
-
 }  // namespace stepcast

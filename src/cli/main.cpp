@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/flag_words.h"
 #include "cli/output.h"
+#include "core/out_of_memory.h"
 #include "core/text/escape.h"
 
 namespace stepcast::cli {
@@ -141,6 +142,7 @@ int run(int argc, char** argv) {
 
 // What the machine refuses is no error of the program (docs/design/001-errors-as-values.md).
 int main(int argc, char** argv) {
+  stepcast::end_without_memory(stepcast::cli::tell_out_of_memory, stepcast::cli::kUsageError);
   try {
     return stepcast::cli::run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -12,6 +12,7 @@
 #include "comm/host_group.h"
 #include "comm/mpi_communicator.h"
 #include "execute/host_device.h"
+#include "worker/last_words.h"
 #include "worker/run_place.h"
 
 namespace stepcast {
@@ -23,6 +24,7 @@ int run(const std::string& file) {
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
   MpiWorld mpi;
   RankReporter report(mpi.rank());
+  tell_when_memory_ends(report);
   report.started();
   const auto fail = [&](RankFailure kind, const char* what) {
     report.failed(kind, what);
@@ -55,7 +57,7 @@ int run(const std::string& file) {
   } catch (const CommunicationError& error) {
     fail(RankFailure::kCommunication, error.what());
   } catch (const std::bad_alloc&) {
-    fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+    fail(RankFailure::kOutOfMemory, kNoMemory);
   } catch (const std::system_error& error) {
     fail(RankFailure::kMachine, error.what());
   } catch (const std::exception& error) {

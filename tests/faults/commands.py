@@ -64,6 +64,7 @@ class Command:
     launches: bool = False  # starts ranks: seconds, and other processes
     # What is measured, or says what the machine has, differs: files must be whole, not equal.
     measures: bool = False
+    at_once: bool = False  # what it prints is there again at once, and not worth a file
 
     @property
     def words(self):
@@ -133,10 +134,10 @@ def commands(binaries):
         Command("calibrate, in a rank", MEASURE, ("mine.json",), program="stepcast-rank",
                 inputs=local, launches=True, measures=True, least=least(4, 2, 1)),
         Command("show models", "show models --format json -o out/m.json", ("m.json",),
-                least=least(100, 1, 1)),
-        Command("show clusters", "show clusters", least=least(20, 1)),
-        Command("topology show", "topology show dgx-h100x2", least=least(2, 1)),
-        Command("topology check", "topology check dgx-h100", least=least(2, 1)),
-        Command("doctor", "doctor", measures=True, least=least(5, 1)),
-        Command("help", "predict --help", least=least(0, 1)),
+                at_once=True, least=least(100, 1, 1)),
+        Command("show clusters", "show clusters", at_once=True, least=least(20, 1)),
+        Command("topology show", "topology show dgx-h100x2", at_once=True, least=least(2, 1)),
+        Command("topology check", "topology check dgx-h100", at_once=True, least=least(2, 1)),
+        Command("doctor", "doctor", measures=True, at_once=True, least=least(5, 1)),
+        Command("help", "predict --help", at_once=True, least=least(0, 1)),
     ]

@@ -12,6 +12,7 @@
 //   number
 //                           and a number that stands for the callers
 //   STEPCAST_FAULT_LOG      a file that takes a line for each call that was failed: kind and path
+//   STEPCAST_FAULT_TRACE    a file that takes the callers of each failed call, for addr2line
 //
 // Kinds: open (also of folders, and making them), read, write (also shortening), short (a write
 // that writes one byte of several), sync, rename (also links), allocation, thread, clock. Calls
@@ -124,6 +125,16 @@ void log_fault(Kind kind, const char* path) {
   append_line(log_file, line);
 }
 
+void trace_fault() {
+  const char* file = std::getenv("STEPCAST_FAULT_TRACE");
+  if (file == nullptr) return;
+  const int target = static_cast<int>(
+      ::syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  void* frames[2 * kDepth];
+  ::backtrace_symbols_fd(frames, ::backtrace(frames, 2 * kDepth), target);
+  ::syscall(SYS_close, target);
+}
+
 // Where it lies in its object, which is the same in every run.
 std::uint64_t place_of(const void* caller) {
   const auto address = reinterpret_cast<std::uintptr_t>(caller);
@@ -159,6 +170,7 @@ bool fails(Kind kind, const void* caller, const char* path) {
   if (fault_kind != kind) return false;
   if (number != fault_number && !(fault_goes_on && number > fault_number)) return false;
   if (kind != kClock) log_fault(kind, path);
+  trace_fault();
   return true;
 }
 

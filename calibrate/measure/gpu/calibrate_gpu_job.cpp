@@ -216,7 +216,7 @@ class CalibrateGpuJob {
   }
 
   static void must(const Result<void>& written) {
-    if (!written) throw JobFailure(RankFailure::kInput, to_string(written.error()));
+    if (!written) throw JobFailure(written.error());
   }
 
   // What scenarios need first, then what lies around it.

@@ -15,6 +15,7 @@
 #include "kernels/cuda/cuda_error.h"
 #include "worker/gpu/list_gpus.h"
 #include "worker/gpu/run_gpu_job.h"
+#include "worker/last_words.h"
 
 namespace stepcast {
 namespace {
@@ -40,6 +41,7 @@ int run(const std::string& file) {
   const auto job = load_job(file);
   const Processes processes(job);
   RankReporter report(processes.rank());
+  tell_when_memory_ends(report);
   report.started();
   const auto fail = [&](RankFailure kind, const char* what) { report.failed(kind, what); };
   try {
@@ -67,7 +69,7 @@ int run(const std::string& file) {
   } catch (const cuda::CudaError& error) {
     fail(RankFailure::kInput, error.what());
   } catch (const std::bad_alloc&) {
-    fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+    fail(RankFailure::kOutOfMemory, kNoMemory);
   } catch (const std::system_error& error) {
     fail(RankFailure::kMachine, error.what());
   } catch (const std::exception& error) {
