@@ -81,5 +81,4 @@ endif()
 stepcast_program(worker/gpu stepcast-gpu DEPENDS measure)
 target_sources(stepcast-gpu PRIVATE src/worker/operation_times.cpp src/worker/run_job.cpp)
 target_link_libraries(stepcast-gpu PRIVATE stepcast_measure_cuda)
-target_link_options(stepcast-gpu PRIVATE LINKER:--as-needed)  # its ranks need no MPI
 install(TARGETS stepcast-gpu RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -213,7 +213,6 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
                                                  folder, request.ranks, output);
   if (!outcome) return report_errors(outcome.error());
   int code = report_gpu_outcome(*outcome, output);
-  if (rank_of_launcher(request.ranks).value_or(0) != 0) return code;  // rank 0 makes the profile
   if (code == kOk) {
     code = make_profile(scenarios, folder, request.folders, request.registered_buffers, output);
   }

@@ -15,7 +15,6 @@
 #include "core/atomic_file.h"
 #include "core/json.h"
 #include "core/text/escape.h"
-#include "launch/host_facts.h"
 #include "launch/mpi_launch.h"
 
 namespace stepcast::cli {
@@ -25,7 +24,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::size_t kLastLines = 10;
-constexpr long long kFirstOddStep = 0xfffffff0;  // of Slurm: "batch", "interactive", "extern"
 
 // The resolved scenario, except that the cluster stays as stated: a lab's cluster is a file, which
 // no resolved form names.
@@ -139,19 +137,6 @@ Error gpu_error(const LaunchOutcome& outcome) {
           "stepcast doctor says what this machine has"};
 }
 
-// Where ranks meet before they can communicate: as the user says, else this machine.
-std::vector<std::string> meeting_place() {
-  const auto otherwise = [](const char* name, const std::string& value) {
-    const char* set = std::getenv(name);
-    return fmt::format("{}={}", name, set != nullptr && *set != '\0' ? set : value);
-  };
-  // With hosts to start on, others must find this one, which is the first.
-  const char* arguments = std::getenv("STEPCAST_MPIRUN_ARGS");
-  const bool several = arguments != nullptr && *arguments != '\0';
-  return {otherwise("MASTER_ADDR", several ? host_name() : "127.0.0.1"),
-          otherwise("MASTER_PORT", "29500")};
-}
-
 Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const std::string& file,
                              const OutputOptions& output) {
   const std::string absolute = fs::absolute(file).string();
@@ -186,30 +171,12 @@ Result<LaunchOutcome> launch_job(const std::string& text, const std::string& fil
   return launch(launch_of(ranks, time_limit_s), text, file, output);
 }
 
-std::optional<int> rank_of_launcher(int ranks) {
-  const auto number = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? std::atoll(value) : -1;
-  };
-  if (ranks < 2) return std::nullopt;
-  if (number("WORLD_SIZE") == ranks && number("RANK") >= 0) return static_cast<int>(number("RANK"));
-  // Batch scripts have the variables of their job too, but are in no step with tasks.
-  const long long step = number("SLURM_STEP_ID");
-  const bool in_step = step >= 0 && step < kFirstOddStep;
-  if (in_step && number("SLURM_NTASKS") == ranks && number("SLURM_PROCID") >= 0) {
-    return static_cast<int>(number("SLURM_PROCID"));
-  }
-  return std::nullopt;
-}
-
 Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
                                      const OutputOptions& output, double time_limit_s) {
-  const bool alone = ranks == 1 || rank_of_launcher(ranks).has_value();
-  RankLaunch gpu = launch_of(alone ? 1 : ranks, time_limit_s);
+  RankLaunch gpu = launch_of(ranks, time_limit_s);
   gpu.program.program = gpu_program().string();
-  gpu.program.alone = alone;
+  gpu.program.alone = ranks == 1;
   gpu.program.bind = false;  // its host threads also move data
-  if (!alone) gpu.program.added = meeting_place();
   return launch(std::move(gpu), text, file, output);
 }
 

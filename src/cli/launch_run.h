@@ -41,13 +41,9 @@ std::string attention_wanted();
 // error is a launch that cannot be tried. `time_limit_s` 0: none.
 Result<LaunchOutcome> launch_job(const std::string& text, const std::string& file, int ranks,
                                  double time_limit_s, const OutputOptions& output);
-// The same in `ranks` processes with a GPU each: one alone, several by mpirun, or one of several
-// that torchrun or srun has started as it did this program.
+// The same in `ranks` processes with a GPU each: one alone, several by mpirun.
 Result<LaunchOutcome> launch_gpu_job(const std::string& text, const std::string& file, int ranks,
                                      const OutputOptions& output, double time_limit_s = 0);
-// Which of `ranks` processes torchrun or a step of Slurm says that this one is; none where neither
-// has started so many.
-std::optional<int> rank_of_launcher(int ranks);
 
 // An error when this build has no stepcast-gpu, which --backend cuda needs. `what` says what is
 // then impossible ("measured").

@@ -166,24 +166,6 @@ TEST(CalibrateGpu, KernelsLoseToCollectivesWhatWasMeasured) {
   EXPECT_GT(twice, as_measured * 1.0001);
 }
 
-TEST(CalibrateGpu, UnderTorchrunRankZeroAloneMakesTheProfile) {
-  const Folder folder;
-  const Environment gpu("STEPCAST_GPU_PROGRAM", STEPCAST_FAKE_GPU);
-  const Environment size("WORLD_SIZE", "2");
-  const auto flags =
-      words({"calibrate", "--backend", "cuda"}, {"--ranks", "2", "-o", folder / "two.json"});
-  {
-    const Environment rank("RANK", "1");
-    const Outcome other = run(flags);
-    EXPECT_EQ(other.code, 0) << other.error;
-    EXPECT_FALSE(std::filesystem::exists(folder / "two.json"));
-  }
-  const Environment rank("RANK", "0");
-  const Outcome first = run(flags);
-  EXPECT_EQ(first.code, 0) << first.error;
-  EXPECT_EQ(collectives_in(folder / "two.json").size(), 1U);
-}
-
 TEST(CalibrateGpu, WhatIsForSeveralGpusAloneIsRefusedElsewhere) {
   const Folder folder;
   const Outcome processors = run({"calibrate", "--cluster", "local", "--model", "gpt2", "--ranks",

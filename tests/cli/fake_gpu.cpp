@@ -70,7 +70,7 @@ ordered_json beside(std::int64_t ranks) {
 }
 
 int own_rank() {
-  return std::stoi(variable("OMPI_COMM_WORLD_RANK", variable("RANK", "0").c_str()));
+  return std::stoi(variable("OMPI_COMM_WORLD_RANK", "0"));  // as mpirun numbers it
 }
 
 Result<void> measure(JsonDocument& job) {
@@ -204,8 +204,7 @@ Result<void> work(JsonDocument& job, std::int32_t rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // As mpirun numbers it; a rank of torchrun is its launcher's only one.
-  const std::int32_t rank = std::stoi(variable("OMPI_COMM_WORLD_RANK", "0"));
+  const std::int32_t rank = own_rank();
   RankReporter reporter(rank);
   reporter.started();
   const auto job = JsonDocument::load(argc > 1 ? argv[1] : "");

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "comm/share_bytes.h"
 #include "contract.h"
 
 namespace stepcast {
@@ -41,6 +42,20 @@ TEST_P(GroupContract, AllReduceTakesTheLargest) {
       std::vector<float> data = values_of(8, comm.rank(), count);
       comm.all_reduce(data, Reduction::kMaximum);
       EXPECT_EQ(data, expected) << count;
+    }
+  });
+}
+
+// NCCL's id is opaque: no byte of it may change, also where four of them would be a NaN as a float.
+TEST_P(CommunicatorContract, BytesOfRankZeroComeToAll) {
+  as_each_rank([](Communicator& comm) {
+    for (const std::size_t size : {0, 1, 4, 127, 128}) {
+      const auto bytes_of = [&](int rank) {
+        std::vector<std::byte> out(size, std::byte{0xff});
+        for (std::size_t i = 1; i < size; i += 2) out[i] = static_cast<std::byte>(0x7f + rank);
+        return out;
+      };
+      EXPECT_EQ(share_by(comm)(bytes_of(comm.rank())), bytes_of(0)) << size;
     }
   });
 }

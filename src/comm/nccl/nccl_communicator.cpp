@@ -337,26 +337,6 @@ class NcclCommunicator final : public DeviceCommunicator {
 
 }  // namespace
 
-ShareBytes share_by(TcpStore& store, const std::string& key, int rank) {
-  return [&store, key, rank](const StoreValue& of_rank_0) {
-    if (rank == 0) store.set(key, of_rank_0);
-    return store.get(key);
-  };
-}
-
-ShareBytes share_by(Communicator& group) {
-  return [&group](const StoreValue& of_rank_0) {
-    // The bytes travel as floats, with which nobody computes: a broadcast only moves their bits.
-    STEPCAST_ASSERT(of_rank_0.size() % sizeof(float) == 0, "whole floats");
-    std::vector<float> bits(of_rank_0.size() / sizeof(float));
-    std::memcpy(bits.data(), of_rank_0.data(), of_rank_0.size());
-    group.broadcast(bits, 0);
-    StoreValue out(of_rank_0.size());
-    std::memcpy(out.data(), bits.data(), out.size());
-    return out;
-  };
-}
-
 std::optional<std::string> why_no_nccl() {
   int devices = 0;
   const cudaError_t code = cudaGetDeviceCount(&devices);
@@ -377,7 +357,7 @@ std::unique_ptr<DeviceCommunicator> make_nccl_world(const NcclRank& rank, const 
     const ncclResult_t made = nccl().get_unique_id(&id);
     if (made != ncclSuccess) throw CommunicationError("ncclGetUniqueId: " + text_of(made, nullptr));
   }
-  StoreValue bytes(sizeof id);
+  std::vector<std::byte> bytes(sizeof id);
   std::memcpy(bytes.data(), &id, sizeof id);
   bytes = share(bytes);
   if (bytes.size() != sizeof id) throw CommunicationError("rank 0 shared no id of this NCCL");

@@ -3,20 +3,14 @@
 // tests run it on a stand-in for the library (tests/comm/nccl), and on one GPU where there is one.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "comm/device_communicator.h"
-#include "comm/tcp_store.h"
+#include "comm/share_bytes.h"
 
 namespace stepcast {
-
-// Brings rank 0's bytes to all ranks; called once by each.
-using ShareBytes = std::function<StoreValue(const StoreValue& of_rank_0)>;
-ShareBytes share_by(TcpStore& store, const std::string& key, int rank);
-ShareBytes share_by(Communicator& group);  // the ranks of an MPI job
 
 // Why this process cannot communicate by NCCL: no driver, no GPU, no library. Nothing
 // where it can.

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <optional>
 
 #include "calibrate/measure/gpu/calibrate_gpu_job.h"
 #include "calibrate/measure/gpu/gpu_ranks.h"
+#include "comm/mpi_communicator.h"
 #include "kernels/cuda/cuda_error.h"
 #include "worker/gpu/list_gpus.h"
 #include "worker/gpu/run_gpu_job.h"
@@ -16,37 +18,39 @@
 namespace stepcast {
 namespace {
 
-std::optional<std::string> variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-}
+// The processes of a job with several GPUs; one GPU needs no MPI.
+class Processes {
+ public:
+  explicit Processes(const Result<Job>& job) {
+    if (!job || job->gpus == 1) return;
+    mpi_.emplace();
+    world_ = mpi_->world();
+  }
+  Communicator* world() const { return world_.get(); }
+  int rank() const { return mpi_ ? mpi_->rank() : 0; }
+  int local_rank() const { return mpi_ ? mpi_->local_rank() : 0; }
 
-// As who this process reports: its launcher knows ranks where that is mpirun, and each rank's own
-// launcher knows that one alone under torchrun and srun.
-int reported_rank(const Result<Job>& job) {
-  if (!job || job->gpus == 1 || variable("RANK") || !variable("OMPI_COMM_WORLD_RANK")) return 0;
-  const auto told = read_rank_environment(variable);
-  return told ? told->rank : 0;
-}
+ private:
+  std::optional<MpiWorld> mpi_;
+  std::unique_ptr<Communicator> world_;
+};
 
 int run(const std::string& file) {
   const auto job = read_job(file);
-  RankReporter report(reported_rank(job));
+  const Processes processes(job);
+  RankReporter report(processes.rank());
   report.started();
-  const auto fail = [&](RankFailure kind, const char* what) {
-    report.failed(kind, what);
-    return 1;
-  };
+  const auto fail = [&](RankFailure kind, const char* what) { report.failed(kind, what); };
   try {
     if (!job) throw JobFailure(RankFailure::kInput, to_string(job.error()));
     if (job->task == "devices") {
       list_gpus(*job);
     } else if (job->task == "calibrate") {
-      GpuRanks ranks(job->gpus, variable);
+      GpuRanks ranks(job->gpus, processes.world(), processes.local_rank());
       calibrate_gpu_job(*job, ranks, report);
     } else if (job->task == "run") {
       const DeviceUse use;  // before the ranks meet: communicators count
-      const GpuRanks ranks(job->gpus, variable);
+      const GpuRanks ranks(job->gpus, processes.world(), processes.local_rank());
       run_gpu_job(*job, ranks.rank(), ranks.world(), use, report);
     } else {
       throw JobFailure(RankFailure::kInput, "task: '" + job->task + "' is not known");
@@ -54,19 +58,19 @@ int run(const std::string& file) {
     report.finished();
     return 0;
   } catch (const JobFailure& error) {
-    return fail(error.kind(), error.what());
+    fail(error.kind(), error.what());
   } catch (const cuda::OutOfDeviceMemory& error) {
-    return fail(RankFailure::kOutOfMemory, error.what());
+    fail(RankFailure::kOutOfMemory, error.what());
   } catch (const CommunicationError& error) {
-    report.failed(RankFailure::kCommunication, error.what());
-    std::_Exit(1);  // without waiting for ranks that will not come
+    fail(RankFailure::kCommunication, error.what());
   } catch (const cuda::CudaError& error) {
-    return fail(RankFailure::kInput, error.what());
+    fail(RankFailure::kInput, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
+    fail(RankFailure::kOutOfMemory, "no memory left for another buffer");
   } catch (const std::exception& error) {
-    return fail(RankFailure::kInternal, error.what());
+    fail(RankFailure::kInternal, error.what());
   }
+  std::_Exit(1);  // without waiting for ranks that will not come
 }
 
 }  // namespace

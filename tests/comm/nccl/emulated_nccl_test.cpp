@@ -19,6 +19,7 @@ namespace {
 using emulated::as_each_gpu;
 using std::chrono::milliseconds;
 using World = std::unique_ptr<DeviceCommunicator>;
+using Bytes = std::vector<std::byte>;
 
 constexpr milliseconds kShort(200);
 
@@ -210,9 +211,9 @@ TEST(EmulatedNccl, APeerThatDiesIsAnErrorLongBeforeTheTimeLimit) {
 }
 
 TEST(EmulatedNccl, ARankThatDoesNotStartIsATimeLimitOfTheOthers) {
-  StoreValue id(sizeof(ncclUniqueId));
+  Bytes id(sizeof(ncclUniqueId));
   ncclGetUniqueId(reinterpret_cast<ncclUniqueId*>(id.data()));
-  const ShareBytes share = [&](const StoreValue&) { return id; };
+  const ShareBytes share = [&](const Bytes&) { return id; };
   const std::string error =
       error_of([&] { make_nccl_world({.rank = 0, .size = 2, .device = 0}, share, kShort); });
   EXPECT_EQ(error,
@@ -295,14 +296,14 @@ TEST(EmulatedNccl, EventsOnItsStreamTellTheTimeOfAnOperation) {
 
 TEST(EmulatedNccl, WithoutAGpuTheErrorSaysSo) {
   emulated::set_device_count(0);
-  const ShareBytes nobody = [](const StoreValue& bytes) { return bytes; };
+  const ShareBytes nobody = [](const Bytes& bytes) { return bytes; };
   const std::string error = error_of([&] { make_nccl_world({}, nobody, kShort); });
   emulated::set_device_count(8);
   EXPECT_EQ(error, "rank 0 cannot communicate by NCCL: no GPU: the driver sees none");
 }
 
 TEST(EmulatedNccl, ADeviceThatIsNotThereIsNamed) {
-  const ShareBytes nobody = [](const StoreValue& bytes) { return bytes; };
+  const ShareBytes nobody = [](const Bytes& bytes) { return bytes; };
   EXPECT_EQ(error_of([&] { make_nccl_world({.rank = 0, .size = 1, .device = 9}, nobody, kShort); }),
             "cudaSetDevice: invalid device ordinal");
 }
