@@ -3,7 +3,8 @@
 # Installs the Debian packages that stepcast needs and that are missing. Changes nothing else, and
 # nothing at all when all are there.
 #
-#   scripts/install-deps.sh           everything: build, tests, benchmarks, both compilers
+#   scripts/install-deps.sh           build, tests, benchmarks, both compilers
+#   scripts/install-deps.sh --all     also every program that a test can use: a browser, shellcheck
 #   scripts/install-deps.sh --build   only what the program itself needs
 set -euo pipefail
 
@@ -28,6 +29,11 @@ test_packages=(
   iproute2               # namespaces, links and rates of the lab
   jupyter-nbconvert python3-ipykernel python3-matplotlib  # notebooks
 )
+# Without these, some tests are skipped.
+tool_packages=(
+  chromium               # reports in a browser
+  shellcheck             # scripts that stepcast writes
+)
 
 # The comment at the head of this file.
 print_help() { awk 'NR > 2 && !/^#/ { exit } NR > 2 { sub(/^# ?/, ""); print }' "$0"; }
@@ -36,8 +42,9 @@ packages=("${build_packages[@]}")
 case "${1:-}" in
   -h | --help) print_help; exit 0 ;;
   "") packages+=("${test_packages[@]}") ;;
+  --all) packages+=("${test_packages[@]}" "${tool_packages[@]}") ;;
   --build) ;;
-  *) echo "usage: $0 [--build]" >&2; exit 2 ;;
+  *) echo "usage: $0 [--all | --build]" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

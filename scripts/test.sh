@@ -7,7 +7,8 @@
 #                                 sanitizers, every unit test but the long searches
 #
 # The continuous integration runs both. Each installs the packages that are missing, and ends with
-# the files that took longest to compile and the tests that took longest to run.
+# the files that took longest to compile and the tests that took longest to run. A test that was
+# skipped fails the run unless tests/may_be_skipped.txt says why.
 set -euo pipefail
 
 # The comment at the head of this file.
@@ -41,7 +42,7 @@ ten_slowest() {
   sort -rn | sed -n 1,10p
 }
 
-scripts/install-deps.sh
+scripts/install-deps.sh --all
 echo "== $preset: build"
 scripts/build.sh "$preset"
 built=$SECONDS
@@ -51,6 +52,7 @@ echo "== $preset: what took longest to compile"
 seconds_of_files | ten_slowest
 echo "== $preset: what took longest to test"
 seconds_of_tests | ten_slowest
+tests/scripts/unexplained_skips.py "$log"
 echo "== $preset: $(grep 'tests passed' "$log")"
 echo "== passed in $((SECONDS / 60)) min $((SECONDS % 60)) s, of them $((built / 60)) min" \
   "$((built % 60)) s to build"

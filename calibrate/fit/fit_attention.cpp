@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "calibrate/fit/least_squares.h"
+#include "calibrate/fit/left_out.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
@@ -32,14 +33,6 @@ const std::vector<Free>& free_parameters() {
 Attention attention_of(const AttentionSample& sample, bool backward) {
   return {backward,        sample.batch,    sample.heads,  sample.kv_heads, sample.sequence,
           sample.sequence, sample.head_dim, sample.causal, DataType::kBf16};
-}
-
-// The FLOPs of the passes that the point counts.
-double flops(const AttentionMeasurement& point) {
-  double out = 0;
-  if (point.pass != AttentionPass::kBackward) out += flops_of(attention_of(point.sample, false));
-  if (point.pass != AttentionPass::kForward) out += flops_of(attention_of(point.sample, true));
-  return out;
 }
 
 double predicted(const AttentionFit& fit, const Accelerator& accelerator,
@@ -164,10 +157,8 @@ std::vector<AttentionMeasurement> measurements(const AttentionTable& table,
   std::vector<AttentionMeasurement> out;
   for (const AttentionPoint& point : points) {
     AttentionMeasurement measurement{point.pass, point.sample, 0, table.short_runs};
-    const double work = flops(measurement);
-    const double measured = table.microseconds ? work / (point.sample.efficiency * 1e-6)
-                            : table.tflops     ? point.sample.efficiency * 1e12
-                                               : point.sample.efficiency * peak;
+    const double work = flops_of(measurement);
+    const double measured = flops_per_s(table.unit, point.sample.efficiency, work, peak);
     measurement.sample.efficiency = scale * measured / peak;
     measurement.seconds = work / (scale * measured);
     out.push_back(measurement);
@@ -176,6 +167,13 @@ std::vector<AttentionMeasurement> measurements(const AttentionTable& table,
 }
 
 }  // namespace
+
+double flops_of(const AttentionMeasurement& point) {
+  double out = 0;
+  if (point.pass != AttentionPass::kBackward) out += flops_of(attention_of(point.sample, false));
+  if (point.pass != AttentionPass::kForward) out += flops_of(attention_of(point.sample, true));
+  return out;
+}
 
 std::vector<AttentionMeasurement> attention_measurements(const AttentionTable& table,
                                                          const Accelerator& accelerator,
@@ -196,14 +194,9 @@ AttentionCurve fit_attention(const Accelerator& accelerator,
   AttentionCurve out;
   out.fit = fit_form(accelerator, points, start);
   out.form = fit_error(log_ratios(out.fit, accelerator, points));
-  std::vector<double> held_out;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    std::vector<AttentionMeasurement> others = points;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const AttentionFit fit = fit_form(accelerator, others, out.fit);
-    held_out.push_back(log_ratios(fit, accelerator, {points[i]}).front());
-  }
-  out.held_out = fit_error(held_out);
+  out.held_out = fit_error(left_out_errors(points, [&](const auto& others, const auto& left_out) {
+    return log_ratios(fit_form(accelerator, others, out.fit), accelerator, left_out);
+  }));
   for (const AttentionMeasurement& point : points) {
     if (point.pass != AttentionPass::kBoth) out.samples.push_back(point.sample);
   }

@@ -19,6 +19,9 @@ struct AttentionMeasurement {
   bool short_run = false;  // of an inference engine's call, its cache of keys and values included
 };
 
+// The FLOPs of the passes that the point counts.
+double flops_of(const AttentionMeasurement& point);
+
 // Points of `table` on `accelerator`; `scale` turns rates of the table's device into its rates.
 std::vector<AttentionMeasurement> attention_measurements(const AttentionTable& table,
                                                          const Accelerator& accelerator,

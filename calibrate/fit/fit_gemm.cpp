@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "calibrate/fit/least_squares.h"
+#include "calibrate/fit/left_out.h"
+#include "core/assert.h"
 #include "core/statistics.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
@@ -191,19 +193,6 @@ FittedSurface fit_surface(const Accelerator& accelerator, const std::vector<Gemm
   return out;
 }
 
-// `rows` as fractions of the dense peak.
-std::vector<GemmSample> fractions(const GemmTable& table, const std::vector<GemmSample>& rows,
-                                  const Accelerator& accelerator) {
-  std::vector<GemmSample> out = rows;
-  const double peak = matrix_peak(accelerator, table.precision).value();
-  for (GemmSample& sample : out) {
-    if (!table.microseconds) continue;
-    sample.efficiency =
-        flops_of(gemm_of(sample, table.precision)) / (peak * sample.efficiency * 1e-6);
-  }
-  return out;
-}
-
 double cast_seconds(const ShortRuns& runs, const Accelerator& accelerator,
                     const GemmSample& sample) {
   return runs.cast_bytes * static_cast<double>(sample.m * sample.k) /
@@ -261,6 +250,18 @@ std::vector<double> surface_log_ratios(const ShortRuns& runs, const Accelerator&
 
 }  // namespace
 
+GemmTable in_fractions(GemmTable table, const Accelerator& accelerator) {
+  const double peak = matrix_peak(accelerator, table.precision).value();
+  for (auto* rows : {&table.samples, &table.held_out}) {
+    for (GemmSample& sample : *rows) {
+      const double flops = flops_of(gemm_of(sample, table.precision));
+      sample.efficiency = flops_per_s(table.unit, sample.efficiency, flops, peak) / peak;
+    }
+  }
+  table.unit = TableUnit::kFraction;
+  return table;
+}
+
 FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSample>& samples,
                        const GemmFit& start) {
   return fit_surface(accelerator, samples, start, free_shape(), DataType::kBf16);
@@ -270,7 +271,8 @@ FittedSurface fit_gemm_short_runs(const Accelerator& accelerator, const GemmTabl
                                   const GemmFit& start) {
   const DataType type = table.precision;
   const bool casts = type == DataType::kFp8;
-  const std::vector<GemmSample> rows = fractions(table, table.samples, accelerator);
+  STEPCAST_ASSERT(table.unit == TableUnit::kFraction, "in_fractions() comes first");
+  const std::vector<GemmSample>& rows = table.samples;
   // A static cast reads two bytes and writes one.
   const ShortRuns runs =
       fit_free(ShortRuns{start, casts ? 3.0 : 0.0}, free_in_short_runs(casts),
@@ -292,7 +294,7 @@ FittedSurface fit_gemm_short_runs(const Accelerator& accelerator, const GemmTabl
     cells.insert(cells.end(), of_fold.begin(), of_fold.end());
   }
   out.held_out = fit_error(cells);
-  out.other_sizes = fit_error(errors(out.samples, fractions(table, table.held_out, accelerator)));
+  out.other_sizes = fit_error(errors(out.samples, table.held_out));
   return out;
 }
 
@@ -313,14 +315,13 @@ FittedSurface scale_gemm(const Accelerator& accelerator, const std::vector<GemmS
   FittedSurface out;
   out.fit = scaled(family, accelerator, samples, precision);
   out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < samples.size() && samples.size() > 1; ++i) {
-    std::vector<GemmSample> others = samples;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const GemmFit fit = scaled(family, accelerator, others, precision);
-    ratios.push_back(gemm_log_ratios(fit, accelerator, {samples[i]}, precision).front());
+  if (samples.size() > 1) {
+    out.held_out =
+        fit_error(left_out_errors(samples, [&](const auto& others, const auto& left_out) {
+          const GemmFit fit = scaled(family, accelerator, others, precision);
+          return gemm_log_ratios(fit, accelerator, left_out, precision);
+        }));
   }
-  out.held_out = fit_error(ratios);
   return out;
 }
 
@@ -330,14 +331,10 @@ FittedSurface fit_gemm_scattered(const Accelerator& accelerator,
   FittedSurface out;
   out.fit = fit_form(accelerator, samples, family, free_scale(), precision);
   out.form = fit_error(gemm_log_ratios(out.fit, accelerator, samples, precision));
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < samples.size(); ++i) {  // few points: leave one out
-    std::vector<GemmSample> others = samples;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+  out.held_out = fit_error(left_out_errors(samples, [&](const auto& others, const auto& left_out) {
     const GemmFit fit = fit_form(accelerator, others, family, free_scale(), precision);
-    ratios.push_back(gemm_log_ratios(fit, accelerator, {samples[i]}, precision).front());
-  }
-  out.held_out = fit_error(ratios);
+    return gemm_log_ratios(fit, accelerator, left_out, precision);
+  }));
   return out;
 }
 

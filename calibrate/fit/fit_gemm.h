@@ -11,6 +11,10 @@
 
 namespace stepcast {
 
+// `table` with the efficiencies of its rows in fractions of the dense peak, in whatever unit they
+// were. Nothing else may read rows of a table as efficiencies.
+GemmTable in_fractions(GemmTable table, const Accelerator& accelerator);
+
 struct FittedSurface {
   GemmFit fit;
   Neighbourhood neighbourhood;
@@ -28,7 +32,7 @@ FittedSurface fit_gemm(const Accelerator& accelerator, const std::vector<GemmSam
 // Forward products of a table of short runs. The form follows the whole table, its two sustained
 // values what long products show of the power limit; what gradients cost is `start`'s. An fp8 row
 // of such a table holds the cast of x, which a step has as a kernel of its own: it is fitted too,
-// and left out of form and samples.
+// and left out of form and samples. `table` is in fractions.
 FittedSurface fit_gemm_short_runs(const Accelerator& accelerator, const GemmTable& table,
                                   const GemmFit& start);
 

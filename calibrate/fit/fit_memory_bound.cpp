@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "calibrate/fit/least_squares.h"
+#include "calibrate/fit/left_out.h"
 #include "core/assert.h"
 #include "core/statistics.h"
 #include "cost/memory_bound_cost.h"
@@ -117,18 +118,21 @@ MemoryCurve fit_memory_bound(const Accelerator& accelerator, const std::vector<T
   MemoryCurve out;
   const Rates rates = fit_rates(points, start_of(points, start.overhead_s));
   out.fit = form_of(rates, accelerator);
-  std::vector<double> ratios, held_out;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    ratios.push_back(log_ratio(out.fit, accelerator, points[i]));
-    std::vector<TimedKernel> others = points;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const bool has_another = std::any_of(others.begin(), others.end(), [&](const auto& other) {
-      return kind_of(other) == kind_of(points[i]);
-    });
-    if (!has_another) continue;
-    const Rates without = fit_rates(others, start_of(others, start.overhead_s));
-    held_out.push_back(log_ratio(form_of(without, accelerator), accelerator, points[i]));
+  std::vector<double> ratios;
+  for (const TimedKernel& point : points) {
+    ratios.push_back(log_ratio(out.fit, accelerator, point));
   }
+  const std::vector<double> held_out =
+      left_out_errors(points, [&](const auto& others, const auto& left_out) {
+        std::vector<double> errors;
+        if (others.empty()) return errors;
+        const Rates rates_of_others = fit_rates(others, start_of(others, start.overhead_s));
+        for (const TimedKernel& point : left_out) {
+          if (rates_of_others.by_kind[kind_of(point)] == 0) continue;  // no other of its kind
+          errors.push_back(log_ratio(form_of(rates_of_others, accelerator), accelerator, point));
+        }
+        return errors;
+      });
   out.form = fit_error(ratios);
   out.held_out = fit_error(held_out);
   out.held_out_points = static_cast<std::int64_t>(held_out.size());

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
+#include "calibrate/fit/table_row.h"
 #include "cluster/data_folder.h"
 #include "core/json.h"
 #include "cost/profile_curves.h"
@@ -11,51 +13,42 @@
 namespace stepcast {
 namespace {
 
-// Rows of a table by column name.
-class Rows {
- public:
-  Rows(const std::vector<std::string>& columns, const JsonValue& rows) : columns_(columns) {
-    for (const JsonValue& row : rows.items()) rows_.push_back(row.items());
-  }
-  std::size_t size() const { return rows_.size(); }
-  // `missing` is what a table means that has no such column.
-  std::int64_t count(std::size_t row, const char* column, std::int64_t missing = 1) const {
-    const JsonValue* cell = at(row, column);
-    return cell == nullptr ? missing : cell->integer().value_or(1);
-  }
-  double number(std::size_t row, const char* column, double missing = 1) const {
-    const JsonValue* cell = at(row, column);
-    return cell == nullptr ? missing : cell->number().value_or(1);
-  }
-  std::size_t choice(std::size_t row, const char* column,
-                     const std::vector<std::string>& names) const {
-    const JsonValue* cell = at(row, column);
-    if (cell == nullptr) return 0;
-    const auto found = std::find(names.begin(), names.end(), cell->text().value_or(""));
-    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-    cell->fail(ErrorCode::kBadValue, cell->dump() + " is not accepted here", one_of(names));
-    return 0;
-  }
+using Columns = std::vector<std::string>;
 
- private:
-  const JsonValue* at(std::size_t row, const char* column) const {
-    const auto found = std::find(columns_.begin(), columns_.end(), column);
-    const auto index = static_cast<std::size_t>(found - columns_.begin());
-    return index < rows_[row].size() ? &rows_[row][index] : nullptr;
-  }
-  std::vector<std::string> columns_;
-  std::vector<std::vector<JsonValue>> rows_;
-};
-
-std::vector<GemmSample> gemm_samples(const Rows& rows, const char* measured) {
-  std::vector<GemmSample> out;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    out.push_back({static_cast<GemmRole>(rows.choice(i, "role", gemm_role_names())),
-                   rows.count(i, "batch"), rows.count(i, "m"), rows.count(i, "n"),
-                   rows.count(i, "k"), rows.number(i, measured), rows.count(i, "output_bytes", 2),
-                   rows.number(i, "accumulate", 0) > 0});
+// What `read` makes of each row under `key`, if there are any.
+template <class Read>
+auto read_rows(ObjectReader& reader, const char* key, bool required, const Columns& columns,
+               const Read& read) {
+  std::vector<decltype(read(std::declval<const TableRow&>()))> out;
+  const auto rows = required ? reader.required(key) : reader.value(key);
+  if (!rows) return out;
+  for (const JsonValue& value : rows->items()) {
+    const TableRow row(columns, value);
+    if (row.ok()) out.push_back(read(row));
   }
   return out;
+}
+
+// Rows that fits see, and those that no fit sees.
+template <class Row, class Read>
+void read_both(ObjectReader& reader, std::vector<Row>& rows, std::vector<Row>& held_out,
+               const Read& read) {
+  const Columns columns = read_texts(reader, "columns");
+  rows = read_rows(reader, "rows", true, columns, read);
+  held_out = read_rows(reader, "held_out", false, columns, read);
+}
+
+TableUnit read_unit(ObjectReader& reader) {
+  if (!reader.required("unit")) return TableUnit::kFraction;
+  return static_cast<TableUnit>(reader.choice("unit", table_unit_names()).value_or(0));
+}
+
+const char* measured_column(TableUnit unit) {
+  return unit == TableUnit::kFraction || unit == TableUnit::kTflops ? "median" : "time";
+}
+
+bool read_short_runs(ObjectReader& reader) {
+  return reader.choice("runs", {"short", "back_to_back"}).value_or(1) == 0;
 }
 
 void read_gemms(ObjectReader& reader, Published& out) {
@@ -65,31 +58,19 @@ void read_gemms(ObjectReader& reader, Published& out) {
   table.scattered = reader.boolean("scattered").value_or(false);
   table.precision = reader.choice("precision", {"bf16", "fp8"}).value_or(0) == 1 ? DataType::kFp8
                                                                                  : DataType::kBf16;
-  table.short_runs = reader.choice("runs", {"short", "back_to_back"}).value_or(1) == 0;
-  table.microseconds = reader.text("unit").value_or("") == "us";
-  const char* measured = table.microseconds ? "time" : "median";
-  const std::vector<std::string> columns = read_texts(reader, "columns");
-  if (const auto rows = reader.required("rows")) {
-    table.samples = gemm_samples(Rows(columns, *rows), measured);
-  }
-  if (const auto rows = reader.value("held_out")) {
-    table.held_out = gemm_samples(Rows(columns, *rows), measured);
-  }
+  table.short_runs = read_short_runs(reader);
+  table.unit = read_unit(reader);
+  read_both(reader, table.samples, table.held_out, [&](const TableRow& row) {
+    return GemmSample{static_cast<GemmRole>(row.choice("role", gemm_role_names())),
+                      row.count("batch", 1),
+                      row.count("m"),
+                      row.count("n"),
+                      row.count("k"),
+                      row.positive(measured_column(table.unit)),
+                      row.count("output_bytes", 2),
+                      row.flag("accumulate", false)};
+  });
   out.gemm.push_back(std::move(table));
-}
-
-std::vector<AttentionPoint> attention_points(const Rows& rows, const char* measured) {
-  std::vector<AttentionPoint> out;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto pass =
-        static_cast<AttentionPass>(rows.choice(i, "pass", {"forward", "backward", "both"}));
-    out.push_back(
-        {pass,
-         {pass == AttentionPass::kBackward, rows.count(i, "batch"), rows.count(i, "heads"),
-          rows.count(i, "kv_heads"), rows.count(i, "sequence"), rows.count(i, "head_dim"),
-          rows.number(i, "causal") > 0, rows.number(i, measured)}});
-  }
-  return out;
 }
 
 void read_attentions(ObjectReader& reader, Published& out) {
@@ -97,64 +78,43 @@ void read_attentions(ObjectReader& reader, Published& out) {
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
   table.kernel = reader.required_text("kernel");
-  const std::string unit = reader.text("unit").value_or("");
-  table.tflops = unit == "TFLOP/s";
-  table.microseconds = unit == "us";
-  table.short_runs = reader.choice("runs", {"short", "back_to_back"}).value_or(1) == 0;
-  const char* measured = table.microseconds ? "time" : "median";
-  const std::vector<std::string> columns = read_texts(reader, "columns");
-  if (const auto rows = reader.required("rows")) {
-    table.points = attention_points(Rows(columns, *rows), measured);
-  }
-  if (const auto rows = reader.value("held_out")) {
-    table.held_out = attention_points(Rows(columns, *rows), measured);
-  }
+  table.unit = read_unit(reader);
+  table.short_runs = read_short_runs(reader);
+  read_both(reader, table.points, table.held_out, [&](const TableRow& row) {
+    const auto pass =
+        static_cast<AttentionPass>(row.choice("pass", {"forward", "backward", "both"}));
+    return AttentionPoint{pass,
+                          {pass == AttentionPass::kBackward, row.count("batch"), row.count("heads"),
+                           row.count("kv_heads"), row.count("sequence"), row.count("head_dim"),
+                           row.flag("causal", true), row.positive(measured_column(table.unit))}};
+  });
   out.attention.push_back(std::move(table));
-}
-
-std::vector<ExpertCall> expert_calls(const Rows& rows) {
-  std::vector<ExpertCall> out;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    out.push_back({rows.count(i, "hidden"), rows.count(i, "inter"), rows.count(i, "top_k"),
-                   rows.count(i, "experts"), rows.count(i, "ranks"), rows.count(i, "tokens"),
-                   rows.number(i, "time") * 1e-6});
-  }
-  return out;
 }
 
 void read_grouped(ObjectReader& reader, Published& out) {
   GroupedTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
-  const std::vector<std::string> columns = read_texts(reader, "columns");
-  if (const auto rows = reader.required("rows")) table.calls = expert_calls(Rows(columns, *rows));
-  if (const auto rows = reader.value("held_out")) {
-    table.held_out = expert_calls(Rows(columns, *rows));
-  }
+  read_both(reader, table.calls, table.held_out, [](const TableRow& row) {
+    return ExpertCall{row.count("hidden"),        row.count("inter"), row.count("top_k"),
+                      row.count("experts"),       row.count("ranks"), row.count("tokens"),
+                      row.positive("time") * 1e-6};
+  });
   out.grouped.push_back(std::move(table));
-}
-
-std::vector<ExpertProduct> expert_products(const Rows& rows) {
-  std::vector<ExpertProduct> out;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    out.push_back({static_cast<GemmRole>(rows.choice(i, "role", gemm_role_names())),
-                   rows.count(i, "experts"), rows.count(i, "rows"), rows.count(i, "outputs"),
-                   rows.count(i, "inputs"), rows.number(i, "median")});
-  }
-  return out;
 }
 
 void read_expert_products(ObjectReader& reader, Published& out) {
   ExpertProductTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
-  const std::vector<std::string> columns = read_texts(reader, "columns");
-  if (const auto rows = reader.required("rows")) {
-    table.products = expert_products(Rows(columns, *rows));
-  }
-  if (const auto rows = reader.value("held_out")) {
-    table.held_out = expert_products(Rows(columns, *rows));
-  }
+  read_both(reader, table.products, table.held_out, [](const TableRow& row) {
+    return ExpertProduct{static_cast<GemmRole>(row.choice("role", gemm_role_names())),
+                         row.count("experts"),
+                         row.count("rows"),
+                         row.count("outputs"),
+                         row.count("inputs"),
+                         row.positive("median")};
+  });
   out.expert_products.push_back(std::move(table));
 }
 
@@ -162,18 +122,17 @@ void read_memory(ObjectReader& reader, Published& out) {
   MemoryTable table;
   table.source = reader.required_text("source");
   table.device = reader.required_text("device");
-  const std::vector<std::string> columns = read_texts(reader, "columns");
-  if (const auto list = reader.required("rows")) {
-    const Rows rows(columns, *list);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      table.points.push_back({rows.choice(i, "kind", elementwise_kind_names()),
-                              rows.choice(i, "pass", {"forward", "backward"}) == 1,
-                              rows.choice(i, "way", {"one", "steps"}) == 1,
-                              rows.count(i, "kernels"), rows.count(i, "rows"),
-                              rows.count(i, "width"), rows.number(i, "bytes"),
-                              rows.number(i, "time") * 1e-6});
-    }
-  }
+  const Columns columns = read_texts(reader, "columns");
+  table.points = read_rows(reader, "rows", true, columns, [](const TableRow& row) {
+    return MemoryPoint{row.choice("kind", elementwise_kind_names()),
+                       row.choice("pass", {"forward", "backward"}) == 1,
+                       row.choice("way", {"one", "steps"}) == 1,
+                       row.count("kernels"),
+                       row.count("rows"),
+                       row.count("width"),
+                       row.positive("bytes"),
+                       row.positive("time") * 1e-6};
+  });
   out.memory.push_back(std::move(table));
 }
 

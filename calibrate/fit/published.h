@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/fit/table_unit.h"
 #include "core/data_type.h"
 #include "core/json.h"
 #include "core/result.h"
@@ -17,9 +18,9 @@ struct GemmTable {
   std::string source;
   std::string device;
   DataType precision = DataType::kBf16;
-  bool scattered = false;     // points of several sources: they fit a form, and bend nothing
-  bool short_runs = false;    // each product alone, not among those of a step
-  bool microseconds = false;  // the unit of `median`, else fraction of the dense peak
+  bool scattered = false;   // points of several sources: they fit a form, and bend nothing
+  bool short_runs = false;  // each product alone, not among those of a step
+  TableUnit unit = TableUnit::kFraction;  // of the samples' efficiencies, until in_fractions()
   std::vector<GemmSample> samples;
   std::vector<GemmSample> held_out;  // of other sizes than the samples; no fit sees them
 };
@@ -33,9 +34,8 @@ struct AttentionTable {
   std::string source;
   std::string device;
   std::string kernel;
-  bool tflops = false;        // the unit: TFLOP/s, else fraction of the dense peak
-  bool microseconds = false;  // the unit: us
-  bool short_runs = false;    // by inference engines, which write their cache in the same call
+  TableUnit unit = TableUnit::kFraction;
+  bool short_runs = false;  // by inference engines, which write their cache in the same call
   std::vector<AttentionPoint> points;
   std::vector<AttentionPoint> held_out;  // of other sizes than the points; no fit sees them
 };
@@ -149,7 +149,7 @@ struct Published {
   PowerLaw power_law;
 };
 
-// One file of them; errors go to the document.
+// One file of them; errors go to the document. A kind that no reader knows is left alone.
 void read_published_file(JsonDocument& document, Published& out);
 
 // Every file of `folder` that says "kind": "gemm", "attention", "grouped", "expert_products",

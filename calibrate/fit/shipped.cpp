@@ -82,7 +82,7 @@ class Shipping {
                      const AttentionLikeness* likeness, ShippedProfile& out) const;
   void ship_memory(const DeviceRules& rules, ShippedProfile& out) const;
 
-  const Published& published_;
+  Published published_;
   const std::map<std::string, Accelerator>& accelerators_;
   std::map<std::string, FittedGemm> gemms_;  // by device, 16-bit operands
   std::map<std::string, FittedGemm> fp8_;    // by device
@@ -319,6 +319,7 @@ void Shipping::take_backward(const std::string& device, const FittedAttention& o
 }
 
 void Shipping::fit() {
+  for (GemmTable& table : published_.gemm) table = in_fractions(table, accelerator(table.device));
   fit_gemms();
   for (const GroupedTable& table : published_.grouped) {
     const auto dense = gemms_.find(table.device);

@@ -16,6 +16,7 @@
 #include "calibrate/device_name.h"
 #include "calibrate/import/bus_bandwidth.h"
 #include "calibrate/import/imported.h"
+#include "calibrate/import/plausible.h"
 
 namespace stepcast {
 namespace {
@@ -236,6 +237,11 @@ class NcclTestsReader {
 
   void read_row(const Words& words, double size) {
     if (test_ == nullptr) return;
+    if (!std::isfinite(size) || size < 0 || size != std::floor(size)) {
+      fail(fmt::format("'{}' is no number of bytes", words.front()),
+           "rows as nccl-tests print them");
+      return;
+    }
     if (!test_->kind) {
       ++out_.left_out[fmt::format("rows of {}_perf: no program has this operation", test_->name)];
       return;
@@ -245,7 +251,9 @@ class NcclTestsReader {
       const auto cell = values + static_cast<std::ptrdiff_t>(half * kGroup);
       const auto time = parse<double>(cell[0]), algorithm = parse<double>(cell[1]),
                  bus = parse<double>(cell[2]);
-      if (!time || !algorithm || !bus || !(*time > 0)) {
+      const bool numbers = time && algorithm && bus && std::isfinite(*time) &&
+                           std::isfinite(*algorithm) && std::isfinite(*bus);
+      if (!numbers || *time <= 0 || *algorithm < 0 || *bus < 0) {
         fail(fmt::format("'{}' is no time in us with its bandwidths", cell[0]),
              "rows as nccl-tests print them");
         return;
@@ -256,25 +264,47 @@ class NcclTestsReader {
              "0 or N/A; leave out runs that fail their own check");
         return;
       }
-      check_bandwidths(*algorithm, *bus);
-      if (size > 0) table_.samples.push_back({Bytes(size), Seconds(*time * 1e-6)});
+      if (!check_bandwidths(size, *time, *algorithm, *bus)) return;
+      if (size == 0) continue;
+      const CollectiveSample sample{Bytes(size), Seconds(*time * 1e-6)};
+      if (const auto why =
+              why_implausible(cluster_, table_.kind, table_.ranks, table_.nodes, sample)) {
+        fail(*why, "the cluster of --cluster, and rows as nccl-tests print them");
+        return;
+      }
+      table_.samples.push_back(sample);
     }
+    if (size == 0) ++out_.left_out["rows of nccl-tests that move no byte"];
   }
 
-  // A table under the wrong command would pass for another operation or group.
-  void check_bandwidths(double algorithm, double bus) {
-    if (table_.ranks < 2 || algorithm < kPrecise || bus < kPrecise) return;
+  // A table under the wrong command would pass for another operation or group, and a time in
+  // another unit for another speed. One line of each kind is enough.
+  bool check_bandwidths(double size, double time_us, double algorithm, double bus) {
+    if (table_.ranks < 2 || algorithm < kPrecise || bus < kPrecise) return true;
+    const double by_time = size / time_us * 1e-3;  // GB/s
+    if (std::abs(algorithm / by_time - 1) > kRatioTolerance) {
+      if (!wrong_time_) {
+        fail(fmt::format("algbw is {:.4g} GB/s, and {:.0f} bytes in {:.4g} us are {:.4g} GB/s",
+                         algorithm, size, time_us, by_time),
+             "times are in us, and sizes in bytes");
+      }
+      wrong_time_ = true;
+      return false;
+    }
     const double expected = bus_factor(table_.kind, table_.ranks);
-    if (std::abs(bus / algorithm / expected - 1) < kRatioTolerance || mismatch_) return;
+    if (std::abs(bus / algorithm / expected - 1) < kRatioTolerance) return true;
+    if (!mismatch_) {
+      fail(fmt::format("busbw/algbw is {:.3f}, and {:.3f} for {} among {} ranks", bus / algorithm,
+                       expected, test_->name, table_.ranks),
+           "the table belongs to another command or another number of GPUs");
+    }
     mismatch_ = true;
-    fail(fmt::format("busbw/algbw is {:.3f}, and {:.3f} for {} among {} ranks", bus / algorithm,
-                     expected, test_->name, table_.ranks),
-         "the table belongs to another command or another number of GPUs");
+    return false;
   }
 
   void finish_table() {
     columns_ = 0;
-    mismatch_ = false;
+    mismatch_ = wrong_time_ = false;
     if (!table_.samples.empty()) {
       out_.collectives.push_back(std::move(table_));
       ++kept_;
@@ -301,7 +331,7 @@ class NcclTestsReader {
   std::int64_t gpus_per_thread_ = 1;
   bool several_processes_ = false;
   bool foreign_device_ = false;
-  bool mismatch_ = false;
+  bool mismatch_ = false, wrong_time_ = false;
   std::size_t columns_ = 0;  // 0: not inside a table
   ImportedCollective table_;
 };

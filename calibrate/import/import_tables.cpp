@@ -10,66 +10,35 @@
 #include <optional>
 
 #include "calibrate/device_name.h"
+#include "calibrate/fit/fit_gemm.h"
+#include "calibrate/fit/table_row.h"
 #include "calibrate/import/imported.h"
+#include "calibrate/import/plausible.h"
 #include "core/json.h"
+#include "core/json_place.h"
 #include "cost/gemm_cost.h"
 
 namespace stepcast {
 namespace {
 
-// One row by column name; what is missing or of the wrong type is an error of the row.
-class Row {
- public:
-  Row(const std::vector<std::string>& columns, JsonValue value)
-      : columns_(columns), value_(std::move(value)), cells_(value_.items()) {
-    if (cells_.size() == columns_.size()) return;
-    value_.fail(ErrorCode::kBadValue,
-                fmt::format("{} cells under {} columns", cells_.size(), columns_.size()));
-    cells_.clear();
-  }
-  bool ok() const { return !cells_.empty(); }
-  bool has(const char* column) const {
-    const JsonValue* cell = at(column);
-    return cell != nullptr && !cell->is_null();
-  }
-  std::int64_t count(const char* column, std::int64_t otherwise = 0) const {
-    const JsonValue* cell = at(column);
-    if (cell == nullptr) return missing(column, otherwise);
-    const auto value = cell->integer();
-    if (value && *value >= 1 && *value <= ObjectReader::kMaxCount) return *value;
-    if (value) cell->fail(ErrorCode::kBadValue, cell->dump() + " is out of range", "at least 1");
-    return 1;
-  }
-  double positive(const char* column) const {
-    const JsonValue* cell = at(column);
-    if (cell == nullptr) return static_cast<double>(missing(column, 0));
-    const auto value = cell->number();
-    if (value && *value > 0) return *value;
-    if (value) cell->fail(ErrorCode::kBadValue, cell->dump() + " is out of range", "more than 0");
-    return 1;
-  }
-  std::string text(const char* column) const {
-    const JsonValue* cell = at(column);
-    return cell == nullptr ? "" : cell->is_text() ? cell->text().value_or("") : cell->dump();
-  }
-  const JsonValue& value() const { return value_; }
+constexpr const char* kCheck = "check the row's shape, its number and the unit of its column";
+// More errors of one file than these tell nobody anything.
+constexpr std::size_t kMostErrors = 20;
 
- private:
-  const JsonValue* at(const char* column) const {
-    const auto found = std::find(columns_.begin(), columns_.end(), column);
-    if (found == columns_.end() || cells_.empty()) return nullptr;
-    return &cells_[static_cast<std::size_t>(found - columns_.begin())];
+// Errors of `document`, with the lines of `text` on which they stand.
+Errors with_lines(const JsonDocument& document, const std::string& text) {
+  Errors out = document.errors();
+  const std::size_t more = out.size() - std::min(out.size(), kMostErrors);
+  out.resize(out.size() - more);
+  for (Error& error : out) {
+    error.file = fmt::format("{}:{}", error.file, line_of(text, error.path));
   }
-  std::int64_t missing(const char* column, std::int64_t otherwise) const {
-    if (otherwise == 0 && ok()) {
-      value_.fail(ErrorCode::kMissingKey, fmt::format("there is no column '{}'", column));
-    }
-    return std::max<std::int64_t>(otherwise, 1);
+  if (more > 0) {
+    out.push_back({ErrorCode::kBadValue, fmt::format("has {} more errors", more), document.file(),
+                   "", "mend these first"});
   }
-  const std::vector<std::string>& columns_;
-  JsonValue value_;
-  std::vector<JsonValue> cells_;
-};
+  return out;
+}
 
 class TableReader {
  public:
@@ -95,18 +64,21 @@ class TableReader {
   void read_attention(const Table& table, bool backward);
   void read_attention_chart(const Table& table, ObjectReader& reader);
   void read_collective(const JsonValue& value, Table& table, ObjectReader& reader);
-  // A rate of the table, as a fraction of the device's peak.
-  double fraction(double flops_per_s, DataType type) const {
-    return flops_per_s / matrix_peak(device_, type).value();
+  double peak_of(DataType type) const { return matrix_peak(device_, type).value(); }
+  // FLOP/s of a row's kernel of `flops` FLOPs, by whichever of its columns says how fast it was.
+  double rate_of(const Table& table, const TableRow& row, double flops) const {
+    for (const std::string& column : table.columns) {
+      const auto unit = unit_of_column(column);
+      if (!unit || !row.has(column.c_str())) continue;
+      const double peak =
+          table.peak > 0 ? table.peak : peak_of(table.fp8 ? DataType::kFp8 : DataType::kBf16);
+      return flops_per_s(*unit, row.positive(column.c_str()), flops, peak);
+    }
+    row.fail("says nowhere how fast the kernel was",
+             "a column of time_us, time_ms, time_s, tflops or efficiency");
+    return 1;
   }
-  double rate_of(const Table& table, const Row& row) const {
-    if (row.has("tflops")) return row.positive("tflops") * 1e12;
-    const double peak =
-        table.peak > 0 ? table.peak
-                       : matrix_peak(device_, table.fp8 ? DataType::kFp8 : DataType::kBf16).value();
-    return row.positive("efficiency") * peak;
-  }
-  void add_attention(const std::string& kernel, AttentionPass pass, AttentionSample sample,
+  void add_attention(const TableRow& row, const std::string& kernel, AttentionMeasurement point,
                      double flops_per_s);
   void took(const Table& table) {
     took_any_ = true;
@@ -135,30 +107,33 @@ void TableReader::read_gemms(const Table& table) {
   const bool wide_names =
       std::find(table.columns.begin(), table.columns.end(), "M") != table.columns.end();
   for (const JsonValue& value : table.rows) {
-    const Row row(table.columns, value);
+    const TableRow row(table.columns, value);
     if (!row.ok()) continue;
-    const bool accumulate = row.text("accumulate") == "True" || row.text("accumulate") == "true";
-    const GemmSample sample{
-        role_of(row.text("layout")),
-        row.count("b", 1),
-        row.count(wide_names ? "M" : "m"),
-        row.count(wide_names ? "N" : "n"),
-        row.count(wide_names ? "K" : "k"),
-        fraction(rate_of(table, row), table.fp8 ? DataType::kFp8 : DataType::kBf16),
-        row.text("out_dtype") == "fp32" ? 4 : 2,
-        accumulate};
+    GemmSample sample{role_of(row.text("layout")),
+                      row.count("b", 1),
+                      row.count(wide_names ? "M" : "m"),
+                      row.count(wide_names ? "N" : "n"),
+                      row.count(wide_names ? "K" : "k"),
+                      0,
+                      row.text("out_dtype") == "fp32" ? 4 : 2,
+                      row.flag("accumulate", false)};
+    const DataType type = table.fp8 ? DataType::kFp8 : DataType::kBf16;
+    sample.efficiency =
+        rate_of(table, row, flops_of(gemm_of(sample, type))) / matrix_peak(device_, type).value();
+    if (!row.is_sound()) continue;
+    if (const auto why = why_implausible(device_, sample, type)) row.fail(*why, kCheck);
     (table.fp8 ? out_.gemms_fp8 : out_.gemms).push_back(sample);
   }
   took(table);
 }
 
-void TableReader::add_attention(const std::string& kernel, AttentionPass pass,
-                                AttentionSample sample, double flops_per_s) {
-  AttentionTable one;
-  one.tflops = true;
-  sample.efficiency = flops_per_s / 1e12;
-  one.points.push_back({pass, sample});
-  out_.attention[kernel].push_back(attention_measurements(one, device_, 1).front());
+void TableReader::add_attention(const TableRow& row, const std::string& kernel,
+                                AttentionMeasurement point, double flops_per_s) {
+  point.seconds = flops_of(point) / flops_per_s;
+  point.sample.efficiency = flops_per_s / peak_of(DataType::kBf16);
+  if (!row.is_sound()) return;
+  if (const auto why = why_implausible(device_, point)) row.fail(*why, kCheck);
+  out_.attention[kernel].push_back(point);
 }
 
 // Kernels of a training step: the work of a causal mask is counted as that of full attention.
@@ -167,17 +142,19 @@ void TableReader::read_attention(const Table& table, bool backward) {
   const char* kernel = device_.architecture == GpuArchitecture::kAmpere ? "fa2" : "cudnn";
   std::int64_t unequal = 0;
   for (const JsonValue& value : table.rows) {
-    const Row row(table.columns, value);
+    const TableRow row(table.columns, value);
     if (!row.ok()) continue;
     if (row.count("qk_head_dim") != row.count("v_head_dim") ||
         row.text("qkv_contiguous") == "False") {
       ++unequal;
       continue;
     }
-    add_attention(kernel, backward ? AttentionPass::kBackward : AttentionPass::kForward,
-                  {backward, row.count("batch"), row.count("head_num"), row.count("kv_head_num"),
-                   row.count("seq_len"), row.count("qk_head_dim"), true, 0},
-                  rate_of(table, row) / 2);
+    const AttentionMeasurement point{
+        backward ? AttentionPass::kBackward : AttentionPass::kForward,
+        {backward, row.count("batch"), row.count("head_num"), row.count("kv_head_num"),
+         row.count("seq_len"), row.count("qk_head_dim"), true, 0},
+        0};
+    add_attention(row, kernel, point, rate_of(table, row, 2 * flops_of(point)) / 2);
   }
   if (unequal > 0) {
     out_.left_out
@@ -200,15 +177,17 @@ void TableReader::read_attention_chart(const Table& table, ObjectReader& reader)
     return;
   }
   for (const JsonValue& value : table.rows) {
-    const Row row(table.columns, value);
+    const TableRow row(table.columns, value);
     if (!row.ok()) continue;
     const std::int64_t sequence = row.count("seqlen");
     for (const auto& [column, kernel] : kernels) {
       if (!row.has(column)) continue;
-      add_attention(kernel, forward ? AttentionPass::kForward : AttentionPass::kBoth,
-                    {false, std::max<std::int64_t>(kTokens / sequence, 1), kHidden / head_dim,
-                     kHidden / head_dim, sequence, head_dim, causal, 0},
-                    row.positive(column) * 1e12);
+      const AttentionMeasurement point{
+          forward ? AttentionPass::kForward : AttentionPass::kBoth,
+          {false, std::max<std::int64_t>(kTokens / sequence, 1), kHidden / head_dim,
+           kHidden / head_dim, sequence, head_dim, causal, 0},
+          0};
+      add_attention(row, kernel, point, row.positive(column) * 1e12);
     }
     if (row.has("pytorch") || row.has("standard")) {
       ++out_.left_out["attention of unfused kernels: programs price their parts"];
@@ -234,10 +213,15 @@ void TableReader::read_collective(const JsonValue& value, Table& table, ObjectRe
   const std::int64_t per_node = machine.integer("gpus_per_node", 1).value_or(8);
   out.nodes = (out.ranks + per_node - 1) / per_node;
   for (const JsonValue& cell : table.rows) {
-    const Row row(table.columns, cell);
+    const TableRow row(table.columns, cell);
     if (!row.ok()) continue;
-    out.samples.push_back({Bytes(static_cast<double>(row.count("size_bytes"))),
-                           Seconds(row.positive("time_us") * 1e-6)});
+    const CollectiveSample sample{Bytes(row.positive("size_bytes")),
+                                  Seconds(row.positive("time_us") * 1e-6)};
+    if (!row.is_sound()) continue;
+    if (const auto why = why_implausible(cluster_, out.kind, out.ranks, out.nodes, sample)) {
+      row.fail(*why, kCheck);
+    }
+    out.samples.push_back(sample);
   }
   if (per_node != cluster_.gpus_per_node && out.nodes > 1) {
     value.fail(ErrorCode::kIllegal,
@@ -273,7 +257,7 @@ void TableReader::read(const JsonValue& value) {
     leave_out(table, fmt::format("rows of other devices than {}", device_.name));
   } else if (reader.has("collective")) {
     read_collective(value, table, reader);
-  } else if (table.kind == "GEMM efficiency vs shape" || table.kind == "GEMM TFLOP/s vs shape") {
+  } else if (table.kind.starts_with("GEMM ")) {
     read_gemms(table);
   } else if (table.kind.starts_with("fused attention ")) {
     read_attention(table, table.kind.find("backward") != std::string::npos);
@@ -284,21 +268,50 @@ void TableReader::read(const JsonValue& value) {
   }
 }
 
-// A table of calibrate/published.
-void take(const Published& published, const Accelerator& device, Imported& out) {
-  for (const GemmTable& table : published.gemm) {
-    if (table.device != device.name) continue;
+// The rows of a table of calibrate/published that is of `device`; whether there are any.
+bool take(Published published, const Accelerator& device, JsonDocument& document, Imported& out) {
+  const auto check = [&](const char* key, std::size_t row, const auto&... sample) {
+    const auto why = why_implausible(device, sample...);
+    if (!why) return;
+    document.add({ErrorCode::kBadValue, *why, document.file(), fmt::format("{}[{}]", key, row),
+                  "check the row's shape, its number and the table's unit"});
+  };
+  const auto check_gemms = [&](const char* key, const std::vector<GemmSample>& rows,
+                               DataType type) {
+    for (std::size_t i = 0; i < rows.size(); ++i) check(key, i, rows[i], type);
+  };
+  const auto check_attentions = [&](const char* key, const auto& rows) {
+    for (std::size_t i = 0; i < rows.size(); ++i) check(key, i, rows[i]);
+  };
+  bool any = false;
+  for (GemmTable& stated : published.gemm) {
+    if (stated.device != device.name) continue;
+    any = true;
+    const GemmTable table = in_fractions(std::move(stated), device);
+    check_gemms("rows", table.samples, table.precision);
+    check_gemms("held_out", table.held_out, table.precision);
+    out.sources.push_back(table.source);
+    if (table.short_runs) {
+      out.gemms_alone.push_back(table);
+      continue;
+    }
     auto& samples = table.precision == DataType::kFp8 ? out.gemms_fp8 : out.gemms;
     samples.insert(samples.end(), table.samples.begin(), table.samples.end());
-    out.sources.push_back(table.source);
   }
   for (const AttentionTable& table : published.attention) {
     if (table.device != device.name) continue;
+    any = true;
     const auto points = attention_measurements(table, device, 1);
+    const auto unseen = held_out_measurements(table, device);
+    check_attentions("rows", points);
+    check_attentions("held_out", unseen);
     auto& all = out.attention[table.kernel];
     all.insert(all.end(), points.begin(), points.end());
+    auto& all_unseen = out.attention_unseen[table.kernel];
+    all_unseen.insert(all_unseen.end(), unseen.begin(), unseen.end());
     out.sources.push_back(table.source);
   }
+  return any;
 }
 
 tl::unexpected<Errors> nothing_for(const std::string& file, const ClusterSpec& cluster) {
@@ -325,13 +338,20 @@ Result<void> import_tables(const std::string& text, const std::string& file,
   if (own) {
     Published published;
     read_published_file(document, published);
-    if (!document.ok()) return failure(document.errors());
-    take(published, cluster.accelerator, out);
-    return out.empty() ? Result<void>(nothing_for(file, cluster)) : Result<void>();
+    if (!document.ok()) return failure(with_lines(document, text));
+    if (published.gemm.empty() && published.attention.empty()) {
+      return failure({ErrorCode::kNotSupported,
+                      fmt::format("is a table of {}, which no import takes",
+                                  document.root().raw()["kind"].dump()),
+                      file, "kind", "accepted: gemm and attention"});
+    }
+    const bool any = take(std::move(published), cluster.accelerator, document, out);
+    if (!document.ok()) return failure(with_lines(document, text));
+    return any ? Result<void>() : Result<void>(nothing_for(file, cluster));
   }
   TableReader reader(cluster, out);
   for (const JsonValue& table : document.root().items()) reader.read(table);
-  if (!document.ok()) return failure(document.errors());
+  if (!document.ok()) return failure(with_lines(document, text));
   if (!reader.took_any()) return nothing_for(file, cluster);
   return {};
 }

@@ -14,6 +14,7 @@
 
 #include "calibrate/device_name.h"
 #include "calibrate/import/imported.h"
+#include "calibrate/import/plausible.h"
 #include "calibrate/import/trace_events.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
@@ -34,6 +35,15 @@ std::int64_t element_size(std::string_view type) {
   if (is({"bool", "Bool", "unsigned char", "Byte", "signed char", "Char"})) return 1;
   const bool fp8 = type.find("Float8") != std::string_view::npos;
   return fp8 ? 1 : 0;
+}
+
+// No dimension of an operand is larger, and the product of two stays inside 63 bits.
+constexpr std::int64_t kMostCount = std::int64_t{1} << 31;
+constexpr double kMostBytes = 1e15;  // that a kernel moves
+
+bool are_sizes(std::initializer_list<std::int64_t> counts) {
+  return std::ranges::all_of(counts,
+                             [](std::int64_t count) { return count >= 1 && count <= kMostCount; });
 }
 
 double elements(const Dims& dims) {
@@ -115,16 +125,21 @@ std::optional<Shape> shape_of(const GemmOp& op, const TraceOperator& run) {
   const Dims& b = dims[op.left + 1];
   if (a.size() != rank || b.size() != rank || a[rank - 1] != b[rank - 2]) return std::nullopt;
   const Shape out{op.batched ? a[0] : 1, a[rank - 2], b[rank - 1], a[rank - 1]};
-  if (std::min({out.batch, out.m, out.n, out.k}) < 1) return std::nullopt;
+  if (!are_sizes({out.batch, out.m, out.n, out.k})) return std::nullopt;
   return out;
 }
 
 class TraceReader {
  public:
-  TraceReader(const TraceEvents& events, const ClusterSpec& cluster, Imported& out)
-      : events_(events), cluster_(cluster), device_(cluster.accelerator), out_(out) {}
+  TraceReader(const TraceEvents& events, const std::string& file, const ClusterSpec& cluster,
+              Imported& out)
+      : events_(events), file_(file), cluster_(cluster), device_(cluster.accelerator), out_(out) {}
 
-  void read() {
+  Errors read() {
+    for (const TraceKernel& kernel : events_.without_time) {
+      fail(kernel.event,
+           fmt::format("kernel '{}' has no time above zero under \"dur\"", kernel.name));
+    }
     add_kernel_times();
     for (std::size_t i = 0; i < seconds_.size(); ++i) {
       const TraceOperator& run = events_.operators[i];
@@ -137,9 +152,21 @@ class TraceReader {
     for (auto& [key, collective] : collectives_) {
       out_.collectives.push_back(std::move(collective));
     }
+    return std::move(errors_);
   }
 
  private:
+  void fail(std::int64_t event, std::string message) {
+    constexpr std::size_t kMost = 20;  // more of them tell nobody anything
+    if (errors_.size() >= kMost) return;
+    errors_.push_back({ErrorCode::kBadValue, std::move(message), file_,
+                       fmt::format("traceEvents[{}]", event),
+                       "the trace as the profiler wrote it"});
+  }
+  template <class... Sample>
+  void check(std::int64_t event, const std::string& name, const Sample&... sample) {
+    if (const auto why = why_implausible(device_, sample...)) fail(event, name + ": " + *why);
+  }
   void leave_out(const std::string& why) { ++out_.left_out[why]; }
 
   void add_kernel_times() {
@@ -210,8 +237,9 @@ class TraceReader {
     const Gemm gemm{role, shape->batch, shape->m, shape->n, shape->k, type, DataType::kBf16, false};
     const double efficiency =
         flops_of(gemm) / (matrix_peak(device_, type).value() * seconds_[index]);
-    (fp8 ? out_.gemms_fp8 : out_.gemms)
-        .push_back({role, gemm.batch, gemm.m, gemm.n, gemm.k, efficiency});
+    const GemmSample sample{role, gemm.batch, gemm.m, gemm.n, gemm.k, efficiency};
+    check(run.event, run.name, sample, type);
+    (fp8 ? out_.gemms_fp8 : out_.gemms).push_back(sample);
   }
 
   // Which gradient a product is follows from the forward product's shape. A weight gradient may be
@@ -251,17 +279,23 @@ class TraceReader {
       leave_out("attention whose queries and keys, or keys and values, differ in shape");
       return;
     }
+    if (!are_sizes({query[0], query[heads], key[heads], query[sequence], query[3]})) {
+      fail(run.event, run.name + " has a size that is zero, negative or absurd");
+      return;
+    }
     const bool causal = concrete[op.causal] == "True";
     const Attention attention{op.backward, query[0],        query[heads],
                               key[heads],  query[sequence], query[sequence],
                               query[3],    causal,          DataType::kBf16};
     const double efficiency =
         flops_of(attention) / (matrix_peak(device_, DataType::kBf16).value() * seconds_[index]);
-    out_.attention[op.kernel].push_back(
-        {op.backward ? AttentionPass::kBackward : AttentionPass::kForward,
-         {op.backward, attention.batch, attention.heads, attention.kv_heads, attention.query_length,
-          attention.head_dim, causal, efficiency},
-         seconds_[index]});
+    const AttentionMeasurement point{
+        op.backward ? AttentionPass::kBackward : AttentionPass::kForward,
+        {op.backward, attention.batch, attention.heads, attention.kv_heads, attention.query_length,
+         attention.head_dim, causal, efficiency},
+        seconds_[index]};
+    check(run.event, run.name, point);
+    out_.attention[op.kernel].push_back(point);
   }
 
   void read_elementwise(const ElementwiseOp& op, std::size_t index) {
@@ -280,12 +314,18 @@ class TraceReader {
       }
     }
     bytes += largest * static_cast<double>(element_size(types.front()));  // the result
+    if (bytes > kMostBytes) {
+      fail(run.event, fmt::format("{} moves {:.3g} bytes, which no kernel does", run.name, bytes));
+      return;
+    }
     if (bytes <= 0) {
       leave_out("elementwise operators of types that are not known");
       return;
     }
     const MemoryBound kernel{op.kind, op.backward, static_cast<std::int64_t>(largest), 0, bytes};
-    out_.elementwise.push_back({kernel, seconds_[index]});
+    const TimedKernel point{kernel, seconds_[index]};
+    check(run.event, run.name, point);
+    out_.elementwise.push_back(point);
   }
 
   void read_collective(const TraceKernel& kernel) {
@@ -308,8 +348,16 @@ class TraceReader {
       return;
     }
     // As nccl-tests count: the larger of both sides.
-    const std::int64_t bytes = std::max(kernel.elements_in, kernel.elements_out) * width;
-    if (bytes < 1) return;
+    const std::int64_t largest = std::max(kernel.elements_in, kernel.elements_out);
+    if (largest < 1) {
+      leave_out("kernels of NCCL that move nothing");
+      return;
+    }
+    if (static_cast<double>(largest) * static_cast<double>(width) > kMostBytes) {
+      fail(kernel.event, fmt::format("{} elements are more than any message has", largest));
+      return;
+    }
+    const std::int64_t bytes = largest * width;
     const std::int64_t nodes = nodes_of(kernel.ranks, ranks);
     if (ranks % nodes != 0) {
       leave_out("kernels of NCCL in groups with unequally many members on each node");
@@ -320,7 +368,11 @@ class TraceReader {
     out.ranks = ranks;
     out.nodes = nodes;
     out.with_waits = true;
-    out.samples.push_back({Bytes(static_cast<double>(bytes)), Seconds(kernel.seconds)});
+    const CollectiveSample sample{Bytes(static_cast<double>(bytes)), Seconds(kernel.seconds)};
+    if (const auto why = why_implausible(cluster_, out.kind, ranks, nodes, sample)) {
+      fail(kernel.event, kernel.collective + ": " + *why);
+    }
+    out.samples.push_back(sample);
   }
 
   // From the members' ranks, which count node by node; without them as densely as they fit.
@@ -334,9 +386,11 @@ class TraceReader {
   }
 
   const TraceEvents& events_;
+  const std::string& file_;
   const ClusterSpec& cluster_;
   const Accelerator& device_;
   Imported& out_;
+  Errors errors_;
   std::vector<double> seconds_;            // of the kernels of each operator
   std::map<std::int64_t, Shape> forward_;  // by sequence number
   std::set<std::int64_t> inputs_done_;     // nodes of autograd whose input gradient was seen
@@ -367,7 +421,9 @@ Result<void> import_trace(const std::string& text, const std::string& file,
     return points;
   };
   const std::size_t before = count();
-  TraceReader(*events, cluster, out).read();
+  if (Errors errors = TraceReader(*events, file, cluster, out).read(); !errors.empty()) {
+    return failure(std::move(errors));
+  }
   if (count() == before) {
     return failure({ErrorCode::kMissingKey, "none of its kernels can be told apart by shape", file,
                     "traceEvents", "profile with record_shapes=True"});

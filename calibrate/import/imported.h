@@ -42,7 +42,9 @@ struct OwnRun {
 struct Imported {
   std::vector<GemmSample> gemms;  // 16-bit operands, fraction of the device's dense peak
   std::vector<GemmSample> gemms_fp8;
-  std::map<std::string, std::vector<AttentionMeasurement>> attention;  // by kernel
+  std::vector<GemmTable> gemms_alone;  // of short runs, in fractions of the device's dense peak
+  std::map<std::string, std::vector<AttentionMeasurement>> attention;         // by kernel
+  std::map<std::string, std::vector<AttentionMeasurement>> attention_unseen;  // by no fit
   std::vector<TimedKernel> elementwise;
   std::vector<ImportedCollective> collectives;
   std::optional<OwnRun> own_run;                 // none: of an unknown program
@@ -51,8 +53,8 @@ struct Imported {
   std::vector<std::string> remarks;              // what the reader should know of what was taken
 
   bool empty() const {
-    return gemms.empty() && gemms_fp8.empty() && attention.empty() && elementwise.empty() &&
-           collectives.empty();
+    return gemms.empty() && gemms_fp8.empty() && gemms_alone.empty() && attention.empty() &&
+           elementwise.empty() && collectives.empty();
   }
 };
 

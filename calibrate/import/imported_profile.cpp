@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 
 #include "core/gathered_errors.h"
@@ -19,6 +20,8 @@ namespace {
 
 // With fewer samples a form whose whole shape is free would fit their noise, not the device.
 constexpr std::size_t kFewestForShape = 40;
+// A form that misses half of the samples by more than this is not that of the device's kernels.
+constexpr double kWorstFit = 0.5;
 // When two samples of one size differ by more than this, something disturbed the slower one.
 constexpr double kDisturbed = 1.25;
 
@@ -161,18 +164,70 @@ class ImportedProfiler {
     out = {operation, {}, {}, {}, provenance, {}};
     return out;
   }
+  const FitError& held_out_of(const std::string& operation) {
+    return std::ranges::find(out_.notes, operation, &CurveNote::operation)->held_out;
+  }
   void note_fit(const std::string& operation, const FitError& form, const FitError& held_out,
                 Provenance provenance = Provenance::kInterpolated) {
+    // What was measured here is kept with its error; of a file the unit may be wrong.
+    if (!in_.own_run && form.median > kWorstFit) {
+      errors_.push_back(
+          {ErrorCode::kBadValue,
+           fmt::format("the best form of {} misses half of the rows by {:.0f} % and more",
+                       operation, 100 * form.median),
+           "", "--import", "check shapes, units and --cluster: at most 50 % is a fit"});
+    }
     CurveNote& told = note(operation, provenance);
     told.form = form;
     told.held_out = held_out;
     told.fitted_on = in_.sources;
   }
 
+  // Tables of short runs of one precision as one; none where there are none.
+  std::optional<GemmTable> alone(DataType precision) const {
+    std::optional<GemmTable> out;
+    for (const GemmTable& table : in_.gemms_alone) {
+      if (table.precision != precision) continue;
+      if (!out) {
+        out = table;
+        continue;
+      }
+      out->samples.insert(out->samples.end(), table.samples.begin(), table.samples.end());
+      out->held_out.insert(out->held_out.end(), table.held_out.begin(), table.held_out.end());
+    }
+    return out;
+  }
+
+  // What products alone do not show, how much longer they take in a step, stays the base's.
+  GemmCurve curve_of(const GemmTable& table, const GemmFit& base, const std::string& operation) {
+    const FittedSurface surface = fit_gemm_short_runs(device_, table, base);
+    GemmCurve out{surface.fit, surface.samples, surface.neighbourhood};
+    out.fit.back_to_back = std::max(surface.fit.sustained_factor, base.back_to_back);
+    out.provenance = Provenance::kInterpolated;
+    out.samples_provenance = Provenance::kMeasured;
+    note_fit(operation, surface.form,
+             table.held_out.empty() ? surface.held_out : surface.other_sizes);
+    return out;
+  }
+
   void add_gemms() {
+    const auto table = alone(DataType::kBf16);
+    if (table) {
+      const GemmCurve curve = curve_of(*table, profile().gemm, "gemm bf16");
+      profile().gemm = curve.fit;
+      profile().gemm_samples = curve.samples;
+      profile().gemm_samples_provenance = curve.samples_provenance;
+      profile().neighbourhood = curve.neighbourhood;
+      profile().provenance = curve.provenance;
+      sigma(Curve::kGemm) = log_error_of(held_out_of("gemm bf16"));
+    }
     if (in_.gemms.empty()) return;
-    profile().gemm.back_to_back = 0;  // these samples are at the pace of a step
     const std::vector<GemmSample> samples = in_a_step(in_.gemms);
+    if (table) {  // a step's products tell what a step adds
+      profile().gemm = fit_gemm_in_training(device_, samples, profile().gemm);
+      return;
+    }
+    profile().gemm.back_to_back = 0;  // these samples are at the pace of a step
     const bool shape = samples.size() >= kFewestForShape;
     const FittedSurface surface =
         shape ? fit_gemm(device_, samples, profile().gemm)
@@ -187,6 +242,11 @@ class ImportedProfiler {
   }
 
   void add_fp8() {
+    const auto table = alone(DataType::kFp8);
+    if (table) {
+      profile().gemm_fp8 = curve_of(*table, profile().gemm_fp8.fit, "gemm fp8");
+      return;
+    }
     if (in_.gemms_fp8.empty()) return;
     profile().gemm_fp8.fit.back_to_back = 0;
     const FittedSurface surface = fit_gemm_scattered(device_, in_a_step(in_.gemms_fp8),
@@ -206,14 +266,21 @@ class ImportedProfiler {
       added.fit = profile().attention;
       variant = variants.insert(variants.end(), std::move(added));
     }
-    const AttentionCurve curve = fit_attention(device_, points, variant->fit);
+    const bool alone =
+        std::ranges::any_of(points, [](const auto& point) { return point.short_run; });
+    const auto unseen = in_.attention_unseen.find(kernel);
+    const bool has_unseen =
+        alone && unseen != in_.attention_unseen.end() && !unseen->second.empty();
+    AttentionCurve curve =
+        alone ? fit_attention_short_runs(
+                    device_, points,
+                    has_unseen ? unseen->second : std::vector<AttentionMeasurement>(), variant->fit)
+              : fit_attention(device_, points, variant->fit);
+    if (has_unseen) curve.held_out = curve.other_sizes;
     variant->fit = curve.fit;
     variant->provenance = Provenance::kInterpolated;
     variant->samples_provenance = Provenance::kMeasured;
-    variant->samples.clear();
-    for (const AttentionMeasurement& point : points) {
-      if (point.pass != AttentionPass::kBoth) variant->samples.push_back(point.sample);
-    }
+    variant->samples = curve.samples;
     note_fit("attention " + kernel, curve.form, curve.held_out);
     if (in_.own_run) {
       profile().attention_kernel[in_.own_run->framework] = kernel;

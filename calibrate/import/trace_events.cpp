@@ -2,6 +2,7 @@
 #include "calibrate/import/trace_events.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/text/escape.h"
@@ -94,6 +95,7 @@ TraceKernel kernel_in(const json& event, const json& args) {
 }  // namespace
 
 void TraceEvents::add(const json& event) {
+  const std::int64_t place = events_++;
   if (text_of(event, "ph") != "X") return;
   const std::string kind = text_of(event, "cat");
   static const json kNone = json::object();
@@ -101,8 +103,12 @@ void TraceEvents::add(const json& event) {
   const json& args = found == event.end() || !found->is_object() ? kNone : *found;
   if (kind == "cpu_op") {
     operators.push_back(operator_in(event, args));
+    operators.back().event = place;
   } else if (kind == "kernel") {
-    kernels.push_back(kernel_in(event, args));
+    TraceKernel kernel = kernel_in(event, args);
+    kernel.event = place;
+    const bool timed = std::isfinite(kernel.seconds) && kernel.seconds > 0;
+    (timed ? kernels : without_time).push_back(std::move(kernel));
   } else if (kind == "cuda_runtime" || kind == "cuda_driver") {
     const TraceLaunch launch{thread_of(event), number(event, "ts")};
     if (const std::int64_t correlation = id(args, "correlation"); correlation >= 0) {

@@ -14,7 +14,8 @@
 namespace stepcast {
 
 struct TraceOperator {
-  std::string name;  // "aten::mm"
+  std::int64_t event = 0;  // its place among those of the trace
+  std::string name;        // "aten::mm"
   std::string thread;
   double begin_us = 0, end_us = 0;
   std::int64_t external_id = -1;
@@ -26,6 +27,7 @@ struct TraceOperator {
 };
 
 struct TraceKernel {
+  std::int64_t event = 0;
   std::string name;
   double seconds = 0;
   std::int64_t external_id = -1;
@@ -51,10 +53,14 @@ class TraceEvents {
   // backends give launch and kernel a common external id instead, others give the operator's.
   std::int64_t operator_of(const TraceKernel& kernel) const;
 
+  // Kernels whose time is none are kept apart: an error of the trace.
+  std::vector<TraceKernel> without_time;
+
   void add(const nlohmann::json& event);  // of any kind
   void link();                            // once, after the last one
 
  private:
+  std::int64_t events_ = 0;  // so far
   std::int64_t innermost(const TraceLaunch& launch) const;
 
   std::map<std::int64_t, TraceLaunch> by_correlation_;

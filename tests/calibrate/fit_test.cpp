@@ -15,6 +15,7 @@
 #include "calibrate/fit/published.h"
 #include "calibrate/fit/shipped.h"
 #include "calibrate/profile_writer.h"
+#include "core/each.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 #include "cost/kernel_cost.h"
@@ -128,7 +129,8 @@ TEST(FitGemm, PredictsHeldOutRowsOfThePublishedTables) {
     start.overhead_s = 3e-6;
     start.sustained_factor = 1.1;
     start.accumulate_exposed = 0.5;
-    const FittedSurface curve = fit_gemm(accelerator(table.device), table.samples, start);
+    const FittedSurface curve = fit_gemm(
+        accelerator(table.device), in_fractions(table, accelerator(table.device)).samples, start);
     EXPECT_LT(curve.held_out.median, bound->second) << table.device;
     EXPECT_LT(curve.form.median, bound->second) << table.device;
     EXPECT_LT(std::abs(curve.form.bias), 0.01) << table.device;
@@ -147,7 +149,8 @@ TEST(FitGemm, TakesTheCastOutOfFp8RunsOfEngines) {
   truth.overhead_s = 4e-6;
   GemmTable table;
   table.precision = DataType::kFp8;
-  table.microseconds = table.short_runs = true;
+  table.unit = TableUnit::kMicroseconds;
+  table.short_runs = true;
   for (const std::int64_t m : {512, 2048, 8192, 32768}) {
     for (const std::int64_t n : {512, 4096, 16384}) {
       for (const std::int64_t k : {512, 2048, 8192}) {
@@ -163,8 +166,8 @@ TEST(FitGemm, TakesTheCastOutOfFp8RunsOfEngines) {
   GemmFit start = truth;
   start.efficiency = 0.5;
   start.sustained_factor = 1.01;
-  const FittedSurface fitted = fit_gemm_short_runs(device, table, start);
-  for (const GemmSample& sample : fitted.samples) {
+  const FittedSurface fitted = fit_gemm_short_runs(device, in_fractions(table, device), start);
+  for (const GemmSample& sample : each_of(fitted.samples)) {
     const Gemm gemm = gemm_of(sample, DataType::kFp8);
     const double rate = flops_of(gemm) / gemm_form_time(truth, device, gemm).value();
     EXPECT_NEAR(sample.efficiency * matrix_peak(device, DataType::kFp8).value() / rate, 1, 0.05);
@@ -199,7 +202,6 @@ TEST(FitAttention, RecoversTheFormBehindSyntheticPoints) {
   truth.length_half = truth.backward_length_half = 60;
   truth.blocks_half = truth.backward_blocks_half = 1.5;
   AttentionTable table;
-  table.tflops = false;
   for (const bool backward : {false, true}) {
     for (const bool causal : {false, true}) {
       for (const std::int64_t heads : {4, 16, 64}) {
@@ -228,7 +230,8 @@ TEST(FitAttention, RecoversTheFormBehindSyntheticPoints) {
 // A table of engines' calls: 9 bytes move for an element of a key, and every call takes 4 us more.
 AttentionTable engine_calls(const AttentionFit& truth, const Accelerator& device) {
   AttentionTable table;
-  table.microseconds = table.short_runs = true;
+  table.unit = TableUnit::kMicroseconds;
+  table.short_runs = true;
   for (const std::int64_t batch : {1, 4}) {
     for (const std::int64_t heads : {8, 32, 96}) {
       for (const std::int64_t kv_heads : {1L, 8L, heads}) {
@@ -364,7 +367,7 @@ class Shipped : public ::testing::Test {
 
 TEST_F(Shipped, ProfilesAreWhatTheFitterWrites) {
   ASSERT_GT(profiles().size(), 15u);
-  for (const ShippedProfile& shipped : profiles()) {
+  for (const ShippedProfile& shipped : each_of(profiles())) {
     std::ifstream file(kRoot + "/calibrate/profiles/" + shipped.profile.name + ".json");
     std::stringstream text;
     text << file.rdbuf();
@@ -374,7 +377,7 @@ TEST_F(Shipped, ProfilesAreWhatTheFitterWrites) {
 }
 
 TEST_F(Shipped, ProfilesReadBackAsTheyWereFitted) {
-  for (const ShippedProfile& shipped : profiles()) {
+  for (const ShippedProfile& shipped : each_of(profiles())) {
     const Profile& fitted = shipped.profile;
     const auto read = load_profile(fitted.name, kRoot + "/calibrate/profiles");
     ASSERT_TRUE(read) << to_string(read.error());
@@ -403,7 +406,7 @@ TEST_F(Shipped, ADevicesMatrixRateFollowsItsMaxAchievableMatmul) {
 // No fit sees these rows: each has a size that no fitted row has.
 TEST_F(Shipped, ProductsOfSizesThatNobodyFittedCostWhatWasMeasured) {
   int tables = 0;
-  for (const ShippedProfile& shipped : profiles()) {
+  for (const ShippedProfile& shipped : each_of(profiles())) {
     for (const CurveNote& note : shipped.notes) {
       if (note.operation != "gemm bf16" || shipped.profile.gemm.back_to_back == 0) continue;
       if (note.provenance != Provenance::kInterpolated) continue;  // another device's
@@ -418,7 +421,7 @@ TEST_F(Shipped, ProductsOfSizesThatNobodyFittedCostWhatWasMeasured) {
 
 TEST_F(Shipped, AttentionOfSizesThatNobodyFittedCostsWhatWasMeasured) {
   int curves = 0;
-  for (const ShippedProfile& shipped : profiles()) {
+  for (const ShippedProfile& shipped : each_of(profiles())) {
     for (const AttentionVariant& variant : shipped.profile.attention_variants) {
       if (variant.fit.back_to_back == 0) continue;
       for (const CurveNote& note : shipped.notes) {
@@ -435,7 +438,7 @@ TEST_F(Shipped, AttentionOfSizesThatNobodyFittedCostsWhatWasMeasured) {
 
 TEST_F(Shipped, GroupedProductsOfModelsThatNobodyFittedCostWhatWasMeasured) {
   int curves = 0;
-  for (const ShippedProfile& shipped : profiles()) {
+  for (const ShippedProfile& shipped : each_of(profiles())) {
     for (const CurveNote& note : shipped.notes) {
       if (note.operation != "grouped gemm" || note.provenance != Provenance::kInterpolated)
         continue;

@@ -3,6 +3,7 @@
 // refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -280,10 +281,189 @@ TEST(ImportTables, TheProjectsOwnTablesAndErrorsWithTheirPaths) {
            "columns": ["M", "N", "K", "tflops"],
            "rows": [[1, 2, 3, 4], [1, 2, 3], [1, 2, "x", 4]]}])",
       "t.json", spec, none));
-  EXPECT_NE(error.find("t.json: [0].rows[1]: 3 cells under 4 columns"), std::string::npos) << error;
+  EXPECT_NE(error.find("t.json:3: [0].rows[1]: 3 cells under 4 columns"), std::string::npos)
+      << error;
   EXPECT_NE(error.find("[0].rows[2][2]"), std::string::npos) << error;
   error = error_of(import_tables(R"({"busbw": [1, 2]})", "u.json", spec, none));
   EXPECT_NE(error.find("u.json: is JSON of no form that is known"), std::string::npos) << error;
+}
+
+// A list of one table of products of an H100, with a row per line from line 3 on.
+std::string products(const std::string& columns, const std::vector<std::string>& rows) {
+  std::string out =
+      R"([{"id": "a", "source": "b", "kind": "GEMM time vs shape", "gpu": "H100-SXM",)"
+      "\n\"columns\": [" +
+      columns + "], \"rows\": [\n";
+  for (const std::string& row : rows) out += (&row == &rows.front() ? "" : ",\n") + row;
+  return out + "]}]";
+}
+
+std::string error_of_products(const std::string& columns, const std::vector<std::string>& rows) {
+  Imported none;
+  return error_of(import_tables(products(columns, rows), "t.json", cluster("dgx-h100").spec, none));
+}
+
+TEST(ImportTables, TheNameOfAColumnSaysItsUnit) {
+  // 2 x 4096^3 FLOPs in 200 us are 687 TFLOP/s, of 989.
+  const std::pair<const char*, const char*> stated[] = {{"time_us", "200"},
+                                                        {"time_ms", "0.2"},
+                                                        {"time_s", "0.0002"},
+                                                        {"tflops", "687.19"},
+                                                        {"efficiency", "0.694637"}};
+  for (const auto& [column, value] : stated) {
+    Imported out;
+    const auto read = import_tables(products(std::string(R"("m", "n", "k", ")") + column + "\"",
+                                             {std::string("[4096, 4096, 4096, ") + value + "]"}),
+                                    "t.json", cluster("dgx-h100").spec, out);
+    ASSERT_TRUE(read) << column << to_string(read.error());
+    ASSERT_EQ(out.gemms.size(), 1u);
+    EXPECT_NEAR(out.gemms.front().efficiency, 0.69484, 1e-3) << column;
+  }
+  const std::string error = error_of_products(R"("m", "n", "k", "time")", {"[8, 8, 8, 5]"});
+  EXPECT_NE(error.find("t.json:3: [0].rows[0]: says nowhere how fast the kernel was"),
+            std::string::npos)
+      << error;
+}
+
+TEST(ImportTables, RowsThatCannotBeAreRefusedWithTheirLines) {
+  const std::string columns = R"("m", "n", "k", "time_us")";
+  const std::string good = "[4096, 4096, 4096, 200]";
+  const std::pair<const char*, const char*> wrong[] = {
+      {"[0, 4096, 4096, 200]", "0 under 'm' is out of range (from 1 to"},
+      {"[4096, -4096, 4096, 200]", "-4096 under 'n' is out of range"},
+      {"[4096, 4096, 4e18, 200]", "[0].rows[1][2]"},
+      {"[4096, 4096, 4096, 0]", "0 under 'time_us' is out of range (more than 0)"},
+      {"[4096, 4096, 4096, -200]", "-200 under 'time_us' is out of range"},
+      {"[4096, 4096, 4096, null]", "says nowhere how fast the kernel was"},
+      {"[4096, 4096, 4096, \"fast\"]", "[0].rows[1][3]"},
+      // 139 us at 989 TFLOP/s, cards run at up to 1.1 of their data sheet.
+      {"[4096, 4096, 4096, 120]", "120 us is 1.16 times as fast as the device's peak"},
+      {"[4096, 4096, 4096, 0.2]", "0.2 us is 695 times as fast as the device's peak"},
+      {"[4096, 4096, 4096, 200000000]", "times what it takes at the device's peak"},
+      {"[1000000, 1000000, 1000000, 200]", "FLOPs are more than any kernel does"}};
+  for (const auto& [row, what] : wrong) {
+    const std::string error = error_of_products(columns, {good, row, good});
+    EXPECT_TRUE(error.starts_with("t.json:4: [0].rows[1]")) << error;
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+    EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;  // of the one row
+  }
+}
+
+TEST(ImportTables, OfManyErrorsTheFirstAreListed) {
+  const std::string error = error_of_products(
+      R"("m", "n", "k", "time_us")", std::vector<std::string>(1000, "[4096, 4096, 4096, 0]"));
+  EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 21) << error;
+  EXPECT_NE(error.find("t.json: has 980 more errors"), std::string::npos) << error;
+}
+
+TEST(ImportTables, AUnitThatIsDeclaredHoldsForTheProjectsOwnTables) {
+  const ClusterSpec spec = cluster("dgx-h100").spec;
+  const auto table = [](const std::string& unit, const std::string& rows) {
+    return R"({"stepcast_published": 1, "kind": "gemm", "source": "ours",
+      "device": "h100-sxm5-80g", "columns": ["m", "n", "k", "time", "median"],
+      "unit": ")" +
+           unit + "\",\n\"rows\": [\n" + rows + "]}";
+  };
+  const std::pair<const char*, const char*> stated[] = {
+      {"us", "[4096, 4096, 4096, 200, 9]"},
+      {"ms", "[4096, 4096, 4096, 0.2, 9]"},
+      {"s", "[4096, 4096, 4096, 0.0002, 9]"},
+      {"TFLOP/s", "[4096, 4096, 4096, 9, 687.19]"},
+      {"fraction of dense peak", "[4096, 4096, 4096, 9, 0.694637]"}};
+  for (const auto& [unit, row] : stated) {
+    Imported out;
+    const auto read = import_tables(table(unit, row), "t.json", spec, out);
+    ASSERT_TRUE(read) << unit << to_string(read.error());
+    ASSERT_EQ(out.gemms.size(), 1u);
+    EXPECT_NEAR(out.gemms.front().efficiency, 0.69484, 1e-3) << unit;
+  }
+  Imported none;
+  std::string error = error_of(import_tables(table("ns", stated[0].second), "t.json", spec, none));
+  EXPECT_NE(error.find("unit: 'ns' is not accepted"), std::string::npos) << error;
+  // Microseconds that are declared as fractions.
+  error = error_of(import_tables(
+      table("fraction of dense peak", "[4096, 4096, 4096, 9, 0.69],\n[4096, 4096, 4096, 9, 200]"),
+      "t.json", spec, none));
+  EXPECT_NE(error.find("t.json:6: rows[1]: 0.6948 us is 200 times as fast"), std::string::npos)
+      << error;
+}
+
+TEST(ImportNcclTests, WhatNoLinkCarriesIsRefusedWithItsLine) {
+  const ClusterSpec spec = cluster("gcp-a3-megax2").spec;
+  const std::string good = text_of(data("all_reduce_h100x16_a3_mega.txt"));
+  const auto refused = [&](const std::string& row) {
+    std::string text = good;
+    const std::size_t begin = text.find("  1073741824"), end = text.find('\n', begin);
+    EXPECT_NE(begin, std::string::npos);
+    text.replace(begin, end - begin, row);
+    Imported none;
+    return error_of(import_nccl_tests(text, "run.txt", spec, none));
+  };
+  const std::string head = "1073741824 268435456 float sum -1 ";
+  const std::string in_place = " 6737.4 159.37 298.82 0";
+  const std::pair<std::string, const char*> wrong[] = {
+      {"-8 2 float sum -1 6759.0 158.86 297.86 0" + in_place, "'-8' is no number of bytes"},
+      {"nan 2 float sum -1 6759.0 158.86 297.86 0" + in_place, "'nan' is no number of bytes"},
+      {head + "0 158.86 297.86 0" + in_place, "'0' is no time in us"},
+      {head + "-6759.0 158.86 297.86 0" + in_place, "'-6759.0' is no time in us"},
+      {head + "inf 158.86 297.86 0" + in_place, "'inf' is no time in us"},
+      // In ms: the bandwidths tell.
+      {head + "6.7590 158.86 297.86 0" + in_place, "algbw is 158.9 GB/s, and 1073741824 bytes in"},
+      // 8 NICs of 25 GB/s carry at most 200 GB/s into a node.
+      {head + "2147.5 500.0 937.5 0" + in_place, "times as fast as the network of 200 GB/s"}};
+  for (const auto& [row, what] : wrong) {
+    const std::string error = refused(row);
+    EXPECT_TRUE(error.starts_with("run.txt:")) << error;
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+  }
+}
+
+TEST(ImportTrace, KernelsWithoutATimeOrWithAnAbsurdOneAreRefused) {
+  const ClusterSpec spec = cluster("dgx-h100x2").spec;
+  const std::pair<const char*, const char*> wrong[] = {
+      {"\"dur\": 0,", "has no time above zero"},
+      {"\"dur\": -50,", "has no time above zero"},
+      {"\"dur\": 1e-3,", "aten::mm: 0.001 us is 2.61e+04 times as fast as the device's peak"},
+      {"\"dur\": 1e12,", "times what it takes at the device's peak"}};
+  for (const auto& [to, what] : wrong) {
+    std::string text = text_of(data("linear_h100.trace.json"));
+    const std::string from = "\"dur\": 50,";
+    ASSERT_NE(text.find(from), std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+    Imported none;
+    const std::string error = error_of(import_trace(text, "trace.json", spec, none));
+    EXPECT_TRUE(error.starts_with("trace.json: traceEvents[")) << error;
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+  }
+}
+
+// Each row is possible, and together they are no device.
+TEST(Import, AFormThatMissesHalfOfTheRowsByMoreThanHalfIsAnError) {
+  Imported out;
+  for (int i = 0; i < 48; ++i) {
+    const std::int64_t size = 1024 + 128 * (i / 3);
+    constexpr double kFractions[] = {0.9, 0.15, 0.025};
+    out.gemms.push_back({GemmRole::kForward, 1, size, size, size + i, kFractions[i % 3]});
+  }
+  const ClusterSpec spec = cluster("dgx-h100").spec;
+  const auto made = make_imported_profile(out, spec, base(spec.accelerator), "mine");
+  ASSERT_FALSE(made);
+  const std::string error = to_string(made.error());
+  EXPECT_NE(error.find("the best form of gemm bf16 misses half of the rows by"), std::string::npos)
+      << error;
+}
+
+TEST(Import, AFileOfNothingIsRefusedBesideAGoodOne) {
+  const std::string own = kRoot + "/calibrate/published/";
+  const auto read = import_files({data("kernels.json"), own + "gemm_b200_simumax.json"},
+                                 cluster("a100-pcie-8").spec);
+  ASSERT_FALSE(read);
+  EXPECT_NE(to_string(read.error()).find("holds nothing of a100-pcie-80g"), std::string::npos);
+  const auto grouped =
+      import_files({own + "grouped_h100-sxm5-80g_aiconfigurator.json"}, cluster("dgx-h100").spec);
+  ASSERT_FALSE(grouped);
+  EXPECT_NE(to_string(grouped.error()).find("a table of \"grouped\", which no import takes"),
+            std::string::npos);
 }
 
 TEST(Import, TellsFilesApartByWhatIsInThem) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "calibrate/protocol/needed_grid.h"
+#include "core/each.h"
 #include "operation/signature.h"
 #include "scenario_from.h"
 
@@ -214,12 +215,12 @@ TEST(NeededGrid, KeepsToWhatKernelsCanRun) {
   c.attention = "unfused";
   c.micro_batch = 2;
   const NeededMeasurements extra = grid(needed_of(gpt(c)));
-  for (const MemoryBound& kernel : memory_bound_ones(extra)) {
+  for (const MemoryBound& kernel : each_of(memory_bound_ones(extra))) {
     EXPECT_EQ(kernel.elements % std::max<std::int64_t>(1, kernel.width), 0);
     EXPECT_GT(kernel.bytes, 0);
   }
   // The largest product is of the logits, 512 x 1024 x 512, or of a batch of heads.
-  for (const Gemm& gemm : of_kind<Gemm>(extra)) {
+  for (const Gemm& gemm : each_of(of_kind<Gemm>(extra))) {
     EXPECT_LE(gemm.batch * gemm.m * gemm.n * gemm.k, 2 * 512 * 2048 * 512);
   }
 }

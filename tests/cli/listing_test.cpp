@@ -3,6 +3,8 @@
 #include <boost/property_tree/xml_parser.hpp>
 #include <set>
 
+#include "core/each.h"
+
 #include "cli/program.h"
 
 namespace stepcast::testing {
@@ -41,7 +43,7 @@ TEST(ShowCommand, ListsClustersAndGpusWithTheirSources) {
 }
 
 TEST(ShowCommand, ListsSchedulesThatPredictTakes) {
-  for (const json& schedule : run({"show", "schedules", "--format", "json"}).json()) {
+  for (const json& schedule : each_of(run({"show", "schedules", "--format", "json"}).json())) {
     std::vector<std::string> more{"--format", "json", "--schedule", schedule["name"]};
     if (schedule["name"] == "interleaved" || schedule["name"] == "looped-bfs")
       more.insert(more.end(), {"--vpp", "2"});
@@ -56,7 +58,7 @@ TEST(ShowCommand, ListsSchedulesThatPredictTakes) {
 TEST(ShowCommand, ListsSchedulesThatGoThroughAFile) {
   const Folder folder;
   const std::string file = folder / "order.csv";
-  for (const json& schedule : run({"show", "schedules", "--format", "json"}).json()) {
+  for (const json& schedule : each_of(run({"show", "schedules", "--format", "json"}).json())) {
     const std::string name = schedule["name"];
     const std::set<std::string> not_in_a_file = {"zb-h2",  "zb-2p", "zb-v",      "1f1b-v",
                                                  "v-half", "v-min", "dualpipev", "auto"};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "asynchronous_program.h"
+#include "core/each.h"
 #include "core/seeded_random.h"
 #include "execute/threaded_training.h"
 #include "predict/memory_replay.h"
@@ -66,7 +67,7 @@ void expect_same_training(const Scenario& scenario, const Program& listed, const
 }
 
 TEST(BlockStreams, TrainAsTheListInTheMemoryThatIsForecast) {
-  for (const GptCase& c : cases()) {
+  for (const GptCase& c : each_of(cases())) {
     SCOPED_TRACE(testing::text_of(c));
     const Scenario scenario = testing::gpt(c);
     const Program listed = lower(scenario);

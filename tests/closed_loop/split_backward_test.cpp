@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/each.h"
 #include "execute/threaded_training.h"
 #include "predict/block_cost.h"
 #include "predict/memory_replay.h"
@@ -42,7 +43,7 @@ std::vector<GptCase> split_cases() {
 
 TEST(SplitBackward, TrainsAsTheWholeInTheForecastsMemory) {
   constexpr int kSplitSteps = 3;
-  for (const GptCase& c : split_cases()) {
+  for (const GptCase& c : each_of(split_cases())) {
     const Scenario scenario = testing::gpt(c);
     const testing::TrainedRun whole = testing::train(scenario, kSplitSteps);
     const Program program = lower(scenario, testing::split_orders(scenario));

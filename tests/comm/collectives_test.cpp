@@ -9,6 +9,7 @@
 
 #include "comm/share_bytes.h"
 #include "contract.h"
+#include "core/each.h"
 
 namespace stepcast {
 namespace {
@@ -21,7 +22,7 @@ std::span<float> slice_in(std::vector<float>& data, int ranks, int rank) {
 
 TEST_P(GroupContract, AllReduceSums) {
   as_each_rank([&](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       std::vector<float> data = values_of(7, comm.rank(), count);
       comm.all_reduce(data);
       expect_sum(data, 7, comm.size());
@@ -31,7 +32,7 @@ TEST_P(GroupContract, AllReduceSums) {
 
 TEST_P(GroupContract, AllReduceTakesTheLargest) {
   as_each_rank([](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       std::vector<float> expected = values_of(8, 0, count);
       for (int rank = 1; rank < comm.size(); ++rank) {
         const std::vector<float> other = values_of(8, rank, count);
@@ -88,7 +89,7 @@ TEST_P(CommunicatorContract, ASecondRunGivesTheSameBits) {
 
 TEST_P(GroupContract, AllGatherBringsEachRanksSlice) {
   as_each_rank([](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       const std::vector<float> expected = values_of(10, 0, count);
       std::vector<float> data(expected.size(), -1.0F);
       std::vector<float> source = expected;
@@ -102,7 +103,7 @@ TEST_P(GroupContract, AllGatherBringsEachRanksSlice) {
 
 TEST_P(GroupContract, ReduceScatterLeavesTheOwnSliceSummed) {
   as_each_rank([&](Communicator& comm) {
-    for (const std::int64_t count : critical_counts(comm.size())) {
+    for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
       std::vector<float> data = values_of(11, comm.rank(), count);
       comm.reduce_scatter(data);
       expect_sum(slice_in(data, comm.size(), comm.rank()), 11, comm.size(),
@@ -114,7 +115,7 @@ TEST_P(GroupContract, ReduceScatterLeavesTheOwnSliceSummed) {
 TEST_P(GroupContract, BroadcastBringsTheRootsData) {
   as_each_rank([](Communicator& comm) {
     for (int root = 0; root < comm.size(); ++root) {
-      for (const std::int64_t count : critical_counts(comm.size())) {
+      for (const std::int64_t count : each_of(critical_counts(comm.size()))) {
         std::vector<float> data = values_of(12, comm.rank(), count);
         comm.broadcast(data, root);
         EXPECT_EQ(data, values_of(12, root, count)) << count << " from " << root;

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "core/each.h"
 #include "cost/collective_cost.h"
 #include "cost/collective_fixture.h"
 #include "cost/link_load.h"
@@ -54,7 +55,8 @@ TEST(LinkLoad, RingAllReduceInANodeLoadsEveryLinkAlike) {
 TEST(LinkLoad, GatherAndScatterMoveHalfOfAnAllReduce) {
   const Cluster cluster = cluster_of(a100(1));
   for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
-    for (const LinkLoad& load : routed_bytes(cluster, Algorithm::kRing, kind, devices(8))) {
+    for (const LinkLoad& load :
+         each_of(routed_bytes(cluster, Algorithm::kRing, kind, devices(8)))) {
       EXPECT_NEAR(load.weight, 7.0 / 8, 1e-12);
     }
   }
@@ -338,7 +340,7 @@ TEST(LinkLoad, ACollectiveIsNotItsOwnContention) {
         const auto members = devices(n);
         const CollectivePrice price =
             costs.price(kind, ByteCount{1} << 30, DataType::kBf16, members);
-        for (const LinkLoad& load : costs.loads(price, kind, members)) {
+        for (const LinkLoad& load : each_of(costs.loads(price, kind, members))) {
           const double capacity = cluster.topology.links()[load.link.index()].capacity.value();
           EXPECT_LE(load.weight * price.rate_bound.value() / capacity, 1 + 1e-9)
               << name_of(spec.scale_up) << " of " << spec.gpus << ", " << n << " members, kind "

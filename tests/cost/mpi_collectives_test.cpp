@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cluster/local_cluster.h"
+#include "core/each.h"
 #include "tests/cluster/cluster_from.h"
 
 namespace stepcast {
@@ -47,7 +48,7 @@ CollectivePrice price(const CollectiveCosts& costs, ByteCount bytes, std::initia
 TEST(MpiCollectives, GiveTheirSamplesBackAsMeasured) {
   const Cluster cluster = ranks(4);
   const CollectiveCosts costs(cluster, "", {curve({0, 0, 0, 0})});
-  for (const MpiCurve::Sample& sample : curve({}).samples) {
+  for (const MpiCurve::Sample& sample : each_of(curve({}).samples)) {
     const CollectivePrice hit = price(costs, std::llround(sample.bytes), {0, 1, 2, 3});
     EXPECT_NEAR(hit.time().value(), sample.seconds, 1e-15);
     EXPECT_EQ(hit.provenance, Provenance::kMeasured);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "asynchronous_program.h"
+#include "core/each.h"
 #include "recording_device.h"
 #include "threaded_training.h"
 
@@ -76,7 +77,7 @@ TEST(BlockStreams, EndTogether) {
 
 TEST(BlockStreams, CostNothingWhereAllIsComputed) {
   const Scenario scenario = testing::gpt(two_ranks());
-  for (const std::string& what : recorded(scenario, lower(scenario))) {
+  for (const std::string& what : each_of(recorded(scenario, lower(scenario)))) {
     EXPECT_NE(what, "mark");
     EXPECT_NE(what.rfind("hold", 0), 0U);
     EXPECT_NE(what.rfind("post block", 0), 0U);

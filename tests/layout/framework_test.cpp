@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/each.h"
 #include "layout/scenario_input.h"
 
 namespace stepcast {
@@ -162,7 +163,7 @@ TEST(FrameworkRelease, MegatronsDefaultsFollowTheMonthOfItsCode) {
 
 // A row that leaves one of these out would crash only where somebody asks for it.
 TEST(Frameworks, EachRowSaysWhatEveryoneAsks) {
-  for (const FrameworkTraits* framework : frameworks()) {
+  for (const FrameworkTraits* framework : each_of(frameworks())) {
     EXPECT_NE(framework->overlap, nullptr) << framework->name;
     EXPECT_NE(framework->rules, nullptr) << framework->name;
     ASSERT_NE(framework->offers, nullptr) << framework->name;
@@ -228,7 +229,7 @@ TEST(FrameworkRelease, FsdpCopiesWhatItsGenerationCopies) {
 }
 
 TEST(Frameworks, WhoeverIsADefaultSaysWhenInWords) {
-  for (const FrameworkTraits* traits : frameworks()) {
+  for (const FrameworkTraits* traits : each_of(frameworks())) {
     EXPECT_EQ(traits->default_for != nullptr, *traits->default_when != '\0') << traits->name;
   }
 }

@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "core/each.h"
+
 namespace stepcast {
 namespace {
 
@@ -120,12 +122,14 @@ TEST(RankGrid, PointsAndRanksAreABijection) {
 
 TEST(RankGrid, GroupsHoldExactlyTheRanksThatTheDefinitionPutsTogether) {
   std::mt19937 random(2);
+  AtLeast groups(25);
   for (int round = 0; round < 25; ++round) {
     Layout layout = random_layout(random);
     choose_experts(layout, random);
     const RankGrid grid(layout);
-    for (const auto& [name, group] : named_groups()) {
+    for (const auto& [name, group] : each_of(named_groups())) {
       if (group != group.whole()) continue;  // a part of a group is no matter of axes
+      ++groups;
       for (std::int32_t i = 0; i < grid.size(); ++i) {
         const RankId rank(i);
         std::set<RankId> expected;
@@ -162,7 +166,7 @@ TEST(RankGrid, EveryGroupPartitionsItsRanksAndItsMembersAgree) {
     choose_experts(layout, random);
     choose_parts(layout, random);
     const RankGrid grid(layout);
-    for (const auto& [name, group] : named_groups()) {
+    for (const auto& [name, group] : each_of(named_groups())) {
       std::map<std::int32_t, std::set<RankId>> groups;
       for (std::int32_t i = 0; i < grid.size(); ++i) {
         const std::int32_t index = grid.group_of(group, RankId(i));
@@ -258,14 +262,14 @@ TEST(RankGrid, ExpertsFoldTheRanksOfAStageAsMegatronDoes) {
 }
 
 TEST(AxisGroup, GroupsWithoutANameAreCalledByTheirAxes) {
-  for (const auto& [name, group] : named_groups()) {
+  for (const auto& [name, group] : each_of(named_groups())) {
     EXPECT_EQ(name_of(group), name);
   }
   EXPECT_EQ(name_of({Axis::kTp, Axis::kCp}), "tp-cp");
 }
 
 TEST(AxisGroup, IsFoundByItsName) {
-  for (const auto& [name, group] : named_groups()) EXPECT_EQ(group_named(name), group);
+  for (const auto& [name, group] : each_of(named_groups())) EXPECT_EQ(group_named(name), group);
   const AxisGroup replicas_of_tp{Axis::kTp, Axis::kDp};  // "dp" alone spans cp too
   EXPECT_EQ(group_named(name_of(replicas_of_tp)), replicas_of_tp);
   for (const char* wrong : {"", "-", "tp-", "tensor", "tp-tensor"}) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/each.h"
 #include "core/json.h"
 #include "model/import_model.h"
 #include "model/shipped_folder.h"
@@ -60,7 +61,7 @@ Printed parse_printed(const std::string& text) {
 
 TEST(ShippedModels, CountExactlyAsPublishedWhereTheSourceIsExact) {
   int exact = 0;
-  for (const ModelEntry& entry : entries()) {
+  for (const ModelEntry& entry : each_of(entries())) {
     const Stated stated = stated_by_source(entry.name);
     if (stated.exact == 0) continue;
     EXPECT_EQ(main_parameters(entry.name), stated.exact) << entry.name;
@@ -71,7 +72,7 @@ TEST(ShippedModels, CountExactlyAsPublishedWhereTheSourceIsExact) {
 
 TEST(ShippedModels, AgreeToThePrintedDigitsWhereTheSourceIsRounded) {
   int rounded = 0;
-  for (const ModelEntry& entry : entries()) {
+  for (const ModelEntry& entry : each_of(entries())) {
     const Stated stated = stated_by_source(entry.name);
     if (stated.rounded.empty()) continue;
     const Printed printed = parse_printed(stated.rounded);
@@ -83,7 +84,7 @@ TEST(ShippedModels, AgreeToThePrintedDigitsWhereTheSourceIsRounded) {
 }
 
 TEST(ShippedModels, AllLoadUnderTheirNameAndNameASource) {
-  for (const ModelEntry& entry : entries()) {
+  for (const ModelEntry& entry : each_of(entries())) {
     const auto model = find_model(entry.name, kShippedModels);
     ASSERT_TRUE(model) << to_string(model.error());
     EXPECT_EQ(model->name, entry.name);
@@ -94,7 +95,7 @@ TEST(ShippedModels, AllLoadUnderTheirNameAndNameASource) {
 
 TEST(ShippedModels, CoverEveryFamilyOfTheDocumentation) {
   std::set<std::string> names;
-  for (const ModelEntry& entry : entries()) names.insert(entry.name);
+  for (const ModelEntry& entry : each_of(entries())) names.insert(entry.name);
   for (const char* name :
        {"gpt2-xl",        "gpt3-175b",    "megatron-1t",     "opt-66b",       "bloom-176b",
         "mpt-7b",         "gpt-neox-20b", "llama-65b",       "llama-2-70b",   "llama-3-70b",

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/each.h"
 #include "plan/what_if.h"
 #include "predict/prediction.h"
 #include "random_choice.h"
@@ -107,7 +108,8 @@ Change narrower(const char* key) {
 
 std::vector<Change> all_changes() {
   std::vector<Change> out;
-  for (const ClusterResource& resource : cluster_resources()) out.push_back(more_of(resource));
+  for (const ClusterResource& resource : each_of(cluster_resources()))
+    out.push_back(more_of(resource));
   out.push_back(more_memory());
   out.push_back(wider_trunks());
   out.push_back(narrower("reduce_precision"));
@@ -161,7 +163,7 @@ TEST(MonotoneStep, EveryResourceThatBindsCounts) {
                     R"("overlap":{{"tp":false,"grad_reduce":false}}}}}})",
                     base));
     const double plain = step_time(scenario);
-    for (const ClusterResource& resource : cluster_resources()) {
+    for (const ClusterResource& resource : each_of(cluster_resources())) {
       const auto more = apply_what_if(scenario, {&resource, 2});
       ASSERT_TRUE(more) << to_string(more.error());
       if (idle.contains(resource.name)) {

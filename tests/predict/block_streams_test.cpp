@@ -7,6 +7,7 @@
 #include <string>
 
 #include "asynchronous_program.h"
+#include "core/each.h"
 #include "core/seeded_random.h"
 #include "expert_scenarios.h"
 #include "predict/cut_passes.h"
@@ -121,7 +122,7 @@ std::vector<GptCase> cases() {
 }
 
 TEST(BlockStreams, TakeTheTimesOfTheirOperations) {
-  for (const GptCase& c : cases()) {
+  for (const GptCase& c : each_of(cases())) {
     SCOPED_TRACE(testing::text_of(c));
     const PricedCase priced(c);
     const Program program = asynchronous(priced.listed);
@@ -134,7 +135,7 @@ TEST(BlockStreams, TakeTheTimesOfTheirOperations) {
 
 // Nothing else is under way, so a cut changes nothing.
 TEST(BlockStreams, TakeAsLongWhereTheyAreCut) {
-  for (const GptCase& c : cases()) {
+  for (const GptCase& c : each_of(cases())) {
     SCOPED_TRACE(testing::text_of(c));
     const PricedCase priced(c);
     const Program program = asynchronous(priced.listed), cut = cut_everywhere(program);

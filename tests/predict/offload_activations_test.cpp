@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "core/each.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -71,8 +72,10 @@ TEST(OffloadActivations, HoldNoGatherUp) {
   const Program program = lower(gpt(c));
   const std::vector<Instruction>& list = program.roles.front().instructions;
   EXPECT_GT(copies(program, CopyDirection::kToHost), 0);
+  AtLeast gathers(2);
   for (const Instruction& what : list) {
     if (!what.is<CollectiveCall>()) continue;
+    ++gathers;
     for (const InstructionIndex wait : what.waits) {
       EXPECT_FALSE(list[static_cast<std::size_t>(wait)].is<HostCopy>()) << what.name;
     }

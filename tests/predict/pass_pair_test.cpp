@@ -9,6 +9,7 @@
 #include <map>
 #include <vector>
 
+#include "core/each.h"
 #include "core/seeded_random.h"
 #include "expert_scenarios.h"
 #include "predict/block_replay.h"
@@ -106,7 +107,7 @@ TEST(PassPair, AllButTheFirstForwardsAndTheLastBackwardsHaveAPartner) {
   for (const auto& [pp, chunks] : {std::pair(1, 1), std::pair(2, 2), std::pair(4, 2)}) {
     const Scenario scenario = with_experts(overlapped(pp, chunks));
     const Program program = lower(scenario);
-    for (const Role& role : program.roles) {
+    for (const Role& role : each_of(program.roles)) {
       std::int64_t pairs = 0;
       for (std::size_t i = 0; i < role.instructions.size(); ++i) {
         const auto* run = role.instructions[i].as<RunPass>();

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/each.h"
 #include "memory/states.h"
 #include "program/decoder_layer.h"
 #include "program/program.h"
@@ -269,7 +270,7 @@ TEST(Adapters, AFrozenTiedTableIsReducedByNobody) {
     c.pp = 2;
     c.dp = 2;
     c.zero = zero;
-    for (const Role& role : lower(gpt(c)).roles) {
+    for (const Role& role : each_of(lower(gpt(c)).roles)) {
       for (const Instruction& instruction : role.instructions) {
         const auto* call = instruction.as<CollectiveCall>();
         EXPECT_FALSE(call != nullptr && call->purpose == Purpose::kTiedTable);

@@ -7,6 +7,7 @@
 #include <set>
 #include <type_traits>
 
+#include "core/each.h"
 #include "operation/signature.h"
 #include "program/program.h"
 #include "scenario_from.h"
@@ -70,7 +71,7 @@ void each_operation(Program& program, Visit visit) {
 }
 
 TEST(OperationMeaning, OfAnotherNameHasTheSameSignature) {
-  for (const Program& program : programs()) {
+  for (const Program& program : each_of(programs())) {
     Program renamed = program, own = program;
     each_operation(renamed, [](Operation& operation) { operation.name = "another"; });
     std::vector<std::string> before, after;
@@ -84,7 +85,7 @@ TEST(OperationMeaning, OfAnotherNameHasTheSameSignature) {
 TEST(OperationMeaning, IsOneToOneWithSignatures) {
   std::map<std::string, std::vector<double>> meanings;
   std::set<std::vector<double>> known;
-  for (Program& program : programs()) {
+  for (Program& program : each_of(programs())) {
     each_operation(program, [&](Operation& operation) {
       const std::vector<double> meaning = meaning_of(operation);
       const auto [found, fresh] = meanings.try_emplace(signature(operation), meaning);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/each.h"
 #include "layout/pipeline.h"
 #include "program/decoder_layer.h"
 #include "program/embedding_block.h"
@@ -68,7 +69,7 @@ bool is_weight_gradient(const Operation& operation) {
 }
 
 TEST(SplitBackward, DoesTheWorkOfTheWhole) {
-  for (const auto& [whole, split] : all_blocks()) {
+  for (const auto& [whole, split] : each_of(all_blocks())) {
     EXPECT_DOUBLE_EQ(flops(split, Pass::kInputGradient) + flops(split, Pass::kWeightGradient),
                      flops(whole, Pass::kBackward));
     EXPECT_EQ(split.pass(Pass::kInputGradient).operations.size() +
@@ -80,12 +81,12 @@ TEST(SplitBackward, DoesTheWorkOfTheWhole) {
 }
 
 TEST(SplitBackward, LeavesProductsWithWeightsAndCommunicationWhereTheyBelong) {
-  for (const auto& [whole, split] : all_blocks()) {
-    for (const Operation& operation : split.pass(Pass::kInputGradient).operations) {
+  for (const auto& [whole, split] : each_of(all_blocks())) {
+    for (const Operation& operation : each_of(split.pass(Pass::kInputGradient).operations)) {
       EXPECT_FALSE(is_weight_gradient(operation)) << operation.name;
     }
     EXPECT_FALSE(split.pass(Pass::kWeightGradient).operations.empty());
-    for (const Operation& operation : split.pass(Pass::kWeightGradient).operations) {
+    for (const Operation& operation : each_of(split.pass(Pass::kWeightGradient).operations)) {
       EXPECT_FALSE(std::holds_alternative<Collective>(operation.work)) << operation.name;
       EXPECT_EQ(operation.phase, Phase::kWeightGradient);
       const auto gemm = product_of(operation.work);
@@ -96,7 +97,7 @@ TEST(SplitBackward, LeavesProductsWithWeightsAndCommunicationWhereTheyBelong) {
 
 // What a weight's gradient reads from the passes before is there when it runs, and gone behind it.
 TEST(SplitBackward, KeepsWhatWeightGradientsReadUntilTheyRun) {
-  for (const auto& [whole, split] : all_blocks()) {
+  for (const auto& [whole, split] : each_of(all_blocks())) {
     const BlockLives lives = trace_lives(split);
     std::set<BufferId> dead;
     for (const Pass pass : {Pass::kForward, Pass::kInputGradient}) {
@@ -104,7 +105,7 @@ TEST(SplitBackward, KeepsWhatWeightGradientsReadUntilTheyRun) {
         dead.insert(operation.deaths.begin(), operation.deaths.end());
       }
     }
-    for (const Operation& operation : split.pass(Pass::kWeightGradient).operations) {
+    for (const Operation& operation : each_of(split.pass(Pass::kWeightGradient).operations)) {
       for (const BufferId id : operation.reads) EXPECT_FALSE(dead.contains(id));
     }
     for (std::size_t i = 0; i < kMemoryCategories; ++i) {
@@ -151,7 +152,7 @@ TEST(SplitBackward, OrdersAreAcceptedAndRunAsGiven) {
   EXPECT_TRUE(
       check_orders(orders, pipeline_of(scenario.layout, scenario.micro_batches()), "").empty());
   const Program program = lower(scenario, orders);
-  for (const Role& role : program.roles) {
+  for (const Role& role : each_of(program.roles)) {
     StageOrder run;
     for (const Instruction& what : role.instructions) {
       const auto* pass = what.as<RunPass>();
@@ -168,7 +169,7 @@ TEST(SplitBackward, WeightGradientsReceiveAndSendNothingAndAreReducedAtTheEnd) {
   const Scenario scenario = gpt(c);
   const Program program = lower(scenario, testing::split_orders(scenario));
   const auto last = static_cast<std::int32_t>(scenario.micro_batches()) - 1;
-  for (const Role& role : program.roles) {
+  for (const Role& role : each_of(program.roles)) {
     int reductions = 0;
     for (const Instruction& what : role.instructions) {
       if (const StageTransfer* moved = what.transfer()) {

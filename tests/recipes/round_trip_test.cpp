@@ -13,19 +13,14 @@
 #include "random_scenario.h"
 #include "recipes/export.h"
 #include "recipes/import.h"
+#include "recipes/refusals.h"
 
 namespace stepcast {
 namespace {
 
 using nlohmann::json;
+using testing::says_why;
 using testing::source_folders;
-
-// A refusal is the framework's own rule, or names the value that it has no word for.
-bool says_why(const Error& error) {
-  return error.message.find("refuses") != std::string::npos ||
-         error.message.find("cannot be said in") != std::string::npos ||
-         error.message.find("has no setting in") != std::string::npos;
-}
 
 std::string format_of(const Exported& exported) {
   return exported.framework == "Megatron-LM" ? "megatron"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/each.h"
 #include "model/import_native.h"
 #include "recipes/deepspeed.h"
 #include "recipes/export.h"
@@ -237,6 +238,7 @@ TEST(RankMap, ExpertsRegroupTheRanksOfAStage) {
 
 // Line feed, carriage return, NEL and the separator of lines each end a line somewhere.
 TEST(Export, ANameCannotEndTheCommentThatHoldsIt) {
+  AtLeast scripts(3 * 6 * 2);  // of torchrun and of Slurm, by framework and end
   for (const char* framework : {"megatron", "deepspeed", "fsdp"}) {
     json document = {{"stepcast", 1},
                      {"model", "gpt3-13b"},
@@ -256,6 +258,7 @@ TEST(Export, ANameCannotEndTheCommentThatHoldsIt) {
         for (const LaunchFile& file : out->files) {
           EXPECT_FALSE(has(file.text, std::string(end) + "touch")) << file.text;
           if (file.name.ends_with(".sh")) {
+            ++scripts;
             EXPECT_TRUE(has(file.text, "# m touch model on 16"));
           }
         }

@@ -5,6 +5,7 @@
 #include <boost/property_tree/xml_parser.hpp>
 #include <sstream>
 
+#include "core/each.h"
 #include "report/breakdown.h"
 #include "report/html/legend.h"
 #include "report/html/markup.h"
@@ -66,7 +67,7 @@ TEST(Markup, OnlyShapesAndVoidElementsCloseThemselves) {
 
 TEST(Page, HasAColourForEveryPartOfTheStep) {
   const std::string page = page_text({});
-  for (const TimePart& part : parts_of(TimeParts{})) {
+  for (const TimePart& part : each_of(parts_of(TimeParts{}))) {
     EXPECT_EQ(count_of(page, "." + time_class_of(part.key) + " {"), 1u) << part.key;
   }
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "core/each.h"
 #include "most_in_flight.h"
 #include "schedule/order_check.h"
 
@@ -126,10 +127,10 @@ TEST(Schedule, OneForwardOneBackwardHoldsTheStagesBehind) {
 }
 
 TEST(Schedule, GpipeAndLoopedBfsHoldEveryMicroBatch) {
-  for (const StageOrder& order : make_orders(schedule_named("gpipe"), {4, 1, 9})) {
+  for (const StageOrder& order : each_of(make_orders(schedule_named("gpipe"), {4, 1, 9}))) {
     EXPECT_EQ(most_in_flight(order), 9);
   }
-  for (const StageOrder& order : make_orders(schedule_named("looped-bfs"), {4, 3, 9})) {
+  for (const StageOrder& order : each_of(make_orders(schedule_named("looped-bfs"), {4, 3, 9}))) {
     EXPECT_EQ(most_in_flight(order), 27);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/each.h"
 #include "recipe.h"
 #include "reference_replay.h"
 #include "sim/engine.h"
@@ -77,6 +78,7 @@ TEST(ReplayProperty, NoTaskEndsBeforeItsLatencyItsWorkAndItsFloorsAllow) {
 }
 
 TEST(ReplayProperty, TheRatesAddUpToTheWork) {
+  AtLeast checked(kTrials);
   for (int seed = 0; seed < kTrials; ++seed) {
     const Trial run = run_random(static_cast<std::uint64_t>(seed));
     struct Progress {
@@ -95,6 +97,7 @@ TEST(ReplayProperty, TheRatesAddUpToTheWork) {
       const double work = run.recipe.tasks[at(task)].work;
       ASSERT_NEAR(entry.done, work, 1e-10 * work) << "seed " << seed << ", task " << task;
       ASSERT_EQ(entry.rate, 0);
+      ++checked;
     }
   }
 }
