@@ -200,7 +200,9 @@ class ImportedProfiler {
 
   // What products alone do not show, how much longer they take in a step, stays the base's.
   GemmCurve curve_of(const GemmTable& table, const GemmFit& base, const std::string& operation) {
-    const FittedSurface surface = fit_gemm_short_runs(device_, table, base);
+    GemmFit start = base;
+    start.back_to_back = 0;  // each product ran alone
+    const FittedSurface surface = fit_gemm_short_runs(device_, table, start);
     GemmCurve out{surface.fit, surface.samples, surface.neighbourhood};
     out.fit.back_to_back = std::max(surface.fit.sustained_factor, base.back_to_back);
     out.provenance = Provenance::kInterpolated;

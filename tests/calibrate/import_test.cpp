@@ -336,7 +336,7 @@ TEST(ImportTables, RowsThatCannotBeAreRefusedWithTheirLines) {
       {"[4096, 4096, 4096, -200]", "-200 under 'time_us' is out of range"},
       {"[4096, 4096, 4096, null]", "says nowhere how fast the kernel was"},
       {"[4096, 4096, 4096, \"fast\"]", "[0].rows[1][3]"},
-      // 139 us at 989 TFLOP/s, cards run at up to 1.1 of their data sheet.
+      // 139 us at 989 TFLOP/s, cards run at up to 1.15 of their data sheet.
       {"[4096, 4096, 4096, 120]", "120 us is 1.16 times as fast as the device's peak"},
       {"[4096, 4096, 4096, 0.2]", "0.2 us is 695 times as fast as the device's peak"},
       {"[4096, 4096, 4096, 200000000]", "times what it takes at the device's peak"},

@@ -96,7 +96,7 @@ TEST(Import, EveryExampleOfThePageIsReadAloneAndTogether) {
   ASSERT_EQ(together.code, 0) << together.error;
   // Samples of the products, as fractions of 989 TFLOP/s: none is a time.
   const auto profile = nlohmann::json::parse(testing::read_file(folder / "mine.json"));
-  AtLeast products(7);
+  AtLeast products(6);  // one of the trace, three each of both tables, and one is in both
   for (const auto& curve : profile["curves"]) {
     if (curve["operation"] != "gemm" || curve["precision"] != "bf16") continue;
     for (const auto& row : curve["samples"]["rows"]) {

@@ -257,7 +257,7 @@ TEST(Export, ANameCannotEndTheCommentThatHoldsIt) {
         ASSERT_TRUE(out) << to_string(out.error());
         for (const LaunchFile& file : out->files) {
           EXPECT_FALSE(has(file.text, std::string(end) + "touch")) << file.text;
-          if (file.name.ends_with(".sh")) {
+          if (file.name.ends_with(".sh") || file.name.ends_with(".sbatch")) {
             ++scripts;
             EXPECT_TRUE(has(file.text, "# m touch model on 16"));
           }
