@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost/gemm_cost.h"
 #include "predict/transfer_shapes.h"
 
 namespace stepcast {
@@ -37,6 +38,17 @@ bool prepares_weight(const Operation& operation) {
   return cast != nullptr && cast->subject == CastSubject::kWeight;
 }
 
+// Those FLOPs of the kernel that the model asks for: without the scores that the backward pass of
+// fused attention computes again.
+Flops flops_without_repeats(const Operation& operation) {
+  const Flops all = flops_of(operation);
+  const auto* attention = std::get_if<Attention>(&operation.work);
+  if (attention == nullptr || !attention->backward) return all;
+  const auto key = static_cast<double>(attention->head_dim);
+  const auto value = attention->value_dim ? static_cast<double>(attention->value_dim.value) : key;
+  return all * ((2 * key + 2 * value) / (3 * key + 2 * value));
+}
+
 const Collective* overlapped_collective(const Operation& operation) {
   const auto* collective = std::get_if<Collective>(&operation.work);
   return collective != nullptr && collective->overlapped ? collective : nullptr;
@@ -49,7 +61,8 @@ BlockCosts::BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
     : scenario_(scenario),
       kernels_(kernels),
       collectives_(collectives),
-      host_(kernels.profile().host[scenario.training.framework]) {}
+      host_(kernels.profile().host[scenario.training.framework]),
+      peak_(matrix_peak(scenario.cluster.spec.accelerator, scenario.training.precision)) {}
 
 const GroupPlacement* BlockCosts::placement(AxisGroup group) const {
   const auto found = std::ranges::find(groups_, group, &GroupPlacement::group);
@@ -98,6 +111,9 @@ RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& oper
     (price.curve == Curve::kGemm        ? out.gemm
      : price.curve == Curve::kAttention ? out.attention
                                         : out.memory_bound) = price.time;
+    // A kernel that beats the stated peak, at a higher clock, loses nothing.
+    const Seconds ideal = std::min(flops_without_repeats(operation) / peak_, price.time);
+    (price.curve == Curve::kAttention ? out.ideal_attention : out.ideal_gemm) = ideal;
   }
   const Curve error = price.exact ? Curve::kExact : price.curve;
   out.by_curve[static_cast<std::size_t>(error)] = price.time;

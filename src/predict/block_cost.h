@@ -60,6 +60,7 @@ class BlockCosts {
   const KernelCosts& kernels_;
   const CollectiveCosts& collectives_;
   const HostFit& host_;
+  FlopsPerSecond peak_;  // dense, of the precision of training
   std::vector<GroupPlacement> groups_;
 };
 

@@ -163,28 +163,25 @@ void Predictor::read_times(const SimulationInput& input, const Simulation& simul
   if (!options_.alone) read_waterfall(timeline);
 }
 
+// No part is negative, because each kernel's time is divided at the moment at which the dense peak
+// would be done with its FLOPs, and the time of all kernels at the mean of the ranks.
 void Predictor::read_waterfall(const ClassTimeline& critical) {
-  const auto peak = scenario_.cluster.spec.accelerator.peak(scenario_.training.precision);
-  if (!peak) return;
+  const RunCost& work = critical.work;
   const double gpus = static_cast<double>(scenario_.cluster.gpus());
-  const Seconds ideal = model_flops(scenario_) / (*peak * gpus);
-  Waterfall& out = out_.waterfall;
-  out.ideal = ideal;
-  // Unfused attention is GEMMs; its ideal time then belongs to them.
-  const bool fused = critical.work.attention.value() > 0;
-  const Seconds ideal_attention =
-      fused ? model_attention_flops(scenario_) / (*peak * gpus) : Seconds(0);
-  double mean_compute = 0;
+  Seconds mean_compute;
   for (const RankClass& one : out_.rank_classes) {
-    mean_compute += one.time.compute.value() * static_cast<double>(one.ranks.size()) / gpus;
+    mean_compute += one.time.compute * (static_cast<double>(one.ranks.size()) / gpus);
   }
-  // The critical rank's kernels scaled to the mean rank's: the rest is imbalance of the stages.
+  // A rank that computes more than the mean has so much of the stages' imbalance, in equal parts of
+  // all its kernels. One that computes less waits for others instead, which is bubble.
   const Seconds compute = critical.parts.compute;
-  const double mean = compute.value() > 0 ? mean_compute / compute.value() : 1.0;
-  out.imbalance = compute * (1 - mean);
-  out.gemm_inefficiency = critical.work.gemm * mean - (ideal - ideal_attention);
-  out.attention_inefficiency = critical.work.attention * mean - ideal_attention;
-  out.memory_bound = (compute - critical.work.gemm - critical.work.attention) * mean;
+  const double even = compute > mean_compute ? mean_compute / compute : 1.0;
+  Waterfall& out = out_.waterfall;
+  out.ideal = (work.ideal_gemm + work.ideal_attention) * even;
+  out.gemm_inefficiency = (work.gemm - work.ideal_gemm) * even;
+  out.attention_inefficiency = (work.attention - work.ideal_attention) * even;
+  out.memory_bound = work.memory_bound * even;
+  out.imbalance = compute * (1 - even);
   out.recompute = critical.parts.recompute;
   out.optimizer = critical.parts.optimizer;
   out.rest = critical.parts;

@@ -54,7 +54,7 @@ struct MemorySample {
   MemoryParts parts;
 };
 
-// Ideal FLOP time at the dense peak, and what lies between it and the step time.
+// Every instant of the critical rank's step once, as ideal FLOP time or as a loss or wait (>= 0).
 struct Waterfall {
   Seconds ideal;
   Seconds gemm_inefficiency, attention_inefficiency, memory_bound, recompute, optimizer;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/run_cost.h"
 
+#include <algorithm>
+
 #include "core/assert.h"
 
 namespace stepcast {
@@ -10,6 +12,7 @@ namespace {
 constexpr Seconds RunCost::*kParts[] = {
     &RunCost::core_idle, &RunCost::compute,   &RunCost::recompute,   &RunCost::optimizer,
     &RunCost::gemm,      &RunCost::attention, &RunCost::memory_bound};
+constexpr Seconds RunCost::*kIdeals[] = {&RunCost::ideal_gemm, &RunCost::ideal_attention};
 
 template <std::size_t N>
 void add(std::array<Seconds, N>& sum, const std::array<Seconds, N>& more) {
@@ -36,6 +39,7 @@ void RunCost::count(const RunCost& more) {
 
 void RunCost::add_parts(const RunCost& more) {
   for (const auto part : kParts) this->*part += more.*part;
+  for (const auto part : kIdeals) this->*part += more.*part;
   flops += more.flops;
   add(by_traffic, more.by_traffic);
   add(by_curve, more.by_curve);
@@ -55,6 +59,7 @@ RunCost RunCost::exposed(Seconds part) const {
   const double share = gpu.value() > 0 ? part / gpu : 0.0;
   out.gpu *= share;
   for (const auto time : kParts) out.*time *= share;
+  for (const auto time : kIdeals) out.*time *= std::min(share, 1.0);
   for (Seconds& time : out.by_traffic) time *= share;
   for (Seconds& time : out.by_curve) time *= share;
   for (Seconds& time : out.by_provenance) time *= share;

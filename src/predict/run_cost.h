@@ -38,6 +38,8 @@ struct RunCost : QueuedCost<Seconds> {
   Seconds compute, recompute, optimizer;
   std::array<Seconds, kTrafficKinds> by_traffic{};  // collectives
   Seconds gemm, attention, memory_bound;            // of `compute`
+  // Of `gemm` and `attention`, what their FLOPs take at the dense peak.
+  Seconds ideal_gemm, ideal_attention;
   Flops flops;                                      // executed, attention as the kernel counts it
   Jitter jitter;                                    // of a kernel
   std::array<Seconds, kCurves> by_curve{};
@@ -51,6 +53,7 @@ struct RunCost : QueuedCost<Seconds> {
   void append(const RunCost& next);  // `next` runs after this
   void count(const RunCost& more);   // its parts and what the host spends, without its time
   // A part of this: what is left of the time of an operation beside others, in which they waited.
+  // With more time than it takes it is slowed: the same FLOPs in more time.
   RunCost exposed(Seconds part) const;
   void wait(AxisGroup group, Seconds lag);  // until the last member of the collective has come
 

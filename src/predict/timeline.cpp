@@ -137,12 +137,11 @@ void TimelineReader::wait_for(const Instruction& what, Time until) {
   }
 }
 
-// On shared cores every kernel of the run takes that much longer; beside a GPU's traffic the
-// kernels keep their times and the difference is the traffic's.
+// Every kernel of the run takes that much longer: on shared cores, or beside traffic that takes a
+// part of the GPU. Its FLOPs are the same.
 void TimelineReader::append_work(RunCost cost, double stretch) {
-  if (in_.scenario.cluster.spec.accelerator.is_cpu()) {
-    for (Seconds* part : {&cost.gemm, &cost.attention, &cost.memory_bound}) *part *= stretch;
-  }
+  for (Seconds* part : {&cost.gemm, &cost.attention, &cost.memory_bound}) *part *= stretch;
+  for (Seconds* part : {&cost.ideal_gemm, &cost.ideal_attention}) *part *= std::min(stretch, 1.0);
   out_.work.append(cost);
 }
 
@@ -164,9 +163,10 @@ void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks)
   const Time issued = tasks.host.valid() ? interval(tasks.host).start : begin;
   const bool starved =
       !in_.expand && duration > kernels && end == issued + sim::duration(cost.floor);
-  const double stretch = kernels > 0 && !starved ? duration / kernels : 1.0;
+  const bool waits = starved || kernels == 0;
+  const double stretch = waits ? 1.0 : duration / kernels;
   count(cost, stretch);
-  out_.parts.other += Seconds(duration - kernels * stretch);
+  if (waits) out_.parts.other += Seconds(duration - kernels);
   append_work(cost, stretch);
   now_ = end;
   if (in_span(what)) {
