@@ -37,34 +37,23 @@ CollectivePrice split(const CurvePrice& priced, Bytes size, Curve curve) {
   return price;
 }
 
-CollectiveModel send_model(const Cluster& cluster, const NicMap& nics, DeviceId from, DeviceId to,
-                           SendGroup group) {
-  const bool local = cluster.domain_of(from) == cluster.domain_of(to);
-  GroupShape shape;
-  shape.ranks = std::max<std::int64_t>(group.ranks, 2);
-  shape.domains = std::max<std::int64_t>(group.domains, local ? 1 : 2);
-  shape.largest = shape.smallest = std::max<std::int64_t>(shape.ranks / shape.domains, 1);
-  if (shape.domains > 1) {
-    const std::size_t own = nics.nics(from).size();
-    shape.nics = static_cast<std::int64_t>(std::min(own, nics.nics(to).size()));
-    if (!local) shape.tiers = tiers_above_leaves(cluster, std::array{from, to});
-  }
-  return {cluster.spec, shape, local};
-}
-
 }  // namespace
 
 struct CollectiveCosts::Tables {
-  explicit Tables(const Topology& topology) : nics(topology) {}
+  Tables(const Topology& topology, const ClusterSpec& spec) : nics(topology), tuned_for(spec) {}
   NicMap nics;
+  const ClusterSpec& tuned_for;
   CollectiveCurves curves;
   Errors errors;
   std::optional<MpiCollectives> mpi;  // of ranks on processors
 };
 
 CollectiveCosts::CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder,
-                                 std::vector<MpiCurve> mpi, std::vector<CollectiveCurve> nccl)
-    : cluster_(cluster), tables_(std::make_unique<Tables>(cluster.topology)) {
+                                 std::vector<MpiCurve> mpi, std::vector<CollectiveCurve> nccl,
+                                 const ClusterSpec* tuned_for)
+    : cluster_(cluster),
+      tables_(std::make_unique<Tables>(cluster.topology,
+                                       tuned_for != nullptr ? *tuned_for : cluster.spec)) {
   if (cluster.spec.accelerator.is_cpu()) {
     tables_->mpi.emplace(cluster, std::move(mpi));
     return;
@@ -83,6 +72,25 @@ CollectiveCosts::~CollectiveCosts() = default;
 
 const Errors& CollectiveCosts::errors() const { return tables_->errors; }
 
+CollectiveModel CollectiveCosts::model_of(const GroupShape& group) const {
+  return {cluster_.spec, group, group.domains == 1, tables_->tuned_for};
+}
+
+CollectiveModel CollectiveCosts::send_model(DeviceId from, DeviceId to, SendGroup group) const {
+  const NicMap& nics = tables_->nics;
+  const bool local = cluster_.domain_of(from) == cluster_.domain_of(to);
+  GroupShape shape;
+  shape.ranks = std::max<std::int64_t>(group.ranks, 2);
+  shape.domains = std::max<std::int64_t>(group.domains, local ? 1 : 2);
+  shape.largest = shape.smallest = std::max<std::int64_t>(shape.ranks / shape.domains, 1);
+  if (shape.domains > 1) {
+    const std::size_t own = nics.nics(from).size();
+    shape.nics = static_cast<std::int64_t>(std::min(own, nics.nics(to).size()));
+    if (!local) shape.tiers = tiers_above_leaves(cluster_, std::array{from, to});
+  }
+  return {cluster_.spec, shape, local, tables_->tuned_for};
+}
+
 // Exchanges that send copies once have no curves: they are priced by the graph.
 CollectivePrice CollectiveCosts::price(const Message& message,
                                        std::span<const DeviceId> members) const {
@@ -93,7 +101,7 @@ CollectivePrice CollectiveCosts::price(const Message& message,
   if (message.kind == CollectiveKind::kSendReceive && members.size() > 2) {
     return price_ring_step(message.bytes, group, members);
   }
-  const CollectiveModel model(cluster_.spec, group);
+  const CollectiveModel model = model_of(group);
   if (message.copies == 0) {
     const CurvePrice priced =
         tables_->curves.price(cluster_.spec, model, message.kind, size, message.type);
@@ -130,7 +138,7 @@ CollectivePrice CollectiveCosts::price_send(ByteCount count, DeviceId from, Devi
   if (tables_->mpi) {
     return tables_->mpi->price(CollectiveKind::kSendReceive, bytes(count), std::array{from, to});
   }
-  const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, group);
+  const CollectiveModel model = send_model(from, to, group);
   const Bytes size = bytes(count);
   const CurvePrice priced = tables_->curves.price(
       cluster_.spec, model, CollectiveKind::kSendReceive, size, DataType::kBf16);
@@ -141,24 +149,23 @@ std::vector<LinkLoad> CollectiveCosts::loads(const CollectivePrice& price, Colle
                                              std::span<const DeviceId> members) const {
   if (members.size() < 2) return {};
   if (tables_->mpi) return tables_->mpi->loads(kind, members);
-  const CollectiveModel model(cluster_.spec, shape_of(cluster_, tables_->nics, members));
+  const CollectiveModel model = model_of(shape_of(cluster_, tables_->nics, members));
   std::vector<LinkLoad> loads = price.copies > 0
                                     ? routed_bytes_once(cluster_, price.copies, members)
                                     : routed_bytes(cluster_, price.algorithm, kind, members);
-  const BytesPerSecond reached =
-      price.copies > 0 ? price.rate_bound : tables_->curves.asymptote(cluster_.spec, model, kind);
-  charge_protocol(cluster_.topology, reached, loads);
+  const Reached reached = price.copies > 0 ? Reached{price.rate_bound}
+                                           : tables_->curves.reached(cluster_.spec, model, kind);
+  charge_protocol(cluster_, reached, loads);
   return loads;
 }
 
 std::vector<LinkLoad> CollectiveCosts::loads_of_send(DeviceId from, DeviceId to) const {
   if (from == to) return {};
   if (tables_->mpi) return tables_->mpi->loads(CollectiveKind::kSendReceive, std::array{from, to});
-  const CollectiveModel model = send_model(cluster_, tables_->nics, from, to, {});
+  const CollectiveModel model = send_model(from, to, {});
   std::vector<LinkLoad> loads = routed_bytes_of_send(cluster_, from, to);
-  charge_protocol(cluster_.topology,
-                  tables_->curves.asymptote(cluster_.spec, model, CollectiveKind::kSendReceive),
-                  loads);
+  charge_protocol(
+      cluster_, tables_->curves.reached(cluster_.spec, model, CollectiveKind::kSendReceive), loads);
   return loads;
 }
 

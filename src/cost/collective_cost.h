@@ -16,6 +16,7 @@
 #include "core/result.h"
 #include "cost/collective_curve.h"
 #include "cost/collective_group.h"
+#include "cost/collective_model.h"
 #include "cost/link_load.h"
 #include "cost/mpi_curve.h"
 #include "cost/nccl_tuner.h"
@@ -50,9 +51,11 @@ class CollectiveCosts {
  public:
   // `profiles_folder` holds the measured size curves (collectives.json); "" prices everything from
   // the data sheet. A profile adds its own: `mpi` of ranks on processors, which have no others,
-  // and `nccl` of GPUs. The cluster must outlive this.
+  // and `nccl` of GPUs. NCCL chooses by `tuned_for`; null: by the cluster itself
+  // (cost/collective_model.h). Both must outlive this.
   CollectiveCosts(const Cluster& cluster, const std::string& profiles_folder,
-                  std::vector<MpiCurve> mpi = {}, std::vector<CollectiveCurve> nccl = {});
+                  std::vector<MpiCurve> mpi = {}, std::vector<CollectiveCurve> nccl = {},
+                  const ClusterSpec* tuned_for = nullptr);
   ~CollectiveCosts();
 
   // What is wrong with the curves; they are then left out.
@@ -78,6 +81,8 @@ class CollectiveCosts {
  private:
   CollectivePrice price_ring_step(ByteCount bytes, const GroupShape& group,
                                   std::span<const DeviceId> members) const;
+  CollectiveModel model_of(const GroupShape& group) const;
+  CollectiveModel send_model(DeviceId from, DeviceId to, SendGroup group) const;
   struct Tables;
   const Cluster& cluster_;
   std::unique_ptr<Tables> tables_;

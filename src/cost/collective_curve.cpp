@@ -203,11 +203,12 @@ CurvePrice CollectiveCurves::price(const ClusterSpec& cluster, const CollectiveM
   return result;
 }
 
-BytesPerSecond CollectiveCurves::asymptote(const ClusterSpec& cluster, const CollectiveModel& model,
-                                           CollectiveKind kind) const {
+Reached CollectiveCurves::reached(const ClusterSpec& cluster, const CollectiveModel& model,
+                                  CollectiveKind kind) const {
   const NcclEstimate endless = model.asymptote(kind);
   const CollectiveCurve* curve = nearest(cluster, model, kind, endless.algorithm);
-  return endless.bandwidth * (curve ? curve->efficiency() : 1);
+  const double efficiency = curve ? curve->efficiency() : 1;
+  return {endless.bandwidth * efficiency, efficiency};
 }
 
 void CollectiveCurves::add(const std::vector<CollectiveCurve>& curves) {

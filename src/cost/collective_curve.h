@@ -17,6 +17,7 @@
 #include "core/json.h"
 #include "core/result.h"
 #include "cost/collective_model.h"
+#include "cost/link_load.h"
 #include "cost/provenance.h"
 
 namespace stepcast {
@@ -82,8 +83,8 @@ class CollectiveCurves {
 
   CurvePrice price(const ClusterSpec& cluster, const CollectiveModel& model, CollectiveKind kind,
                    Bytes size, DataType type) const;
-  BytesPerSecond asymptote(const ClusterSpec& cluster, const CollectiveModel& model,
-                           CollectiveKind kind) const;
+  Reached reached(const ClusterSpec& cluster, const CollectiveModel& model,
+                  CollectiveKind kind) const;
 
   const std::vector<CollectiveCurve>& curves() const { return curves_; }
 

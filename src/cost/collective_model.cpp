@@ -54,10 +54,11 @@ const std::vector<std::string>& collective_names() {
 }
 
 CollectiveModel::CollectiveModel(const ClusterSpec& cluster, const GroupShape& group,
-                                 bool local_pair)
+                                 bool local_pair, const ClusterSpec& tuned_for)
     : cluster_(cluster),
+      tuned_for_(tuned_for),
       group_(group),
-      graph_(nccl_graph(cluster, group)),
+      graph_(nccl_graph(tuned_for, group)),
       local_pair_(local_pair) {
   STEPCAST_ASSERT(group.ranks >= 2, "nobody to communicate with");
 }
@@ -150,7 +151,7 @@ NcclEstimate CollectiveModel::send(Bytes size) const {
   NcclEstimate result;
   result.algorithm = Algorithm::kDirect;
   result.channels =
-      nccl_send_channels(cluster_, size, !local_pair_, group_.ranks, group_.domains, group_.nics);
+      nccl_send_channels(tuned_for_, size, !local_pair_, group_.ranks, group_.domains, group_.nics);
   result.latency = kPairwiseBase + (local_pair_ ? kPairwiseLocalPeer : kPairwiseRemotePeer);
   (local_pair_ ? result.local_hops : result.network_hops) = 1;
   if (!local_pair_) {

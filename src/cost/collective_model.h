@@ -18,10 +18,12 @@ const std::vector<std::string>& collective_names();  // in files, by CollectiveK
 class CollectiveModel {
  public:
   // The group is a communicator of two or more ranks. A send crosses the network unless
-  // `local_pair`.
-  CollectiveModel(const ClusterSpec& cluster, const GroupShape& group, bool local_pair);
+  // `local_pair`. NCCL searches its graph and chooses by what it knows of `tuned_for`: another
+  // cluster than the one that moves the bytes shows what its choices make of a change of links.
+  CollectiveModel(const ClusterSpec& cluster, const GroupShape& group, bool local_pair,
+                  const ClusterSpec& tuned_for);
   CollectiveModel(const ClusterSpec& cluster, const GroupShape& group)
-      : CollectiveModel(cluster, group, group.domains == 1) {}
+      : CollectiveModel(cluster, group, group.domains == 1, cluster) {}
 
   // `bandwidth` is what the graph allows at this size, `latency` that of this cluster's wires: the
   // choice rests on NCCL's tables alone, which know one kind of each.
@@ -48,6 +50,7 @@ class CollectiveModel {
   Seconds wires(const NcclEstimate& estimate) const;
 
   const ClusterSpec& cluster_;
+  const ClusterSpec& tuned_for_;
   GroupShape group_;
   NcclGraph graph_;
   bool local_pair_;

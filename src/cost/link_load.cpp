@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cost/collective_group.h"
+#include "cost/nccl_graph.h"
 #include "operation/distinct_destinations.h"
 
 namespace stepcast {
@@ -303,16 +304,14 @@ std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from
   return loads.take();
 }
 
-void charge_protocol(const Topology& topology, BytesPerSecond reached,
-                     std::vector<LinkLoad>& loads) {
-  double busiest = 0;  // seconds per byte of payload
-  for (const LinkLoad& load : loads) {
-    const double capacity = topology.links()[load.link.index()].capacity.value();
-    busiest = std::max(busiest, load.weight / capacity);
+void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector<LinkLoad>& loads) {
+  const double measured = std::min(1.0, reached.efficiency);
+  for (LinkLoad& load : loads) {
+    const Link& link = cluster.topology.links()[load.link.index()];
+    const double part = nccl_wire_part(cluster.spec, link.kind) * measured;
+    const double full = link.capacity.value() / reached.rate.value();
+    load.weight = std::max(load.weight, std::min(load.weight / part, full));
   }
-  const double fraction = std::min(1.0, busiest * reached.value());
-  if (!(fraction > 0)) return;
-  for (LinkLoad& load : loads) load.weight /= fraction;
 }
 
 }  // namespace stepcast

@@ -26,13 +26,19 @@ std::vector<LinkLoad> routed_bytes_once(const Cluster& cluster, std::int64_t cop
                                         std::span<const DeviceId> members);
 std::vector<LinkLoad> routed_bytes_of_send(const Cluster& cluster, DeviceId from, DeviceId to);
 
-// Turns bytes into weights against the links' nominal capacity. Alone, the collective moves
-// `reached` payload per second, and its busiest link is then as full as NCCL can make it. The
-// weights say that this link is full at that rate, so that two collectives on it each get half. A
-// link of the fabric that is slower than NCCL believes keeps its nominal weight and sets the pace
-// itself.
-void charge_protocol(const Topology& topology, BytesPerSecond reached,
-                     std::vector<LinkLoad>& loads);
+// What a collective reaches with endless messages: payload per second, and the part of what NCCL
+// rates it at that was measured.
+struct Reached {
+  BytesPerSecond rate;
+  double efficiency = 1;
+};
+
+// Turns bytes into weights against the links' nominal capacity, of which a protocol leaves payload
+// a part (nccl_wire_part(), times the measured efficiency). A link that this makes full below the
+// rate that the collective reaches is full at that rate, so that two collectives on it each get
+// half. A link of the fabric that is slower than NCCL believes keeps its nominal weight and sets
+// the pace itself. How fast other links are does not matter to a link's weight, but for that rate.
+void charge_protocol(const Cluster& cluster, const Reached& reached, std::vector<LinkLoad>& loads);
 
 // Child and parent of every edge of NCCL's double binary tree over `nodes` nodes; each of the two
 // trees carries half of the payload up and half down.

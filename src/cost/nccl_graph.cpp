@@ -21,7 +21,8 @@ constexpr double kInterHopper[] = {48, 45, 42, 40, 30,  24,  22,   20,  17.5,
 constexpr double kInterBlackwell[] = {96,   48, 45.1, 42, 40, 30,  24,  22,   20,
                                       17.5, 15, 12,   6,  3,  2.4, 1.2, 0.24, 0.12};
 
-constexpr double kPcieFraction = 12 / 15.75;  // that NCCL counts of a link
+constexpr double kPcieFraction = 12 / 15.75;    // that NCCL counts of a link
+constexpr double kNetworkFraction = 24 / 25.0;  // the speed that it has for a NIC of 200 Gb/s
 
 constexpr std::int64_t kMaxSearchChannels = 32;
 constexpr std::int64_t kMaxChannels = 64;
@@ -160,6 +161,20 @@ std::int64_t power_of_two_above(std::int64_t count) {
 BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster) {
   if (cluster.scale_up == ScaleUp::kPcie) return cluster.pcie_bandwidth * kPcieFraction;
   return cluster.scale_up_bandwidth * traits_of(cluster.accelerator.architecture).nvlink_part;
+}
+
+double nccl_wire_part(const ClusterSpec& cluster, LinkKind kind) {
+  switch (kind) {
+    case LinkKind::kNvlink:
+      return traits_of(cluster.accelerator.architecture).nvlink_part;
+    case LinkKind::kPcie:
+    case LinkKind::kHostBus:
+      return kPcieFraction;
+    case LinkKind::kNic:
+    case LinkKind::kFabric:
+      return kNetworkFraction;
+  }
+  return 1;
 }
 
 BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members) {

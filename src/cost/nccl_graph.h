@@ -16,8 +16,11 @@ NcclGraph nccl_graph(const ClusterSpec& cluster, const GroupShape& group);
 // protocol overhead.
 BytesPerSecond nccl_scale_up_bandwidth(const ClusterSpec& cluster);
 
-// The same for the way to the `members` GPUs of a domain that form a group: a mesh gives it only
-// the links between its members.
+// The part of a link that NCCL counts on, for the same reason.
+double nccl_wire_part(const ClusterSpec& cluster, LinkKind kind);
+
+// The same as nccl_scale_up_bandwidth() for the way to the `members` GPUs of a domain that form a
+// group: a mesh gives it only the links between its members.
 BytesPerSecond nccl_group_bandwidth(const ClusterSpec& cluster, std::int64_t members);
 
 // Channels of one send or receive between GPUs of a communicator of `ranks` ranks in `domains`

@@ -2,6 +2,7 @@
 #include "predict/block_cost.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cost/gemm_cost.h"
 #include "predict/transfer_shapes.h"
@@ -172,45 +173,119 @@ std::vector<PricedOperation> BlockCosts::price_each(
     const bool has_beside = collective->overlapped || operation.stream != BlockStream::kCompute;
     if (has_beside) out.back().held = held_by(*collective);
   }
-  // An all-gather is pipelined with the product that reads it, a reduction with the one that
-  // feeds it.
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const Collective* collective = overlapped_collective(*out[i].operation);
+  const std::vector<SplitProduct> splits = find_splits(out);
+  if (!on_one_stream(out)) return shortest(out, splits);
+  std::vector<const SplitProduct*> best;  // one after the other each product is by itself
+  for (const SplitProduct& split : splits) {
+    if (is_best(split, splits, out)) best.push_back(&split);
+  }
+  for (const SplitProduct* split : best) split->apply(out);
+  finish(out);
+  return out;
+}
+
+// What the operations around each take from it.
+void BlockCosts::finish(std::vector<PricedOperation>& operations) const {
+  wait_for_last(operations);
+  slow_beside(operations);
+  wait_for_reads(operations);
+}
+
+// Beside other streams a longer product may hide what else is moved, so that which products are
+// split is a question of the whole pass: of all ways, it runs the shortest.
+std::vector<PricedOperation> BlockCosts::shortest(const std::vector<PricedOperation>& whole,
+                                                  std::span<const SplitProduct> splits) const {
+  // More than a pass of a layer has. Those beyond are decided by themselves.
+  constexpr std::size_t kMostSplits = 8;
+  const std::size_t open = std::min(splits.size(), kMostSplits);
+  std::vector<PricedOperation> best;
+  Seconds least;
+  for (std::size_t way = 0; way < std::size_t{1} << open; ++way) {
+    std::vector<PricedOperation> out = whole;
+    std::set<std::size_t> products;
+    bool is_possible = true;
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+      if (!(i < open ? (way >> i & 1) != 0 : is_best(splits[i], splits, whole))) continue;
+      is_possible = is_possible && products.insert(splits[i].computed).second;
+      splits[i].apply(out);
+    }
+    if (!is_possible) continue;
+    finish(out);
+    const Seconds time = open > 0 ? replay_block(out).gpu : Seconds(0);
+    if (!best.empty() && !(time < least)) continue;
+    least = time;
+    best = std::move(out);
+  }
+  return best;
+}
+
+// It saves time, and more than a split of the same product for its other neighbour.
+bool BlockCosts::is_best(const SplitProduct& split, std::span<const SplitProduct> splits,
+                         std::span<const PricedOperation> operations) const {
+  const auto saved = [&](const SplitProduct& one) {
+    return operations[one.moved].cost.gpu + operations[one.computed].cost.gpu - one.moving -
+           one.computing;
+  };
+  return saved(split) > Seconds(0) && std::ranges::none_of(splits, [&](const SplitProduct& other) {
+           if (&other == &split || other.computed != split.computed) return false;
+           return saved(other) > saved(split) || (saved(other) == saved(split) && &other < &split);
+         });
+}
+
+void BlockCosts::SplitProduct::apply(std::span<PricedOperation> operations) const {
+  RunCost& product = operations[computed].cost;
+  product = product.exposed(computing);
+  RunCost& collective = operations[moved].cost;
+  collective = collective.exposed(moving);
+}
+
+// An all-gather is pipelined with the product that reads it, a reduction with the one that feeds
+// it.
+std::vector<BlockCosts::SplitProduct> BlockCosts::find_splits(
+    std::span<const PricedOperation> operations) const {
+  std::vector<SplitProduct> out;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const Collective* collective = overlapped_collective(*operations[i].operation);
     if (collective == nullptr || placement(collective->group) == nullptr) continue;
     std::size_t product =
         collective->kind == CollectiveKind::kAllGather ? i + 1 : i - 1;  // wraps to none
     // A weight that is cast for the product does not wait for what is gathered.
-    while (product < out.size() && product > i && prepares_weight(*out[product].operation)) {
+    while (product < operations.size() && product > i &&
+           prepares_weight(*operations[product].operation)) {
       ++product;
     }
-    if (product < out.size()) pipeline(*collective, out[i], out[product]);
+    if (product >= operations.size()) continue;
+    if (const auto split = split_product(*collective, operations, i, product)) {
+      out.push_back(*split);
+    }
   }
-  wait_for_last(out);
-  slow_beside(out);
-  wait_for_reads(out);
   return out;
 }
 
 // The product in pieces of its rows, each at the speed of its own size. Gathered pieces go around
 // the ring by copies (one SM or a copy engine), and so do those that are added up at the end;
-// pieces that a collective reduces lose its SMs.
-void BlockCosts::pipeline(const Collective& collective, PricedOperation& moved,
-                          PricedOperation& computed) const {
-  const auto* whole = std::get_if<Gemm>(&computed.operation->work);
-  if (whole == nullptr || computed.operation->stream != BlockStream::kCompute) return;
+// pieces that a collective reduces lose its SMs. A product is split for one of its neighbours, and
+// only where that helps: a framework's table of methods says so for each.
+std::optional<BlockCosts::SplitProduct> BlockCosts::split_product(
+    const Collective& collective, std::span<const PricedOperation> operations, std::size_t moved,
+    std::size_t computed) const {
+  const Operation& product = *operations[computed].operation;
+  const auto* whole = std::get_if<Gemm>(&product.work);
+  if (whole == nullptr || product.stream != BlockStream::kCompute) return std::nullopt;
   const std::vector<DeviceId>& devices = placement(collective.group)->devices;
   const auto members = static_cast<std::int64_t>(devices.size());
   const bool gathers = collective.kind == CollectiveKind::kAllGather;
   const bool copies = gathers || scenario_.rules.reduced_pieces == 0;
   const std::int64_t pieces = copies ? members : scenario_.rules.reduced_pieces;
-  Operation piece = *computed.operation;
+  Operation piece = product;
   auto& gemm = std::get<Gemm>(piece.work);
   gemm.m = (whole->m + pieces - 1) / pieces;
   const Seconds alone = price(piece).gpu;
-  const double lost = copies ? kLostToCopies : moved.held;
+  const double lost = copies ? kLostToCopies : operations[moved].held;
   Seconds both;
   if (copies) {
-    both = in_pieces(alone, moved.cost.gpu / static_cast<double>(members - 1), lost, pieces);
+    const Seconds step = operations[moved].cost.gpu / static_cast<double>(members - 1);
+    both = in_pieces(alone, step, lost, pieces);
     if (!gathers) both += sum_of_pieces(collective, members);
   } else {
     Collective part = collective;
@@ -218,11 +293,8 @@ void BlockCosts::pipeline(const Collective& collective, PricedOperation& moved,
     const Seconds transfer = price_collective(part).gpu;
     both = in_pieces(alone, transfer, lost, pieces) + transfer;
   }
-  // Split only where it helps: a framework's table of methods says so for each product.
-  if (both >= moved.cost.gpu + computed.cost.gpu) return;
   const Seconds busy = alone * static_cast<double>(pieces);
-  computed.cost = computed.cost.exposed(busy);
-  moved.cost = moved.cost.exposed(std::max(Seconds(0), both - busy));
+  return SplitProduct{moved, computed, busy, std::max(Seconds(0), both - busy)};
 }
 
 // Reads every member's part of a shard and writes the shard.

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,8 +52,22 @@ class BlockCosts {
   const GroupPlacement* placement(AxisGroup group) const;  // null: the rank is alone
   void wait_for_last(std::vector<PricedOperation>& operations) const;
   void wait_for_reads(std::vector<PricedOperation>& operations) const;
-  void pipeline(const Collective& collective, PricedOperation& moved,
-                PricedOperation& computed) const;
+  // A product and a collective that can run in pieces beside each other (docs/cost-models.md,
+  // "Tensor-parallel overlap").
+  struct SplitProduct {
+    std::size_t moved, computed;  // places of both in the pass
+    Seconds computing, moving;    // of all pieces; what of moving them shows
+    void apply(std::span<PricedOperation> operations) const;
+  };
+  std::vector<SplitProduct> find_splits(std::span<const PricedOperation> operations) const;
+  std::optional<SplitProduct> split_product(const Collective& collective,
+                                            std::span<const PricedOperation> operations,
+                                            std::size_t moved, std::size_t computed) const;
+  bool is_best(const SplitProduct& split, std::span<const SplitProduct> splits,
+               std::span<const PricedOperation> operations) const;
+  std::vector<PricedOperation> shortest(const std::vector<PricedOperation>& whole,
+                                        std::span<const SplitProduct> splits) const;
+  void finish(std::vector<PricedOperation>& operations) const;
   Seconds sum_of_pieces(const Collective& collective, std::int64_t members) const;
   void block_host(RunCost& cost, std::int64_t launches) const;
   double held_by(const Collective& collective) const;

@@ -20,7 +20,7 @@ KernelStyle style_of(const Scenario& scenario, bool own) {
 }  // namespace
 
 Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const DataFolders& folders,
-                                              bool own_kernels) {
+                                              bool own_kernels, const ClusterSpec* tuned_for) {
   auto profile = choose_profile(scenario, folders);
   if (!profile) return failure(profile.error());
   if (own_kernels) use_own_kernels(*profile);
@@ -29,7 +29,7 @@ Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const Da
   std::unique_ptr<Pricing> pricing(
       new Pricing{{scenario.cluster.spec.accelerator, *profile, style_of(scenario, own_kernels),
                    scenario.training.framework, scenario.training.attention_kernel},
-                  {scenario.cluster, folders.profiles, profile->mpi, profile->nccl},
+                  {scenario.cluster, folders.profiles, profile->mpi, profile->nccl, tuned_for},
                   std::move(*errors)});
   if (!pricing->collectives.errors().empty()) return failure(pricing->collectives.errors());
   return pricing;

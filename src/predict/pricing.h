@@ -22,8 +22,9 @@ struct Pricing {
 
 // Prices for the scenario's cluster (which must outlive them), profile, framework and
 // `training.compile`. With `own_kernels` they are those of this project's executor on GPUs
-// (use_own_kernels()).
+// (use_own_kernels()). NCCL chooses by `tuned_for`; null: by the scenario's cluster.
 Result<std::unique_ptr<Pricing>> make_pricing(const Scenario& scenario, const DataFolders& folders,
-                                              bool own_kernels = false);
+                                              bool own_kernels = false,
+                                              const ClusterSpec* tuned_for = nullptr);
 
 }  // namespace stepcast
