@@ -228,7 +228,8 @@ Result<void> Journal::read(const std::string& text, const ordered_json& machine)
     }
     return write_line(header_line(machine));
   }
-  if (auto same = check_machine(name_, ordered_json::parse(known->machine), machine); !same) return same;
+  const auto same = check_machine(name_, ordered_json::parse(known->machine), machine);
+  if (!same) return same;
   size_bytes_ = known->whole_bytes;
   points_ = std::move(known->points);
   if (size_bytes_ < static_cast<std::int64_t>(text.size()) &&

@@ -193,6 +193,20 @@ void note_busy_machine(const OutputOptions& output, const Validation& validation
   if (is_for_programs && !busy.empty()) note(output, "note: " + busy);
 }
 
+RunJob run_job_of(const ValidateFlags& flags, const ValidatedRun& run, const StatedScenario& stated,
+                  const std::string& folder) {
+  return {stated.scenario,
+          stated.text,
+          folder,
+          flags.seed,
+          flags.warmup,
+          flags.steps + 1,  // so many periods
+          run.limits ? flags.numerics_steps : 0,
+          flags.time_limit_s,
+          run.backend,
+          run.alone};
+}
+
 // From here on there is a folder for the ranks' files, and Ctrl-C is noted.
 int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedScenario& stated,
                     const DataRoot& data, const std::vector<Tolerance>& tolerances,
@@ -214,17 +228,7 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
   auto expected = forecast(run, stated.scenario, data.folders, !flags.html.empty());
   if (!expected) return report_errors(expected.error());
 
-  const RunJob job{stated.scenario,
-                   stated.text,
-                   folder,
-                   flags.seed,
-                   flags.warmup,
-                   flags.steps + 1,  // so many periods
-                   run.limits ? flags.numerics_steps : 0,
-                   flags.time_limit_s,
-                   run.backend,
-                   run.alone};
-  const auto outcome = run_job(job, data.folders, flags.output);
+  const auto outcome = run_job(run_job_of(flags, run, stated, folder), data.folders, flags.output);
   if (!outcome) return report_errors(outcome.error());
   const int code = run.on_gpu() ? report_gpu_outcome(*outcome, flags.output)
                                 : report_outcome(*outcome, flags.output);

@@ -26,8 +26,8 @@ Errors check_rules(const std::string& format, const Scenario& scenario);
 // A Kubernetes manifest's file with the settings, else the text itself.
 std::string text_to_import(const std::string& text);
 
-// The scenario document that the settings make, in their order. `errors` gets the settings that make
-// none.
+// The scenario document that the settings make, in their order. `errors` gets the settings that
+// make none.
 nlohmann::json scenario_document(const ImportedScenario& imported, Errors* errors = nullptr);
 
 }  // namespace stepcast

@@ -15,8 +15,9 @@ import sys
 # What belongs to files, clocks, memory and threads, by name.
 SUBJECT = re.compile(
     r"^(f?open(?!blas)|creat|f?read|p?readv?|p?writev?|fwrite|f?put[cs]$|f?get[cs]$|"
-    r"f?(?:data)?sync|rename|link|unlink|mk|tmp|f?truncate|posix_fallocate|fallocate|sendfile|splice|"
-    r"copy_file|mmap|munmap|malloc|calloc|realloc|aligned|memalign|posix_memalign|valloc|clock|time$|"
+    r"f?(?:data)?sync|rename|link|unlink|mk|tmp|f?truncate|posix_fallocate|fallocate|sendfile|"
+    r"splice|copy_file|mmap|munmap|malloc|calloc|realloc|aligned|memalign|posix_memalign|valloc|"
+    r"clock|time$|"
     r"gettimeofday|ftime|nanosleep|pthread_create|thrd|syscall|io_|aio_|vfs|fdopen|freopen|"
     r"opendir|fdopendir|getline|getdelim|f?scanf|lio_)")
 NEED_NOT_FAIL = {

@@ -17,7 +17,8 @@ MAY_CALL_ESCAPED = {
     "src/validate/json_lines.cpp"}
 # JsonValue::dump() is the short form for messages, and these ask values of a file for it.
 MAY_DUMP_SHORTLY = {
-    "calibrate/fit/published.cpp", "calibrate/fit/table_row.cpp", "src/cli/rank_results.cpp",
+    "calibrate/fit/published.cpp", "calibrate/fit/table_row.cpp",
+    "calibrate/import/import_tables.cpp", "src/cli/rank_results.cpp",
     "src/cluster/cluster.cpp",
     "src/core/json.cpp", "src/cost/collective_curve.cpp", "src/cost/mpi_curve.cpp",
     "src/cost/profile_curves.cpp", "src/layout/scenario.cpp", "src/validate/baseline.cpp",

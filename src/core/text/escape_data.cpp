@@ -63,11 +63,11 @@ std::string with_escapes(std::string text, Wide wide) {
 }
 
 // "##[error]" in a log of CI is a command; JSON has such text inside quotes alone.
-std::string without_commands(std::string json) {
-  for (std::size_t at = json.find("##["); at != json.npos; at = json.find("##[", at)) {
-    json.replace(at + 2, 1, "\\u005b");
+std::string without_commands(std::string text) {
+  for (std::size_t at = text.find("##["); at != text.npos; at = text.find("##[", at)) {
+    text.replace(at + 2, 1, "\\u005b");
   }
-  return json;
+  return text;
 }
 
 template <class Json>
