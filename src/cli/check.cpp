@@ -4,27 +4,24 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "cli/baseline_file.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
 #include "core/text/escape.h"
-#include "core/text_file.h"
 #include "layout/override.h"
 #include "report/check_report.h"
 
 namespace stepcast::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct CheckFlags {
   std::vector<std::string> suites;
@@ -170,19 +167,15 @@ Errors unknown_keys(const CheckFlags& flags, const std::vector<Suite>& suites,
 Result<std::optional<Baseline>> recorded_baseline(const CheckFlags& flags,
                                                   const std::vector<Suite>& suites) {
   if (flags.baseline.empty()) return std::optional<Baseline>();
-  std::error_code none;
-  if (flags.update && !fs::exists(flags.baseline, none)) return std::optional<Baseline>();
-  const auto text = read_text_file(flags.baseline);
-  if (!text) {
-    return failure(
-        {ErrorCode::kIo, "cannot be read", flags.baseline, "--baseline", "make it with --update"});
-  }
+  const auto text = read_baseline_file(flags.baseline, flags.update);
+  if (!text) return failure(text.error());
+  if (!*text) return std::optional<Baseline>();
   std::vector<std::string> names;
   for (const Suite& suite : suites) {
     if (!suite.cases.empty()) names.push_back(suite.name);
   }
   std::ranges::sort(names);
-  auto baseline = read_baseline(*text, flags.baseline, names);
+  auto baseline = read_baseline(**text, flags.baseline, names);
   if (!baseline) return failure(baseline.error());
   return std::optional(std::move(*baseline));
 }

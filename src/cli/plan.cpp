@@ -170,10 +170,7 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
   const auto result = search_by(objective, **planner, *prices, options);
   progress.clear();
   if (!result) return report_errors(result.error());
-  if (result->interrupted) {
-    note(flags.output, result->found.empty() ? "stopped: nothing that fits was found so far"
-                                             : "stopped: the best found so far");
-  }
+  if (result->interrupted) note_stopped(!result->found.empty(), flags.output);
   if (result->bounded == 0 && !result->interrupted) {
     return report_errors(name_flags(refusals(result->space), flags.scenario));
   }

@@ -78,6 +78,11 @@ Errors lay_fixed_over(const PlanFlags& flags, json& scenario) {
   return errors;
 }
 
+void note_stopped(bool found, const OutputOptions& output) {
+  note(output,
+       found ? "stopped: the best found so far" : "stopped: nothing that fits was found so far");
+}
+
 int code_of_search(bool found, bool looked_at_all, const SignalWatch& signals) {
   if (found) return kOk;
   if (looked_at_all) return kDoesNotFit;

@@ -41,6 +41,9 @@ Errors lay_over(const std::string& text, const char* flag, nlohmann::json& scena
 // All --fix laid over a scenario. Errors: what cannot be read, and a key with two values.
 Errors lay_fixed_over(const PlanFlags& flags, nlohmann::json& scenario);
 
+// Says that a search has ended before it was done.
+void note_stopped(bool found, const OutputOptions& output);
+
 // The exit code of a search that has printed what it found. Only one that has looked at everything
 // knows that nothing fits.
 int code_of_search(bool found, bool looked_at_all, const SignalWatch& signals);

@@ -142,7 +142,6 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
   errors = search_offers(search, *prices, *offers);
   progress.clear();
   if (!errors.empty()) return report_errors(name_flags(errors, flags.scenario));
-  if (signals.count() > 0) note(flags.output, "stopped: the best found so far");
 
   const std::size_t all = offers->size();
   const bool stated = flags.top.given();
@@ -152,11 +151,13 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
                             pareto_points(*offers),
                             stated ? static_cast<std::size_t>(flags.search.top) : all,
                             flags.search.front > 0};
+  const bool found = !report.ranking.order.empty();
+  if (ended_early(report)) note_stopped(found, flags.output);
   if (!flags.html.empty()) output.set_file(flags.html, offers_html(report));
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
-  return code_of_search(!report.ranking.order.empty(), !was_cut_off(report), signals);
+  return code_of_search(found, !was_cut_off(report), signals);
 }
 
 }  // namespace stepcast::cli

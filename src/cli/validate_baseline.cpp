@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
+#include "cli/baseline_file.h"
 #include "core/gathered_errors.h"
-#include "core/text_file.h"
 
 namespace stepcast::cli {
 
@@ -51,14 +49,11 @@ Result<RecordedRun> RecordedRun::read(const BaselineFlags& flags) {
     if (!errors.empty()) return failure(std::move(errors));
     return out;
   }
-  std::error_code none;
-  const bool there = std::filesystem::exists(flags.file, none);
-  if (there || !flags.update) {
-    const auto text = read_text_file(flags.file);
-    if (!text) {
-      errors.push_back(
-          {ErrorCode::kIo, "cannot be read", flags.file, "--baseline", "make it with --update"});
-    } else if (auto baseline = read_validation_baseline(*text, flags.file)) {
+  const auto text = read_baseline_file(flags.file, flags.update);
+  if (!text) {
+    append(errors, text.error());
+  } else if (*text) {
+    if (auto baseline = read_validation_baseline(**text, flags.file)) {
       out.baseline_ = std::move(*baseline);
     } else {
       append(errors, baseline.error());

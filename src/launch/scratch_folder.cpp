@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/scratch_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -44,15 +45,20 @@ bool is_mine(const fs::path& folder) {
          status.st_uid == ::geteuid();
 }
 
-// The file goes last: whoever is killed on the way leaves a folder that the next one finds.
-bool remove_all_of(const fs::path& folder) {
-  std::error_code failed;
-  for (fs::directory_iterator entry(folder, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    if (entry->path().filename() == kOwner) continue;
-    std::error_code ignored;
-    fs::remove_all(entry->path(), ignored);
+// The owner's file goes last: whoever is killed on the way, or is not let, leaves a folder that the
+// next one finds. Files go without being opened: there may be no descriptor left.
+bool remove_all_of(DIR* listing, const fs::path& folder) {
+  bool all = true;
+  ::rewinddir(listing);
+  while (const dirent* entry = ::readdir(listing)) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == ".." || name == kOwner) continue;
+    if (::unlinkat(::dirfd(listing), entry->d_name, 0) == 0) continue;
+    std::error_code stays;
+    fs::remove_all(folder / name, stays);
+    all = all && !stays;
   }
+  if (!all) return false;
   ::unlink((folder / kOwner).c_str());
   return ::rmdir(folder.c_str()) == 0;
 }
@@ -63,7 +69,9 @@ bool remove_if_abandoned(const fs::path& folder) {
   if (!is_mine(folder)) return false;
   const int file = ::open((folder / kOwner).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return errno == ENOENT && ::rmdir(folder.c_str()) == 0;
-  const bool removed = lock(file) && remove_all_of(folder);
+  DIR* listing = lock(file) ? ::opendir(folder.c_str()) : nullptr;
+  const bool removed = listing != nullptr && remove_all_of(listing, folder);
+  if (listing != nullptr) ::closedir(listing);
   ::close(file);
   return removed;
 }
@@ -95,8 +103,9 @@ Result<ScratchFolder> ScratchFolder::create(const fs::path& parent, std::string_
     if (::mkdtemp(name.data()) == nullptr) return not_made(parent);
     folder.path_ = name;
     folder.owner_ = own(folder.path_);
-    if (folder.owner_ >= 0) return folder;
-    if (errno != ENOENT) return not_made(parent);  // removes it
+    if (folder.owner_ >= 0) folder.listing_ = ::opendir(name.c_str());
+    if (folder.listing_ != nullptr) return folder;
+    if (folder.owner_ >= 0 || errno != ENOENT) return not_made(parent);  // removes it
   }
   return not_made(parent);
 }
@@ -105,6 +114,7 @@ ScratchFolder::ScratchFolder(ScratchFolder&& other) noexcept
     : watch_(std::move(other.watch_)),
       path_(std::exchange(other.path_, {})),
       owner_(std::exchange(other.owner_, -1)),
+      listing_(std::exchange(other.listing_, nullptr)),
       kept_(other.kept_) {}
 
 void ScratchFolder::keep() {
@@ -113,7 +123,13 @@ void ScratchFolder::keep() {
 }
 
 ScratchFolder::~ScratchFolder() {
-  if (!path_.empty() && !kept_) remove_all_of(path_);  // a destructor has nobody to tell
+  // A destructor has nobody to tell. Without a listing the folder is empty.
+  if (!path_.empty() && !kept_ && listing_ != nullptr) remove_all_of(listing_, path_);
+  if (!path_.empty() && listing_ == nullptr) {
+    ::unlink((path_ / kOwner).c_str());
+    ::rmdir(path_.c_str());
+  }
+  if (listing_ != nullptr) ::closedir(listing_);
   if (owner_ >= 0) ::close(owner_);
 }
 

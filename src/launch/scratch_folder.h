@@ -9,6 +9,8 @@
 // processes would not do: they are used again, and mean nothing in another container.
 #pragma once
 
+#include <dirent.h>
+
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -39,7 +41,8 @@ class ScratchFolder {
 
   std::unique_ptr<SignalWatch> watch_ = std::make_unique<SignalWatch>();
   std::filesystem::path path_;
-  int owner_ = -1;  // the locked file
+  int owner_ = -1;          // the locked file
+  DIR* listing_ = nullptr;  // open from the start, so that the folder can go without a descriptor
   bool kept_ = false;
 };
 

@@ -86,6 +86,8 @@ bool read_schedule(ObjectReader& object, const char* key, Settings& out) {
       value->fail(ErrorCode::kBadValue, "'file:' names no file", "write file:PATH");
     } else if (auto text = read_text_file(layout.schedule_file)) {
       layout.schedule_text = std::make_shared<const std::string>(std::move(*text));
+    } else if (const Error& why = text.error().front(); why.code != ErrorCode::kNotFound) {
+      value->fail(why.code, fmt::format("'{}' {}", layout.schedule_file, why.message), why.hint);
     }
     return true;
   }

@@ -51,7 +51,7 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
   if (!parsed) {
     if (!is_utf8(value)) return {{not_utf8(path, value)}};
     if (value.starts_with('{') || value.starts_with('[')) {
-      return {{ErrorCode::kSyntax, fmt::format("{}: {}", value, parsed.error().front().message), "",
+      return {{ErrorCode::kSyntax, fmt::format("{}: {}", parsed.error().front().message, value), "",
                std::string(path), "quote it for the shell"}};
     }
     parsed = json(std::string(value));

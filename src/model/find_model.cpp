@@ -49,7 +49,9 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
     if (fs::exists(shipped, ignored)) return load_model(shipped, assume_family);
   }
   const fs::path file = config_file(name_or_path);
-  if (fs::is_regular_file(file, ignored)) return load_model(file, assume_family);
+  // What is there and cannot be read is refused by its reader, which knows why.
+  const bool absent = fs::status(file, ignored).type() == fs::file_type::not_found;
+  if (!absent) return load_model(file, assume_family);
   const auto names = data_names(folder).value_or(std::vector<std::string>());
   // The last part of "meta-llama/Llama-3.1-8B"; what follows its dot is no extension.
   std::string word = fs::path(name_or_path).filename().string();

@@ -32,6 +32,7 @@ const Offer& first_of(const OffersReport& report);
 bool has_length(const OffersReport& report);  // the tokens of the run are given
 
 std::string offers_headline(const OffersReport& report);  // what all offers have in common
+bool ended_early(const OffersReport& report);             // a search of it, before it was done
 bool was_cut_off(const OffersReport& report);  // before it knew of every offer whether one fits
 std::string offers_verdict(const OffersReport& report);  // whether the places are certain
 // The named answers in words, and which limits no offer meets.

@@ -108,6 +108,12 @@ std::string offers_headline(const OffersReport& report) {
   return out;
 }
 
+bool ended_early(const OffersReport& report) {
+  return std::ranges::any_of(report.offers, [](const Offer& offer) {
+    return offer.state == OfferState::kNotSearched || (offer.result && offer.result->interrupted);
+  });
+}
+
 bool was_cut_off(const OffersReport& report) {
   return std::ranges::any_of(report.offers, [](const Offer& offer) {
     return offer.state == OfferState::kNotFound || offer.state == OfferState::kNotSearched;

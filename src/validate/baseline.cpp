@@ -163,10 +163,11 @@ Result<Baseline> read_baseline(const std::string& text, const std::string& file,
     for (const auto& [name, unused] : rows->raw().items()) {
       const auto row = row_reader.value(name);
       if (!row) continue;
+      auto& figures = out.rows[name];  // none where every case has failed
       ObjectReader metrics(*row);
       for (const std::string& metric : metric_names()) {
         if (const auto value = metrics.number(metric, -1e300, 1e300)) {
-          out.rows[name][metric] = *value;
+          figures[metric] = *value;
         }
       }
       metrics.finish();

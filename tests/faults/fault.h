@@ -13,7 +13,8 @@
 
 namespace stepcast::testing {
 
-// While it lives, `fault` ("write:3+") meets the programs of this name; "" fails nothing.
+// While it lives, `fault` meets the programs of this name; "" fails nothing. "write:3+" fails the
+// third write and all after it, "open@rank-0:1" the first open of a file with this in its path.
 class Fault {
  public:
   explicit Fault(const std::string& fault, const std::string& program = "stepcast")

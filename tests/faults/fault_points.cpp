@@ -6,7 +6,8 @@
 //
 //   STEPCAST_FAULT_PROGRAM  the program in which calls count and fail, by the name of its file
 //   STEPCAST_FAULT          KIND:N fails the N-th call of a kind, KIND:N+ also all after it, and
-//                           clock:N:SECONDS sets the clocks forward from their N-th reading on
+//                           clock:N:SECONDS sets the clocks forward from their N-th reading on;
+//                           KIND@PART:N fails the N-th call that meets a path with this part
 //   STEPCAST_FAULT_COUNTS   a file that takes a line "KIND NUMBER" for each kind when main ends
 //   STEPCAST_FAULT_STACKS   a file that takes, for each allocation whose callers are new, its
 //   number
@@ -65,7 +66,10 @@ int range_count = 0;
 bool armed = false;
 std::atomic<long> counts[kKinds];
 int fault_kind = -1;
+char fault_part[256] = "";  // of the path that the call meets; "" is part of every path
 long fault_number = 0;
+std::atomic<long> fault_matches{0};
+std::atomic<bool> fault_began{false};
 bool fault_goes_on = false;
 long clock_shift_s = 0;
 const char* log_file = nullptr;
@@ -168,7 +172,9 @@ bool fails(Kind kind, const void* caller, const char* path) {
   const long number = ++counts[kind];
   if (kind == kAllocation && stacks_file >= 0) note_stack(number);
   if (fault_kind != kind) return false;
-  if (number != fault_number && !(fault_goes_on && number > fault_number)) return false;
+  const bool begins = std::strstr(path, fault_part) != nullptr && ++fault_matches == fault_number;
+  if (begins) fault_began = true;
+  if (!begins && !(fault_goes_on && fault_began)) return false;
   if (kind != kClock) log_fault(kind, path);
   trace_fault();
   return true;
@@ -204,6 +210,34 @@ mode_t mode_in(int flags, va_list& rest) {
   return creates ? static_cast<mode_t>(va_arg(rest, int)) : 0;
 }
 
+// KIND[@PART]:N, with "+" or ":SECONDS" behind it.
+bool read_fault(const char* fault) {
+  const char* colon = std::strrchr(fault, ':');
+  const char* at = std::strchr(fault, '@');
+  if (colon == nullptr) return false;
+  const bool is_clock = std::strncmp(fault, "clock:", 6) == 0;
+  if (is_clock) colon = std::strchr(fault, ':');
+  const auto size = static_cast<std::size_t>((at != nullptr ? at : colon) - fault);
+  for (int kind = 0; kind < kKinds; ++kind) {
+    if (std::strlen(kNames[kind]) == size && std::strncmp(kNames[kind], fault, size) == 0) {
+      fault_kind = kind;
+    }
+  }
+  if (at != nullptr) {
+    const auto part = static_cast<std::size_t>(colon - at - 1);
+    if (part == 0 || part >= sizeof fault_part) return false;
+    std::memcpy(fault_part, at + 1, part);
+  }
+  char* rest = nullptr;
+  fault_number = std::strtol(colon + 1, &rest, 10);
+  fault_goes_on = *rest == '+';
+  if (is_clock && *rest == ':') {
+    clock_shift_s = std::strtol(rest + 1, nullptr, 10);
+    fault_goes_on = true;
+  }
+  return fault_kind >= 0 && fault_number >= 1;
+}
+
 void read_settings() {
   const char* program = std::getenv("STEPCAST_FAULT_PROGRAM");
   char self[4096];
@@ -214,21 +248,7 @@ void read_settings() {
   if (std::strcmp(slash != nullptr ? slash + 1 : self, program) != 0) return;
   log_file = std::getenv("STEPCAST_FAULT_LOG");
   if (const char* fault = std::getenv("STEPCAST_FAULT")) {
-    const char* colon = std::strchr(fault, ':');
-    for (int kind = 0; colon != nullptr && kind < kKinds; ++kind) {
-      const auto size = static_cast<std::size_t>(colon - fault);
-      if (std::strlen(kNames[kind]) == size && std::strncmp(kNames[kind], fault, size) == 0) {
-        fault_kind = kind;
-      }
-    }
-    char* rest = nullptr;
-    fault_number = colon != nullptr ? std::strtol(colon + 1, &rest, 10) : 0;
-    fault_goes_on = rest != nullptr && *rest == '+';
-    if (fault_kind == kClock && rest != nullptr && *rest == ':') {
-      clock_shift_s = std::strtol(rest + 1, nullptr, 10);
-      fault_goes_on = true;
-    }
-    if (fault_kind < 0 || fault_number < 1) {
+    if (!read_fault(fault)) {
       std::fprintf(stderr, "STEPCAST_FAULT: '%s' is no fault\n", fault);
       std::_Exit(99);
     }

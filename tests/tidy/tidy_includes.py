@@ -68,8 +68,8 @@ def proven_by_its_source(file):
 
 
 # Texts that CMake gives to tests and benchmarks.
-DEFINED_BY_THE_BUILD = ("STEPCAST_SOURCE_DIR", "STEPCAST_BINARY", "STEPCAST_BUILD_TYPE",
-                        "STEPCAST_COMPILER")
+DEFINED_BY_THE_BUILD = ("STEPCAST_SOURCE_DIR", "STEPCAST_BINARY", "STEPCAST_FAULT_POINTS",
+                        "STEPCAST_BUILD_TYPE", "STEPCAST_COMPILER")
 
 
 def compiles_alone(tree, file):

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file that --baseline names, for `check` and `validate`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/result.h"
+
+namespace stepcast::cli {
+
+// Its text; nothing where an update makes it for the first time.
+Result<std::optional<std::string>> read_baseline_file(const std::string& file, bool update);
+
+}  // namespace stepcast::cli
