@@ -113,22 +113,24 @@ void WholeModel::save(const std::string& file) const {
 WholeModel WholeModel::load(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw io_error(file, "cannot be read");
-  WholeModel out;
-  const auto number = [&](std::int64_t& value) {
-    return static_cast<bool>(stream.read(reinterpret_cast<char*>(&value), sizeof value));
+  // Whether all of it came. A read that the system refuses is no end of the file.
+  const auto read = [&](void* data, std::size_t bytes) {
+    stream.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes));
+    if (stream.bad()) throw io_error(file, "cannot be read");
+    return static_cast<bool>(stream);
   };
+  const std::runtime_error ends_early(file + ": ends early");
+  WholeModel out;
   std::int64_t layer = 0, length = 0, count = 0;
-  while (number(layer)) {
-    if (!number(length)) throw std::runtime_error(file + ": ends early");
+  while (read(&layer, sizeof layer)) {
+    if (!read(&length, sizeof length)) throw ends_early;
     std::string name(static_cast<std::size_t>(length), ' ');
-    stream.read(name.data(), length);
-    if (!number(count)) throw std::runtime_error(file + ": ends early");
+    if (!read(name.data(), name.size()) || !read(&count, sizeof count)) throw ends_early;
     std::vector<float>& values = out.parameters_[{layer, name}];
     values.resize(static_cast<std::size_t>(count));
-    stream.read(reinterpret_cast<char*>(values.data()),
-                static_cast<std::streamsize>(values.size() * sizeof(float)));
-    if (!stream) throw std::runtime_error(file + ": ends early");
+    if (!read(values.data(), values.size() * sizeof(float))) throw ends_early;
   }
+  if (stream.gcount() != 0) throw ends_early;
   return out;
 }
 

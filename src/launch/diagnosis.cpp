@@ -245,6 +245,13 @@ LaunchOutcome judged(const RankWatch& watch, const LaunchEvidence& evidence) {
                            cause->failure == RankFailure::kCommunication &&
                            !has_failed(watch, death->rank);
   if (cause != nullptr && !consequence) return reported(*cause, evidence.alone);
+  if (evidence.unread != 0) {
+    LaunchOutcome out;
+    out.end = LaunchEnd::kMachine;
+    out.message =
+        fmt::format("what the ranks say cannot be read: {}", std::strerror(evidence.unread));
+    return out;
+  }
   if (death && !evidence.mpirun.ok()) return died(*death, evidence.memory_kill);
   if (evidence.stopped) return stopped(watch, *evidence.stopped);
   if (evidence.alone && !evidence.mpirun.ok()) {

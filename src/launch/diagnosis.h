@@ -15,6 +15,7 @@ struct LaunchEvidence {
   std::optional<StopReason> stopped;  // why the launcher ended the ranks, if it did
   int interrupt = 0;                  // the signal that came to this process
   ProcessExit mpirun;
+  int unread = 0;            // errno where not all that the ranks wrote could be read
   bool alone = false;        // in place of mpirun the only rank itself
   bool memory_kill = false;  // the kernel killed for memory while the ranks ran
 };

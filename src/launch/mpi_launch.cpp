@@ -71,6 +71,7 @@ class Run {
   LaunchEvidence finish(LaunchEvidence evidence) {
     end_marked_processes(mark_);
     evidence.mpirun = mpirun_.kill(sink());
+    evidence.unread = mpirun_.refused();
     output_.end();
     error_.end();
     evidence.memory_kill = memory_kills_ >= 0 && out_of_memory_kills() > memory_kills_;

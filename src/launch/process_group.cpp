@@ -120,8 +120,10 @@ tl::unexpected<Errors> cannot_start(const ProcessCommand& command, int error) {
 }
 
 // Hands over what is there, at most one buffer: a flood must not keep the caller from its time
-// limits. Closes the file at its end. Returns whether there was any.
-bool read_some(int& file, ProcessGroup::Stream stream, const ProcessGroup::Sink& sink) {
+// limits. Closes the file at its end, and where the system refuses to read it: `refused` then says
+// why. Returns whether there was any.
+bool read_some(int& file, ProcessGroup::Stream stream, const ProcessGroup::Sink& sink,
+               int& refused) {
   if (file < 0) return false;
   std::array<char, 65536> buffer;
   ssize_t size = 0;
@@ -129,7 +131,9 @@ bool read_some(int& file, ProcessGroup::Stream stream, const ProcessGroup::Sink&
     size = ::read(file, buffer.data(), buffer.size());
   } while (size < 0 && errno == EINTR);
   if (size > 0 && sink) sink(stream, std::string_view(buffer.data(), static_cast<size_t>(size)));
-  if (size == 0 || (size < 0 && errno != EAGAIN)) close_file(file);
+  const bool failed = size < 0 && errno != EAGAIN;
+  if (failed) refused = errno;
+  if (size == 0 || failed) close_file(file);
   return size > 0;
 }
 
@@ -168,6 +172,7 @@ Result<ProcessGroup> ProcessGroup::start(const ProcessCommand& command) {
 
 ProcessGroup::ProcessGroup(ProcessGroup&& other) noexcept
     : id_(std::exchange(other.id_, 0)),
+      refused_(other.refused_),
       exit_(other.exit_),
       output_(std::exchange(other.output_, -1)),
       error_(std::exchange(other.error_, -1)) {}
@@ -187,8 +192,8 @@ bool ProcessGroup::ended() const {
 }
 
 bool ProcessGroup::read(const Sink& sink) {
-  const bool output = read_some(output_, Stream::kOutput, sink);
-  return read_some(error_, Stream::kError, sink) || output;
+  const bool output = read_some(output_, Stream::kOutput, sink, refused_);
+  return read_some(error_, Stream::kError, sink, refused_) || output;
 }
 
 bool ProcessGroup::wait(milliseconds timeout, int wake, const Sink& sink) {

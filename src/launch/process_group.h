@@ -52,12 +52,16 @@ class ProcessGroup {
   // Ends what is left of the group (SIGKILL), hands over the last output, reaps the child.
   ProcessExit kill(const Sink& sink);
 
+  // Why not all that it wrote could be read, as errno; 0 when all was.
+  int refused() const { return refused_; }
+
  private:
   ProcessGroup() = default;
   bool ended() const;
   bool read(const Sink& sink);
 
-  pid_t id_ = 0;  // 0: reaped
+  pid_t id_ = 0;     // 0: reaped
+  int refused_ = 0;  // errno of a read that the system refused
   ProcessExit exit_;
   int output_ = -1;
   int error_ = -1;

@@ -169,5 +169,31 @@ TEST_F(KeptResults, ARankWhoseDiskIsFullSaysSo) {
   EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
 }
 
+// The first pipe that is read says whether the ranks could be started, the second what they write.
+TEST_F(KeptResults, RanksThatCannotBeHeardAreNotSaidToHaveDied) {
+  const Fault fault("read@pipe:2");
+  const Outcome result = validate();
+  EXPECT_TRUE(has(fault.met(), "pipe:[")) << fault.met();
+  EXPECT_EQ(result.code, 2) << result.error;
+  EXPECT_TRUE(has(result.error, "what the ranks say cannot be read: Input/output error"))
+      << result.error;
+  EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
+}
+
+// Of what is not read nothing is known: least of all that the numerics are wrong.
+TEST_F(KeptResults, ARankThatCannotReadTheReferenceSaysSo) {
+  const Environment real("STEPCAST_RANK_PROGRAM",
+                         fs::path(STEPCAST_BINARY).parent_path() / "stepcast-rank");
+  for (const char* number : {"1", "2"}) {
+    const Fault fault(std::string("read@/reference.bin:") + number, "stepcast-rank");
+    const Outcome result = validate({"--steps", "1", "--warmup", "0"});
+    EXPECT_TRUE(has(fault.met(), "/reference.bin")) << number;
+    EXPECT_EQ(result.code, 2) << result.error;
+    EXPECT_TRUE(has(result.error, "is stopped by its machine: ")) << result.error;
+    EXPECT_TRUE(has(result.error, "reference.bin: cannot be read: Input/output error"))
+        << result.error;
+  }
+}
+
 }  // namespace
 }  // namespace stepcast::testing
