@@ -180,7 +180,7 @@ TEST_F(KeptResults, RanksThatCannotBeHeardAreNotSaidToHaveDied) {
   EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
 }
 
-// Of what is not read nothing is known: least of all that the numerics are wrong.
+// A reference that is not read says nothing about numerics, least of all that they are wrong.
 TEST_F(KeptResults, ARankThatCannotReadTheReferenceSaysSo) {
   const Environment real("STEPCAST_RANK_PROGRAM",
                          fs::path(STEPCAST_BINARY).parent_path() / "stepcast-rank");
