@@ -18,6 +18,8 @@ struct LaunchEvidence {
   int unread = 0;            // errno where not all that the ranks wrote could be read
   bool alone = false;        // in place of mpirun the only rank itself
   bool memory_kill = false;  // the kernel killed for memory while the ranks ran
+
+  bool must_stop() const { return interrupt != 0 || stopped || unread != 0; }
 };
 
 LaunchOutcome diagnose(const RankWatch& watch, const LaunchEvidence& evidence);

@@ -49,7 +49,8 @@ class Run {
     while (true) {
       evidence.interrupt = signals_.signal();
       evidence.stopped = watch_.reached(Clock::now());
-      if (evidence.interrupt != 0 || evidence.stopped) break;
+      evidence.unread = mpirun_.refused();
+      if (evidence.must_stop()) break;
       if (!mpirun_.wait(until(watch_.next().time), signals_.file(), sink())) break;
     }
     return evidence;
@@ -113,7 +114,7 @@ Result<LaunchOutcome> launch_ranks(const RankLaunch& launch, const LaunchProgres
   if (!mpirun) return tl::unexpected(mpirun.error());
   Run run(std::move(*mpirun), program.alone, mark, watch);
   LaunchEvidence evidence = run.follow();
-  if (evidence.interrupt != 0 || evidence.stopped) run.stop(launch.limits.grace);
+  if (evidence.must_stop()) run.stop(launch.limits.grace);
   return diagnose(watch, run.finish(evidence));
 }
 

@@ -120,8 +120,8 @@ tl::unexpected<Errors> cannot_start(const ProcessCommand& command, int error) {
 }
 
 // Hands over what is there, at most one buffer: a flood must not keep the caller from its time
-// limits. Closes the file at its end, and where the system refuses to read it: `refused` then says
-// why. Returns whether there was any.
+// limits. Closes the file at its end. Where the system refuses to read it, `refused` says why, and
+// it stays open: who writes there must not be killed for that. Returns whether there was any.
 bool read_some(int& file, ProcessGroup::Stream stream, const ProcessGroup::Sink& sink,
                int& refused) {
   if (file < 0) return false;
@@ -131,9 +131,8 @@ bool read_some(int& file, ProcessGroup::Stream stream, const ProcessGroup::Sink&
     size = ::read(file, buffer.data(), buffer.size());
   } while (size < 0 && errno == EINTR);
   if (size > 0 && sink) sink(stream, std::string_view(buffer.data(), static_cast<size_t>(size)));
-  const bool failed = size < 0 && errno != EAGAIN;
-  if (failed) refused = errno;
-  if (size == 0 || failed) close_file(file);
+  if (size < 0 && errno != EAGAIN) refused = errno;
+  if (size == 0) close_file(file);
   return size > 0;
 }
 
