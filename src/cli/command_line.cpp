@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <optional>
 
 namespace stepcast::cli {
@@ -27,7 +30,13 @@ Flag Flag::within(std::int64_t least, std::int64_t most) const {
   return Flag(option_->check(CLI::Range(least, most)));
 }
 Flag Flag::within(double least, double most) const {
-  return Flag(option_->check(CLI::Range(least, most)));
+  // The library's own range takes "nan", which is neither below its one end nor above the other.
+  const auto refuse_nan = [least, most](const std::string& word) {
+    double value = 0;
+    if (!CLI::detail::lexical_cast(word, value) || !std::isnan(value)) return std::string();
+    return fmt::format("Value {} not in range {} to {}", word, least, most);
+  };
+  return Flag(option_->check(CLI::Range(least, most))->check(refuse_nan));
 }
 Flag Flag::positive() const { return Flag(option_->check(CLI::PositiveNumber)); }
 Flag Flag::needs(Flag other) const { return Flag(option_->needs(other.option_)); }

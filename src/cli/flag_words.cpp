@@ -37,7 +37,8 @@ Error error_of(const CLI::ParseError& error, const CLI::App& reached) {
   };
   // Regular expressions go one call deeper for each letter. A sentence is long where a word is.
   if (said.size() > kLongestErrorPart) return bad("", said, see);
-  // The library keeps the parts of its sentences nowhere but in the sentences.
+  // The library keeps the parts of its sentences nowhere but in the sentences. What a user wrote
+  // may have line ends, which a dot does not match.
   using std::regex;
   std::smatch part;
   if (std::regex_match(said, part, regex("(\\S+): At Most 1 required but received (\\d+)"))) {
@@ -46,21 +47,21 @@ Error error_of(const CLI::ParseError& error, const CLI::App& reached) {
   if (std::regex_match(said, part, regex("(\\S+): \\d+ required (.*) missing"))) {
     return bad(part[1], "has no value", fmt::format("{} {}", part[1].str(), part[2].str()));
   }
-  if (std::regex_match(said, part, regex("(\\S+): Value (.*) not in range (\\S+) to (\\S+)"))) {
+  if (std::regex_match(said, part, regex("(\\S+): Value ([^]*) not in range (\\S+) to (\\S+)"))) {
     return bad(part[1], fmt::format("{} is out of range", part[2].str()),
                fmt::format("{} to {}", short_number(part[3]), short_number(part[4])));
   }
-  if (std::regex_match(said, part, regex("(\\S+): (.*) not in \\{(.*)\\}"))) {
+  if (std::regex_match(said, part, regex("([^\\s:]+): ([^]*) not in \\{(.*)\\}"))) {
     const std::vector<std::string> known = split_values(part[3]);
     const std::string near = did_you_mean(part[2].str(), known);
     return bad(part[1], fmt::format("'{}' is not accepted", part[2].str()),
                "one of " + one_of(known) + (near.empty() ? "" : "; " + near));
   }
-  if (std::regex_match(said, part, regex("Could not convert: (\\S+) = (.*)"))) {
+  if (std::regex_match(said, part, regex("Could not convert: (\\S+) = ([^]*)"))) {
     return bad(part[1], fmt::format("'{}' is not a number", part[2].str()), see);
   }
-  if (std::regex_match(said, part, regex("(\\S+): Failed parsing number \\((.*)\\)")) ||
-      std::regex_match(said, part, regex("(\\S+): Number less or equal to 0: (.*)"))) {
+  if (std::regex_match(said, part, regex("(\\S+): Failed parsing number \\(([^]*)\\)")) ||
+      std::regex_match(said, part, regex("(\\S+): Number less or equal to 0: ([^]*)"))) {
     return bad(part[1], fmt::format("'{}' is not a positive number", part[2].str()), see);
   }
   if (std::regex_match(said, part, regex("(\\S+) is required"))) {

@@ -60,7 +60,7 @@ Errors lay_over(const std::string& text, const char* flag, json& scenario) {
   return errors;
 }
 
-Errors lay_fixed_over(const PlanFlags& flags, json& scenario) {
+Errors lay_fixed_over(PlanFlags& flags, json& scenario) {
   Errors errors;
   std::map<std::string, std::string> stated = stated_by_flags(flags.scenario);
   for (const std::string& text : flags.fixed) {
@@ -68,6 +68,7 @@ Errors lay_fixed_over(const PlanFlags& flags, json& scenario) {
       const auto split = split_set(one);
       if (!split) continue;  // lay_over says so
       const std::string path = layout_path(split->first);
+      flags.scenario.fixed.push_back(path + "=" + split->second);
       const auto [known, fresh] = stated.emplace(path, split->second);
       if (!fresh && known->second != split->second) {
         errors.push_back(two_values(path, known->second, split->second));

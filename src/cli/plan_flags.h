@@ -39,7 +39,7 @@ void add_plan_flags(CommandLine app, PlanFlags& flags);
 Errors lay_over(const std::string& text, const char* flag, nlohmann::json& scenario);
 
 // All --fix laid over a scenario. Errors: what cannot be read, and a key with two values.
-Errors lay_fixed_over(const PlanFlags& flags, nlohmann::json& scenario);
+Errors lay_fixed_over(PlanFlags& flags, nlohmann::json& scenario);
 
 // Says that a search has ended before it was done.
 void note_stopped(bool found, const OutputOptions& output);

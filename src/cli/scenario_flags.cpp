@@ -201,17 +201,27 @@ bool name_value_flag(Error& error, const ScenarioFlags& flags) {
   return false;
 }
 
+// The error without a file where a flag gave the value, named unless the caller does that. Whether
+// one did.
+bool name_path_flag(Error& error, const ScenarioFlags& flags) {
+  const bool varied = sets_key(flags.varied, error.path);
+  const bool fixed = !varied && sets_key(flags.fixed, error.path);
+  const bool set = !varied && !fixed && sets_key(flags.sets, error.path);
+  const bool named = error.path.starts_with("--");
+  if (fixed) error.path = "--fix " + error.path;
+  if (set) error.path = "--set " + error.path;
+  const bool of_flag = varied || fixed || set || named;
+  if (of_flag) error.file.clear();
+  return of_flag;
+}
+
 }  // namespace
 
 Errors name_flags(Errors errors, const ScenarioFlags& flags) {
   for (Error& error : errors) {
     if (!error.file.empty() && error.file != flags.file) continue;
     suggest_whole_path(error, flags);
-    const bool varied = sets_key(flags.varied, error.path);
-    const bool set = !varied && sets_key(flags.sets, error.path);
-    if (varied || set) error.file.clear();
-    if (set) error.path = "--set " + error.path;
-    if (varied || set || name_value_flag(error, flags)) continue;
+    if (name_path_flag(error, flags) || name_value_flag(error, flags)) continue;
     // The file may be sound by itself.
     const std::string over = flags_laid_over(flags);
     if (error.code == ErrorCode::kIllegal && !error.file.empty() && !over.empty()) {

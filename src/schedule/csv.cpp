@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/limits.h"
 #include "schedule/order_check.h"
 #include "schedule/schedule.h"
 
@@ -83,8 +84,12 @@ class Reader {
     };
     const auto cell = parse_cell(text);
     if (!cell) {
-      return fail(ErrorCode::kSyntax, fmt::format("'{}' is not a pass", text),
-                  "chunk, F, B, I or W, micro-batch, as in 0F3");
+      // Another kind of file may be one cell of many megabytes.
+      const std::string_view shown = text.substr(0, kLongestWord);
+      return fail(
+          ErrorCode::kSyntax,
+          fmt::format("'{}{}' is not a pass", shown, shown.size() < text.size() ? "..." : ""),
+          "chunk, F, B, I or W, micro-batch, as in 0F3");
     }
     if (cell->micro_batch < 0 || cell->micro_batch >= pipeline_.micro_batches) {
       return fail(ErrorCode::kIllegal, fmt::format("micro-batch {}", cell->micro_batch),

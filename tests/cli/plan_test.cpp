@@ -186,6 +186,26 @@ TEST(PlanCommand, RefusesAKeyThatIsFixedTwice) {
   EXPECT_EQ(run(plan_words({"--tp", "2", "--fix", "tp=2", "--replays", "1"})).code, 0);
 }
 
+// The file is sound by itself: nothing in it needs a change.
+TEST(PlanCommand, NamesTheFlagThatFixesAKeyAndNotTheFile) {
+  const Folder folder;
+  const std::string file = folder / "scenario.json";
+  write_file(file, R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100x1",
+                       "training": {"global_batch": 8}})");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--fix", "shedule=gpipe"}, "error: --fix layout.shedule: is not a known key"},
+      {{"--fix", "zero=1,tp=5"}, "error: --fix layout.tp: 5 does not divide 12 heads"},
+      {{"--clusters", "absent", "--gpus", "8"}, "error: --clusters (absent): there is no cluster"},
+  };
+  for (const auto& [words, error] : cases) {
+    std::vector<std::string> all{"plan", file};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome result = run(all);
+    expect_refused(result);
+    EXPECT_EQ(result.error.rfind(error, 0), 0u) << result.error;
+  }
+}
+
 // The figures of a place are those of `predict` with its layout.
 TEST(PlanCommand, SaysWhatTheRunOfEachPlaceTakes) {
   const std::vector<std::string> run_flags{"--tokens", "1B",   "--deadline", "9d",

@@ -35,6 +35,22 @@ TEST(Usage, HelpIsACommandTooAndItsUsageBeginsWithTheProgram) {
   EXPECT_TRUE(has(show.out, "Usage: stepcast show models [OPTIONS]")) << show.out;
 }
 
+TEST(Usage, ANumberThatIsNoneIsOutOfEveryRange) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"plan", "--memory-margin", "nan"}, "--memory-margin: nan is out of range (0 to 1)"},
+      {{"plan", "--risk", "NaN"}, "--risk: NaN is out of range (0.5 to 0.99)"},
+      {{"plan", "--time-limit", "-nan"}, "--time-limit: -nan is out of range (0 to 1000000000)"},
+      {{"validate", "--budget", "nan"}, "--budget: nan is out of range (1 to 100000)"},
+      {{"calibrate", "--spread", "nan"}, "--spread: nan is out of range (0.0001 to 0.5)"},
+      {{"compare", "--tornado", "nan"}, "--tornado: nan is out of range (0.1 to 90)"},
+  };
+  for (const auto& [words, error] : cases) {
+    const Outcome refused = run(words);
+    EXPECT_EQ(refused.code, 2) << error;
+    EXPECT_EQ(refused.error, "error: " + error + "\n");
+  }
+}
+
 TEST(Usage, AFailedWriteToStandardErrorKeepsTheExitCode) {
   EXPECT_EQ(run({"predict", "absent.json"}, ">/dev/null 2>/dev/full").code, 2);
   EXPECT_EQ(run({"predikt"}, ">/dev/null 2>&-").code, 2);
@@ -45,6 +61,9 @@ TEST(Usage, SaysWhatIsWrongWithAFlagInItsOwnWords) {
       {{"--tp", "4"}, "error: --tp: is given 2 times (give it once)\n"},
       {{"--format", "jsn"},
        "error: --format: 'jsn' is not accepted (one of table, json, csv or md; did you mean "
+       "'json'?)\n"},
+      {{"--format", "js\nn"},
+       "error: --format: 'js\\nn' is not accepted (one of table, json, csv or md; did you mean "
        "'json'?)\n"},
       {{"--threads", "20000"}, "error: --threads: 20000 is out of range (0 to 4096)\n"},
       {{"--seed", "x"}, "error: --seed: 'x' is not a number (see stepcast predict --help)\n"},

@@ -80,6 +80,12 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"0F0,0I0\n1F0,1B0\n", "row 1", "is missing"},
                       Refused{"99999999999F0\n1F0,1B0\n", "row 1, column 1", "is not a pass"}));
 
+TEST(ScheduleCsv, QuotesTheBeginningAloneOfACellThatIsAnotherKindOfFile) {
+  const auto read = from_csv(std::string(100000, 'x'), kTwoStages, "order.csv");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().front().message, "'" + std::string(100, 'x') + "...' is not a pass");
+}
+
 // Each stage's own order is fine, and each waits for what the other does later.
 TEST(ScheduleCsv, NamesTheCircleOfADeadlock) {
   const auto read = from_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n", Pipeline{2, 1, 2}, "order.csv");
