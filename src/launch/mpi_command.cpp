@@ -5,14 +5,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 namespace stepcast {
 namespace {
 
 constexpr const char* kUserArguments = "STEPCAST_MPIRUN_ARGS";
+// Open MPI 4.1 starts with two files of 4 MiB that ranks share (PMIx's gds/ds21), and small ones:
+// 8.1 MiB for 2 ranks and for 4. Without room for them no rank starts, and nothing says why.
+constexpr std::uintmax_t kSessionBytes = std::uintmax_t{9} << 20;
 
 using Words = std::vector<std::string>;
 
@@ -54,8 +59,20 @@ bool says(const Words& user, std::initializer_list<std::string_view> options) {
   });
 }
 
+Errors without_room(const RankProgram& program) {
+  const std::string stated = value_of(program.inherited, "TMPDIR");
+  const std::string folder = stated.empty() ? "/tmp" : stated;
+  std::error_code unknown;
+  const auto room = std::filesystem::space(folder, unknown);
+  if (unknown || room.available >= kSessionBytes) return {};
+  return {{ErrorCode::kIo,
+           fmt::format("has room for {} KiB, and Open MPI keeps {} there while ranks run",
+                       room.available >> 10, kSessionBytes >> 10),
+           folder, "", "free some, or set TMPDIR to a folder with more"}};
+}
+
 Errors wrong(const RankProgram& program) {
-  Errors errors;
+  Errors errors = program.alone ? Errors{} : without_room(program);
   if (program.ranks < 1) {
     errors.push_back({ErrorCode::kBadValue, fmt::format("{} ranks cannot be run", program.ranks),
                       "", "", "at least 1"});

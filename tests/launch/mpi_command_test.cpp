@@ -57,6 +57,18 @@ TEST_F(MpiCommand, SharesCoresWhenThereAreTooFew) {
                                          "-np", "2", "/bin/true"}));
 }
 
+// /proc is a file system on which nothing can be stored.
+TEST_F(MpiCommand, RefusesATemporaryFolderWithoutRoomForOpenMpi) {
+  program_.inherited.push_back("TMPDIR=/proc");
+  const auto refused = mpi_command(program_, 2, false);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(to_string(refused.error().front()),
+            "/proc: has room for 0 KiB, and Open MPI keeps 9216 there while ranks run (free some, "
+            "or set TMPDIR to a folder with more)");
+  program_.alone = true;  // without mpirun
+  EXPECT_TRUE(mpi_command(program_, 2, false));
+}
+
 TEST_F(MpiCommand, BindsNothingUnlessAsked) {
   program_.bind = false;
   EXPECT_EQ(command(2).arguments,
