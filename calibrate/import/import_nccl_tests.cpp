@@ -17,6 +17,7 @@
 #include "calibrate/import/bus_bandwidth.h"
 #include "calibrate/import/imported.h"
 #include "calibrate/import/plausible.h"
+#include "core/limits.h"
 
 namespace stepcast {
 namespace {
@@ -313,6 +314,7 @@ class NcclTestsReader {
   }
 
   void fail(std::string message, std::string hint) {
+    if (errors_.size() >= kMostErrorsKept) return;
     errors_.push_back({ErrorCode::kBadValue, std::move(message), fmt::format("{}:{}", file_, line_),
                        "", std::move(hint)});
   }

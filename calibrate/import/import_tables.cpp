@@ -16,26 +16,20 @@
 #include "calibrate/import/plausible.h"
 #include "core/json.h"
 #include "core/json_place.h"
+#include "core/limits.h"
 #include "cost/gemm_cost.h"
 
 namespace stepcast {
 namespace {
 
 constexpr const char* kCheck = "check the row's shape, its number and the unit of its column";
-// More errors of one file than these tell nobody anything.
-constexpr std::size_t kMostErrors = 20;
 
-// Errors of `document`, with the lines of `text` on which they stand.
+// Errors of `document`. Those that are listed have the lines of `text` on which they stand: each of
+// them is looked for from the beginning of the text.
 Errors with_lines(const JsonDocument& document, const std::string& text) {
   Errors out = document.errors();
-  const std::size_t more = out.size() - std::min(out.size(), kMostErrors);
-  out.resize(out.size() - more);
-  for (Error& error : out) {
-    error.file = fmt::format("{}:{}", error.file, line_of(text, error.path));
-  }
-  if (more > 0) {
-    out.push_back({ErrorCode::kBadValue, fmt::format("has {} more errors", more), document.file(),
-                   "", "mend these first"});
+  for (std::size_t i = 0; i < std::min(out.size(), kMostErrorsListed); ++i) {
+    out[i].file = fmt::format("{}:{}", out[i].file, line_of(text, out[i].path));
   }
   return out;
 }

@@ -13,9 +13,11 @@
 #include <tuple>
 
 #include "calibrate/device_name.h"
+#include "calibrate/fit/table_row.h"
 #include "calibrate/import/imported.h"
 #include "calibrate/import/plausible.h"
 #include "calibrate/import/trace_events.h"
+#include "core/limits.h"
 #include "cost/attention_cost.h"
 #include "cost/gemm_cost.h"
 
@@ -37,13 +39,11 @@ std::int64_t element_size(std::string_view type) {
   return fp8 ? 1 : 0;
 }
 
-// No dimension of an operand is larger, and the product of two stays inside 63 bits.
-constexpr std::int64_t kMostCount = std::int64_t{1} << 31;
 constexpr double kMostBytes = 1e15;  // that a kernel moves
 
 bool are_sizes(std::initializer_list<std::int64_t> counts) {
-  return std::ranges::all_of(counts,
-                             [](std::int64_t count) { return count >= 1 && count <= kMostCount; });
+  return std::ranges::all_of(
+      counts, [](std::int64_t count) { return count >= 1 && count <= TableRow::kMostCount; });
 }
 
 double elements(const Dims& dims) {
@@ -157,8 +157,7 @@ class TraceReader {
 
  private:
   void fail(std::int64_t event, std::string message) {
-    constexpr std::size_t kMost = 20;  // more of them tell nobody anything
-    if (errors_.size() >= kMost) return;
+    if (errors_.size() >= kMostErrorsKept) return;
     errors_.push_back({ErrorCode::kBadValue, std::move(message), file_,
                        fmt::format("traceEvents[{}]", event),
                        "the trace as the profiler wrote it"});

@@ -116,7 +116,7 @@ class Comparison {
       }
     });
   }
-  // What no fault of a point is: a grid without it would be another one.
+  // Errors of the machine, which no point is to blame for: a grid without it would be another one.
   Errors refused_points() const {
     Errors out;
     for (const auto* points : {&report_.points, &unchanged_}) {

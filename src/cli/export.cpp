@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/export.h"
-#include "core/text/written.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/scenario_flags.h"
+#include "core/text/written.h"
 #include "predict/timed_orders.h"
 
 namespace stepcast::cli {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recipes/import.h"
-#include "core/text/escape.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@
 #include "cli/scenario_flags.h"
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
+#include "core/text/escape.h"
 #include "core/text_file.h"
 #include "model/import_model.h"
 

@@ -81,7 +81,7 @@ Errors assume_family(const std::string& family, json& scenario) {
     if (model.is_object() && !model.contains("name")) model["name"] = model_name_of_file(path);
   }
   if (!model.is_object()) return {};
-  // What is no text is the reader's to report.
+  // The reader reports a type that is no text.
   json& type = model["model_type"];
   const bool is_known = std::find(known.begin(), known.end(), type) != known.end();
   if (type.is_null() || (type.is_string() && !is_known)) type = family;

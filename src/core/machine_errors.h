@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of which the user's input is free.
+// Errors that the machine is to blame for, and not the user's input.
 #pragma once
 
 #include "core/error.h"

@@ -12,8 +12,8 @@ struct SimulatedRun {
   std::int64_t interruptions = 0;
 };
 
-// The run ends with the first renewal after `horizon`, or after some ten million events. Equal
-// seeds give equal runs.
+// The run ends with the first renewal after `horizon`, or earlier where that would take more draws
+// than anybody waits for. Equal seeds give equal runs.
 SimulatedRun simulate_run(const Hazards& hazards, Seconds interval, Seconds horizon,
                           std::uint64_t seed);
 

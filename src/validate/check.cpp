@@ -33,7 +33,7 @@ std::string reason_of(const Errors& errors) {
   return out;
 }
 
-// Returns what no fault of the case is.
+// Returns the errors that the case is not to blame for.
 Errors fail(CaseResult& result, const Errors& errors) {
   result.failed = reason_of(errors);
   const bool illegal = std::any_of(errors.begin(), errors.end(), [](const Error& error) {
