@@ -291,6 +291,11 @@ int run_compare(CompareFlags& flags) {
   if (!errors.empty()) return report_errors(errors);
   Comparison comparison(flags, data->folders);
   if (errors = comparison.run(axes, changes); !errors.empty()) return report_errors(errors);
+  std::vector<const Scenario*> scenarios;
+  for (const ComparedPoint& point : comparison.report().points) {
+    if (point.scenario) scenarios.push_back(&*point.scenario);
+  }
+  note_readings(flags.output, scenarios);
   output.set_main(flags.output, render(comparison.report(), flags.output.format));
   if (!flags.html.empty()) output.set_file(flags.html, compare_html(comparison.report()));
   if (const int code = output.commit(); code != kOk) return code;

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <regex>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "cli/key_values.h"
+#include "core/data_name.h"
 #include "core/limits.h"
 
 namespace stepcast::cli {
@@ -22,7 +26,44 @@ std::string short_number(const std::string& text) {
   return fmt::format("{}", value);
 }
 
+// Flags of trainers and launchers, as their users type them, spelled plainly.
+struct OtherFlag {
+  std::string_view flag;
+  std::string_view ours;
+};
+constexpr std::array kOtherFlags = {
+    OtherFlag{"batch", "--global-batch N, sequences per step (--micro-batch N: of a rank at once)"},
+    OtherFlag{"batchsize", "--global-batch N, sequences per step (--micro-batch N: of a rank)"},
+    OtherFlag{"globalbatchsize", "--global-batch N"},
+    OtherFlag{"microbatchsize", "--micro-batch N"},
+    OtherFlag{"dtype", "--precision NAME"},
+    OtherFlag{"bf16", "--precision bf16"},
+    OtherFlag{"fp16", "--precision fp16"},
+    OtherFlag{"fp8", "--precision fp8"},
+    OtherFlag{"seqlen", "--seq N"},
+    OtherFlag{"seqlength", "--seq N"},
+    OtherFlag{"sequencelength", "--seq N"},
+    OtherFlag{"contextlength", "--seq N"},
+    OtherFlag{"gpu", "--cluster NAME; a GPU's name is a node of it"},
+    OtherFlag{"numgpus", "--gpus N"},
+    OtherFlag{"worldsize", "--gpus N"},
+    OtherFlag{"numnodes", "--nodes N"},
+    OtherFlag{"nnodes", "--nodes N"},
+    OtherFlag{"tensormodelparallelsize", "--tp N"},
+    OtherFlag{"tensorparallel", "--tp N"},
+    OtherFlag{"pipelinemodelparallelsize", "--pp N"},
+    OtherFlag{"pipelineparallel", "--pp N"},
+    OtherFlag{"contextparallelsize", "--cp N"},
+    OtherFlag{"expertmodelparallelsize", "--ep N"},
+};
+
 }  // namespace
+
+std::string flag_of_others(const std::string& flag) {
+  const std::string plain = plain_name(flag);
+  const auto found = std::ranges::find(kOtherFlags, plain, &OtherFlag::flag);
+  return found == kOtherFlags.end() ? "" : fmt::format("give {}", found->ours);
+}
 
 std::string command_words(const CLI::App& reached) {
   const CLI::App* above = reached.get_parent();

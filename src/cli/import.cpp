@@ -55,7 +55,7 @@ void size_cluster(json& document, const ImportedScenario& imported, const DataFo
   json& cluster = document["cluster"];
   if (cluster.is_string()) {
     json named = named_cluster(cluster.get<std::string>(), folders.topologies);
-    if (named.contains("nodes")) return;
+    if (named.contains("nodes") || named.contains("gpus")) return;
     cluster = std::move(named);
   }
   if (!cluster.is_object() || !cluster.contains("base")) return;
@@ -176,6 +176,7 @@ Result<std::vector<std::string>> check_draft(const ImportFlags& flags, const std
   const auto again = JsonDocument::from(draft.document, "");
   const auto legal = read_legal_scenario(*again, folders);
   if (!legal) return notes;
+  note_readings(flags.output, {&*legal});
   Errors errors = check_rules(format, *legal);
   if (errors.empty()) errors = other_world(draft.imported, *legal);
   if (!errors.empty()) return failure(name_origins(std::move(errors), draft.imported));

@@ -39,7 +39,8 @@ Errors leftovers(const CLI::App& app) {
   for (const std::string& word : app.remaining()) {
     if (word.starts_with("-") && word.size() > 1) {
       const std::string flag = word.substr(0, word.find('='));
-      const std::string near = did_you_mean(flag, flag_names(app));
+      const std::string ours = flag_of_others(flag);
+      const std::string near = ours.empty() ? did_you_mean(flag, flag_names(app)) : ours;
       errors.push_back(
           {ErrorCode::kUnknownKey, "is not a known flag", "", flag,
            near.empty() ? fmt::format("see stepcast {} --help", app.get_name()) : near});

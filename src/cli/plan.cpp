@@ -148,6 +148,7 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
     if (!planner) return report_errors(planner.error());
   }
   const Scenario& base = (*planner)->space().base();
+  note_readings(flags.output, {&base});
   const Objective objective = objective_of(flags, limits);
   const auto prices = prices_for({&base}, data.prices, flags);
   if (!prices) return report_errors(prices.error());

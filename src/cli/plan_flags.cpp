@@ -114,7 +114,7 @@ Errors take_prices(PlanFlags& flags) {
   Errors errors;
   for (const std::string& one : split_values((*price)->value)) {
     const std::size_t equals = one.find('=');
-    const auto dollars = parse_count(equals == std::string::npos ? one : one.substr(equals + 1));
+    const auto dollars = parse_dollars(equals == std::string::npos ? one : one.substr(equals + 1));
     if (equals == 0 || equals == std::string::npos || !dollars || *dollars < 0) {
       errors.push_back({ErrorCode::kBadValue,
                         fmt::format("'{}' is not the price of a cluster", one), "", "--price",

@@ -123,6 +123,7 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
   if (!requests) return report_errors(requests.error());
   auto offers = make_offers(scenario, flags.scenario.file, *requests, data.folders);
   if (!offers) return report_errors(name_flags(offers.error(), flags.scenario));
+  note_readings(flags.output, scenarios_of(*offers));
   const auto prices = prices_for(scenarios_of(*offers), data.prices, flags);
   if (!prices) return report_errors(prices.error());
   const Objective objective = objective_of(flags, limits);

@@ -110,6 +110,7 @@ int run_predict(const PredictFlags& flags) {
     if (scenario) scenario = apply_what_if(*scenario, *change);
   }
   if (!scenario) return report_errors(scenario.error());
+  note_readings(flags.output, {&*scenario});
 
   PredictOptions options = flags.options;
   options.fold = !flags.unfolded;

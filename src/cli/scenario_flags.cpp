@@ -7,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cluster/named_cluster.h"
 #include "core/data_name.h"
@@ -33,7 +34,7 @@ void keep_size(const json& replaced, const std::string& topologies, json& scenar
   const json before =
       replaced.is_string() ? named_cluster(replaced.get<std::string>(), topologies) : replaced;
   json named = named_cluster(name, topologies);
-  if (!before.is_object() || named.contains("nodes")) return;
+  if (!before.is_object() || named.contains("nodes") || named.contains("gpus")) return;
   for (const char* size : {"nodes", "gpus"}) {
     if (before.contains(size)) named[size] = before[size];
   }
@@ -137,7 +138,7 @@ Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders, json&
     const bool quoted = value.text && is_utf8(value.value);  // the override refuses other bytes
     std::string text = quoted ? json_literal(value.value) : value.value;
     if (value.count) {
-      auto number = parse_count(value.value);
+      auto number = value.count(value.value);
       if (!number) {
         for (Error& error : number.error()) {
           error.path = value.flag;
@@ -279,24 +280,25 @@ void add_scenario_values(CommandLine app, ScenarioFlags& flags) {
 
 void add_run_flags(CommandLine app, ScenarioFlags& flags) {
   const auto count = [&](const char* flag, const char* path, const char* type, const char* example,
-                         const char* help) {
+                         const char* help, Result<double> (*read)(std::string_view)) {
     auto& value = add_value(app, flags, flag, path, type, help);
-    value.count = true;
+    value.count = read;
     value.example = example;
   };
   count("--tokens", "run.tokens", "N", "2T",
-        "tokens to train, for example 2T: forecasts days, dollars, goodput");
+        "tokens to train, for example 2T: forecasts days, dollars, goodput", parse_count);
   add_value(app, flags, "--deadline", "run.deadline", "TIME", "limit of the run, for example 30d")
       .text = true;
-  count("--budget", "run.budget", "DOLLARS", "500k", "limit of the run, for example 500k");
+  count("--budget", "run.budget", "DOLLARS", "500k", "limit of the run, for example 500k",
+        parse_dollars);
   count("--price", "run.price_per_gpu_hour", "DOLLARS", "2.5",
-        "price of a GPU-hour instead of the listed one");
+        "price of a GPU-hour instead of the listed one", parse_dollars);
 }
 
 void add_demand_flags(CommandLine app, ScenarioFlags& flags) {
   auto& value = add_value(app, flags, "--min-tokens-per-s", "plan.min_tokens_per_s", "N",
                           "with --advise: tokens/s of all GPUs that are enough, for example 20k");
-  value.count = true;
+  value.count = parse_count;
   value.example = "20k";
 }
 
@@ -346,6 +348,15 @@ Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFol
 Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
                                              const DataFolders& folders) {
   return read_stated(flags, folders, read_legal_scenario);
+}
+
+void note_readings(const OutputOptions& output, const std::vector<const Scenario*>& scenarios) {
+  std::set<std::string> told = {""};
+  for (const Scenario* scenario : scenarios) {
+    for (const std::string& reading : {scenario->model.reading, scenario->cluster.spec.reading}) {
+      if (told.insert(reading).second) note(output, "note: " + reading);
+    }
+  }
 }
 
 Result<Scenario> scenario_from_flags(const ScenarioFlags& flags, const DataFolders& folders) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/session.h"
 #include "core/json.h"
 #include "core/result.h"
 #include "layout/scenario.h"
@@ -17,11 +18,11 @@ namespace stepcast::cli {
 
 struct ScenarioFlags {
   struct Value {
-    std::string flag;          // "--tp"
-    std::string path;          // "layout.tp"
-    bool text = false;         // always text: a model may be called 7
-    bool count = false;        // "2T": parse_count
-    std::string example = {};  // of a count
+    std::string flag;                                     // "--tp"
+    std::string path;                                     // "layout.tp"
+    bool text = false;                                    // always text: a model may be called 7
+    Result<double> (*count)(std::string_view) = nullptr;  // reads "2T" or "$500k"
+    std::string example = {};                             // of a count
     std::string value;
     Flag option;
   };
@@ -68,6 +69,9 @@ Result<StatedScenario> stated_scenario(const ScenarioFlags& flags, const DataFol
 // The same of a scenario that need not be forecast (read_legal_scenario).
 Result<StatedScenario> stated_legal_scenario(const ScenarioFlags& flags,
                                              const DataFolders& folders);
+
+// Tells how names were read that are none of the shipped ones.
+void note_readings(const OutputOptions& output, const std::vector<const Scenario*>& scenarios);
 
 // The flags laid over a scenario document.
 Errors apply_flags(const ScenarioFlags& flags, const DataFolders& folders,

@@ -40,6 +40,9 @@ int run_show(const TopologyFlags& flags) {
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   const auto cluster = find_cluster(flags);
   if (!cluster) return report_errors(cluster.error());
+  if (const std::string& reading = cluster->spec.reading; !reading.empty()) {
+    note(flags.output, "note: " + reading);
+  }
   const std::string& format = flags.output.format;
   if (format == "json") {
     output.set_main(flags.output, topology_json(*cluster));

@@ -279,6 +279,7 @@ int run_validate(const ValidateFlags& flags) {
   if (!errors.empty()) return report_errors(errors);
   auto stated = stated_scenario(flags.scenario, data->folders);
   if (!stated) return report_errors(stated.error());
+  note_readings(flags.output, {&stated->scenario});
   const ValidatedRun run = run_of(flags, stated->scenario);
   errors = check_runnable(run, stated->scenario);
   if (errors.empty()) errors = recorded->check(stated->scenario, run, flags.output);

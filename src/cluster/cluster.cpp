@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -56,12 +55,20 @@ Description read_whole(ObjectReader& reader, const std::string& topologies_folde
 }
 
 Result<Description> load_base(const std::string& name, const std::string& topologies_folder) {
-  auto document = clusters_in(topologies_folder).open(name);
+  const auto found = find_cluster_name(name, topologies_folder);
+  if (!found && !is_path(name)) return failure(no_cluster(name, topologies_folder));
+  auto document = clusters_in(topologies_folder).open(found ? found->cluster : name);
   if (!document) return failure(document.error());
   ObjectReader reader((*document)->root());
+  for (const char* names : {"names_of_node", "names_of_card"}) read_texts(reader, names);
   Description description = read_whole(reader, topologies_folder);
   reader.required("name");
   if (!(*document)->ok()) return failure((*document)->errors());
+  if (found && found->cluster != name) {
+    ClusterSpec& spec = description.cluster.spec;
+    spec.reading = fmt::format("{} is read as {}, {}", name, found->cluster,
+                               found->of_card ? "a box of which it is one card" : spec.title);
+  }
   return description;
 }
 
@@ -89,6 +96,9 @@ Description read_based(ObjectReader& reader, const std::string& topologies_folde
   read_identity_fields(reader, topologies_folder, spec);
   read_shape_fields(reader, spec);
   read_size_fields(reader, spec);
+  const bool sized = reader.has("nodes") || reader.has("gpus");
+  const auto asked = find_cluster_name(*base, topologies_folder);
+  if (!sized && asked && asked->of_card) spec.gpus = 1;
   share_memory(spec);
   check_shape(reader, spec);
   reader.finish();
@@ -113,27 +123,6 @@ void report(const JsonValue& value, const Error& error) {
 }
 
 }  // namespace
-
-nlohmann::json named_cluster(const std::string& text, const std::string& topologies_folder) {
-  const std::size_t x = text.rfind('x');
-  if (clusters_in(topologies_folder).has(text) || x == std::string::npos || x == 0) {
-    return {{"base", text}};
-  }
-  std::int64_t nodes = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, status] = std::from_chars(text.data() + x + 1, end, nodes);
-  if (rest != end || x + 1 == text.size()) return {{"base", text}};
-  if (status != std::errc()) nodes = ObjectReader::kMaxCount;  // refused as too many
-  return {{"base", text.substr(0, x)}, {"nodes", nodes}};
-}
-
-void set_gpus(nlohmann::json& cluster, std::int64_t gpus, const std::string& topologies_folder) {
-  if (cluster.is_string()) {
-    cluster = named_cluster(cluster.get<std::string>(), topologies_folder);
-  }
-  cluster.erase("nodes");
-  cluster["gpus"] = gpus;
-}
 
 Cluster read_cluster(const JsonValue& value, const std::string& topologies_folder) {
   if (!value.is_object() && !value.is_text()) {

@@ -24,6 +24,7 @@ enum class CpuVendor { kIntel, kAmd, kNvidia, kOther };
 struct ClusterSpec {
   std::string name;
   std::string title;
+  std::string reading;  // "X is read as Y", where it was asked for by another name
   Accelerator accelerator;
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 
@@ -11,6 +12,26 @@ namespace stepcast {
 
 bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
+std::string plain_name(std::string_view name) {
+  std::string out;
+  for (const char letter : name) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (std::isalnum(byte) != 0 || letter == '.') out += static_cast<char>(std::tolower(byte));
+  }
+  return out;
+}
+
+std::vector<std::string> names_with(std::string_view word, const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  const std::string plain = plain_name(word);
+  std::vector<std::string> out;
+  if (plain.empty()) return out;
+  for (const std::string& name : names) {
+    if (plain_name(name).find(plain) != std::string::npos) out.push_back(name);
+  }
+  return out.size() > kMost ? std::vector<std::string>() : out;
 }
 
 Result<std::vector<std::string>> data_names(const std::string& folder) {

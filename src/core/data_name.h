@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
@@ -11,6 +12,12 @@
 namespace stepcast {
 
 bool is_path(const std::string& name);  // it has a '/' or ends in .json
+
+// A name without what people spell differently: "llama3.18b" for "Llama-3.1-8B" and "llama3.1_8b".
+std::string plain_name(std::string_view name);
+
+// The two or three of `names` in which `word` stands, both spelled plainly; none if there are more.
+std::vector<std::string> names_with(std::string_view word, const std::vector<std::string>& names);
 
 // The stems of a folder's .json files, sorted. A folder that is not there has none; one that is
 // there and cannot be read is an error, because a list that lacks something is a wrong one.

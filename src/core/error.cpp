@@ -38,7 +38,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 // How far a name is from the word: letters that differ, then letters that one has beyond the other.
-// A word inside the other, unless it is a small part of it, counts as one letter.
+// A word inside the other, unless it is a small part of it, counts as one letter. People get the
+// first letter right: names that begin with another are further.
 std::pair<std::size_t, std::size_t> distance_of(const std::string& word, const std::string& name) {
   const auto& [inner, outer] =
       word.size() <= name.size() ? std::pair(word, name) : std::pair(name, word);
@@ -46,7 +47,9 @@ std::pair<std::size_t, std::size_t> distance_of(const std::string& word, const s
   if (long_enough && outer.find(inner) != outer.npos) {
     return {inner == outer ? 0 : 1, outer.size() - inner.size()};
   }
-  return {edit_distance(word, name), 0};
+  const std::size_t first = std::min(word.find_first_not_of('-'), word.size());
+  const bool begins_alike = word.compare(0, first + 1, name, 0, first + 1) == 0;
+  return {edit_distance(word, name), begins_alike ? 0 : outer.size()};
 }
 
 // Without the end of what is too long to be read, which is cut between two characters.

@@ -27,11 +27,17 @@ constexpr Unit kRateUnits[] = {
 constexpr Unit kTimeUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},
                                {"min", 60},  {"h", 3600},  {"d", 86400}};
 constexpr Unit kCountUnits[] = {{"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
+// Units as people also write them. Messages name the others.
+constexpr Unit kOtherTimeUnits[] = {{"hour", 3600},  {"hours", 3600},  {"day", 86400},
+                                    {"days", 86400}, {"week", 604800}, {"weeks", 604800},
+                                    {"minute", 60},  {"minutes", 60},  {"seconds", 1}};
+constexpr Unit kOtherCountUnits[] = {{"K", 1e3}, {"m", 1e6}, {"b", 1e9}, {"t", 1e12}};
 constexpr Unit kFlopsUnits[] = {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
 
 // `bare` is the unit of a number that states none; when it is absent, such a number is an error.
+// `others` are units that no message names.
 Result<double> parse(std::string_view text, std::span<const Unit> units, const char* example,
-                     std::optional<double> bare = std::nullopt) {
+                     std::optional<double> bare = std::nullopt, std::span<const Unit> others = {}) {
   double value = 0;
   const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto bad = [&](std::string message) {
@@ -51,8 +57,10 @@ Result<double> parse(std::string_view text, std::span<const Unit> units, const c
   };
   if (unit_name.empty() && bare) return finite(value * *bare);
   if (unit_name.empty()) return bad(fmt::format("'{}' has no unit", text));
-  for (const Unit& unit : units) {
-    if (unit.name == unit_name) return finite(value * unit.factor);
+  for (const auto& known : {units, others}) {
+    for (const Unit& unit : known) {
+      if (unit.name == unit_name) return finite(value * unit.factor);
+    }
   }
   return bad(fmt::format("'{}' has the unknown unit '{}'", text, unit_name));
 }
@@ -66,9 +74,16 @@ Result<BytesPerSecond> parse_rate(std::string_view text) {
   return parse(text, kRateUnits, "450 GB/s").map([](double v) { return BytesPerSecond(v); });
 }
 Result<Seconds> parse_seconds(std::string_view text) {
-  return parse(text, kTimeUnits, "12 us\" or \"30d").map([](double v) { return Seconds(v); });
+  return parse(text, kTimeUnits, "12 us\" or \"30d", std::nullopt, kOtherTimeUnits)
+      .map([](double v) { return Seconds(v); });
 }
-Result<double> parse_count(std::string_view text) { return parse(text, kCountUnits, "2T", 1); }
+Result<double> parse_count(std::string_view text) {
+  return parse(text, kCountUnits, "2T", 1, kOtherCountUnits);
+}
+Result<double> parse_dollars(std::string_view text) {
+  if (text.starts_with('$')) text.remove_prefix(1);
+  return parse(text, kCountUnits, "500k", 1, kOtherCountUnits);
+}
 Result<FlopsPerSecond> parse_flops_rate(std::string_view text) {
   return parse(text, kFlopsUnits, "312 TFLOP/s").map([](double v) { return FlopsPerSecond(v); });
 }

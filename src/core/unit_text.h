@@ -20,4 +20,7 @@ Result<FlopsPerSecond> parse_flops_rate(std::string_view text);
 // of 1000; without a letter it is the number.
 Result<double> parse_count(std::string_view text);
 
+// The same of an amount of money, with or without its sign: "$500k".
+Result<double> parse_dollars(std::string_view text);
+
 }  // namespace stepcast

@@ -19,6 +19,8 @@ struct FrameworkTraits {
   static constexpr int kNever = 4;  // above all stages of zero
 
   const char* name;  // in scenario files and in profiles
+  // Trainers that run steps this way, as people call them (plain_name of core/data_name.h).
+  std::span<const std::string_view> trainers = {};
 
   // Defaults of scenario keys. `default_for`: which stated layouts mean this framework when none is
   // named; null: none do.

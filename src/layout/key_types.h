@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -100,6 +102,19 @@ inline constexpr KeyType kCount = {
       const bool open = most >= kMostInKey;
       return open ? fmt::format("{} or more", least) : fmt::format("{} to {}", least, most);
     }};
+
+// Tokens of a sequence: a whole number, or text in units of 1024 ("8k").
+std::optional<std::int64_t> read_tokens(ObjectReader& object, const char* key, std::int64_t least,
+                                        std::int64_t most);
+
+template <auto member, std::int64_t least, std::int64_t most>
+inline constexpr KeyType kTokens = {[](ObjectReader& object, const char* key, Settings& out) {
+                                      const auto value = read_tokens(object, key, least, most);
+                                      if (value) field(out, member) = *value;
+                                      return value.has_value();
+                                    },
+                                    write_field<member>, copy_field<member>,
+                                    [] { return fmt::format("{} to {}, or \"8k\"", least, most); }};
 
 template <auto member>
 inline constexpr KeyType kTruth = {[](ObjectReader& object, const char* key, Settings& out) {

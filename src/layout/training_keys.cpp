@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/data_name.h"
 #include "layout/choices.h"
 #include "layout/fp8_recipe.h"
 #include "layout/framework.h"
@@ -66,6 +67,25 @@ constexpr KeyType kOptimizer = {[](ObjectReader& object, const char* key, Settin
                                 [](const Settings&, nlohmann::json& out) { out = kOnlyOptimizer; },
                                 [](const Settings&, Settings&) {},
                                 [] { return std::string(kOnlyOptimizer); }};
+
+// A trainer's name is no framework's, and the error says whose way it goes.
+bool read_framework(ObjectReader& object, const char* key, Settings& out) {
+  const auto value = object.value(key);
+  if (!value) return false;
+  const std::string name = value->is_text() ? *value->text() : "";
+  for (const FrameworkTraits* traits : frameworks()) {
+    if (std::ranges::find(traits->trainers, plain_name(name)) == traits->trainers.end()) continue;
+    value->fail(ErrorCode::kBadValue, fmt::format("'{}' is a trainer", name),
+                fmt::format("it runs steps as '{}' does", traits->name));
+    return false;
+  }
+  const auto found = object.choice(key, framework_names());
+  if (found) out.training.framework = static_cast<Framework>(*found);
+  return found.has_value();
+}
+constexpr KeyType kFramework = {read_framework, write_name<&Training::framework>,
+                                copy_field<&Training::framework>,
+                                [] { return one_of(framework_names()); }};
 
 std::vector<std::string> fp8_recipe_names() {
   std::vector<std::string> names;
@@ -180,7 +200,7 @@ constexpr Key kRows[] = {
      .flag = {"--global-batch", "N"},
      .decides_the_run = true},
     {.path = "training.sequence_length",
-     .type = &kCount<&Training::sequence_length, 1, std::int64_t{1} << 22>,
+     .type = &kTokens<&Training::sequence_length, 1, std::int64_t{1} << 22>,
      .fallback = "the model's maximum, at most 4096",
      .help = "tokens per sequence; at most the model's learned positions",
      .settle = settle_sequence_length,
@@ -197,7 +217,7 @@ constexpr Key kRows[] = {
      .fallback = "adamw",
      .help = "what updates the parameters"},
     {.path = "training.framework",
-     .type = &kChoice<&Training::framework, framework_names>,
+     .type = &kFramework,
      .fallback = default_framework_words,
      .help = "whose defaults hold and whose way of running a step",
      .settle = settle_framework,

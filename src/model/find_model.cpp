@@ -2,11 +2,12 @@
 #include "model/import_model.h"
 
 #include <fmt/format.h>
+
+#include <filesystem>
+
 #include "core/data_name.h"
 #include "core/gathered_errors.h"
-
-#include <algorithm>
-#include <filesystem>
+#include "model/shipped_name.h"
 
 namespace stepcast {
 
@@ -52,19 +53,12 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& fol
   // What is there and cannot be read is refused by its reader, which knows why.
   const bool absent = fs::status(file, ignored).type() == fs::file_type::not_found;
   if (!absent) return load_model(file, assume_family);
-  const auto names = data_names(folder).value_or(std::vector<std::string>());
-  // The last part of "meta-llama/Llama-3.1-8B"; what follows its dot is no extension.
-  std::string word = fs::path(name_or_path).filename().string();
-  if (word.ends_with(".json")) word.resize(word.size() - 5);
-  const std::string near = did_you_mean(word, names);
-  if (is_path(name_or_path)) {
-    return failure({ErrorCode::kNotFound, fmt::format("there is no file '{}'", name_or_path), "",
-                    "model", near.empty() ? "a config.json, its folder or a shipped name" : near});
+  if (const auto shipped = shipped_model_name(name_or_path, folder)) {
+    auto model = load_model(fs::path(folder) / (*shipped + ".json"), assume_family);
+    if (model) model->reading = fmt::format("{} is read as the shipped {}", name_or_path, *shipped);
+    return model;
   }
-  return failure({ErrorCode::kNotFound, fmt::format("no model is called '{}'", name_or_path), "",
-                  "model",
-                  near.empty() ? "`stepcast show models` lists all; a path works too"
-                               : near + " `stepcast show models` lists all"});
+  return failure(no_model(name_or_path, folder));
 }
 
 Result<std::vector<ModelEntry>> list_models(const std::string& folder) {

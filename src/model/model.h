@@ -43,6 +43,7 @@ struct Mla {                     // multi-head latent attention (DeepSeek-V2, se
 
 struct Model {
   std::string name;
+  std::string reading;  // "X is read as Y", where it was asked for by another name
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;

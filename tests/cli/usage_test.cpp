@@ -51,6 +51,44 @@ TEST(Usage, ANumberThatIsNoneIsOutOfEveryRange) {
   }
 }
 
+// What people type who come from elsewhere.
+TEST(Usage, ReadsWhatPeopleTypeAndSaysHow) {
+  const Outcome out = run({"predict", "--model", "meta-llama/Llama-3.2-1B", "--cluster", "8xh100",
+                           "--seq", "8k", "--global-batch", "16", "--tokens", "2t", "--deadline",
+                           "30days", "--budget", "$500k", "--format", "json"});
+  ASSERT_EQ(out.code, 0) << out.error;
+  EXPECT_EQ(out.error,
+            "note: meta-llama/Llama-3.2-1B is read as the shipped llama-3.2-1b\n"
+            "note: h100 is read as dgx-h100, NVIDIA DGX H100, 8 x NDR\n");
+  const Outcome plain = run({"predict", "--model", "llama-3.2-1b", "--cluster", "dgx-h100", "--seq",
+                             "8192", "--global-batch", "16", "--tokens", "2T", "--deadline", "30d",
+                             "--budget", "500000", "--format", "json"});
+  EXPECT_EQ(plain.error, "");
+  EXPECT_EQ(out.out, plain.out);
+}
+
+TEST(Usage, WordsOfOtherToolsGetTheRightHint) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--batch", "4"}, "--batch: is not a known flag (give --global-batch N"},
+      {{"--dtype", "bf16"}, "--dtype: is not a known flag (give --precision NAME)"},
+      {{"--batch-size=4"}, "--batch-size: is not a known flag (give --global-batch N"},
+      {{"--tensor-model-parallel-size", "2"}, "is not a known flag (give --tp N)"},
+      {{"--tpp", "2"}, "--tpp: is not a known flag (did you mean '--tp'?)"},
+      {{"--framework", "torchtitan"}, "'torchtitan' is a trainer (it runs steps as 'fsdp' does)"},
+      {{"--framework", "NeMo"}, "'NeMo' is a trainer (it runs steps as 'megatron' does)"},
+      {{"--seq", "8x"}, "'8x' is no number of tokens (1 to 4194304, or \"8k\" for 8192)"},
+      {{"--seq", "5000k"}, "'5000k' is no number of tokens"},
+  };
+  for (const auto& [words, error] : cases) {
+    std::vector<std::string> all = {"predict",  "--model",        "gpt2", "--cluster",
+                                    "dgx-h100", "--global-batch", "8"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome refused = run(all);
+    EXPECT_EQ(refused.code, 2) << error;
+    EXPECT_TRUE(says(refused, error)) << refused.error;
+  }
+}
+
 TEST(Usage, AFailedWriteToStandardErrorKeepsTheExitCode) {
   EXPECT_EQ(run({"predict", "absent.json"}, ">/dev/null 2>/dev/full").code, 2);
   EXPECT_EQ(run({"predikt"}, ">/dev/null 2>&-").code, 2);
@@ -94,11 +132,11 @@ TEST(Usage, SuggestsOnlyNamesThatAreNear) {
     return run({"predict", "--model", "gpt2", "--cluster", name, "--global-batch", "8"}).error;
   };
   EXPECT_FALSE(has(cluster("foo"), "did you mean")) << cluster("foo");
-  EXPECT_TRUE(has(cluster("h100"), "did you mean 'dgx-h100'?")) << cluster("h100");
+  EXPECT_TRUE(has(cluster("dgxh10"), "did you mean 'dgx-h100'?")) << cluster("dgxh10");
   const auto model = [](const char* name) {
     return run({"predict", "--model", name, "--cluster", "dgx-h100", "--global-batch", "8"}).error;
   };
-  for (const char* name : {"meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct"}) {
+  for (const char* name : {"meta-llama/Llama-3.1-8C", "models/llama-3.1-8b.json"}) {
     EXPECT_TRUE(has(model(name), "did you mean 'llama-3.1-8b'?")) << model(name);
   }
 }

@@ -23,7 +23,24 @@ TEST(ParseCount, RefusesOtherLettersAndNoNumber) {
   }
 }
 
+TEST(ParseCount, TakesTheLettersInEitherCase) {
+  EXPECT_EQ(parse_count("2t"), 2e12);
+  EXPECT_EQ(parse_count("1.5b"), 1.5e9);
+  EXPECT_EQ(parse_count("300m"), 3e8);
+  EXPECT_EQ(parse_count("500K"), 5e5);
+}
+
+TEST(ParseDollars, MayHaveTheSignBeforeIt) {
+  EXPECT_EQ(parse_dollars("$500k"), 5e5);
+  EXPECT_EQ(parse_dollars("2.5"), 2.5);
+  for (const char* text : {"$", "$$5", "5$", "$five"}) EXPECT_FALSE(parse_dollars(text)) << text;
+}
+
 TEST(ParseSeconds, ReadsDeadlines) {
+  EXPECT_EQ(parse_seconds("30days"), Seconds(30 * 86400));
+  EXPECT_EQ(parse_seconds("1 day"), Seconds(86400));
+  EXPECT_EQ(parse_seconds("2 weeks"), Seconds(14 * 86400));
+  EXPECT_EQ(parse_seconds("12hours"), Seconds(12 * 3600));
   EXPECT_EQ(parse_seconds("30d"), Seconds(30 * 86400));
   EXPECT_FALSE(parse_seconds("30").has_value());  // only counts go without a unit
 }

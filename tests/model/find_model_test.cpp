@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 
@@ -65,6 +66,54 @@ TEST_F(FindModel, SuggestsTheNearestShippedName) {
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
   EXPECT_NE(error.message.find("llama-3.1-71b"), std::string::npos);
   EXPECT_NE(error.hint.find("llama-3.1-70b"), std::string::npos) << error.hint;
+}
+
+TEST_F(FindModel, ReadsTheNamesThatPeopleHaveForIt) {
+  const std::pair<const char*, const char*> names[] = {
+      {"meta-llama/Llama-3.1-8B", "llama-3.1-8b"},
+      {"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+      {"meta-llama/Meta-Llama-3-8B", "llama-3-8b"},
+      {"llama3.1-8B", "llama-3.1-8b"},
+      {"Qwen/Qwen3-30B-A3B", "qwen3-30b-a3b"},
+      {"google/gemma-3-12b-it", "gemma-3-12b"},
+      {"mistralai/Mistral-7B-v0.1", "mistral-7b"},
+      {"bigscience/bloom", "bloom-176b"},
+  };
+  for (const auto& [name, shipped] : names) {
+    const auto model = find_model(name, kShippedModels);
+    ASSERT_TRUE(model) << to_string(model.error());
+    EXPECT_EQ(model->name, shipped);
+    EXPECT_EQ(model->reading, std::string(name) + " is read as the shipped " + shipped);
+  }
+  EXPECT_EQ(find_model("llama-3.1-8b", kShippedModels)->reading, "");
+}
+
+TEST_F(FindModel, ANameThatFitsSeveralIsRefusedWithThem) {
+  const auto model = find_model("llama-8b", kShippedModels);
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.error().front().hint.find("llama-3-8b or llama-3.1-8b"), std::string::npos)
+      << model.error().front().hint;
+}
+
+TEST_F(FindModel, APathIsNoRepository) {
+  for (const char* name : {"./Llama-3.1-8B", "/meta-llama/Llama-3.1-8B", "a/b/Llama-3.1-8B",
+                           "meta-llama/Llama-3.1-8B.json"}) {
+    EXPECT_FALSE(find_model(name, kShippedModels)) << name;
+  }
+}
+
+// A name must not mean another model when one more is shipped.
+TEST_F(FindModel, EveryShippedModelIsFoundByItsNameInCapitals) {
+  const auto entries = list_models(kShippedModels);
+  ASSERT_TRUE(entries);
+  EXPECT_FALSE(entries->empty());
+  for (const ModelEntry& entry : *entries) {
+    std::string name = entry.name;
+    for (char& letter : name) letter = static_cast<char>(std::toupper(letter));
+    const auto model = find_model(name, kShippedModels);
+    ASSERT_TRUE(model) << to_string(model.error());
+    EXPECT_EQ(model->name, entry.name);
+  }
 }
 
 TEST_F(FindModel, AMissingPathIsNamed) {

@@ -73,6 +73,8 @@ void check_zero(const Scenario& s, Findings& findings) {
   }
 }
 
+constexpr std::string_view kDeepSpeedTrainers[] = {"megatrondeepspeed", "zero"};
+
 // deepspeed/sequence/layer.py: DistributedAttention (Ulysses).
 constexpr ContextMethod kContextMethods[] = {ContextMethod::kAllToAll};
 
@@ -80,6 +82,7 @@ constexpr ContextMethod kContextMethods[] = {ContextMethod::kAllToAll};
 
 extern const FrameworkTraits kDeepSpeed = {
     .name = "deepspeed",
+    .trainers = kDeepSpeedTrainers,
     .zero = 1,
     .compile = true,          // Megatron-DeepSpeed's model code carries Megatron's fused kernels
     .gradients_fp32 = false,  // communication_data_type defaults to the training type

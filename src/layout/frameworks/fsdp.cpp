@@ -59,6 +59,8 @@ constexpr Release kTensorParallel = Release::of(2024, 4);  // 2.3: DTensor's par
 constexpr Release kPipelining = Release::of(2024, 7);      // 2.4: torch.distributed.pipelining
 constexpr Release kAsyncTensor = Release::of(2024, 10);    // 2.5: async tensor parallelism
 
+constexpr std::string_view kFsdpTrainers[] = {"fsdp2", "torchtitan", "llmfoundry", "composer"};
+
 // torch.distributed.tensor.experimental, set_rotate_method: alltoall sends blocks around.
 constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod::kAllGather};
 
@@ -66,6 +68,7 @@ constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod
 
 extern const FrameworkTraits kFsdp = {
     .name = "fsdp",
+    .trainers = kFsdpTrainers,
     .default_for = default_for,
     .default_when = "zero is 3 and tp = pp = 1",
     .zero = 3,

@@ -99,6 +99,9 @@ void check_overlap(const Scenario& s, Findings& findings) {
   }
 }
 
+constexpr std::string_view kMegatronTrainers[] = {"megatronlm", "megatroncore", "mcore",
+                                                  "megatronbridge", "nemo"};
+
 // --cp-comm-type: p2p, all_gather, a2a, a2a+p2p.
 constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod::kAllGather,
                                              ContextMethod::kAllToAll,
@@ -108,6 +111,7 @@ constexpr ContextMethod kContextMethods[] = {ContextMethod::kRing, ContextMethod
 
 extern const FrameworkTraits kMegatron = {
     .name = "megatron",
+    .trainers = kMegatronTrainers,
     .zero = 1,
     .compile = true,         // fused bias-GELU, bias-dropout-add and rotary kernels are on
     .gradients_fp32 = true,  // --accumulate-allreduce-grads-in-fp32 is implied by --bf16

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/shipped_name.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "core/data_name.h"
+#include "core/json.h"
+
+namespace stepcast {
+namespace {
+
+// What publishers add to a name of the same shape: fine-tuned variants, the pre-trained one beside
+// them, and weights converted to Hugging Face's format.
+constexpr std::array<std::string_view, 6> kVariants = {"-instruct", "-base", "-chat",
+                                                       "-hf",       "-it",   "-pt"};
+
+// The name as publishers spell it, without its owner: "Llama-3.1-8B" of "meta-llama/Llama-3.1-8B".
+std::string without_owner(const std::string& text) { return text.substr(text.rfind('/') + 1); }
+
+std::string shape_name(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  for (const std::string_view variant : kVariants) {
+    if (name.size() > variant.size() && name.ends_with(variant)) {
+      name.resize(name.size() - variant.size());
+    }
+  }
+  return plain_name(name);
+}
+
+// "Llama-3.1-8B" of a source that begins "https://huggingface.co/meta-llama/Llama-3.1-8B: ...".
+std::string repository_of(const std::string& file) {
+  constexpr std::string_view kHub = "https://huggingface.co/";
+  const auto document = JsonDocument::load(file);
+  if (!document) return "";  // whoever reads it says why
+  ObjectReader reader((*document)->root());
+  const std::string source = reader.text("source").value_or("");
+  if (!source.starts_with(kHub)) return "";
+  return without_owner(source.substr(0, source.find_first_of(":,; ", kHub.size())));
+}
+
+// A repository has one owner. Anything else with a '/' is a path.
+bool may_be_repository(const std::string& text) {
+  return std::ranges::count(text, '/') <= 1 && !text.starts_with('/') && !text.starts_with('.') &&
+         !text.starts_with('~') && !text.ends_with('/') && !text.ends_with(".json");
+}
+
+// Parts between dashes: all of `word`'s stand in `name`, as those of "llama-8b" in "llama-3-8b".
+bool has_all_parts(const std::string& word, const std::string& name) {
+  const auto parts_of = [](const std::string& text) {
+    std::set<std::string> out;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find('-', begin), text.size());
+      out.insert(plain_name(std::string_view(text).substr(begin, end - begin)));
+      begin = end + 1;
+    }
+    return out;
+  };
+  return std::ranges::includes(parts_of(name), parts_of(word));
+}
+
+}  // namespace
+
+std::optional<std::string> shipped_model_name(const std::string& text, const std::string& folder) {
+  if (!may_be_repository(text)) return std::nullopt;
+  const std::string wanted = shape_name(without_owner(text));
+  if (wanted.empty()) return std::nullopt;
+  const auto names = data_names(folder).value_or(std::vector<std::string>());
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    if (shape_name(name) == wanted) found.push_back(name);
+  }
+  if (found.empty()) {
+    for (const std::string& name : names) {
+      if (shape_name(repository_of(fmt::format("{}/{}.json", folder, name))) == wanted) {
+        found.push_back(name);
+      }
+    }
+  }
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+Error no_model(const std::string& text, const std::string& folder) {
+  const auto names = data_names(folder).value_or(std::vector<std::string>());
+  std::string word = without_owner(text);
+  if (word.ends_with(".json")) word.resize(word.size() - 5);
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> near;
+  for (const std::string& name : names) {
+    if (has_all_parts(word, name)) near.push_back(name);
+  }
+  std::string hint;
+  if (near.size() > 1 && near.size() <= kMost) {
+    hint = fmt::format("did you mean {}?", one_of(near));
+  } else {
+    hint = did_you_mean(word, names);
+  }
+  if (is_path(text)) {
+    return {ErrorCode::kNotFound, fmt::format("there is no file '{}'", text), "", "model",
+            hint.empty() ? "a config.json, its folder or a shipped name" : hint};
+  }
+  return {ErrorCode::kNotFound, fmt::format("no model is called '{}'", text), "", "model",
+          hint.empty() ? "`stepcast show models` lists all; a path works too"
+                       : hint + " `stepcast show models` lists all"};
+}
+
+}  // namespace stepcast
