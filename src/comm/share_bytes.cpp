@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/share_bytes.h"
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 
 namespace stepcast {
 
@@ -9,11 +10,10 @@ ShareBytes share_by(Communicator& group) {
   return [&group](const std::vector<std::byte>& own) {
     // The bytes travel as floats, with which nobody computes: a broadcast only moves their bits.
     std::vector<float> bits((own.size() + sizeof(float) - 1) / sizeof(float));
-    std::memcpy(bits.data(), own.data(), own.size());
+    std::ranges::copy(own, std::as_writable_bytes(std::span(bits)).begin());
     group.broadcast(bits, 0);
-    std::vector<std::byte> out(own.size());
-    std::memcpy(out.data(), bits.data(), out.size());
-    return out;
+    const auto received = std::as_bytes(std::span(bits)).first(own.size());
+    return std::vector<std::byte>(received.begin(), received.end());
   };
 }
 
