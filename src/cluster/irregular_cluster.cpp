@@ -12,6 +12,7 @@
 
 #include "cluster/cluster_fields.h"
 #include "cluster/local_cluster.h"
+#include "cluster/nic_cable.h"
 #include "core/limits.h"
 
 namespace stepcast {
@@ -267,11 +268,17 @@ class Reader {
     }
   }
 
+  bool is_cut_off(VertexId vertex) const {
+    return cluster_.topology.vertices()[vertex.index()].kind == VertexKind::kNic &&
+           !is_nic_with_cable(cluster_.topology, vertex);
+  }
+
+  // What leads to a NIC without its cable leads nowhere.
   BytesPerSecond sum_out(VertexId vertex, LinkKind kind) const {
     BytesPerSecond sum;
     for (const LinkId id : cluster_.topology.out_links(vertex)) {
       const Link& link = cluster_.topology.links()[id.index()];
-      if (link.kind == kind) sum += link.capacity;
+      if (link.kind == kind && !is_cut_off(link.to)) sum += link.capacity;
     }
     return sum;
   }
@@ -296,9 +303,7 @@ class Reader {
     bool nvlink = false;
     for (std::size_t i = 0; i < graph.vertices().size(); ++i) {
       const Vertex& vertex = graph.vertices()[i];
-      const bool is_cut_off =
-          vertex.kind == VertexKind::kNic && !(sum_out(VertexId(i), LinkKind::kNic).value() > 0);
-      if (!is_cut_off) ++count[{vertex.node, vertex.kind}];
+      if (!is_cut_off(VertexId(i))) ++count[{vertex.node, vertex.kind}];
       switched |= vertex.kind == VertexKind::kNvSwitch;
     }
     for (const Link& link : graph.links()) nvlink |= link.kind == LinkKind::kNvlink;

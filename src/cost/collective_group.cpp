@@ -7,12 +7,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cluster/nic_cable.h"
+
 namespace stepcast {
 namespace {
-
-bool is_nic(const Topology& topology, VertexId vertex) {
-  return topology.vertices()[vertex.index()].kind == VertexKind::kNic;
-}
 
 void add_once(std::vector<VertexId>& list, std::size_t from, VertexId vertex) {
   const auto begin = list.begin() + static_cast<std::ptrdiff_t>(from);
@@ -24,8 +22,8 @@ void add_once(std::vector<VertexId>& list, std::size_t from, VertexId vertex) {
 NicMap::NicMap(const Topology& topology) {
   std::unordered_map<std::int32_t, std::vector<VertexId>> of_node;
   for (std::size_t i = 0; i < topology.vertices().size(); ++i) {
-    const Vertex& vertex = topology.vertices()[i];
-    if (vertex.kind == VertexKind::kNic) of_node[vertex.node].push_back(VertexId(i));
+    const VertexId vertex(i);
+    if (is_nic_with_cable(topology, vertex)) of_node[topology.vertices()[i].node].push_back(vertex);
   }
   first_.reserve(topology.gpus().size() + 1);
   for (const VertexId gpu : topology.gpus()) {
@@ -33,11 +31,11 @@ NicMap::NicMap(const Topology& topology) {
     first_.push_back(static_cast<std::int32_t>(first));
     for (const LinkId out : topology.out_links(gpu)) {
       const VertexId neighbour = topology.links()[out.index()].to;
-      if (is_nic(topology, neighbour)) add_once(nics_, first, neighbour);
+      if (is_nic_with_cable(topology, neighbour)) add_once(nics_, first, neighbour);
       if (topology.vertices()[neighbour.index()].kind != VertexKind::kPcieSwitch) continue;
       for (const LinkId next : topology.out_links(neighbour)) {
         const VertexId beyond = topology.links()[next.index()].to;
-        if (is_nic(topology, beyond)) add_once(nics_, first, beyond);
+        if (is_nic_with_cable(topology, beyond)) add_once(nics_, first, beyond);
       }
     }
     if (nics_.size() == first) {

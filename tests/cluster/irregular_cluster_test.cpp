@@ -60,6 +60,19 @@ TEST(IrregularCluster, DerivesWhatOtherLayersAskFor) {
   EXPECT_EQ(spec.accelerator.name, "a100-sxm4-80g");
 }
 
+// Each second NIC has a link to the GPUs and no cable to the leaf: no byte leaves by it, so it
+// counts neither as a NIC nor as a way out of a GPU over PCIe.
+TEST(IrregularCluster, ANicWithoutItsCableCountsForNothing) {
+  std::string text = uneven(R"(, {"between": ["z", "m1"], "capacity": "32 GB/s"},
+      {"between": ["m0", "p0"], "capacity": "32 GB/s"})");
+  text.insert(text.find(R"({"name": "leaf")"), R"({"name": "m0", "kind": "nic", "node": 0},
+      {"name": "m1", "kind": "nic", "node": 1}, )");
+  const ClusterSpec spec = cluster_from(text).spec;
+  EXPECT_EQ(spec.nics_per_node, 1);
+  EXPECT_DOUBLE_EQ(spec.nic_bandwidth.value(), 12.5e9);
+  EXPECT_DOUBLE_EQ(spec.pcie_bandwidth.value(), 32e9);
+}
+
 TEST(IrregularCluster, RoutesOverItsOwnLinks) {
   const Topology graph = cluster_from(uneven()).topology;
   EXPECT_EQ(graph.route(DeviceId(0), DeviceId(1)).size(), 2u);  // NVSwitch
