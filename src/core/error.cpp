@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/limits.h"
+#include "core/text/characters.h"
 
 namespace stepcast {
 namespace {
@@ -52,13 +53,7 @@ std::pair<std::size_t, std::size_t> distance_of(const std::string& word, const s
   return {edit_distance(word, name), begins_alike ? 0 : outer.size()};
 }
 
-// Without the end of what is too long to be read, which is cut between two characters.
-std::string cut(const std::string& part) {
-  if (part.size() <= kLongestErrorPart) return part;
-  std::size_t end = kLongestErrorPart;
-  while (end > 0 && (static_cast<unsigned char>(part[end]) & 0xC0) == 0x80) --end;
-  return part.substr(0, end) + "...";
-}
+std::string cut(const std::string& part) { return shortened(part, kLongestErrorPart); }
 
 }  // namespace
 

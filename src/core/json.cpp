@@ -9,6 +9,7 @@
 #include "core/json_syntax.h"
 #include "core/limits.h"
 #include "core/parse_json.h"
+#include "core/text/characters.h"
 #include "core/text/escape.h"
 #include "core/text_file.h"
 #include "core/unit_text.h"
@@ -18,14 +19,6 @@ namespace stepcast {
 using nlohmann::json;
 
 namespace {
-
-std::string shortened(const json& node) {
-  std::string text = json_text(node);
-  if (text.size() <= 60) return text;
-  std::size_t end = 57;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // no half one
-  return text.substr(0, end) + "...";
-}
 
 const json& empty_object() {
   static const json object = json::object();
@@ -54,7 +47,7 @@ bool JsonValue::is_text() const { return node_->is_string(); }
 bool JsonValue::is_number() const { return node_->is_number(); }
 bool JsonValue::is_boolean() const { return node_->is_boolean(); }
 const std::string& JsonValue::file() const { return document_->file(); }
-std::string JsonValue::dump() const { return shortened(*node_); }
+std::string JsonValue::dump() const { return shortened(json_text(*node_), kLongestQuote); }
 
 void JsonValue::fail(ErrorCode code, std::string message, std::string hint) const {
   document_->add({code, std::move(message), document_->file(), path_, std::move(hint)});

@@ -29,6 +29,8 @@ inline constexpr std::size_t kMostErrorsKept = 1000;
 inline constexpr std::size_t kMostErrorsListed = 50;
 // Bytes of one part of an error: of its path, its message or its hint.
 inline constexpr std::size_t kLongestErrorPart = 2000;
+// Bytes of a value that an error quotes beside the reason.
+inline constexpr std::size_t kLongestQuote = 60;
 // Letters of a word for which a near one is looked for.
 inline constexpr std::size_t kLongestWord = 100;
 

@@ -23,7 +23,8 @@ Error bad_path(std::string_view path, std::string message) {
 }
 
 Error not_utf8(std::string_view path, std::string_view value) {
-  return {ErrorCode::kBadValue, fmt::format("'{}' is not UTF-8", value), "", std::string(path),
+  return {ErrorCode::kBadValue, fmt::format("'{}' is not UTF-8", shortened(value, kLongestQuote)),
+          "", std::string(path),
           "a scenario is JSON, which is UTF-8: give the file or the name another name"};
 }
 
@@ -43,7 +44,8 @@ std::optional<std::vector<std::string>> split(std::string_view path) {
 
 Errors apply_override(json& document, std::string_view path, std::string_view value) {
   const auto keys = split(path);
-  if (!keys) return {bad_path(path, fmt::format("'{}' is not a key path", path))};
+  if (!keys)
+    return {bad_path(path, fmt::format("'{}' is not a key path", shortened(path, kLongestQuote)))};
   if (keys->size() > kDeepestDocument) {
     return {bad_path(path, fmt::format("a key path of {} parts", keys->size()))};
   }
@@ -51,8 +53,10 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
   if (!parsed) {
     if (!is_utf8(value)) return {{not_utf8(path, value)}};
     if (value.starts_with('{') || value.starts_with('[')) {
-      return {{ErrorCode::kSyntax, fmt::format("{}: {}", parsed.error().front().message, value), "",
-               std::string(path), "quote it for the shell"}};
+      return {
+          {ErrorCode::kSyntax,
+           fmt::format("{}: {}", parsed.error().front().message, shortened(value, kLongestQuote)),
+           "", std::string(path), "quote it for the shell"}};
     }
     parsed = json(std::string(value));
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/limits.h"
+#include "core/text/characters.h"
 #include "schedule/order_check.h"
 #include "schedule/schedule.h"
 
@@ -85,11 +86,9 @@ class Reader {
     const auto cell = parse_cell(text);
     if (!cell) {
       // Another kind of file may be one cell of many megabytes.
-      const std::string_view shown = text.substr(0, kLongestWord);
-      return fail(
-          ErrorCode::kSyntax,
-          fmt::format("'{}{}' is not a pass", shown, shown.size() < text.size() ? "..." : ""),
-          "chunk, F, B, I or W, micro-batch, as in 0F3");
+      return fail(ErrorCode::kSyntax,
+                  fmt::format("'{}' is not a pass", shortened(text, kLongestQuote)),
+                  "chunk, F, B, I or W, micro-batch, as in 0F3");
     }
     if (cell->micro_batch < 0 || cell->micro_batch >= pipeline_.micro_batches) {
       return fail(ErrorCode::kIllegal, fmt::format("micro-batch {}", cell->micro_batch),

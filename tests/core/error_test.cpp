@@ -8,13 +8,16 @@
 namespace stepcast {
 namespace {
 
-// Each part is cut before the character that would not be whole: e with an accent has two bytes.
-TEST(ErrorText, ALongPartIsCutBetweenTwoCharacters) {
-  std::string path(kLongestErrorPart - 1, 'k');
-  path += "\xC3\xA9 and more";
-  const Error error{ErrorCode::kUnknownKey, "is not a known key", "a.json", path, "one of b"};
-  EXPECT_EQ(to_string(error), "a.json: " + std::string(kLongestErrorPart - 1, 'k') +
-                                  "...: is not a known key (one of b)");
+// 2000 bytes hold the first 1332, "..." and the last 665. An e with an accent has two bytes: of the
+// first one, byte 1332 is the second, and of the second one, byte 665 from the end.
+TEST(ErrorText, ALongPartLosesItsMiddleBetweenTwoCharacters) {
+  static_assert(kLongestErrorPart == 2000);
+  const std::string e = "\xC3\xA9";
+  const std::string message = "'" + std::string(1330, 'k') + e + std::string(5000, 'x') + e +
+                              std::string(643, 'l') + "' is not a known word";
+  const Error error{ErrorCode::kUnknownKey, message, "a.json", "model", "one of b"};
+  EXPECT_EQ(to_string(error), "a.json: model: '" + std::string(1330, 'k') + "..." +
+                                  std::string(643, 'l') + "' is not a known word (one of b)");
 }
 
 TEST(ErrorText, NoNearWordIsLookedForOfOneThatNobodyTypes) {

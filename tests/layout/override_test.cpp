@@ -48,5 +48,21 @@ TEST(Override, RefusesHalfAnObject) {
   EXPECT_EQ(document, json::object());
 }
 
+// A quote has 60 bytes of a value or a path, so that the reason is never cut from the error.
+TEST(Override, QuotesTheEndsAloneOfALongValueOrPath) {
+  const std::string quote = std::string(37, 'x') + "..." + std::string(19, 'x');
+  json document = json::object();
+  const Errors half = apply_override(document, "layout", "[" + std::string(100000, 'x'));
+  ASSERT_EQ(half.size(), 1u);
+  EXPECT_TRUE(half.front().message.ends_with(": [" + quote)) << half.front().message;
+  const Errors path = apply_override(document, "." + std::string(100000, 'x'), "8");
+  ASSERT_EQ(path.size(), 1u);
+  EXPECT_EQ(path.front().message, "'." + quote + "' is not a key path");
+  const Errors bytes = apply_override(document, "name", "x\xFF" + std::string(100000, 'x'));
+  ASSERT_EQ(bytes.size(), 1u);
+  EXPECT_TRUE(bytes.front().message.ends_with("x' is not UTF-8")) << bytes.front().message;
+  EXPECT_LT(bytes.front().message.size(), 100u);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -80,10 +80,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"0F0,0I0\n1F0,1B0\n", "row 1", "is missing"},
                       Refused{"99999999999F0\n1F0,1B0\n", "row 1, column 1", "is not a pass"}));
 
-TEST(ScheduleCsv, QuotesTheBeginningAloneOfACellThatIsAnotherKindOfFile) {
-  const auto read = from_csv(std::string(100000, 'x'), kTwoStages, "order.csv");
+// A quote has 60 bytes: the first 38, "...", and the last 19. An e with an accent has two bytes,
+// and of the one that begins at byte 37, the second is the 39th.
+TEST(ScheduleCsv, QuotesTheEndsAloneOfACellThatIsAnotherKindOfFile) {
+  const std::string cell = std::string(37, 'x') + "\xC3\xA9" + std::string(100000, 'y');
+  const auto read = from_csv(cell, kTwoStages, "order.csv");
   ASSERT_FALSE(read.has_value());
-  EXPECT_EQ(read.error().front().message, "'" + std::string(100, 'x') + "...' is not a pass");
+  EXPECT_EQ(read.error().front().message,
+            "'" + std::string(37, 'x') + "..." + std::string(19, 'y') + "' is not a pass");
 }
 
 // Each stage's own order is fine, and each waits for what the other does later.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text/characters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -80,6 +82,21 @@ std::string with_utf8_alone(std::string_view text) {
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
+}
+
+// Two thirds of the room are for the beginning. No character is cut in two.
+std::string shortened(std::string_view text, std::size_t most) {
+  constexpr std::string_view kGap = "...";
+  if (text.size() <= most) return std::string(text);
+  const std::size_t room = most - std::min(most, kGap.size());
+  const auto continues = [&](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
+  };
+  std::size_t end = room - room / 3;
+  while (end > 0 && continues(end)) --end;
+  std::size_t begin = text.size() - room / 3;
+  while (begin < text.size() && continues(begin)) ++begin;
+  return fmt::format("{}{}{}", text.substr(0, end), kGap, text.substr(begin));
 }
 
 std::string shown_characters(std::string_view text) {

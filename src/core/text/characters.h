@@ -40,6 +40,9 @@ std::string with_utf8_alone(std::string_view text);  // U+FFFD for each byte of 
 
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
+// The text in at most `most` bytes: "..." stands for the middle of a longer one.
+std::string shortened(std::string_view text, std::size_t most);
+
 // The text with U+FFFD in the place of each control, hidden or invalid character. Tabs and line
 // feeds stay.
 std::string shown_characters(std::string_view text);
