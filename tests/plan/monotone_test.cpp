@@ -183,8 +183,8 @@ TEST_P(Monotone, MoreIsNeverSlowerAndFewerBytesAreNeverLarger) {
       EXPECT_LE(after->peak_memory, before->peak_memory) << change.what << "\n" << drawn.text;
     }
   }
-  // Most changes have a meaning, and few of them change what NCCL does for the worse. One is allowed
-  // for where so few scenarios are drawn that it is more than its share.
+  // Most changes have a meaning, and few of them change what NCCL does for the worse. One is
+  // allowed for where so few scenarios are drawn that it is more than its share.
   EXPECT_GE(compared, kScenariosOfASeed);
   EXPECT_LE(choices, 1 + compared / 20);
 }
