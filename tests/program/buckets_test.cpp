@@ -40,5 +40,22 @@ TEST(Buckets, ATableThatBothEndsOfAPipelineHoldIsARangeOfItsOwn) {
   }
 }
 
+// Megatron closes a bucket once it holds bucket_size elements (param_and_grad_buffer.py: `>=`), so
+// a size that two blocks fill exactly ends with them, and one element more takes in a third.
+TEST(Buckets, ABucketThatIsExactlyFullIsClosed) {
+  GptCase c;
+  c.dp = 2;
+  const Scenario scenario = gpt(c);
+  Program program = lower(scenario);
+  ASSERT_EQ(program.roles.size(), 1u);
+  const RoleBuilder builder(scenario, program, program.roles.front());
+  const std::int32_t blocks = builder.blocks(0);
+  ASSERT_GE(blocks, 4);
+  const std::int64_t two = builder.elements(0, blocks - 2, blocks);
+  ASSERT_GT(builder.elements(0, blocks - 3, blocks), two);
+  EXPECT_EQ(cut_buckets(builder, true, two).front().block_begin, blocks - 2);
+  EXPECT_EQ(cut_buckets(builder, true, two + 1).front().block_begin, blocks - 3);
+}
+
 }  // namespace
 }  // namespace stepcast

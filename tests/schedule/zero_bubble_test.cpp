@@ -170,6 +170,26 @@ TEST(ZeroBubble, UnevenPassesRunOnceEachWithoutDeadlock) {
   }
 }
 
+// The authors' scheduler fills a pipeline until every stage has as many forwards as the one before
+// it (zbv.py), also where chunks take different times: with fewer, a stage waits for gradients.
+TEST(ZeroBubble, ZbVFillsEveryStageWithAsManyForwardsAsTheOneBefore) {
+  std::mt19937 random(20231130);
+  const ScheduleKind kind = schedule_named("zb-v");
+  for (int i = 0; i < 200; ++i) {
+    const std::int64_t stages = 2 + i % 7;
+    const Pipeline pipeline = pipeline_of(kind, stages, 1 + i % (3 * stages));
+    std::ptrdiff_t before = 0;
+    for (const StageOrder& order : make_orders(kind, pipeline, uneven_times(pipeline, random))) {
+      const auto first_gradient = std::ranges::find_if(
+          order, [](const Slot& slot) { return slot.pass != Pass::kForward; });
+      const std::ptrdiff_t forwards = first_gradient - order.begin();
+      ASSERT_GE(forwards, before) << stages << " " << pipeline.micro_batches;
+      before = forwards;
+    }
+    EXPECT_GE(before, 2);  // one of either chunk
+  }
+}
+
 // By hand (Qi et al. 2024, section 2.3): (p-1)(f+b-w) where micro-batches fill the pipeline.
 TEST(ZeroBubble, BubbleOfZbH1IsTheClosedForm) {
   const ScheduleKind kind = schedule_named("zb-h1");
