@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/key_values.h"
 #include "cli/output.h"
+#include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "core/gathered_errors.h"
 #include "core/machine_errors.h"
@@ -33,6 +34,7 @@ struct CompareFlags {
   double tornado = 0;  // percent
   std::string scaling;
   int threads = 0;
+  Require require;
 };
 
 struct Axis {
@@ -262,6 +264,7 @@ int run_compare(CompareFlags& flags) {
   output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  if (const Errors bad = flags.require.read(); !bad.empty()) return report_errors(bad);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
   std::vector<Axis> axes;
@@ -296,12 +299,19 @@ int run_compare(CompareFlags& flags) {
     if (point.scenario) scenarios.push_back(&*point.scenario);
   }
   note_readings(flags.output, scenarios);
+  const CompareReport& report = comparison.report();
+  const ComparedPoint& best = report.points[ranked(report).front()];
+  if (flags.require.given()) {
+    const auto run = outlook_of(*best.scenario, *best.prediction, data->prices);
+    if (!run) return report_errors(run.error());
+    errors = flags.require.judge(*best.prediction, *run ? &**run : nullptr);
+    if (!errors.empty()) return report_errors(errors);
+  }
   output.set_main(flags.output, render(comparison.report(), flags.output.format));
   if (!flags.html.empty()) output.set_file(flags.html, compare_html(comparison.report()));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
-  const CompareReport& report = comparison.report();
-  return report.points[ranked(report).front()].prediction->fits ? kOk : kDoesNotFit;
+  return flags.require.code(best.prediction->fits ? kOk : kDoesNotFit);
 }
 
 }  // namespace
@@ -314,10 +324,11 @@ Command add_compare(CommandLine program) {
       "  stepcast compare scenario.json --vary layout.zero=0,1 --vary layout.micro_batch=1,2,4\n"
       "  stepcast compare scenario.json --vary cluster.nodes=2,4,8,16 --scaling weak\n"
       "  stepcast compare scenario.json --tornado 20\n"
-      "Exit code 3: no point of the grid fits in memory.");
+      "Exit code 3: no point of the grid fits in memory; 6: the best does not keep --require.");
   add_scenario_flags(app, flags->scenario);
   add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
   add_html_flag(app, flags->html);
+  flags->require.add_to(app);
   app.add("--vary", flags->vary,
           "vary a scenario key over these values; repeated flags span a grid")
       .type_name("PATH=VALUE,...")

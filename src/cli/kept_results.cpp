@@ -72,8 +72,8 @@ void keep_elsewhere(const std::vector<FinishedResult>& results) {
   for (const FinishedResult& result : results) {
     names += (names.empty() ? "" : ", ") + result.name;
   }
-  tell_line(fmt::format(
-      "no temporary folder has room: the finished {} follows on standard output", names));
+  tell_line(fmt::format("no temporary folder has room: the finished {} follows on standard output",
+                        names));
   if (!print(results)) tell("standard output cannot be written either: the results are lost\n");
 }
 

@@ -133,8 +133,22 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
   return {};
 }
 
+// Whether the first place keeps what is required.
+Errors judge_first(PlanFlags& flags, const PlanReport& report, const PriceList& prices) {
+  if (!flags.require.given() || report.result.found.empty()) return {};
+  const FoundLayout& first = report.result.found.front();
+  Scenario scenario = report.planner.space().base();
+  report.planner.space().put(first.choice, scenario);
+  std::optional<RunOutlook> run;
+  if (scenario.run) {
+    const Prediction& p = first.prediction;
+    run = run_outlook(scenario, prices, {p.step_time, p.step_time_low, p.step_time_high});
+  }
+  return flags.require.judge(first.prediction, run ? &*run : nullptr);
+}
+
 // The layouts of one cluster.
-int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const DataRoot& data,
+int plan_layouts(PlanFlags& flags, json scenario, Errors errors, const DataRoot& data,
                  Output& output) {
   auto planner = make_planner(scenario, flags, data.folders);
   if (!planner) append(errors, planner.error());
@@ -184,11 +198,12 @@ int plan_layouts(const PlanFlags& flags, json scenario, Errors errors, const Dat
     report.why_not.push_back(why_not(question, options, *result));
   }
   progress.clear();
+  if (errors = judge_first(flags, report, *prices); !errors.empty()) return report_errors(errors);
   if (errors = set_page(report, flags, output); !errors.empty()) return report_errors(errors);
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
-  return code_of_search(!result->found.empty(), result->proven, signals);
+  return flags.require.code(code_of_search(!result->found.empty(), result->proven, signals));
 }
 
 Errors plan_output(const PlanFlags& flags, Output& output) {
@@ -202,6 +217,11 @@ int run_plan(PlanFlags& flags) {
   Output output;
   if (const Errors errors = plan_output(flags, output); !errors.empty()) {
     return report_errors(errors);
+  }
+  if (const Errors bad = flags.require.read(); !bad.empty()) return report_errors(bad);
+  if (flags.advise && flags.require.given()) {
+    return report_errors({{ErrorCode::kIllegal, "an advice says itself what is enough", "",
+                           "--require", "--deadline, --budget or --min-tokens-per-s"}});
   }
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
@@ -246,7 +266,7 @@ Command add_plan(CommandLine program) {
       "    --advise --set training.mode=lora\n"
       "Exit code 2: no layout is legal; 3: none fits in memory. A search that ends before it "
       "knows\n"
-      "prints what it has and exits with 0.");
+      "prints what it has and exits with 0. 6: the first place does not keep --require.");
   add_plan_flags(app, *flags);
   return {app, [flags] { return run_plan(*flags); }};
 }

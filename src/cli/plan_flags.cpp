@@ -216,6 +216,7 @@ void add_plan_flags(CommandLine app, PlanFlags& flags) {
       .type_name("DOLLARS|NAME=DOLLARS,...");
   add_output_flags(app, flags.output, {"table", "json", "csv", "md"});
   add_html_flag(app, flags.html);
+  flags.require.add_to(app);
   app.add("--clusters", flags.clusters,
           "search the best layout on each of these, with --gpus GPUs each")
       .type_name("NAME,...")

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "cli/session.h"
 #include "launch/signal_watch.h"
@@ -31,6 +32,7 @@ struct PlanFlags {
   Flag top;
   int threads = 0;
   bool advise = false;
+  Require require;
 };
 
 void add_plan_flags(CommandLine app, PlanFlags& flags);

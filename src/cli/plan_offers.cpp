@@ -154,11 +154,16 @@ int plan_offers(PlanFlags& flags, std::vector<std::int64_t> counts, const json& 
                             flags.search.front > 0};
   const bool found = !report.ranking.order.empty();
   if (ended_early(report)) note_stopped(found, flags.output);
+  if (found) {
+    const OfferLayout& best = *(*offers)[report.ranking.order.front()].best;
+    errors = flags.require.judge(best.found.prediction, &best.run);
+    if (!errors.empty()) return report_errors(errors);
+  }
   if (!flags.html.empty()) output.set_file(flags.html, offers_html(report));
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
-  return code_of_search(found, !was_cut_off(report), signals);
+  return flags.require.code(code_of_search(found, !was_cut_off(report), signals));
 }
 
 }  // namespace stepcast::cli

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "core/text/escape.h"
 #include "economics/run_forecast.h"
@@ -37,17 +38,8 @@ struct PredictFlags {
   bool unfolded = false;
   bool no_contention = false;
   std::vector<std::string> what_if;
+  Require require;
 };
-
-// The forecast of the whole run, if the scenario says something about it.
-Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
-                                             const std::string& prices_folder) {
-  if (!scenario.run) return std::nullopt;
-  const auto prices = load_prices(prices_folder);
-  if (!prices) return failure(prices.error());
-  return run_outlook(scenario, *prices,
-                     {prediction.step_time, prediction.step_time_low, prediction.step_time_high});
-}
 
 Written render(const PredictFlags& flags, const Scenario& scenario, const Prediction& prediction,
                const RunOutlook* run, const Profile* profile) {
@@ -92,7 +84,7 @@ void tell_trace(const PredictFlags& flags, std::size_t bytes) {
                    flags.trace, static_cast<double>(bytes) / 1e6));
 }
 
-int run_predict(const PredictFlags& flags) {
+int run_predict(PredictFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
   output.plan("--trace", flags.trace);
@@ -101,6 +93,7 @@ int run_predict(const PredictFlags& flags) {
   output.protect("SCENARIO", flags.scenario.file);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
+  if (const Errors errors = flags.require.read(); !errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
   auto scenario = scenario_from_flags(flags.scenario, data->folders);
@@ -128,8 +121,12 @@ int run_predict(const PredictFlags& flags) {
   }
   const auto run = outlook_of(*scenario, *prediction, data->prices);
   if (!run) return report_errors(run.error());
-  output.set_main(flags.output, render(flags, *scenario, *prediction, *run ? &**run : nullptr,
-                                       profile ? &*profile : nullptr));
+  const RunOutlook* outlook = *run ? &**run : nullptr;
+  if (const Errors errors = flags.require.judge(*prediction, outlook); !errors.empty()) {
+    return report_errors(errors);
+  }
+  output.set_main(flags.output,
+                  render(flags, *scenario, *prediction, outlook, profile ? &*profile : nullptr));
   std::size_t trace_bytes = 0;
   if (!flags.trace.empty()) {
     Written trace = trace_json(*scenario, *prediction);
@@ -146,7 +143,7 @@ int run_predict(const PredictFlags& flags) {
   note_written(flags.output, flags.memory_timeline);
   note_written(flags.output, flags.html);
   if (!flags.trace.empty()) tell_trace(flags, trace_bytes);
-  return prediction->fits ? kOk : kDoesNotFit;
+  return flags.require.code(prediction->fits ? kOk : kDoesNotFit);
 }
 
 }  // namespace
@@ -163,7 +160,8 @@ Command add_predict(CommandLine program) {
       "\\\n"
       "    --seq 1024 --recompute full --framework native --set training.mode=qlora\n"
       "  stepcast predict scenario.json --tokens 2T --deadline 30d --budget 500k\n"
-      "Exit code 3: the layout does not fit in memory (the forecast is still printed).");
+      "Exit code 3: the layout does not fit in memory (the forecast is still printed);\n"
+      "6: --require is not kept.");
   add_scenario_flags(app, flags->scenario);
   add_run_flags(app, flags->scenario);
   add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
@@ -172,6 +170,7 @@ Command add_predict(CommandLine program) {
           "write memory over time, as CSV, or as JSON when FILE ends in .json")
       .type_name("FILE");
   add_html_flag(app, flags->html);
+  flags->require.add_to(app);
   app.add("--flops", flags->flops,
           "how attention counts in FLOPs, MFU and HFU: full, or causal for half of it")
       .one_of({name_of(FlopCount::kFull), name_of(FlopCount::kCausal)})

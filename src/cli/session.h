@@ -22,6 +22,7 @@ enum ExitCode : int {
   kDoesNotFit = 3,
   kRegression = 4,
   kOutOfTolerance = 5,
+  kNotKept = 6,  // --require
 };
 
 struct OutputOptions {

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/requirement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+#include "core/unit_text.h"
+#include "report/number_text.h"
+
+namespace stepcast {
+
+struct RequiredFigure {
+  const char* name;
+  bool truth = false;  // stands alone; else it has a limit
+  // Empty where the forecast has none.
+  std::optional<double> (*value)(const Prediction& prediction, const RunOutlook* run);
+  Result<double> (*limit)(std::string_view text) = nullptr;
+  std::string (*text)(double value) = nullptr;
+  const char* needs = "";  // what gives it where it is not there
+};
+
+namespace {
+
+Result<double> read_seconds(std::string_view text) {
+  return parse_seconds(text).map([](Seconds time) { return time.value(); });
+}
+
+Result<double> read_bytes(std::string_view text) {
+  return parse_bytes(text).map([](Bytes bytes) { return bytes.value(); });
+}
+
+// "0.4" or "40%".
+Result<double> read_fraction(std::string_view text) {
+  const bool percent = text.ends_with('%');
+  if (percent) text.remove_suffix(1);
+  double value = 0;
+  const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || rest != text.data() + text.size() || !std::isfinite(value)) {
+    return failure({ErrorCode::kBadValue, fmt::format("'{}' is no fraction", text), "", "",
+                    "write it like 0.4 or 40%"});
+  }
+  return percent ? value / 100 : value;
+}
+
+std::string seconds_text(double value) { return time_text(Seconds(value)); }
+std::string bytes_text(double value) { return gib_text(std::llround(value)) + " GiB"; }
+std::string days_text(double value) { return duration_text(Seconds(value * 86400)); }
+std::string figure_text(double value) { return number_text(value); }
+std::string fraction_text(double value) { return percent_text(value); }
+
+const RunLength* length_of(const RunOutlook* run) {
+  return run != nullptr && run->forecast.length ? &*run->forecast.length : nullptr;
+}
+
+std::optional<double> truth_of(const std::optional<bool>& truth) {
+  if (!truth) return std::nullopt;
+  return *truth ? 1 : 0;
+}
+
+using Forecast = const Prediction&;
+using Run = const RunOutlook*;
+using Value = std::optional<double>;
+
+constexpr const char* kTokens = "--tokens says how long the run is";
+
+constexpr std::array kFigures = {
+    RequiredFigure{"fits", true, [](Forecast p, Run) -> Value { return p.fits ? 1 : 0; }},
+    RequiredFigure{"step_time", false, [](Forecast p, Run) -> Value { return p.step_time.value(); },
+                   read_seconds, seconds_text},
+    RequiredFigure{"mfu", false, [](Forecast p, Run) -> Value { return p.mfu; }, read_fraction,
+                   fraction_text},
+    RequiredFigure{"hfu", false, [](Forecast p, Run) -> Value { return p.hfu; }, read_fraction,
+                   fraction_text},
+    RequiredFigure{"bubble", false, [](Forecast p, Run) -> Value { return p.bubble_fraction; },
+                   read_fraction, fraction_text},
+    RequiredFigure{"tokens_per_s", false, [](Forecast p, Run) -> Value { return p.tokens_per_s; },
+                   parse_count, figure_text},
+    RequiredFigure{"tokens_per_s_per_gpu", false,
+                   [](Forecast p, Run) -> Value { return p.tokens_per_s_per_gpu; }, parse_count,
+                   figure_text},
+    RequiredFigure{"tflops", false, [](Forecast p, Run) -> Value { return p.model_tflops_per_gpu; },
+                   parse_count, figure_text},
+    RequiredFigure{"memory", false,
+                   [](Forecast p, Run) -> Value { return static_cast<double>(p.peak_device); },
+                   read_bytes, bytes_text},
+    RequiredFigure{"goodput", false,
+                   [](Forecast, Run run) -> Value {
+                     if (run == nullptr) return std::nullopt;
+                     return run->forecast.goodput.value;
+                   },
+                   read_fraction, fraction_text, kTokens},
+    RequiredFigure{"days", false,
+                   [](Forecast, Run run) -> Value {
+                     const RunLength* length = length_of(run);
+                     if (length == nullptr) return std::nullopt;
+                     return length->wall_s.value / 86400;
+                   },
+                   parse_count, days_text, kTokens},
+    RequiredFigure{"cost", false,
+                   [](Forecast, Run run) -> Value {
+                     const RunLength* length = length_of(run);
+                     if (length == nullptr || !length->dollars) return std::nullopt;
+                     return length->dollars->value;
+                   },
+                   parse_dollars, dollars_text, "--tokens and a price: --price DOLLARS"},
+    RequiredFigure{"deadline", true,
+                   [](Forecast, Run run) -> Value {
+                     const RunLength* length = length_of(run);
+                     return length == nullptr ? std::nullopt : truth_of(length->meets_deadline);
+                   },
+                   nullptr, nullptr, "--tokens and --deadline"},
+    RequiredFigure{"budget", true,
+                   [](Forecast, Run run) -> Value {
+                     const RunLength* length = length_of(run);
+                     return length == nullptr ? std::nullopt : truth_of(length->within_budget);
+                   },
+                   nullptr, nullptr, "--tokens, --budget and a price"},
+};
+
+Error bad(std::string message, std::string hint) {
+  return {ErrorCode::kBadValue, std::move(message), "", "--require", std::move(hint)};
+}
+
+Result<Requirement> parse_one(const std::string& text) {
+  const std::size_t sign = text.find_first_of("<>=");
+  const std::string name = text.substr(0, sign);
+  const auto row = std::ranges::find_if(
+      kFigures, [&](const RequiredFigure& figure) { return name == figure.name; });
+  if (row == kFigures.end()) {
+    const std::string near = did_you_mean(name, required_figures());
+    return failure(bad(fmt::format("'{}' is no figure of a forecast", name),
+                       near.empty() ? "one of " + one_of(required_figures()) : near));
+  }
+  Requirement out{text, &*row, true, 1};
+  if (sign == std::string::npos) {
+    if (row->truth) return out;
+    return failure(
+        bad(fmt::format("{} has no limit", name), fmt::format("{0}>=X or {0}<=X", name)));
+  }
+  if (row->truth) {
+    return failure(
+        bad(fmt::format("'{}' gives {} a limit", text, name), fmt::format("{} alone", name)));
+  }
+  const std::string relation = text.substr(sign, 2);
+  if (relation != ">=" && relation != "<=") {
+    return failure(bad(fmt::format("'{}' has neither >= nor <=", text),
+                       fmt::format("{0}>=X or {0}<=X", name)));
+  }
+  out.at_least = relation == ">=";
+  const auto limit = row->limit(std::string_view(text).substr(sign + 2));
+  if (!limit) return failure(bad(limit.error().front().message, limit.error().front().hint));
+  out.limit = *limit;
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> required_figures() {
+  std::vector<std::string> out;
+  for (const RequiredFigure& figure : kFigures) out.emplace_back(figure.name);
+  return out;
+}
+
+Result<std::vector<Requirement>> parse_requirements(std::string_view text) {
+  std::vector<Requirement> out;
+  Errors errors;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string one;
+    std::ranges::copy_if(text.substr(begin, end - begin), std::back_inserter(one),
+                         [](char letter) { return letter != ' '; });
+    begin = end + 1;
+    auto read =
+        one.empty() ? failure(bad("a requirement is empty", "fits, mfu>=0.4")) : parse_one(one);
+    if (read) {
+      out.push_back(std::move(*read));
+    } else {
+      errors.insert(errors.end(), read.error().begin(), read.error().end());
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+Result<std::vector<std::string>> broken_requirements(const std::vector<Requirement>& requirements,
+                                                     const Prediction& prediction,
+                                                     const RunOutlook* run) {
+  std::vector<std::string> out;
+  Errors errors;
+  for (const Requirement& requirement : requirements) {
+    const RequiredFigure& figure = *requirement.figure;
+    const auto value = figure.value(prediction, run);
+    if (!value) {
+      errors.push_back({ErrorCode::kMissingKey, fmt::format("{} is not known", figure.name), "",
+                        "--require", figure.needs});
+    } else if (requirement.at_least ? *value >= requirement.limit : *value <= requirement.limit) {
+      continue;
+    } else if (figure.truth) {
+      out.push_back(fmt::format("required: {}, and it is not so", requirement.text));
+    } else {
+      out.push_back(
+          fmt::format("required: {}, and it is {}", requirement.text, figure.text(*value)));
+    }
+  }
+  if (!errors.empty()) return failure(std::move(errors));
+  return out;
+}
+
+}  // namespace stepcast
