@@ -84,6 +84,15 @@ void tell_trace(const PredictFlags& flags, std::size_t bytes) {
                    flags.trace, static_cast<double>(bytes) / 1e6));
 }
 
+PredictOptions options_of(const PredictFlags& flags) {
+  PredictOptions out = flags.options;
+  out.fold = !flags.unfolded;
+  out.contention = !flags.no_contention;
+  out.flops = flags.flops == name_of(FlopCount::kFull) ? FlopCount::kFull : FlopCount::kCausal;
+  out.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty();
+  return out;
+}
+
 int run_predict(PredictFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
@@ -92,8 +101,9 @@ int run_predict(PredictFlags& flags) {
   output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
-  if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
-  if (const Errors errors = flags.require.read(); !errors.empty()) return report_errors(errors);
+  Errors errors = output.check();
+  if (errors.empty()) errors = flags.require.read();
+  if (!errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
   auto scenario = scenario_from_flags(flags.scenario, data->folders);
@@ -105,12 +115,7 @@ int run_predict(PredictFlags& flags) {
   if (!scenario) return report_errors(scenario.error());
   note_readings(flags.output, {&*scenario});
 
-  PredictOptions options = flags.options;
-  options.fold = !flags.unfolded;
-  options.contention = !flags.no_contention;
-  options.flops = flags.flops == name_of(FlopCount::kFull) ? FlopCount::kFull : FlopCount::kCausal;
-  options.trace = !flags.trace.empty() || !flags.memory_timeline.empty() || !flags.html.empty();
-  const auto prediction = predict(*scenario, data->folders, options);
+  const auto prediction = predict(*scenario, data->folders, options_of(flags));
   if (!prediction) return report_errors(prediction.error());
 
   std::optional<Profile> profile;
@@ -122,9 +127,8 @@ int run_predict(PredictFlags& flags) {
   const auto run = outlook_of(*scenario, *prediction, data->prices);
   if (!run) return report_errors(run.error());
   const RunOutlook* outlook = *run ? &**run : nullptr;
-  if (const Errors errors = flags.require.judge(*prediction, outlook); !errors.empty()) {
-    return report_errors(errors);
-  }
+  errors = flags.require.judge(*prediction, outlook);
+  if (!errors.empty()) return report_errors(errors);
   output.set_main(flags.output,
                   render(flags, *scenario, *prediction, outlook, profile ? &*profile : nullptr));
   std::size_t trace_bytes = 0;

@@ -18,7 +18,7 @@ class Require {
 
   // Before any work. Errors: what the flag's text says.
   Errors read();
-  // Of the forecast that the command answers with. Errors: figures that it does not have.
+  // Judges the forecast that the command answers with. Errors: figures that it does not have.
   Errors judge(const Prediction& prediction, const RunOutlook* run);
   // After the output: what is not kept, on standard error, and the exit code; `code` where all is.
   int code(int code) const;

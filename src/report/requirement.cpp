@@ -122,6 +122,12 @@ constexpr std::array kFigures = {
                    nullptr, nullptr, "--tokens, --budget and a price"},
 };
 
+std::vector<std::string> required_figures() {
+  std::vector<std::string> out;
+  for (const RequiredFigure& figure : kFigures) out.emplace_back(figure.name);
+  return out;
+}
+
 Error bad(std::string message, std::string hint) {
   return {ErrorCode::kBadValue, std::move(message), "", "--require", std::move(hint)};
 }
@@ -159,12 +165,6 @@ Result<Requirement> parse_one(const std::string& text) {
 }
 
 }  // namespace
-
-std::vector<std::string> required_figures() {
-  std::vector<std::string> out;
-  for (const RequiredFigure& figure : kFigures) out.emplace_back(figure.name);
-  return out;
-}
 
 Result<std::vector<Requirement>> parse_requirements(std::string_view text) {
   std::vector<Requirement> out;

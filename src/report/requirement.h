@@ -23,12 +23,9 @@ struct Requirement {
   double limit = 0;       // in the figure's unit; 1 where it is a truth
 };
 
-// Of a list with commas. Errors, at "--require": figures that are not known, limits that are no
+// Reads a list with commas. Errors, at "--require": figures that are not known, limits that are no
 // number in the figure's unit, truths with a limit.
 Result<std::vector<Requirement>> parse_requirements(std::string_view text);
-
-// The figures that requirements may be about: "fits, mfu, hfu, ...".
-std::vector<std::string> required_figures();
 
 // A sentence for each requirement that is not kept. Errors, at "--require": figures that this
 // forecast does not have, such as days without tokens; `run` is null where nothing is said of one.
