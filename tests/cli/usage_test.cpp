@@ -136,7 +136,7 @@ TEST(Usage, SuggestsOnlyNamesThatAreNear) {
   const auto model = [](const char* name) {
     return run({"predict", "--model", name, "--cluster", "dgx-h100", "--global-batch", "8"}).error;
   };
-  for (const char* name : {"meta-llama/Llama-3.1-8C", "models/llama-3.1-8b.json"}) {
+  for (const char* name : {"meta-llama/Llama-3.1-8C", "nowhere/llama-3.1-8b.json"}) {
     EXPECT_TRUE(has(model(name), "did you mean 'llama-3.1-8b'?")) << model(name);
   }
 }
