@@ -3,18 +3,22 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/plan_advise.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_offers.h"
+#include "cli/plan_open.h"
 #include "cli/plan_progress.h"
 #include "cluster/named_cluster.h"
 #include "core/gathered_errors.h"
 #include "launch/signal_watch.h"
 #include "plan/launchable.h"
 #include "plan/offers/layout_ranking.h"
+#include "predict/prediction.h"
 #include "report/plan_report.h"
 
 namespace stepcast::cli {
@@ -133,6 +137,34 @@ Errors set_page(const PlanReport& report, const PlanFlags& flags, Output& output
   return {};
 }
 
+bool has_one_layout(const Planner& planner) { return planner.space().combinations() <= 1; }
+
+// What is searched, and what is wrong with it so far.
+struct Asked {
+  json scenario;
+  std::optional<json> today;  // the scenario before --open
+  Errors errors;
+};
+
+// The forecast of the layout as the file states it, before --open.
+Errors set_today(const std::optional<json>& stated, const PlanFlags& flags,
+                 const DataFolders& folders, PlanReport& report) {
+  if (!stated) {
+    if (has_one_layout(report.planner)) {
+      note(flags.output,
+           "note: every key of the layout is stated, so there is one; --open all searches them");
+    }
+    return {};
+  }
+  const auto document = JsonDocument::from(*stated, flags.scenario.file);
+  const auto scenario = read_scenario(*document, folders);
+  if (!scenario) return name_flags(scenario.error(), flags.scenario);
+  auto prediction = predict(*scenario, folders);
+  if (!prediction) return prediction.error();
+  report.today = TodaysLayout{std::move(*prediction), choice_text(*scenario)};
+  return {};
+}
+
 // Whether the first place keeps what is required.
 Errors judge_first(PlanFlags& flags, const PlanReport& report, const PriceList& prices) {
   if (!flags.require.given() || report.result.found.empty()) return {};
@@ -148,8 +180,8 @@ Errors judge_first(PlanFlags& flags, const PlanReport& report, const PriceList& 
 }
 
 // The layouts of one cluster.
-int plan_layouts(PlanFlags& flags, json scenario, Errors errors, const DataRoot& data,
-                 Output& output) {
+int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& output) {
+  auto& [scenario, stated_today, errors] = asked;
   auto planner = make_planner(scenario, flags, data.folders);
   if (!planner) append(errors, planner.error());
   if (!errors.empty()) return report_errors(errors);
@@ -192,14 +224,17 @@ int plan_layouts(PlanFlags& flags, json scenario, Errors errors, const DataRoot&
 
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
   report.objective = objective;
-  const bool money = base.run || objective != Objective::kStepTime || !flags.prices.empty();
-  if (money) report.prices = &*prices;
+  if (base.run || objective != Objective::kStepTime || !flags.prices.empty()) {
+    report.prices = &*prices;
+  }
   for (const Question& question : questions) {
     report.why_not.push_back(why_not(question, options, *result));
   }
   progress.clear();
-  if (errors = judge_first(flags, report, *prices); !errors.empty()) return report_errors(errors);
-  if (errors = set_page(report, flags, output); !errors.empty()) return report_errors(errors);
+  errors = set_today(stated_today, flags, data.folders, report);
+  if (errors.empty()) errors = judge_first(flags, report, *prices);
+  if (errors.empty()) errors = set_page(report, flags, output);
+  if (!errors.empty()) return report_errors(errors);
   output.set_main(flags.output, render(report, flags.output.format));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.html);
@@ -211,6 +246,15 @@ Errors plan_output(const PlanFlags& flags, Output& output) {
   output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
   return output.check();
+}
+
+// A scenario with the layout that its file states, whatever flags say of it.
+json with_layout_of_file(json scenario, const std::string& file) {
+  const auto document = file.empty() ? failure(Errors()) : JsonDocument::load(file);
+  if (!document) return scenario;
+  const json& stated = (*document)->root().raw();
+  if (scenario.is_object() && stated.contains("layout")) scenario["layout"] = stated["layout"];
+  return scenario;
 }
 
 int run_plan(PlanFlags& flags) {
@@ -232,6 +276,13 @@ int run_plan(PlanFlags& flags) {
   if (!stated) return report_errors(stated.error());
   Errors errors = stated->errors;
   json scenario = json::parse(stated->text);
+  std::optional<json> today;
+  if (!flags.open.empty()) {
+    today = with_layout_of_file(scenario, flags.scenario.file);
+    std::set<std::string> given;
+    for (const auto& [path, value] : stated_by_flags(flags.scenario)) given.insert(path);
+    append(errors, open_keys(flags.open, given, scenario));
+  }
   for (Error& error : lay_fixed_over(flags, scenario)) errors.push_back(std::move(error));
   for (const std::string& text : flags.why_not) {
     json scratch = scenario;
@@ -245,7 +296,8 @@ int run_plan(PlanFlags& flags) {
     if (!errors.empty()) return report_errors(errors);
     return plan_offers(flags, *counts, scenario, *data, output);
   }
-  return plan_layouts(flags, std::move(scenario), std::move(errors), *data, output);
+  return plan_layouts(flags, {std::move(scenario), std::move(today), std::move(errors)}, *data,
+                      output);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/key_values.h"
@@ -19,18 +18,18 @@ namespace {
 
 using nlohmann::json;
 
-// "tp" is "layout.tp"; whole paths stay.
-std::string layout_path(const std::string& key) {
-  if (key.starts_with("layout.")) return key;
-  return key == "vpp" ? "layout.virtual_stages" : "layout." + key;
-}
-
 Error two_values(const std::string& path, const std::string& one, const std::string& other) {
   return {ErrorCode::kIllegal, fmt::format("{} has two values, {} and {}", path, one, other), "",
           "--fix", "one of them"};
 }
 
-// --tp 8 and --set layout.tp=8 fix a key as well.
+}  // namespace
+
+std::string layout_path(const std::string& key) {
+  if (key.starts_with("layout.")) return key;
+  return key == "vpp" ? "layout.virtual_stages" : "layout." + key;
+}
+
 std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags) {
   std::map<std::string, std::string> out;
   for (const auto& value : flags.values) {
@@ -41,8 +40,6 @@ std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags) {
   }
   return out;
 }
-
-}  // namespace
 
 Errors lay_over(const std::string& text, const char* flag, json& scenario) {
   Errors errors;
@@ -225,6 +222,11 @@ void add_plan_flags(CommandLine app, PlanFlags& flags) {
   app.add("--objective", flags.objective, "rank places by this").one_of(objective_names());
   app.add("--fix", flags.fixed, "do not search these layout keys, for example tp=8,zero=1")
       .type_name("KEY=VALUE")
+      .one_word();
+  app.add("--open", flags.open,
+          "search these layout keys although the file states them, for example tp,pp or all")
+      .type_name("KEY,...")
+      .splits_at(',')
       .one_word();
   app.add("--why-not", flags.why_not,
           "say why these are not the first place, for example tp=4,pp=8")

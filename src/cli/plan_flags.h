@@ -2,6 +2,7 @@
 // What `plan` is asked: flags, and what they say together with the scenario.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct PlanFlags {
   OutputOptions output;
   std::string data;
   std::string html;
-  std::vector<std::string> fixed, why_not;
+  std::vector<std::string> fixed, open, why_not;
   std::vector<std::string> clusters;
   std::vector<Price> prices;  // of single clusters: --price NAME=DOLLARS
   std::string objective;      // empty: the scenario's
@@ -36,6 +37,12 @@ struct PlanFlags {
 };
 
 void add_plan_flags(CommandLine app, PlanFlags& flags);
+
+// "tp" is "layout.tp"; whole paths stay.
+std::string layout_path(const std::string& key);
+
+// The values of paths that flags state: --tp 8 and --set layout.tp=8 fix a key alike.
+std::map<std::string, std::string> stated_by_flags(const ScenarioFlags& flags);
 
 // "tp=4,pp=8" laid over a scenario.
 Errors lay_over(const std::string& text, const char* flag, nlohmann::json& scenario);

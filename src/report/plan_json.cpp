@@ -81,6 +81,18 @@ ordered_json PlanWriter::object() {
     entry.update(plan(*row.found));
     out["plans"].push_back(std::move(entry));
   }
+  if (report_.today) {
+    const Prediction& today = report_.today->prediction;
+    ordered_json standing{{"layout", report_.today->layout}, {"fits", today.fits}};
+    put(standing, "step_time_s", today.step_time.value());
+    const auto of_today = place_of_today(report_);
+    standing["place"] = of_today ? ordered_json(*of_today) : ordered_json();
+    if (!result.found.empty()) {
+      put(standing, "behind_first",
+          today.step_time / result.found.front().prediction.step_time - 1);
+    }
+    out["today"] = std::move(standing);
+  }
   out["pareto"] = ordered_json::array();
   for (const std::size_t index : result.front) {
     const auto of_run = run(result.found[index]);

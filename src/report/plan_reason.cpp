@@ -145,6 +145,35 @@ std::string choice_text(const Scenario& scenario) {
   return out;
 }
 
+std::optional<std::size_t> place_of_today(const PlanReport& report) {
+  const std::vector<PlanRow> rows = plan_rows(report);
+  const auto is_faster = [&](const PlanRow& row) {
+    return row.found->prediction.step_time < report.today->prediction.step_time;
+  };
+  const auto faster = static_cast<std::size_t>(std::ranges::count_if(rows, is_faster));
+  if (faster == rows.size()) return std::nullopt;
+  return faster + 1;
+}
+
+std::string today_text(const PlanReport& report) {
+  const Prediction& today = report.today->prediction;
+  std::string out = fmt::format("today's layout takes {}", time_text(today.step_time));
+  if (!today.fits)
+    out += fmt::format(" and needs {} GiB, which does not fit", gib_text(today.peak_device));
+  const std::vector<PlanRow> rows = plan_rows(report);
+  if (rows.empty()) return out;
+  const auto place = place_of_today(report);
+  const double behind = today.step_time / rows.front().found->prediction.step_time - 1;
+  if (!place) {
+    out += fmt::format(": behind {}", rows.size() == 1 ? "the one place"
+                                                       : fmt::format("all {} places", rows.size()));
+  } else {
+    out += fmt::format(": place {}", *place);
+  }
+  if (behind > 0) out += fmt::format(", {} behind the first", percent_text(behind));
+  return out + " (" + report.today->layout + ")";
+}
+
 std::vector<PlanRow> plan_rows(const PlanReport& report) {
   std::vector<PlanRow> rows;
   for (const FoundLayout& found : report.result.found) {

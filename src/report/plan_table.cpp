@@ -133,6 +133,7 @@ Written written(const PlanReport& report, Form form) {
     out += heading("Layouts", form) + ranking(report, form);
     const Prediction& first = report.result.found.front().prediction;
     out += bullet("the first place: " + proof_text(first), form);
+    if (report.today) out += bullet(today_text(report), form);
     if (report.prices != nullptr) out += heading("The run", form) + run_lines(report, form);
   }
   if (report.result.front.size() > 1) {

@@ -84,6 +84,7 @@ Written plan_html(const PlanReport& report, const Prediction* first) {
     page.subtitle = "First place: " + choice_text(scenario);
     page.verdict = fmt::format("The first place takes {} a step. {}. {}", time_text(best.step_time),
                                memory_words(best), page.verdict);
+    if (report.today) page.verdict += " Now: " + today_text(report) + ".";
     page.sections = {place_section(report), replayed_section(report)};
   }
   if (!report.why_not.empty()) page.sections.push_back(why_not_section(report));

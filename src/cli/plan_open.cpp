@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_open.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "cli/plan_flags.h"
+#include "plan/layout_dimension.h"
+
+namespace stepcast::cli {
+namespace {
+
+using nlohmann::json;
+
+// Follows from the other dimensions.
+constexpr const char* kFollows = "layout.dp";
+// A split of layers is made for one pipeline.
+constexpr const char* kSplit = "layout.stage_layers";
+constexpr std::array kPipeline = {"layout.pp", "layout.virtual_stages", "layout.schedule"};
+
+bool stands_below(std::string_view path, std::string_view above) {
+  return path == above || (path.starts_with(above) && path.substr(above.size()).starts_with('.'));
+}
+
+// Takes a key out, and the objects that are empty without it. An object may be written short, as
+// the text of its first key.
+void take_out(std::string_view path, json& node) {
+  if (!node.is_object()) return;
+  const std::size_t dot = path.find('.');
+  const auto found = node.find(std::string(path.substr(0, dot)));
+  if (found == node.end()) return;
+  if (dot != std::string_view::npos && found->is_object()) {
+    take_out(path.substr(dot + 1), *found);
+    if (!found->empty()) return;
+  }
+  node.erase(found);
+}
+
+}  // namespace
+
+Errors open_keys(const std::vector<std::string>& keys, const std::set<std::string>& given,
+                 json& scenario) {
+  Errors errors;
+  std::set<std::string> opened;
+  for (const std::string& key : keys) {
+    const bool all = key == "all";
+    const std::string path = layout_path(key);
+    bool known = false;
+    std::vector<std::string> names;
+    for (const LayoutDimension& dimension : layout_dimensions()) {
+      names.emplace_back(
+          std::string_view(dimension.path).substr(std::string_view("layout.").size()));
+      if (!all && !stands_below(dimension.path, path)) continue;
+      known = true;
+      const bool fixed = std::ranges::any_of(
+          given, [&](const std::string& flag) { return stands_below(dimension.path, flag); });
+      if (!fixed) {
+        opened.insert(dimension.path);
+      } else if (!all) {
+        errors.push_back({ErrorCode::kIllegal, fmt::format("a flag fixes {}", dimension.path), "",
+                          "--open", "leave one of the two out"});
+      }
+    }
+    if (known) continue;
+    const std::string near = did_you_mean(key, names);
+    errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' is no key that a search varies", key),
+                      "", "--open", near.empty() ? "all, or some of " + one_of(names) : near});
+  }
+  if (!errors.empty()) return errors;
+  const auto is_opened = [&](const char* path) { return opened.contains(path); };
+  if (std::ranges::any_of(kPipeline, is_opened)) opened.insert(kSplit);
+  opened.insert(kFollows);
+  for (const std::string& path : opened) {
+    if (!given.contains(path)) take_out(path, scenario);
+  }
+  return {};
+}
+
+}  // namespace stepcast::cli
