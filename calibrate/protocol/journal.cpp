@@ -21,6 +21,7 @@
 #include "calibrate/protocol/measurement_json.h"
 #include "core/assert.h"
 #include "core/atomic_file.h"
+#include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/json.h"
 #include "core/parse_json.h"
@@ -126,8 +127,6 @@ Result<ordered_json> read_header(const std::string& file, const std::string& lin
   return *written;
 }
 
-bool is_json(const std::string& line) { return nlohmann::json::accept(line); }
-
 Result<JournalPoint> read_point(const std::string& file, std::size_t number,
                                 const std::string& line) {
   const std::string hint = fmt::format("remove line {} to measure its point again", number);
@@ -178,7 +177,8 @@ Result<Journal> Journal::open(const std::string& file, const ordered_json& machi
   STEPCAST_ASSERT(machine.is_object(), "facts of a machine by name");
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) {
-    return io_failure(file, "cannot be opened", errno, "name a file that you may write to");
+    return io_failure(file, "cannot be opened", errno,
+                      hint_of_failed_write(errno, "name a file that you may write to"));
   }
   Journal out(file, descriptor);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -204,7 +204,7 @@ Result<JournalText> read_journal(const std::string& text, const std::string& fil
   if (!machine) return failure(machine.error());
   out.machine = json_text(*machine);
   // Blocks of a torn line that never reached the disk read as zeros.
-  if (lines.size() > 1 && !is_json(lines.back())) lines.pop_back();
+  if (lines.size() > 1 && lines.back().find('\0') != std::string::npos) lines.pop_back();
   Errors errors;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     out.whole_bytes += static_cast<std::int64_t>(lines[i].size()) + 1;

@@ -12,6 +12,7 @@
 #include "cli/gpu_profile.h"
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
+#include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/text/escape.h"
 #include "cost/profile_curves.h"
@@ -207,7 +208,8 @@ int calibrate_gpu(const CalibrationRequest& request, const OutputOptions& output
   if (failed) {
     return report_errors(
         {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
-          "-o", "name a profile in a folder that can be written"}});
+          "-o",
+          hint_of_failed_write(failed.value(), "name a profile in a folder that can be written")}});
   }
   const auto outcome = launch_until_all_is_tried(job_of(request, scenarios, folder.string()),
                                                  folder, request.ranks, output);

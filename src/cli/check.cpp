@@ -111,6 +111,21 @@ Errors nothing_selected(const CheckFlags& flags, const std::vector<Suite>& suite
            "--format csv without it lists the cases and their tags"}};
 }
 
+// A tag that no case has would be left out in silence: the gate then checks what it should not.
+Errors unknown_tags(const CheckFlags& flags, const std::set<std::string>& known) {
+  Errors errors;
+  for (const auto& [flag, tags] :
+       {std::pair("--tag", &flags.tags), std::pair("--without-tag", &flags.without_tags)}) {
+    for (const std::string& tag : *tags) {
+      if (known.contains(tag)) continue;
+      const std::string near = did_you_mean(tag, {known.begin(), known.end()});
+      errors.push_back({ErrorCode::kNotFound, fmt::format("no case has the tag '{}'", tag), "",
+                        flag, near.empty() ? "--format csv lists the cases and their tags" : near});
+    }
+  }
+  return errors;
+}
+
 struct Selection {
   std::vector<Suite> suites;       // with the cases that the flags leave
   std::set<std::string> left_out;  // baseline keys of the others
@@ -121,6 +136,7 @@ Result<Selection> load_suites(const CheckFlags& flags, const std::string& folder
   if (!files) return failure(files.error());
   Selection out;
   std::vector<Suite>& suites = out.suites;
+  std::set<std::string> tags;
   Errors errors;
   for (const std::string& file : *files) {
     auto suite = load_suite(file);
@@ -136,6 +152,7 @@ Result<Selection> load_suites(const CheckFlags& flags, const std::string& folder
                         "name", "give each suite once"});
     }
     std::erase_if(suite->cases, [&](const SuiteCase& one) {
+      tags.insert(one.tags.begin(), one.tags.end());
       if (wanted(one, flags)) return false;
       out.left_out.insert(baseline_key(suite->name, one.id));
       return true;
@@ -143,6 +160,7 @@ Result<Selection> load_suites(const CheckFlags& flags, const std::string& folder
     suites.push_back(std::move(*suite));
   }
   append(errors, apply_sets(flags.sets, suites));
+  if (errors.empty()) append(errors, unknown_tags(flags, tags));
   if (errors.empty()) append(errors, nothing_selected(flags, suites));
   if (!errors.empty()) return failure(std::move(errors));
   return out;

@@ -4,10 +4,41 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <optional>
+#include <system_error>
+#include <type_traits>
 
 namespace stepcast::cli {
+namespace {
+
+template <class T>
+struct NumberIn {
+  using type = T;
+};
+template <class T>
+struct NumberIn<std::optional<T>> {
+  using type = T;
+};
+
+// What is wrong with one word for a `T`; flag_words.cpp knows both sentences. The library itself
+// would take "0x10", "+8" and " 8", which mean something else elsewhere or nothing at all.
+template <class T>
+std::string wrong_word(const std::string& word) {
+  using Number = typename NumberIn<T>::type;
+  if constexpr (std::is_arithmetic_v<Number>) {
+    Number value{};
+    const char* end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, value);
+    const bool number = error != std::errc::invalid_argument && rest == end;
+    return number ? "" : "No number: " + word;
+  } else {
+    return word.empty() ? "No text" : "";
+  }
+}
+
+}  // namespace
 
 Flag Flag::type_name(const std::string& name) const { return Flag(option_->type_name(name)); }
 Flag Flag::help(const std::string& text) const { return Flag(option_->description(text)); }
@@ -55,7 +86,7 @@ void CommandLine::footer(const std::string& text) const { app_->footer(text); }
 
 template <class T>
 Flag CommandLine::add(const std::string& names, T& value, const std::string& help) const {
-  return Flag(app_->add_option(names, value, help));
+  return Flag(app_->add_option(names, value, help)->check(wrong_word<T>));
 }
 template Flag CommandLine::add(const std::string&, std::string&, const std::string&) const;
 template Flag CommandLine::add(const std::string&, int&, const std::string&) const;

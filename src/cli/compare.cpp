@@ -64,6 +64,16 @@ Errors read_axes(const std::vector<std::string>& texts, std::vector<Axis>& out) 
   return errors;
 }
 
+void note_replaced_flags(const CompareFlags& flags, const std::vector<Axis>& axes) {
+  for (const auto& value : flags.scenario.values) {
+    const bool varied = std::any_of(axes.begin(), axes.end(),
+                                    [&](const Axis& axis) { return axis.key == value->path; });
+    if (!varied || !value->option.given()) continue;
+    note(flags.output, fmt::format("note: {} {} has no effect beside --vary {}", value->flag,
+                                   value->value, value->path));
+  }
+}
+
 Errors name_varied(Errors errors, const std::vector<Axis>& axes) {
   for (Error& error : errors) {
     for (const Axis& axis : axes) {
@@ -292,6 +302,7 @@ int run_compare(CompareFlags& flags) {
                       "scenario, also with --what-if"});
   }
   if (!errors.empty()) return report_errors(errors);
+  note_replaced_flags(flags, axes);
   Comparison comparison(flags, data->folders);
   if (errors = comparison.run(axes, changes); !errors.empty()) return report_errors(errors);
   std::vector<const Scenario*> scenarios;

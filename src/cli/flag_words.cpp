@@ -98,6 +98,14 @@ Error error_of(const CLI::ParseError& error, const CLI::App& reached) {
     return bad(part[1], fmt::format("'{}' is not accepted", part[2].str()),
                "one of " + one_of(known) + (near.empty() ? "" : "; " + near));
   }
+  if (std::regex_match(said, part, regex("(\\S+): No text"))) {
+    const CLI::Option* option = reached.get_option_no_throw(part[1]);
+    return bad(part[1], "has no value",
+               option == nullptr ? see : part[1].str() + " " + option->get_type_name());
+  }
+  if (std::regex_match(said, part, regex("(\\S+): No number: ([^]*)"))) {
+    return bad(part[1], fmt::format("'{}' is not a number", part[2].str()), see);
+  }
   if (std::regex_match(said, part, regex("Could not convert: (\\S+) = ([^]*)"))) {
     return bad(part[1], fmt::format("'{}' is not a number", part[2].str()), see);
   }

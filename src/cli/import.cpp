@@ -71,10 +71,11 @@ Errors name_origins(Errors errors, const ImportedScenario& imported) {
       error.file = imported.file;
       error.hint = "--set model.vocab=N; a script says it with --vocab-size";
     }
+    const bool of_flag = error.path.starts_with("--");
+    if (error.file.empty() && !of_flag) error.file = imported.file;
     const Setting* setting = imported.find(error.path);
     if (!setting || setting->origin.empty()) continue;
     error.path = fmt::format("{} ({})", setting->origin, error.path);
-    if (error.file.empty()) error.file = imported.file;
   }
   return errors;
 }

@@ -13,6 +13,7 @@
 #include "cli/launch_run.h"
 #include "cli/rank_results.h"
 #include "core/atomic_file.h"
+#include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/text/escape.h"
 #include "launch/host_facts.h"
@@ -89,7 +90,9 @@ int measure(const CalibrationRequest& request, const Launches& launches, const f
     if (failed) {
       return report_errors(
           {{ErrorCode::kIo, fmt::format("cannot be made: {}", failed.message()), folder.string(),
-            "-o", "name a profile in a folder that can be written"}});
+            "-o",
+            hint_of_failed_write(failed.value(),
+                                 "name a profile in a folder that can be written")}});
     }
     const auto outcome =
         launch_job(json_text(job_of(request, scenarios, ranks, folder.string()), 2) + "\n",

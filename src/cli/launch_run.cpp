@@ -16,6 +16,7 @@
 #include "core/json.h"
 #include "core/text/escape.h"
 #include "launch/mpi_launch.h"
+#include "launch/scratch_folder.h"
 
 namespace stepcast::cli {
 namespace {
@@ -139,6 +140,13 @@ Error gpu_error(const LaunchOutcome& outcome) {
 
 Result<LaunchOutcome> launch(RankLaunch ranks, const std::string& text, const std::string& file,
                              const OutputOptions& output) {
+  std::optional<ScratchFolder> session;
+  if (!ranks.program.alone) {
+    auto made = ScratchFolder::create(temporary_folder(), "mpi");
+    if (!made) return failure(made.error());
+    session.emplace(std::move(*made));
+    ranks.program.session_folder = session->path().string();
+  }
   const std::string absolute = fs::absolute(file).string();
   if (auto written = write_file_atomically(absolute, text); !written) {
     return failure(written.error());
@@ -236,7 +244,9 @@ int report_outcome(const LaunchOutcome& outcome, const OutputOptions& output, co
   for (std::size_t i = lines - std::min(lines, kLastLines); i < lines; ++i) {
     tell_line("  " + outcome.last_lines[i]);
   }
-  return kInternalError;
+  if (outcome.end != LaunchEnd::kTimeLimit) return kInternalError;
+  tell_line("  allow more seconds with --time-limit, or a smaller run");
+  return kUsageError;  // the user's own limit is no fault of the program
 }
 
 }  // namespace stepcast::cli

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
-#include <optional>
 
 #include "core/atomic_file.h"
+#include "core/failed_write.h"
 #include "core/gathered_errors.h"
 
 namespace stepcast::cli {
@@ -26,18 +26,29 @@ std::string folder_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-std::optional<std::string> why_not_writable(const std::string& path) {
+// `why` is empty when it can be written.
+struct Writability {
+  std::string why;
+  std::string hint = "name a file in a folder that you may write to";
+};
+
+Writability writability(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) return "is a folder";
-    if (::access(path.c_str(), W_OK) != 0) return reason();
-    if (!S_ISREG(status.st_mode)) return std::nullopt;
+    if (S_ISDIR(status.st_mode)) return {"is a folder"};
+    if (::access(path.c_str(), W_OK) != 0) return {reason()};
+    if (!S_ISREG(status.st_mode)) return {};
   }
   const std::string folder = folder_of(file_behind_links(path));
-  if (::stat(folder.c_str(), &status) != 0) return fmt::format("{}: {}", folder, reason());
-  if (!S_ISDIR(status.st_mode)) return fmt::format("{} is not a folder", folder);
-  if (!has_room(folder)) return fmt::format("{}: {}", folder, reason());
-  return std::nullopt;
+  if (::stat(folder.c_str(), &status) != 0) return {fmt::format("{}: {}", folder, reason())};
+  if (!S_ISDIR(status.st_mode)) return {fmt::format("{} is not a folder", folder)};
+  if (!has_room(folder)) {
+    Writability out;
+    out.hint = hint_of_failed_write(errno, out.hint);
+    out.why = fmt::format("{}: {}", folder, reason());
+    return out;
+  }
+  return {};
 }
 
 }  // namespace
@@ -55,10 +66,10 @@ Errors Output::check() const {
   Errors errors;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const Target& target = targets_[i];
-    if (const auto why = why_not_writable(target.path)) {
-      errors.push_back({ErrorCode::kIo,
-                        fmt::format("'{}' cannot be written: {}", target.path, *why), "",
-                        target.flag, "name a file in a folder that you may write to"});
+    const auto [why, hint] = writability(target.path);
+    if (!why.empty()) {
+      errors.push_back({ErrorCode::kIo, fmt::format("'{}' cannot be written: {}", target.path, why),
+                        "", target.flag, hint});
     }
     for (const Target& input : inputs_) {
       if (is_special_file(target.path) ||

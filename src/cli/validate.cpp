@@ -12,6 +12,7 @@
 #include "cli/scenario_flags.h"
 #include "cli/validate_baseline.h"
 #include "cli/validate_forecast.h"
+#include "core/failed_write.h"
 #include "core/gathered_errors.h"
 #include "core/machine_errors.h"
 #include "core/text/escape.h"
@@ -178,12 +179,12 @@ class KeptRun {
       tell_out_of_memory();
     }
   }
-  void delivered() const { delivered_ = true; }
+  void delivered() { delivered_ = true; }
 
  private:
   ScratchFolder& scratch_;
   const std::string& keep_;
-  mutable bool delivered_ = false;
+  bool delivered_ = false;
 };
 
 // The formats for people say it themselves.
@@ -234,7 +235,7 @@ int run_and_compare(const ValidateFlags& flags, const ValidatedRun& run, StatedS
                                 : report_outcome(*outcome, flags.output);
   if (code != kOk) return code;
 
-  const KeptRun kept(scratch, flags.keep);
+  KeptRun kept(scratch, flags.keep);
   auto compared =
       read_run(run, stated.scenario, data.folders, std::move(*expected), tolerances, folder);
   if (!compared) {
@@ -296,7 +297,8 @@ int run_validate(const ValidateFlags& flags) {
       !fs::create_directories(flags.keep, failed)) {
     return report_errors(
         {{ErrorCode::kIo, fmt::format("'{}' cannot be made: {}", flags.keep, failed.message()), "",
-          "--keep", "name a folder in one that you may write to"}});
+          "--keep",
+          hint_of_failed_write(failed.value(), "name a folder in one that you may write to")}});
   }
   return run_and_compare(flags, run, *stated, *data, *tolerances, *recorded, *scratch, output);
 }

@@ -60,8 +60,9 @@ bool says(const Words& user, std::initializer_list<std::string_view> options) {
 }
 
 Errors without_room(const RankProgram& program) {
-  const std::string stated = value_of(program.inherited, "TMPDIR");
-  const std::string folder = stated.empty() ? "/tmp" : stated;
+  std::string folder = program.session_folder;
+  if (folder.empty()) folder = value_of(program.inherited, "TMPDIR");
+  if (folder.empty()) folder = "/tmp";
   std::error_code unknown;
   const auto room = std::filesystem::space(folder, unknown);
   if (unknown || room.available >= kSessionBytes) return {};
@@ -115,6 +116,23 @@ Words options(const RankProgram& program, const Words& user, int cores, bool roo
   return out;
 }
 
+// The setting holds for all machines of the launch, and this folder is on this one alone. (Ranks
+// warn where Open MPI's setting for one machine is given.)
+void set_session_folder(const RankProgram& program, const Words& user, Words& environment) {
+  const bool elsewhere =
+      says(user, {"H", "host", "hostfile", "machinefile", "default-hostfile", "rf", "rankfile"});
+  if (program.session_folder.empty() || elsewhere) return;
+  const auto names_a_base = [](const std::string& word) {
+    return word.find("tmpdir_base") != std::string::npos;
+  };
+  if (std::any_of(user.begin(), user.end(), names_a_base) ||
+      std::any_of(environment.begin(), environment.end(), names_a_base)) {
+    return;
+  }
+  set(environment,
+      "OMPI_MCA_orte_tmpdir_base=" + std::filesystem::absolute(program.session_folder).string());
+}
+
 ProcessCommand command_alone(const RankProgram& program) {
   ProcessCommand command;
   command.program = std::filesystem::absolute(program.program).string();
@@ -149,6 +167,7 @@ Result<ProcessCommand> mpi_command(const RankProgram& program, int cores, bool r
   // others.
   set_default(command.environment, "OMPI_MCA_btl_base_warn_component_unused=0");
   set_default(command.environment, "OMPI_MCA_mpi_yield_when_idle=1");
+  set_session_folder(program, *user, command.environment);
   return command;
 }
 

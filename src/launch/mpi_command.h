@@ -21,6 +21,8 @@ struct RankProgram {
   bool alone = false;          // the only rank, and no program of MPI: started without mpirun
   bool bind = true;            // one core for each rank, when there are as many
   std::string working_folder;  // of the ranks; empty: that of this process
+  // Open MPI keeps its own files here, which a killed mpirun leaves behind; empty: in TMPDIR.
+  std::string session_folder;
   // NAME=VALUE. `inherited` is the environment of this process, as main() was given it; PATH and
   // STEPCAST_MPIRUN_ARGS are read from it. `added` is for the ranks, on other machines too.
   std::vector<std::string> inherited;

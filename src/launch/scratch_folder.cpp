@@ -15,6 +15,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/failed_write.h"
+
 namespace stepcast {
 namespace {
 
@@ -60,7 +62,11 @@ bool remove_all_of(DIR* listing, const fs::path& folder) {
   }
   if (!all) return false;
   ::unlink((folder / kOwner).c_str());
-  return ::rmdir(folder.c_str()) == 0;
+  if (::rmdir(folder.c_str()) == 0) return true;
+  // A child of a dead owner may write until it ends too: the next one shall find the folder again.
+  const int file = ::open((folder / kOwner).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file >= 0) ::close(file);
+  return false;
 }
 
 // A folder without the file is one that is just being made, or whose maker was killed before it
@@ -77,9 +83,11 @@ bool remove_if_abandoned(const fs::path& folder) {
 }
 
 tl::unexpected<Errors> not_made(const fs::path& parent) {
+  const int reason = errno;
   return failure({ErrorCode::kIo,
-                  fmt::format("no temporary folder can be made here: {}", std::strerror(errno)),
-                  parent.string(), "", "set TMPDIR to a folder that can be written"});
+                  fmt::format("no temporary folder can be made here: {}", std::strerror(reason)),
+                  parent.string(), "",
+                  hint_of_failed_write(reason, "set TMPDIR to a folder that can be written")});
 }
 
 }  // namespace

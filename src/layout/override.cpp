@@ -50,6 +50,8 @@ Errors apply_override(json& document, std::string_view path, std::string_view va
     return {bad_path(path, fmt::format("a key path of {} parts", keys->size()))};
   }
   auto parsed = parse_json(value, "");
+  const bool blank = value.starts_with(' ') || value.ends_with(' ');
+  if (parsed && parsed->is_number() && blank) parsed = json(std::string(value));
   if (!parsed) {
     if (!is_utf8(value)) return {{not_utf8(path, value)}};
     if (value.starts_with('{') || value.starts_with('[')) {

@@ -53,7 +53,8 @@ std::string count_text(double count) {
 
 std::string time_text(Seconds time) {
   const double s = time.value();
-  if (s == 0) return "0 s";
+  // Times are sums of whole picoseconds; less than ten of them is what rounding leaves.
+  if (std::abs(s) < 1e-11) return "0 s";
   if (std::abs(s) < 1e-3) return number_text(s * 1e6, 3) + " us";
   if (std::abs(s) < 1) return number_text(s * 1e3) + " ms";
   return number_text(s) + " s";
@@ -119,7 +120,8 @@ std::string ranks_text(std::vector<RankId> ranks) {
 }
 
 std::string bar_text(double start, double length, int width) {
-  if (!(length > 0)) return "";
+  constexpr double kVisible = 0.0005;  // less reads "0.0 %"
+  if (!(length >= kVisible)) return "";
   const auto column = [&](double share) {
     return std::clamp(static_cast<int>(std::lround(share * width)), 0, width);
   };

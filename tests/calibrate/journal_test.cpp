@@ -125,6 +125,27 @@ TEST(Journal, ALastLineOfZerosIsTornToo) {
   EXPECT_EQ(folder.text("j").find('\0'), std::string::npos);
 }
 
+// A line that ends was written whole, so what is wrong in the last one came later.
+TEST(Journal, AFlippedByteOfTheLastLineIsToldToo) {
+  const TemporaryFolder folder;
+  {
+    Journal journal = opened(folder / "j");
+    for (const char* key : {"a", "b"}) add(journal, key);
+  }
+  const std::string good = folder.text("j");
+  const std::size_t last = good.rfind('\n', good.size() - 2) + 1;
+  ASSERT_GT(last, 1u);
+  for (std::size_t at = last; at + 1 < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    if (bad[at] == '\n' || bad[at] == '\0') continue;
+    folder.write("j", bad);
+    const Errors errors = Journal::check(folder / "j");
+    ASSERT_EQ(errors.size(), 1u) << at;
+    EXPECT_NE(to_string(errors.front()).find("line 3"), std::string::npos) << at;
+  }
+}
+
 // Also what is still JSON, and still a measurement: a digit that changed on the disk, or by hand.
 TEST(Journal, EveryLineThatWasChangedIsNamedWithTheWayOut) {
   const TemporaryFolder folder;

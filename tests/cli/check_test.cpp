@@ -155,6 +155,10 @@ TEST_F(CheckCommand, TakesCasesByTagAndScenarioKeysByFlag) {
 TEST_F(CheckCommand, IsNoOpenGateForNothing) {
   expect_refused(check({"--case", "nosuch"}));
   expect_refused(check({"--tag", "nosuch"}));
+  const Outcome kept = check({"--without-tag", "densse"});
+  expect_refused(kept);
+  EXPECT_TRUE(has(kept.error, "--without-tag: no case has the tag 'densse'")) << kept.error;
+  EXPECT_TRUE(has(kept.error, "did you mean 'dense'?")) << kept.error;
   const Outcome unknown = check({"--set", "layot.tp=3"});
   expect_refused(unknown);
   EXPECT_TRUE(has(unknown.error, "layot")) << unknown.error;

@@ -148,6 +148,16 @@ TEST(CompareCommand, RowsStandByPlaceAndUnderScalingByTheGrid) {
   EXPECT_FALSE(has(scaling.out, "against the first place")) << scaling.out;
 }
 
+// Each point takes its value from the grid, so that of the flag is never looked at.
+TEST(CompareCommand, SaysThatAFlagWhoseKeyIsVariedHasNoEffect) {
+  const Outcome both = run(compare_words({"--vary", "layout.zero=0,1", "--zero", "nan"}));
+  EXPECT_EQ(both.code, 0);
+  EXPECT_TRUE(has(both.error, "--zero nan has no effect beside --vary layout.zero\n"))
+      << both.error;
+  const Outcome one = run(compare_words({"--vary", "layout.zero=0,1"}));
+  EXPECT_FALSE(has(one.error, "has no effect")) << one.error;
+}
+
 TEST(CompareCommand, BlamesTheVariedKeyAndNotTheFile) {
   const Folder folder;
   write_file(folder / "s.json", R"({"stepcast": 1, "model": "gpt2", "cluster": "dgx-h100x1",

@@ -13,6 +13,15 @@ std::vector<std::string> export_words(const std::vector<std::string>& more) {
   return out;
 }
 
+TEST(ImportCommand, ErrorsNameTheFile) {
+  const Folder folder;
+  write_file(folder / "settings.json", R"({"train_batch_size": 8})");
+  const Outcome out = run({"import", folder / "settings.json", "--cluster", "dgx-h100"});
+  expect_refused(out);
+  EXPECT_EQ(out.error, "error: " + folder / "settings.json" +
+                           ": model: is required and missing (give --model NAME|PATH)\n");
+}
+
 TEST(ExportCommand, OneFileGoesToStandardOutputAndWhatItCannotSayToTheOther) {
   const Outcome out =
       run(export_words({"--to", "megatron", "--set", "layout.order=tp-pp-dp-cp-ep"}));

@@ -76,7 +76,7 @@ TEST(Require, SaysEachRequirementThatIsNotKept) {
 
 TEST(Require, RefusesWhatIsNoRequirementBeforeAnyWork) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "a requirement is empty"},
+      {"", "has no value (--require LIST)"},
       {"fits,", "a requirement is empty"},
       {"mfo>=1", "'mfo' is no figure of a forecast (did you mean 'mfu'?)"},
       {"mfu", "mfu has no limit (mfu>=X or mfu<=X)"},

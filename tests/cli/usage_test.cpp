@@ -89,6 +89,23 @@ TEST(Usage, WordsOfOtherToolsGetTheRightHint) {
   }
 }
 
+TEST(Usage, NumbersAreWrittenPlainlyAndTextsAreNotEmpty) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--threads", "0x2"}, "--threads: '0x2' is not a number (see stepcast predict --help)"},
+      {{"--threads", "+2"}, "--threads: '+2' is not a number (see stepcast predict --help)"},
+      {{"--threads", " 2"}, "--threads: ' 2' is not a number (see stepcast predict --help)"},
+      {{"--zero", " 1"}, "--zero (layout.zero): must be a whole number, not \" 1\""},
+      {{"--profile", ""}, "--profile: has no value (--profile NAME|PATH)"},
+      {{"--data", ""}, "--data: has no value (--data DIR)"},
+      {{"--output", ""}, "--output: has no value (--output FILE)"},
+  };
+  for (const auto& [words, error] : cases) {
+    const Outcome refused = run(predict_words(words));
+    expect_refused(refused);
+    EXPECT_EQ(refused.error, "error: " + error + "\n");
+  }
+}
+
 TEST(Usage, AFailedWriteToStandardErrorKeepsTheExitCode) {
   EXPECT_EQ(run({"predict", "absent.json"}, ">/dev/null 2>/dev/full").code, 2);
   EXPECT_EQ(run({"predikt"}, ">/dev/null 2>&-").code, 2);

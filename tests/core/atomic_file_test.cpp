@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 
+#include "core/failed_write.h"
 #include "core/file_size_limit.h"
 #include "core/temporary_folder.h"
 
@@ -104,6 +106,17 @@ TEST(AtomicFile, ADeviceIsWrittenInPlace) {
   ASSERT_FALSE(full);
   EXPECT_EQ(to_string(full.error().front()),
             "/dev/full: cannot be written: No space left on device");
+}
+
+TEST(FailedWrite, AFullDiskAsksForRoomAndNotForRights) {
+  const std::string rights = "name a file that you may write to";
+  for (const int reason : {ENOSPC, EDQUOT}) {
+    EXPECT_EQ(hint_of_failed_write(reason, rights),
+              "free some room there, or name a place on another disk");
+  }
+  for (const int reason : {EACCES, EROFS, ENOENT}) {
+    EXPECT_EQ(hint_of_failed_write(reason, rights), rights);
+  }
 }
 
 }  // namespace

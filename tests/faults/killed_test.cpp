@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command that is killed cannot tidy up. The next one does.
+#include <fmt/format.h>
+
 #include <csignal>
+#include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "faults/fault.h"
@@ -34,6 +38,18 @@ std::vector<fs::path> scratch_folders(const fs::path& place) {
   return out;
 }
 
+std::vector<std::string> children_of(pid_t process) {
+  std::istringstream ids(read_file(fmt::format("/proc/{0}/task/{0}/children", process)));
+  return {std::istream_iterator<std::string>(ids), {}};
+}
+
+// Also one that nobody has waited for has no words any more.
+void wait_for_end(const std::string& process) {
+  while (!read_file("/proc/" + process + "/cmdline").empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 TEST(Killed, ARunLeavesAFolderThatTheNextOneRemovesAndThatOfALivingOneStays) {
   if (!mpirun_is_here()) GTEST_SKIP() << "mpirun is not on PATH";
   const Folder folder;
@@ -54,17 +70,23 @@ TEST(Killed, ARunLeavesAFolderThatTheNextOneRemovesAndThatOfALivingOneStays) {
       return std::count_if(folders.begin(), folders.end(),
                            [](const fs::path& one) { return fs::exists(one / "job.json"); }) == 2;
     };
-    while (!at_work()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const auto launched = [&] {
+      return !children_of(running[0]).empty() && !children_of(running[1]).empty();
+    };
+    while (!at_work() || !launched()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  const std::vector<std::string> launchers = children_of(running[0]);
   ::kill(running[0], SIGKILL);
   ::waitpid(running[0], nullptr, 0);
-  ASSERT_EQ(scratch_folders(folder / "tmp").size(), 2u);  // the dead one could do nothing
+  for (const std::string& launcher : launchers) wait_for_end(launcher);
+  // Each has one for its ranks' files and one for those of Open MPI; the dead one could do nothing.
+  ASSERT_EQ(scratch_folders(folder / "tmp").size(), 4u);
   const Outcome next = run(words);
   EXPECT_EQ(next.code, 0) << next.error;
-  EXPECT_EQ(scratch_folders(folder / "tmp").size(), 1u);
+  EXPECT_EQ(scratch_folders(folder / "tmp").size(), 2u);
   ::kill(running[1], SIGTERM);
   ::waitpid(running[1], nullptr, 0);
-  EXPECT_EQ(scratch_folders(folder / "tmp").size(), 0u);
+  EXPECT_TRUE(fs::is_empty(folder / "tmp"));  // nor has Open MPI left anything beside them
 }
 
 }  // namespace

@@ -69,6 +69,20 @@ TEST_F(MpiCommand, RefusesATemporaryFolderWithoutRoomForOpenMpi) {
   EXPECT_TRUE(mpi_command(program_, 2, false));
 }
 
+// mpirun cannot remove its folder when it is killed; the next run removes ours with all in it.
+TEST_F(MpiCommand, KeepsOpenMpisFilesInTheFolderOfTheRunUnlessToldWhere) {
+  const std::string ours = "OMPI_MCA_orte_tmpdir_base=" + folder_->path().string();
+  EXPECT_FALSE(contains(command().environment, ours));
+  program_.session_folder = folder_->path().string();
+  EXPECT_TRUE(contains(command().environment, ours));
+  program_.inherited.push_back("STEPCAST_MPIRUN_ARGS=--mca orte_tmpdir_base /var/tmp");
+  EXPECT_FALSE(contains(command().environment, ours));
+  program_.inherited.back() = "STEPCAST_MPIRUN_ARGS=--hostfile hosts";  // it is not there
+  EXPECT_FALSE(contains(command().environment, ours));
+  program_.inherited.back() = "OMPI_MCA_orte_local_tmpdir_base=/var/tmp";
+  EXPECT_FALSE(contains(command().environment, ours));
+}
+
 TEST_F(MpiCommand, BindsNothingUnlessAsked) {
   program_.bind = false;
   EXPECT_EQ(command(2).arguments,

@@ -17,6 +17,7 @@
 #include "report/html/value_axis.h"
 #include "report/html/views.h"
 #include "report/made_prediction.h"
+#include "report/number_text.h"
 #include "report/prediction_table.h"
 
 namespace stepcast::html {
@@ -70,6 +71,15 @@ TEST(Page, HasAColourForEveryPartOfTheStep) {
   for (const TimePart& part : each_of(parts_of(TimeParts{}))) {
     EXPECT_EQ(count_of(page, "." + time_class_of(part.key) + " {"), 1u) << part.key;
   }
+}
+
+// The bar is the interval itself, so that its ends are those of the step time.
+TEST(PredictionPage, TheBarOfTheIntervalHasItsEnds) {
+  const Prediction prediction = made_prediction();
+  const std::string page = prediction_html(made_scenario(), prediction);
+  const std::string first = "<p class=\"ends\"><span>" + time_text(prediction.step_time_low);
+  ASSERT_EQ(count_of(page, first), 1u);
+  EXPECT_EQ(count_of(page, "<span>" + time_text(prediction.step_time_high) + "</span></p>"), 1u);
 }
 
 TEST(TimeAxis, LeavesOutItsCutAndNothingElse) {

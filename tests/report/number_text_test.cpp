@@ -42,6 +42,8 @@ TEST(NumberText, ChoosesTheUnitOfATime) {
   EXPECT_EQ(time_text(Seconds(12.314)), "12.31 s");
   EXPECT_EQ(time_text(Seconds(0.843)), "843.0 ms");
   EXPECT_EQ(time_text(Seconds(5.2e-6)), "5.20 us");
+  EXPECT_EQ(time_text(Seconds(1e-10)), "0.000100 us");
+  EXPECT_EQ(time_text(Seconds(4.14e-13)), "0 s");  // below the clock's resolution
 }
 
 TEST(NumberText, ExactTextReadsBackToTheSameDouble) {
@@ -70,6 +72,7 @@ TEST(BarText, SpansItsShareOfTheWidth) {
   EXPECT_EQ(bar_text(0.5, 0.5, 4), "  ██");
   EXPECT_EQ(bar_text(0, 0, 4), "");
   EXPECT_EQ(bar_text(1, 0.001, 4), "   █");  // small is not nothing
+  EXPECT_EQ(bar_text(0, 0.0004, 4), "");     // what reads "0.0 %" is
 }
 
 TEST(NumberText, WhatRoundsToZeroIsNotNegative) {

@@ -26,18 +26,20 @@ const char* css_class_of(Provenance provenance) {
 }
 
 Html interval(const Prediction& prediction) {
-  // Room for the interval in the middle half of the line, zero at neither end.
   const double low = prediction.step_time_low.value(), high = prediction.step_time_high.value();
   const double width = std::max(high - low, 1e-12);
-  const auto place = [&](double at) { return 0.25 + 0.5 * (at - low) / width; };
+  const std::string from = time_text(prediction.step_time_low);
+  const std::string to = time_text(prediction.step_time_high);
   const std::string words =
-      fmt::format("{} (central 90 %: {} to {})", time_text(prediction.step_time),
-                  time_text(prediction.step_time_low), time_text(prediction.step_time_high));
-  const double point = place(prediction.step_time.value());
-  return paragraph("Step time " + words) + bar_line({{{0.25, 0.5, "forward", "central 90 %"},
-                                                      {point - 0.002, 0.004, "mark-2", "median"}},
-                                                     {},
-                                                     words});
+      fmt::format("{} (central 90 %: {} to {})", time_text(prediction.step_time), from, to);
+  const double point = (prediction.step_time.value() - low) / width;
+  return paragraph("Step time " + words) +
+         bar_line({{{0, 1, "forward", "central 90 %"}, {point - 0.002, 0.004, "mark-2", "median"}},
+                   {},
+                   words}) +
+         element("p", {{"class", "ends"}},
+                 element("span", {}, from) + element("span", {}, "the mark is the median") +
+                     element("span", {}, to));
 }
 
 }  // namespace

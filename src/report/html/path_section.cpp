@@ -16,7 +16,10 @@ Section path_section(const Prediction& prediction) {
                    {time_text(step.time), step.time.value()},
                    {percent_text(share), share}});
   }
-  return {"path", "Critical path", table.html()};
+  return {"path", "Critical path",
+          table.html() + note("The path leads from the end of the step back through all that it "
+                              "waited for. A pass counts whole here, with the communication and "
+                              "the waits for launches inside it; the waterfall takes them apart.")};
 }
 
 }  // namespace stepcast::html

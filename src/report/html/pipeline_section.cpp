@@ -27,17 +27,20 @@ Section pipeline_section(const Prediction& prediction) {
     const RankClass& rank_class = prediction.rank_classes[static_cast<std::size_t>(c)];
     PipelineRow row = pipeline_row(own);
     row.name = fmt::format("stage {}", rank_class.stage);
-    row.note = percent_text(rank_class.bubble_fraction);
+    if (slices.size() > 1) row.note = percent_text(rank_class.bubble_fraction);
     for (const PassBox& box : row.boxes) picture.length = std::max(picture.length, box.end);
     by_stage[rank_class.stage] = std::move(row);
   }
   for (auto& [stage, row] : by_stage) picture.rows.push_back(std::move(row));
   picture.label =
       fmt::format("One step of {}, a row per pipeline stage", time_text(prediction.step_time));
+  // One stage alone waits for no other.
+  const char* bubble = slices.size() > 1 ? ", with its bubble" : "";
   return {"pipeline", "The pipeline over one step",
           pipeline_picture(picture) +
-              note("Each row is the lowest rank of a stage, with its bubble; numbers are "
-                   "micro-batches. Rest on a box for its times, zoom for its number.")};
+              note(fmt::format("Each row is the lowest rank of a stage{}; numbers are "
+                               "micro-batches. Rest on a box for its times, zoom for its number.",
+                               bubble))};
 }
 
 }  // namespace stepcast::html
