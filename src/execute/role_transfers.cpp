@@ -53,8 +53,6 @@ Transfer RoleRunner::collective(const CollectiveCall& call, Stream stream) {
       return reduce_norm(group);
     case Purpose::kBoundary:
       return gather_boundary(call.slot, group);
-    case Purpose::kActivations:
-      STEPCAST_ASSERT(false, "passes are cut for a replay, not for a run");
   }
   return {};
 }

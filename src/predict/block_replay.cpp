@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/assert.h"
+#include "sim/engine.h"
+
 namespace stepcast {
 namespace {
 
@@ -38,38 +41,37 @@ class Streams {
   std::vector<Seconds> ends_;
 };
 
-// Who takes how much of the processor, and when.
-class Holders {
- public:
-  void add(const OperationSpan& span, double part) {
-    if (part > 0 && span.start < span.end) holders_.push_back({span, part});
-  }
-
-  // When work that takes `time` on the whole processor ends, begun at `start`.
-  Seconds end_of(Seconds start, Seconds time) const {
-    Seconds at = start, left = time;
-    for (const Holder& holder : holders_) {  // on one stream, so one after the other
-      if (holder.span.end <= at) continue;
-      const Seconds before = std::max(Seconds(0), holder.span.start - at);
-      if (left <= before) break;
-      left -= before;
-      at += before;
-      const double rate = 1 - holder.part;
-      const Seconds beside = holder.span.end - at;
-      if (left <= beside * rate) return at + left / rate;
-      left -= beside * rate;
-      at = holder.span.end;
+// The pass on the engine: kernels share the processor with those collectives beside them that hold
+// a part of it. The host is ahead.
+sim::Replay replay_on_processor(std::span<const PricedOperation> operations) {
+  sim::Workload workload;
+  const sim::ResourceId processor = workload.add_resource(1);
+  const sim::Use whole{processor, 1};
+  std::array<sim::StreamId, kBlockStreams> streams;
+  for (sim::StreamId& stream : streams) stream = workload.add_stream();
+  for (const PricedOperation& priced : operations) {
+    const Operation& operation = *priced.operation;
+    const sim::Use part{processor, priced.held};
+    sim::MemberSpec member{streams[static_cast<std::size_t>(operation.stream)], {}, {}};
+    sim::TaskSpec spec;
+    if (operation.stream == BlockStream::kCompute && priced.cost.gpu.value() > 0) {
+      spec.work = priced.cost.gpu.value();
+      spec.rate_bound = 1;
+      spec.uses = {&whole, 1};
+    } else {
+      spec.latency = sim::duration(priced.cost.gpu);
+      if (priced.held > 0 && operation.stream != BlockStream::kCompute) member.holds = {&part, 1};
     }
-    return at + left;
+    spec.members = {&member, 1};
+    const sim::TaskId task = workload.add_task(spec);
+    for (const std::int32_t before : operation.after) {
+      if (before >= 0) workload.depend(sim::TaskId(before), task);
+    }
   }
-
- private:
-  struct Holder {
-    OperationSpan span;
-    double part;
-  };
-  std::vector<Holder> holders_;
-};
+  auto replay = sim::replay(workload);
+  STEPCAST_ASSERT(replay.has_value(), "operations wait for those before them alone");
+  return std::move(*replay);
+}
 
 // Attributes the computing stream's time: what it runs, and what it waits for.
 class Accounts {
@@ -123,19 +125,19 @@ bool on_one_stream(std::span<const PricedOperation> operations) {
 }
 
 void slow_beside(std::span<PricedOperation> operations) {
-  if (on_one_stream(operations)) return;
-  Streams streams{Seconds(0)};
-  Holders holders;
-  for (PricedOperation& priced : operations) {
-    const Operation& operation = *priced.operation;
-    if (operation.stream != BlockStream::kCompute) {
-      holders.add(streams.run(operation, Seconds(0), priced.cost.gpu), priced.held);
-      continue;
+  const auto holds = [](const PricedOperation& priced) {
+    return priced.held > 0 && priced.operation->stream != BlockStream::kCompute;
+  };
+  if (std::ranges::none_of(operations, holds)) return;
+  const sim::Replay replay = replay_on_processor(operations);
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    RunCost& cost = operations[i].cost;
+    const auto& [posted, start, end] = replay.tasks[i];
+    const bool computes = operations[i].operation->stream == BlockStream::kCompute;
+    // The clock rounds an end to its next picosecond.
+    if (computes && end - start > sim::duration(cost.gpu) + sim::Duration{1}) {
+      cost = cost.exposed(sim::seconds(end - start));
     }
-    const Seconds start = streams.start(operation, Seconds(0));
-    const Seconds time = holders.end_of(start, priced.cost.gpu) - start;
-    if (priced.cost.gpu < time) priced.cost = priced.cost.exposed(time);
-    streams.run(operation, Seconds(0), time);
   }
 }
 

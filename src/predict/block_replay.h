@@ -20,12 +20,11 @@ struct PricedOperation {
   double held = 0;   // of a collective: the fraction of the processor that kernels beside it lack
 };
 
-// Lengthens what is computed while collectives beside it hold a part of the processor. Streams that
-// begin free together, as they do at the begin of a pass, say who runs beside whom.
+// Lengthens what is computed while collectives beside it hold a part of the processor: what a
+// replay on the engine says, whose streams begin free together, as they do at the begin of a pass.
 void slow_beside(std::span<PricedOperation> operations);
 
-// All of them run one after the other. A part of a pass (RunPass::part) whose pass has several
-// streams is one: what it waits for is said by the instruction.
+// All of them run one after the other.
 bool on_one_stream(std::span<const PricedOperation> operations);
 
 // The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the

@@ -15,7 +15,10 @@ using sim::Time;
 class PathWalker {
  public:
   PathWalker(const SimulationInput& input, const Simulation& simulation)
-      : in_(input), replay_(simulation.replay), tasks_(simulation.tasks.back()) {
+      : in_(input),
+        replay_(simulation.replay),
+        tasks_(simulation.tasks.back()),
+        parts_(simulation.parts) {
     for (std::size_t c = 0; c < tasks_.size(); ++c) {
       cursor_.push_back(static_cast<std::int32_t>(tasks_[c].size()) - 1);
       const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
@@ -33,16 +36,23 @@ class PathWalker {
   const Instruction& instruction(std::size_t c, std::int32_t i) const {
     return in_.costs.role(static_cast<std::int32_t>(c)).instructions[static_cast<std::size_t>(i)];
   }
+  Time end_of(std::size_t c, std::int32_t i) const {
+    const InstructionTasks& tasks = tasks_[c][static_cast<std::size_t>(i)];
+    return span_of(in_, replay_, tasks, static_cast<std::int32_t>(c), instruction(c, i)).end;
+  }
   // The last compute-stream instruction of class c that ends no later than `time`; -1: none.
   std::int32_t before(std::size_t c, Time time);
   // Explains the wait of `waiter` since its stream was free at `free`; moves `now_` and the class.
   void explain_wait(std::size_t& c, std::int32_t waiter, Time free);
+  // Task by task: what the pass computed, its calls, and what it waited for beside that.
+  void add_parts(std::size_t c, std::int32_t i);
   void add(std::string what, Time since);
   std::string name(std::size_t c, const Instruction& what) const;
 
   const SimulationInput& in_;
   const sim::Replay& replay_;
   const std::vector<std::vector<InstructionTasks>>& tasks_;
+  const std::vector<std::vector<PartTasks>>& parts_;
   std::vector<std::int32_t> cursor_;
   std::map<std::int32_t, std::vector<std::size_t>> members_;  // classes of a transfer
   std::map<std::string, double> sum_;
@@ -66,8 +76,7 @@ std::int32_t PathWalker::before(std::size_t c, Time time) {
   std::int32_t& i = cursor_[c];
   for (; i >= 0; --i) {
     const sim::TaskId task = tasks_[c][static_cast<std::size_t>(i)].device;
-    if (instruction(c, i).stream == Stream::kCompute && task.valid() &&
-        interval(task).end <= time) {
+    if (instruction(c, i).stream == Stream::kCompute && task.valid() && end_of(c, i) <= time) {
       break;
     }
   }
@@ -105,13 +114,33 @@ void PathWalker::explain_wait(std::size_t& c, std::int32_t waiter, Time free) {
   explain_wait(c, latest, free);
 }
 
+void PathWalker::add_parts(std::size_t c, std::int32_t i) {
+  const PassTasks& pass = in_.tasks_of_pass(static_cast<std::int32_t>(c), i);
+  const InstructionTasks& own = tasks_[c][static_cast<std::size_t>(i)];
+  const std::vector<PartTasks>& parts = parts_[static_cast<std::size_t>(own.parts)];
+  const std::string computed = name(c, instruction(c, i));
+  for (std::size_t k = parts.size(); k-- > 0;) {
+    const PassTask& task = pass.tasks[k];
+    const sim::Interval& when = interval(parts[k].device);
+    if (task.stream != Stream::kCompute) continue;
+    if (now_ > when.end) add("host", when.end);
+    add(task.call != nullptr ? task.call->name : computed, when.start);
+    for (const std::int32_t before : task.after) {
+      const auto j = static_cast<std::size_t>(before);
+      const sim::Interval& awaited = interval(parts[j].device);
+      const Operation* call = pass.tasks[j].call;
+      if (awaited.end == when.start && call != nullptr) add(call->name, awaited.start);
+    }
+  }
+}
+
 std::vector<PathStep> PathWalker::walk(std::size_t c, Time from, Time to) {
   now_ = to;
   begin_ = from;
   std::int32_t waiter = -1;
   while (now_ > begin_) {
     const std::int32_t i = before(c, now_);
-    const Time end = i < 0 ? begin_ : interval(tasks_[c][static_cast<std::size_t>(i)].device).end;
+    const Time end = i < 0 ? begin_ : end_of(c, i);
     if (end < now_ && waiter >= 0) {
       const std::size_t waiting = c;
       explain_wait(c, waiter, std::max(end, begin_));
@@ -122,7 +151,9 @@ std::vector<PathStep> PathWalker::walk(std::size_t c, Time from, Time to) {
     if (i < 0) break;
     const InstructionTasks& tasks = tasks_[c][static_cast<std::size_t>(i)];
     const Instruction& what = instruction(c, i);
-    add(name(c, what), interval(tasks.device_begin).start);
+    if (!in_.stamped(static_cast<std::int32_t>(c), i).empty()) add_parts(c, i);
+    const Time start = span_of(in_, replay_, tasks, static_cast<std::int32_t>(c), what).begin;
+    add(name(c, what), start);
     waiter = i;
     --cursor_[c];
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "program/pass_pair.h"
 #include "sim/clock_end.h"
 
 namespace stepcast {
@@ -36,6 +37,10 @@ class HostPlanner {
       if (shapes_.is_idle(what)) continue;
       if (what.is<HostWait>()) {
         synchronise(i, what);
+      } else if (alternates(what) && !leads_pair(what)) {
+        issued(i) = issued(i - 1);  // the pair is all in the first of the two
+      } else if (what.is_run() && !in_.stamped(class_, i).empty()) {
+        run_in_parts(i, what);
       } else if (what.is_run()) {
         run(i, what);
       } else {
@@ -59,6 +64,7 @@ class HostPlanner {
   Issued& issued(std::int32_t i) { return issued_[static_cast<std::size_t>(i)]; }
 
   void run(std::int32_t i, const Instruction& what);
+  void run_in_parts(std::int32_t i, const Instruction& what);
   void transfer(std::int32_t i, const Instruction& what);
   void synchronise(std::int32_t i, const Instruction& what);
   void emit(std::int32_t i, std::int64_t latency_ps, bool is_extendable);
@@ -177,6 +183,28 @@ void HostPlanner::run(std::int32_t i, const Instruction& what) {
                std::max(bounded(std::max(free_ps, clock_ps_), gpu_ps), floor_ps)};
   clock_ps_ = bounded(clock_ps_, host_ps);
   if (on_compute) last_on_compute_ = i;
+}
+
+// Each of its tasks is issued by itself, unless the host is ahead of all of them.
+void HostPlanner::run_in_parts(std::int32_t i, const Instruction& what) {
+  const PassTasks& pass = in_.tasks_of_pass(class_, i);
+  std::int64_t host_ps = 0;
+  for (const PassTask& task : pass.tasks) host_ps = bounded(host_ps, sim::duration(task.host).ps);
+  const std::int64_t free_ps = end_of_waits(what);
+  const std::int64_t lead_ps = sim::duration(pass.lead).ps + kRoundingPs;
+  if (free_ps >= bounded(clock_ps_, lead_ps)) {
+    pending_ps_ = bounded(pending_ps_, host_ps);
+  } else {
+    settle(i);
+    plan_.issuer[static_cast<std::size_t>(i)] = HostPlan::kByTask;
+    is_extendable_ = false;
+  }
+  const std::int64_t least_ps =
+      sim::duration(pass.least).ps - kRoundingPs * static_cast<std::int64_t>(pass.tasks.size());
+  clock_ps_ = bounded(clock_ps_, host_ps);
+  const std::int64_t end_ps = free_ps >= 0 ? bounded(free_ps, least_ps) : 0;
+  issued(i) = {true, i, segment_, std::max(end_ps, clock_ps_)};
+  last_on_compute_ = i;
 }
 
 void HostPlanner::transfer(std::int32_t i, const Instruction& what) {

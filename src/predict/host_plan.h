@@ -26,6 +26,7 @@ struct HostTask {
 struct HostPlan {
   static constexpr std::int32_t kUnbound = -1;   // the host is ahead
   static constexpr std::int32_t kAsIssued = -2;  // a run: starts as it is issued
+  static constexpr std::int32_t kByTask = -3;    // a pass in several tasks: each has its issue
   std::vector<HostTask> tasks;                   // in issue order
   std::vector<std::int32_t> issuer;  // by instruction: into `tasks`, or one of the above
 };

@@ -95,12 +95,9 @@ class MemoryWalk {
     add(now_, run.after);
   }
 
-  // Where a pass is run in parts, a block counts where it begins.
   RunMemory replay(const Instruction& what) const {
     std::vector<BlockVisit> begun;
-    for_each_part(program_, role_, what, [&](const BlockPart& part) {
-      if (part.starts) begun.push_back(part.at);
-    });
+    for_each_block(role_, what, [&](const BlockVisit& at) { begun.push_back(at); });
     RunMemory out;
     ByteCount highest = std::numeric_limits<ByteCount>::min();
     for (std::size_t done = 0; done < begun.size(); ++done) {

@@ -6,7 +6,6 @@
 
 #include "memory/device_footprint.h"
 #include "predict/critical_path.h"
-#include "predict/cut_passes.h"
 #include "predict/interval.h"
 #include "predict/link_use.h"
 #include "predict/mechanisms.h"
@@ -14,6 +13,7 @@
 #include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/record_trace.h"
+#include "predict/shared_links.h"
 #include "predict/simulation.h"
 #include "predict/timed_orders.h"
 #include "predict/timeline.h"
@@ -59,10 +59,9 @@ class Predictor {
  private:
   bool is_stopped() const { return options_.stop && options_.stop(); }
   bool must_expand(const Program& program, const RankGrid& grid) const;
-  // Places the program's traffic, and cuts its passes where their own meets other traffic.
-  Traffic place(Program& program, const RankGrid& grid) const;
   Result<Simulation> settle(const SimulationInput& input);
-  Seconds moment(const Simulation& simulation, std::size_t c, const MemoryPeak& peak) const;
+  Seconds moment(const SimulationInput& input, const Simulation& simulation, std::size_t c,
+                 const MemoryPeak& peak) const;
   void read_classes(const SimulationInput& input, const Simulation& simulation);
   void read_times(const SimulationInput& input, const Simulation& simulation);
   void read_provenance(const ClassTimeline& critical);
@@ -101,13 +100,14 @@ Result<Simulation> Predictor::settle(const SimulationInput& input) {
 }
 
 // The moment of a peak: inside the instruction that it stands in.
-Seconds Predictor::moment(const Simulation& simulation, std::size_t c,
+Seconds Predictor::moment(const SimulationInput& input, const Simulation& simulation, std::size_t c,
                           const MemoryPeak& peak) const {
-  const InstructionTasks& tasks =
-      simulation.tasks.back()[c][static_cast<std::size_t>(peak.instruction)];
+  const auto i = static_cast<std::size_t>(peak.instruction);
+  const InstructionTasks& tasks = simulation.tasks.back()[c][i];
   if (!tasks.device.valid()) return Seconds(0);
-  const sim::Time begin = simulation.replay.tasks[tasks.device_begin.index()].start;
-  const sim::Time end = simulation.replay.tasks[tasks.device.index()].end;
+  const auto rank_class = static_cast<std::int32_t>(c);
+  const Instruction& what = input.costs.role(rank_class).instructions[i];
+  const auto [begin, end] = span_of(input, simulation.replay, tasks, rank_class, what);
   return sim::seconds(begin - last_[c].step_begin) + sim::seconds(end - begin) * peak.fraction;
 }
 
@@ -128,7 +128,7 @@ void Predictor::read_classes(const SimulationInput& input, const Simulation& sim
     rank_class.reserved_bytes =
         reserved_bytes(scenario_, rank_class.peak_memory, peak.others, peak.buffers);
     rank_class.framework_bytes = framework;
-    rank_class.peak_at = moment(simulation, c, peak);
+    rank_class.peak_at = moment(input, simulation, c, peak);
     out_.rank_classes.push_back(std::move(rank_class));
   }
 }
@@ -246,20 +246,18 @@ bool Predictor::must_expand(const Program& program, const RankGrid& grid) const 
                              [&](AxisGroup group) { return grid.group_size(group) > 1; });
 }
 
-Traffic Predictor::place(Program& program, const RankGrid& grid) const {
-  Traffic traffic = place_traffic(scenario_, program, grid, pricing_.collectives);
-  const Cuts cuts = find_cuts(scenario_, program, grid, traffic, pricing_);
-  if (cuts.empty()) return traffic;
-  program = cut_passes(program, cuts);
-  return place_traffic(scenario_, program, grid, pricing_.collectives);
-}
-
 Result<Prediction> Predictor::run() {
   const RankGrid grid(scenario_.layout);
-  Program program = lower(scenario_, timed_orders(scenario_, pricing_));
+  const Program program = lower(scenario_, timed_orders(scenario_, pricing_));
   if (is_stopped()) return failure(Errors{});
   const bool alone = options_.alone.has_value();
-  const Traffic traffic = alone ? Traffic{} : place(program, grid);
+  const auto place = [&](const Stamps& stamps) {
+    return alone ? Traffic{}
+                 : place_traffic(scenario_, program, grid, pricing_.collectives, stamps);
+  };
+  Traffic traffic = place(kNoStamps);
+  const Stamps stamps = find_stamps(scenario_, program, grid, traffic, pricing_);
+  if (!stamps.empty()) traffic = place(stamps);
   const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)
                                   : find_symmetry(scenario_, grid, traffic, options_.fold);
   if (is_stopped()) return failure(Errors{});
@@ -276,7 +274,8 @@ Result<Prediction> Predictor::run() {
                               options_.contention,
                               alone,
                               profile_.sms_per_channel,
-                              options_.stop};
+                              options_.stop,
+                              stamps};
   if (is_stopped()) return failure(Errors{});
   auto simulation = settle(input);
   if (!simulation) return failure(simulation.error());

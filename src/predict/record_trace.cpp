@@ -14,38 +14,101 @@ Seconds after(sim::Time time, sim::Time origin) {
   return Seconds(static_cast<double>(time.ps - origin.ps) * 1e-12);
 }
 
-// Operators of a run, as they follow each other and run beside each other in the replay of each
-// block, stretched to the time that the run took.
-void record_run(const SimulationInput& input, std::int32_t c, const Instruction& what,
-                Seconds start, Seconds duration, Prediction& prediction) {
-  const RunCost& cost = input.costs.run(c, what);
+// Draws the operations of runs.
+class OperationTrace {
+ public:
+  OperationTrace(const SimulationInput& input, const Simulation& simulation, sim::Time origin,
+                 std::int32_t c, Prediction& out)
+      : in_(input), simulation_(simulation), origin_(origin), class_(c), out_(out) {}
+
+  void run(const Instruction& what, std::int32_t i, const InstructionTasks& tasks);
+
+ private:
+  void draw(const Instruction& what, const Operation& operation, Seconds start, Seconds time);
+  void draw_blocks(const Instruction& what, Seconds start, Seconds duration);
+  void draw_parts(const Instruction& what, const PassTasks& pass,
+                  const std::vector<PartTasks>& parts);
+  const Instruction& owner(const Instruction& what, const Operation& operation) const;
+
+  const SimulationInput& in_;
+  const Simulation& simulation_;
+  sim::Time origin_;
+  std::int32_t class_;
+  Prediction& out_;
+};
+
+// The second of two passes that alternate has the operations of the forward.
+const Instruction& OperationTrace::owner(const Instruction& what,
+                                         const Operation& operation) const {
+  const bool is_other = alternates(what) && operation.phase == Phase::kForward;
+  return is_other ? *(&what + 1) : what;
+}
+
+void OperationTrace::draw(const Instruction& what, const Operation& operation, Seconds start,
+                          Seconds time) {
+  if (time.value() <= 0) return;
+  const auto* collective = std::get_if<Collective>(&operation.work);
+  TraceSlice slice = slice_of(owner(what, operation), class_, start, time);
+  slice.name = operation.name;
+  slice.phase = operation.phase;
+  slice.stream = stream_of(operation.stream);
+  slice.collective = collective != nullptr;
+  slice.bytes = collective != nullptr ? collective->bytes : 0;
+  out_.slices.push_back(std::move(slice));
+}
+
+// As they follow each other and run beside each other in the replay of each block, stretched to the
+// time that the run took.
+void OperationTrace::draw_blocks(const Instruction& what, Seconds start, Seconds duration) {
+  const RunCost& cost = in_.costs.run(class_, what);
   if (cost.gpu.value() <= 0) return;
-  const std::vector<RunCosts::PricedBlock> blocks = input.costs.operations(c, what);
-  double stretch = duration / cost.gpu;
-  if (alternates(what)) {
-    // Its operations run in turn with another's; here they follow each other.
-    Seconds alone;
-    for (const RunCosts::PricedBlock& block : blocks) alone += replay_block(block).gpu;
-    stretch = duration / alone;
-  }
+  const double stretch = duration / cost.gpu;
   Seconds begin = start;  // of the block
-  for (const RunCosts::PricedBlock& block : blocks) {
-    const std::vector<OperationSpan> spans = replay_spans(block, begin, stretch);
-    for (std::size_t i = 0; i < block.size(); ++i) {
+  for (const RunCosts::PricedBlock* block : in_.costs.blocks(class_, what)) {
+    const std::vector<OperationSpan> spans = replay_spans(*block, begin, stretch);
+    for (std::size_t i = 0; i < block->size(); ++i) {
       begin = std::max(begin, spans[i].end);
-      const Seconds time = block[i].cost.gpu * stretch;
-      if (time.value() <= 0) continue;
-      const Operation& operation = *block[i].operation;
-      const auto* collective = std::get_if<Collective>(&operation.work);
-      TraceSlice slice = slice_of(what, c, spans[i].start, time);
-      slice.name = operation.name;
-      slice.phase = operation.phase;
-      slice.stream = stream_of(operation.stream);
-      slice.collective = collective != nullptr;
-      slice.bytes = collective != nullptr ? collective->bytes : 0;
-      prediction.slices.push_back(std::move(slice));
+      const PricedOperation& one = (*block)[i];
+      draw(what, *one.operation, spans[i].start, one.cost.gpu * stretch);
     }
   }
+}
+
+// Each task as it was replayed; what one runs follows each other.
+void OperationTrace::draw_parts(const Instruction& what, const PassTasks& pass,
+                                const std::vector<PartTasks>& parts) {
+  std::vector<const PricedOperation*> operations;
+  for (const RunCosts::PricedBlock* block : in_.costs.blocks(class_, what)) {
+    for (const PricedOperation& one : *block) operations.push_back(&one);
+  }
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const PassTask& task = pass.tasks[k];
+    const sim::Interval& when = simulation_.replay.tasks[parts[k].device.index()];
+    const Seconds time = sim::seconds(when.end - when.start);
+    Seconds at = after(when.start, origin_);
+    if (task.call != nullptr) {
+      draw(what, *task.call, at, time);
+      continue;
+    }
+    const double stretch = task.cost.gpu.value() > 0 ? time / task.cost.gpu : 1.0;
+    for (std::int32_t i = task.begin; i < task.end; ++i) {
+      const PricedOperation& one = *operations[static_cast<std::size_t>(i)];
+      draw(what, *one.operation, at, one.cost.gpu * stretch);
+      at += one.cost.gpu * stretch;
+    }
+  }
+}
+
+void OperationTrace::run(const Instruction& what, std::int32_t i, const InstructionTasks& tasks) {
+  if (alternates(what) && !leads_pair(what)) return;  // drawn with the first of the two
+  if (!in_.stamped(class_, i).empty()) {
+    draw_parts(what, in_.tasks_of_pass(class_, i),
+               simulation_.parts[static_cast<std::size_t>(tasks.parts)]);
+    return;
+  }
+  const sim::Interval& first = simulation_.replay.tasks[tasks.device_begin.index()];
+  const sim::Interval& last = simulation_.replay.tasks[tasks.device.index()];
+  draw_blocks(what, after(first.start, origin_), sim::seconds(last.end - first.start));
 }
 
 // In order of time: host order and the order of several streams differ.
@@ -56,8 +119,9 @@ void record_memory(const SimulationInput& input, const Simulation& simulation, s
   replay_memory(input.program, input.costs.role(c), [&](const MemoryMoment& moment) {
     const InstructionTasks& own = tasks[static_cast<std::size_t>(moment.instruction)];
     if (!own.device.valid()) return;
-    const sim::Time begin = simulation.replay.tasks[own.device_begin.index()].start;
-    const sim::Time end = simulation.replay.tasks[own.device.index()].end;
+    const Instruction& what =
+        input.costs.role(c).instructions[static_cast<std::size_t>(moment.instruction)];
+    const auto [begin, end] = span_of(input, simulation.replay, own, c, what);
     prediction.memory_samples.push_back(
         {c, after(begin, origin) + sim::seconds(end - begin) * moment.fraction, moment.parts});
   });
@@ -73,15 +137,14 @@ void record_trace(const SimulationInput& input, const Simulation& simulation, si
   for (std::int32_t c = 0; c < static_cast<std::int32_t>(step.size()); ++c) {
     const Role& role = input.costs.role(c);
     const auto& tasks = step[static_cast<std::size_t>(c)];
+    OperationTrace operations(input, simulation, origin, c, prediction);
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (!tasks[i].device.valid()) continue;
       const Instruction& what = role.instructions[i];
-      const sim::Interval& first = simulation.replay.tasks[tasks[i].device_begin.index()];
-      const sim::Interval& last = simulation.replay.tasks[tasks[i].device.index()];
-      const Seconds start = after(first.start, origin);
-      const Seconds duration = sim::seconds(last.end - first.start);
-      prediction.slices.push_back(slice_of(what, c, start, duration));
-      if (what.is_run()) record_run(input, c, what, start, duration, prediction);
+      const auto [begin, end] = span_of(input, simulation.replay, tasks[i], c, what);
+      prediction.slices.push_back(
+          slice_of(what, c, after(begin, origin), sim::seconds(end - begin)));
+      if (what.is_run()) operations.run(what, static_cast<std::int32_t>(i), tasks[i]);
     }
     record_memory(input, simulation, origin, c, prediction);
   }

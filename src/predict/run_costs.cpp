@@ -33,8 +33,9 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     std::vector<Slowdowns> slowdowns;
     const bool is_cpu = scenario.cluster.spec.accelerator.is_cpu();
     for (const AxisGroup group : in_blocks) {
-      groups.push_back({group, devices_of(grid.members(group, rank)),
-                        lockstep_slowdowns(scenario, grid, collectives, group, largest, rank)});
+      groups.push_back(
+          {group, devices_of(grid.members(group, rank)),
+           slowdowns_beside_siblings(scenario, grid, collectives, group, largest, rank)});
       const std::vector<DeviceId>& devices = groups.back().devices;
       const std::int64_t base =
           is_cpu || devices.empty() ? 0 : scenario.cluster.node_of(devices.front());
@@ -73,7 +74,7 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
   classes_.push_back({&role, static_cast<std::int32_t>(known - tables_.begin())});
   if (known != tables_.end()) return;
 
-  Table& table = tables_.emplace_back(Table{&role, placement, {}, {}});
+  Table& table = tables_.emplace_back(Table{&role, placement, {}, {}, {}});
   table.cost_of.assign(role.instructions.size(), -1);
   std::map<RunKey, std::int32_t> costs;
   for (std::size_t i = 0; i < role.instructions.size(); ++i) {
@@ -83,10 +84,11 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
     const auto [found, fresh] =
         costs.try_emplace(*key, static_cast<std::int32_t>(table.costs.size()));
     if (fresh) {
-      const bool whole = key->part == OperationRange{};
-      table.costs.push_back(key->beside ? price_beside(table, *what.as<RunPass>(), prices)
-                            : whole     ? prices.run(role, what)
-                                        : price_part(table, what));
+      table.costs.push_back(!alternates(what)  ? prices.run(role, what)
+                            : leads_pair(what) ? price_pair(table, *what.as<RunPass>())
+                                               : RunCost{});
+      table.shares.push_back(alternates(what) ? share_of_pair(table, *what.as<RunPass>(), prices)
+                                              : 1.0);
     }
     table.cost_of[i] = found->second;
   }
@@ -101,115 +103,99 @@ const RunCosts::PricedBlock& RunCosts::priced(std::int32_t placement, const Bloc
   return found->second;
 }
 
-std::vector<RunCosts::PricedBlock> RunCosts::price_each(const Table& table,
-                                                        const Instruction& what) const {
-  std::vector<PricedBlock> out;
-  for_each_part(program_, *table.role, what, [&](const BlockPart& part) {
-    const PricedBlock& all = priced(table.placement, part.at);
-    out.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(part.begin),
-                     all.begin() + static_cast<std::ptrdiff_t>(part.end));
-  });
-  return out;
-}
-
-RunCost RunCosts::price_meeting(const Table& table, const Instruction& what) const {
-  RunCost out;
-  const auto* pass = what.as<RunPass>();
-  if (pass == nullptr || !pass->part.meets) return out;
-  std::int32_t place = pass->part.end;  // of the collective, counted from the block at hand
-  for_each_block(*table.role, *pass, [&](const BlockVisit& at) {
-    const PricedBlock& all = priced(table.placement, at);
-    const auto count = static_cast<std::int32_t>(all.size());
-    if (place >= 0 && place < count) {
-      const PricedOperation& one = all[static_cast<std::size_t>(place)];
-      out.wait(std::get<Collective>(one.operation->work).group, one.lag);
-    }
-    place -= count;
-  });
-  return out;
-}
-
-// Its operations run one after the other on one stream.
-RunCost RunCosts::price_part(const Table& table, const Instruction& what) const {
-  RunCost sum;
-  for (const PricedBlock& block : price_each(table, what)) {
-    for (const PricedOperation& one : block) sum.append(one.cost);
+const RunCosts::PricedBlock& RunCosts::paired(std::int32_t placement, BlockId forward,
+                                              BlockId backward) const {
+  const auto [found, fresh] = paired_.try_emplace({placement, forward, backward});
+  PairedBlock& pair = found->second;
+  if (fresh) {
+    block_costs_.use_groups(placements_[static_cast<std::size_t>(placement)]);
+    pair.operations = issue_in_turn(operations_of(program_.block(forward), Pass::kForward),
+                                    operations_of(program_.block(backward), Pass::kBackward));
+    pair.priced = block_costs_.price_each(pair.operations);
   }
-  sum.append(price_meeting(table, what));
-  return sum;
+  return pair.priced;
 }
 
 // Layers that send tokens to experts alternate in the order in which each pass comes to them; the
 // other blocks run by themselves.
-RunCost RunCosts::price_pair(const Table& table, const RunPass& forward, const RunPass& backward,
-                             const BlockPrices& prices) const {
-  RunCost sum;
-  const auto layers_of = [&](const RunPass& run) {
-    std::vector<BlockVisit> out;
-    for_each_block(*table.role, run, [&](const BlockVisit& at) {
+std::vector<const RunCosts::PricedBlock*> RunCosts::blocks_of_pair(const Table& table,
+                                                                   const RunPass& run) const {
+  std::vector<const PricedBlock*> out;
+  const auto layers_of = [&](const RunPass& pass) {
+    std::vector<BlockVisit> layers;
+    for_each_block(*table.role, pass, [&](const BlockVisit& at) {
       if (has_exchanges(operations_of(program_.block(at.block), at.pass))) {
-        out.push_back(at);
+        layers.push_back(at);
       } else {
-        sum.append(prices.of(at));
+        out.push_back(&priced(table.placement, at));
       }
     });
-    return out;
+    return layers;
   };
-  const std::vector<BlockVisit> one = layers_of(forward), other = layers_of(backward);
-  block_costs_.use_groups(placements_[static_cast<std::size_t>(table.placement)]);
-  std::map<std::pair<BlockId, BlockId>, RunCost> known;
-  for (std::size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
-    if (i >= one.size() || i >= other.size()) {
-      sum.append(prices.of(i < one.size() ? one[i] : other[i]));
-      continue;
-    }
-    const auto [found, fresh] = known.try_emplace({one[i].block, other[i].block});
-    if (fresh) {
-      found->second = block_costs_.price(
-          issue_in_turn(operations_of(program_.block(one[i].block), one[i].pass),
-                        operations_of(program_.block(other[i].block), other[i].pass)));
-    }
-    sum.append(found->second);
+  const std::vector<BlockVisit> forward = layers_of(partner_of(*table.role, run));
+  const std::vector<BlockVisit> backward = layers_of(run);
+  for (std::size_t i = 0; i < std::max(forward.size(), backward.size()); ++i) {
+    const bool alone = i >= forward.size() || i >= backward.size();
+    out.push_back(alone ? &priced(table.placement, i < forward.size() ? forward[i] : backward[i])
+                        : &paired(table.placement, forward[i].block, backward[i].block));
   }
-  return sum;
-}
-
-// The part of the pair's time that the pass has of what both compute.
-RunCost RunCosts::price_beside(const Table& table, const RunPass& run,
-                               const BlockPrices& prices) const {
-  const auto blocks = static_cast<std::int32_t>(
-      table.role->chunks[static_cast<std::size_t>(run.beside->chunk)].blocks.size());
-  const RunPass other{*run.beside, 0, blocks};
-  const bool is_forward = run.slot.pass == Pass::kForward;
-  const RunCost both =
-      is_forward ? price_pair(table, run, other, prices) : price_pair(table, other, run, prices);
-  const RunCost alone = prices.run(*table.role, run), beside = prices.run(*table.role, other);
-  const Seconds own = alone.gpu - alone.communication(TrafficKind::kExpert);
-  const Seconds sum = own + beside.gpu - beside.communication(TrafficKind::kExpert);
-  const double share = sum.value() > 0 ? own / sum : 0.5;
-  RunCost out = both.exposed(both.gpu * share);
-  out.host = alone.host;
-  out.flops = alone.flops;
-  out.floor = std::max({both.floor * share, out.host, out.gpu});
   return out;
 }
 
-const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& instruction) const {
-  const RankClassEntry& entry = classes_[static_cast<std::size_t>(rank_class)];
-  const Table& table = tables_[static_cast<std::size_t>(entry.table)];
-  const auto index = static_cast<std::size_t>(&instruction - table.role->instructions.data());
+RunCost RunCosts::price_pair(const Table& table, const RunPass& run) const {
+  RunCost sum;
+  for (const PricedBlock* block : blocks_of_pair(table, run)) sum.append(replay_block(*block));
+  return sum;
+}
+
+std::vector<const RunCosts::PricedBlock*> RunCosts::blocks_of(const Table& table,
+                                                              const Instruction& what) const {
+  if (leads_pair(what)) return blocks_of_pair(table, *what.as<RunPass>());
+  std::vector<const PricedBlock*> out;
+  if (alternates(what)) return out;
+  for_each_block(*table.role, what,
+                 [&](const BlockVisit& at) { out.push_back(&priced(table.placement, at)); });
+  return out;
+}
+
+std::vector<const RunCosts::PricedBlock*> RunCosts::blocks(std::int32_t rank_class,
+                                                           const Instruction& what) const {
+  return blocks_of(table_of(rank_class), what);
+}
+
+const PassTasks& RunCosts::tasks(std::int32_t rank_class, const Instruction& what,
+                                 const std::vector<AxisGroup>& groups, bool each_operation) const {
+  const std::int32_t table = classes_[static_cast<std::size_t>(rank_class)].table;
+  const auto [found, fresh] = tasks_.try_emplace({table, *run_key(what), groups, each_operation});
+  if (fresh) found->second = tasks_of(blocks(rank_class, what), groups, each_operation);
+  return found->second;
+}
+
+// Its part of what both do by themselves, without the exchanges that the other one hides.
+double RunCosts::share_of_pair(const Table& table, const RunPass& run, const BlockPrices& prices) {
+  const auto computing = [&](const RunPass& pass) {
+    const RunCost alone = prices.run(*table.role, pass);
+    return alone.gpu - alone.communication(TrafficKind::kExpert);
+  };
+  const Seconds own = computing(run), both = own + computing(partner_of(*table.role, run));
+  return both.value() > 0 ? own / both : 0.5;
+}
+
+std::size_t RunCosts::cost_of(const Table& table, const Instruction& what) const {
+  const auto index = static_cast<std::size_t>(&what - table.role->instructions.data());
   STEPCAST_ASSERT(index < table.cost_of.size() && table.cost_of[index] >= 0,
                   "a run of the role of this rank class");
-  return table.costs[static_cast<std::size_t>(table.cost_of[index])];
+  return static_cast<std::size_t>(table.cost_of[index]);
 }
 
-std::vector<RunCosts::PricedBlock> RunCosts::operations(std::int32_t rank_class,
-                                                        const Instruction& instruction) const {
-  return price_each(table_of(rank_class), instruction);
+const RunCost& RunCosts::run(std::int32_t rank_class, const Instruction& what) const {
+  const Table& table = table_of(rank_class);
+  return table.costs[cost_of(table, what)];
 }
 
-RunCost RunCosts::meeting(std::int32_t rank_class, const Instruction& instruction) const {
-  return price_meeting(table_of(rank_class), instruction);
+double RunCosts::share_of_pair(std::int32_t rank_class, const Instruction& what) const {
+  const Table& table = table_of(rank_class);
+  return table.shares[cost_of(table, what)];
 }
 
 Seconds RunCosts::launch(const Instruction& instruction) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "predict/block_cost.h"
+#include "predict/pass_tasks.h"
 #include "predict/symmetry.h"
 #include "program/walk.h"
 
@@ -23,13 +24,17 @@ class RunCosts {
 
   // `instruction` is one of role(rank_class).instructions.
   const RunCost& run(std::int32_t rank_class, const Instruction& instruction) const;
-  // Its operations one by one, block by block in order.
+  // The blocks that it runs, operation by operation, in order. The first of two passes
+  // that alternate runs both (program/pass_pair.h), and the second nothing.
   using PricedBlock = std::vector<PricedOperation>;
-  std::vector<PricedBlock> operations(std::int32_t rank_class,
-                                      const Instruction& instruction) const;
-  // Behind a part of a pass: until the last member has come to the collective that follows it
-  // (OperationRange::meets).
-  RunCost meeting(std::int32_t rank_class, const Instruction& instruction) const;
+  std::vector<const PricedBlock*> blocks(std::int32_t rank_class,
+                                         const Instruction& instruction) const;
+  // The instruction as tasks of the engine. Collectives of `groups` load links.
+  const PassTasks& tasks(std::int32_t rank_class, const Instruction& instruction,
+                         const std::vector<AxisGroup>& groups, bool each_operation) const;
+  // The part of the pair's time in which a pass that alternates with another one runs alone where
+  // its time is drawn; 1 of other instructions.
+  double share_of_pair(std::int32_t rank_class, const Instruction& instruction) const;
   const Role& role(std::int32_t rank_class) const {
     return *classes_[static_cast<std::size_t>(rank_class)].role;
   }
@@ -43,6 +48,7 @@ class RunCosts {
     std::int32_t placement;
     std::vector<std::int32_t> cost_of;  // by instruction; into costs
     std::vector<RunCost> costs;
+    std::vector<double> shares;  // by cost: of the time of a pair
   };
   struct RankClassEntry {
     const Role* role;
@@ -67,12 +73,17 @@ class RunCosts {
   void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);
   // The whole pass over a block, priced once.
   const PricedBlock& priced(std::int32_t placement, const BlockVisit& at) const;
-  std::vector<PricedBlock> price_each(const Table& table, const Instruction& what) const;
-  RunCost price_meeting(const Table& table, const Instruction& what) const;
-  RunCost price_part(const Table& table, const Instruction& what) const;
-  RunCost price_beside(const Table& table, const RunPass& run, const BlockPrices& prices) const;
-  RunCost price_pair(const Table& table, const RunPass& forward, const RunPass& backward,
-                     const BlockPrices& prices) const;
+  // A layer of a forward and one of a backward, issued in turn.
+  struct PairedBlock {
+    std::vector<Operation> operations;
+    PricedBlock priced;
+  };
+  const PricedBlock& paired(std::int32_t placement, BlockId forward, BlockId backward) const;
+  std::vector<const PricedBlock*> blocks_of(const Table& table, const Instruction& what) const;
+  std::vector<const PricedBlock*> blocks_of_pair(const Table& table, const RunPass& run) const;
+  RunCost price_pair(const Table& table, const RunPass& run) const;
+  static double share_of_pair(const Table& table, const RunPass& run, const BlockPrices& prices);
+  std::size_t cost_of(const Table& table, const Instruction& what) const;
   const Table& table_of(std::int32_t rank_class) const {
     return tables_[static_cast<std::size_t>(classes_[static_cast<std::size_t>(rank_class)].table)];
   }
@@ -80,6 +91,9 @@ class RunCosts {
   const Program& program_;
   mutable BlockCosts block_costs_;  // remembers the groups that it prices for
   mutable std::map<std::tuple<std::int32_t, BlockId, Pass>, PricedBlock> priced_;  // by placement
+  mutable std::map<std::tuple<std::int32_t, BlockId, BlockId>, PairedBlock> paired_;
+  using TasksKey = std::tuple<std::int32_t, RunKey, std::vector<AxisGroup>, bool>;  // by table
+  mutable std::map<TasksKey, PassTasks> tasks_;
   bool alone_;
   std::vector<std::vector<GroupPlacement>> placements_;
   std::vector<Table> tables_;

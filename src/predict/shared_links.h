@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which passes must be cut at their collectives. A pass is one macro activity as long as what it
-// sends meets nobody else's traffic. Where its collectives use links that other streams of the step
-// use at the same time (a tensor-parallel group across nodes, beside the reduction of gradients
-// through the same NICs), they must become activities with loads on links.
+// Which passes are stamped into the step as tasks (predict/pass_tasks.h). A pass is one macro
+// activity as long as what it sends meets nobody else's traffic. Where its collectives use links
+// that other streams of the step use at the same time (a tensor-parallel group across nodes, beside
+// the reduction of gradients through the same NICs), they must be activities with loads on links.
 //
 // Everything is read off routed loads, prices and the order of instructions.
 #pragma once
@@ -15,11 +15,8 @@
 
 namespace stepcast {
 
-// By stage and instruction: the groups at whose collectives a pass is cut. Empty: nothing is.
-using Cuts = std::vector<std::vector<std::vector<AxisGroup>>>;
-
-Cuts find_cuts(const Scenario& scenario, const Program& program, const RankGrid& grid,
-               const Traffic& traffic, const Pricing& pricing);
+Stamps find_stamps(const Scenario& scenario, const Program& program, const RankGrid& grid,
+                   const Traffic& traffic, const Pricing& pricing);
 
 // Compute-stream instructions that may run while a transfer is under way: strictly between the last
 // that has ended before it starts (-1: none) and the first that starts after its end.

@@ -2,6 +2,7 @@
 #include "predict/simulation.h"
 
 #include "predict/workload_builder.h"
+#include "program/pass_pair.h"
 
 namespace stepcast {
 namespace {
@@ -46,6 +47,7 @@ void complete_last_step(Simulation& simulation, const std::vector<std::int32_t>&
   std::vector<sim::Interval>& intervals = simulation.replay.tasks;
   const sim::TaskId meeting = step.front()[static_cast<std::size_t>(barrier.front())].device;
   const sim::Duration period{intervals[meeting.index()].end.ps};
+  const auto at = [](std::int32_t parts) { return static_cast<std::size_t>(parts); };
   const auto shift = [&](sim::TaskId from, sim::TaskId to) {
     if (!from.valid() || !to.valid()) return;
     const sim::Interval& early = intervals[from.index()];
@@ -55,14 +57,33 @@ void complete_last_step(Simulation& simulation, const std::vector<std::int32_t>&
     for (auto i = static_cast<std::size_t>(barrier[c]) + 1; i < step[c].size(); ++i) {
       shift(tail[c][i].host, step[c][i].host);
       shift(tail[c][i].device, step[c][i].device);
-      if (step[c][i].device_begin != step[c][i].device) {
-        shift(tail[c][i].device_begin, step[c][i].device_begin);
+      if (!step[c][i].is_in_parts()) continue;
+      const std::vector<PartTasks>& from = simulation.parts[at(tail[c][i].parts)];
+      const std::vector<PartTasks>& to = simulation.parts[at(step[c][i].parts)];
+      for (std::size_t part = 0; part < from.size(); ++part) {
+        shift(from[part].host, to[part].host);
+        shift(from[part].device, to[part].device);
       }
     }
   }
 }
 
 }  // namespace
+
+TimeSpan span_of(const SimulationInput& input, const sim::Replay& replay,
+                 const InstructionTasks& tasks, std::int32_t rank_class, const Instruction& what) {
+  TimeSpan out{replay.tasks[tasks.device_begin.index()].start,
+               replay.tasks[tasks.device.index()].end};
+  if (!alternates(what)) return out;
+  const double share = input.costs.share_of_pair(rank_class, what);
+  const sim::Duration own = sim::duration(sim::seconds(out.end - out.begin) * share);
+  if (leads_pair(what)) {
+    out.end = out.begin + own;
+  } else {
+    out.begin = {out.end.ps - own.ps};
+  }
+  return out;
+}
 
 Result<Simulation> simulate(const SimulationInput& input, std::int32_t steps) {
   const auto partner = match_transfers(input.program);

@@ -13,12 +13,19 @@
 
 namespace stepcast {
 
+// One task of a pass (predict/pass_tasks.h).
+struct PartTasks {
+  sim::TaskId host, device;
+};
+
 // Tasks of one instruction of one rank class in one step. Invalid: it took no time (a group of
 // one), or, for the host, its issue binds nothing of its own (predict/host_plan.h).
 struct InstructionTasks {
   sim::TaskId host;
-  sim::TaskId device;        // of an expanded run: its last kernel
-  sim::TaskId device_begin;  // = device, or an expanded run's first kernel
+  sim::TaskId device;        // of a pass in several tasks: its last on the computing stream
+  sim::TaskId device_begin;  // = device, or the first of those
+  std::int32_t parts = -1;   // of a pass in several tasks: into Simulation::parts
+  bool is_in_parts() const { return parts >= 0; }
 };
 
 struct Simulation {
@@ -26,6 +33,7 @@ struct Simulation {
   std::int32_t steps = 0;
   // [step][class][instruction]; of a step that begins at its barrier, nothing before that.
   std::vector<std::vector<std::vector<InstructionTasks>>> tasks;
+  std::vector<std::vector<PartTasks>> parts;  // by PassTasks::tasks
   std::size_t task_count = 0;
 };
 
@@ -42,7 +50,30 @@ struct SimulationInput {
   bool alone = false;          // the only class is a rank without the others: transfers are free
   double sms_per_channel = 1;  // that collectives take from kernels (cost/profile.h)
   std::function<bool()> stop = {};  // PredictOptions::stop
+  const Stamps& stamps = kNoStamps;
+
+  // The groups of a run whose collectives load links.
+  const std::vector<AxisGroup>& stamped(std::int32_t rank_class, std::int32_t i) const {
+    static const std::vector<AxisGroup> none;
+    if (stamps.empty()) return none;
+    const auto stage = static_cast<std::size_t>(costs.role(rank_class).stage);
+    return stamps[stage][static_cast<std::size_t>(i)];
+  }
+  const PassTasks& tasks_of_pass(std::int32_t rank_class, std::int32_t i) const {
+    const Role& role = costs.role(rank_class);
+    return costs.tasks(rank_class, role.instructions[static_cast<std::size_t>(i)],
+                       stamped(rank_class, i), expand);
+  }
 };
+
+// When the instruction ran in a replayed step. Each of two passes that alternate has a part of the
+// time of their pair, the first of them the first part.
+struct TimeSpan {
+  sim::Time begin, end;
+};
+TimeSpan span_of(const SimulationInput& input, const sim::Replay& replay,
+                 const InstructionTasks& tasks, std::int32_t rank_class,
+                 const Instruction& instruction);
 
 // Replays `steps` steps. An unsound program gives an error that names the instructions of a cycle.
 //

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "predict/attribution.h"
+#include "program/pass_pair.h"
 
 namespace stepcast {
 namespace {
@@ -20,7 +21,8 @@ class TimelineReader {
         role_(input.costs.role(c)),
         class_(c),
         replay_(simulation.replay),
-        tasks_(simulation.tasks[static_cast<std::size_t>(step)][static_cast<std::size_t>(c)]) {
+        tasks_(simulation.tasks[static_cast<std::size_t>(step)][static_cast<std::size_t>(c)]),
+        parts_(simulation.parts) {
     if (step > 0) {
       out_.step_begin = last_compute_end(
           simulation.tasks[static_cast<std::size_t>(step) - 1][static_cast<std::size_t>(c)]);
@@ -34,14 +36,16 @@ class TimelineReader {
   Time last_compute_end(const std::vector<InstructionTasks>& tasks) const;
   void wait_for(const Instruction& what, Time until);
   void wait_for_transfer(const Instruction& awaited, const sim::Interval& when, Time until);
-  void wait_for_operation(const Instruction& awaited, const sim::Interval& when, Time until);
-  void run(const Instruction& what, const InstructionTasks& tasks);
+  void wait_for_part(const PassTasks& pass, const std::vector<PartTasks>& parts, std::size_t k,
+                     Time until);
+  void pass(const Instruction& what, std::size_t i);
+  void run(const Instruction& what, const RunCost& cost, const InstructionTasks& tasks);
   void count(const RunCost& cost, double stretch);
   void append_work(RunCost cost, double stretch);
-  void collective(const Instruction& what, const CollectiveCall& call, const sim::Interval& when);
+  void collective(AxisGroup group, const Message& piece, const sim::Interval& when);
   const CollectivePrice& price_of_transfer(const Instruction& what);
   void count_price(const CollectivePrice& price, Seconds time);
-  void count_call(const CollectiveCall& call, Seconds time);
+  void count_call(AxisGroup group, const Message& piece, Seconds time);
   void spend(Seconds& part, Time until);
 
   const SimulationInput& in_;
@@ -49,6 +53,7 @@ class TimelineReader {
   std::int32_t class_;
   const sim::Replay& replay_;
   const std::vector<InstructionTasks>& tasks_;
+  const std::vector<std::vector<PartTasks>>& parts_;
   ClassTimeline out_;
   std::map<std::pair<std::int32_t, bool>, const CollectivePrice*>
       transfers_;  // that were asked for
@@ -94,23 +99,39 @@ void TimelineReader::wait_for_transfer(const Instruction& awaited, const sim::In
   const Time from = now_;
   spend(exposed_part(out_.parts, call->group), until);
   if (inside_a_stage(call->group)) pending_ += sim::seconds(now_ - before);
-  count_call(*call, sim::seconds(now_ - from));
+  count_call(call->group, call->piece(), sim::seconds(now_ - from));
 }
 
-// An operation of a pass that was cut, on a stream beside it.
-void TimelineReader::wait_for_operation(const Instruction& awaited, const sim::Interval& when,
-                                        Time until) {
-  wait_for(awaited, std::min(when.start, until));  // what it waited for itself
-  const Time before = now_;
-  const RunCost& cost = in_.costs.run(class_, awaited);
-  if (cost.gpu.value() > 0 && until > now_) {
-    const RunCost exposed = cost.exposed(sim::seconds(until - now_));
-    count(exposed, 1);
-    out_.work.append(exposed);
-    now_ = until;
+// What a gap before task `k` of a pass was spent on: its tasks beside the computing stream that it
+// waited for, the earliest to end first.
+void TimelineReader::wait_for_part(const PassTasks& pass, const std::vector<PartTasks>& parts,
+                                   std::size_t k, Time until) {
+  const auto end_of = [&](std::int32_t part) {
+    return interval(parts[static_cast<std::size_t>(part)].device).end;
+  };
+  std::vector<std::int32_t> after = pass.tasks[k].after;
+  std::ranges::sort(after, {}, end_of);
+  for (const std::int32_t before : after) {
+    const auto j = static_cast<std::size_t>(before);
+    const PassTask& awaited = pass.tasks[j];
+    if (awaited.stream == Stream::kCompute) continue;
+    const sim::Interval& when = interval(parts[j].device);
+    const Time last = std::min(when.end, until);
+    wait_for_part(pass, parts, j, std::min(when.start, last));
+    const Time from = now_;
+    if (awaited.call != nullptr) {
+      const auto& call = std::get<Collective>(awaited.call->work);
+      spend(exposed_part(out_.parts, call.group), last);
+      count_call(call.group, message_of(call), sim::seconds(now_ - from));
+    } else if (awaited.cost.gpu.value() > 0 && last > now_) {
+      const RunCost exposed = awaited.cost.exposed(sim::seconds(last - now_));
+      count(exposed, 1);
+      out_.work.append(exposed);
+      now_ = last;
+    }
+    spend(out_.parts.other, last);
+    pending_ += sim::seconds(now_ - from);
   }
-  spend(out_.parts.other, until);
-  pending_ += sim::seconds(now_ - before);
 }
 
 // What a gap before `what` was spent on: the operations that it waited for, the earliest to end
@@ -127,13 +148,9 @@ void TimelineReader::wait_for(const Instruction& what, Time until) {
   for (const std::int32_t wait : waits) {
     if (!tasks_[static_cast<std::size_t>(wait)].device.valid()) continue;
     const Instruction& awaited = role_.instructions[static_cast<std::size_t>(wait)];
-    if (awaited.is_run() && awaited.stream == Stream::kCompute) continue;
+    if (awaited.is_run()) continue;
     const sim::Interval& when = interval(tasks_[static_cast<std::size_t>(wait)].device);
-    if (awaited.is_run()) {
-      wait_for_operation(awaited, when, std::min(when.end, until));
-    } else {
-      wait_for_transfer(awaited, when, std::min(when.end, until));
-    }
+    wait_for_transfer(awaited, when, std::min(when.end, until));
   }
 }
 
@@ -154,8 +171,29 @@ void TimelineReader::count(const RunCost& cost, double stretch) {
   }
 }
 
-void TimelineReader::run(const Instruction& what, const InstructionTasks& tasks) {
-  const RunCost& cost = in_.costs.run(class_, what);
+// Task by task, as the replay ran them.
+void TimelineReader::pass(const Instruction& what, std::size_t i) {
+  const PassTasks& pass = in_.tasks_of_pass(class_, static_cast<std::int32_t>(i));
+  const std::vector<PartTasks>& parts = parts_[static_cast<std::size_t>(tasks_[i].parts)];
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    const PassTask& task = pass.tasks[k];
+    if (task.stream != Stream::kCompute) continue;
+    const auto [host, device] = parts[k];
+    const sim::Interval& when = interval(device);
+    if (device == tasks_[i].device_begin) wait_for(what, when.start);
+    wait_for_part(pass, parts, k, when.start);
+    if (task.call != nullptr) {
+      const auto& call = std::get<Collective>(task.call->work);
+      collective(call.group, message_of(call), when);
+    } else {
+      spend(out_.parts.other, when.start);
+      run(what, task.cost, {host, device, device});
+    }
+  }
+}
+
+void TimelineReader::run(const Instruction& what, const RunCost& cost,
+                         const InstructionTasks& tasks) {
   const Time begin = interval(tasks.device_begin).start, end = interval(tasks.device).end;
   const double duration = sim::seconds(end - begin).value();
   const double kernels = cost.gpu.value();
@@ -197,23 +235,16 @@ void TimelineReader::count_price(const CollectivePrice& price, Seconds time) {
 
 // Time that the rank waited for it: how sure it is depends on where its price comes from. What
 // joins all stages is in the rest of the step, with the host's time.
-void TimelineReader::count_call(const CollectiveCall& call, Seconds time) {
-  if (time.value() == 0 || call.group.joins_all_stages()) return;
-  const GroupTraffic& groups = *in_.traffic.find(call.group);
+void TimelineReader::count_call(AxisGroup axes, const Message& piece, Seconds time) {
+  if (time.value() == 0 || axes.joins_all_stages()) return;
+  const GroupTraffic& groups = *in_.traffic.find(axes);
   const RankId rank = in_.symmetry.ranks[static_cast<std::size_t>(class_)].front();
-  const auto group = static_cast<std::size_t>(in_.grid.group_of(call.group, rank));
-  const auto message = static_cast<std::size_t>(groups.message(call.piece()));
+  const auto group = static_cast<std::size_t>(in_.grid.group_of(axes, rank));
+  const auto message = static_cast<std::size_t>(groups.message(piece));
   count_price(groups.prices[group][message].price, time);
 }
 
-void TimelineReader::collective(const Instruction& what, const CollectiveCall& call,
-                                const sim::Interval& when) {
-  const AxisGroup group = call.group;
-  if (in_.alone) {
-    spend(out_.parts.other, when.end);
-    return;
-  }
-  wait_for(what, when.start);
+void TimelineReader::collective(AxisGroup group, const Message& piece, const sim::Interval& when) {
   const Time before = now_;
   // Before it starts, the rank waits for the other members; across stages the pipeline drains.
   Time from = now_;
@@ -221,7 +252,7 @@ void TimelineReader::collective(const Instruction& what, const CollectiveCall& c
   if (!inside_a_stage(group)) from = now_;
   spend(exposed_part(out_.parts, group), when.end);
   if (inside_a_stage(group)) pending_ += sim::seconds(now_ - before);
-  count_call(call, sim::seconds(now_ - from));
+  count_call(group, piece, sim::seconds(now_ - from));
 }
 
 ClassTimeline TimelineReader::read() {
@@ -229,13 +260,22 @@ ClassTimeline TimelineReader::read() {
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     const Instruction& what = role_.instructions[i];
     if (what.stream != Stream::kCompute || !tasks_[i].device.valid()) continue;
-    if (what.is_run()) {
+    if (alternates(what) && !leads_pair(what)) continue;  // read with the first of the two
+    if (const auto* call = what.as<CollectiveCall>()) {
+      const sim::Interval& when = interval(tasks_[i].device);
+      if (in_.alone) {
+        spend(out_.parts.other, when.end);
+      } else {
+        wait_for(what, when.start);
+        collective(call->group, call->piece(), when);
+      }
+    } else if (!in_.stamped(class_, static_cast<std::int32_t>(i)).empty()) {
+      pass(what, i);
+    } else if (what.is_run()) {
       const Time start = interval(tasks_[i].device_begin).start;
       wait_for(what, start);
       spend(out_.parts.other, start);  // the host
-      run(what, tasks_[i]);
-    } else if (const auto* call = what.as<CollectiveCall>()) {
-      collective(what, *call, interval(tasks_[i].device));
+      run(what, in_.costs.run(class_, what), tasks_[i]);
     }
   }
   out_.step_end = now_;

@@ -8,6 +8,10 @@
 #include <tuple>
 #include <utility>
 
+#include "core/assert.h"
+#include "program/walk.h"
+#include "sim/engine.h"
+
 namespace stepcast {
 namespace {
 
@@ -16,9 +20,9 @@ constexpr ByteCount kSmallMessage = 4096;
 
 // What the program sends through the groups of one kind.
 struct Messages {
-  std::set<Message> issued;     // by instructions
+  std::set<Message> issued;     // by instructions, or as tasks of passes
   std::set<Message> in_passes;  // inside passes
-  bool is_cut = false;          // some passes are cut at their collectives (predict/cut_passes.h)
+  bool has_stamps = false;      // some passes send them as tasks
 };
 
 // Prices messages group by group. Groups of GPUs that lie alike are priced once.
@@ -55,7 +59,7 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
                           const CollectiveCosts& costs) {
   GroupTraffic out;
   out.group = axes;
-  out.in_blocks = !messages.in_passes.empty() && !messages.is_cut;
+  out.in_blocks = !messages.in_passes.empty() && !messages.has_stamps;
   std::ranges::set_union(messages.issued, messages.in_passes, std::back_inserter(out.messages));
   const auto count = static_cast<std::size_t>(grid.group_count(axes));
   out.members.resize(count);
@@ -159,6 +163,27 @@ PairTraffic place_copies(const std::vector<RankId>& ranks, std::int32_t stage,
   return out;
 }
 
+// What stamped passes send as tasks.
+void add_stamped(const Program& program, const Stamps& stamps,
+                 std::map<AxisGroup, Messages>& messages) {
+  for (std::size_t stage = 0; stage < stamps.size(); ++stage) {
+    const Role& role = program.roles[stage];
+    std::set<std::pair<RunKey, std::vector<AxisGroup>>> known;
+    for (std::size_t i = 0; i < role.instructions.size(); ++i) {
+      const std::vector<AxisGroup>& groups = stamps[stage][i];
+      const Instruction& what = role.instructions[i];
+      if (groups.empty() || !known.insert({*run_key(what), groups}).second) continue;
+      for_each_operation(program, role, what, [&](const Operation& one, const BlockVisit&) {
+        const auto* sent = std::get_if<Collective>(&one.work);
+        if (sent == nullptr || sent->overlapped) return;
+        if (std::ranges::find(groups, sent->group) == groups.end()) return;
+        messages[sent->group].issued.insert(message_of(*sent));
+        messages[sent->group].has_stamps = true;
+      });
+    }
+  }
+}
+
 std::vector<std::vector<RankId>> ranks_by_stage(const RankGrid& grid, std::size_t stages) {
   std::vector<std::vector<RankId>> out(stages);
   for (std::int32_t r = 0; r < grid.size(); ++r) {
@@ -180,6 +205,37 @@ std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own,
     out.push_back(devices_of(grid.members(group, RankId(r))));
   }
   return out;
+}
+
+// All start at once on the engine, and each wants the rate of the price: by how much is the first
+// one slower than that, as long as nobody has ended?
+double slowdown_of_first(const std::vector<std::vector<LinkLoad>>& loads,
+                         const CollectivePrice& price, const Topology& topology) {
+  if (price.work.value() <= 0) return 1;
+  sim::Workload workload;
+  std::map<LinkId, sim::ResourceId> links;
+  for (const std::vector<LinkLoad>& of_group : loads) {
+    std::vector<sim::Use> uses;
+    for (const LinkLoad& load : of_group) {
+      const auto [known, fresh] = links.try_emplace(load.link);
+      if (fresh) {
+        known->second = workload.add_resource(topology.links()[load.link.index()].capacity.value());
+      }
+      uses.push_back({known->second, load.weight});
+    }
+    const sim::MemberSpec member{workload.add_stream(), {}, {}};
+    workload.add_task({.members = {&member, 1},
+                       .latency = {},
+                       .work = price.work.value(),
+                       .rate_bound = price.rate_bound.value(),
+                       .uses = uses});
+  }
+  std::vector<sim::RateChange> rates;
+  const auto replay = sim::replay(workload, nullptr, nullptr, &rates);
+  STEPCAST_ASSERT(replay.has_value(), "collectives that wait for nobody end");
+  const auto first = std::ranges::find(rates, sim::TaskId(0), &sim::RateChange::task);
+  if (first == rates.end() || !(first->rate > 0)) return 1;
+  return std::max(1.0, price.rate_bound.value() / first->rate);
 }
 
 }  // namespace
@@ -218,8 +274,9 @@ std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks) {
 }
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                      const CollectiveCosts& costs) {
+                      const CollectiveCosts& costs, const Stamps& stamps) {
   std::map<AxisGroup, Messages> messages;
+  add_stamped(program, stamps, messages);
   std::map<std::pair<std::int32_t, std::int32_t>, ByteCount> pairs;
   std::set<std::pair<std::int32_t, CopyDirection>> copies;
   for (const Role& role : program.roles) {
@@ -228,7 +285,6 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
       if (const auto* call = instruction.as<CollectiveCall>()) {
         if (grid.group_size(call->group) < 2) continue;
         messages[call->group].issued.insert(call->piece());
-        if (call->purpose == Purpose::kActivations) messages[call->group].is_cut = true;
       } else if (const auto* send = instruction.as<Send>()) {
         const auto known = std::ranges::find(sent, send->peer, &decltype(sent)::value_type::first);
         if (known == sent.end()) sent.emplace_back(send->peer, send->bytes);
@@ -262,10 +318,9 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
   return out;
 }
 
-std::map<CollectiveKind, double> lockstep_slowdowns(const Scenario& scenario, const RankGrid& grid,
-                                                    const CollectiveCosts& costs, AxisGroup group,
-                                                    std::span<const GroupMessage> largest,
-                                                    RankId rank) {
+std::map<CollectiveKind, double> slowdowns_beside_siblings(
+    const Scenario& scenario, const RankGrid& grid, const CollectiveCosts& costs, AxisGroup group,
+    std::span<const GroupMessage> largest, RankId rank) {
   if (grid.group_size(group) < 2) return {};
   const ClusterSpec& spec = scenario.cluster.spec;
   // On a switch each GPU has links of its own; nothing to share inside one NVLink domain.
@@ -281,17 +336,11 @@ std::map<CollectiveKind, double> lockstep_slowdowns(const Scenario& scenario, co
   for (const auto& [sends, message] : largest) {
     if (sends != group) continue;
     const CollectivePrice price = costs.price(message, devices);
-    std::map<LinkId, double> sum;
+    std::vector<std::vector<LinkLoad>> loads{costs.loads(price, message.kind, devices)};
     for (const std::vector<DeviceId>& sibling : siblings) {
-      for (const LinkLoad& load : costs.loads(price, message.kind, sibling)) {
-        sum[load.link] += load.weight;
-      }
+      if (sibling != devices) loads.push_back(costs.loads(price, message.kind, sibling));
     }
-    double& slowdown = out[message.kind] = 1;
-    for (const LinkLoad& load : costs.loads(price, message.kind, devices)) {
-      const double capacity = scenario.cluster.topology.links()[load.link.index()].capacity.value();
-      slowdown = std::max(slowdown, sum[load.link] * price.rate_bound.value() / capacity);
-    }
+    out[message.kind] = slowdown_of_first(loads, price, scenario.cluster.topology);
   }
   return out;
 }

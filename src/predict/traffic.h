@@ -16,6 +16,11 @@
 
 namespace stepcast {
 
+// By stage and instruction: the groups whose collectives inside the pass load links, as tasks of
+// the step (predict/shared_links.h). Empty: none does.
+using Stamps = std::vector<std::vector<std::vector<AxisGroup>>>;
+inline const Stamps kNoStamps{};
+
 struct Priced {
   CollectivePrice price;
   std::int32_t loads = -1;  // index into the owner's `loads`; -1: loads no link
@@ -24,8 +29,8 @@ struct Priced {
 // All groups that span the same axes.
 struct GroupTraffic {
   AxisGroup group;
-  // They communicate inside passes, none of which is cut: a macro activity has that in its price.
-  // Then nothing that they send loads a link, not even what an instruction issues.
+  // They communicate inside passes, and only there: a macro activity has that in its price. Then
+  // nothing that they send loads a link, not even what an instruction issues.
   bool in_blocks = false;
   std::vector<Message> messages;                          // that differ, ascending
   std::vector<std::vector<RankId>> members;               // by group
@@ -53,16 +58,15 @@ struct Traffic {
 };
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
-                      const CollectiveCosts& costs);
+                      const CollectiveCosts& costs, const Stamps& stamps = kNoStamps);
 
 // How much longer than their price collectives inside blocks take, by their kind, when a group and
-// its siblings run in step: as far as the loads of all, each at the rate of the price, exceed a
-// link. A kind that is not named takes no longer. `largest` is what the blocks send, of each kind
-// the largest message (program/block_groups.h).
-std::map<CollectiveKind, double> lockstep_slowdowns(const Scenario& scenario, const RankGrid& grid,
-                                                    const CollectiveCosts& costs, AxisGroup group,
-                                                    std::span<const GroupMessage> largest,
-                                                    RankId rank);
+// its siblings send in step: replayed as tasks on the links that they share. A kind that is not
+// named takes no longer. `largest` is what the blocks send, of each kind the largest message
+// (program/block_groups.h).
+std::map<CollectiveKind, double> slowdowns_beside_siblings(
+    const Scenario& scenario, const RankGrid& grid, const CollectiveCosts& costs, AxisGroup group,
+    std::span<const GroupMessage> largest, RankId rank);
 
 std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks);
 

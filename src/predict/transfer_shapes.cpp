@@ -45,14 +45,22 @@ TransferShapes::Key TransferShapes::key_of(const Instruction& what) {
 
 const TransferShape& TransferShapes::shape(std::int32_t rank_class, const Instruction& what) {
   if (in_.alone && !what.is<HostCopy>()) return free_;
-  const Key key = key_of(what);
+  return find(rank_class, key_of(what));
+}
+
+const TransferShape& TransferShapes::shape(std::int32_t rank_class, const Collective& inside) {
+  if (in_.alone) return free_;
+  return find(rank_class, CollectiveKey{inside.group, message_of(inside), 1});
+}
+
+const TransferShape& TransferShapes::find(std::int32_t rank_class, const Key& key) {
   std::vector<Entry>& known = by_class_[static_cast<std::size_t>(rank_class)];
   for (const Entry& entry : known) {
     if (entry.key == key) return entry.shape;
   }
   known.push_back(
-      {key, std::visit(Overloaded{[&](const CollectiveKey&) {
-                                    return make_collective(rank_class, *what.as<CollectiveCall>());
+      {key, std::visit(Overloaded{[&](const CollectiveKey& call) {
+                                    return make_collective(rank_class, call);
                                   },
                                   [&](const PairKey& pair) { return make_pair(rank_class, pair); },
                                   [&](const CopyKey& copy) { return make_copy(rank_class, copy); }},
@@ -61,7 +69,7 @@ const TransferShape& TransferShapes::shape(std::int32_t rank_class, const Instru
 }
 
 TransferShape TransferShapes::make_collective(std::int32_t rank_class,
-                                              const CollectiveCall& call) const {
+                                              const CollectiveKey& call) const {
   const GroupTraffic* groups = in_.traffic.find(call.group);
   STEPCAST_ASSERT(groups != nullptr, "every group that the program uses is placed");
   const auto k = static_cast<std::size_t>(groups - in_.traffic.groups.data());
@@ -69,7 +77,9 @@ TransferShape TransferShapes::make_collective(std::int32_t rank_class,
   const auto group =
       static_cast<std::size_t>(in_.grid.group_of(call.group, representative(rank_class)));
   const auto group_class = static_cast<std::size_t>(classes.class_of[group]);
-  const std::int32_t message = groups->message(call.piece());
+  Message piece = call.message;
+  piece.bytes /= call.pieces;
+  const std::int32_t message = groups->message(piece);
   const Priced& priced = groups->prices[group][static_cast<std::size_t>(message)];
   const std::vector<ClassLoad>* loads = nullptr;
   if (priced.loads >= 0) {

@@ -51,6 +51,7 @@ class TransferShapes {
   }
   // `what` is a collective, send, receive or copy of the rank class. Valid until the next call.
   const TransferShape& shape(std::int32_t rank_class, const Instruction& what);
+  const TransferShape& shape(std::int32_t rank_class, const Collective& inside_a_pass);
   std::int32_t meetings() const { return static_cast<std::int32_t>(members_.size()); }
 
  private:
@@ -78,7 +79,8 @@ class TransferShapes {
   };
 
   static Key key_of(const Instruction& what);
-  TransferShape make_collective(std::int32_t rank_class, const CollectiveCall& call) const;
+  const TransferShape& find(std::int32_t rank_class, const Key& key);
+  TransferShape make_collective(std::int32_t rank_class, const CollectiveKey& key) const;
   TransferShape make_pair(std::int32_t rank_class, const PairKey& key) const;
   TransferShape make_copy(std::int32_t rank_class, const CopyKey& key) const;
   TransferShape make(const CollectivePrice& price, const std::vector<ClassLoad>* loads,

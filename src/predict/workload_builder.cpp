@@ -138,68 +138,48 @@ sim::TaskId WorkloadBuilder::add_run_as_issued(std::int32_t c, const RunCost& co
 
 void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction& what) {
   InstructionTasks& own = tasks(c, i);
-  if (in_.expand && !alternates(what)) {
-    add_expanded_run(c, what, own);
+  if (alternates(what) && !leads_pair(what)) {  // the pair is all in the first of the two
+    own = tasks(c, i - 1);
+    own.host = {};
     return;
+  }
+  const std::int32_t issuer =
+      plans_[static_cast<std::size_t>(c)].issuer[static_cast<std::size_t>(i)];
+  if (in_.expand || !in_.stamped(c, i).empty()) {
+    return add_pass(c, i, in_.expand || issuer == HostPlan::kByTask);
   }
   const RunCost& cost = in_.costs.run(c, what);
-  if (in_.expand) {  // one activity, which ends no earlier than its issue
-    const sim::TaskId issue = add_host(c, sim::duration(cost.host));
-    own.device_begin = add_kernel(c, what.stream, {}, cost);
-    own.device = add_kernel(c, what.stream, issue, {});
-    return;
-  }
-  const HostPlan& plan = plans_[static_cast<std::size_t>(c)];
-  const bool as_issued = plan.issuer[static_cast<std::size_t>(i)] == HostPlan::kAsIssued;
-  own.device = own.device_begin =
-      as_issued ? add_run_as_issued(c, cost) : add_kernel(c, what.stream, own.host, cost);
+  own.device = own.device_begin = issuer == HostPlan::kAsIssued
+                                      ? add_run_as_issued(c, cost)
+                                      : add_kernel(c, what.stream, own.host, cost);
 }
 
-// Every operation its own task behind its own launch: what add_run() contracts.
-void WorkloadBuilder::add_expanded_run(std::int32_t c, const Instruction& what,
-                                       InstructionTasks& own) {
-  const std::vector<RunCosts::PricedBlock> blocks = in_.costs.operations(c, what);
-  const auto add = [&](sim::TaskId task) {
-    own.device = task;
-    if (!own.device_begin.valid()) own.device_begin = task;
-  };
-  // A pass begins where its computing stream comes to it, and a block where the one before ended.
-  if (!std::all_of(blocks.begin(), blocks.end(), on_one_stream)) {
-    add(add_kernel(c, what.stream, {}, {}));
-    for (const RunCosts::PricedBlock& block : blocks) add(add_block(c, block, own.device));
-    return;
-  }
-  for (const RunCosts::PricedBlock& block : blocks) {
-    for (const PricedOperation& priced : block) {
-      const sim::TaskId launch = add_host(c, sim::duration(priced.cost.host));
-      add(add_kernel(c, what.stream, launch, priced.cost));
+// `has_issue`: each task has its own launch in front of it. Otherwise the host is ahead of all.
+void WorkloadBuilder::add_pass(std::int32_t c, std::int32_t i, bool has_issue) {
+  InstructionTasks& own = tasks(c, i);
+  own.parts = static_cast<std::int32_t>(parts_.size());
+  std::vector<PartTasks> parts;
+  for (const PassTask& task : in_.tasks_of_pass(c, i).tasks) {
+    PartTasks& part = parts.emplace_back();
+    std::int32_t member = 0;
+    if (has_issue && task.begin < task.end) part.host = add_host(c, sim::duration(task.host));
+    if (task.call == nullptr) {
+      part.device = add_kernel(c, task.stream, part.host, task.cost);
+    } else {
+      const Seat seat = meet(shapes_.shape(c, std::get<Collective>(task.call->work)));
+      part.device = seat.task;
+      member = seat.member;
+      workload_.place(seat.task, member, {stream(c, task.stream), {}, {}, {}});
+      if (part.host.valid()) workload_.depend(part.host, seat.task, member);
     }
-  }
-  const RunCost meeting = in_.costs.meeting(c, what);
-  if (meeting.gpu.value() > 0 || !own.device.valid()) add(add_kernel(c, what.stream, {}, meeting));
-}
-
-// A whole pass over a block, on all its streams. Returns what ends when the last of them does.
-sim::TaskId WorkloadBuilder::add_block(std::int32_t c, const RunCosts::PricedBlock& block,
-                                       sim::TaskId begin) {
-  std::vector<sim::TaskId> tasks;  // by operation
-  std::array<sim::TaskId, kBlockStreams> last{};
-  for (const auto& [operation, cost, lag, held] : block) {
-    const sim::TaskId launch = add_host(c, sim::duration(cost.host));
-    const sim::TaskId task = add_kernel(c, stream_of(operation->stream), launch, cost);
-    sim::TaskId& before = last[static_cast<std::size_t>(operation->stream)];
-    if (!before.valid()) workload_.depend(begin, task);
-    for (const std::int32_t awaited : operation->after) {
-      if (awaited >= 0) workload_.depend(tasks[static_cast<std::size_t>(awaited)], task);
+    for (const std::int32_t before : task.after) {
+      workload_.depend(parts[static_cast<std::size_t>(before)].device, part.device, member);
     }
-    before = task;
-    tasks.push_back(task);
+    if (task.stream != Stream::kCompute) continue;
+    own.device = part.device;
+    if (!own.device_begin.valid()) own.device_begin = part.device;
   }
-  const sim::TaskId end = add_kernel(c, Stream::kCompute, {}, {});
-  for (const sim::TaskId task : last) {
-    if (task.valid()) workload_.depend(task, end);
-  }
-  return end;
+  parts_.push_back(std::move(parts));
 }
 
 // A task with a seat for each member.
@@ -224,8 +204,16 @@ sim::TaskId WorkloadBuilder::open_seats(const TransferShape& shape) {
 }
 
 // Members of a communicator issue the same sequence, so the n-th collective of one member meets the
-// n-th of the others; a send meets the receive of the same pair and tag; a copy meets nobody.
-// Returns the member.
+// n-th of the others.
+WorkloadBuilder::Seat WorkloadBuilder::meet(const TransferShape& shape) {
+  if (in_.alone) return {open_seats(shape), 0};
+  auto& sequence = collectives_[static_cast<std::size_t>(shape.meeting)];
+  const auto place = static_cast<std::size_t>(met_[static_cast<std::size_t>(shape.meeting)]++);
+  if (place == sequence.size()) sequence.push_back({open_seats(shape)});
+  return {sequence[place].task, sequence[place].placed++};
+}
+
+// A send meets the receive of the same pair and tag; a copy meets nobody. Returns the member.
 std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
                                            const Instruction& what) {
   const TransferShape& shape = shapes_.shape(c, what);
@@ -234,11 +222,9 @@ std::int32_t WorkloadBuilder::add_transfer(std::int32_t c, std::int32_t i,
   if (in_.alone || what.is<HostCopy>()) {
     task = open_seats(shape);
   } else if (what.is<CollectiveCall>()) {
-    auto& sequence = collectives_[static_cast<std::size_t>(shape.meeting)];
-    const auto place = static_cast<std::size_t>(met_[static_cast<std::size_t>(shape.meeting)]++);
-    if (place == sequence.size()) sequence.push_back({open_seats(shape)});
-    task = sequence[place].task;
-    member = sequence[place].placed++;
+    const Seat seat = meet(shape);
+    task = seat.task;
+    member = seat.member;
   } else {
     const auto stage = static_cast<std::size_t>(in_.costs.role(c).stage);
     task = tasks(shape.peer_class, partner_[stage][static_cast<std::size_t>(i)]).device;
@@ -369,6 +355,7 @@ Result<Simulation> WorkloadBuilder::replay() {
   out.replay = std::move(*replay);
   out.steps = static_cast<std::int32_t>(steps_.size());
   out.tasks = std::move(steps_);
+  out.parts = std::move(parts_);
   out.task_count = out.replay.tasks.size();
   return out;
 }

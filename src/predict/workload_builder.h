@@ -53,12 +53,17 @@ class WorkloadBuilder {
   sim::TaskId add_host(std::int32_t c, sim::Duration latency);
   void add_host_task(std::int32_t c, const HostTask& host);
   void add_run(std::int32_t c, std::int32_t i, const Instruction& what);
-  void add_expanded_run(std::int32_t c, const Instruction& what, InstructionTasks& own);
-  sim::TaskId add_block(std::int32_t c, const RunCosts::PricedBlock& block, sim::TaskId begin);
+  void add_pass(std::int32_t c, std::int32_t i, bool has_issue);
   sim::TaskId add_kernel(std::int32_t c, Stream s, sim::TaskId issuer, const RunCost& cost);
   sim::TaskId add_run_as_issued(std::int32_t c, const RunCost& cost);
   std::int32_t add_transfer(std::int32_t c, std::int32_t i, const Instruction& what);
   sim::TaskId open_seats(const TransferShape& shape);
+  // A task with a member that is placed.
+  struct Seat {
+    sim::TaskId task;
+    std::int32_t member = 0;
+  };
+  Seat meet(const TransferShape& shape);  // the next meeting of the class at hand
   void add_waits(std::int32_t c, std::int32_t i, const Instruction& what, std::int32_t member);
   sim::TaskId end_of_step_before(std::int32_t c) const;
   std::string describe(sim::TaskId task) const;
@@ -73,6 +78,7 @@ class WorkloadBuilder {
   sim::ResourceId cores_;                    // of the machine; invalid where each rank has its own
   bool on_cpu_;                              // ranks are processes on cores, not GPUs
   std::vector<StepTasks> steps_;
+  std::vector<std::vector<PartTasks>> parts_;    // Simulation::parts
   std::vector<std::vector<Seats>> collectives_;  // of this step, by meeting, in order of issue
   std::vector<std::int32_t> met_;                // by meeting: how many this class came to
   std::vector<sim::TaskId> host_tasks_;          // of this class and step, by HostPlan::tasks

@@ -126,9 +126,7 @@ const Slot* Instruction::slot() const {
                         [](const RunPass& run) -> Result { return &run.slot; },
                         [](const RunBlock&) -> Result { return nullptr; },
                         [](const CollectiveCall& call) -> Result {
-                          const bool of_pass = call.purpose == Purpose::kBoundary ||
-                                               call.purpose == Purpose::kActivations;
-                          return of_pass ? &call.slot : nullptr;
+                          return call.purpose == Purpose::kBoundary ? &call.slot : nullptr;
                         },
                         [](const StageTransfer& moved) -> Result { return &moved.slot; },
                         [](const HostWait&) -> Result { return nullptr; },

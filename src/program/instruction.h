@@ -68,23 +68,11 @@ struct ElementRange {
   std::int64_t size() const { return end - begin; }
 };
 
-// Operations of a pass, counted in the order in which they run, block after block.
-struct OperationRange {
-  static constexpr std::int32_t kToTheEnd = -1;
-  std::int32_t begin = 0, end = kToTheEnd;
-  // Behind it comes a collective that is an instruction of its own: the part ends when the last
-  // member has come to it.
-  bool meets = false;
-  auto operator<=>(const OperationRange&) const = default;
-};
-
 // One pass of a micro-batch over blocks [block_begin, block_end) of a chunk of the role; a backward
-// runs them last to first. The lowering writes whole passes; a replay may cut them at collectives
-// (predict/cut_passes.h), and each then runs a part.
+// runs them last to first.
 struct RunPass {
   Slot slot;
   std::int32_t block_begin, block_end;
-  OperationRange part = {};
   // The pass, next to it in the list and of another micro-batch, whose operations are issued in
   // turn with those of this one (program/pass_pair.h). One after the other they give the same.
   std::optional<Slot> beside = {};
@@ -115,8 +103,7 @@ enum class Purpose {
   kReplicatedGradients,  // of parameters that every tensor-parallel rank holds whole
   kTiedTable,            // gradients of the table that both ends of the pipeline hold
   kGradientNorm,
-  kBoundary,    // an activation that each tensor-parallel rank has received a share of
-  kActivations  // in the middle of a pass that was cut at it (predict/cut_passes.h)
+  kBoundary  // an activation that each tensor-parallel rank has received a share of
 };
 
 struct CollectiveCall {
@@ -124,7 +111,7 @@ struct CollectiveCall {
   AxisGroup group;
   Message message;          // of all pieces
   std::int32_t pieces = 1;  // issued as so many equal collectives, one after the other
-  Slot slot{};  // kBoundary: the pass that receives it; kActivations: the pass that was cut
+  Slot slot{};              // kBoundary: the pass that receives it
   // Gradients and parameters: flat elements of the role (Role::stretches), before sharding.
   ElementRange elements{};
 

@@ -90,6 +90,15 @@ bool alternates(const Instruction& what) {
   return pass != nullptr && pass->beside.has_value();
 }
 
+bool leads_pair(const Instruction& what) {
+  return alternates(what) && what.as<RunPass>()->slot.pass != Pass::kForward;
+}
+
+RunPass partner_of(const Role& role, const RunPass& run) {
+  const Chunk& chunk = role.chunks[static_cast<std::size_t>(run.beside->chunk)];
+  return {*run.beside, 0, static_cast<std::int32_t>(chunk.blocks.size())};
+}
+
 bool has_exchanges(const std::vector<Operation>& pass) {
   return std::ranges::any_of(pass, is_exchange) && std::ranges::any_of(pass, is_of_experts);
 }

@@ -6,12 +6,16 @@
 
 #include <vector>
 
-#include "program/instruction.h"
+#include "program/program.h"
 
 namespace stepcast {
 
 // It runs a pass beside another one (RunPass::beside).
 bool alternates(const Instruction& what);
+// It is the first of the two, the backward.
+bool leads_pair(const Instruction& what);
+// The other pass of the pair, over all blocks of its chunk of this role.
+RunPass partner_of(const Role& role, const RunPass& run);
 
 // The pass of this block exchanges tokens with the ranks of their experts.
 bool has_exchanges(const std::vector<Operation>& pass);

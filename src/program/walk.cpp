@@ -13,13 +13,13 @@ std::vector<BlockId> distinct_blocks(const Role& role) {
 }
 
 RunKey key_of(const RunPass& run) {
-  RunKey out{run.slot.chunk, run.slot.pass, run.block_begin, run.block_end, run.part};
+  RunKey out{run.slot.chunk, run.slot.pass, run.block_begin, run.block_end};
   if (run.beside) out.beside = run.beside->chunk;
   return out;
 }
 
 RunKey key_of(const RunBlock& run) {
-  return {std::nullopt, Pass::kForward, run.block.value, run.block.value + 1, {}};
+  return {std::nullopt, Pass::kForward, run.block.value, run.block.value + 1};
 }
 
 std::optional<RunKey> run_key(const Instruction& what) {

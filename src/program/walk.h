@@ -4,7 +4,6 @@
 // is added here.
 #pragma once
 
-#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -77,43 +76,12 @@ void for_each_block(const Role& role, const Instruction& what, Visit&& visit) { 
   if (const auto* block = what.as<RunBlock>()) for_each_block(role, *block, visit);
 }
 
-// The operations of a run that are in one block: [begin, end) of the block's list. `starts`: the
-// block begins in the run, or in the collective that the pass was cut at behind it.
-struct BlockPart {
-  BlockVisit at;
-  std::size_t begin, end;
-  bool starts;
-};
-
-// visit(BlockPart), in the order in which the blocks run; those of which nothing runs are left out.
-template <class Visit>
-void for_each_part(const Program& program, const Role& role, const Instruction& what,
-                   Visit&& visit) {
-  const auto* pass = what.as<RunPass>();
-  const OperationRange part = pass != nullptr ? pass->part : OperationRange{};
-  std::int32_t first = 0;  // of the block, among the operations of the pass
-  for_each_block(role, what, [&](const BlockVisit& at) {
-    const auto count =
-        static_cast<std::int32_t>(operations_of(program.block(at.block), at.pass).size());
-    const std::int32_t end = part.end == OperationRange::kToTheEnd ? first + count : part.end;
-    const std::int32_t from = std::clamp(part.begin - first, 0, count);
-    const std::int32_t to = std::clamp(end - first, from, count);
-    const bool behind = part.meets ? first <= end : first < end;
-    const bool starts = part.begin <= first && (behind || part.end == OperationRange::kToTheEnd);
-    if (starts || to > from) {
-      visit(BlockPart{at, static_cast<std::size_t>(from), static_cast<std::size_t>(to), starts});
-    }
-    first += count;
-  });
-}
-
 // visit(const Operation&, BlockVisit), in the order in which they run.
 template <class Visit>
 void for_each_operation(const Program& program, const Role& role, const Instruction& what,
                         Visit&& visit) {
-  for_each_part(program, role, what, [&](const BlockPart& part) {
-    const auto& operations = operations_of(program.block(part.at.block), part.at.pass);
-    for (std::size_t i = part.begin; i < part.end; ++i) visit(operations[i], part.at);
+  for_each_block(role, what, [&](const BlockVisit& at) {
+    for (const Operation& one : operations_of(program.block(at.block), at.pass)) visit(one, at);
   });
 }
 
@@ -123,7 +91,6 @@ struct RunKey {
   std::optional<std::int32_t> chunk;
   Pass pass;
   std::int32_t begin, end;
-  OperationRange part;
   std::optional<std::int32_t> beside = {};  // the chunk of the pass that it alternates with
   auto operator<=>(const RunKey&) const = default;
 };

@@ -1,94 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that run operations beside each other take as long as one macro activity, operation by
-// operation, and cut at their collectives.
+// operation, and stamped into the step at their collectives.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
 #include "asynchronous_program.h"
 #include "core/each.h"
 #include "core/seeded_random.h"
 #include "expert_scenarios.h"
-#include "predict/cut_passes.h"
-#include "predict/memory_replay.h"
-#include "predict/record_trace.h"
-#include "predict/timeline.h"
-#include "program/block_groups.h"
+#include "predict/shared_links.h"
 #include "program/walk.h"
-#include "scenario_from.h"
+#include "replayed_program.h"
 
 namespace stepcast {
 namespace {
 
 using testing::asynchronous;
+using testing::everywhere;
 using testing::GptCase;
 using testing::is_collective;
 using testing::on_streams;
-
-struct PricedCase {
-  explicit PricedCase(const GptCase& c) : PricedCase(testing::gpt(c)) {}
-  explicit PricedCase(const Scenario& given) : scenario(given), listed(lower(scenario)) {
-    auto made = make_pricing(scenario, testing::source_folders());
-    EXPECT_TRUE(made.has_value());
-    pricing = std::move(*made);
-  }
-  Scenario scenario;
-  Program listed;
-  std::unique_ptr<Pricing> pricing;
-};
-
-struct Replayed {
-  Seconds step;
-  TimeParts parts;
-  std::size_t tasks = 0;
-  Prediction trace;
-};
-
-Replayed replay(const PricedCase& priced, const Program& program, bool expand,
-                bool contention = true) {
-  const RankGrid grid(priced.scenario.layout);
-  const Traffic traffic =
-      place_traffic(priced.scenario, program, grid, priced.pricing->collectives);
-  const Symmetry symmetry = find_symmetry(priced.scenario, grid, traffic, true);
-  const RunCosts costs(priced.scenario, program, grid, symmetry, priced.pricing->kernels,
-                       priced.pricing->collectives);
-  const Profile& profile = priced.pricing->kernels.profile();
-  const SimulationInput input{priced.scenario,
-                              program,
-                              grid,
-                              traffic,
-                              symmetry,
-                              costs,
-                              profile.host[priced.scenario.training.framework],
-                              expand,
-                              contention,
-                              false,
-                              profile.sms_per_channel};
-  auto simulation = simulate(input, 2);
-  EXPECT_TRUE(simulation.has_value()) << (simulation ? "" : to_string(simulation.error()));
-  if (!simulation) return {};
-  const ClassTimeline timeline = read_timeline(input, *simulation, 0, 1);
-  Replayed out{sim::seconds(timeline.step_end - timeline.step_begin),
-               timeline.parts,
-               simulation->task_count,
-               {}};
-  record_trace(input, *simulation, timeline.step_begin, out.trace);
-  return out;
-}
-
-// Every pass is cut at every collective.
-Program cut_everywhere(const Program& program) {
-  Cuts cuts;
-  for (const Role& role : program.roles) {
-    std::vector<std::vector<AxisGroup>>& own = cuts.emplace_back();
-    for (const Instruction& what : role.instructions) {
-      own.emplace_back();
-      if (what.is<RunPass>()) own.back() = groups_in_blocks(program);
-    }
-  }
-  return cut_passes(program, cuts);
-}
+using testing::PricedCase;
+using testing::replay;
+using testing::Replayed;
 
 // A picosecond is lost or won at every one of many thousand tasks, at most.
 void expect_same(const Replayed& one, const Replayed& other) {
@@ -126,29 +61,32 @@ TEST(BlockStreams, TakeTheTimesOfTheirOperations) {
     SCOPED_TRACE(testing::text_of(c));
     const PricedCase priced(c);
     const Program program = asynchronous(priced.listed);
-    const Replayed macro = replay(priced, program, false), expanded = replay(priced, program, true);
+    const Replayed macro = replay(priced, program, {});
+    const Replayed expanded = replay(priced, program, {.expand = true});
     expect_same(macro, expanded);
     EXPECT_GT(expanded.tasks, 10 * macro.tasks);
-    EXPECT_LE(macro.step.value(), replay(priced, priced.listed, false).step.value() + 1e-9);
+    EXPECT_LE(macro.step.value(), replay(priced, priced.listed, {}).step.value() + 1e-9);
   }
 }
 
-// Nothing else is under way, so a cut changes nothing.
-TEST(BlockStreams, TakeAsLongWhereTheyAreCut) {
+// Nothing else is under way, so a stamp changes nothing.
+TEST(BlockStreams, TakeAsLongWhereTheyAreStamped) {
   for (const GptCase& c : each_of(cases())) {
     SCOPED_TRACE(testing::text_of(c));
     const PricedCase priced(c);
-    const Program program = asynchronous(priced.listed), cut = cut_everywhere(program);
-    const Replayed macro = replay(priced, program, false), parts = replay(priced, cut, false);
+    const Program program = asynchronous(priced.listed);
+    const Stamps stamps = everywhere(program);
+    const Replayed macro = replay(priced, program, {});
+    const Replayed parts = replay(priced, program, {.stamps = stamps});
     expect_same(macro, parts);
-    expect_same(parts, replay(priced, cut, true));
+    expect_same(parts, replay(priced, program, {.expand = true, .stamps = stamps}));
     EXPECT_GT(parts.tasks, macro.tasks);
   }
 }
 
 // Siblings in step share links as far as the fluid network makes them: on the PCIe of a node, where
 // an exchange of tokens loads other links than a ring does, and on the NICs of two nodes.
-TEST(BlockStreams, OfSiblingsThatShareLinksTakeAsLongWhereTheyAreCut) {
+TEST(BlockStreams, OfSiblingsThatShareLinksTakeAsLongWhereTheyAreStamped) {
   testing::ExpertCase c;
   c.hidden = 4096;
   c.heads = 32;
@@ -163,17 +101,17 @@ TEST(BlockStreams, OfSiblingsThatShareLinksTakeAsLongWhereTheyAreCut) {
         c.dispatcher = dispatcher;
         SCOPED_TRACE(testing::text_of(c));
         const PricedCase priced(testing::with_experts(c));
-        const Replayed macro = replay(priced, priced.listed, false);
-        const Replayed cut = replay(priced, cut_everywhere(priced.listed), false);
+        const Replayed macro = replay(priced, priced.listed, {});
+        const Replayed parts = replay(priced, priced.listed, {.stamps = everywhere(priced.listed)});
         EXPECT_GT(macro.parts.exposed_ep, 0.01 * macro.step);
-        EXPECT_NEAR(macro.parts.exposed_ep / cut.parts.exposed_ep, 1, 0.01);
+        EXPECT_NEAR(macro.parts.exposed_ep / parts.parts.exposed_ep, 1, 0.01);
       }
     }
   }
 }
 
-// Where the host is ahead, what a cut pass waits for is what its block has waited for.
-TEST(BlockStreams, CountAsExposedWhatTheyWaitForWhereTheyAreCut) {
+// Where the host is ahead, what a stamped pass waits for is what its block has waited for.
+TEST(BlockStreams, CountAsExposedWhatTheyWaitForWhereTheyAreStamped) {
   GptCase c = two_ranks(8192);
   c.heads = 64;
   c.sequence = 2048;
@@ -181,14 +119,15 @@ TEST(BlockStreams, CountAsExposedWhatTheyWaitForWhereTheyAreCut) {
   c.extra_training = R"(, "async_tensor_backward": false)";
   const PricedCase priced(c);
   const Program program = asynchronous(priced.listed);
-  const Replayed macro = replay(priced, program, false);
-  const Replayed listed = replay(priced, priced.listed, false);
+  const Replayed macro = replay(priced, program, {});
+  const Replayed listed = replay(priced, priced.listed, {});
+  const Stamps stamps = everywhere(program);
   EXPECT_LT(macro.parts.exposed_tp.value(), 0.9 * listed.parts.exposed_tp.value());
-  for (const Replayed& cut : {replay(priced, cut_everywhere(program), false),
-                              replay(priced, cut_everywhere(program), true)}) {
+  for (const Replayed& stamped : {replay(priced, program, {.stamps = stamps}),
+                                  replay(priced, program, {.expand = true, .stamps = stamps})}) {
     // The beginning of a step, where the host is not ahead yet, is told in other words.
-    EXPECT_NEAR(cut.parts.exposed_tp / macro.parts.exposed_tp, 1, 0.01);
-    EXPECT_NEAR(cut.parts.compute / macro.parts.compute, 1, 0.001);
+    EXPECT_NEAR(stamped.parts.exposed_tp / macro.parts.exposed_tp, 1, 0.01);
+    EXPECT_NEAR(stamped.parts.compute / macro.parts.compute, 1, 0.001);
   }
 }
 
@@ -220,12 +159,14 @@ TEST(BlockStreams, TakeTheTimesOfTheirOperationsWhateverRunsBesideWhat) {
     c.sequence_parallel = random.below(2) == 0;
     const PricedCase priced(c);
     const Program program = random_streams(priced.listed, random);
-    const Program cut = cut_everywhere(program);
-    // Two collectives at once share their links where they are cut, and not in a macro activity.
-    const Replayed macro = replay(priced, program, false, false);
-    expect_same(macro, replay(priced, program, true, false));
-    expect_same(macro, replay(priced, cut, false, false));
-    expect_same(macro, replay(priced, cut, true, false));
+    const Stamps stamps = everywhere(program);
+    // Two collectives at once share their links where they are stamped, and not in a macro
+    // activity.
+    const Replayed macro = replay(priced, program, {.contention = false});
+    expect_same(macro, replay(priced, program, {.expand = true, .contention = false}));
+    expect_same(macro, replay(priced, program, {.contention = false, .stamps = stamps}));
+    expect_same(macro,
+                replay(priced, program, {.expand = true, .contention = false, .stamps = stamps}));
   }
 }
 
@@ -243,53 +184,64 @@ GptCase over_nodes() {
   return c;
 }
 
-struct CutBeside {
-  CutBeside() : priced(over_nodes()), program(asynchronous(priced.listed)) {
+struct StampedBeside {
+  StampedBeside() : priced(over_nodes()), program(asynchronous(priced.listed)) {
     const RankGrid grid(priced.scenario.layout);
     const Traffic traffic =
         place_traffic(priced.scenario, program, grid, priced.pricing->collectives);
-    cuts = find_cuts(priced.scenario, program, grid, traffic, *priced.pricing);
+    stamps = find_stamps(priced.scenario, program, grid, traffic, *priced.pricing);
   }
   PricedCase priced;
   Program program;
-  Cuts cuts;
+  Stamps stamps;
 };
 
-TEST(CutPassesBeside, MeetTheReductionOfGradients) {
-  const CutBeside made;
-  ASSERT_FALSE(made.cuts.empty());
-  const Program cut = cut_passes(made.program, made.cuts);
-  const Replayed parts = replay(made.priced, cut, false);
-  expect_same(parts, replay(made.priced, cut, true));
-  EXPECT_GT(parts.step.value(), replay(made.priced, cut, false, false).step.value() * 1.001);
+TEST(StampedPassesBeside, MeetTheReductionOfGradients) {
+  const StampedBeside made;
+  ASSERT_FALSE(made.stamps.empty());
+  const Replayed parts = replay(made.priced, made.program, {.stamps = made.stamps});
+  expect_same(parts, replay(made.priced, made.program, {.expand = true, .stamps = made.stamps}));
+  const Replayed alone =
+      replay(made.priced, made.program, {.contention = false, .stamps = made.stamps});
+  EXPECT_GT(parts.step.value(), alone.step.value() * 1.001);
 }
 
-TEST(CutPassesBeside, RunEveryOperationOnceAndHoldWhatTheirPassHolds) {
-  const CutBeside made;
-  const Program cut = cut_everywhere(made.program);
-  const auto operations = [](const Program& program) {
-    std::map<std::string, int> out;
-    for (const Instruction& what : program.roles[0].instructions) {
-      const auto* call = what.as<CollectiveCall>();
-      if (call != nullptr && call->purpose == Purpose::kActivations) {
-        EXPECT_EQ(what.stream, Stream::kBlockCommunication);
-        ++out[what.name];
-      }
-      for_each_operation(program, program.roles[0], what,
-                         [&](const Operation& one, const BlockVisit&) { ++out[one.name]; });
+// Each operation is in one task, and each collective is a task on the stream that the block names.
+TEST(StampedPassesBeside, RunEveryOperationOnce) {
+  const StampedBeside made;
+  const RankGrid grid(made.priced.scenario.layout);
+  const Traffic traffic =
+      place_traffic(made.priced.scenario, made.program, grid, made.priced.pricing->collectives);
+  const Symmetry symmetry = find_symmetry(made.priced.scenario, grid, traffic, true);
+  const RunCosts costs(made.priced.scenario, made.program, grid, symmetry,
+                       made.priced.pricing->kernels, made.priced.pricing->collectives);
+  const Role& role = made.program.roles[0];
+  int passes = 0, calls = 0;
+  for (const Instruction& what : role.instructions) {
+    if (!what.is<RunPass>()) continue;
+    ++passes;
+    std::int32_t operations = 0, next = 0;
+    for_each_operation(made.program, role, what,
+                       [&](const Operation&, const BlockVisit&) { ++operations; });
+    for (const PassTask& task : costs.tasks(0, what, groups_in_blocks(made.program), false).tasks) {
+      EXPECT_EQ(task.begin, next);
+      EXPECT_LE(task.begin, task.end);
+      next = task.end;
+      if (task.call == nullptr) continue;
+      ++calls;
+      EXPECT_EQ(task.stream, Stream::kBlockCommunication);
+      EXPECT_EQ(task.end, task.begin + 1);
     }
-    return out;
-  };
-  EXPECT_EQ(operations(cut), operations(made.program));
-  const MemoryPeak whole = replay_memory(made.program, made.program.roles[0]);
-  const MemoryPeak parts = replay_memory(cut, cut.roles[0]);
-  EXPECT_EQ(whole.parts, parts.parts);
+    EXPECT_EQ(next, operations);
+  }
+  EXPECT_GT(passes, 0);
+  EXPECT_GT(calls, passes);
 }
 
 // The trace draws a collective on its own stream, beside the product that hides it.
 TEST(BlockStreams, AreDrawnBesideEachOther) {
   const PricedCase priced(two_ranks(2048));
-  const Replayed replayed = replay(priced, asynchronous(priced.listed), false);
+  const Replayed replayed = replay(priced, asynchronous(priced.listed), {});
   const TraceSlice* reduction = nullptr;
   int beside = 0;
   for (const TraceSlice& slice : replayed.trace.slices) {

@@ -153,5 +153,54 @@ TEST(PassPair, HidesExchangesAndNothingElse) {
   }
 }
 
+// The replay of the pair, operation by operation, takes as long as its one activity.
+TEST(PassPair, TakesTheTimesOfItsOperations) {
+  SeededRandom random(36);
+  int pairs = 0;
+  for (int i = 0; i < 8; ++i) {
+    const bool staged = random.below(2) == 0;
+    ExpertCase c = overlapped(staged ? 2 : 1, staged ? 2 : 1);
+    c.hidden = random.below(2) == 0 ? 512 : 4096;  // the host binds, and does not
+    c.heads = 32;
+    c.ep = random.below(2) == 0 ? 4 : 8;
+    c.global_batch = 32;
+    const Scenario scenario = with_experts(c);
+    for (const Role& role : lower(scenario).roles) {
+      pairs += static_cast<int>(std::ranges::count_if(role.instructions, leads_pair));
+    }
+    const auto one = predict(scenario, testing::source_folders(), {.contention = false});
+    const auto expanded =
+        predict(scenario, testing::source_folders(), {.expand = true, .contention = false});
+    ASSERT_TRUE(one.has_value() && expanded.has_value());
+    const double step = one->step_time.value();
+    EXPECT_NEAR(expanded->step_time.value(), step, 1e-9 * step + 1e-7) << testing::text_of(c);
+    EXPECT_GT(expanded->simulated_tasks, 4 * one->simulated_tasks);
+    EXPECT_NEAR(expanded->time.total().value(), step, 1e-9 * step + 1e-7);
+  }
+  EXPECT_GT(pairs, 8);
+}
+
+// Where the exchange leaves the node, it meets the activations of stages on the same NICs: the pair
+// is stamped, loads them and loses time.
+TEST(PassPair, MeetsTransfersBetweenStagesOnTheNics) {
+  ExpertCase c = overlapped(2, 2);
+  c.cluster = "dgx-a100-80g";
+  c.dp = 16;
+  c.ep = 16;
+  c.hidden = 4096;
+  c.heads = 32;
+  c.sequence = 4096;
+  const Scenario scenario = with_experts(c);
+  const auto shared = predict(scenario, testing::source_folders());
+  const auto alone = predict(scenario, testing::source_folders(), {.contention = false});
+  ASSERT_TRUE(shared.has_value() && alone.has_value());
+  EXPECT_GT(shared->time.exposed_ep, alone->time.exposed_ep);
+  EXPECT_GT(shared->step_time.value(), alone->step_time.value());
+  const auto expanded = predict(scenario, testing::source_folders(), {.expand = true});
+  ASSERT_TRUE(expanded.has_value());
+  EXPECT_NEAR(expanded->step_time.value(), shared->step_time.value(),
+              1e-9 * shared->step_time.value() + 1e-7);
+}
+
 }  // namespace
 }  // namespace stepcast

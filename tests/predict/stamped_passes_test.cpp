@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes are cut at collectives that share links with other traffic, and nowhere else; what is cut
-// gives the times of its kernels and of every rank.
-#include "predict/cut_passes.h"
+// Passes are stamped into the step where their collectives share links with other traffic, and
+// nowhere else; what is stamped gives the times of its kernels and of every rank.
+#include "predict/shared_links.h"
 
 #include <gtest/gtest.h>
 
-#include "predict/memory_replay.h"
+#include <initializer_list>
+#include <string>
+
+#include "core/seeded_random.h"
+#include "expert_scenarios.h"
 #include "predict/prediction.h"
-#include "program/walk.h"
+#include "replayed_program.h"
 #include "scenario_from.h"
 
 namespace stepcast {
@@ -34,20 +38,20 @@ GptCase over_nodes(int tp, int pp, int dp) {
   return c;
 }
 
-struct Cut {
-  explicit Cut(const GptCase& c)
+struct Found {
+  explicit Found(const GptCase& c)
       : scenario(scenario_from(text_of(c))), grid(scenario.layout), program(lower(scenario)) {
     auto made = make_pricing(scenario, source_folders());
     EXPECT_TRUE(made.has_value());
     pricing = std::move(*made);
     const Traffic traffic = place_traffic(scenario, program, grid, pricing->collectives);
-    cuts = find_cuts(scenario, program, grid, traffic, *pricing);
+    stamps = find_stamps(scenario, program, grid, traffic, *pricing);
   }
   Scenario scenario;
   RankGrid grid;
   Program program;
   std::unique_ptr<Pricing> pricing;
-  Cuts cuts;
+  Stamps stamps;
 };
 
 Prediction forecast(const GptCase& c, const PredictOptions& options = {}) {
@@ -74,68 +78,50 @@ TEST(TransferWindows, LieBetweenWhatIsAwaitedAndWhatWaits) {
   EXPECT_GT(reductions, 0);
 }
 
-TEST(Cuts, AreMadeWhereAGroupOverNodesMeetsTheReductionOfGradients) {
-  const Cut made(over_nodes(8, 1, 2));
-  ASSERT_EQ(made.cuts.size(), 1U);
+TEST(Stamps, AreMadeWhereAGroupOverNodesMeetsTheReductionOfGradients) {
+  const Found made(over_nodes(8, 1, 2));
+  ASSERT_EQ(made.stamps.size(), 1U);
   const std::vector<Instruction>& list = made.program.roles[0].instructions;
-  int cut = 0;
+  int stamped = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto* pass = list[i].as<RunPass>();
-    if (made.cuts[0][i].empty()) continue;
-    ++cut;
+    if (made.stamps[0][i].empty()) continue;
+    ++stamped;
     // Gradients are reduced behind the last backward alone; the first micro-batch stays whole.
     ASSERT_NE(pass, nullptr);
     EXPECT_EQ(pass->slot.pass, Pass::kBackward);
     EXPECT_EQ(pass->slot.micro_batch, 1);
-    EXPECT_EQ(made.cuts[0][i], std::vector{AxisGroup::kTensor});
+    EXPECT_EQ(made.stamps[0][i], std::vector{AxisGroup::kTensor});
   }
-  EXPECT_GT(cut, 0);
+  EXPECT_GT(stamped, 0);
 }
 
-TEST(Cuts, AreNotMadeWhereNothingIsShared) {
+TEST(Stamps, AreNotMadeWhereNothingIsShared) {
   GptCase inside_a_node = over_nodes(8, 1, 2);
   inside_a_node.cluster = R"("base": "dgx-a100-80g")";
-  EXPECT_TRUE(Cut(inside_a_node).cuts.empty());
+  EXPECT_TRUE(Found(inside_a_node).stamps.empty());
   GptCase one_after_the_other = over_nodes(8, 1, 2);
   one_after_the_other.extra_layout = R"(, "overlap": {"grad_reduce": false})";
-  EXPECT_TRUE(Cut(one_after_the_other).cuts.empty());
-  EXPECT_TRUE(Cut(over_nodes(8, 1, 1)).cuts.empty());
-}
-
-TEST(CutPasses, RunTheSameOperationsInTheSameOrder) {
-  const Cut made(over_nodes(8, 1, 2));
-  ASSERT_FALSE(made.cuts.empty());
-  const Program cut = cut_passes(made.program, made.cuts);
-  const auto operations = [](const Program& program) {
-    std::vector<std::string> out;
-    for (const Instruction& what : program.roles[0].instructions) {
-      const auto* call = what.as<CollectiveCall>();
-      if (call != nullptr && call->purpose == Purpose::kActivations) out.push_back(what.name);
-      for_each_operation(program, program.roles[0], what,
-                         [&](const Operation& one, const BlockVisit&) { out.push_back(one.name); });
-    }
-    return out;
-  };
-  EXPECT_EQ(operations(cut), operations(made.program));
-  EXPECT_GT(cut.roles[0].instructions.size(), made.program.roles[0].instructions.size() + 8);
+  EXPECT_TRUE(Found(one_after_the_other).stamps.empty());
+  EXPECT_TRUE(Found(over_nodes(8, 1, 1)).stamps.empty());
 }
 
 // Traffic on shared links takes longer than alone, and each link is used by both.
-TEST(CutPasses, LoseTimeToTheTrafficBesideThem) {
+TEST(StampedPasses, LoseTimeToTheTrafficBesideThem) {
   for (const GptCase& c : {over_nodes(8, 1, 2), over_nodes(8, 2, 2)}) {
-    ASSERT_FALSE(Cut(c).cuts.empty());
+    ASSERT_FALSE(Found(c).stamps.empty());
     const double shared = forecast(c).step_time.value();
     const double alone = forecast(c, {.contention = false}).step_time.value();
     EXPECT_GT(shared, alone * 1.01);
   }
 }
 
-TEST(CutPasses, GiveTheTimesOfTheirKernelsAndOfEveryRank) {
-  int cut = 0;
+TEST(StampedPasses, GiveTheTimesOfTheirKernelsAndOfEveryRank) {
+  int stamped = 0;
   for (const GptCase& c :
        {over_nodes(8, 1, 2), over_nodes(8, 2, 1), over_nodes(8, 2, 2), over_nodes(2, 2, 4)}) {
-    const bool shares = !Cut(c).cuts.empty();
-    cut += shares ? 1 : 0;
+    const bool shares = !Found(c).stamps.empty();
+    stamped += shares ? 1 : 0;
     const Prediction folded = forecast(c);
     const Prediction whole = forecast(c, {.fold = false});
     const Prediction expanded = forecast(c, {.expand = true});
@@ -147,17 +133,67 @@ TEST(CutPasses, GiveTheTimesOfTheirKernelsAndOfEveryRank) {
     EXPECT_GT(expanded.simulated_tasks, folded.simulated_tasks);
     EXPECT_GT(folded.time.exposed_tp.value(), 0);
   }
-  EXPECT_GE(cut, 2);
+  EXPECT_GE(stamped, 2);
 }
 
-// A cut changes times, and no byte of memory.
-TEST(CutPasses, HoldWhatTheirPassHolds) {
-  const Cut made(over_nodes(8, 1, 2));
-  ASSERT_FALSE(made.cuts.empty());
-  const Program cut = cut_passes(made.program, made.cuts);
-  const MemoryPeak whole = replay_memory(made.program, made.program.roles[0]);
-  const MemoryPeak parts = replay_memory(cut, cut.roles[0]);
-  EXPECT_EQ(whole.parts, parts.parts);
+// Layouts whose groups lie over nodes, with any of the traffic beside them.
+std::string random_case(SeededRandom& random) {
+  const bool experts = random.below(2) == 0;
+  const auto one_of = [&](std::initializer_list<int> values) {
+    return *(values.begin() + random.below(static_cast<std::int64_t>(values.size())));
+  };
+  const bool reduces = random.below(2) == 0;
+  const char* cluster = random.below(2) == 0 ? "dgx-a100-80g" : "dgx-h100";
+  if (experts) {
+    testing::ExpertCase c;
+    c.cluster = cluster;
+    c.layers = 4;
+    c.pp = one_of({1, 2});
+    c.dp = 16;
+    c.ep = one_of({4, 8, 16});
+    c.hidden = one_of({1024, 4096});
+    c.heads = 32;
+    c.sequence = 2048;
+    c.ffn = one_of({512, 2048});
+    c.global_batch = 16 * one_of({1, 2, 4});
+    c.more_layout = reduces ? R"(,"overlap":{"grad_reduce":true})" : "";
+    return testing::text_of(c);
+  }
+  GptCase c;
+  c.tp = one_of({2, 8});
+  c.pp = one_of({1, 2});
+  c.dp = one_of({2, 4});
+  c.hidden = one_of({1024, 4096});
+  c.heads = 32;
+  c.sequence = 1024;
+  c.layers = 8;
+  c.global_batch = c.dp * one_of({1, 2, 4});
+  c.sequence_parallel = random.below(2) == 0;
+  c.cluster = R"("base": "dgx-a100-80g", "gpus_per_node": 4, "nics_per_node": 2)";
+  if (reduces) c.extra_layout = R"(, "overlap": {"grad_reduce": true})";
+  return text_of(c);
+}
+
+// All that is left out, together: stamping every pass changes no step by more.
+TEST(StampedPasses, LeaveOutNoMoreThanTheBound) {
+  constexpr double kBound = 0.001;
+  SeededRandom random(360);
+  int differ = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string text = random_case(random);
+    const testing::PricedCase priced(scenario_from(text));
+    const RankGrid grid(priced.scenario.layout);
+    const Traffic traffic =
+        place_traffic(priced.scenario, priced.listed, grid, priced.pricing->collectives);
+    const Stamps stamps =
+        find_stamps(priced.scenario, priced.listed, grid, traffic, *priced.pricing);
+    const auto some = testing::replay(priced, priced.listed, {.stamps = stamps});
+    const auto all =
+        testing::replay(priced, priced.listed, {.stamps = testing::everywhere(priced.listed)});
+    EXPECT_NEAR(some.step.value(), all.step.value(), kBound * all.step.value()) << text;
+    differ += some.tasks == all.tasks ? 0 : 1;
+  }
+  EXPECT_GT(differ, 100);
 }
 
 }  // namespace
