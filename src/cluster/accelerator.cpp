@@ -104,9 +104,10 @@ Result<Accelerator> find_accelerator(const std::string& name,
   }
   const DataFolder folder(topologies_folder + "/accelerators", "accelerator");
   return folder.open(name).and_then(
-      [](std::unique_ptr<JsonDocument> document) -> Result<Accelerator> {
+      [&](std::unique_ptr<JsonDocument> document) -> Result<Accelerator> {
         Accelerator accelerator = read_accelerator(document->root());
         if (!document->ok()) return failure(document->errors());
+        accelerator.found_as = name;
         return accelerator;
       });
 }

@@ -19,7 +19,8 @@ namespace stepcast {
 
 struct Accelerator {
   std::string name;
-  std::string title;  // "NVIDIA A100-SXM4-80GB"
+  std::string title;     // "NVIDIA A100-SXM4-80GB"
+  std::string found_as;  // what find_accelerator() finds it by; empty: it is written out
   GpuArchitecture architecture = GpuArchitecture::kOther;
   std::int64_t compute_capability = 0;  // 80, 90, 100; 0 when not NVIDIA
   std::int64_t sm_count = 0;

@@ -20,23 +20,13 @@ DataFolder clusters_in(const std::string& topologies_folder) {
   return {topologies_folder + "/clusters", "cluster"};
 }
 
-// A description and, when it is irregular, its graph.
-struct Description {
-  Cluster cluster;
-  bool irregular = false;
-};
-
 // A description that stands on no base: a file of topologies/clusters, or written in the scenario.
-Description read_whole(ObjectReader& reader, const std::string& topologies_folder) {
-  Description out;
+Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder) {
   reader.ignore("stepcast_cluster");
-  if (reader.has("vertices")) {
-    out.cluster = read_irregular_cluster(reader, topologies_folder);
-    out.irregular = true;
-    return out;
-  }
-  ClusterSpec& spec = out.cluster.spec;
-  spec.name = "inline";
+  if (reader.has("vertices")) return read_irregular_cluster(reader, topologies_folder);
+  Cluster out;
+  ClusterSpec& spec = out.spec;
+  spec.name = kUnnamedCluster;
   read_identity_fields(reader, topologies_folder, spec);
   read_shape_fields(reader, spec);
   read_size_fields(reader, spec);
@@ -54,33 +44,33 @@ Description read_whole(ObjectReader& reader, const std::string& topologies_folde
   return out;
 }
 
-Result<Description> load_base(const std::string& name, const std::string& topologies_folder) {
+Result<Cluster> load_base(const std::string& name, const std::string& topologies_folder) {
   const auto found = find_cluster_name(name, topologies_folder);
   if (!found && !is_path(name)) return failure(no_cluster(name, topologies_folder));
-  auto document = clusters_in(topologies_folder).open(found ? found->cluster : name);
+  const std::string& base = found ? found->cluster : name;
+  auto document = clusters_in(topologies_folder).open(base);
   if (!document) return failure(document.error());
   ObjectReader reader((*document)->root());
   for (const char* names : {"names_of_node", "names_of_card"}) read_texts(reader, names);
-  Description description = read_whole(reader, topologies_folder);
+  Cluster cluster = read_whole(reader, topologies_folder);
   reader.required("name");
   if (!(*document)->ok()) return failure((*document)->errors());
-  if (found && found->cluster != name) {
-    ClusterSpec& spec = description.cluster.spec;
-    spec.reading = fmt::format("{} is read as {}, {}", name, found->cluster,
+  ClusterSpec& spec = cluster.spec;
+  spec.base = base;
+  if (base != name) {
+    spec.reading = fmt::format("{} is read as {}, {}", name, base,
                                found->of_card ? "a box of which it is one card" : spec.title);
   }
-  return description;
+  return cluster;
 }
 
 // {"base": ..., overrides}.
-Description read_based(ObjectReader& reader, const std::string& topologies_folder,
-                       JsonDocument& document) {
+Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
+                   JsonDocument& document) {
   const auto base = reader.text("base");
   if (!base) return {};
-  if (*base == "local") {
-    return {read_local_cluster(reader, topologies_folder), true};
-  }
-  Result<Description> loaded = load_base(*base, topologies_folder);
+  if (*base == kLocalCluster) return read_local_cluster(reader, topologies_folder);
+  Result<Cluster> loaded = load_base(*base, topologies_folder);
   if (!loaded) {
     for (Error error : loaded.error()) {
       if (error.file.empty()) error.path = "base";
@@ -88,9 +78,9 @@ Description read_based(ObjectReader& reader, const std::string& topologies_folde
     }
     return {};
   }
-  ClusterSpec& spec = loaded->cluster.spec;
-  if (loaded->irregular) {
-    reader.finish();  // an irregular graph has nothing to override
+  ClusterSpec& spec = loaded->spec;
+  if (spec.is_graph) {
+    reader.finish();  // it has nothing to override
     return std::move(*loaded);
   }
   read_identity_fields(reader, topologies_folder, spec);
@@ -136,13 +126,11 @@ Cluster read_cluster(const JsonValue& value, const std::string& topologies_folde
       value.is_text() ? named_cluster(*value.text(), topologies_folder) : value.raw(),
       value.file());
   ObjectReader reader(document->root());
-  Description description = reader.has("base") ? read_based(reader, topologies_folder, *document)
-                                               : read_whole(reader, topologies_folder);
+  Cluster cluster = reader.has("base") ? read_based(reader, topologies_folder, *document)
+                                       : read_whole(reader, topologies_folder);
   for (const Error& error : document->errors()) report(value, error);
-  if (document->ok() && !description.irregular) {
-    description.cluster.topology = build_topology(description.cluster.spec);
-  }
-  return std::move(description.cluster);
+  if (document->ok() && !cluster.spec.is_graph) cluster.topology = build_topology(cluster.spec);
+  return cluster;
 }
 
 Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_folder) {
@@ -151,11 +139,11 @@ Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_fol
   const auto names = clusters_in(topologies_folder).names();
   if (!names) return failure(names.error());
   for (const std::string& name : *names) {
-    Result<Description> description = load_base(name, topologies_folder);
-    if (description) {
-      out.push_back(std::move(description->cluster.spec));
+    Result<Cluster> cluster = load_base(name, topologies_folder);
+    if (cluster) {
+      out.push_back(std::move(cluster->spec));
     } else {
-      append(errors, description.error());
+      append(errors, cluster.error());
     }
   }
   if (!errors.empty()) return failure(std::move(errors));

@@ -24,7 +24,9 @@ enum class CpuVendor { kIntel, kAmd, kNvidia, kOther };
 struct ClusterSpec {
   std::string name;
   std::string title;
-  std::string reading;  // "X is read as Y", where it was asked for by another name
+  std::string reading;    // "X is read as Y", where it was asked for by another name
+  std::string base;       // by which it is found again: a name or a path; empty: it is written out
+  bool is_graph = false;  // given by its graph, from which the figures below are derived
   Accelerator accelerator;
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;
@@ -70,6 +72,9 @@ struct Cluster {
   }
 };
 
+inline constexpr const char* kLocalCluster = "local";     // the base that is this machine
+inline constexpr const char* kUnnamedCluster = "inline";  // written out without a name
+inline constexpr const char* kUnnamedGraph = "irregular";
 inline constexpr std::int64_t kMaxGpus = 131072;  // the largest clusters planned today
 
 const char* name_of(ScaleUp scale_up);

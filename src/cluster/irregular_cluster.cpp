@@ -62,7 +62,8 @@ class Reader {
 
   Cluster read() {
     ClusterSpec& spec = cluster_.spec;
-    spec.name = "irregular";
+    spec.name = kUnnamedGraph;
+    spec.is_graph = true;
     read_identity_fields(reader_, folder_, spec);
     reader_.required("accelerator");
     if (spec.title.empty()) spec.title = spec.name;

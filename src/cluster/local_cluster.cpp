@@ -32,7 +32,7 @@ CpuVendor vendor_of(const std::string& vendor) {
 
 Accelerator cpu_accelerator(const MachineFacts& machine, std::int64_t ranks) {
   Accelerator out;
-  out.name = "cpu";
+  out.name = out.found_as = "cpu";
   out.title = machine.processor;
   out.architecture = GpuArchitecture::kCpu;
   out.sm_count = 1;
@@ -61,7 +61,8 @@ void share_memory(ClusterSpec& spec) {
 Cluster local_cluster(const MachineFacts& machine, std::int64_t ranks) {
   Cluster out;
   ClusterSpec& spec = out.spec;
-  spec.name = "local";
+  spec.name = spec.base = kLocalCluster;
+  spec.is_graph = true;
   spec.title = fmt::format("this machine: {} cores of {}", machine.cores, machine.processor);
   spec.accelerator = cpu_accelerator(machine, ranks);
   spec.nodes = 1;

@@ -24,11 +24,16 @@ const std::vector<ClusterResource>& cluster_resources() {
   static const std::vector<ClusterResource> all = {
       {"arithmetic", "dense peak of a GPU",
        [](ClusterSpec& c, double factor) {
+         c.accelerator.found_as.clear();
          for (auto& [type, rate] : c.accelerator.dense_peak) rate *= factor;
        },
        always, ""},
       {"memory", "bandwidth of a GPU's memory",
-       [](ClusterSpec& c, double factor) { c.accelerator.memory_bandwidth *= factor; }, always, ""},
+       [](ClusterSpec& c, double factor) {
+         c.accelerator.found_as.clear();
+         c.accelerator.memory_bandwidth *= factor;
+       },
+       always, ""},
       {"scale_up", "bandwidth between the GPUs of a node",
        [](ClusterSpec& c, double factor) { c.scale_up_bandwidth *= factor; }, has_several_gpus,
        "no GPU has a neighbour in its node"},
@@ -84,7 +89,7 @@ Result<WhatIf> parse_what_if(const std::string& text) {
 
 Result<Scenario> apply_what_if(const Scenario& scenario, const WhatIf& what_if) {
   const ClusterSpec& spec = scenario.cluster.spec;
-  if (spec.scale_up_bandwidth.value() <= 0 || spec.accelerator.is_cpu()) {
+  if (spec.is_graph || spec.accelerator.is_cpu()) {
     return failure({ErrorCode::kNotSupported,
                     fmt::format("a change of cluster '{}' is not supported yet", spec.name), "",
                     "--what-if", "a cluster of GPUs that is given by its figures"});

@@ -59,6 +59,7 @@ TEST(LegalScenarios, HoldEveryProperty) {
     EXPECT_GE(tally.asked, kScenarios / property->every) << property->name;
     EXPECT_GE(100 * tally.applied, std::max<std::uint64_t>(100, tally.asked * property->in_hundred))
         << property->name << " applies to " << tally.applied << " of " << tally.asked;
+    EXPECT_LE(20 * tally.excepted, tally.applied) << property->name;
   }
 }
 

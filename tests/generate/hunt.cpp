@@ -61,6 +61,7 @@ class Hunt {
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       tally.asked = 1;
       tally.applied = verdict.kind == Verdict::kDoesNotApply ? 0 : 1;
+      tally.excepted = verdict.kind == Verdict::kExcepted ? 1 : 0;
       tally.violated = verdict.kind == Verdict::kViolated ? 1 : 0;
       if (tally.violated > 0) violations.push_back({drawn, property, std::move(verdict)});
     }
@@ -84,6 +85,7 @@ class Hunt {
       Tally& sum = out_.tallies[name];
       sum.asked += one.asked;
       sum.applied += one.applied;
+      sum.excepted += one.excepted;
       sum.violated += one.violated;
       sum.seconds += one.seconds;
     }

@@ -20,7 +20,7 @@ struct HuntOptions {
 };
 
 struct Tally {
-  std::uint64_t asked = 0, applied = 0, violated = 0;
+  std::uint64_t asked = 0, applied = 0, excepted = 0, violated = 0;
   double seconds = 0;
 };
 

@@ -76,13 +76,13 @@ int run(Flags& flags) {
     if (done % 1000 == 0) fmt::print(stderr, "{} scenarios\n", done);
   };
   const HuntResult result = hunt(flags.hunt);
-  fmt::print("{:34} {:>8} {:>8} {:>8} {:>9}\n", "property", "asked", "applies", "violated",
-             "seconds");
+  fmt::print("{:34} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "property", "asked", "applies", "excepted",
+             "violated", "seconds");
   for (const Property* property : flags.hunt.properties) {
     const auto found = result.tallies.find(property->name);
     const Tally tally = found == result.tallies.end() ? Tally() : found->second;
-    fmt::print("{:34} {:8} {:8} {:8} {:9.1f}\n", property->name, tally.asked, tally.applied,
-               tally.violated, tally.seconds);
+    fmt::print("{:34} {:8} {:8} {:8} {:8} {:9.1f}\n", property->name, tally.asked, tally.applied,
+               tally.excepted, tally.violated, tally.seconds);
   }
   fmt::print("{} scenarios, {:.1f} % of {} draws were legal; {} violations\n", result.scenarios,
              100.0 * static_cast<double>(result.scenarios) / static_cast<double>(result.attempts),

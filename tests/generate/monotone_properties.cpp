@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "generate/property.h"
+#include "kept_choices.h"
 #include "plan/what_if.h"
 
 namespace stepcast::generate {
@@ -13,16 +14,32 @@ constexpr double kSlack = 1e-3;
 
 double factor(Draw& draw) { return draw.of(std::vector<double>{1.02, 1.1, 1.25, 1.5, 2, 4}); }
 
+// The one reason for a longer step, by what kept_choices.h asks of it.
+Verdict is_choice(Case& c, const Scenario& changed) {
+  const auto kept = testing::keep_choices(c.scenario(), changed, source_folders());
+  if (!kept) return violated(to_string(kept.error()));
+  if (!kept->differ) return violated("NCCL and the schedule choose the same");
+  const double longer = kept->step_time / c.forecast()->step_time;
+  if (longer <= 1 + kSlack) return {Verdict::kExcepted};
+  return violated(
+      fmt::format("{:.3f} % with the same choices of NCCL and the schedule", 100 * (longer - 1)));
+}
+
 Verdict is_no_longer(Case& c, const Scenario& changed, const std::string& change,
                      const std::string& flags = {}) {
   const Prediction& before = *c.forecast();
   const auto after = predict(changed, source_folders());
   if (!after) return violated(fmt::format("{}: {}", change, to_string(after.error())));
+  Verdict out = holds();
   const double longer = after->step_time / before.step_time;
   if (longer > 1 + kSlack) {
-    return violated(fmt::format("{} makes a step of {} s longer by {:.3f} %", change,
-                                before.step_time.value(), 100 * (longer - 1)),
-                    flags);
+    out = is_choice(c, changed);
+    if (out.kind == Verdict::kViolated) {
+      out.what = fmt::format("{} makes a step of {} s longer by {:.3f} %; {}", change,
+                             before.step_time.value(), 100 * (longer - 1), out.what);
+      out.flags = flags;
+      return out;
+    }
   }
   // An order that fits the memory there is takes what it gets.
   const bool fitted = rules_of(changed.layout.schedule).orders != nullptr;
@@ -30,7 +47,7 @@ Verdict is_no_longer(Case& c, const Scenario& changed, const std::string& change
     return violated(fmt::format("{} makes {} bytes of memory {}", change, before.peak_device,
                                 after->peak_device));
   }
-  return holds();
+  return out;
 }
 
 // Empty where the cluster has none of the resource, or is a graph that has no such figure.
@@ -57,7 +74,7 @@ Verdict more_memory(Case& c) {
 }
 
 Verdict wider_trunks(Case& c) {
-  if (c.scenario().cluster.spec.scale_up_bandwidth.value() <= 0) return does_not_apply();
+  if (c.scenario().cluster.spec.is_graph) return does_not_apply();
   Draw draw = c.draw("wider_trunks");
   Scenario changed = c.scenario();
   changed.cluster.spec.oversubscription /= factor(draw);

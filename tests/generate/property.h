@@ -44,7 +44,8 @@ nlohmann::ordered_json document_of(const Scenario& scenario, const Prediction& p
 const PriceList& shipped_prices();
 
 struct Verdict {
-  enum Kind { kHolds, kDoesNotApply, kViolated };
+  // Excepted: it does not hold, for the one reason that is named and was checked.
+  enum Kind { kHolds, kDoesNotApply, kExcepted, kViolated };
   Kind kind = kHolds;
   std::string what = {};   // of a violation: the figures
   std::string flags = {};  // and what `predict` takes to show it: "--what-if nic=x2"

@@ -15,12 +15,9 @@
 #include <vector>
 
 #include "core/each.h"
-#include "cost/nccl_graph.h"
+#include "kept_choices.h"
 #include "plan/what_if.h"
 #include "predict/prediction.h"
-#include "predict/pricing.h"
-#include "predict/traffic.h"
-#include "program/program.h"
 #include "random_choice.h"
 #include "random_scenario.h"
 
@@ -115,43 +112,11 @@ std::vector<Change> all_changes() {
   return out;
 }
 
-// What NCCL does with each message of the step, and the channels that it finds for each group.
-std::vector<std::int64_t> choices_of(const Scenario& scenario, const Pricing& pricing) {
-  const RankGrid grid(scenario.layout);
-  const Program program = lower(scenario);
-  const Traffic traffic = place_traffic(scenario, program, grid, pricing.collectives);
-  std::vector<std::int64_t> out;
-  const auto add = [&](const CollectivePrice& price) {
-    out.push_back(static_cast<std::int64_t>(price.algorithm));
-    out.push_back(static_cast<std::int64_t>(price.protocol));
-    out.push_back(price.channels);
-  };
-  for (const GroupTraffic& groups : traffic.groups) {
-    for (std::size_t g = 0; g < groups.members.size(); ++g) {
-      if (groups.members[g].empty()) continue;
-      for (const Priced& priced : groups.prices[g]) add(priced.price);
-      const auto shape = pricing.collectives.shape(devices_of(groups.members[g]));
-      if (shape) out.push_back(nccl_graph(scenario.cluster.spec, *shape).ring.count);
-    }
-  }
-  for (const PairTraffic& pairs : traffic.pairs) {
-    for (const CollectivePrice& price : pairs.prices) add(price);
-  }
-  return out;
-}
-
-// NCCL changes algorithm, protocol and channels in steps, by a model that knows neither the
-// measured curves nor what its channels take from kernels. It explains why a step is longer with
-// more where its choices differ and the step is no longer where NCCL keeps to those of before.
-void expect_choice_of_nccl(const DrawnScenario& drawn, const Scenario& changed, Seconds before) {
-  const auto own = make_pricing(drawn.scenario, source_folders());
-  const auto other = make_pricing(changed, source_folders());
-  const auto kept = make_pricing(changed, source_folders(), false, &drawn.scenario.cluster.spec);
-  ASSERT_TRUE(own && other && kept);
-  EXPECT_NE(choices_of(drawn.scenario, **own), choices_of(changed, **other)) << drawn.text;
-  const auto after = predict(changed, **kept);
-  ASSERT_TRUE(after) << to_string(after.error()) << drawn.text;
-  EXPECT_LE(after->step_time / before, 1 + kOtherMeetings) << drawn.text;
+void expect_choice(const DrawnScenario& drawn, const Scenario& changed, Seconds before) {
+  const auto kept = testing::keep_choices(drawn.scenario, changed, source_folders());
+  ASSERT_TRUE(kept) << to_string(kept.error()) << drawn.text;
+  EXPECT_TRUE(kept->differ) << drawn.text;
+  EXPECT_LE(kept->step_time / before, 1 + kOtherMeetings) << drawn.text;
 }
 
 class Monotone : public ::testing::TestWithParam<int> {};
@@ -177,7 +142,7 @@ TEST_P(Monotone, MoreIsNeverSlowerAndFewerBytesAreNeverLarger) {
       if (after->step_time > before->step_time * (1 + change.slack)) {
         SCOPED_TRACE(change.what);
         ++choices;
-        expect_choice_of_nccl(drawn, *changed, before->step_time);
+        expect_choice(drawn, *changed, before->step_time);
       }
       EXPECT_LE(after->peak_device, before->peak_device) << change.what << "\n" << drawn.text;
       EXPECT_LE(after->peak_memory, before->peak_memory) << change.what << "\n" << drawn.text;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/write_cluster.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "cluster/local_cluster.h"
+
+namespace stepcast {
+namespace {
+
+using nlohmann::json;
+
+struct WrittenUnit {
+  double factor;
+  const char* name;
+};
+constexpr WrittenUnit kGigabytes{1e9, "GB/s"}, kGigabits{1e9 / 8, "Gb/s"}, kBytes{1, "B/s"};
+constexpr WrittenUnit kMicroseconds{1e-6, "us"}, kSeconds{1, "s"};
+constexpr WrittenUnit kTeraflops{1e12, "TFLOP/s"}, kGigaflops{1e9, "GFLOP/s"};
+
+// In the first unit in which a number reads back as this very value; a quotient is rounded, so its
+// neighbours are tried too.
+template <class Value>
+std::string with_unit(Value value, std::initializer_list<WrittenUnit> units) {
+  constexpr double kEndless = std::numeric_limits<double>::infinity();
+  for (const auto& [factor, name] : units) {
+    const double near = value.value() / factor;
+    for (const double number : {near, std::nextafter(near, 0), std::nextafter(near, kEndless)}) {
+      if (number * factor == value.value()) return fmt::format("{} {}", number, name);
+    }
+  }
+  return fmt::format("{} {}", value.value() / units.begin()->factor, units.begin()->name);
+}
+
+std::string rate_text(BytesPerSecond rate) { return with_unit(rate, {kGigabytes, kBytes}); }
+std::string time_text(Seconds time) { return with_unit(time, {kMicroseconds, kSeconds}); }
+
+json to_json(const Accelerator& accelerator) {
+  if (!accelerator.found_as.empty()) return accelerator.found_as;
+  json out = {{"name", accelerator.name},
+              {"architecture", name_of(accelerator.architecture)},
+              {"sm_count", accelerator.sm_count},
+              {"memory", fmt::format("{} B", accelerator.memory)},
+              {"memory_bandwidth", rate_text(accelerator.memory_bandwidth)},
+              {"dense_peak", json::object()}};
+  for (const auto& [type, rate] : accelerator.dense_peak) {
+    out["dense_peak"][name_of(type)] = with_unit(rate, {kTeraflops, kGigaflops});
+  }
+  if (accelerator.title != accelerator.name) out["title"] = accelerator.title;
+  const std::int64_t capability = accelerator.compute_capability;
+  if (capability > 0) {
+    out["compute_capability"] = fmt::format("{}.{}", capability / 10, capability % 10);
+  }
+  if (accelerator.power_w > 0) out["power_w"] = accelerator.power_w;
+  if (accelerator.cores > 0) out["cores"] = accelerator.cores;
+  if (!accelerator.profile.empty()) out["profile"] = accelerator.profile;
+  return out;
+}
+
+json vertices_of(const Topology& graph) {
+  json out = json::array();
+  for (std::size_t i = 0; i < graph.vertices().size(); ++i) {
+    const Vertex& vertex = graph.vertices()[i];
+    json one = {{"name", graph.name(VertexId(i))}, {"kind", name_of(vertex.kind)}};
+    if (vertex.node >= 0) one["node"] = vertex.node;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+bool is_way_back(const Link& one, const Link& other) {
+  return one.from == other.to && one.to == other.from && one.capacity == other.capacity &&
+         one.latency == other.latency;
+}
+
+json links_of(const Topology& graph) {
+  json out = json::array();
+  const std::vector<Link>& links = graph.links();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Link& link = links[i];
+    const std::string from = graph.name(link.from), to = graph.name(link.to);
+    json one = {{"capacity", rate_text(link.capacity)}};
+    if (i + 1 < links.size() && is_way_back(link, links[i + 1])) {
+      one["between"] = {from, to};
+      ++i;
+    } else {
+      one["from"] = from;
+      one["to"] = to;
+    }
+    if (link.latency != Seconds()) one["latency"] = time_text(link.latency);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// What a regular cluster and a graph have in common. This machine says what else it is.
+json identity_of(const ClusterSpec& c) {
+  json out = json::object();
+  if (!c.base.empty()) out["base"] = c.base;
+  const char* unnamed = c.is_graph ? kUnnamedGraph : kUnnamedCluster;
+  if (c.name != (c.base.empty() ? unnamed : c.base)) out["name"] = c.name;
+  const bool local = c.base == kLocalCluster;
+  if (!local || !c.accelerator.is_cpu()) out["accelerator"] = to_json(c.accelerator);
+  if (local) return out;
+  if (c.base.empty() && c.title != c.name) out["title"] = c.title;
+  out.update(
+      {{"cpu", name_of(c.cpu)}, {"nvls", c.nvls}, {"nvlink_domain_nodes", c.nvlink_domain_nodes}});
+  if (c.network) out["network"] = name_of(*c.network);
+  if (c.shared_cores > 0 || c.accelerator.is_cpu()) out["shared_cores"] = c.shared_cores;
+  return out;
+}
+
+json shape_of(const ClusterSpec& c) {
+  json out = {{"gpus", c.gpus},
+              {"gpus_per_node", c.gpus_per_node},
+              {"scale_up", name_of(c.scale_up)},
+              {"scale_up_bandwidth", rate_text(c.scale_up_bandwidth)},
+              {"scale_up_latency", time_text(c.scale_up_latency)},
+              {"pcie", rate_text(c.pcie_bandwidth)},
+              {"nics_per_node", c.nics_per_node},
+              {"network_latency", time_text(c.network_latency)},
+              {"switch_latency", time_text(c.switch_latency)},
+              {"rail_optimised", c.rail_optimised},
+              {"nodes_per_leaf_group", c.nodes_per_leaf_group},
+              {"oversubscription", c.oversubscription},
+              {"pod_nodes", c.pod_nodes},
+              {"pod_oversubscription", c.pod_oversubscription}};
+  if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, {kGigabits, kBytes});
+  return out;
+}
+
+}  // namespace
+
+json to_json(const Cluster& cluster) {
+  const ClusterSpec& c = cluster.spec;
+  const bool local = c.base == kLocalCluster;
+  // The base of a graph takes no overrides.
+  if (c.is_graph && !c.base.empty() && !local) return {{"base", c.base}};
+  json out = identity_of(c);
+  if (local) {
+    out.update({{"gpus", c.gpus}, {"shared_cores", c.shared_cores}});
+  } else if (c.is_graph) {
+    out["vertices"] = vertices_of(cluster.topology);
+    out["links"] = links_of(cluster.topology);
+  } else {
+    out.update(shape_of(c));
+  }
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way back: a cluster as the value of a scenario that read_cluster() reads as the same cluster.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cluster/cluster.h"
+
+namespace stepcast {
+
+// By its base where it has one, else written out: its figures, or the graph of an irregular one.
+nlohmann::json to_json(const Cluster& cluster);
+
+}  // namespace stepcast

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step may be longer with more of a resource where something chooses by it, in steps and by a
+// model of its own: NCCL its algorithms, protocols and channels, without the measured curves and
+// what its channels take from kernels; a schedule that is fitted to the times of passes its order.
+// That is the reason where the choices differ, and the step is no longer with those of before.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cost/nccl_graph.h"
+#include "cost/nccl_tuner.h"
+#include "predict/prediction.h"
+#include "predict/pricing.h"
+#include "predict/timed_orders.h"
+#include "predict/traffic.h"
+#include "program/program.h"
+
+namespace stepcast::testing {
+
+// What NCCL takes for messages without end, and the channels that it finds, of a group.
+inline void add_choices(const NcclGraph& graph, std::vector<std::int64_t>& out) {
+  out.insert(out.end(), {graph.ring.count, graph.nvls.count, graph.run_channels});
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    out.push_back(static_cast<std::int64_t>(nccl_asymptote(graph, kind).algorithm));
+  }
+}
+
+// And of each message of the step.
+inline std::vector<std::int64_t> choices_of(const Scenario& scenario, const Pricing& pricing) {
+  const RankGrid grid(scenario.layout);
+  const Program program = lower(scenario);
+  const Traffic traffic = place_traffic(scenario, program, grid, pricing.collectives);
+  std::vector<std::int64_t> out;
+  const auto add = [&](const CollectivePrice& price) {
+    out.push_back(static_cast<std::int64_t>(price.algorithm));
+    out.push_back(static_cast<std::int64_t>(price.protocol));
+    out.push_back(price.channels);
+  };
+  for (const GroupTraffic& groups : traffic.groups) {
+    for (std::size_t g = 0; g < groups.members.size(); ++g) {
+      if (groups.members[g].empty()) continue;
+      for (const Priced& priced : groups.prices[g]) add(priced.price);
+      const auto shape = pricing.collectives.shape(devices_of(groups.members[g]));
+      if (shape) add_choices(nccl_graph(scenario.cluster.spec, *shape), out);
+    }
+  }
+  for (const PairTraffic& pairs : traffic.pairs) {
+    for (const CollectivePrice& price : pairs.prices) add(price);
+  }
+  return out;
+}
+
+struct KeptChoices {
+  bool differ = false;  // those on the changed cluster from those before
+  Seconds step_time;    // on the changed cluster, with those of before
+};
+
+// `changed` is `before` on another cluster.
+inline Result<KeptChoices> keep_choices(const Scenario& before, const Scenario& changed,
+                                        const DataFolders& folders) {
+  const auto own = make_pricing(before, folders);
+  if (!own) return failure(own.error());
+  const auto other = make_pricing(changed, folders);
+  if (!other) return failure(other.error());
+  const auto kept = make_pricing(changed, folders, false, &before.cluster.spec);
+  if (!kept) return failure(kept.error());
+  Scenario own_order = before, other_order = changed, same_order = changed;
+  keep_timed_orders(**own, own_order);
+  keep_timed_orders(**other, other_order);
+  same_order.layout.schedule_text = own_order.layout.schedule_text;
+  const auto after = predict(same_order, **kept);
+  if (!after) return failure(after.error());
+  const auto order = [](const Scenario& s) {
+    return s.layout.schedule_text ? *s.layout.schedule_text : std::string();
+  };
+  const bool differ = choices_of(before, **own) != choices_of(changed, **other) ||
+                      order(own_order) != order(other_order);
+  return KeptChoices{differ, after->step_time};
+}
+
+}  // namespace stepcast::testing
