@@ -294,8 +294,10 @@ void ReplicatedStep::backward(const Slot& slot, bool reduce_now) {
 void ReplicatedStep::hold_gradients(const Bucket& bucket, InstructionIndex run) {
   if (!reduces_per_micro_batch()) return;
   std::vector<ElementRange> fresh = reduced_of(bucket);
-  // The head adds to a tied table long before the embedding does.
-  const bool tied = scenario_.shares_trained_table() && buckets_.size() > 1;
+  // The head adds to a tied table long before the embedding does. A rank that is alone in the group
+  // of the table, which no expert holds, keeps it.
+  const bool tied = scenario_.shares_trained_table() && buckets_.size() > 1 &&
+                    size_of(AxisGroup::kData, layout_) > 1;
   const ElementRange table{0, builder_.shape().vocab * builder_.shape().hidden};
   if (tied && &bucket == &buckets_.front()) hold(run, table);
   for (ElementRange& range : fresh) {

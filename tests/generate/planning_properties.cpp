@@ -89,6 +89,15 @@ bool is_offered(const Scenario& s) {
          not_proposed(s).empty();
 }
 
+// Whether a search tries these values of the open keys beside each other: the ranks of a node that
+// share one copy of the states are fewer with more tensor parallelism.
+bool is_tried(const OpenedScenario& opened, const Scenario& s) {
+  return std::ranges::all_of(opened.open, [&](const Key* key) {
+    const KeySearch::Values values = key->search->values(s);
+    return std::ranges::find(values, key->search->of(s.layout)) != values.end();
+  });
+}
+
 Verdict plan_is_not_behind(Case& c) {
   const auto open = opened(c);
   if (!open) return does_not_apply();
@@ -105,6 +114,7 @@ Verdict plan_is_not_behind(Case& c) {
   for_each_variant(*open, c.scenario(), 0, open->file, [&](const json& file) {
     const auto variant = read_text(file.dump());
     if (out.kind == Verdict::kViolated || !variant || !is_offered(*variant)) return;
+    if (!is_tried(*open, *variant)) return;
     const auto forecast = predict(*variant, source_folders());
     if (!forecast || forecast->peak_device > result->memory_limit) return;
     if (best <= forecast->step_time.value() * (1 + 1e-9)) return;

@@ -175,5 +175,28 @@ TEST_F(TwoGroups, NothingIsReducedWhereARankIsAlone) {
   EXPECT_EQ(shard_ranks(scenario_, AxisGroup::kExpertData), 1);
 }
 
+// One data rank of eight tensor ranks, over which the experts lie twice: four ranks hold the same
+// experts, and none the same dense weights. ZeRO-2 frees the gradients that it reduces, those of
+// experts, and holds no window of others; lower() checks that what is held is freed.
+TEST(TwoGroupsOfAModel, KeepATiedTableThatNoOtherRankHolds) {
+  const Scenario scenario = testing::scenario_from(R"({"stepcast": 1,
+      "model": {"heads": 8, "hidden": 4096, "layers": 4, "vocab": 64, "tied_embeddings": true,
+                "moe": {"experts": 4, "ffn": 128, "top_k": 1}},
+      "cluster": "dgx-h800x1", "training": {"global_batch": 1},
+      "layout": {"tp": 8, "ep": 2, "zero": 2}})");
+  ASSERT_EQ(size_of(AxisGroup::kData, scenario.layout), 1);
+  ASSERT_EQ(size_of(AxisGroup::kExpertData, scenario.layout), 4);
+  const Program program = lower(scenario);
+  const Role& role = program.roles.front();
+  int windows = 0;
+  for (const Instruction& what : role.instructions) {
+    for (const ElementRange& range : what.windows.get().holds_gradients) {
+      ++windows;
+      EXPECT_EQ(role.group_of(range), AxisGroup::kExpertData);
+    }
+  }
+  EXPECT_GT(windows, 0);
+}
+
 }  // namespace
 }  // namespace stepcast
