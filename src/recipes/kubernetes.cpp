@@ -6,7 +6,10 @@
 #include "recipes/kubernetes.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
+
+#include <sstream>
 
 #include "core/text/characters.h"
 #include "core/text/escape.h"
@@ -171,6 +174,39 @@ void add_pytorch_job(Manifest& m, const World& world, const LaunchFile& script,
   });
 }
 
+// yaml-cpp leaves a comma or a bracket that begins no value where it is, and would read one empty
+// document after the other from there for ever: each has to begin behind the one before.
+class DocumentsAdvance : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos <= last_) throw YAML::ParserException(mark, "no value begins here");
+    last_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int last_ = -1;
+};
+
+std::vector<YAML::Node> documents_of(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentsAdvance advance;
+  while (parser.HandleNextDocument(advance)) {
+  }
+  return YAML::LoadAll(text);
+}
+
 }  // namespace
 
 std::string kubernetes_manifest(const World& world, const std::vector<LaunchFile>& files,
@@ -192,7 +228,7 @@ std::vector<LaunchFile> files_in_manifest(const std::string& text) {
   std::vector<LaunchFile> out;
   if (text.find("ConfigMap") == std::string::npos) return out;
   try {
-    for (const YAML::Node& document : YAML::LoadAll(text)) {
+    for (const YAML::Node& document : documents_of(text)) {
       if (!document.IsMap() || !document["kind"] || !document["data"] ||
           document["kind"].as<std::string>() != "ConfigMap") {
         continue;

@@ -209,6 +209,18 @@ TEST(HostileInput, ANicWithoutItsCableCarriesNothing) {
   }
 }
 
+// Every import looks for a ConfigMap first. The reader of YAML never gets past these characters
+// where no value begins, so without a check the import would go on for ever.
+TEST(HostileInput, AManifestInWhichNoValueBeginsIsRefused) {
+  const Folder folder;
+  for (const char* text : {",a:", "a: 1\n---\n,b", "]", "}"}) {
+    write_file(folder / "input", std::string("# ConfigMap\n") + text);
+    const Outcome out = run({"import", folder / "input", "--cluster", "dgx-h100x1"});
+    expect_refused(out);
+    EXPECT_TRUE(has(out.error, "holds no command")) << text << ": " << out.error.substr(0, 300);
+  }
+}
+
 // A megabyte is what a manifest of Kubernetes may have; no script of a launch comes near it.
 TEST(HostileInput, AScriptOfMoreThanAMegabyteIsRefused) {
   const Folder folder;
