@@ -6,7 +6,8 @@
 #
 # Without a target all take their turn; N runs or minutes are of each target (default: one minute).
 # What finds new ways through the code is kept in build/fuzz/corpus for the next time, and an input
-# that ends a reader in build/fuzz/findings. `fuzz_targets --list` prints the targets.
+# that ends a reader in build/fuzz/findings. `fuzz_targets --list` prints the targets. The exit code
+# is 1 when there is a finding, or a target could not begin.
 set -euo pipefail
 
 # The comment at the head of this file.
@@ -30,7 +31,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/build.sh fuzz fuzz_targets
 program=build/fuzz/tests/fuzz/fuzz_targets
 findings=build/fuzz/findings
+ended=build/fuzz/ended.txt  # targets that ended before their time, also those that never began
 mkdir -p build/fuzz/logs "$findings"
+: >"$ended"
 table=$("$program" --list)
 ((${#targets[@]} > 0)) || mapfile -t targets < <(cut -d' ' -f1 <<<"$table")
 
@@ -44,7 +47,10 @@ fuzz_one() {
   "$program" "--target=$target" "$limit" -max_len="$most" -timeout=25 -rss_limit_mb=4096 \
     -dict="tests/fuzz/dictionaries/$dictionary.dict" -artifact_prefix="$findings/$target-" \
     -print_final_stats=1 "build/fuzz/corpus/$target" "tests/fuzz/corpus/$target" \
-    >"build/fuzz/logs/$target.log" 2>&1 || echo "$target: found something, see $findings"
+    >"build/fuzz/logs/$target.log" 2>&1 || {
+    echo "$target: ended before its time, see build/fuzz/logs/$target.log and $findings"
+    echo "$target" >>"$ended"
+  }
   local runs
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/logs/$target.log")
   echo "$target ${runs:-0}" | tee -a build/fuzz/runs.txt
@@ -58,4 +64,4 @@ wait
 awk '{ sum += $2 } END { print sum " runs so far, by build/fuzz/runs.txt" }' build/fuzz/runs.txt
 left=$(find "$findings" -type f | wc -l)
 echo "$left findings"
-((left == 0))
+((left == 0)) && [[ ! -s $ended ]]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The targets that the program lists are those that the tests run, and their dictionaries exist.
+# The targets that the program lists are those that the tests run, and their dictionaries exist and
+# are such as libFuzzer reads: it refuses to begin with a word that is not on one line.
 #
 #   check_table.sh PROGRAM NAME,NAME,...
 set -euo pipefail
@@ -16,3 +17,8 @@ while read -r name _ dictionary; do
     exit 1
   }
 done <<<"$listed"
+word='([]!#-[^-~ ]|\\["\\]|\\x[0-9A-F]{2})+'
+if LC_ALL=C grep -nvE "^\"$word\"\$" "$here"/dictionaries/*.dict >&2; then
+  echo "a line of a dictionary is one word in double quotes, with \\\\, \\\" and \\x0A in it" >&2
+  exit 1
+fi

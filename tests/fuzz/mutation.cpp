@@ -2,6 +2,7 @@
 #include "fuzz/mutation.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace stepcast::fuzz {
 namespace {
@@ -30,6 +31,13 @@ constexpr const char* kNumbers[] = {"0",
                                     "18446744073709551616"};
 constexpr std::string_view kDigits = "0123456789";
 
+// The byte that two hexadecimal digits give, as in \x0A.
+char byte_of(std::string_view digits) {
+  unsigned char byte = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+  return static_cast<char>(byte);
+}
+
 }  // namespace
 
 std::vector<std::string> words_of_dictionary(std::string_view text) {
@@ -41,8 +49,14 @@ std::vector<std::string> words_of_dictionary(std::string_view text) {
     if (line.size() < 2 || line.front() != '"') continue;
     std::string word;
     for (std::size_t i = 1; i + 1 < line.size(); ++i) {
-      if (line[i] == '\\') ++i;
-      word += line[i];
+      const bool is_escape = line[i] == '\\';
+      if (is_escape) ++i;
+      if (is_escape && line[i] == 'x') {
+        word += byte_of(line.substr(i + 1, 2));
+        i += 2;
+      } else {
+        word += line[i];
+      }
     }
     out.push_back(std::move(word));
   }
