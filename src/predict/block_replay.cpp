@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/assert.h"
 #include "sim/engine.h"
 
 namespace stepcast {
@@ -42,8 +41,9 @@ class Streams {
 };
 
 // The pass on the engine: kernels share the processor with those collectives beside them that hold
-// a part of it. The host is ahead.
-sim::Replay replay_on_processor(std::span<const PricedOperation> operations) {
+// a part of it. The host is ahead. An error is the clock's: operations wait for those before them
+// alone, so that none waits for ever.
+Result<sim::Replay> replay_on_processor(std::span<const PricedOperation> operations) {
   sim::Workload workload;
   const sim::ResourceId processor = workload.add_resource(1);
   const sim::Use whole{processor, 1};
@@ -68,9 +68,7 @@ sim::Replay replay_on_processor(std::span<const PricedOperation> operations) {
       if (before >= 0) workload.depend(sim::TaskId(before), task);
     }
   }
-  auto replay = sim::replay(workload);
-  STEPCAST_ASSERT(replay.has_value(), "operations wait for those before them alone");
-  return std::move(*replay);
+  return sim::replay(workload);
 }
 
 // Attributes the computing stream's time: what it runs, and what it waits for.
@@ -129,10 +127,11 @@ void slow_beside(std::span<PricedOperation> operations) {
     return priced.held > 0 && priced.operation->stream != BlockStream::kCompute;
   };
   if (std::ranges::none_of(operations, holds)) return;
-  const sim::Replay replay = replay_on_processor(operations);
+  const auto replay = replay_on_processor(operations);
+  if (!replay) return;  // the replay of the step names what takes so long
   for (std::size_t i = 0; i < operations.size(); ++i) {
     RunCost& cost = operations[i].cost;
-    const auto& [posted, start, end] = replay.tasks[i];
+    const auto& [posted, start, end] = replay->tasks[i];
     const bool computes = operations[i].operation->stream == BlockStream::kCompute;
     // The clock rounds an end to its next picosecond.
     if (computes && end - start > sim::duration(cost.gpu) + sim::Duration{1}) {

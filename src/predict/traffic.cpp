@@ -212,6 +212,9 @@ std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own,
 double slowdown_of_first(const std::vector<std::vector<LinkLoad>>& loads,
                          const CollectivePrice& price, const Topology& topology) {
   if (price.work.value() <= 0) return 1;
+  // Rates at the start do not depend on how much there is to send: a second's worth ends before the
+  // clock does, however slow the links are.
+  const double work = std::min(price.work.value(), price.rate_bound.value());
   sim::Workload workload;
   std::map<LinkId, sim::ResourceId> links;
   for (const std::vector<LinkLoad>& of_group : loads) {
@@ -226,7 +229,7 @@ double slowdown_of_first(const std::vector<std::vector<LinkLoad>>& loads,
     const sim::MemberSpec member{workload.add_stream(), {}, {}};
     workload.add_task({.members = {&member, 1},
                        .latency = {},
-                       .work = price.work.value(),
+                       .work = work,
                        .rate_bound = price.rate_bound.value(),
                        .uses = uses});
   }
