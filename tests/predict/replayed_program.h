@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "predict/pricing.h"
 #include "predict/record_trace.h"
 #include "predict/timeline.h"
 #include "program/block_groups.h"
