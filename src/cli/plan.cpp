@@ -169,13 +169,8 @@ Errors set_today(const std::optional<json>& stated, const PlanFlags& flags,
 Errors judge_first(PlanFlags& flags, const PlanReport& report, const PriceList& prices) {
   if (!flags.require.given() || report.result.found.empty()) return {};
   const FoundLayout& first = report.result.found.front();
-  Scenario scenario = report.planner.space().base();
-  report.planner.space().put(first.choice, scenario);
   std::optional<RunOutlook> run;
-  if (scenario.run) {
-    const Prediction& p = first.prediction;
-    run = run_outlook(scenario, prices, {p.step_time, p.step_time_low, p.step_time_high});
-  }
+  if (report.planner.space().base().run) run = outlook_of(report.planner, prices, first);
   return flags.require.judge(first.prediction, run ? &*run : nullptr);
 }
 
@@ -248,15 +243,6 @@ Errors plan_output(const PlanFlags& flags, Output& output) {
   return output.check();
 }
 
-// A scenario with the layout that its file states, whatever flags say of it.
-json with_layout_of_file(json scenario, const std::string& file) {
-  const auto document = file.empty() ? failure(Errors()) : JsonDocument::load(file);
-  if (!document) return scenario;
-  const json& stated = (*document)->root().raw();
-  if (scenario.is_object() && stated.contains("layout")) scenario["layout"] = stated["layout"];
-  return scenario;
-}
-
 int run_plan(PlanFlags& flags) {
   Output output;
   if (const Errors errors = plan_output(flags, output); !errors.empty()) {
@@ -278,7 +264,10 @@ int run_plan(PlanFlags& flags) {
   json scenario = json::parse(stated->text);
   std::optional<json> today;
   if (!flags.open.empty()) {
-    today = with_layout_of_file(scenario, flags.scenario.file);
+    today = scenario;
+    if (!stated->layout_of_file.empty()) {
+      (*today)["layout"] = json::parse(stated->layout_of_file);
+    }
     std::set<std::string> given;
     for (const auto& [path, value] : stated_by_flags(flags.scenario)) given.insert(path);
     append(errors, open_keys(flags.open, given, scenario));

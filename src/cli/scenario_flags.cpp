@@ -320,7 +320,10 @@ Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& fo
   }
   // The reader reports a document that is not an object.
   StatedText out;
-  if (scenario.is_object()) out.errors = apply_flags(flags, folders, scenario);
+  if (scenario.is_object()) {
+    if (scenario.contains("layout")) out.layout_of_file = json_text(scenario["layout"]);
+    out.errors = apply_flags(flags, folders, scenario);
+  }
   out.text = json_text(scenario);
   return out;
 }

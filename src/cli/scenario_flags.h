@@ -51,6 +51,7 @@ Result<std::pair<std::string, std::string>> split_set(const std::string& text);
 struct StatedText {
   std::string text;
   Errors errors;
+  std::string layout_of_file;  // the JSON that the file states before the flags; may be empty
 };
 Result<StatedText> stated_text(const ScenarioFlags& flags, const DataFolders& folders);
 // Errors about a key that a flag set name the flag; a contradiction within the file names the flags

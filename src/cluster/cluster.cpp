@@ -16,10 +16,6 @@
 namespace stepcast {
 namespace {
 
-DataFolder clusters_in(const std::string& topologies_folder) {
-  return {topologies_folder + "/clusters", "cluster"};
-}
-
 // A description that stands on no base: a file of topologies/clusters, or written in the scenario.
 Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder) {
   reader.ignore("stepcast_cluster");
@@ -44,23 +40,16 @@ Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder) {
   return out;
 }
 
-Result<Cluster> load_base(const std::string& name, const std::string& topologies_folder) {
-  const auto found = find_cluster_name(name, topologies_folder);
-  if (!found && !is_path(name)) return failure(no_cluster(name, topologies_folder));
-  const std::string& base = found ? found->cluster : name;
-  auto document = clusters_in(topologies_folder).open(base);
+// The cluster of a file: the stem of a shipped one, or a path.
+Result<Cluster> load_base(const std::string& base, const std::string& topologies_folder) {
+  auto document = shipped_clusters(topologies_folder).open(base);
   if (!document) return failure(document.error());
   ObjectReader reader((*document)->root());
   for (const char* names : {"names_of_node", "names_of_card"}) read_texts(reader, names);
   Cluster cluster = read_whole(reader, topologies_folder);
   reader.required("name");
   if (!(*document)->ok()) return failure((*document)->errors());
-  ClusterSpec& spec = cluster.spec;
-  spec.base = base;
-  if (base != name) {
-    spec.reading = fmt::format("{} is read as {}, {}", name, base,
-                               found->of_card ? "a box of which it is one card" : spec.title);
-  }
+  cluster.spec.base = base;
   return cluster;
 }
 
@@ -70,7 +59,10 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
   const auto base = reader.text("base");
   if (!base) return {};
   if (*base == kLocalCluster) return read_local_cluster(reader, topologies_folder);
-  Result<Cluster> loaded = load_base(*base, topologies_folder);
+  const auto asked = find_cluster_name(*base, topologies_folder);
+  Result<Cluster> loaded = asked || is_path(*base)
+                               ? load_base(asked ? asked->cluster : *base, topologies_folder)
+                               : failure(no_cluster(*base, topologies_folder));
   if (!loaded) {
     for (Error error : loaded.error()) {
       if (error.file.empty()) error.path = "base";
@@ -79,6 +71,11 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
     return {};
   }
   ClusterSpec& spec = loaded->spec;
+  const bool of_card = asked && asked->of_card;
+  if (spec.base != *base) {
+    spec.reading = fmt::format("{} is read as {}, {}", *base, spec.base,
+                               of_card ? "a box of which it is one card" : spec.title);
+  }
   if (spec.is_graph) {
     reader.finish();  // it has nothing to override
     return std::move(*loaded);
@@ -86,9 +83,7 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
   read_identity_fields(reader, topologies_folder, spec);
   read_shape_fields(reader, spec);
   read_size_fields(reader, spec);
-  const bool sized = reader.has("nodes") || reader.has("gpus");
-  const auto asked = find_cluster_name(*base, topologies_folder);
-  if (!sized && asked && asked->of_card) spec.gpus = 1;
+  if (of_card && !reader.has("nodes") && !reader.has("gpus")) spec.gpus = 1;
   share_memory(spec);
   check_shape(reader, spec);
   reader.finish();
@@ -136,7 +131,7 @@ Cluster read_cluster(const JsonValue& value, const std::string& topologies_folde
 Result<std::vector<ClusterSpec>> list_clusters(const std::string& topologies_folder) {
   std::vector<ClusterSpec> out;
   Errors errors;
-  const auto names = clusters_in(topologies_folder).names();
+  const auto names = shipped_clusters(topologies_folder).names();
   if (!names) return failure(names.error());
   for (const std::string& name : *names) {
     Result<Cluster> cluster = load_base(name, topologies_folder);

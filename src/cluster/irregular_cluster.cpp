@@ -31,7 +31,7 @@ bool in_fabric(VertexKind kind) {
   return kind == VertexKind::kLeaf || kind == VertexKind::kSpine || kind == VertexKind::kCore;
 }
 
-// What joins two vertices; nothing when no cable does.
+// The cable between two vertices; nothing when there is none.
 std::optional<LinkKind> link_kind(VertexKind a, VertexKind b) {
   if (in_fabric(b)) std::swap(a, b);
   if (in_fabric(a)) {
@@ -274,7 +274,7 @@ class Reader {
            !is_nic_with_cable(cluster_.topology, vertex);
   }
 
-  // What leads to a NIC without its cable leads nowhere.
+  // A link to a NIC without its cable leads nowhere.
   BytesPerSecond sum_out(VertexId vertex, LinkKind kind) const {
     BytesPerSecond sum;
     for (const LinkId id : cluster_.topology.out_links(vertex)) {

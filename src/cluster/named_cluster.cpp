@@ -10,17 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/data_folder.h"
+#include "cluster/cluster.h"
 #include "core/json.h"
 
 namespace stepcast {
 namespace {
 
 using nlohmann::json;
-
-DataFolder shipped_clusters(const std::string& topologies_folder) {
-  return {topologies_folder + "/clusters", "cluster"};
-}
 
 // A count as it is written in a name; too many digits are more than any cluster has, and refused
 // as that.
@@ -44,6 +40,10 @@ bool calls(ObjectReader& reader, const char* key, const std::string& plain) {
 }
 
 }  // namespace
+
+DataFolder shipped_clusters(const std::string& topologies_folder) {
+  return {topologies_folder + "/clusters", "cluster"};
+}
 
 std::optional<ClusterName> find_cluster_name(const std::string& text,
                                              const std::string& topologies_folder) {
@@ -74,10 +74,8 @@ Error no_cluster(const std::string& text, const std::string& topologies_folder) 
         "`stepcast plan --clusters {0}` searches several, `compare --vary "
         "cluster={0}` sets them side by side",
         text);
-  } else if (const auto near = names_with(text, known); near.size() > 1) {
-    hint = fmt::format("did you mean {}?", one_of(near));
   } else {
-    hint = did_you_mean(text, known);
+    hint = nearest_of(text, names_with(text, known), known);
   }
   if (hint.empty()) hint = "`stepcast show clusters` lists all; a GPU's name works too";
   return {ErrorCode::kNotFound, fmt::format("there is no cluster '{}'", text), "", "",
@@ -95,7 +93,8 @@ json named_cluster(const std::string& text, const std::string& topologies_folder
     const auto count = count_in(std::string_view(text).substr(last + 1));
     const auto found = count ? known(name) : std::nullopt;
     if (found) return {{"base", name}, {found->of_card ? "gpus" : "nodes", *count}};
-    if (count && (is_path(name) || name == "local")) return {{"base", name}, {"nodes", *count}};
+    if (count && (is_path(name) || name == kLocalCluster))
+      return {{"base", name}, {"nodes", *count}};
   }
   const std::size_t first = text.find('x');
   if (first != std::string::npos) {

@@ -8,9 +8,13 @@
 #include <optional>
 #include <string>
 
+#include "cluster/data_folder.h"
 #include "core/error.h"
 
 namespace stepcast {
+
+// The files of topologies/clusters.
+DataFolder shipped_clusters(const std::string& topologies_folder);
 
 // The cluster that a name stands for.
 struct ClusterName {

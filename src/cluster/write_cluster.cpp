@@ -98,7 +98,7 @@ json links_of(const Topology& graph) {
   return out;
 }
 
-// What a regular cluster and a graph have in common. This machine says what else it is.
+// A regular cluster and a graph have these keys in common. This machine says what else it is.
 json identity_of(const ClusterSpec& c) {
   json out = json::object();
   if (!c.base.empty()) out["base"] = c.base;

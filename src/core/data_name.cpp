@@ -24,14 +24,20 @@ std::string plain_name(std::string_view name) {
 }
 
 std::vector<std::string> names_with(std::string_view word, const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 3;
   const std::string plain = plain_name(word);
   std::vector<std::string> out;
   if (plain.empty()) return out;
   for (const std::string& name : names) {
     if (plain_name(name).find(plain) != std::string::npos) out.push_back(name);
   }
-  return out.size() > kMost ? std::vector<std::string>() : out;
+  return out;
+}
+
+std::string nearest_of(std::string_view word, const std::vector<std::string>& fitting,
+                       const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;  // a longer list helps nobody to choose
+  const bool few = fitting.size() > 1 && fitting.size() <= kMost;
+  return few ? fmt::format("did you mean {}?", one_of(fitting)) : did_you_mean(word, names);
 }
 
 Result<std::vector<std::string>> data_names(const std::string& folder) {

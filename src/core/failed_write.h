@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user can do about a file or folder that the system would not let be written.
+// Tells a user what can be done about a file or folder that the system would not let be written.
 #pragma once
 
 #include <string>

@@ -84,6 +84,18 @@ Result<double> parse_dollars(std::string_view text) {
   if (text.starts_with('$')) text.remove_prefix(1);
   return parse(text, kCountUnits, "500k", 1, kOtherCountUnits);
 }
+Result<double> parse_fraction(std::string_view text) {
+  std::string_view digits = text;
+  const bool percent = digits.ends_with('%');
+  if (percent) digits.remove_suffix(1);
+  double value = 0;
+  const auto [rest, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (status != std::errc() || rest != digits.data() + digits.size() || !std::isfinite(value)) {
+    return failure({ErrorCode::kBadValue, fmt::format("'{}' is no fraction", text), "", "",
+                    "write it like 0.4 or 40%"});
+  }
+  return percent ? value / 100 : value;
+}
 Result<FlopsPerSecond> parse_flops_rate(std::string_view text) {
   return parse(text, kFlopsUnits, "312 TFLOP/s").map([](double v) { return FlopsPerSecond(v); });
 }

@@ -20,7 +20,10 @@ Result<FlopsPerSecond> parse_flops_rate(std::string_view text);
 // of 1000; without a letter it is the number.
 Result<double> parse_count(std::string_view text);
 
-// The same of an amount of money, with or without its sign: "$500k".
+// An amount of money is a count with or without its sign: "$500k".
 Result<double> parse_dollars(std::string_view text);
+
+// A share of a whole: "0.05" or "5%".
+Result<double> parse_fraction(std::string_view text);
 
 }  // namespace stepcast

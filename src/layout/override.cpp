@@ -44,8 +44,9 @@ std::optional<std::vector<std::string>> split(std::string_view path) {
 
 Errors apply_override(json& document, std::string_view path, std::string_view value) {
   const auto keys = split(path);
-  if (!keys)
+  if (!keys) {
     return {bad_path(path, fmt::format("'{}' is not a key path", shortened(path, kLongestQuote)))};
+  }
   if (keys->size() > kDeepestDocument) {
     return {bad_path(path, fmt::format("a key path of {} parts", keys->size()))};
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@
 namespace stepcast {
 namespace {
 
-// What publishers add to a name of the same shape: fine-tuned variants, the pre-trained one beside
+// Publishers add these to a name of the same shape: fine-tuned variants, the pre-trained one beside
 // them, and weights converted to Hugging Face's format.
 constexpr std::array<std::string_view, 6> kVariants = {"-instruct", "-base", "-chat",
                                                        "-hf",       "-it",   "-pt"};
@@ -91,17 +92,10 @@ Error no_model(const std::string& text, const std::string& folder) {
   const auto names = data_names(folder).value_or(std::vector<std::string>());
   std::string word = without_owner(text);
   if (word.ends_with(".json")) word.resize(word.size() - 5);
-  constexpr std::size_t kMost = 3;
-  std::vector<std::string> near;
-  for (const std::string& name : names) {
-    if (has_all_parts(word, name)) near.push_back(name);
-  }
-  std::string hint;
-  if (near.size() > 1 && near.size() <= kMost) {
-    hint = fmt::format("did you mean {}?", one_of(near));
-  } else {
-    hint = did_you_mean(word, names);
-  }
+  std::vector<std::string> fitting;
+  std::ranges::copy_if(names, std::back_inserter(fitting),
+                       [&](const std::string& name) { return has_all_parts(word, name); });
+  const std::string hint = nearest_of(word, fitting, names);
   if (is_path(text)) {
     return {ErrorCode::kNotFound, fmt::format("there is no file '{}'", text), "", "model",
             hint.empty() ? "a config.json, its folder or a shipped name" : hint};

@@ -68,7 +68,7 @@ std::string verdict_text(const PlanReport& report);
 std::vector<std::string> scope_lines(const PlanReport& report);
 // The answer to a --why-not that no rule refuses.
 std::string answer_text(const PlanReport& report, const WhyNot& why);
-// Where today's layout stands among the rows: 1 where none is faster, empty where all are.
+// The place of today's layout among the rows: 1 where none is faster, empty where all are.
 std::optional<std::size_t> place_of_today(const PlanReport& report);
 // "today's layout takes 3.42 s: place 4, 9.0 % behind the first".
 std::string today_text(const PlanReport& report);

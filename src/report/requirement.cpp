@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 
@@ -34,19 +33,6 @@ Result<double> read_bytes(std::string_view text) {
   return parse_bytes(text).map([](Bytes bytes) { return bytes.value(); });
 }
 
-// "0.4" or "40%".
-Result<double> read_fraction(std::string_view text) {
-  const bool percent = text.ends_with('%');
-  if (percent) text.remove_suffix(1);
-  double value = 0;
-  const auto [rest, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || rest != text.data() + text.size() || !std::isfinite(value)) {
-    return failure({ErrorCode::kBadValue, fmt::format("'{}' is no fraction", text), "", "",
-                    "write it like 0.4 or 40%"});
-  }
-  return percent ? value / 100 : value;
-}
-
 std::string seconds_text(double value) { return time_text(Seconds(value)); }
 std::string bytes_text(double value) { return gib_text(std::llround(value)) + " GiB"; }
 std::string days_text(double value) { return duration_text(Seconds(value * 86400)); }
@@ -72,12 +58,12 @@ constexpr std::array kFigures = {
     RequiredFigure{"fits", true, [](Forecast p, Run) -> Value { return p.fits ? 1 : 0; }},
     RequiredFigure{"step_time", false, [](Forecast p, Run) -> Value { return p.step_time.value(); },
                    read_seconds, seconds_text},
-    RequiredFigure{"mfu", false, [](Forecast p, Run) -> Value { return p.mfu; }, read_fraction,
+    RequiredFigure{"mfu", false, [](Forecast p, Run) -> Value { return p.mfu; }, parse_fraction,
                    fraction_text},
-    RequiredFigure{"hfu", false, [](Forecast p, Run) -> Value { return p.hfu; }, read_fraction,
+    RequiredFigure{"hfu", false, [](Forecast p, Run) -> Value { return p.hfu; }, parse_fraction,
                    fraction_text},
     RequiredFigure{"bubble", false, [](Forecast p, Run) -> Value { return p.bubble_fraction; },
-                   read_fraction, fraction_text},
+                   parse_fraction, fraction_text},
     RequiredFigure{"tokens_per_s", false, [](Forecast p, Run) -> Value { return p.tokens_per_s; },
                    parse_count, figure_text},
     RequiredFigure{"tokens_per_s_per_gpu", false,
@@ -93,7 +79,7 @@ constexpr std::array kFigures = {
                      if (run == nullptr) return std::nullopt;
                      return run->forecast.goodput.value;
                    },
-                   read_fraction, fraction_text, kTokens},
+                   parse_fraction, fraction_text, kTokens},
     RequiredFigure{"days", false,
                    [](Forecast, Run run) -> Value {
                      const RunLength* length = length_of(run);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forecast must keep so that a build passes: "fits, mfu>=0.4, days<=30, cost<=100k".
+// Requirements that a forecast must keep so that a build passes: "fits, mfu>=0.4, days<=30,
+// cost<=100k".
 #pragma once
 
 #include <optional>
@@ -13,7 +14,7 @@
 
 namespace stepcast {
 
-// What a requirement is about; a row of the table in requirement.cpp.
+// A figure that can be required; a row of the table in requirement.cpp.
 struct RequiredFigure;
 
 struct Requirement {

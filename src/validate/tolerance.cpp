@@ -4,27 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include "core/unit_text.h"
 
 namespace stepcast {
 namespace {
 
 constexpr const char* kFlag = "--tolerance";
-
-// "0.05" or "5%".
-std::optional<double> parse_number(std::string_view text) {
-  double value = 0;
-  if (text.ends_with('%')) {
-    const auto percent = parse_number(text.substr(0, text.size() - 1));
-    return percent ? std::optional(*percent / 100) : std::nullopt;
-  }
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
-}
 
 }  // namespace
 
@@ -48,7 +35,7 @@ Result<Tolerance> parse_limit(std::string_view text, const std::vector<std::stri
     errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' is not a figure", out.metric), "",
                       flag, near.empty() ? "one of " + one_of(known) : near});
   }
-  const auto limit = parse_number(text.substr(equals + 1));
+  const auto limit = parse_fraction(text.substr(equals + 1));
   if (!limit || *limit < -1) {
     errors.push_back({ErrorCode::kBadValue,
                       fmt::format("'{}' is not a limit", text.substr(equals + 1)), "", flag,

@@ -47,7 +47,7 @@ TEST_F(PlanOpen, SearchesTheKeysAndSaysHowFarTodaysLayoutIsBehind) {
   EXPECT_NEAR(answer["today"]["behind_first"], now / first - 1, 1e-9);
   EXPECT_TRUE(answer["today"]["place"].is_null());
   EXPECT_TRUE(answer["today"]["fits"]);
-  // What was not opened stays as the file has it.
+  // A key that was not opened stays as the file has it.
   EXPECT_EQ(answer["plans"][0]["layout"]["zero"], 0);
   const Outcome table = run({"plan", file, "--open", "tp,pp,recompute"});
   EXPECT_TRUE(has(table.out, "today's layout takes ")) << table.out;

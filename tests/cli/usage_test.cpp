@@ -51,7 +51,7 @@ TEST(Usage, ANumberThatIsNoneIsOutOfEveryRange) {
   }
 }
 
-// What people type who come from elsewhere.
+// People who come from other tools type these.
 TEST(Usage, ReadsWhatPeopleTypeAndSaysHow) {
   const Outcome out = run({"predict", "--model", "meta-llama/Llama-3.2-1B", "--cluster", "8xh100",
                            "--seq", "8k", "--global-batch", "16", "--tokens", "2t", "--deadline",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to_json() writes of a cluster reads back as the same cluster.
+// A cluster that to_json() wrote reads back as the same cluster.
 #include "cluster/write_cluster.h"
 
 #include <fstream>

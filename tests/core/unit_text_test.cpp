@@ -36,6 +36,15 @@ TEST(ParseDollars, MayHaveTheSignBeforeIt) {
   for (const char* text : {"$", "$$5", "5$", "$five"}) EXPECT_FALSE(parse_dollars(text)) << text;
 }
 
+TEST(ParseFraction, ReadsANumberOrPercent) {
+  EXPECT_EQ(parse_fraction("0.05"), 0.05);
+  EXPECT_EQ(parse_fraction("5%"), 0.05);
+  EXPECT_EQ(parse_fraction("-1"), -1);
+  for (const char* text : {"", "%", "5%%", "5 %", "inf", "nan", "half"}) {
+    EXPECT_FALSE(parse_fraction(text)) << text;
+  }
+}
+
 TEST(ParseSeconds, ReadsDeadlines) {
   EXPECT_EQ(parse_seconds("30days"), Seconds(30 * 86400));
   EXPECT_EQ(parse_seconds("1 day"), Seconds(86400));
