@@ -5,19 +5,53 @@
 #include <set>
 
 #include "cost/gemm_cost.h"
+#include "predict/block_replay.h"
 #include "predict/transfer_shapes.h"
 
 namespace stepcast {
 namespace {
 
-// What a split product and a collective take that run beside each other in `pieces`: of one of
-// them the first piece waits for nobody and the last has nobody beside it (docs/cost-models.md,
-// "Tensor-parallel overlap").
-Seconds in_pieces(Seconds product, Seconds collective, double lost, std::int64_t steps) {
-  // The product loses a part of its rate while the other moves, and no more than all it has.
-  const Seconds beside = product + std::min(collective, product / (1 - lost)) * lost;
-  return product + std::max(beside, collective) * static_cast<double>(steps - 1);
-}
+// A product in pieces, and what it is pipelined with (docs/cost-models.md, "Tensor-parallel
+// overlap"): a block of its own, replayed as any other. What is gathered moves before the piece
+// that reads it, the first of which waits for nobody; what is reduced behind the piece that made
+// it.
+class PipelinedProduct {
+ public:
+  PipelinedProduct(const PricedOperation& product, std::int64_t pieces,
+                   const PricedOperation& moved, std::int64_t moves, bool gathers) {
+    operations_.reserve(static_cast<std::size_t>(pieces + moves));
+    std::int32_t arrived = -1;
+    for (std::int64_t k = 0; k < pieces; ++k) {
+      const std::int32_t made = add(product, BlockStream::kCompute, gathers ? arrived : -1);
+      if (k < moves) arrived = add(moved, BlockStream::kCommunication, gathers ? -1 : made);
+    }
+  }
+
+  Seconds time() {
+    settle(priced_);
+    Seconds end;
+    for (const OperationSpan& span : replay_spans(priced_)) end = std::max(end, span.end);
+    return end;
+  }
+
+ private:
+  // `before`: on the other stream.
+  std::int32_t add(const PricedOperation& piece, BlockStream stream, std::int32_t before) {
+    const Operation& whole = *piece.operation;
+    Operation& own =
+        operations_.emplace_back(Operation{whole.name, whole.phase, whole.work, {}, {}});
+    own.stream = stream;
+    const bool computes = stream == BlockStream::kCompute;
+    const auto other = computes ? BlockStream::kCommunication : BlockStream::kCompute;
+    own.after[static_cast<std::size_t>(other)] = before;
+    priced_.push_back(piece);
+    priced_.back().operation = &own;
+    return static_cast<std::int32_t>(priced_.size()) - 1;
+  }
+
+  std::vector<Operation> operations_;
+  std::vector<PricedOperation> priced_;
+};
 
 // What copies over links, without a block of their own, take from a product beside them in memory
 // bandwidth and power: kernels beside communication are slowed by 18.9 % on average (A100, H100,
@@ -122,19 +156,40 @@ RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& oper
   return out;
 }
 
-RunCost BlockCosts::price_collective(const Collective& collective) const {
-  RunCost out;
+PricedOperation BlockCosts::price_collective(const Operation& operation,
+                                             const Collective& collective) const {
+  PricedOperation out{&operation, {}};
   const GroupPlacement* group = placement(collective.group);
   if (group == nullptr) return out;
   const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
-  out.gpu = price.latency + price.work / price.rate_bound * group->slowdown(collective.kind);
-  out.host = launch_collective();
-  out.floor = out.host + out.gpu;
-  out.communication(collective.group) = out.gpu;
-  out.core_idle = price.latency + (out.gpu - price.latency) * (1 - price.cpu_share);
-  out.by_curve[static_cast<std::size_t>(price.curve)] = out.gpu;
-  out.by_provenance[static_cast<std::size_t>(price.provenance)] = out.gpu;
+  RunCost& cost = out.cost;
+  cost.gpu = price.time();
+  cost.host = launch_collective();
+  cost.floor = cost.host + cost.gpu;
+  cost.communication(collective.group) = cost.gpu;
+  cost.core_idle = price.latency + (cost.gpu - price.latency) * (1 - price.cpu_share);
+  cost.by_curve[static_cast<std::size_t>(price.curve)] = cost.gpu;
+  cost.by_provenance[static_cast<std::size_t>(price.provenance)] = cost.gpu;
+  block_host(cost, 1);
+  if (collective.overlapped || runs_beside(out)) out.held = held_by(price);
+  out.siblings = siblings_of(collective, price);
   return out;
+}
+
+// A message of a way that is not known, as of a piece, goes that of its kind.
+SiblingFlow BlockCosts::siblings_of(const Collective& collective,
+                                    const CollectivePrice& price) const {
+  if (links_ == nullptr) return {};
+  auto found = links_->uses.find({collective.group, way_of(message_of(collective), price)});
+  if (found == links_->uses.end()) {
+    found = std::ranges::find_if(links_->uses, [&](const auto& known) {
+      return known.first.first == collective.group && known.first.second.kind == collective.kind;
+    });
+  }
+  if (found == links_->uses.end()) return {};
+  return {links_,           &found->second,
+          price.latency,    price.work,
+          price.rate_bound, static_cast<double>(std::max<std::int64_t>(1, price.channels))};
 }
 
 // The host goes on when the kernels of the operation have ended, one launch after the other.
@@ -144,21 +199,21 @@ void BlockCosts::block_host(RunCost& cost, std::int64_t launches) const {
   cost.floor = cost.host;
 }
 
-RunCost BlockCosts::price(const Operation& operation) const {
+PricedOperation BlockCosts::price(const Operation& operation) const {
   if (const auto* collective = std::get_if<Collective>(&operation.work)) {
-    RunCost out = price_collective(*collective);
-    if (placement(collective->group) != nullptr) block_host(out, 1);
-    return out;
+    return price_collective(operation, *collective);
   }
-  if (!kernels_.runs(operation)) return {};
+  PricedOperation out{&operation, {}};
+  if (!kernels_.runs(operation)) return out;
   const KernelPrice kernel = kernels_.price(operation);
-  RunCost out = price_kernel(kernel, operation);
-  out.flops = flops_of(operation);
+  RunCost& cost = out.cost;
+  cost = price_kernel(kernel, operation);
+  cost.flops = flops_of(operation);
   if (is_loss(operation)) {
-    out.host += Seconds(host_.micro_batch_s);
-    out.floor = out.host + out.gpu;
+    cost.host += Seconds(host_.micro_batch_s);
+    cost.floor = cost.host + cost.gpu;
   }
-  block_host(out, kernel.launches);
+  block_host(cost, kernel.launches);
   return out;
 }
 
@@ -166,15 +221,10 @@ std::vector<PricedOperation> BlockCosts::price_each(
     const std::vector<Operation>& operations) const {
   std::vector<PricedOperation> out;
   out.reserve(operations.size());
-  for (const Operation& operation : operations) {
-    out.push_back({&operation, price(operation)});
-    const auto* collective = std::get_if<Collective>(&operation.work);
-    if (collective == nullptr) continue;
-    const bool has_beside = collective->overlapped || operation.stream != BlockStream::kCompute;
-    if (has_beside) out.back().held = held_by(*collective);
-  }
+  for (const Operation& operation : operations) out.push_back(price(operation));
   const std::vector<SplitProduct> splits = find_splits(out);
   if (!on_one_stream(out)) return shortest(out, splits);
+  settle_all(out);
   std::vector<const SplitProduct*> best;  // one after the other each product is by itself
   for (const SplitProduct& split : splits) {
     if (is_best(split, splits, out)) best.push_back(&split);
@@ -184,10 +234,24 @@ std::vector<PricedOperation> BlockCosts::price_each(
   return out;
 }
 
+// Where launches block, the host waits as much longer.
+void BlockCosts::settle_all(std::span<PricedOperation> operations) const {
+  std::vector<Seconds> alone;
+  for (const PricedOperation& one : operations) alone.push_back(one.cost.gpu);
+  settle(operations);
+  if (!scenario_.training.launch_blocking) return;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    RunCost& cost = operations[i].cost;
+    if (cost.gpu == alone[i]) continue;
+    cost.host += cost.gpu - alone[i];
+    cost.floor = cost.host;
+  }
+}
+
 // What the operations around each take from it.
 void BlockCosts::finish(std::vector<PricedOperation>& operations) const {
   wait_for_last(operations);
-  slow_beside(operations);
+  settle_all(operations);
   wait_for_reads(operations);
 }
 
@@ -237,6 +301,7 @@ void BlockCosts::SplitProduct::apply(std::span<PricedOperation> operations) cons
   product = product.exposed(computing);
   RunCost& collective = operations[moved].cost;
   collective = collective.exposed(moving);
+  operations[moved].siblings = {};
 }
 
 // An all-gather is pipelined with the product that reads it, a reduction with the one that feeds
@@ -280,20 +345,20 @@ std::optional<BlockCosts::SplitProduct> BlockCosts::split_product(
   Operation piece = product;
   auto& gemm = std::get<Gemm>(piece.work);
   gemm.m = (whole->m + pieces - 1) / pieces;
-  const Seconds alone = price(piece).gpu;
-  const double lost = copies ? kLostToCopies : operations[moved].held;
-  Seconds both;
+  const PricedOperation alone = price(piece);
+  PricedOperation part = operations[moved];
   if (copies) {
-    const Seconds step = operations[moved].cost.gpu / static_cast<double>(members - 1);
-    both = in_pieces(alone, step, lost, pieces);
-    if (!gathers) both += sum_of_pieces(collective, members);
+    part = part.in_parts(static_cast<double>(members - 1));
+    part.held = kLostToCopies;
   } else {
-    Collective part = collective;
-    part.bytes = collective.bytes / pieces;
-    const Seconds transfer = price_collective(part).gpu;
-    both = in_pieces(alone, transfer, lost, pieces) + transfer;
+    Collective reduced = collective;
+    reduced.bytes = collective.bytes / pieces;
+    part = price_collective(*part.operation, reduced);
   }
-  const Seconds busy = alone * static_cast<double>(pieces);
+  const std::int64_t moves = copies ? members - 1 : pieces;
+  Seconds both = PipelinedProduct(alone, pieces, part, moves, gathers).time();
+  if (copies && !gathers) both += sum_of_pieces(collective, members);
+  const Seconds busy = alone.cost.gpu * static_cast<double>(pieces);
   return SplitProduct{moved, computed, busy, std::max(Seconds(0), both - busy)};
 }
 
@@ -305,10 +370,7 @@ Seconds BlockCosts::sum_of_pieces(const Collective& collective, std::int64_t mem
 }
 
 // The part of the processor that it takes while it moves.
-double BlockCosts::held_by(const Collective& collective) const {
-  const GroupPlacement* group = placement(collective.group);
-  if (group == nullptr) return 0;
-  const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
+double BlockCosts::held_by(const CollectivePrice& price) const {
   const Accelerator& device = scenario_.cluster.spec.accelerator;
   if (device.is_cpu()) return 0;  // cores are shared in the replay of the step
   return held_fraction(kernels_.profile().sms_per_channel, price.channels, device.sm_count);
@@ -317,17 +379,15 @@ double BlockCosts::held_by(const Collective& collective) const {
 // Each collective begins when the last member has finished what comes before it.
 void BlockCosts::wait_for_last(std::vector<PricedOperation>& operations) const {
   Jitter since_meeting;
-  for (auto& [operation, cost, lag, held] : operations) {
-    const auto* collective = std::get_if<Collective>(&operation->work);
+  for (PricedOperation& own : operations) {
+    const auto* collective = std::get_if<Collective>(&own.operation->work);
     if (collective == nullptr) {
-      since_meeting += cost.jitter;
+      since_meeting += own.cost.jitter;
       continue;
     }
     const GroupPlacement* group = placement(collective->group);
     if (group == nullptr) continue;
-    lag = lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
-    cost.wait(collective->group, lag);
-    if (scenario_.training.launch_blocking) cost.host += lag;
+    own.lag = lag_of_last(since_meeting, static_cast<std::int64_t>(group->devices.size()));
     since_meeting = {};
   }
 }
@@ -340,11 +400,11 @@ void BlockCosts::wait_for_reads(std::vector<PricedOperation>& operations) const 
     if (!std::holds_alternative<HostRead>(operations[i].operation->work)) continue;
     Seconds issued(kRoundTripS), busy, idle = issued;
     for (std::size_t j = i + 1; j < operations.size(); ++j) {
-      const auto& [operation, cost, lag, held] = operations[j];
-      if (std::holds_alternative<HostRead>(operation->work)) break;
+      const RunCost& cost = operations[j].cost;
+      if (std::holds_alternative<HostRead>(operations[j].operation->work)) break;
       issued += cost.host;
       if (cost.gpu.value() > 0) idle = std::max(idle, issued - busy);
-      if (operation->stream == BlockStream::kCompute) busy += cost.gpu;
+      if (!runs_beside(operations[j])) busy += cost.gpu;
     }
     RunCost& wait = operations[i].cost;
     wait.gpu = wait.floor = wait.communication(AxisGroup::kExpert) = idle;

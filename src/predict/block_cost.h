@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -11,7 +11,7 @@
 
 #include "cost/collective_cost.h"
 #include "cost/kernel_cost.h"
-#include "predict/block_replay.h"
+#include "predict/priced_operation.h"
 #include "program/instruction.h"
 
 namespace stepcast {
@@ -20,11 +20,6 @@ namespace stepcast {
 struct GroupPlacement {
   AxisGroup group;
   std::vector<DeviceId> devices;
-  std::map<CollectiveKind, double> slowdowns = {};  // where sibling groups share its links
-  double slowdown(CollectiveKind kind) const {
-    const auto found = slowdowns.find(kind);
-    return found == slowdowns.end() ? 1 : found->second;
-  }
 };
 
 // Prices operations for one placement of the groups that communicate inside blocks.
@@ -33,9 +28,13 @@ class BlockCosts {
   BlockCosts(const Scenario& scenario, const KernelCosts& kernels,
              const CollectiveCosts& collectives);
 
-  // The groups of the rank that is priced. In one that is not among them a rank is alone, and its
-  // collectives cost nothing.
-  void use_groups(std::vector<GroupPlacement> groups) { groups_ = std::move(groups); }
+  // The groups of the rank that is priced, and the links that they share with their siblings. In a
+  // group that is not among them a rank is alone, and its collectives cost nothing.
+  void use_groups(std::vector<GroupPlacement> groups,
+                  std::shared_ptr<const SiblingLinks> links = nullptr) {
+    groups_ = std::move(groups);
+    links_ = std::move(links);
+  }
 
   RunCost price(const std::vector<Operation>& operations) const;  // replayed (block_replay.h)
   std::vector<PricedOperation> price_each(const std::vector<Operation>& operations) const;
@@ -45,10 +44,11 @@ class BlockCosts {
   Seconds launch_copy() const;  // between device and host
 
  private:
-  RunCost price(const Operation& operation) const;
+  PricedOperation price(const Operation& operation) const;
   RunCost price_kernel(const KernelPrice& price, const Operation& operation) const;
   bool in_graph(const Operation& operation) const;  // a CUDA graph launches it
-  RunCost price_collective(const Collective& collective) const;
+  PricedOperation price_collective(const Operation& operation, const Collective& collective) const;
+  SiblingFlow siblings_of(const Collective& collective, const CollectivePrice& price) const;
   const GroupPlacement* placement(AxisGroup group) const;  // null: the rank is alone
   void wait_for_last(std::vector<PricedOperation>& operations) const;
   void wait_for_reads(std::vector<PricedOperation>& operations) const;
@@ -67,10 +67,11 @@ class BlockCosts {
                std::span<const PricedOperation> operations) const;
   std::vector<PricedOperation> shortest(const std::vector<PricedOperation>& whole,
                                         std::span<const SplitProduct> splits) const;
+  void settle_all(std::span<PricedOperation> operations) const;
   void finish(std::vector<PricedOperation>& operations) const;
   Seconds sum_of_pieces(const Collective& collective, std::int64_t members) const;
   void block_host(RunCost& cost, std::int64_t launches) const;
-  double held_by(const Collective& collective) const;
+  double held_by(const CollectivePrice& price) const;
 
   const Scenario& scenario_;
   const KernelCosts& kernels_;
@@ -78,6 +79,7 @@ class BlockCosts {
   const HostFit& host_;
   FlopsPerSecond peak_;  // dense, of the precision of training
   std::vector<GroupPlacement> groups_;
+  std::shared_ptr<const SiblingLinks> links_;
 };
 
 }  // namespace stepcast

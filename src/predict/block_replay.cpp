@@ -2,180 +2,258 @@
 #include "predict/block_replay.h"
 
 #include <algorithm>
-#include <array>
 
 #include "sim/engine.h"
 
 namespace stepcast {
 namespace {
 
-// Takes the operations of a pass in the order of issue and says when each runs.
-class Streams {
+// One rank on the engine, without the others.
+class RankAlone {
  public:
-  explicit Streams(Seconds begin) : last_(begin) { free_.fill(begin); }
-
-  // No earlier than `issued`.
-  Seconds start(const Operation& operation, Seconds issued) const {
-    Seconds out = std::max(free_[static_cast<std::size_t>(operation.stream)], issued);
-    for (const std::int32_t before : operation.after) {
-      if (before >= 0) out = std::max(out, ends_[static_cast<std::size_t>(before)]);
-    }
-    return out;
+  RankAlone() {
+    for (int s = 0; s < kStreams; ++s) work_.add_stream();
   }
 
-  // For `time`, and no earlier than `issued`.
-  OperationSpan run(const Operation& operation, Seconds issued, Seconds time) {
-    const Seconds start = this->start(operation, issued);
-    Seconds& free = free_[static_cast<std::size_t>(operation.stream)];
-    free = start + time;
-    ends_.push_back(free);
-    last_ = std::max(last_, free);
-    return {start, free};
+  sim::Workload& workload() { return work_; }
+  sim::StreamId stream(Stream which) const {
+    return sim::StreamId(static_cast<std::int32_t>(which));
   }
-  Seconds last() const { return last_; }
+  sim::TaskId add(Stream which, Seconds time, sim::TaskId issuer = {}, Seconds floor = {}) {
+    const sim::MemberSpec member{
+        stream(which), issuer, issuer.valid() ? sim::duration(floor) : sim::Duration{}, {}};
+    return work_.add_task({.members = {&member, 1}, .latency = sim::duration(time)});
+  }
 
  private:
-  Seconds last_;
-  std::array<Seconds, kBlockStreams> free_{};
-  std::vector<Seconds> ends_;
+  sim::Workload work_;
 };
 
-// The pass on the engine: kernels share the processor with those collectives beside them that hold
-// a part of it. The host is ahead. An error is the clock's: operations wait for those before them
-// alone, so that none waits for ever.
-Result<sim::Replay> replay_on_processor(std::span<const PricedOperation> operations) {
-  sim::Workload workload;
-  const sim::ResourceId processor = workload.add_resource(1);
-  const sim::Use whole{processor, 1};
-  std::array<sim::StreamId, kBlockStreams> streams;
-  for (sim::StreamId& stream : streams) stream = workload.add_stream();
-  for (const PricedOperation& priced : operations) {
-    const Operation& operation = *priced.operation;
-    const sim::Use part{processor, priced.held};
-    sim::MemberSpec member{streams[static_cast<std::size_t>(operation.stream)], {}, {}};
-    sim::TaskSpec spec;
-    if (operation.stream == BlockStream::kCompute && priced.cost.gpu.value() > 0) {
-      spec.work = priced.cost.gpu.value();
+sim::TaskId host_is_ahead(Seconds) { return {}; }
+
+// When each operation runs in the replay of a pass with a task for each.
+using Intervals = std::vector<sim::Interval>;
+Intervals intervals_of(std::span<const PassTask> pass, const std::vector<PartTasks>& parts,
+                       const sim::Replay& replay, std::size_t operations) {
+  Intervals out(operations);
+  for (std::size_t k = 0; k < pass.size(); ++k) {
+    if (pass[k].begin == pass[k].end) continue;
+    out[static_cast<std::size_t>(pass[k].begin)] = replay.tasks[parts[k].device.index()];
+  }
+  return out;
+}
+
+// Kernels lose a part of the processor to it.
+bool holds(const PricedOperation& one) { return one.held > 0 && runs_beside(one); }
+bool has_siblings(const PricedOperation& one) { return one.siblings.links != nullptr; }
+bool shares(const PricedOperation& one) { return holds(one) || has_siblings(one); }
+
+// The pass with what its operations share. Siblings of a group send what it sends, from the moment
+// at which it begins.
+class SharedReplay {
+ public:
+  explicit SharedReplay(std::span<const PricedOperation> operations) : operations_(operations) {
+    processor_ = rank_.workload().add_resource(1);
+    shares_processor_ = std::ranges::any_of(operations, holds);
+    const auto first = std::ranges::find_if(operations, has_siblings);
+    if (first == operations.end()) return;
+    for (const double capacity : first->siblings.links->capacities) {
+      links_.push_back(rank_.workload().add_resource(capacity));
+    }
+  }
+
+  Result<Intervals> run() {
+    const std::vector<PassTask> pass = tasks_of(operations_);
+    const auto add = [&](const PassTask& task, sim::TaskId) { return this->add(task); };
+    const auto parts = write_pass(pass, rank_.workload(), host_is_ahead, add);
+    const auto replay = sim::replay(rank_.workload());
+    if (!replay) return failure(replay.error());
+    return intervals_of(pass, parts, *replay, operations_.size());
+  }
+
+ private:
+  Seat add(const PassTask& task) {
+    if (task.begin == task.end) return {rank_.add(task.stream, Seconds(0))};
+    const PricedOperation& own = operations_[static_cast<std::size_t>(task.begin)];
+    const sim::Use held{processor_, own.held}, whole{processor_, 1};
+    sim::MemberSpec member{rank_.stream(task.stream), {}, {}, {}};
+    if (holds(own)) member.holds = {&held, 1};
+    sim::TaskSpec spec{.members = {&member, 1}, .latency = {}};
+    if (has_siblings(own)) return {add_siblings(own, spec)};
+    if (shares_processor_ && !runs_beside(own) && own.cost.gpu.value() > 0) {
+      spec.work = own.cost.gpu.value();
       spec.rate_bound = 1;
       spec.uses = {&whole, 1};
     } else {
-      spec.latency = sim::duration(priced.cost.gpu);
-      if (priced.held > 0 && operation.stream != BlockStream::kCompute) member.holds = {&part, 1};
+      spec.latency = sim::duration(own.cost.gpu + own.lag);
     }
-    spec.members = {&member, 1};
-    const sim::TaskId task = workload.add_task(spec);
-    for (const std::int32_t before : operation.after) {
-      if (before >= 0) workload.depend(sim::TaskId(before), task);
-    }
+    return {rank_.workload().add_task(spec)};
   }
-  return sim::replay(workload);
+
+  // `spec`: of its own group.
+  sim::TaskId add_siblings(const PricedOperation& own, sim::TaskSpec& spec) {
+    spec.latency = sim::duration(own.lag + own.siblings.latency);
+    spec.work = own.siblings.work.value();
+    spec.rate_bound = own.siblings.rate_bound.value();
+    spec.share = own.siblings.share;
+    sim::TaskId first;
+    for (const SiblingUses& of_group : *own.siblings.uses) {
+      std::vector<sim::Use> uses;
+      for (const auto& [link, weight] : of_group) {
+        uses.push_back({links_[static_cast<std::size_t>(link)], weight});
+      }
+      spec.uses = uses;
+      sim::MemberSpec in_step;
+      if (first.valid()) {
+        in_step = {rank_.workload().add_stream(), first, {}, {}};
+        spec.members = {&in_step, 1};
+      }
+      const sim::TaskId task = rank_.workload().add_task(spec);
+      if (!first.valid()) first = task;
+    }
+    return first;
+  }
+
+  std::span<const PricedOperation> operations_;
+  RankAlone rank_;
+  sim::ResourceId processor_;
+  std::vector<sim::ResourceId> links_;  // by SiblingUse::link
+  bool shares_processor_ = false;
+};
+
+// The pass once each operation takes its time.
+Result<sim::Replay> replay_settled(std::span<const PassTask> pass, bool host_is_ahead_of_it,
+                                   std::vector<PartTasks>& parts) {
+  RankAlone rank;
+  const auto issue = [&](Seconds host) {
+    return host_is_ahead_of_it ? sim::TaskId{} : rank.add(Stream::kHost, host);
+  };
+  const auto add = [&](const PassTask& task, sim::TaskId issuer) {
+    return Seat{rank.add(task.stream, task.cost.gpu, issuer, task.cost.floor)};
+  };
+  parts = write_pass(pass, rank.workload(), issue, add);
+  return sim::replay(rank.workload());
 }
 
 // Attributes the computing stream's time: what it runs, and what it waits for.
 class Accounts {
  public:
-  explicit Accounts(std::span<const PricedOperation> operations) : operations_(operations) {}
-
-  void add(std::size_t i, const OperationSpan& span) {
-    spans_.push_back(span);
-    const PricedOperation& own = operations_[i];
-    if (own.operation->stream != BlockStream::kCompute) {
-      sum_.host += own.cost.host;
-      sum_.flops += own.cost.flops;
-      return;
+  Accounts(std::span<const PricedOperation> operations, const Intervals& spans)
+      : operations_(operations), spans_(spans) {
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const RunCost& cost = operations[i].cost;
+      if (runs_beside(operations[i])) {
+        sum_.host += cost.host;
+        sum_.flops += cost.flops;
+        last_ = std::max(last_, spans[i].end);
+        continue;
+      }
+      wait_until(spans[i].start);
+      sum_.count(cost);
+      sum_.gpu += cost.gpu;
+      busy_until_ = spans[i].end;
     }
-    wait_until(span.start);
-    sum_.count(own.cost);
-    busy_until_ = span.end;
+    wait_until(last_);  // the pass ends when its last stream does
   }
-
-  // The pass ends when its last stream does.
-  RunCost finish(Seconds end) {
-    wait_until(end);
-    return sum_;
-  }
+  const RunCost& sum() const { return sum_; }
 
  private:
-  void wait_until(Seconds time) {
-    if (!(busy_until_ < time)) return;
-    const auto awaited = std::find_if(spans_.begin(), spans_.end(), [&](const OperationSpan& span) {
-      return span.end == time && span.start < time;
-    });
+  void wait_until(sim::Time time) {
+    if (time <= busy_until_) return;
+    const auto awaited = std::ranges::find_if(
+        spans_, [&](const sim::Interval& span) { return span.end == time && span.start < time; });
     const auto i = static_cast<std::size_t>(awaited - spans_.begin());
-    RunCost waiting = operations_[i].cost.exposed(time - busy_until_);
+    RunCost waiting = operations_[i].cost.exposed(sim::seconds(time - busy_until_));
     waiting.host = {};  // counted when it was issued
     waiting.flops = {};
     sum_.count(waiting);
+    sum_.gpu += waiting.gpu;
+    busy_until_ = time;
   }
 
   std::span<const PricedOperation> operations_;
-  std::vector<OperationSpan> spans_;
+  const Intervals& spans_;
   RunCost sum_;
-  Seconds busy_until_;
+  sim::Time busy_until_, last_;
 };
 
 }  // namespace
 
-bool on_one_stream(std::span<const PricedOperation> operations) {
-  return std::all_of(operations.begin(), operations.end(), [&](const PricedOperation& priced) {
-    return priced.operation->stream == operations.front().operation->stream;
-  });
-}
-
-void slow_beside(std::span<PricedOperation> operations) {
-  const auto holds = [](const PricedOperation& priced) {
-    return priced.held > 0 && priced.operation->stream != BlockStream::kCompute;
-  };
-  if (std::ranges::none_of(operations, holds)) return;
-  const auto replay = replay_on_processor(operations);
-  if (!replay) return;  // the replay of the step names what takes so long
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    RunCost& cost = operations[i].cost;
-    const auto& [posted, start, end] = replay->tasks[i];
-    const bool computes = operations[i].operation->stream == BlockStream::kCompute;
-    // The clock rounds an end to its next picosecond.
-    if (computes && end - start > sim::duration(cost.gpu) + sim::Duration{1}) {
-      cost = cost.exposed(sim::seconds(end - start));
+void settle(std::span<PricedOperation> operations) {
+  if (std::ranges::any_of(operations, shares)) {
+    const auto spans = SharedReplay(operations).run();
+    for (std::size_t i = 0; spans && i < operations.size(); ++i) {
+      PricedOperation& own = operations[i];
+      const sim::Duration time = (*spans)[i].end - (*spans)[i].start;
+      // The clock rounds an end to its next picosecond.
+      const bool is_slowed = time > sim::duration(own.cost.gpu + own.lag) + sim::Duration{1};
+      if (is_slowed && (has_siblings(own) || !runs_beside(own))) {
+        own.cost = own.cost.exposed(sim::seconds(time) - own.lag);
+      }
+      own.siblings = {};
     }
+  }
+  for (PricedOperation& own : operations) {
+    if (own.lag.value() > 0)
+      own.cost.wait(std::get<Collective>(own.operation->work).group, own.lag);
   }
 }
 
 RunCost replay_block(std::span<const PricedOperation> operations) {
-  if (on_one_stream(operations)) {
-    RunCost sum;
-    for (const PricedOperation& priced : operations) sum.append(priced.cost);
-    return sum;
+  RunCost out;
+  if (!on_one_stream(operations)) {
+    const std::vector<PassTask> pass = tasks_of(operations);
+    std::vector<PartTasks> parts;
+    const auto free = replay_settled(pass, true, parts);
+    if (free) out = Accounts(operations, intervals_of(pass, parts, *free, operations.size())).sum();
+    const auto issued = replay_settled(pass, false, parts);
+    if (free && issued) {
+      out.floor = sim::seconds(issued->end);
+      return out;
+    }
+    out = {};  // longer than the clock runs, which the replay of the step then says by name
   }
-  Streams free{Seconds(0)}, issued{Seconds(0)};
-  Accounts accounts(operations);
-  Seconds host;  // it begins with the pass
-  for (std::size_t i = 0; i < operations.size(); ++i) {
-    const auto& [operation, cost, lag, held] = operations[i];
-    host += cost.host;
-    accounts.add(i, free.run(*operation, Seconds(0), cost.gpu));
-    issued.run(*operation, host, cost.gpu);
-  }
-  RunCost out = accounts.finish(free.last());
-  out.gpu = free.last();
-  out.floor = issued.last();
+  for (const PricedOperation& priced : operations) out.append(priced.cost);
   return out;
 }
 
-std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations, Seconds begin,
-                                        double stretch) {
+std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations) {
   std::vector<OperationSpan> out;
-  if (on_one_stream(operations)) {
-    Seconds at = begin;
-    for (const PricedOperation& priced : operations) {
-      const Seconds time = priced.cost.gpu * stretch;
-      out.push_back({at, at + time});
-      at += time;
+  if (!on_one_stream(operations)) {
+    const std::vector<PassTask> pass = tasks_of(operations);
+    std::vector<PartTasks> parts;
+    if (const auto replay = replay_settled(pass, true, parts)) {
+      for (const auto& when : intervals_of(pass, parts, *replay, operations.size())) {
+        out.push_back({sim::seconds(when.start), sim::seconds(when.end)});
+      }
+      return out;
     }
-    return out;
   }
-  Streams streams(begin);
+  Seconds at;
   for (const PricedOperation& priced : operations) {
-    out.push_back(streams.run(*priced.operation, begin, priced.cost.gpu * stretch));
+    out.push_back({at, at + priced.cost.gpu});
+    at += priced.cost.gpu;
+  }
+  return out;
+}
+
+PassBounds bounds_of(std::span<const PassTask> pass) {
+  RankAlone rank;
+  const auto add = [&](const PassTask& task, sim::TaskId) {
+    return Seat{rank.add(task.stream, task.call != nullptr ? Seconds(0) : task.cost.gpu)};
+  };
+  const std::vector<PartTasks> parts = write_pass(pass, rank.workload(), host_is_ahead, add);
+  const auto replay = sim::replay(rank.workload());
+  if (!replay) return {};
+  PassBounds out{{}, sim::seconds(replay->end)};
+  Seconds issued;
+  for (std::size_t k = 0; k < pass.size(); ++k) {
+    const PassTask& task = pass[k];
+    const Seconds launch = task.call != nullptr ? task.host : task.cost.floor - task.cost.gpu;
+    const Seconds start = sim::seconds(replay->tasks[parts[k].device.index()].start);
+    const bool runs = task.begin < task.end && task.cost.floor.value() > 0;
+    if (task.call != nullptr || runs) out.lead = std::max(out.lead, issued + launch - start);
+    issued += task.host;
   }
   return out;
 }

@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass of a block, replayed once on the streams that its operations name: what runs beside
-// what, and what the computing stream waits for, falls out of that replay. The result is a macro
-// activity (predict/run_cost.h) that composes with the passes before and after it, because a pass
-// begins when the one before it has ended on all its streams.
+// One pass of a block, replayed alone on the engine with the tasks of predict/pass_tasks.h: what
+// runs beside what, what shares the processor or a link, and what the computing stream waits for,
+// falls out of that replay. The result is a macro activity (predict/run_cost.h) that composes with
+// the passes before and after it, because a pass begins when the one before it has ended on all its
+// streams.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "predict/run_cost.h"
+#include "predict/pass_tasks.h"
 
 namespace stepcast {
 
-// One operation with the price that it has alone.
-struct PricedOperation {
-  const Operation* operation;
-  RunCost cost;
-  Seconds lag = {};  // of a collective's cost: until the last member has come
-  double held = 0;   // of a collective: the fraction of the processor that kernels beside it lack
-};
-
-// Lengthens what is computed while collectives beside it hold a part of the processor: what a
-// replay on the engine says, whose streams begin free together, as they do at the begin of a pass.
-void slow_beside(std::span<PricedOperation> operations);
-
-// All of them run one after the other.
-bool on_one_stream(std::span<const PricedOperation> operations);
+// Gives each operation the time that it takes beside the others, if all streams are free and the
+// host is ahead: kernels lose the SMs of collectives beside them, and collectives share links with
+// the siblings of their group. Where that is longer than the clock runs nothing changes, and the
+// replay of the step says so by name.
+void settle(std::span<PricedOperation> operations);
 
 // The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the
 // operation is priced as, time in which that stream waits counts as what it waits for.
@@ -34,9 +26,19 @@ RunCost replay_block(std::span<const PricedOperation> operations);
 struct OperationSpan {
   Seconds start, end;
 };
-// When each runs if the streams are free at `begin`, the host is ahead, and all of it takes
-// `stretch` times as long as it is priced.
-std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations, Seconds begin,
-                                        double stretch);
+// When each runs, from the begin of the pass, if the streams are free and the host is ahead.
+std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations);
+
+// A pass that begins `lead` later than its issue never waits for its host, and takes no less than
+// `least`, whatever shares links with it.
+struct PassBounds {
+  Seconds lead, least;
+};
+PassBounds bounds_of(std::span<const PassTask> pass);
+
+struct PassTasks {
+  std::vector<PassTask> tasks;
+  PassBounds bounds;
+};
 
 }  // namespace stepcast

@@ -191,7 +191,7 @@ void HostPlanner::run_in_parts(std::int32_t i, const Instruction& what) {
   std::int64_t host_ps = 0;
   for (const PassTask& task : pass.tasks) host_ps = bounded(host_ps, sim::duration(task.host).ps);
   const std::int64_t free_ps = end_of_waits(what);
-  const std::int64_t lead_ps = sim::duration(pass.lead).ps + kRoundingPs;
+  const std::int64_t lead_ps = sim::duration(pass.bounds.lead).ps + kRoundingPs;
   if (free_ps >= bounded(clock_ps_, lead_ps)) {
     pending_ps_ = bounded(pending_ps_, host_ps);
   } else {
@@ -200,7 +200,7 @@ void HostPlanner::run_in_parts(std::int32_t i, const Instruction& what) {
     is_extendable_ = false;
   }
   const std::int64_t least_ps =
-      sim::duration(pass.least).ps - kRoundingPs * static_cast<std::int64_t>(pass.tasks.size());
+      sim::duration(pass.bounds.least).ps - kRoundingPs * static_cast<std::int64_t>(pass.tasks.size());
   clock_ps_ = bounded(clock_ps_, host_ps);
   const std::int64_t end_ps = free_ps >= 0 ? bounded(free_ps, least_ps) : 0;
   issued(i) = {true, i, segment_, std::max(end_ps, clock_ps_)};

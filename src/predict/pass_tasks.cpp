@@ -15,15 +15,15 @@ class PassWriter {
   PassWriter(std::span<const AxisGroup> groups, bool each_operation)
       : groups_(groups), each_operation_(each_operation) {}
 
-  void add_block(const std::vector<PricedOperation>& block);
-  PassTasks finish();
+  void add_block(std::span<const PricedOperation> block);
+  std::vector<PassTask> finish();
 
  private:
   bool is_call(const Operation& operation) const;
   std::int32_t place(std::size_t i) const { return block_ + static_cast<std::int32_t>(i); }
   std::int32_t add(PassTask task);
   void add_call(const PricedOperation& priced, std::int32_t place, std::vector<std::int32_t> after);
-  void begin_block(const std::vector<PricedOperation>& block);
+  void begin_block(std::span<const PricedOperation> block);
   void compute(const PricedOperation& priced, std::size_t i);
   void beside(const PricedOperation& priced, std::size_t i);
   void end_block(std::size_t operations);
@@ -33,11 +33,10 @@ class PassWriter {
   }
   void make(std::int32_t end);
   void wait_for(const Operation& operation, std::vector<std::int32_t>& out) const;
-  void find_bounds();
 
   std::span<const AxisGroup> groups_;
   bool each_operation_;
-  PassTasks out_;
+  std::vector<PassTask> out_;
   std::int32_t block_ = 0;           // the first operation of the block
   std::int32_t open_ = 0;            // the first operation that is computed and in no task yet
   RunCost sum_;                      // of the open ones
@@ -57,10 +56,9 @@ bool PassWriter::is_call(const Operation& operation) const {
 }
 
 std::int32_t PassWriter::add(PassTask task) {
-  const auto index = static_cast<std::int32_t>(out_.tasks.size());
+  const auto index = static_cast<std::int32_t>(out_.size());
   if (task.stream == Stream::kCompute) computed_ = index;
-  out_.has_calls = out_.has_calls || task.call != nullptr;
-  out_.tasks.push_back(std::move(task));
+  out_.push_back(std::move(task));
   return index;
 }
 
@@ -129,19 +127,17 @@ void PassWriter::beside(const PricedOperation& priced, std::size_t i) {
     add({stream_of(operation.stream), priced.cost, nullptr, priced.cost.host, std::move(after),
          place(i), place(i) + 1});
   }
-  made_[i] = last = static_cast<std::int32_t>(out_.tasks.size()) - 1;
+  made_[i] = last = static_cast<std::int32_t>(out_.size()) - 1;
   open_ = place(i) + 1;
 }
 
 // The streams beside the computing one begin behind what was computed before the block.
-void PassWriter::begin_block(const std::vector<PricedOperation>& block) {
+void PassWriter::begin_block(std::span<const PricedOperation> block) {
   if (!waits_.empty()) close(block_);  // an empty task, in which the block before has ended
   made_.assign(block.size(), kNoTask);
   is_awaited_.assign(block.size(), false);
   last_.fill(kNoTask);
-  runs_beside_ = std::ranges::any_of(block, [](const PricedOperation& priced) {
-    return priced.operation->stream != BlockStream::kCompute;
-  });
+  runs_beside_ = std::ranges::any_of(block, runs_beside);
   if (!runs_beside_) return;
   for (const PricedOperation& priced : block) {
     const std::int32_t computed =
@@ -161,55 +157,32 @@ void PassWriter::end_block(std::size_t operations) {
   block_ = end;
 }
 
-void PassWriter::add_block(const std::vector<PricedOperation>& block) {
+void PassWriter::add_block(std::span<const PricedOperation> block) {
   begin_block(block);
   for (std::size_t i = 0; i < block.size(); ++i) {
-    if (block[i].operation->stream == BlockStream::kCompute) {
-      compute(block[i], i);
-    } else {
-      beside(block[i], i);
-    }
+    runs_beside(block[i]) ? beside(block[i], i) : compute(block[i], i);
   }
   end_block(block.size());
 }
 
-// With streams that are free from the start and calls that take no time, when would each begin, and
-// when is it issued?
-void PassWriter::find_bounds() {
-  std::array<Seconds, kStreams> free{};
-  std::vector<Seconds> ends;
-  Seconds issued;
-  for (const PassTask& task : out_.tasks) {
-    Seconds& end = free[static_cast<std::size_t>(task.stream)];
-    for (const std::int32_t before : task.after) {
-      end = std::max(end, ends[static_cast<std::size_t>(before)]);
-    }
-    const Seconds latest =
-        task.call != nullptr ? issued + task.host : issued + task.cost.floor - task.cost.gpu;
-    const bool runs = task.begin < task.end && task.cost.floor.value() > 0;
-    if (task.call != nullptr || runs) {
-      out_.lead = std::max(out_.lead, latest - end);
-    }
-    issued += task.host;
-    end += task.cost.gpu;
-    ends.push_back(end);
-    out_.least = std::max(out_.least, end);
-  }
-}
-
-PassTasks PassWriter::finish() {
+std::vector<PassTask> PassWriter::finish() {
   close(block_);
   if (computed_ == kNoTask) make(block_);
-  find_bounds();
   return std::move(out_);
 }
 
 }  // namespace
 
-PassTasks tasks_of(std::span<const std::vector<PricedOperation>* const> blocks,
-                   std::span<const AxisGroup> groups, bool each_operation) {
+std::vector<PassTask> tasks_of(std::span<const std::vector<PricedOperation>* const> blocks,
+                               std::span<const AxisGroup> groups, bool each_operation) {
   PassWriter writer(groups, each_operation);
   for (const std::vector<PricedOperation>* block : blocks) writer.add_block(*block);
+  return writer.finish();
+}
+
+std::vector<PassTask> tasks_of(std::span<const PricedOperation> block) {
+  PassWriter writer({}, true);
+  writer.add_block(block);
   return writer.finish();
 }
 

@@ -9,8 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "predict/block_replay.h"
+#include "predict/priced_operation.h"
 #include "program/instruction.h"
+#include "sim/workload.h"
 
 namespace stepcast {
 
@@ -23,21 +24,46 @@ struct PassTask {
   std::int32_t begin, end;          // its operations, counted through all blocks of the pass
 };
 
-struct PassTasks {
-  // The first on the computing stream begins the pass, the last one ends it.
-  std::vector<PassTask> tasks;
-  // A pass that begins so much later than its issue never waits for its host, and takes no less
-  // than `least`, whatever shares links with it.
-  Seconds lead, least;
-  bool has_calls = false;
+// `blocks` in the order in which they run. The first task on the computing stream begins the pass,
+// the last one ends it. Collectives of `groups` are calls, unless they are pipelined with a
+// product, which has them in its price. What runs between two calls is one task, or one for each
+// operation. Where a block runs operations beside each other, each of those beside the computing
+// stream is a task, what is computed is parted where one waits for the other, and an empty task
+// waits for all streams before the next block begins.
+std::vector<PassTask> tasks_of(std::span<const std::vector<PricedOperation>* const> blocks,
+                               std::span<const AxisGroup> groups, bool each_operation);
+// One block, with a task for each operation and no calls.
+std::vector<PassTask> tasks_of(std::span<const PricedOperation> block);
+
+// One task of a pass in a workload. Invalid: the host is ahead of it.
+struct PartTasks {
+  sim::TaskId host, device;
 };
 
-// `blocks` in the order in which they run. Collectives of `groups` are calls, unless they are
-// pipelined with a product, which has them in its price. What runs between two calls is one task,
-// or one for each operation. Where a block runs operations beside each other, each of those beside
-// the computing stream is a task, what is computed is parted where one waits for the other, and an
-// empty task waits for all streams before the next block begins.
-PassTasks tasks_of(std::span<const std::vector<PricedOperation>* const> blocks,
-                   std::span<const AxisGroup> groups, bool each_operation);
+// A task with a member that is placed.
+struct Seat {
+  sim::TaskId task;
+  std::int32_t member = 0;
+};
+
+// Writes a pass into a workload: the one way in which the replay of a block alone, a stamped pass
+// and an expanded one come into the engine. issue(Seconds) makes the host's task, or none;
+// add(const PassTask&, sim::TaskId issuer) makes the device's and gives its Seat.
+template <class Issue, class Add>
+std::vector<PartTasks> write_pass(std::span<const PassTask> pass, sim::Workload& workload,
+                                  Issue&& issue, Add&& add) {
+  std::vector<PartTasks> parts;
+  parts.reserve(pass.size());
+  for (const PassTask& task : pass) {
+    PartTasks& part = parts.emplace_back();
+    if (task.begin < task.end) part.host = issue(task.host);
+    const Seat seat = add(task, part.host);
+    part.device = seat.task;
+    for (const std::int32_t before : task.after) {
+      workload.depend(parts[static_cast<std::size_t>(before)].device, seat.task, seat.member);
+    }
+  }
+  return parts;
+}
 
 }  // namespace stepcast

@@ -65,12 +65,14 @@ void OperationTrace::draw_blocks(const Instruction& what, Seconds start, Seconds
   const double stretch = duration / cost.gpu;
   Seconds begin = start;  // of the block
   for (const RunCosts::PricedBlock* block : in_.costs.blocks(class_, what)) {
-    const std::vector<OperationSpan> spans = replay_spans(*block, begin, stretch);
+    const std::vector<OperationSpan> spans = replay_spans(*block);
+    Seconds end;
     for (std::size_t i = 0; i < block->size(); ++i) {
-      begin = std::max(begin, spans[i].end);
+      end = std::max(end, spans[i].end);
       const PricedOperation& one = (*block)[i];
-      draw(what, *one.operation, spans[i].start, one.cost.gpu * stretch);
+      draw(what, *one.operation, begin + spans[i].start * stretch, one.cost.gpu * stretch);
     }
+    begin += end * stretch;
   }
 }
 

@@ -18,11 +18,11 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
                    const Symmetry& symmetry, const KernelCosts& kernels,
                    const CollectiveCosts& collectives, bool alone)
     : program_(program), block_costs_(scenario, kernels, collectives), alone_(alone) {
+  const std::vector<GroupMessage> sent =
+      alone ? std::vector<GroupMessage>{} : messages_in_blocks(program);
   const std::vector<AxisGroup> in_blocks =
       alone ? std::vector<AxisGroup>{} : groups_in_blocks(program);
-  const std::vector<GroupMessage> largest = largest_in_blocks(program);
-  using Slowdowns = decltype(GroupPlacement::slowdowns);
-  std::map<std::pair<std::vector<std::int64_t>, std::vector<Slowdowns>>, std::int32_t> known;
+  std::map<std::pair<std::vector<std::int64_t>, SiblingLinks>, std::int32_t> known;
   std::vector<BlockPrices> prices;  // by placement
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
     const RankId rank = ranks.front();
@@ -30,34 +30,32 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     // measured between particular nodes.
     std::vector<GroupPlacement> groups;
     std::vector<std::int64_t> pattern;
-    std::vector<Slowdowns> slowdowns;
     const bool is_cpu = scenario.cluster.spec.accelerator.is_cpu();
     for (const AxisGroup group : in_blocks) {
-      groups.push_back(
-          {group, devices_of(grid.members(group, rank)),
-           slowdowns_beside_siblings(scenario, grid, collectives, group, largest, rank)});
+      groups.push_back({group, devices_of(grid.members(group, rank))});
       const std::vector<DeviceId>& devices = groups.back().devices;
       const std::int64_t base =
           is_cpu || devices.empty() ? 0 : scenario.cluster.node_of(devices.front());
       for (const DeviceId device : devices) {
         pattern.push_back(scenario.cluster.node_of(device) - base);
       }
-      slowdowns.push_back(groups.back().slowdowns);
     }
-    const auto [found, fresh] = known.try_emplace({std::move(pattern), std::move(slowdowns)},
+    SiblingLinks links = find_sibling_links(scenario, grid, collectives, sent, rank);
+    const auto [found, fresh] = known.try_emplace({std::move(pattern), links},
                                                   static_cast<std::int32_t>(placements_.size()));
     if (fresh) {
-      block_costs_.use_groups(groups);
-      placements_.push_back(std::move(groups));
-      prices.push_back(price_blocks());
+      placements_.push_back(
+          {std::move(groups), std::make_shared<const SiblingLinks>(std::move(links))});
+      prices.push_back(price_blocks(placements_.back()));
     }
     const Role& role = program.roles[static_cast<std::size_t>(grid.point(rank).pp)];
     add_class(role, found->second, prices[static_cast<std::size_t>(found->second)]);
   }
 }
 
-RunCosts::BlockPrices RunCosts::price_blocks() const {
+RunCosts::BlockPrices RunCosts::price_blocks(const Placement& placement) const {
   BlockPrices out;
+  block_costs_.use_groups(placement.groups, placement.links);
   for (const Block& block : program_.blocks) {
     std::array<RunCost, kPasses>& own = out.passes.emplace_back();
     for (const Pass pass : passes_of(block.form)) {
@@ -97,7 +95,7 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
 const RunCosts::PricedBlock& RunCosts::priced(std::int32_t placement, const BlockVisit& at) const {
   const auto [found, fresh] = priced_.try_emplace({placement, at.block, at.pass});
   if (fresh) {
-    block_costs_.use_groups(placements_[static_cast<std::size_t>(placement)]);
+    use(placement);
     found->second = block_costs_.price_each(operations_of(program_.block(at.block), at.pass));
   }
   return found->second;
@@ -108,7 +106,7 @@ const RunCosts::PricedBlock& RunCosts::paired(std::int32_t placement, BlockId fo
   const auto [found, fresh] = paired_.try_emplace({placement, forward, backward});
   PairedBlock& pair = found->second;
   if (fresh) {
-    block_costs_.use_groups(placements_[static_cast<std::size_t>(placement)]);
+    use(placement);
     pair.operations = issue_in_turn(operations_of(program_.block(forward), Pass::kForward),
                                     operations_of(program_.block(backward), Pass::kBackward));
     pair.priced = block_costs_.price_each(pair.operations);
@@ -167,7 +165,10 @@ const PassTasks& RunCosts::tasks(std::int32_t rank_class, const Instruction& wha
                                  const std::vector<AxisGroup>& groups, bool each_operation) const {
   const std::int32_t table = classes_[static_cast<std::size_t>(rank_class)].table;
   const auto [found, fresh] = tasks_.try_emplace({table, *run_key(what), groups, each_operation});
-  if (fresh) found->second = tasks_of(blocks(rank_class, what), groups, each_operation);
+  if (fresh) {
+    found->second.tasks = tasks_of(blocks(rank_class, what), groups, each_operation);
+    found->second.bounds = bounds_of(found->second.tasks);
+  }
   return found->second;
 }
 

@@ -5,11 +5,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <vector>
 
 #include "predict/block_cost.h"
-#include "predict/pass_tasks.h"
+#include "predict/block_replay.h"
 #include "predict/symmetry.h"
 #include "program/walk.h"
 
@@ -69,7 +70,16 @@ class RunCosts {
       return sum;
     }
   };
-  BlockPrices price_blocks() const;
+  // A rank's groups, and what they share with their siblings.
+  struct Placement {
+    std::vector<GroupPlacement> groups;
+    std::shared_ptr<const SiblingLinks> links;
+  };
+  BlockPrices price_blocks(const Placement& placement) const;
+  void use(std::int32_t placement) const {
+    const auto& [groups, links] = placements_[static_cast<std::size_t>(placement)];
+    block_costs_.use_groups(groups, links);
+  }
   void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);
   // The whole pass over a block, priced once.
   const PricedBlock& priced(std::int32_t placement, const BlockVisit& at) const;
@@ -95,7 +105,7 @@ class RunCosts {
   using TasksKey = std::tuple<std::int32_t, RunKey, std::vector<AxisGroup>, bool>;  // by table
   mutable std::map<TasksKey, PassTasks> tasks_;
   bool alone_;
-  std::vector<std::vector<GroupPlacement>> placements_;
+  std::vector<Placement> placements_;
   std::vector<Table> tables_;
   std::vector<RankClassEntry> classes_;
 };

@@ -295,18 +295,15 @@ std::vector<LinkUse> StampFinder::use_of_blocks(const Role& role, const GroupTra
     const std::vector<RankId>& members = groups.members[g];
     if (members.empty() || stage_of(members.front()) != role.stage) continue;
     const std::vector<DeviceId> devices = devices_of(members);
-    using Way = std::tuple<CollectiveKind, Algorithm, std::int64_t, std::int64_t>;
     std::map<Way, const CollectivePrice*> fastest;  // long messages are faster than short ones
     for (const Message& message : messages) {
       const auto place = static_cast<std::size_t>(groups.message(message));
       const CollectivePrice& price = groups.prices[g][place].price;
-      const CollectivePrice*& known =
-          fastest[{message.kind, price.algorithm, message.copies, message.store_sms}];
+      const CollectivePrice*& known = fastest[way_of(message, price)];
       if (known == nullptr || known->rate_bound < price.rate_bound) known = &price;
     }
     for (const auto& [way, price] : fastest) {
-      sum_.add(pricing_.collectives.loads(*price, std::get<CollectiveKind>(way), devices),
-               price->rate_bound.value());
+      sum_.add(pricing_.collectives.loads(*price, way.kind, devices), price->rate_bound.value());
       for (const auto& [link, share] : sum_.take()) most_.raise(link, share);
     }
     of_groups.push_back(most_.take());

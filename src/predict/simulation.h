@@ -13,11 +13,6 @@
 
 namespace stepcast {
 
-// One task of a pass (predict/pass_tasks.h).
-struct PartTasks {
-  sim::TaskId host, device;
-};
-
 // Tasks of one instruction of one rank class in one step. Invalid: it took no time (a group of
 // one), or, for the host, its issue binds nothing of its own (predict/host_plan.h).
 struct InstructionTasks {

@@ -5,12 +5,9 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
-#include "core/assert.h"
 #include "program/walk.h"
-#include "sim/engine.h"
 
 namespace stepcast {
 namespace {
@@ -76,14 +73,13 @@ GroupTraffic place_groups(AxisGroup axes, const Messages& messages, const RankGr
     if (out.members[g].empty()) continue;
     const std::vector<DeviceId> devices = devices_of(out.members[g]);
     const std::vector<CollectivePrice>& of_group = prices.of(devices);
-    std::map<std::tuple<CollectiveKind, Algorithm, std::int64_t, std::int64_t>, std::int32_t> known;
+    std::map<Way, std::int32_t> known;
     for (std::size_t m = 0; m < out.messages.size(); ++m) {
       const Message& key = out.messages[m];
       Priced priced{of_group[m], -1};
       if (key.bytes > kSmallMessage && !out.in_blocks && messages.issued.contains(key)) {
-        const auto [found, fresh] =
-            known.try_emplace({key.kind, priced.price.algorithm, key.copies, key.store_sms},
-                              static_cast<std::int32_t>(out.loads[g].size()));
+        const auto [found, fresh] = known.try_emplace(
+            way_of(key, priced.price), static_cast<std::int32_t>(out.loads[g].size()));
         if (fresh) out.loads[g].push_back(costs.loads(priced.price, key.kind, devices));
         priced.loads = found->second;
       }
@@ -192,56 +188,11 @@ std::vector<std::vector<RankId>> ranks_by_stage(const RankGrid& grid, std::size_
   return out;
 }
 
-// The groups with a member on a node of `own`, one of each.
-std::vector<std::vector<DeviceId>> neighbours_of(const std::vector<RankId>& own, AxisGroup group,
-                                                 const Scenario& scenario, const RankGrid& grid) {
-  std::set<std::int64_t> nodes;
-  for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
-  std::set<std::int32_t> seen;
-  std::vector<std::vector<DeviceId>> out;
-  for (std::int32_t r = 0; r < grid.size(); ++r) {
-    if (!nodes.contains(scenario.cluster.node_of(DeviceId(r)))) continue;
-    if (!seen.insert(grid.group_of(group, RankId(r))).second) continue;
-    out.push_back(devices_of(grid.members(group, RankId(r))));
-  }
-  return out;
-}
-
-// All start at once on the engine, and each wants the rate of the price: by how much is the first
-// one slower than that, as long as nobody has ended?
-double slowdown_of_first(const std::vector<std::vector<LinkLoad>>& loads,
-                         const CollectivePrice& price, const Topology& topology) {
-  if (price.work.value() <= 0) return 1;
-  // Rates at the start do not depend on how much there is to send: a second's worth ends before the
-  // clock does, however slow the links are.
-  const double work = std::min(price.work.value(), price.rate_bound.value());
-  sim::Workload workload;
-  std::map<LinkId, sim::ResourceId> links;
-  for (const std::vector<LinkLoad>& of_group : loads) {
-    std::vector<sim::Use> uses;
-    for (const LinkLoad& load : of_group) {
-      const auto [known, fresh] = links.try_emplace(load.link);
-      if (fresh) {
-        known->second = workload.add_resource(topology.links()[load.link.index()].capacity.value());
-      }
-      uses.push_back({known->second, load.weight});
-    }
-    const sim::MemberSpec member{workload.add_stream(), {}, {}};
-    workload.add_task({.members = {&member, 1},
-                       .latency = {},
-                       .work = work,
-                       .rate_bound = price.rate_bound.value(),
-                       .uses = uses});
-  }
-  std::vector<sim::RateChange> rates;
-  const auto replay = sim::replay(workload, nullptr, nullptr, &rates);
-  STEPCAST_ASSERT(replay.has_value(), "collectives that wait for nobody end");
-  const auto first = std::ranges::find(rates, sim::TaskId(0), &sim::RateChange::task);
-  if (first == rates.end() || !(first->rate > 0)) return 1;
-  return std::max(1.0, price.rate_bound.value() / first->rate);
-}
-
 }  // namespace
+
+Way way_of(const Message& message, const CollectivePrice& price) {
+  return {message.kind, price.algorithm, message.copies, message.store_sms};
+}
 
 std::int32_t GroupTraffic::message(const Message& message) const {
   return static_cast<std::int32_t>(std::lower_bound(messages.begin(), messages.end(), message) -
@@ -317,33 +268,6 @@ Traffic place_traffic(const Scenario& scenario, const Program& program, const Ra
   for (const auto& [stage, direction] : copies) {
     out.pairs.push_back(
         place_copies(ranks[static_cast<std::size_t>(stage)], stage, direction, scenario.cluster));
-  }
-  return out;
-}
-
-std::map<CollectiveKind, double> slowdowns_beside_siblings(
-    const Scenario& scenario, const RankGrid& grid, const CollectiveCosts& costs, AxisGroup group,
-    std::span<const GroupMessage> largest, RankId rank) {
-  if (grid.group_size(group) < 2) return {};
-  const ClusterSpec& spec = scenario.cluster.spec;
-  // On a switch each GPU has links of its own; nothing to share inside one NVLink domain.
-  const std::vector<RankId> own = grid.members(group, rank);
-  const auto domain = [&](RankId r) { return scenario.cluster.domain_of(DeviceId(r.value)); };
-  const bool local = std::all_of(own.begin(), own.end(),
-                                 [&](RankId r) { return domain(r) == domain(own.front()); });
-  if (local && spec.scale_up != ScaleUp::kPcie) return {};
-
-  const std::vector<DeviceId> devices = devices_of(own);
-  const auto siblings = neighbours_of(own, group, scenario, grid);
-  std::map<CollectiveKind, double> out;
-  for (const auto& [sends, message] : largest) {
-    if (sends != group) continue;
-    const CollectivePrice price = costs.price(message, devices);
-    std::vector<std::vector<LinkLoad>> loads{costs.loads(price, message.kind, devices)};
-    for (const std::vector<DeviceId>& sibling : siblings) {
-      if (sibling != devices) loads.push_back(costs.loads(price, message.kind, sibling));
-    }
-    out[message.kind] = slowdown_of_first(loads, price, scenario.cluster.topology);
   }
   return out;
 }

@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "cost/collective_cost.h"
@@ -20,6 +18,15 @@ namespace stepcast {
 // the step (predict/shared_links.h). Empty: none does.
 using Stamps = std::vector<std::vector<std::vector<AxisGroup>>>;
 inline const Stamps kNoStamps{};
+
+// Messages that go one way load links alike, byte for byte.
+struct Way {
+  CollectiveKind kind;
+  Algorithm algorithm;
+  std::int64_t copies, store_sms;  // as struct Message has them
+  auto operator<=>(const Way&) const = default;
+};
+Way way_of(const Message& message, const CollectivePrice& price);
 
 struct Priced {
   CollectivePrice price;
@@ -59,14 +66,6 @@ struct Traffic {
 
 Traffic place_traffic(const Scenario& scenario, const Program& program, const RankGrid& grid,
                       const CollectiveCosts& costs, const Stamps& stamps = kNoStamps);
-
-// How much longer than their price collectives inside blocks take, by their kind, when a group and
-// its siblings send in step: replayed as tasks on the links that they share. A kind that is not
-// named takes no longer. `largest` is what the blocks send, of each kind the largest message
-// (program/block_groups.h).
-std::map<CollectiveKind, double> slowdowns_beside_siblings(
-    const Scenario& scenario, const RankGrid& grid, const CollectiveCosts& costs, AxisGroup group,
-    std::span<const GroupMessage> largest, RankId rank);
 
 std::vector<DeviceId> devices_of(const std::vector<RankId>& ranks);
 

@@ -156,30 +156,25 @@ void WorkloadBuilder::add_run(std::int32_t c, std::int32_t i, const Instruction&
 
 // `has_issue`: each task has its own launch in front of it. Otherwise the host is ahead of all.
 void WorkloadBuilder::add_pass(std::int32_t c, std::int32_t i, bool has_issue) {
+  const auto issue = [&](Seconds host) {
+    return has_issue ? add_host(c, sim::duration(host)) : sim::TaskId{};
+  };
+  const auto add = [&](const PassTask& task, sim::TaskId issuer) {
+    if (task.call == nullptr) return Seat{add_kernel(c, task.stream, issuer, task.cost)};
+    const Seat seat = meet(shapes_.shape(c, std::get<Collective>(task.call->work)));
+    workload_.place(seat.task, seat.member, {stream(c, task.stream), {}, {}, {}});
+    if (issuer.valid()) workload_.depend(issuer, seat.task, seat.member);
+    return seat;
+  };
+  const std::vector<PassTask>& pass = in_.tasks_of_pass(c, i).tasks;
   InstructionTasks& own = tasks(c, i);
   own.parts = static_cast<std::int32_t>(parts_.size());
-  std::vector<PartTasks> parts;
-  for (const PassTask& task : in_.tasks_of_pass(c, i).tasks) {
-    PartTasks& part = parts.emplace_back();
-    std::int32_t member = 0;
-    if (has_issue && task.begin < task.end) part.host = add_host(c, sim::duration(task.host));
-    if (task.call == nullptr) {
-      part.device = add_kernel(c, task.stream, part.host, task.cost);
-    } else {
-      const Seat seat = meet(shapes_.shape(c, std::get<Collective>(task.call->work)));
-      part.device = seat.task;
-      member = seat.member;
-      workload_.place(seat.task, member, {stream(c, task.stream), {}, {}, {}});
-      if (part.host.valid()) workload_.depend(part.host, seat.task, member);
-    }
-    for (const std::int32_t before : task.after) {
-      workload_.depend(parts[static_cast<std::size_t>(before)].device, part.device, member);
-    }
-    if (task.stream != Stream::kCompute) continue;
-    own.device = part.device;
-    if (!own.device_begin.valid()) own.device_begin = part.device;
+  parts_.push_back(write_pass(pass, workload_, issue, add));
+  for (std::size_t k = 0; k < pass.size(); ++k) {
+    if (pass[k].stream != Stream::kCompute) continue;
+    own.device = parts_.back()[k].device;
+    if (!own.device_begin.valid()) own.device_begin = own.device;
   }
-  parts_.push_back(std::move(parts));
 }
 
 // A task with a seat for each member.
@@ -205,7 +200,7 @@ sim::TaskId WorkloadBuilder::open_seats(const TransferShape& shape) {
 
 // Members of a communicator issue the same sequence, so the n-th collective of one member meets the
 // n-th of the others.
-WorkloadBuilder::Seat WorkloadBuilder::meet(const TransferShape& shape) {
+Seat WorkloadBuilder::meet(const TransferShape& shape) {
   if (in_.alone) return {open_seats(shape), 0};
   auto& sequence = collectives_[static_cast<std::size_t>(shape.meeting)];
   const auto place = static_cast<std::size_t>(met_[static_cast<std::size_t>(shape.meeting)]++);

@@ -58,11 +58,6 @@ class WorkloadBuilder {
   sim::TaskId add_run_as_issued(std::int32_t c, const RunCost& cost);
   std::int32_t add_transfer(std::int32_t c, std::int32_t i, const Instruction& what);
   sim::TaskId open_seats(const TransferShape& shape);
-  // A task with a member that is placed.
-  struct Seat {
-    sim::TaskId task;
-    std::int32_t member = 0;
-  };
   Seat meet(const TransferShape& shape);  // the next meeting of the class at hand
   void add_waits(std::int32_t c, std::int32_t i, const Instruction& what, std::int32_t member);
   sim::TaskId end_of_step_before(std::int32_t c) const;

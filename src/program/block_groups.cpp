@@ -17,17 +17,6 @@ std::vector<GroupMessage> messages_in_blocks(const Program& program) {
   return {found.begin(), found.end()};
 }
 
-std::vector<GroupMessage> largest_in_blocks(const Program& program) {
-  std::vector<GroupMessage> out;
-  for (const GroupMessage& one : messages_in_blocks(program)) {  // those of a kind by their size
-    const bool is_larger = !out.empty() && out.back().group == one.group &&
-                           out.back().message.kind == one.message.kind;
-    if (is_larger) out.pop_back();
-    out.push_back(one);
-  }
-  return out;
-}
-
 std::vector<AxisGroup> groups_in_blocks(const Program& program) {
   std::set<AxisGroup> found;
   for (const GroupMessage& one : messages_in_blocks(program)) found.insert(one.group);

@@ -23,7 +23,4 @@ struct GroupMessage {
 };
 std::vector<GroupMessage> messages_in_blocks(const Program& program);
 
-// The largest of them for each kind of collective, which stands for the others of its kind.
-std::vector<GroupMessage> largest_in_blocks(const Program& program);
-
 }  // namespace stepcast

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "cost/collective_cost.h"
 #include "scenario_from.h"
 
@@ -101,19 +103,23 @@ TEST(BlockCost, ACollectiveIsPricedInTheGroupThatItNames) {
   const KernelCosts kernels(scenario.cluster.spec.accelerator, profile, KernelStyle::kFused);
   BlockCosts costs(scenario, kernels, collectives);
   const std::vector<DeviceId> near = {DeviceId(0), DeviceId(1)}, far = {DeviceId(0), DeviceId(8)};
-  costs.use_groups({{AxisGroup::kTensor, near},
-                    {AxisGroup::kContext, far, {{CollectiveKind::kAllReduce, 2.0}}}});
+  const auto alone = [&](const std::vector<DeviceId>& group) {
+    return collectives.price(CollectiveKind::kAllReduce, 64 << 20, DataType::kBf16, group);
+  };
+  const CollectivePrice shared = alone(far);
+  // A sibling on the one link that the group fills.
+  SiblingLinks links{{shared.rate_bound.value()}, {}};
+  const Way way = way_of({CollectiveKind::kAllReduce, 64 << 20, DataType::kBf16}, shared);
+  links.uses[{AxisGroup::kContext, way}] = {{{0, 1.0}}, {{0, 1.0}}};
+  costs.use_groups({{AxisGroup::kTensor, near}, {AxisGroup::kContext, far}},
+                   std::make_shared<const SiblingLinks>(links));
   const auto price = [&](AxisGroup group) {
     const Collective sum{CollectiveKind::kAllReduce, group, 64 << 20, DataType::kBf16};
     return costs.price({{"sum", Phase::kForward, sum, {}, {}}}).gpu.value();
   };
-  const auto alone = [&](const std::vector<DeviceId>& group) {
-    return collectives.price(CollectiveKind::kAllReduce, 64 << 20, DataType::kBf16, group);
-  };
   EXPECT_EQ(price(AxisGroup::kTensor), alone(near).time().value());
-  const CollectivePrice shared = alone(far);
-  EXPECT_EQ(price(AxisGroup::kContext),
-            (shared.latency + shared.work / shared.rate_bound * 2.0).value());
+  EXPECT_NEAR(price(AxisGroup::kContext),
+              (shared.latency + shared.work / shared.rate_bound * 2.0).value(), 2e-12);
   EXPECT_GT(price(AxisGroup::kContext), 2 * price(AxisGroup::kTensor));
   EXPECT_EQ(price(AxisGroup::kExpert), 0);
 }

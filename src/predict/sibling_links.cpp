@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/sibling_links.h"
+
+#include <algorithm>
+#include <set>
+
+namespace stepcast {
+namespace {
+
+// Who sends at once over which links: the rank's own group first.
+using Loads = std::vector<std::vector<LinkLoad>>;
+
+// The groups with a member on a node of `own`, one of each, without `own`.
+std::vector<std::vector<DeviceId>> siblings_of(const std::vector<RankId>& own, AxisGroup group,
+                                               const Scenario& scenario, const RankGrid& grid) {
+  std::set<std::int64_t> nodes;
+  for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
+  std::set<std::int32_t> seen{grid.group_of(group, own.front())};
+  std::vector<std::vector<DeviceId>> out;
+  for (std::int32_t r = 0; r < grid.size(); ++r) {
+    if (!nodes.contains(scenario.cluster.node_of(DeviceId(r)))) continue;
+    if (!seen.insert(grid.group_of(group, RankId(r))).second) continue;
+    out.push_back(devices_of(grid.members(group, RankId(r))));
+  }
+  return out;
+}
+
+// On a switch each GPU has links of its own: nothing is shared inside one NVLink domain.
+bool has_own_links(const std::vector<RankId>& group, const Cluster& cluster) {
+  const auto domain = [&](RankId r) { return cluster.domain_of(DeviceId(r.value)); };
+  return cluster.spec.scale_up != ScaleUp::kPcie &&
+         std::ranges::all_of(group, [&](RankId r) { return domain(r) == domain(group.front()); });
+}
+
+// Gives the links of several ways their numbers.
+class LinkNumbers {
+ public:
+  explicit LinkNumbers(const Topology& topology) : links_(topology.links()) {}
+
+  // The uses of those links that are full when all send at `rate`. Siblings come in the order in
+  // which they meet the first group, whatever their ranks.
+  std::vector<SiblingUses> number(const Loads& loads, BytesPerSecond rate) {
+    std::map<LinkId, double> full = demand(loads, rate);
+    std::erase_if(full, [](const auto& link) { return link.second <= 1 + 1e-9; });
+    std::map<LinkId, double> own;  // weights
+    for (const LinkLoad& load : loads.front()) {
+      if (full.contains(load.link)) own[load.link] = load.weight;
+    }
+    if (own.empty()) return {};
+    Loads met = loads;
+    for (std::vector<LinkLoad>& of_group : met) {
+      std::erase_if(of_group, [&](const LinkLoad& load) { return !full.contains(load.link); });
+    }
+    std::erase_if(met, [](const auto& of_group) { return of_group.empty(); });
+    const auto meeting = [&](const std::vector<LinkLoad>& of_group) {
+      std::vector<std::pair<double, double>> out;
+      for (const LinkLoad& load : of_group) {
+        out.emplace_back(own.contains(load.link) ? own.at(load.link) : 0, load.weight);
+      }
+      std::ranges::sort(out, std::greater<>());
+      return out;
+    };
+    std::stable_sort(met.begin() + 1, met.end(),
+                     [&](const auto& a, const auto& b) { return meeting(a) > meeting(b); });
+    std::vector<SiblingUses> out;
+    for (const std::vector<LinkLoad>& of_group : met) out.push_back(numbered(of_group));
+    return out;
+  }
+  std::vector<double> take_capacities() { return std::move(capacities_); }
+
+ private:
+  double capacity(LinkId link) const { return links_[link.index()].capacity.value(); }
+
+  // By link: the part of its capacity that all ask for.
+  std::map<LinkId, double> demand(const Loads& loads, BytesPerSecond rate) const {
+    std::map<LinkId, double> out;
+    for (const std::vector<LinkLoad>& of_group : loads) {
+      for (const LinkLoad& load : of_group) {
+        out[load.link] += load.weight * rate.value() / capacity(load.link);
+      }
+    }
+    return out;
+  }
+
+  SiblingUses numbered(const std::vector<LinkLoad>& loads) {
+    SiblingUses out;
+    for (const LinkLoad& load : loads) {
+      const auto next = static_cast<std::int32_t>(capacities_.size());
+      const auto [known, fresh] = numbers_.try_emplace(load.link, next);
+      if (fresh) capacities_.push_back(capacity(load.link));
+      out.push_back({known->second, load.weight});
+    }
+    return out;
+  }
+
+  const std::vector<Link>& links_;
+  std::map<LinkId, std::int32_t> numbers_;
+  std::vector<double> capacities_;
+};
+
+}  // namespace
+
+SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
+                                const CollectiveCosts& costs, std::span<const GroupMessage> sent,
+                                RankId rank) {
+  std::map<std::pair<AxisGroup, Way>, CollectivePrice> fastest;
+  std::map<AxisGroup, std::vector<std::vector<DeviceId>>> groups;  // its own first
+  for (const auto& [group, message] : sent) {
+    const auto [known, fresh] = groups.try_emplace(group);
+    if (fresh && grid.group_size(group) > 1) {
+      const std::vector<RankId> own = grid.members(group, rank);
+      if (!has_own_links(own, scenario.cluster)) {
+        known->second = siblings_of(own, group, scenario, grid);
+        known->second.insert(known->second.begin(), devices_of(own));
+      }
+    }
+    if (known->second.empty()) continue;
+    const CollectivePrice price = costs.price(message, known->second.front());
+    CollectivePrice& of_way = fastest[{group, way_of(message, price)}];
+    if (of_way.rate_bound < price.rate_bound) of_way = price;
+  }
+  SiblingLinks out;
+  LinkNumbers numbers(scenario.cluster.topology);
+  for (const auto& [key, price] : fastest) {
+    Loads loads;
+    for (const std::vector<DeviceId>& group : groups.at(key.first)) {
+      loads.push_back(costs.loads(price, key.second.kind, group));
+    }
+    std::vector<SiblingUses> uses = numbers.number(loads, price.rate_bound);
+    if (!uses.empty()) out.uses[key] = std::move(uses);
+  }
+  out.capacities = numbers.take_capacities();
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's groups and their siblings, the other groups of the same axes on the same nodes. Inside
+// blocks siblings send in step, and share links: a block is replayed with all of them
+// (predict/block_replay.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "predict/traffic.h"
+
+namespace stepcast {
+
+// What one group takes of a link per unit of its rate.
+struct SiblingUse {
+  std::int32_t link;  // into SiblingLinks::capacities
+  double weight;
+  auto operator<=>(const SiblingUse&) const = default;
+};
+using SiblingUses = std::vector<SiblingUse>;
+
+// Links that are full when a group and its siblings send at once; the others bind nobody. Numbered
+// by their place beside the rank, so that ranks who lie alike have the same.
+struct SiblingLinks {
+  std::vector<double> capacities;  // bytes/s
+  // By group and way: the uses of the rank's own group, then of each sibling.
+  std::map<std::pair<AxisGroup, Way>, std::vector<SiblingUses>> uses;
+  auto operator<=>(const SiblingLinks&) const = default;
+};
+
+// `sent`: inside blocks.
+SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
+                                const CollectiveCosts& costs, std::span<const GroupMessage> sent,
+                                RankId rank);
+
+}  // namespace stepcast
