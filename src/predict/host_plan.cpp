@@ -199,8 +199,8 @@ void HostPlanner::run_in_parts(std::int32_t i, const Instruction& what) {
     plan_.issuer[static_cast<std::size_t>(i)] = HostPlan::kByTask;
     is_extendable_ = false;
   }
-  const std::int64_t least_ps =
-      sim::duration(pass.bounds.least).ps - kRoundingPs * static_cast<std::int64_t>(pass.tasks.size());
+  const std::int64_t least_ps = sim::duration(pass.bounds.least).ps -
+                                kRoundingPs * static_cast<std::int64_t>(pass.tasks.size());
   clock_ps_ = bounded(clock_ps_, host_ps);
   const std::int64_t end_ps = free_ps >= 0 ? bounded(free_ps, least_ps) : 0;
   issued(i) = {true, i, segment_, std::max(end_ps, clock_ps_)};
