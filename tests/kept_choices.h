@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step may be longer with more of a resource where something chooses by it, in steps and by a
-// model of its own: NCCL its algorithms, protocols and channels, without the measured curves and
-// what its channels take from kernels; a schedule that is fitted to the times of passes its order.
-// That is the reason where the choices differ, and the step is no longer with those of before.
+// A step may be longer with more of a resource for two reasons.
+//
+// Something chooses by it, in steps and by a model of its own: NCCL its algorithms, protocols and
+// channels, without the measured curves and what its channels take from kernels; a schedule that is
+// fitted to the times of passes its order. That is the reason where the choices differ, and the
+// step is no longer with those of before.
+//
+// Transfers meet others on their links than before. Where each begins when it can and all share
+// their links fairly, one that ends earlier lets the next begin beside another that the step waits
+// for (Graham, Bounds on multiprocessing timing anomalies, 1969). That is the reason where the step
+// is no longer once nobody shares a link and the choices are those of before.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +63,9 @@ inline std::vector<std::int64_t> choices_of(const Scenario& scenario, const Pric
 struct KeptChoices {
   bool differ = false;  // those on the changed cluster from those before
   Seconds step_time;    // on the changed cluster, with those of before
+  // The changed step by that of before, both with those choices and as if no transfer met another
+  // on a link.
+  double apart = 1;
 };
 
 // `changed` is `before` on another cluster.
@@ -73,12 +83,17 @@ inline Result<KeptChoices> keep_choices(const Scenario& before, const Scenario& 
   same_order.layout.schedule_text = own_order.layout.schedule_text;
   const auto after = predict(same_order, **kept);
   if (!after) return failure(after.error());
+  const PredictOptions apart{.contention = false};
+  const auto before_apart = predict(own_order, **own, apart);
+  if (!before_apart) return failure(before_apart.error());
+  const auto after_apart = predict(same_order, **kept, apart);
+  if (!after_apart) return failure(after_apart.error());
   const auto order = [](const Scenario& s) {
     return s.layout.schedule_text ? *s.layout.schedule_text : std::string();
   };
   const bool differ = choices_of(before, **own) != choices_of(changed, **other) ||
                       order(own_order) != order(other_order);
-  return KeptChoices{differ, after->step_time};
+  return KeptChoices{differ, after->step_time, after_apart->step_time / before_apart->step_time};
 }
 
 }  // namespace stepcast::testing
