@@ -12,53 +12,14 @@
 // is no longer once nobody shares a link and the choices are those of before.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
-#include "cost/nccl_graph.h"
-#include "cost/nccl_tuner.h"
 #include "predict/prediction.h"
 #include "predict/pricing.h"
 #include "predict/timed_orders.h"
-#include "predict/traffic.h"
-#include "program/program.h"
+#include "predict/traffic_choices.h"
 
 namespace stepcast::testing {
-
-// What NCCL takes for messages without end, and the channels that it finds, of a group.
-inline void add_choices(const NcclGraph& graph, std::vector<std::int64_t>& out) {
-  out.insert(out.end(), {graph.ring.count, graph.nvls.count, graph.run_channels});
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
-    out.push_back(static_cast<std::int64_t>(nccl_asymptote(graph, kind).algorithm));
-  }
-}
-
-// And of each message of the step.
-inline std::vector<std::int64_t> choices_of(const Scenario& scenario, const Pricing& pricing) {
-  const RankGrid grid(scenario.layout);
-  const Program program = lower(scenario);
-  const Traffic traffic = place_traffic(scenario, program, grid, pricing.collectives);
-  std::vector<std::int64_t> out;
-  const auto add = [&](const CollectivePrice& price) {
-    out.push_back(static_cast<std::int64_t>(price.algorithm));
-    out.push_back(static_cast<std::int64_t>(price.protocol));
-    out.push_back(price.channels);
-  };
-  for (const GroupTraffic& groups : traffic.groups) {
-    for (std::size_t g = 0; g < groups.members.size(); ++g) {
-      if (groups.members[g].empty()) continue;
-      for (const Priced& priced : groups.prices[g]) add(priced.price);
-      const auto shape = pricing.collectives.shape(devices_of(groups.members[g]));
-      if (shape) add_choices(nccl_graph(scenario.cluster.spec, *shape), out);
-    }
-  }
-  for (const PairTraffic& pairs : traffic.pairs) {
-    for (const CollectivePrice& price : pairs.prices) add(price);
-  }
-  return out;
-}
 
 struct KeptChoices {
   bool differ = false;  // those on the changed cluster from those before
@@ -91,7 +52,7 @@ inline Result<KeptChoices> keep_choices(const Scenario& before, const Scenario& 
   const auto order = [](const Scenario& s) {
     return s.layout.schedule_text ? *s.layout.schedule_text : std::string();
   };
-  const bool differ = choices_of(before, **own) != choices_of(changed, **other) ||
+  const bool differ = traffic_choices(before, **own) != traffic_choices(changed, **other) ||
                       order(own_order) != order(other_order);
   return KeptChoices{differ, after->step_time, after_apart->step_time / before_apart->step_time};
 }

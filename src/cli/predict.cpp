@@ -13,6 +13,8 @@
 #include "plan/what_if.h"
 #include "predict/choose_profile.h"
 #include "predict/prediction.h"
+#include "predict/pricing.h"
+#include "report/choice_words.h"
 #include "report/explain.h"
 #include "report/memory_timeline.h"
 #include "report/prediction_json.h"
@@ -93,6 +95,37 @@ PredictOptions options_of(const PredictFlags& flags) {
   return out;
 }
 
+// Tells what NCCL does otherwise on the changed cluster: such a change may cost some percent at
+// once.
+Errors note_choices(const PredictFlags& flags, const Scenario& stated, const Scenario& changed,
+                    const DataFolders& folders) {
+  const auto before = make_pricing(stated, folders);
+  if (!before) return before.error();
+  const auto after = make_pricing(changed, folders);
+  if (!after) return after.error();
+  const std::string other =
+      changed_choice(traffic_choices(stated, **before), traffic_choices(changed, **after));
+  if (!other.empty()) {
+    note(flags.output, fmt::format("note: with {}, {}", fmt::join(flags.what_if, ", "), other));
+  }
+  return {};
+}
+
+// The scenario with the changes of --what-if.
+Result<Scenario> read_changed(const PredictFlags& flags, const DataFolders& folders) {
+  auto scenario = scenario_from_flags(flags.scenario, folders);
+  const auto stated = scenario;
+  for (const std::string& text : flags.what_if) {
+    const auto change = parse_what_if(text);
+    if (!change) return failure(change.error());
+    if (scenario) scenario = apply_what_if(*scenario, *change);
+  }
+  if (!scenario || flags.what_if.empty()) return scenario;
+  Errors errors = note_choices(flags, *stated, *scenario, folders);
+  if (!errors.empty()) return failure(std::move(errors));
+  return scenario;
+}
+
 int run_predict(PredictFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
@@ -106,12 +139,7 @@ int run_predict(PredictFlags& flags) {
   if (!errors.empty()) return report_errors(errors);
   const auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
-  auto scenario = scenario_from_flags(flags.scenario, data->folders);
-  for (const std::string& text : flags.what_if) {
-    const auto change = parse_what_if(text);
-    if (!change) return report_errors(change.error());
-    if (scenario) scenario = apply_what_if(*scenario, *change);
-  }
+  const auto scenario = read_changed(flags, data->folders);
   if (!scenario) return report_errors(scenario.error());
   note_readings(flags.output, {&*scenario});
 

@@ -2,6 +2,8 @@
 // More of what a cluster has makes no step longer, and a larger batch makes none shorter.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "generate/property.h"
 #include "kept_choices.h"
 #include "plan/what_if.h"
@@ -78,6 +80,35 @@ Property faster(const ClusterResource& resource) {
           3, 20};
 }
 
+// A resource that is a little better changes a step a little: by this much for the part that it
+// grows by. Only a choice of NCCL or of a fitted schedule comes in a larger step.
+constexpr double kLittleBetter = 1.01, kLittleChange = 0.02;
+
+Property smooth(const ClusterResource& resource) {
+  const std::string name = fmt::format("smooth_{}", resource.name);
+  return {
+      name, fmt::format("1 % of {} is worth 2 % of a step at most", resource.title),
+      [&resource](Case& c) {
+        const auto changed = apply_what_if(c.scenario(), {&resource, kLittleBetter});
+        if (!changed) return does_not_apply();
+        const auto after = predict(*changed, source_folders());
+        if (!after) return violated(to_string(after.error()));
+        const Seconds before = c.forecast()->step_time;
+        const auto jump = [&](Seconds step) { return std::abs(step / before - 1); };
+        if (jump(after->step_time) <= kLittleChange) return holds();
+        const auto kept = testing::keep_choices(c.scenario(), *changed, source_folders());
+        if (!kept) return violated(to_string(kept.error()));
+        if (kept->differ && jump(kept->step_time) <= kLittleChange) {
+          return Verdict{Verdict::kExcepted};
+        }
+        return violated(
+            fmt::format("a step of {} s changes by {:.3f} %, with the same choices by {:.3f} %",
+                        before.value(), 100 * jump(after->step_time), 100 * jump(kept->step_time)),
+            fmt::format("--what-if {}=x{}", resource.name, kLittleBetter));
+      },
+      3, 20};
+}
+
 Verdict more_memory(Case& c) {
   Draw draw = c.draw("more_memory");
   Scenario changed = c.scenario();
@@ -114,6 +145,7 @@ Verdict larger_batch(Case& c) {
 std::vector<Property> monotone_properties() {
   std::vector<Property> out;
   for (const ClusterResource& resource : cluster_resources()) out.push_back(faster(resource));
+  for (const ClusterResource& resource : cluster_resources()) out.push_back(smooth(resource));
   out.push_back({"more_memory", "more memory makes no step longer", more_memory, 3, 100});
   out.push_back(
       {"wider_trunks", "less oversubscription makes no step longer", wider_trunks, 3, 50});

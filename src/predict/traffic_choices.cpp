@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/traffic_choices.h"
+
+#include "cost/nccl_graph.h"
+#include "predict/traffic.h"
+#include "program/program.h"
+
+namespace stepcast {
+namespace {
+
+std::vector<std::int64_t> choices_of(const NcclGraph& graph) {
+  std::vector<std::int64_t> out = {graph.ring.count, graph.nvls.count, graph.run_channels};
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    out.push_back(static_cast<std::int64_t>(nccl_asymptote(graph, kind).algorithm));
+  }
+  return out;
+}
+
+TrafficChoice choice_of(const CollectivePrice& price) {
+  TrafficChoice out;
+  out.algorithm = price.algorithm;
+  out.protocol = price.protocol;
+  out.channels = price.channels;
+  return out;
+}
+
+}  // namespace
+
+std::vector<TrafficChoice> traffic_choices(const Scenario& scenario, const Pricing& pricing) {
+  const RankGrid grid(scenario.layout);
+  const Traffic traffic = place_traffic(scenario, lower(scenario), grid, pricing.collectives);
+  std::vector<TrafficChoice> out;
+  for (const GroupTraffic& groups : traffic.groups) {
+    for (std::size_t g = 0; g < groups.members.size(); ++g) {
+      if (groups.members[g].empty()) continue;
+      const auto shape = pricing.collectives.shape(devices_of(groups.members[g]));
+      for (std::size_t m = 0; m < groups.messages.size(); ++m) {
+        TrafficChoice& choice = out.emplace_back(choice_of(groups.prices[g][m].price));
+        choice.group = groups.group;
+        choice.message = groups.messages[m];
+        choice.ranks = static_cast<std::int64_t>(groups.members[g].size());
+        if (shape) choice.communicator = choices_of(nccl_graph(scenario.cluster.spec, *shape));
+      }
+    }
+  }
+  for (const PairTraffic& pairs : traffic.pairs) {
+    for (const CollectivePrice& price : pairs.prices) {
+      TrafficChoice& choice = out.emplace_back(choice_of(price));
+      choice.message.kind = CollectiveKind::kSendReceive;
+      choice.message.bytes = static_cast<ByteCount>(price.work.value());
+    }
+  }
+  return out;
+}
+
+}  // namespace stepcast
