@@ -53,7 +53,7 @@ Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
   const RankGrid grid(scenario.layout);
   const Program program = lower(scenario);
   const Traffic traffic = place_traffic(scenario, program, grid, collectives);
-  const Symmetry symmetry = find_symmetry(scenario, grid, traffic, true);
+  const Symmetry symmetry = find_symmetry(scenario, grid, traffic, collectives, true);
   const RunCosts costs(scenario, program, grid, symmetry, kernels, collectives);
   const std::int32_t own = symmetry.class_of_rank[rank.index()];
 

@@ -258,8 +258,9 @@ Result<Prediction> Predictor::run() {
   Traffic traffic = place(kNoStamps);
   const Stamps stamps = find_stamps(scenario_, program, grid, traffic, pricing_);
   if (!stamps.empty()) traffic = place(stamps);
-  const Symmetry symmetry = alone ? class_of_one(*options_.alone, grid)
-                                  : find_symmetry(scenario_, grid, traffic, options_.fold);
+  const Symmetry symmetry =
+      alone ? class_of_one(*options_.alone, grid)
+            : find_symmetry(scenario_, grid, traffic, pricing_.collectives, options_.fold);
   if (is_stopped()) return failure(Errors{});
   const RunCosts costs(scenario_, program, grid, symmetry, pricing_.kernels, pricing_.collectives,
                        alone);

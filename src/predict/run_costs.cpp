@@ -2,8 +2,10 @@
 #include "predict/run_costs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "core/assert.h"
@@ -22,26 +24,25 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
       alone ? std::vector<GroupMessage>{} : messages_in_blocks(program);
   const std::vector<AxisGroup> in_blocks =
       alone ? std::vector<AxisGroup>{} : groups_in_blocks(program);
-  std::map<std::pair<std::vector<std::int64_t>, SiblingLinks>, std::int32_t> known;
+  using Placed =
+      std::tuple<std::vector<std::optional<GroupShape>>, std::vector<DeviceId>, SiblingLinks>;
+  std::map<Placed, std::int32_t> known;
   std::vector<BlockPrices> prices;  // by placement
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
     const RankId rank = ranks.front();
-    // Two groups of GPUs with the same pattern of nodes cost the same; among processors curves are
-    // measured between particular nodes.
+    // Two groups of GPUs of one shape cost the same. Groups without a shape are told apart by their
+    // devices: curves among processors are measured between particular nodes.
     std::vector<GroupPlacement> groups;
-    std::vector<std::int64_t> pattern;
-    const bool is_cpu = scenario.cluster.spec.accelerator.is_cpu();
+    std::vector<std::optional<GroupShape>> shapes;
+    std::vector<DeviceId> particular;
     for (const AxisGroup group : in_blocks) {
       groups.push_back({group, devices_of(grid.members(group, rank))});
       const std::vector<DeviceId>& devices = groups.back().devices;
-      const std::int64_t base =
-          is_cpu || devices.empty() ? 0 : scenario.cluster.node_of(devices.front());
-      for (const DeviceId device : devices) {
-        pattern.push_back(scenario.cluster.node_of(device) - base);
-      }
+      shapes.push_back(collectives.shape(devices));
+      if (!shapes.back()) std::ranges::copy(devices, std::back_inserter(particular));
     }
     SiblingLinks links = find_sibling_links(scenario, grid, collectives, sent, rank);
-    const auto [found, fresh] = known.try_emplace({std::move(pattern), links},
+    const auto [found, fresh] = known.try_emplace({std::move(shapes), std::move(particular), links},
                                                   static_cast<std::int32_t>(placements_.size()));
     if (fresh) {
       placements_.push_back(

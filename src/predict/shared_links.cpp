@@ -69,6 +69,7 @@ class UseSum {
 // from one stage to another.
 struct Beside {
   std::vector<LinkUse> use;  // when all of it is under way at once
+  std::int32_t stage = -1;   // whose passes send it; -1: not inside passes
   Seconds time;              // of one rank's in a step
   std::map<std::int32_t, std::vector<InstructionIndex>> issued;  // by stage
   std::set<Message> messages;                                    // whose use is known
@@ -113,6 +114,7 @@ class StampFinder {
 
  private:
   void find_traffic_beside();
+  void add_passes_of_stages();
   void add_collective(const Role& role, InstructionIndex i);
   void add_transfers(const Role& role, const IssuedTransfers& issued);
   void add_copy(const Role& role, InstructionIndex i, const HostCopy& copy);
@@ -181,7 +183,7 @@ Beside& StampFinder::messages_over(const PairTraffic& pairs) {
   for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
     sum_.add(pairs.loads[p], pairs.prices[p].rate_bound.value());
   }
-  beside_.push_back({sum_.take(), {}, {}, {}});
+  beside_.push_back({sum_.take(), -1, {}, {}, {}});
   return beside_.back();
 }
 
@@ -205,6 +207,37 @@ void StampFinder::add_copy(const Role& role, InstructionIndex i, const HostCopy&
   own.time += Bytes(static_cast<double>(copy.bytes)) / pairs.prices.front().rate_bound;
 }
 
+// Passes of one stage run beside those of another, whose groups may use the same links.
+void StampFinder::add_passes_of_stages() {
+  struct Sent {
+    const Role* role;
+    AxisGroup group;
+    std::vector<LinkUse> use;
+  };
+  constexpr std::int32_t kNobody = -1, kSeveral = -2;
+  std::vector<Sent> sent;
+  std::vector<std::int32_t> stage_on(own_.size(), kNobody);  // by link
+  for (const GroupTraffic& groups : traffic_.groups) {
+    if (!groups.in_blocks || groups.group.crosses_stages()) continue;
+    for (const Role& role : program_.roles) {
+      sent.push_back({&role, groups.group, use_of_blocks(role, groups)});
+      for (const auto& [link, share] : sent.back().use) {
+        std::int32_t& stage = stage_on[link.index()];
+        stage = stage == kNobody || stage == role.stage ? role.stage : kSeveral;
+      }
+    }
+  }
+  for (Sent& one : sent) {
+    std::erase_if(one.use,
+                  [&](const LinkUse& use) { return stage_on[use.link.index()] != kSeveral; });
+    if (one.use.empty()) continue;
+    Beside& own = beside_.emplace_back();
+    own.use = std::move(one.use);
+    own.stage = one.role->stage;
+    for (const PassTime& time : time_passes(*one.role, one.group)) own.time += time.in_group;
+  }
+}
+
 void StampFinder::find_traffic_beside() {
   for (const Role& role : program_.roles) {
     IssuedTransfers transfers;
@@ -226,7 +259,7 @@ void StampFinder::find_traffic_beside() {
 std::vector<bool> StampFinder::passes_beside(const Role& role, const Beside& beside) {
   const std::size_t count = role.instructions.size();
   const auto own = beside.issued.find(role.stage);
-  // What other stages send may be under way at any time of this one.
+  // Another stage may send at any time of this one.
   if (own == beside.issued.end()) return std::vector<bool>(count, true);
   std::vector<TransferWindow>& windows = windows_[static_cast<std::size_t>(role.stage)];
   if (windows.empty()) windows = transfer_windows(role);
@@ -329,6 +362,7 @@ std::vector<Meeting> StampFinder::find_meetings(const Role& role, const GroupTra
   for (const auto& [link, use] : own) own_[link.index()] = use;
   std::vector<Meeting> out;
   for (const Beside& beside : beside_) {
+    if (beside.stage == role.stage) continue;
     const double share = share_lost(beside);
     if (share > 1e-9) out.push_back({&beside, share});
   }
@@ -397,6 +431,7 @@ void StampFinder::join_pairs() {
 
 Stamps StampFinder::find() {
   find_traffic_beside();
+  add_passes_of_stages();
   if (beside_.empty()) return {};
   windows_.resize(program_.roles.size());
   for (const Role& role : program_.roles) {

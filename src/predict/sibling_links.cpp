@@ -10,26 +10,21 @@ namespace {
 // Who sends at once over which links: the rank's own group first.
 using Loads = std::vector<std::vector<LinkLoad>>;
 
-// The groups with a member on a node of `own`, one of each, without `own`.
+// The groups of the same stage with a member on a node of `own`, one of each, without `own`.
 std::vector<std::vector<DeviceId>> siblings_of(const std::vector<RankId>& own, AxisGroup group,
                                                const Scenario& scenario, const RankGrid& grid) {
   std::set<std::int64_t> nodes;
   for (const RankId r : own) nodes.insert(scenario.cluster.node_of(DeviceId(r.value)));
+  const std::int32_t stage = grid.point(own.front()).pp;
   std::set<std::int32_t> seen{grid.group_of(group, own.front())};
   std::vector<std::vector<DeviceId>> out;
   for (std::int32_t r = 0; r < grid.size(); ++r) {
+    if (grid.point(RankId(r)).pp != stage) continue;
     if (!nodes.contains(scenario.cluster.node_of(DeviceId(r)))) continue;
     if (!seen.insert(grid.group_of(group, RankId(r))).second) continue;
     out.push_back(devices_of(grid.members(group, RankId(r))));
   }
   return out;
-}
-
-// On a switch each GPU has links of its own: nothing is shared inside one NVLink domain.
-bool has_own_links(const std::vector<RankId>& group, const Cluster& cluster) {
-  const auto domain = [&](RankId r) { return cluster.domain_of(DeviceId(r.value)); };
-  return cluster.spec.scale_up != ScaleUp::kPcie &&
-         std::ranges::all_of(group, [&](RankId r) { return domain(r) == domain(group.front()); });
 }
 
 // Gives the links of several ways their numbers.
@@ -99,6 +94,12 @@ class LinkNumbers {
 };
 
 }  // namespace
+
+bool has_own_links(const std::vector<RankId>& group, const Cluster& cluster) {
+  const auto domain = [&](RankId r) { return cluster.domain_of(DeviceId(r.value)); };
+  return cluster.spec.scale_up != ScaleUp::kPcie &&
+         std::ranges::all_of(group, [&](RankId r) { return domain(r) == domain(group.front()); });
+}
 
 SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,
                                 const CollectiveCosts& costs, std::span<const GroupMessage> sent,

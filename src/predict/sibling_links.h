@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's groups and their siblings, the other groups of the same axes on the same nodes. Inside
-// blocks siblings send in step, and share links: a block is replayed with all of them
-// (predict/block_replay.h).
+// A rank's groups and their siblings, the other groups of the same axes and stage on the same
+// nodes. Inside blocks siblings send in step, and share links: a block is replayed with all of them
+// (predict/block_replay.h). Groups of another stage send at other times, as tasks of the step
+// (predict/shared_links.h).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ struct SiblingLinks {
   std::map<std::pair<AxisGroup, Way>, std::vector<SiblingUses>> uses;
   auto operator<=>(const SiblingLinks&) const = default;
 };
+
+// On a switch each GPU has links of its own: nothing is shared inside one NVLink domain.
+bool has_own_links(const std::vector<RankId>& group, const Cluster& cluster);
 
 // `sent`: inside blocks.
 SiblingLinks find_sibling_links(const Scenario& scenario, const RankGrid& grid,

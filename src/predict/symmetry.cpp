@@ -5,10 +5,12 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "predict/equitable_partition.h"
+#include "predict/sibling_links.h"
 
 namespace stepcast {
 namespace {
@@ -28,8 +30,15 @@ std::uint64_t mix(std::uint64_t hash, const CollectivePrice& price) {
   return mix(hash, static_cast<std::uint64_t>(price.channels));
 }
 
-enum Colour : std::uint64_t { kRankColour = 1, kGroupColour, kPairColour, kLinkColour };
-constexpr std::uint64_t kLoadLabel = 7;
+enum Colour : std::uint64_t {
+  kRankColour = 1,
+  kGroupColour,
+  kPairColour,
+  kLinkColour,
+  kSiblingLinkColour,
+  kNodeColour
+};
+constexpr std::uint64_t kLoadLabel = 7, kSiblingLabel = 8, kNodeLabel = 9;
 
 // A distinct load of a group or pair: group or pair `index` of Traffic::groups[k] or pairs[k].
 struct Activity {
@@ -42,8 +51,9 @@ struct Activity {
 
 class SymmetryFinder {
  public:
-  SymmetryFinder(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic)
-      : scenario_(scenario), grid_(grid), traffic_(traffic) {}
+  SymmetryFinder(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
+                 const CollectiveCosts& costs)
+      : scenario_(scenario), grid_(grid), traffic_(traffic), costs_(costs) {}
 
   Symmetry find(bool fold);
 
@@ -54,6 +64,8 @@ class SymmetryFinder {
   void drop_implied_links(const std::vector<bool>& binds);
   void add_vertices();
   void add_edges();
+  void add_sibling_links();
+  void add_sibling_links(const GroupTraffic& groups, std::int32_t base);
   std::vector<std::int32_t> classes(bool fold) const;
   Symmetry describe(const std::vector<std::int32_t>& class_of) const;
   void describe_traffic(const std::vector<std::int32_t>& class_of, Symmetry& out) const;
@@ -65,9 +77,11 @@ class SymmetryFinder {
   const Scenario& scenario_;
   const RankGrid& grid_;
   const Traffic& traffic_;
+  const CollectiveCosts& costs_;
   std::vector<std::uint64_t> colour_;
   std::vector<std::int32_t> group_base_, pair_base_;  // first vertex of each kind
   std::vector<std::int32_t> link_vertex_;             // by LinkId; -1: cannot bind
+  std::map<std::int64_t, std::int32_t> node_vertex_;  // of nodes with siblings
   std::vector<LinkId> binding_;
   std::vector<LabelledEdge> edges_;
 };
@@ -166,6 +180,65 @@ void SymmetryFinder::add_vertices() {
       if (pairs.copy) colour = mix(colour, 1 + static_cast<std::uint64_t>(*pairs.copy));
       colour_.push_back(mix(mix(colour, static_cast<std::uint64_t>(pairs.to_stage)), price));
     }
+  }
+}
+
+// A group's siblings are those on its nodes. Each way of its messages shares the links with them
+// that are full when all groups send at once.
+void SymmetryFinder::add_sibling_links(const GroupTraffic& groups, std::int32_t base) {
+  struct Sent {
+    std::int32_t group;
+    Way way;
+    BytesPerSecond rate;
+    std::vector<LinkLoad> loads;
+  };
+  std::vector<Sent> sent;
+  for (std::size_t g = 0; g < groups.members.size(); ++g) {
+    const std::vector<RankId>& members = groups.members[g];
+    if (members.size() < 2 || has_own_links(members, scenario_.cluster)) continue;
+    std::map<Way, const CollectivePrice*> fastest;
+    for (std::size_t m = 0; m < groups.messages.size(); ++m) {
+      const CollectivePrice& price = groups.prices[g][m].price;
+      const CollectivePrice*& known = fastest[way_of(groups.messages[m], price)];
+      if (known == nullptr || known->rate_bound < price.rate_bound) known = &price;
+    }
+    const std::vector<DeviceId> devices = devices_of(members);
+    std::set<std::int64_t> nodes;
+    for (const DeviceId device : devices) nodes.insert(scenario_.cluster.node_of(device));
+    for (const std::int64_t node : nodes) {
+      const auto next = static_cast<std::int32_t>(colour_.size());
+      const auto [known, fresh] = node_vertex_.try_emplace(node, next);
+      if (fresh) colour_.push_back(kNodeColour);
+      edge(base + static_cast<std::int32_t>(g), known->second, kNodeLabel);
+    }
+    for (const auto& [way, price] : fastest) {
+      sent.push_back({base + static_cast<std::int32_t>(g), way, price->rate_bound,
+                      costs_.loads(*price, way.kind, devices)});
+    }
+  }
+  std::map<std::pair<Way, LinkId>, double> demand;
+  for (const Sent& one : sent) {
+    for (const LinkLoad& load : one.loads) {
+      demand[{one.way, load.link}] += load.weight * one.rate.value();
+    }
+  }
+  const std::vector<Link>& links = scenario_.cluster.topology.links();
+  std::map<std::pair<Way, LinkId>, std::int32_t> vertices;
+  for (const Sent& one : sent) {
+    for (const LinkLoad& load : one.loads) {
+      const double capacity = links[load.link.index()].capacity.value();
+      if (demand.at({one.way, load.link}) <= capacity * (1 + 1e-9)) continue;
+      const auto next = static_cast<std::int32_t>(colour_.size());
+      const auto [known, fresh] = vertices.try_emplace({one.way, load.link}, next);
+      if (fresh) colour_.push_back(mix(kSiblingLinkColour, capacity));
+      edge(one.group, known->second, mix(kSiblingLabel, load.weight));
+    }
+  }
+}
+
+void SymmetryFinder::add_sibling_links() {
+  for (std::size_t k = 0; k < traffic_.groups.size(); ++k) {
+    if (traffic_.groups[k].in_blocks) add_sibling_links(traffic_.groups[k], group_base_[k]);
   }
 }
 
@@ -293,6 +366,7 @@ void SymmetryFinder::add_loads(const std::vector<std::int32_t>& class_of_link,
 
 Symmetry SymmetryFinder::find(bool fold) {
   add_vertices();
+  if (fold) add_sibling_links();
   find_binding_links();
   if (fold) add_edges();
   return describe(classes(fold));
@@ -301,8 +375,8 @@ Symmetry SymmetryFinder::find(bool fold) {
 }  // namespace
 
 Symmetry find_symmetry(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
-                       bool fold) {
-  return SymmetryFinder(scenario, grid, traffic).find(fold);
+                       const CollectiveCosts& costs, bool fold) {
+  return SymmetryFinder(scenario, grid, traffic, costs).find(fold);
 }
 
 }  // namespace stepcast

@@ -38,8 +38,11 @@ struct Symmetry {
   std::vector<double> link_capacity;       // by link class, bytes/s
 };
 
+// Groups that send inside passes load no link of the step, but pay for those that they share with
+// their siblings (predict/sibling_links.h): ranks are alike where these links lie alike too.
+//
 // `fold` false: every rank, group, pair and link its own class.
 Symmetry find_symmetry(const Scenario& scenario, const RankGrid& grid, const Traffic& traffic,
-                       bool fold);
+                       const CollectiveCosts& costs, bool fold);
 
 }  // namespace stepcast

@@ -100,7 +100,7 @@ std::vector<StageOrder> timed_orders(const Scenario& scenario, const Pricing& pr
   const RankGrid grid(layout);
   const Program program = lower(scenario);
   const Traffic traffic = place_traffic(scenario, program, grid, pricing.collectives);
-  const Symmetry symmetry = find_symmetry(scenario, grid, traffic, true);
+  const Symmetry symmetry = find_symmetry(scenario, grid, traffic, pricing.collectives, true);
   const RunCosts costs(scenario, program, grid, symmetry, pricing.kernels, pricing.collectives);
   PassTimes times;
   times.chunks.resize(static_cast<std::size_t>(layout.pp));

@@ -212,7 +212,8 @@ TEST(StampedPassesBeside, RunEveryOperationOnce) {
   const RankGrid grid(made.priced.scenario.layout);
   const Traffic traffic =
       place_traffic(made.priced.scenario, made.program, grid, made.priced.pricing->collectives);
-  const Symmetry symmetry = find_symmetry(made.priced.scenario, grid, traffic, true);
+  const Symmetry symmetry =
+      find_symmetry(made.priced.scenario, grid, traffic, made.priced.pricing->collectives, true);
   const RunCosts costs(made.priced.scenario, made.program, grid, symmetry,
                        made.priced.pricing->kernels, made.priced.pricing->collectives);
   const Role& role = made.program.roles[0];

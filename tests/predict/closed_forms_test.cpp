@@ -51,7 +51,7 @@ struct UnitPipeline {
     const CollectiveCosts collectives(scenario.cluster, "");
     Traffic traffic = place_traffic(scenario, program, grid, collectives);
     make_free(traffic);
-    const Symmetry symmetry = find_symmetry(scenario, grid, traffic, true);
+    const Symmetry symmetry = find_symmetry(scenario, grid, traffic, collectives, true);
     // Each chunk has one layer, whose passes take a second; what is left of a step is free.
     const BlockId layer = program.roles.front().chunks.front().blocks[1];
     const KernelCosts kernels = testing::seconds_for(scenario, program, {layer});

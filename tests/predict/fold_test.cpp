@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folding and macro activities change no time: seeded random layouts and clusters up to 64 ranks.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <random>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "predict/prediction.h"
 #include "random_choice.h"
@@ -88,6 +91,38 @@ Prediction forecast_of_text(const std::string& text, const PredictOptions& optio
   return prediction ? std::move(*prediction) : Prediction{};
 }
 
+// Three nodes of two, two and four GPUs around one switch; the first has a NIC of a tenth.
+std::string vertices_of_three_nodes() {
+  std::string out = R"({"name": "tor", "kind": "leaf"})";
+  for (int node = 0; node < 3; ++node) {
+    const auto add = [&](const std::string& name, const char* kind) {
+      out += fmt::format(R"(, {{"name": "node{0}/{1}", "kind": "{2}", "node": {0}}})", node, name,
+                         kind);
+    };
+    add("pcie0", "pcie");
+    add("nic0", "nic");
+    for (int gpu = 0; gpu < (node == 2 ? 4 : 2); ++gpu) add(fmt::format("gpu{}", gpu), "gpu");
+  }
+  return out;
+}
+
+std::string links_of_three_nodes() {
+  std::vector<std::string> out;
+  for (int node = 0; node < 3; ++node) {
+    const auto add = [&](const std::string& from, const std::string& to, const char* capacity) {
+      out.push_back(
+          fmt::format(R"({{"between": ["{}", "{}"], "capacity": "{}"}})", from, to, capacity));
+    };
+    const std::string place = fmt::format("node{}/", node);
+    for (int gpu = 0; gpu < (node == 2 ? 4 : 2); ++gpu) {
+      add(fmt::format("{}gpu{}", place, gpu), place + "pcie0", "31.5 GB/s");
+    }
+    add(place + "pcie0", place + "nic0", "31.5 GB/s");
+    add(place + "nic0", "tor", node == 0 ? "2.5 GB/s" : "25 GB/s");
+  }
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
 TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
   std::mt19937 random(20210409);
   std::size_t folded_classes = 0, ranks = 0;
@@ -104,6 +139,33 @@ TEST(Folding, GivesTheTimesOfTheRunOfEveryRank) {
     ranks += whole.rank_classes.size();
   }
   EXPECT_LT(folded_classes * 2, ranks) << "folding found no symmetry to use";
+}
+
+// Groups pay in their passes for the links that they share with their siblings, and those lie
+// differently here: context-parallel groups of three on nodes of eight cross a leaf or do not; the
+// last of four nodes has two GPUs; one node of three has a slow NIC.
+TEST(Folding, TellsRanksApartWhoseSiblingsLieDifferently) {
+  const std::vector<std::string> scenarios = {
+      R"({"stepcast": 1, "model": "llama-3.2-1b", "cluster": {"base": "aws-p5", "nodes": 6,
+          "nodes_per_leaf_group": 2}, "training": {"global_batch": 16, "sequence_length": 4092},
+          "layout": {"cp": 3}})",
+      R"({"stepcast": 1, "model": {"layers": 1, "hidden": 64, "heads": 2, "vocab": 256, "moe":
+          {"dispatcher": "deepep", "experts": 2, "ffn": 64, "top_k": 1}}, "cluster": {"base":
+          "dgx-h800", "gpus": 26}, "training": {"global_batch": 26, "cuda_graphs": "full"},
+          "layout": {"ep": 2, "order": "dp-ep-cp-pp-tp"}})",
+      fmt::format(R"({{"stepcast": 1, "model": "gpt2", "cluster": {{"accelerator":
+          "rtx4090-24g", "network": "roce", "vertices": [{}], "links": [{}]}}, "training":
+          {{"global_batch": 4}}, "layout": {{"tp": 2, "order": "dp-cp-tp-pp-ep"}}}})",
+                  vertices_of_three_nodes(), links_of_three_nodes())};
+  for (const std::string& text : scenarios) {
+    const Prediction folded = forecast_of_text(text, {});
+    const Prediction whole = forecast_of_text(text, {.fold = false});
+    const double step = whole.step_time.value();
+    EXPECT_GT(step, 0) << text;
+    EXPECT_NEAR(folded.step_time.value(), step, 1e-9 * step) << text;
+    EXPECT_NEAR(folded.bubble_fraction, whole.bubble_fraction, 1e-8) << text;
+    EXPECT_LT(folded.rank_classes.size(), whole.rank_classes.size()) << text;
+  }
 }
 
 TEST(Folding, GivesTheTimesOfTheRunOfEveryRankOnSharedCores) {

@@ -30,7 +30,7 @@ struct CopyReplay {
       : scenario(gpt(c)), grid(scenario.layout), program(testing::offloaded(lower(scenario))) {
     const CollectiveCosts collectives(scenario.cluster, "");
     const Traffic traffic = place_traffic(scenario, program, grid, collectives);
-    const Symmetry symmetry = find_symmetry(scenario, grid, traffic, true);
+    const Symmetry symmetry = find_symmetry(scenario, grid, traffic, collectives, true);
     const BlockId layer = program.roles.front().chunks.front().blocks[1];
     const KernelCosts kernels = testing::seconds_for(scenario, program, {layer});
     const RunCosts costs(scenario, program, grid, symmetry, kernels, collectives);

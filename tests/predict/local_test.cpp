@@ -55,7 +55,7 @@ struct LocalReplay {
         }
       }
     }
-    symmetry = find_symmetry(scenario, grid, traffic, true);
+    symmetry = find_symmetry(scenario, grid, traffic, collectives, true);
     const KernelCosts kernels =
         testing::seconds_for(scenario, program, timed_blocks(scenario, program));
     const RunCosts costs(scenario, program, grid, symmetry, kernels, collectives);

@@ -44,7 +44,8 @@ inline Replayed replay(const PricedCase& priced, const Program& program, const W
   const RankGrid grid(priced.scenario.layout);
   const Traffic traffic =
       place_traffic(priced.scenario, program, grid, priced.pricing->collectives, ways.stamps);
-  const Symmetry symmetry = find_symmetry(priced.scenario, grid, traffic, true);
+  const Symmetry symmetry =
+      find_symmetry(priced.scenario, grid, traffic, priced.pricing->collectives, true);
   const RunCosts costs(priced.scenario, program, grid, symmetry, priced.pricing->kernels,
                        priced.pricing->collectives);
   const Profile& profile = priced.pricing->kernels.profile();
