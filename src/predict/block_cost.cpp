@@ -29,9 +29,7 @@ class PipelinedProduct {
 
   Seconds time() {
     settle(priced_);
-    Seconds end;
-    for (const OperationSpan& span : replay_spans(priced_)) end = std::max(end, span.end);
-    return end;
+    return replay_block(priced_).gpu;
   }
 
  private:

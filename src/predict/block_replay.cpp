@@ -29,18 +29,20 @@ class RankAlone {
   sim::Workload work_;
 };
 
-sim::TaskId host_is_ahead(Seconds) { return {}; }
-
-// When each operation runs in the replay of a pass with a task for each.
-using Intervals = std::vector<sim::Interval>;
-Intervals intervals_of(std::span<const PassTask> pass, const std::vector<PartTasks>& parts,
-                       const sim::Replay& replay, std::size_t operations) {
-  Intervals out(operations);
-  for (std::size_t k = 0; k < pass.size(); ++k) {
-    if (pass[k].begin == pass[k].end) continue;
-    out[static_cast<std::size_t>(pass[k].begin)] = replay.tasks[parts[k].device.index()];
+// By task of the pass; empty where it is longer than the clock runs.
+template <class Issue, class Add>
+std::vector<sim::Interval> replay(std::span<const PassTask> pass, RankAlone& rank, Issue&& issue,
+                                  Add&& add) {
+  const std::vector<PartTasks> parts = write_pass(pass, rank.workload(), issue, add);
+  std::vector<sim::Interval> out;
+  if (const auto replayed = sim::replay(rank.workload())) {
+    for (const PartTasks& part : parts) out.push_back(replayed->tasks[part.device.index()]);
   }
   return out;
+}
+
+std::vector<PassTask> each_operation_of(std::span<const PricedOperation> block) {
+  return tasks_of({&block, 1}, {}, true);
 }
 
 // Kernels lose a part of the processor to it.
@@ -62,13 +64,10 @@ class SharedReplay {
     }
   }
 
-  Result<Intervals> run() {
-    const std::vector<PassTask> pass = tasks_of(operations_);
+  std::vector<sim::Interval> run(std::span<const PassTask> pass) {
+    const auto host_is_ahead = [](Seconds) { return sim::TaskId{}; };
     const auto add = [&](const PassTask& task, sim::TaskId) { return this->add(task); };
-    const auto parts = write_pass(pass, rank_.workload(), host_is_ahead, add);
-    const auto replay = sim::replay(rank_.workload());
-    if (!replay) return failure(replay.error());
-    return intervals_of(pass, parts, *replay, operations_.size());
+    return replay(pass, rank_, host_is_ahead, add);
   }
 
  private:
@@ -121,39 +120,23 @@ class SharedReplay {
   bool shares_processor_ = false;
 };
 
-// The pass once each operation takes its time.
-Result<sim::Replay> replay_settled(std::span<const PassTask> pass, bool host_is_ahead_of_it,
-                                   std::vector<PartTasks>& parts) {
-  RankAlone rank;
-  const auto issue = [&](Seconds host) {
-    return host_is_ahead_of_it ? sim::TaskId{} : rank.add(Stream::kHost, host);
-  };
-  const auto add = [&](const PassTask& task, sim::TaskId issuer) {
-    return Seat{rank.add(task.stream, task.cost.gpu, issuer, task.cost.floor)};
-  };
-  parts = write_pass(pass, rank.workload(), issue, add);
-  return sim::replay(rank.workload());
-}
-
 // Attributes the computing stream's time: what it runs, and what it waits for.
 class Accounts {
  public:
-  Accounts(std::span<const PricedOperation> operations, const Intervals& spans)
-      : operations_(operations), spans_(spans) {
-    for (std::size_t i = 0; i < operations.size(); ++i) {
-      const RunCost& cost = operations[i].cost;
-      if (runs_beside(operations[i])) {
+  Accounts(std::span<const PassTask> pass, const std::vector<sim::Interval>& when)
+      : pass_(pass), when_(when) {
+    for (std::size_t k = 0; k < pass.size(); ++k) {
+      const RunCost& cost = pass[k].cost;
+      if (pass[k].stream != Stream::kCompute) {
         sum_.host += cost.host;
         sum_.flops += cost.flops;
-        last_ = std::max(last_, spans[i].end);
         continue;
       }
-      wait_until(spans[i].start);
+      wait_until(when[k].start);
       sum_.count(cost);
       sum_.gpu += cost.gpu;
-      busy_until_ = spans[i].end;
+      busy_until_ = when[k].end;
     }
-    wait_until(last_);  // the pass ends when its last stream does
   }
   const RunCost& sum() const { return sum_; }
 
@@ -161,30 +144,31 @@ class Accounts {
   void wait_until(sim::Time time) {
     if (time <= busy_until_) return;
     const auto awaited = std::ranges::find_if(
-        spans_, [&](const sim::Interval& span) { return span.end == time && span.start < time; });
-    const auto i = static_cast<std::size_t>(awaited - spans_.begin());
-    RunCost waiting = operations_[i].cost.exposed(sim::seconds(time - busy_until_));
+        when_, [&](const sim::Interval& own) { return own.end == time && own.start < time; });
+    RunCost waiting = pass_[static_cast<std::size_t>(awaited - when_.begin())].cost.exposed(
+        sim::seconds(time - busy_until_));
     waiting.host = {};  // counted when it was issued
     waiting.flops = {};
     sum_.count(waiting);
     sum_.gpu += waiting.gpu;
-    busy_until_ = time;
   }
 
-  std::span<const PricedOperation> operations_;
-  const Intervals& spans_;
+  std::span<const PassTask> pass_;
+  const std::vector<sim::Interval>& when_;
   RunCost sum_;
-  sim::Time busy_until_, last_;
+  sim::Time busy_until_;
 };
 
 }  // namespace
 
 void settle(std::span<PricedOperation> operations) {
   if (std::ranges::any_of(operations, shares)) {
-    const auto spans = SharedReplay(operations).run();
-    for (std::size_t i = 0; spans && i < operations.size(); ++i) {
-      PricedOperation& own = operations[i];
-      const sim::Duration time = (*spans)[i].end - (*spans)[i].start;
+    const std::vector<PassTask> pass = each_operation_of(operations);
+    const std::vector<sim::Interval> when = SharedReplay(operations).run(pass);
+    for (std::size_t k = 0; k < when.size(); ++k) {
+      if (pass[k].begin == pass[k].end) continue;
+      PricedOperation& own = operations[static_cast<std::size_t>(pass[k].begin)];
+      const sim::Duration time = when[k].end - when[k].start;
       // The clock rounds an end to its next picosecond.
       const bool is_slowed = time > sim::duration(own.cost.gpu + own.lag) + sim::Duration{1};
       if (is_slowed && (has_siblings(own) || !runs_beside(own))) {
@@ -194,66 +178,50 @@ void settle(std::span<PricedOperation> operations) {
     }
   }
   for (PricedOperation& own : operations) {
-    if (own.lag.value() > 0)
-      own.cost.wait(std::get<Collective>(own.operation->work).group, own.lag);
+    if (own.lag.value() == 0) continue;
+    own.cost.wait(std::get<Collective>(own.operation->work).group, own.lag);
   }
 }
 
 RunCost replay_block(std::span<const PricedOperation> operations) {
-  RunCost out;
   if (!on_one_stream(operations)) {
-    const std::vector<PassTask> pass = tasks_of(operations);
-    std::vector<PartTasks> parts;
-    const auto free = replay_settled(pass, true, parts);
-    if (free) out = Accounts(operations, intervals_of(pass, parts, *free, operations.size())).sum();
-    const auto issued = replay_settled(pass, false, parts);
-    if (free && issued) {
-      out.floor = sim::seconds(issued->end);
+    const std::vector<PassTask> pass = each_operation_of(operations);
+    const std::vector<sim::Interval> free = replay_alone(pass), issued = replay_alone(pass, true);
+    if (!free.empty() && !issued.empty()) {
+      RunCost out = Accounts(pass, free).sum();
+      out.floor = sim::seconds(issued.back().end);
       return out;
     }
-    out = {};  // longer than the clock runs, which the replay of the step then says by name
   }
-  for (const PricedOperation& priced : operations) out.append(priced.cost);
-  return out;
+  RunCost sum;
+  for (const PricedOperation& priced : operations) sum.append(priced.cost);
+  return sum;
 }
 
-std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations) {
-  std::vector<OperationSpan> out;
-  if (!on_one_stream(operations)) {
-    const std::vector<PassTask> pass = tasks_of(operations);
-    std::vector<PartTasks> parts;
-    if (const auto replay = replay_settled(pass, true, parts)) {
-      for (const auto& when : intervals_of(pass, parts, *replay, operations.size())) {
-        out.push_back({sim::seconds(when.start), sim::seconds(when.end)});
-      }
-      return out;
-    }
-  }
-  Seconds at;
-  for (const PricedOperation& priced : operations) {
-    out.push_back({at, at + priced.cost.gpu});
-    at += priced.cost.gpu;
-  }
-  return out;
+std::vector<sim::Interval> replay_alone(std::span<const PassTask> pass, bool host_issues) {
+  RankAlone rank;
+  const auto issue = [&](Seconds host) {
+    return host_issues ? rank.add(Stream::kHost, host) : sim::TaskId{};
+  };
+  const auto add = [&](const PassTask& task, sim::TaskId issuer) {
+    return Seat{rank.add(task.stream, task.cost.gpu, issuer, task.cost.floor)};
+  };
+  return replay(pass, rank, issue, add);
 }
 
 PassBounds bounds_of(std::span<const PassTask> pass) {
-  RankAlone rank;
-  const auto add = [&](const PassTask& task, sim::TaskId) {
-    return Seat{rank.add(task.stream, task.call != nullptr ? Seconds(0) : task.cost.gpu)};
-  };
-  const std::vector<PartTasks> parts = write_pass(pass, rank.workload(), host_is_ahead, add);
-  const auto replay = sim::replay(rank.workload());
-  if (!replay) return {};
-  PassBounds out{{}, sim::seconds(replay->end)};
+  const std::vector<sim::Interval> when = replay_alone(pass);
+  PassBounds out;
   Seconds issued;
-  for (std::size_t k = 0; k < pass.size(); ++k) {
+  for (std::size_t k = 0; k < when.size(); ++k) {
     const PassTask& task = pass[k];
     const Seconds launch = task.call != nullptr ? task.host : task.cost.floor - task.cost.gpu;
-    const Seconds start = sim::seconds(replay->tasks[parts[k].device.index()].start);
     const bool runs = task.begin < task.end && task.cost.floor.value() > 0;
-    if (task.call != nullptr || runs) out.lead = std::max(out.lead, issued + launch - start);
+    if (task.call != nullptr || runs) {
+      out.lead = std::max(out.lead, issued + launch - sim::seconds(when[k].start));
+    }
     issued += task.host;
+    out.least = std::max(out.least, sim::seconds(when[k].end));
   }
   return out;
 }

@@ -10,24 +10,23 @@
 #include <vector>
 
 #include "predict/pass_tasks.h"
+#include "sim/engine.h"
 
 namespace stepcast {
 
 // Gives each operation the time that it takes beside the others, if all streams are free and the
 // host is ahead: kernels lose the SMs of collectives beside them, and collectives share links with
-// the siblings of their group. Where that is longer than the clock runs nothing changes, and the
-// replay of the step says so by name.
+// the siblings of their group. Where that is longer than the clock runs nothing changes.
 void settle(std::span<PricedOperation> operations);
 
 // The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the
 // operation is priced as, time in which that stream waits counts as what it waits for.
 RunCost replay_block(std::span<const PricedOperation> operations);
 
-struct OperationSpan {
-  Seconds start, end;
-};
-// When each runs, from the begin of the pass, if the streams are free and the host is ahead.
-std::vector<OperationSpan> replay_spans(std::span<const PricedOperation> operations);
+// When each task runs, from the begin of the pass, if the streams are free and calls take no time.
+// The host is ahead, or issues task by task. Empty where that is longer than the clock runs, which
+// the replay of the step then says by name.
+std::vector<sim::Interval> replay_alone(std::span<const PassTask> pass, bool host_issues = false);
 
 // A pass that begins `lead` later than its issue never waits for its host, and takes no less than
 // `least`, whatever shares links with it.

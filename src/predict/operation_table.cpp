@@ -60,7 +60,7 @@ Result<std::vector<OperationPrice>> operation_table(const Scenario& scenario,
   TableBuilder builder;
   for (const CountedRun& run : distinct_runs(costs.role(own))) {
     for (const RunCosts::PricedBlock* block : costs.blocks(own, *run.first)) {
-      for (const PricedOperation& priced : *block) {
+      for (const PricedOperation& priced : block->operations) {
         builder.add(priced, static_cast<double>(run.times));
       }
     }

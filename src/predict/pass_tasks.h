@@ -26,14 +26,12 @@ struct PassTask {
 
 // `blocks` in the order in which they run. The first task on the computing stream begins the pass,
 // the last one ends it. Collectives of `groups` are calls, unless they are pipelined with a
-// product, which has them in its price. What runs between two calls is one task, or one for each
-// operation. Where a block runs operations beside each other, each of those beside the computing
-// stream is a task, what is computed is parted where one waits for the other, and an empty task
+// product, which has them in its price. What is computed between two calls is one task, or one for
+// each operation. Where a block runs operations beside each other, each of those beside the
+// computing stream is a task, what is computed is parted where one waits for the other, and a task
 // waits for all streams before the next block begins.
-std::vector<PassTask> tasks_of(std::span<const std::vector<PricedOperation>* const> blocks,
+std::vector<PassTask> tasks_of(std::span<const std::span<const PricedOperation>> blocks,
                                std::span<const AxisGroup> groups, bool each_operation);
-// One block, with a task for each operation and no calls.
-std::vector<PassTask> tasks_of(std::span<const PricedOperation> block);
 
 // One task of a pass in a workload. Invalid: the host is ahead of it.
 struct PartTasks {

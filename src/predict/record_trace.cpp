@@ -2,6 +2,7 @@
 #include "predict/record_trace.h"
 
 #include <algorithm>
+#include <map>
 
 #include "predict/attribution.h"
 #include "predict/memory_replay.h"
@@ -25,9 +26,8 @@ class OperationTrace {
 
  private:
   void draw(const Instruction& what, const Operation& operation, Seconds start, Seconds time);
-  void draw_blocks(const Instruction& what, Seconds start, Seconds duration);
-  void draw_parts(const Instruction& what, const PassTasks& pass,
-                  const std::vector<PartTasks>& parts);
+  void draw_tasks(const Instruction& what, std::span<const PassTask> pass,
+                  const std::vector<sim::Interval>& when, Seconds begin, double stretch);
   const Instruction& owner(const Instruction& what, const Operation& operation) const;
 
   const SimulationInput& in_;
@@ -35,6 +35,7 @@ class OperationTrace {
   sim::Time origin_;
   std::int32_t class_;
   Prediction& out_;
+  std::map<const PassTasks*, std::vector<sim::Interval>> alone_;  // of passes in one piece
 };
 
 // The second of two passes that alternate has the operations of the forward.
@@ -57,60 +58,53 @@ void OperationTrace::draw(const Instruction& what, const Operation& operation, S
   out_.slices.push_back(std::move(slice));
 }
 
-// As they follow each other and run beside each other in the replay of each block, stretched to the
-// time that the run took.
-void OperationTrace::draw_blocks(const Instruction& what, Seconds start, Seconds duration) {
-  const RunCost& cost = in_.costs.run(class_, what);
-  if (cost.gpu.value() <= 0) return;
-  const double stretch = duration / cost.gpu;
-  Seconds begin = start;  // of the block
-  for (const RunCosts::PricedBlock* block : in_.costs.blocks(class_, what)) {
-    const std::vector<OperationSpan> spans = replay_spans(*block);
-    Seconds end;
-    for (std::size_t i = 0; i < block->size(); ++i) {
-      end = std::max(end, spans[i].end);
-      const PricedOperation& one = (*block)[i];
-      draw(what, *one.operation, begin + spans[i].start * stretch, one.cost.gpu * stretch);
-    }
-    begin += end * stretch;
-  }
-}
-
-// Each task as it was replayed; what one runs follows each other.
-void OperationTrace::draw_parts(const Instruction& what, const PassTasks& pass,
-                                const std::vector<PartTasks>& parts) {
+// Each task at its time behind `begin`, with `stretch` times that length; what one runs follows
+// each other.
+void OperationTrace::draw_tasks(const Instruction& what, std::span<const PassTask> pass,
+                                const std::vector<sim::Interval>& when, Seconds begin,
+                                double stretch) {
   std::vector<const PricedOperation*> operations;
   for (const RunCosts::PricedBlock* block : in_.costs.blocks(class_, what)) {
-    for (const PricedOperation& one : *block) operations.push_back(&one);
+    for (const PricedOperation& one : block->operations) operations.push_back(&one);
   }
-  for (std::size_t k = 0; k < parts.size(); ++k) {
-    const PassTask& task = pass.tasks[k];
-    const sim::Interval& when = simulation_.replay.tasks[parts[k].device.index()];
-    const Seconds time = sim::seconds(when.end - when.start);
-    Seconds at = after(when.start, origin_);
+  for (std::size_t k = 0; k < when.size(); ++k) {
+    const PassTask& task = pass[k];
+    const Seconds time = sim::seconds(when[k].end - when[k].start) * stretch;
+    Seconds at = begin + sim::seconds(when[k].start) * stretch;
     if (task.call != nullptr) {
       draw(what, *task.call, at, time);
       continue;
     }
-    const double stretch = task.cost.gpu.value() > 0 ? time / task.cost.gpu : 1.0;
+    const double longer = task.cost.gpu.value() > 0 ? time / task.cost.gpu : 1.0;
     for (std::int32_t i = task.begin; i < task.end; ++i) {
       const PricedOperation& one = *operations[static_cast<std::size_t>(i)];
-      draw(what, *one.operation, at, one.cost.gpu * stretch);
-      at += one.cost.gpu * stretch;
+      draw(what, *one.operation, at, one.cost.gpu * longer);
+      at += one.cost.gpu * longer;
     }
   }
 }
 
+// A pass in several tasks as it was replayed; one in one piece as it runs alone, stretched to the
+// time that it took.
 void OperationTrace::run(const Instruction& what, std::int32_t i, const InstructionTasks& tasks) {
   if (alternates(what) && !leads_pair(what)) return;  // drawn with the first of the two
-  if (!in_.stamped(class_, i).empty()) {
-    draw_parts(what, in_.tasks_of_pass(class_, i),
-               simulation_.parts[static_cast<std::size_t>(tasks.parts)]);
+  const std::vector<sim::Interval>& replayed = simulation_.replay.tasks;
+  if (tasks.is_in_parts()) {
+    std::vector<sim::Interval> when;
+    for (const PartTasks& part : simulation_.parts[static_cast<std::size_t>(tasks.parts)]) {
+      when.push_back(replayed[part.device.index()]);
+    }
+    draw_tasks(what, in_.tasks_of_pass(class_, i).tasks, when, after({}, origin_), 1);
     return;
   }
-  const sim::Interval& first = simulation_.replay.tasks[tasks.device_begin.index()];
-  const sim::Interval& last = simulation_.replay.tasks[tasks.device.index()];
-  draw_blocks(what, after(first.start, origin_), sim::seconds(last.end - first.start));
+  const Seconds gpu = in_.costs.run(class_, what).gpu;
+  if (gpu.value() <= 0) return;
+  const PassTasks& pass = in_.costs.tasks(class_, what, {}, true);
+  const auto [alone, fresh] = alone_.try_emplace(&pass);
+  if (fresh) alone->second = replay_alone(pass.tasks);
+  const sim::Time start = replayed[tasks.device_begin.index()].start;
+  const Seconds time = sim::seconds(replayed[tasks.device.index()].end - start);
+  draw_tasks(what, pass.tasks, alone->second, after(start, origin_), time / gpu);
 }
 
 // In order of time: host order and the order of several streams differ.

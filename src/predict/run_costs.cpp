@@ -27,7 +27,6 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
   using Placed =
       std::tuple<std::vector<std::optional<GroupShape>>, std::vector<DeviceId>, SiblingLinks>;
   std::map<Placed, std::int32_t> known;
-  std::vector<BlockPrices> prices;  // by placement
   for (const std::vector<RankId>& ranks : symmetry.ranks) {
     const RankId rank = ranks.front();
     // Two groups of GPUs of one shape cost the same. Groups without a shape are told apart by their
@@ -47,26 +46,13 @@ RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankG
     if (fresh) {
       placements_.push_back(
           {std::move(groups), std::make_shared<const SiblingLinks>(std::move(links))});
-      prices.push_back(price_blocks(placements_.back()));
     }
     const Role& role = program.roles[static_cast<std::size_t>(grid.point(rank).pp)];
-    add_class(role, found->second, prices[static_cast<std::size_t>(found->second)]);
+    add_class(role, found->second);
   }
 }
 
-RunCosts::BlockPrices RunCosts::price_blocks(const Placement& placement) const {
-  BlockPrices out;
-  block_costs_.use_groups(placement.groups, placement.links);
-  for (const Block& block : program_.blocks) {
-    std::array<RunCost, kPasses>& own = out.passes.emplace_back();
-    for (const Pass pass : passes_of(block.form)) {
-      own[static_cast<std::size_t>(pass)] = block_costs_.price(operations_of(block, pass));
-    }
-  }
-  return out;
-}
-
-void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPrices& prices) {
+void RunCosts::add_class(const Role& role, std::int32_t placement) {
   const auto known = std::find_if(tables_.begin(), tables_.end(), [&](const Table& table) {
     return table.role == &role && table.placement == placement;
   });
@@ -83,36 +69,30 @@ void RunCosts::add_class(const Role& role, std::int32_t placement, const BlockPr
     const auto [found, fresh] =
         costs.try_emplace(*key, static_cast<std::int32_t>(table.costs.size()));
     if (fresh) {
-      table.costs.push_back(!alternates(what)  ? prices.run(role, what)
-                            : leads_pair(what) ? price_pair(table, *what.as<RunPass>())
-                                               : RunCost{});
-      table.shares.push_back(alternates(what) ? share_of_pair(table, *what.as<RunPass>(), prices)
-                                              : 1.0);
+      RunCost& sum = table.costs.emplace_back();
+      for (const PricedBlock* block : blocks_of(table, what)) sum.append(block->cost);
+      table.shares.push_back(alternates(what) ? share_of_pair(table, *what.as<RunPass>()) : 1.0);
     }
     table.cost_of[i] = found->second;
   }
 }
 
-const RunCosts::PricedBlock& RunCosts::priced(std::int32_t placement, const BlockVisit& at) const {
-  const auto [found, fresh] = priced_.try_emplace({placement, at.block, at.pass});
-  if (fresh) {
-    use(placement);
-    found->second = block_costs_.price_each(operations_of(program_.block(at.block), at.pass));
+const RunCosts::PricedBlock& RunCosts::priced(std::int32_t placement, const BlockVisit& at,
+                                              BlockId forward) const {
+  const auto [found, fresh] = priced_.try_emplace({placement, at.block, at.pass, forward});
+  PricedBlock& out = found->second;
+  if (!fresh) return out;
+  const std::vector<Operation>* operations = &operations_of(program_.block(at.block), at.pass);
+  if (forward.valid()) {
+    out.issued_in_turn =
+        issue_in_turn(operations_of(program_.block(forward), Pass::kForward), *operations);
+    operations = &out.issued_in_turn;
   }
-  return found->second;
-}
-
-const RunCosts::PricedBlock& RunCosts::paired(std::int32_t placement, BlockId forward,
-                                              BlockId backward) const {
-  const auto [found, fresh] = paired_.try_emplace({placement, forward, backward});
-  PairedBlock& pair = found->second;
-  if (fresh) {
-    use(placement);
-    pair.operations = issue_in_turn(operations_of(program_.block(forward), Pass::kForward),
-                                    operations_of(program_.block(backward), Pass::kBackward));
-    pair.priced = block_costs_.price_each(pair.operations);
-  }
-  return pair.priced;
+  const auto& [groups, links] = placements_[static_cast<std::size_t>(placement)];
+  block_costs_.use_groups(groups, links);
+  out.operations = block_costs_.price_each(*operations);
+  out.cost = replay_block(out.operations);
+  return out;
 }
 
 // Layers that send tokens to experts alternate in the order in which each pass comes to them; the
@@ -134,17 +114,11 @@ std::vector<const RunCosts::PricedBlock*> RunCosts::blocks_of_pair(const Table& 
   const std::vector<BlockVisit> forward = layers_of(partner_of(*table.role, run));
   const std::vector<BlockVisit> backward = layers_of(run);
   for (std::size_t i = 0; i < std::max(forward.size(), backward.size()); ++i) {
-    const bool alone = i >= forward.size() || i >= backward.size();
-    out.push_back(alone ? &priced(table.placement, i < forward.size() ? forward[i] : backward[i])
-                        : &paired(table.placement, forward[i].block, backward[i].block));
+    const BlockId beside =
+        i < std::min(forward.size(), backward.size()) ? forward[i].block : BlockId();
+    out.push_back(&priced(table.placement, i < backward.size() ? backward[i] : forward[i], beside));
   }
   return out;
-}
-
-RunCost RunCosts::price_pair(const Table& table, const RunPass& run) const {
-  RunCost sum;
-  for (const PricedBlock* block : blocks_of_pair(table, run)) sum.append(replay_block(*block));
-  return sum;
 }
 
 std::vector<const RunCosts::PricedBlock*> RunCosts::blocks_of(const Table& table,
@@ -157,27 +131,28 @@ std::vector<const RunCosts::PricedBlock*> RunCosts::blocks_of(const Table& table
   return out;
 }
 
-std::vector<const RunCosts::PricedBlock*> RunCosts::blocks(std::int32_t rank_class,
-                                                           const Instruction& what) const {
-  return blocks_of(table_of(rank_class), what);
-}
-
 const PassTasks& RunCosts::tasks(std::int32_t rank_class, const Instruction& what,
                                  const std::vector<AxisGroup>& groups, bool each_operation) const {
   const std::int32_t table = classes_[static_cast<std::size_t>(rank_class)].table;
   const auto [found, fresh] = tasks_.try_emplace({table, *run_key(what), groups, each_operation});
   if (fresh) {
-    found->second.tasks = tasks_of(blocks(rank_class, what), groups, each_operation);
-    found->second.bounds = bounds_of(found->second.tasks);
+    std::vector<std::span<const PricedOperation>> passes;
+    for (const PricedBlock* block : blocks(rank_class, what)) passes.push_back(block->operations);
+    found->second.tasks = tasks_of(passes, groups, each_operation);
+    if (!each_operation) found->second.bounds = bounds_of(found->second.tasks);
   }
   return found->second;
 }
 
 // Its part of what both do by themselves, without the exchanges that the other one hides.
-double RunCosts::share_of_pair(const Table& table, const RunPass& run, const BlockPrices& prices) {
+double RunCosts::share_of_pair(const Table& table, const RunPass& run) const {
   const auto computing = [&](const RunPass& pass) {
-    const RunCost alone = prices.run(*table.role, pass);
-    return alone.gpu - alone.communication(TrafficKind::kExpert);
+    Seconds sum;
+    for_each_block(*table.role, pass, [&](const BlockVisit& at) {
+      const RunCost& cost = priced(table.placement, at).cost;
+      sum += cost.gpu - cost.communication(TrafficKind::kExpert);
+    });
+    return sum;
   };
   const Seconds own = computing(run), both = own + computing(partner_of(*table.role, run));
   return both.value() > 0 ? own / both : 0.5;

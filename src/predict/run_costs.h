@@ -2,7 +2,6 @@
 // Prices of every run instruction of every rank class.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,11 +24,18 @@ class RunCosts {
 
   // `instruction` is one of role(rank_class).instructions.
   const RunCost& run(std::int32_t rank_class, const Instruction& instruction) const;
-  // The blocks that it runs, operation by operation, in order. The first of two passes
-  // that alternate runs both (program/pass_pair.h), and the second nothing.
-  using PricedBlock = std::vector<PricedOperation>;
+  // A pass over a block, or over two of passes that alternate, priced once.
+  struct PricedBlock {
+    std::vector<Operation> issued_in_turn;  // of two
+    std::vector<PricedOperation> operations;
+    RunCost cost;
+  };
+  // Those that it runs, in order. The first of two passes that alternate runs both
+  // (program/pass_pair.h), and the second nothing.
   std::vector<const PricedBlock*> blocks(std::int32_t rank_class,
-                                         const Instruction& instruction) const;
+                                         const Instruction& instruction) const {
+    return blocks_of(table_of(rank_class), instruction);
+  }
   // The instruction as tasks of the engine. Collectives of `groups` load links.
   const PassTasks& tasks(std::int32_t rank_class, const Instruction& instruction,
                          const std::vector<AxisGroup>& groups, bool each_operation) const;
@@ -56,43 +62,18 @@ class RunCosts {
     std::int32_t table;
   };
 
-  // What every block costs, by BlockId and Pass.
-  struct BlockPrices {
-    std::vector<std::array<RunCost, kPasses>> passes;
-    const RunCost& of(const BlockVisit& at) const {
-      return passes[at.block.index()][static_cast<std::size_t>(at.pass)];
-    }
-    // `what`: an instruction, or the pass that one runs.
-    template <class Run>
-    RunCost run(const Role& role, const Run& what) const {
-      RunCost sum;
-      for_each_block(role, what, [&](const BlockVisit& at) { sum.append(of(at)); });
-      return sum;
-    }
-  };
   // A rank's groups, and what they share with their siblings.
   struct Placement {
     std::vector<GroupPlacement> groups;
     std::shared_ptr<const SiblingLinks> links;
   };
-  BlockPrices price_blocks(const Placement& placement) const;
-  void use(std::int32_t placement) const {
-    const auto& [groups, links] = placements_[static_cast<std::size_t>(placement)];
-    block_costs_.use_groups(groups, links);
-  }
-  void add_class(const Role& role, std::int32_t placement, const BlockPrices& prices);
-  // The whole pass over a block, priced once.
-  const PricedBlock& priced(std::int32_t placement, const BlockVisit& at) const;
-  // A layer of a forward and one of a backward, issued in turn.
-  struct PairedBlock {
-    std::vector<Operation> operations;
-    PricedBlock priced;
-  };
-  const PricedBlock& paired(std::int32_t placement, BlockId forward, BlockId backward) const;
+  void add_class(const Role& role, std::int32_t placement);
+  // `forward`: beside this backward.
+  const PricedBlock& priced(std::int32_t placement, const BlockVisit& at,
+                            BlockId forward = {}) const;
   std::vector<const PricedBlock*> blocks_of(const Table& table, const Instruction& what) const;
   std::vector<const PricedBlock*> blocks_of_pair(const Table& table, const RunPass& run) const;
-  RunCost price_pair(const Table& table, const RunPass& run) const;
-  static double share_of_pair(const Table& table, const RunPass& run, const BlockPrices& prices);
+  double share_of_pair(const Table& table, const RunPass& run) const;
   std::size_t cost_of(const Table& table, const Instruction& what) const;
   const Table& table_of(std::int32_t rank_class) const {
     return tables_[static_cast<std::size_t>(classes_[static_cast<std::size_t>(rank_class)].table)];
@@ -100,8 +81,8 @@ class RunCosts {
 
   const Program& program_;
   mutable BlockCosts block_costs_;  // remembers the groups that it prices for
-  mutable std::map<std::tuple<std::int32_t, BlockId, Pass>, PricedBlock> priced_;  // by placement
-  mutable std::map<std::tuple<std::int32_t, BlockId, BlockId>, PairedBlock> paired_;
+  using BlockKey = std::tuple<std::int32_t, BlockId, Pass, BlockId>;  // by placement
+  mutable std::map<BlockKey, PricedBlock> priced_;
   using TasksKey = std::tuple<std::int32_t, RunKey, std::vector<AxisGroup>, bool>;  // by table
   mutable std::map<TasksKey, PassTasks> tasks_;
   bool alone_;
