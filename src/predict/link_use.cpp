@@ -2,12 +2,18 @@
 #include "predict/link_use.h"
 
 #include <map>
+#include <optional>
 #include <variant>
 
 #include "program/walk.h"
 
 namespace stepcast {
 namespace {
+
+// What its time on a link counts as.
+Seconds& part_of(LinkTime& time, std::optional<TrafficKind> kind) {
+  return kind ? time.by_traffic[static_cast<std::size_t>(*kind)] : time.others;
+}
 
 using Counts = std::map<Message, double>;  // messages of one step
 
@@ -16,86 +22,60 @@ class LinkUse {
   LinkUse(const SimulationInput& input, const CollectiveCosts& collectives)
       : in_(input),
         collectives_(collectives),
-        use_(input.scenario.cluster.topology.links().size(), Seconds(0)) {}
+        use_(input.scenario.cluster.topology.links().size()) {}
 
-  std::vector<Seconds> read() {
-    for (const GroupTraffic& groups : in_.traffic.groups) {
-      if (!groups.in_blocks) add_groups(groups);
-      add_groups_in_blocks(groups);
-    }
+  std::vector<LinkTime> read() {
+    for (const GroupTraffic& groups : in_.traffic.groups) add_groups(groups);
     for (const PairTraffic& pairs : in_.traffic.pairs) add_pairs(pairs);
     return std::move(use_);
   }
 
  private:
-  const Role& role_of(RankId rank) const {
-    return in_.program.roles[static_cast<std::size_t>(in_.grid.point(rank).pp)];
-  }
-
-  void add(const std::vector<LinkLoad>& loads, double bytes) {
+  void add(const std::vector<LinkLoad>& loads, std::optional<TrafficKind> kind, double bytes) {
     for (const LinkLoad& load : loads) {
       const Link& link = in_.scenario.cluster.topology.links()[load.link.index()];
-      use_[load.link.index()] += Seconds(load.weight * bytes / link.capacity.value());
+      part_of(use_[load.link.index()], kind) +=
+          Seconds(load.weight * bytes / link.capacity.value());
     }
   }
 
   // Members of a group that spans stages issue the same of its collectives: the first one's count.
   void add_groups(const GroupTraffic& groups) {
-    std::map<const Role*, Counts> counts;
+    std::map<std::int32_t, Counts> counts;  // by stage
     for (std::size_t g = 0; g < groups.members.size(); ++g) {
-      if (groups.members[g].empty()) continue;
-      const Role& role = role_of(groups.members[g].front());
-      const auto [counted, fresh] = counts.try_emplace(&role);
-      if (fresh) counted->second = collectives_of(role, groups.group);
-      for (const auto& [key, times] : counted->second) {
-        const Priced& priced = groups.prices[g][static_cast<std::size_t>(groups.message(key))];
-        if (priced.loads < 0) continue;
-        add(groups.loads[g][static_cast<std::size_t>(priced.loads)],
-            priced.price.work.value() * times);
+      const std::vector<RankId>& members = groups.members[g];
+      if (members.empty()) continue;
+      const std::int32_t stage = in_.grid.point(members.front()).pp;
+      const auto [counted, fresh] = counts.try_emplace(stage);
+      if (fresh) {
+        counted->second =
+            collectives_of(in_.program.roles[static_cast<std::size_t>(stage)], groups.group);
+      }
+      for (const auto& [message, times] : counted->second) {
+        const auto& [price, loads] =
+            groups.prices[g][static_cast<std::size_t>(groups.message(message))];
+        if (price.work.value() <= 0) continue;
+        add(loads >= 0 ? groups.loads[g][static_cast<std::size_t>(loads)]
+                       : collectives_.loads(price, message.kind, devices_of(members)),
+            traffic_of(groups.group), price.work.value() * times);
       }
     }
   }
 
-  static Counts collectives_of(const Role& role, AxisGroup group) {
+  // By instructions, and inside passes.
+  Counts collectives_of(const Role& role, AxisGroup group) const {
     Counts out;
     for (const Instruction& what : role.instructions) {
       const auto* call = what.as<CollectiveCall>();
       if (call == nullptr || call->group != group || call->message.bytes == 0) continue;
       out[call->piece()] += call->pieces;
     }
-    return out;
-  }
-
-  // Their traffic is inside the passes.
-  void add_groups_in_blocks(const GroupTraffic& groups) {
-    std::map<const Role*, Counts> counts;
-    for (std::size_t c = 0; c < in_.symmetry.ranks.size(); ++c) {
-      const Role& role = in_.costs.role(static_cast<std::int32_t>(c));
-      const auto [counted, fresh] = counts.try_emplace(&role);
-      if (fresh) {
-        counted->second = collectives_in_blocks(role, groups.group);
-      }
-    }
-    for (const std::vector<RankId>& members : groups.members) {
-      if (members.empty()) continue;
-      const std::vector<DeviceId> devices = devices_of(members);
-      for (const auto& [key, times] : counts[&role_of(members.front())]) {
-        const CollectivePrice price = collectives_.price(key, devices);
-        if (price.work.value() <= 0) continue;
-        add(collectives_.loads(price, key.kind, devices), price.work.value() * times);
-      }
-    }
-  }
-
-  Counts collectives_in_blocks(const Role& role, AxisGroup group) const {
-    Counts out;
     for (const CountedRun& run : distinct_runs(role)) {
-      for_each_operation(in_.program, role, *run.first,
-                         [&](const Operation& operation, BlockVisit) {
-                           const auto* collective = std::get_if<Collective>(&operation.work);
-                           if (collective == nullptr || collective->group != group) return;
-                           out[message_of(*collective)] += static_cast<double>(run.times);
-                         });
+      for_each_operation(in_.program, role, *run.first, [&](const Operation& one, BlockVisit) {
+        const auto* collective = std::get_if<Collective>(&one.work);
+        if (collective == nullptr || collective->group != group) return;
+        out[message_of(*collective)] += static_cast<double>(run.times);
+      });
     }
     return out;
   }
@@ -113,18 +93,25 @@ class LinkUse {
       }
     }
     for (std::size_t p = 0; p < pairs.senders.size(); ++p) {
-      add(pairs.loads[p], pairs.copy ? copied : pairs.prices[p].work.value() * messages);
+      const auto kind = pairs.copy ? std::nullopt : std::optional(TrafficKind::kPipeline);
+      add(pairs.loads[p], kind, pairs.copy ? copied : pairs.prices[p].work.value() * messages);
     }
   }
 
   const SimulationInput& in_;
   const CollectiveCosts& collectives_;
-  std::vector<Seconds> use_;
+  std::vector<LinkTime> use_;
 };
 
 }  // namespace
 
-std::vector<Seconds> link_use(const SimulationInput& input, const CollectiveCosts& collectives) {
+Seconds LinkTime::all() const {
+  Seconds sum = others;
+  for (const Seconds part : by_traffic) sum += part;
+  return sum;
+}
+
+std::vector<LinkTime> link_use(const SimulationInput& input, const CollectiveCosts& collectives) {
   return LinkUse(input, collectives).read();
 }
 

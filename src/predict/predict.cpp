@@ -46,6 +46,16 @@ bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
   return true;
 }
 
+// The first of those that end the step.
+std::size_t critical_class(const std::vector<ClassTimeline>& step) {
+  const auto last = std::ranges::max_element(step, {}, &ClassTimeline::step_end);
+  return static_cast<std::size_t>(last - step.begin());
+}
+
+Seconds length_of(const ClassTimeline& timeline) {
+  return sim::seconds(timeline.step_end - timeline.step_begin);
+}
+
 class Predictor {
  public:
   Predictor(const Scenario& scenario, const Pricing& pricing, const PredictOptions& options)
@@ -68,6 +78,7 @@ class Predictor {
   void read_bubble();
   void read_rates(const Program& program);
   void read_memory();
+  void read_lost_on_links(const SimulationInput& input);
   void read_waterfall(const ClassTimeline& critical);
 
   const Scenario& scenario_;
@@ -144,13 +155,10 @@ void Predictor::read_provenance(const ClassTimeline& critical) {
 }
 
 void Predictor::read_times(const SimulationInput& input, const Simulation& simulation) {
-  std::size_t critical = 0;
-  for (std::size_t c = 0; c < last_.size(); ++c) {
-    if (last_[c].step_end > last_[critical].step_end) critical = c;
-  }
+  const std::size_t critical = critical_class(last_);
   const ClassTimeline& timeline = last_[critical];
   out_.time = timeline.parts;
-  out_.step_time = sim::seconds(timeline.step_end - timeline.step_begin);
+  out_.step_time = length_of(timeline);
 
   std::array<Seconds, kCurves> by_curve = timeline.work.by_curve;
   by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
@@ -238,6 +246,18 @@ void Predictor::read_memory() {
   out_.fits = out_.peak_device <= out_.device_memory;
 }
 
+// Against the step whose transfers all have their links to themselves.
+void Predictor::read_lost_on_links(const SimulationInput& input) {
+  SimulationInput apart = input;
+  apart.contention = false;
+  const std::vector<ClassTimeline> shared = last_;
+  if (settle(apart)) {
+    const Seconds step = length_of(last_[critical_class(last_)]);
+    out_.lost_on_links = std::max(Seconds(0), out_.step_time - step);
+  }
+  last_ = shared;
+}
+
 // A collective inside a pass leaves a part of a rank's core to other ranks and streams. One macro
 // activity of kernels and collectives cannot express that.
 bool Predictor::must_expand(const Program& program, const RankGrid& grid) const {
@@ -291,7 +311,10 @@ Result<Prediction> Predictor::run() {
     sim::Time origin = last_.front().step_begin;
     for (const ClassTimeline& timeline : last_) origin = std::min(origin, timeline.step_begin);
     record_trace(input, *simulation, origin, out_);
-    if (!alone) out_.link_use = link_use(input, pricing_.collectives);
+    if (!alone) {
+      out_.link_use = link_use(input, pricing_.collectives);
+      if (options_.contention) read_lost_on_links(input);
+    }
   }
   return std::move(out_);
 }

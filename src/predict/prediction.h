@@ -68,6 +68,13 @@ struct Waterfall {
 enum class FlopCount { kFull, kCausal };
 const char* name_of(FlopCount count);
 
+// How long a link would be full in one step, with all that is sent over it.
+struct LinkTime {
+  std::array<Seconds, kTrafficKinds> by_traffic{};
+  Seconds others;  // norms over all stages, copies to hosts
+  Seconds all() const;
+};
+
 struct Prediction {
   bool fits = true;
   Seconds step_time, step_time_low, step_time_high;
@@ -94,7 +101,8 @@ struct Prediction {
   std::uint64_t simulated_tasks = 0;
   std::vector<TraceSlice> slices;  // only when asked for
   std::vector<MemorySample> memory_samples;
-  std::vector<Seconds> link_use;  // likewise; by LinkId (predict/link_use.h)
+  std::vector<LinkTime> link_use;  // likewise; by LinkId (predict/link_use.h)
+  Seconds lost_on_links;           // likewise; of the step time, by transfers that share a link
 };
 
 struct PredictOptions {

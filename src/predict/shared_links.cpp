@@ -281,7 +281,7 @@ std::vector<PassTime> StampFinder::time_passes(const Role& role, AxisGroup group
   const RankId rank = grid_.rank({0, 0, 0, role.stage});
   costs_.use_groups({{group, devices_of(grid_.members(group, rank))}});
   std::map<std::pair<BlockId, Pass>, PassTime> of_block;
-  const auto time_block = [&](const BlockVisit& at) {
+  const auto time_block = [&](const BlockVisit& at) -> const PassTime& {
     const auto [found, fresh] = of_block.try_emplace({at.block, at.pass});
     if (fresh) {
       auto priced = costs_.price_each(operations_of(program_.block(at.block), at.pass));
@@ -290,21 +290,15 @@ std::vector<PassTime> StampFinder::time_passes(const Role& role, AxisGroup group
     }
     return found->second;
   };
-  std::map<RunKey, PassTime> of_run;
   std::vector<PassTime> out;
   for (const Instruction& what : role.instructions) {
     PassTime& time = out.emplace_back();
-    const auto* pass = what.as<RunPass>();
-    if (pass == nullptr) continue;
-    const auto [found, fresh] = of_run.try_emplace(key_of(*pass));
-    if (fresh) {
-      for_each_block(role, *pass, [&, &run = found->second](const BlockVisit& at) {
-        const PassTime block = time_block(at);
-        run.all += block.all;
-        run.in_group += block.in_group;
-      });
-    }
-    time = found->second;
+    if (!what.is<RunPass>()) continue;
+    for_each_block(role, what, [&](const BlockVisit& at) {
+      const PassTime& block = time_block(at);
+      time.all += block.all;
+      time.in_group += block.in_group;
+    });
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "expert_scenarios.h"
 #include "predict/prediction.h"
 #include "scenario_from.h"
 
@@ -20,7 +21,7 @@ struct Used {
   double to(const char* vertex) const { return sum(vertex, false); }
   double busiest() const {
     double out = 0;
-    for (const Seconds use : prediction.link_use) out = std::max(out, use.value());
+    for (const LinkTime& use : prediction.link_use) out = std::max(out, use.all().value());
     return out;
   }
 
@@ -32,7 +33,7 @@ struct Used {
       const Link& link = topology.links()[l];
       if (link.kind != LinkKind::kNvlink) continue;
       if (topology.name(outgoing ? link.from : link.to) == vertex) {
-        out += prediction.link_use[l].value();
+        out += prediction.link_use[l].all().value();
       }
     }
     return out;
@@ -87,9 +88,46 @@ TEST(LinkUse, OfTensorParallelismIsInsideThePassesAndStillCounted) {
   for (const char* gpu : {"node0/gpu1", "node0/gpu2", "node0/gpu3"}) {
     EXPECT_NEAR(four.from(gpu), four.from("node0/gpu0"), 1e-9 * four.busiest()) << gpu;
   }
+  for (const LinkTime& use : four.prediction.link_use) {
+    EXPECT_EQ(use.all(), use.by_traffic[static_cast<std::size_t>(TrafficKind::kTensor)]);
+  }
+  EXPECT_EQ(four.prediction.lost_on_links.value(), 0);
   // Passes wait for all of this traffic, so it takes no longer than the time that the step says
   // they wait.
   EXPECT_LE(four.busiest(), four.prediction.time.exposed_tp.value() * (1 + 1e-9));
+}
+
+// Two nodes: the exchange of tokens and the reduction of gradients beside it leave by the same
+// NICs.
+TEST(LinkUse, SaysWhoseTrafficMeetsOnANic) {
+  testing::ExpertCase c;
+  c.cluster = "dgx-h100";
+  c.dp = 16;
+  c.ep = 16;
+  c.hidden = 4096;
+  c.heads = 32;
+  c.sequence = 4096;
+  c.more_layout = R"(,"overlap":{"grad_reduce":true})";
+  const Scenario scenario = testing::with_experts(c);
+  const auto prediction = predict(scenario, source_folders(), {.trace = true});
+  const auto apart = predict(scenario, source_folders(), {.trace = true, .contention = false});
+  ASSERT_TRUE(prediction.has_value() && apart.has_value());
+  int shared = 0;
+  for (std::size_t l = 0; l < prediction->link_use.size(); ++l) {
+    if (scenario.cluster.topology.links()[l].kind == LinkKind::kNvlink) continue;
+    const LinkTime& use = prediction->link_use[l];
+    const auto of = [&](TrafficKind kind) {
+      return use.by_traffic[static_cast<std::size_t>(kind)];
+    };
+    EXPECT_GE(use.all(), of(TrafficKind::kExpert) + of(TrafficKind::kData));
+    shared +=
+        of(TrafficKind::kExpert) > of(TrafficKind::kData) && of(TrafficKind::kData).value() > 0;
+  }
+  EXPECT_GE(shared, 16);
+  EXPECT_GT(prediction->lost_on_links.value(), 0);
+  EXPECT_NEAR((prediction->lost_on_links + apart->step_time).value(), prediction->step_time.value(),
+              1e-9);
+  EXPECT_EQ(apart->lost_on_links.value(), 0);
 }
 
 }  // namespace

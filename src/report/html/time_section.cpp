@@ -63,7 +63,13 @@ Html waterfall(const Prediction& prediction) {
                  {time_text(prediction.step_time), prediction.step_time.value()},
                  {percent_text(1), 1}},
                 "total");
-  return table.html();
+  Html out = table.html();
+  // A thousandth of the step is less than a bar shows.
+  if (prediction.lost_on_links > 0.001 * prediction.step_time) {
+    out += note(fmt::format("Of what is exposed, {} are lost where transfers meet on a link.",
+                            time_text(prediction.lost_on_links)));
+  }
+  return out;
 }
 
 Html parts(const Prediction& prediction) {
