@@ -10,8 +10,7 @@
 namespace stepcast {
 
 // By LinkId: how long the link would be full carrying one step's collectives and messages one after
-// the other, at the pace that the library reaches on it. Traffic too small to load a link
-// (predict/traffic.h) is left out.
+// the other, at the pace that the library reaches on it.
 std::vector<LinkTime> link_use(const SimulationInput& input, const CollectiveCosts& collectives);
 
 }  // namespace stepcast

@@ -152,7 +152,7 @@ std::string loads_text(const LinkTime& use, Seconds step) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string out;
   for (const auto& [time, words] : loads) {
-    if (time.value() <= 0) continue;
+    if (time / step < 0.0005) continue;  // 0.0 %
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", words, percent_text(time / step));
   }
   return out;
