@@ -27,38 +27,30 @@ std::vector<std::vector<DeviceId>> siblings_of(const std::vector<RankId>& own, A
   return out;
 }
 
-// Gives the links of several ways their numbers.
+// Gives the links of several ways their numbers, as they come.
 class LinkNumbers {
  public:
   explicit LinkNumbers(const Topology& topology) : links_(topology.links()) {}
 
-  // The uses of those links that are full when all send at `rate`. Siblings come in the order in
-  // which they meet the first group, whatever their ranks.
+  // The uses of those links that are full when all send at `rate`; none where the first group has
+  // no such link.
   std::vector<SiblingUses> number(const Loads& loads, BytesPerSecond rate) {
-    std::map<LinkId, double> full = demand(loads, rate);
-    std::erase_if(full, [](const auto& link) { return link.second <= 1 + 1e-9; });
-    std::map<LinkId, double> own;  // weights
-    for (const LinkLoad& load : loads.front()) {
-      if (full.contains(load.link)) own[load.link] = load.weight;
-    }
-    if (own.empty()) return {};
-    Loads met = loads;
-    for (std::vector<LinkLoad>& of_group : met) {
-      std::erase_if(of_group, [&](const LinkLoad& load) { return !full.contains(load.link); });
-    }
-    std::erase_if(met, [](const auto& of_group) { return of_group.empty(); });
-    const auto meeting = [&](const std::vector<LinkLoad>& of_group) {
-      std::vector<std::pair<double, double>> out;
+    std::map<LinkId, double> asked;  // of the capacity
+    for (const std::vector<LinkLoad>& of_group : loads) {
       for (const LinkLoad& load : of_group) {
-        out.emplace_back(own.contains(load.link) ? own.at(load.link) : 0, load.weight);
+        asked[load.link] += load.weight * rate.value() / capacity(load.link);
       }
-      std::ranges::sort(out, std::greater<>());
-      return out;
-    };
-    std::stable_sort(met.begin() + 1, met.end(),
-                     [&](const auto& a, const auto& b) { return meeting(a) > meeting(b); });
+    }
+    const auto is_full = [&](const LinkLoad& load) { return asked.at(load.link) > 1 + 1e-9; };
     std::vector<SiblingUses> out;
-    for (const std::vector<LinkLoad>& of_group : met) out.push_back(numbered(of_group));
+    if (std::ranges::none_of(loads.front(), is_full)) return out;
+    for (const std::vector<LinkLoad>& of_group : loads) {
+      SiblingUses uses;
+      for (const LinkLoad& load : of_group) {
+        if (is_full(load)) uses.push_back({number_of(load.link), load.weight});
+      }
+      if (!uses.empty()) out.push_back(std::move(uses));
+    }
     return out;
   }
   std::vector<double> take_capacities() { return std::move(capacities_); }
@@ -66,26 +58,11 @@ class LinkNumbers {
  private:
   double capacity(LinkId link) const { return links_[link.index()].capacity.value(); }
 
-  // By link: the part of its capacity that all ask for.
-  std::map<LinkId, double> demand(const Loads& loads, BytesPerSecond rate) const {
-    std::map<LinkId, double> out;
-    for (const std::vector<LinkLoad>& of_group : loads) {
-      for (const LinkLoad& load : of_group) {
-        out[load.link] += load.weight * rate.value() / capacity(load.link);
-      }
-    }
-    return out;
-  }
-
-  SiblingUses numbered(const std::vector<LinkLoad>& loads) {
-    SiblingUses out;
-    for (const LinkLoad& load : loads) {
-      const auto next = static_cast<std::int32_t>(capacities_.size());
-      const auto [known, fresh] = numbers_.try_emplace(load.link, next);
-      if (fresh) capacities_.push_back(capacity(load.link));
-      out.push_back({known->second, load.weight});
-    }
-    return out;
+  std::int32_t number_of(LinkId link) {
+    const auto next = static_cast<std::int32_t>(capacities_.size());
+    const auto [known, fresh] = numbers_.try_emplace(link, next);
+    if (fresh) capacities_.push_back(capacity(link));
+    return known->second;
   }
 
   const std::vector<Link>& links_;
