@@ -24,7 +24,7 @@ struct SiblingUse {
 using SiblingUses = std::vector<SiblingUse>;
 
 // Links that are full when a group and its siblings send at once; the others bind nobody. Numbered
-// by their place beside the rank, so that ranks who lie alike have the same.
+// as they come beside the rank, so that ranks who lie alike have the same.
 struct SiblingLinks {
   std::vector<double> capacities;  // bytes/s
   // By group and way: the uses of the rank's own group, then of each sibling.
