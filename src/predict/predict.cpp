@@ -282,8 +282,11 @@ Result<Prediction> Predictor::run() {
       alone ? class_of_one(*options_.alone, grid)
             : find_symmetry(scenario_, grid, traffic, pricing_.collectives, options_.fold);
   if (is_stopped()) return failure(Errors{});
+  const SendsInPasses sends = alone                 ? SendsInPasses::kNothing
+                              : options_.contention ? SendsInPasses::kBesideSiblings
+                                                    : SendsInPasses::kApart;
   const RunCosts costs(scenario_, program, grid, symmetry, pricing_.kernels, pricing_.collectives,
-                       alone);
+                       sends);
   const SimulationInput input{scenario_,
                               program,
                               grid,

@@ -18,12 +18,15 @@ namespace stepcast {
 
 RunCosts::RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
                    const Symmetry& symmetry, const KernelCosts& kernels,
-                   const CollectiveCosts& collectives, bool alone)
-    : program_(program), block_costs_(scenario, kernels, collectives), alone_(alone) {
+                   const CollectiveCosts& collectives, SendsInPasses sends)
+    : program_(program),
+      block_costs_(scenario, kernels, collectives),
+      alone_(sends == SendsInPasses::kNothing) {
+  const bool shares = sends == SendsInPasses::kBesideSiblings;
   const std::vector<GroupMessage> sent =
-      alone ? std::vector<GroupMessage>{} : messages_in_blocks(program);
+      shares ? messages_in_blocks(program) : std::vector<GroupMessage>{};
   const std::vector<AxisGroup> in_blocks =
-      alone ? std::vector<AxisGroup>{} : groups_in_blocks(program);
+      alone_ ? std::vector<AxisGroup>{} : groups_in_blocks(program);
   using Placed =
       std::tuple<std::vector<std::optional<GroupShape>>, std::vector<DeviceId>, SiblingLinks>;
   std::map<Placed, std::int32_t> known;

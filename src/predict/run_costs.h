@@ -15,12 +15,15 @@
 
 namespace stepcast {
 
+// How ranks send inside passes: on links that they share with their siblings, each as if the links
+// were its own, or not at all, because they run without the others.
+enum class SendsInPasses { kBesideSiblings, kApart, kNothing };
+
 class RunCosts {
  public:
-  // With `alone` ranks run without the others, and collectives cost nothing.
   RunCosts(const Scenario& scenario, const Program& program, const RankGrid& grid,
            const Symmetry& symmetry, const KernelCosts& kernels, const CollectiveCosts& collectives,
-           bool alone = false);
+           SendsInPasses sends = SendsInPasses::kBesideSiblings);
 
   // `instruction` is one of role(rank_class).instructions.
   const RunCost& run(std::int32_t rank_class, const Instruction& instruction) const;
