@@ -86,7 +86,9 @@ void BM_FindSymmetry(benchmark::State& state) {
   const RankGrid grid(scenario->layout);
   const Traffic traffic = place_traffic(*scenario, lower(*scenario), grid, collectives);
   std::size_t classes = 0;
-  for (auto _ : state) classes = find_symmetry(*scenario, grid, traffic, true).ranks.size();
+  for (auto _ : state) {
+    classes = find_symmetry(*scenario, grid, traffic, collectives, true).ranks.size();
+  }
   state.counters["classes"] = static_cast<double>(classes);
 }
 

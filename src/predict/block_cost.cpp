@@ -29,7 +29,8 @@ class PipelinedProduct {
 
   Seconds time() {
     settle(priced_);
-    return replay_block(priced_).gpu;
+    const std::vector<sim::Interval> when = replay_alone(each_operation_of(priced_));
+    return when.empty() ? replay_block(priced_).gpu : sim::seconds(when.back().end);
   }
 
  private:

@@ -33,16 +33,13 @@ class RankAlone {
 template <class Issue, class Add>
 std::vector<sim::Interval> replay(std::span<const PassTask> pass, RankAlone& rank, Issue&& issue,
                                   Add&& add) {
+  rank.workload().reserve(2 * pass.size(), 2 * pass.size(), 3 * pass.size());
   const std::vector<PartTasks> parts = write_pass(pass, rank.workload(), issue, add);
   std::vector<sim::Interval> out;
   if (const auto replayed = sim::replay(rank.workload())) {
     for (const PartTasks& part : parts) out.push_back(replayed->tasks[part.device.index()]);
   }
   return out;
-}
-
-std::vector<PassTask> each_operation_of(std::span<const PricedOperation> block) {
-  return tasks_of({&block, 1}, {}, true);
 }
 
 // Kernels lose a part of the processor to it.

@@ -19,6 +19,11 @@ namespace stepcast {
 // the siblings of their group. Where that is longer than the clock runs nothing changes.
 void settle(std::span<PricedOperation> operations);
 
+// The pass with a task for each operation.
+inline std::vector<PassTask> each_operation_of(std::span<const PricedOperation> block) {
+  return tasks_of({&block, 1}, {}, true);
+}
+
 // The whole pass. Its parts add up to RunCost::gpu: time on the computing stream counts as what the
 // operation is priced as, time in which that stream waits counts as what it waits for.
 RunCost replay_block(std::span<const PricedOperation> operations);

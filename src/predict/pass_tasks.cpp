@@ -65,6 +65,7 @@ std::int32_t PassLister::add_operation(const PricedOperation& priced,
 
 // The streams beside the computing one begin behind what was computed before the block.
 void PassLister::add_block(std::span<const PricedOperation> block) {
+  if (out_.empty()) out_.reserve(block.size() + 2);
   const bool has_beside = std::ranges::any_of(block, runs_beside);
   const bool calls_first = !block.empty() && is_call(*block.front().operation);
   if (computed_ == kNoTask && (has_beside || calls_first)) join({});
