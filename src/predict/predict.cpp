@@ -46,16 +46,6 @@ bool periodic(const std::vector<std::vector<ClassTimeline>>& steps) {
   return true;
 }
 
-// The first of those that end the step.
-std::size_t critical_class(const std::vector<ClassTimeline>& step) {
-  const auto last = std::ranges::max_element(step, {}, &ClassTimeline::step_end);
-  return static_cast<std::size_t>(last - step.begin());
-}
-
-Seconds length_of(const ClassTimeline& timeline) {
-  return sim::seconds(timeline.step_end - timeline.step_begin);
-}
-
 class Predictor {
  public:
   Predictor(const Scenario& scenario, const Pricing& pricing, const PredictOptions& options)
@@ -78,7 +68,7 @@ class Predictor {
   void read_bubble();
   void read_rates(const Program& program);
   void read_memory();
-  void read_lost_on_links(const SimulationInput& input);
+  void read_lost_on_links();
   void read_waterfall(const ClassTimeline& critical);
 
   const Scenario& scenario_;
@@ -155,10 +145,13 @@ void Predictor::read_provenance(const ClassTimeline& critical) {
 }
 
 void Predictor::read_times(const SimulationInput& input, const Simulation& simulation) {
-  const std::size_t critical = critical_class(last_);
+  std::size_t critical = 0;
+  for (std::size_t c = 0; c < last_.size(); ++c) {
+    if (last_[c].step_end > last_[critical].step_end) critical = c;
+  }
   const ClassTimeline& timeline = last_[critical];
   out_.time = timeline.parts;
-  out_.step_time = length_of(timeline);
+  out_.step_time = sim::seconds(timeline.step_end - timeline.step_begin);
 
   std::array<Seconds, kCurves> by_curve = timeline.work.by_curve;
   by_curve[static_cast<std::size_t>(Curve::kHost)] += timeline.parts.other;
@@ -247,15 +240,12 @@ void Predictor::read_memory() {
 }
 
 // Against the step whose transfers all have their links to themselves.
-void Predictor::read_lost_on_links(const SimulationInput& input) {
-  SimulationInput apart = input;
-  apart.contention = false;
-  const std::vector<ClassTimeline> shared = last_;
-  if (settle(apart)) {
-    const Seconds step = length_of(last_[critical_class(last_)]);
-    out_.lost_on_links = std::max(Seconds(0), out_.step_time - step);
-  }
-  last_ = shared;
+void Predictor::read_lost_on_links() {
+  PredictOptions apart = options_;
+  apart.contention = apart.trace = false;
+  const auto forecast = Predictor(scenario_, pricing_, apart).run();
+  if (!forecast) return;  // stopped
+  out_.lost_on_links = std::max(Seconds(0), out_.step_time - forecast->step_time);
 }
 
 // A collective inside a pass leaves a part of a rank's core to other ranks and streams. One macro
@@ -316,7 +306,7 @@ Result<Prediction> Predictor::run() {
     record_trace(input, *simulation, origin, out_);
     if (!alone) {
       out_.link_use = link_use(input, pricing_.collectives);
-      if (options_.contention) read_lost_on_links(input);
+      if (options_.contention) read_lost_on_links();
     }
   }
   return std::move(out_);

@@ -131,5 +131,23 @@ TEST(LinkUse, SaysWhoseTrafficMeetsOnANic) {
   EXPECT_EQ(apart->lost_on_links.value(), 0);
 }
 
+// Siblings that share the PCIe of a node lose to each other inside their passes.
+TEST(LinkUse, CountsWhatSiblingsLoseInsidePasses) {
+  testing::ExpertCase c;
+  c.cluster = "a100-pcie-8";
+  c.dp = 8;
+  c.ep = 4;
+  c.hidden = 4096;
+  c.heads = 32;
+  c.sequence = 2048;
+  c.more_layout = R"(,"order":"tp-cp-dp-ep-pp")";
+  const Scenario scenario = testing::with_experts(c);
+  const auto prediction = predict(scenario, source_folders(), {.trace = true});
+  const auto apart = predict(scenario, source_folders(), {.contention = false});
+  ASSERT_TRUE(prediction.has_value() && apart.has_value());
+  EXPECT_GT(prediction->lost_on_links, 0.01 * prediction->step_time);
+  EXPECT_EQ((prediction->step_time - apart->step_time).value(), prediction->lost_on_links.value());
+}
+
 }  // namespace
 }  // namespace stepcast
