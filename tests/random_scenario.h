@@ -107,7 +107,9 @@ class ScenarioDraw {
     json moe = {{"experts", pick({8, 16})},
                 {"top_k", pick({1, 2})},
                 {"ffn", pick({512, 1024})},
-                {"dispatcher", word({"alltoall", "allgather", "flex"})}};
+                {"dispatcher",
+                 from_.forecasts ? word({"alltoall", "allgather", "flex"})
+                                 : word({"alltoall", "allgather", "flex", "deepep", "hybridep"})}};
     if (chance(2)) moe["dense_layers"] = pick({1, 3});
     if (chance(4)) moe["layer_every"] = 2;
     if (chance(3)) moe["shared_experts"] = pick({1, 2});
@@ -140,6 +142,11 @@ class ScenarioDraw {
     const std::int64_t cp = pick({1, 1, 1, 2});
     json out = {{"tp", tp}, {"pp", pp}, {"cp", cp}, {"micro_batch", pick({1, 2, 4})}};
     if (chance(2)) out["dp"] = gpus / (tp * pp * cp);
+    if (cp > 1 && says_all(framework)) {
+      out["cp_method"] = word({"ring", "all_gather", "all_to_all"});
+    } else if (cp > 1 && framework == "fsdp" && !from_.forecasts) {
+      out["cp_method"] = word({"ring", "all_gather"});
+    }
     if (chance(2) && pp > 1) {
       out["schedule"] = "interleaved";
       out["virtual_stages"] = pick({2, 3});
@@ -161,6 +168,11 @@ class ScenarioDraw {
     add_chunks(model["layers"], pp * out.value("virtual_stages", 1), out);
     if (model.contains("moe")) out["ep"] = pick({1, 2, 4});
     return out;
+  }
+
+  // Keys that Megatron's flags can say, of scenarios that need not be forecast.
+  bool says_all(const std::string& framework) const {
+    return framework == "megatron" && !from_.forecasts;
   }
 
   void add_zero(const std::string& framework, std::int64_t pp, json& out) {
@@ -191,6 +203,12 @@ class ScenarioDraw {
                 {"framework", framework},
                 {"precision",
                  framework == "fsdp" ? word({"bf16", "fp32"}) : word({"bf16", "fp16", "fp32"})}};
+    if (says_all(framework) && chance(4)) {
+      out["precision"] = "fp8";
+      out["fp8_recipe"] = word({"delayed", "current", "blockwise"});
+      out["fp8_params"] = chance(2);
+    }
+    if (says_all(framework) && chance(4)) out["moments_precision"] = "bf16";
     if (chance(3)) out["attention"] = "unfused";
     if (chance(3)) out["grad_precision"] = word({"fp32", "bf16"});
     if (chance(4)) out["reduce_precision"] = word({"fp32", "bf16"});

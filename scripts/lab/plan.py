@@ -20,7 +20,8 @@ MAX_HOSTS = 64  # a machine has long been full by then
 # Which path a packet takes (docs/formats/cluster.md, "Paths"): NVLink where it alone joins two
 # GPUs, then PCIe, then over a host bridge, then the network; the fewest of each.
 PATH_ORDER = ("network", "host", "pcie", "nvlink")
-KIND_IN_PATH = {"nvlink": "nvlink", "pcie": "pcie", "host": "host"}
+RATES = {"B/s": 1.0, "GB/s": 1e9, "Gb/s": 1e9 / 8}
+TIMES = {"s": 1.0, "us": 1e-6}
 
 
 class TopologyError(Exception):
@@ -104,13 +105,33 @@ def add_costs(a, b):
     return tuple(x + y for x, y in zip(a, b))
 
 
+def quantity(text, units):
+    number, unit = text.split()
+    return float(number) * units[unit]
+
+
+def step_between(one, other):
+    """What joins two kinds of vertices, as src/cluster/irregular_cluster.cpp finds it."""
+    ends = {one, other}
+    if "nvswitch" in ends or ends == {"gpu"}:
+        return "nvlink"
+    if ends & {"leaf", "spine", "core"} or ends == {"nic"}:
+        return "network"
+    return "host" if "host" in ends else "pcie"
+
+
 def read_edges(graph):
-    edges = {vertex["name"]: {} for vertex in graph["vertices"]}
+    kinds = {vertex["name"]: vertex["kind"] for vertex in graph["vertices"]}
+    edges = {name: {} for name in kinds}
     for link in graph["links"]:
-        step = KIND_IN_PATH.get(link["kind"], "network")
+        ends = link.get("between") or [link["from"], link["to"]]
+        step = step_between(kinds[ends[0]], kinds[ends[1]])
         cost = tuple(int(step == kind) for kind in PATH_ORDER)
-        edge = Edge(link["capacity_bytes_per_s"], link["latency_s"], cost)
-        edges[link["from"]][link["to"]] = edge
+        edge = Edge(quantity(link["capacity"], RATES), quantity(link.get("latency", "0 s"), TIMES),
+                    cost)
+        edges[ends[0]][ends[1]] = edge
+        if "between" in link:
+            edges[ends[1]][ends[0]] = edge
     return edges
 
 

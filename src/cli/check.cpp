@@ -19,6 +19,7 @@
 #include "core/text/escape.h"
 #include "layout/override.h"
 #include "report/check_report.h"
+#include "validate/case_limits.h"
 
 namespace stepcast::cli {
 namespace {
@@ -278,16 +279,19 @@ Result<GateOutcome> judge(const CheckReport& report, const std::vector<Tolerance
                           const std::optional<Baseline>& baseline, const CheckFlags& flags) {
   GateOutcome gate;
   gate.baseline = flags.baseline;
-  gate.closed = !tolerances.empty() || baseline;
+  gate.closed = !tolerances.empty() || baseline || limits_any(report.cases);
   auto broken = apply_tolerances(report.summary, tolerances);
   if (!broken) return failure(broken.error());
-  gate.broken = std::move(*broken);
-  if (!baseline) return gate;
-  const BaselineComparison comparison = compare_with_baseline(report, *baseline);
-  // An update accepts what got worse, but still shows it.
-  auto& target = flags.update ? gate.changes : gate.broken;
-  target.insert(target.end(), comparison.regressions.begin(), comparison.regressions.end());
-  gate.changes.insert(gate.changes.end(), comparison.changes.begin(), comparison.changes.end());
+  // Cases come before figures of all of them: they are what somebody has to look at.
+  gate.broken = broken_case_limits(report.cases);
+  if (baseline) {
+    const BaselineComparison comparison = compare_with_baseline(report, *baseline);
+    // An update accepts what got worse, but still shows it.
+    auto& target = flags.update ? gate.changes : gate.broken;
+    target.insert(target.end(), comparison.regressions.begin(), comparison.regressions.end());
+    gate.changes.insert(gate.changes.end(), comparison.changes.begin(), comparison.changes.end());
+  }
+  gate.broken.insert(gate.broken.end(), broken->begin(), broken->end());
   return gate;
 }
 
@@ -359,7 +363,9 @@ Command add_check(CommandLine program) {
       "  stepcast check megatron-a100 llm-foundry --tolerance step_time.mean_abs_error=0.10\n"
       "  stepcast check all --without-tag fp8 --tolerance megatron-a100:step_time.bias=0.05\n"
       "  stepcast check runs.json --baseline baseline.json --format github --md summary.md\n"
-      "Exit code 4: a limit is not kept, or a figure is worse than in the baseline.");
+      "Exit code 4: a limit, also of the suite on a case, is not kept, or a figure is worse than "
+      "in "
+      "the baseline.");
   app.add("SUITE", flags->suites, "suite files, names of shipped suites, or all").required();
   const auto repeatable = [&](const char* name, std::vector<std::string>& values, const char* type,
                               const char* help) {
@@ -369,8 +375,7 @@ Command add_check(CommandLine program) {
              "fail when a figure of the summary is beyond its limit");
   app.add("--baseline", flags->baseline, "fail when a figure is worse than in this file")
       .type_name("FILE");
-  app.add_switch("--update", flags->update,
-                 "write the baseline anew, unless a --tolerance is not kept");
+  app.add_switch("--update", flags->update, "write the baseline anew, unless a limit is not kept");
   repeatable("--tag", flags->tags, "TAG", "only cases with this tag");
   repeatable("--without-tag", flags->without_tags, "TAG", "only cases without this tag");
   repeatable("--case", flags->ids, "TEXT",

@@ -12,11 +12,13 @@
 #include "cli/require.h"
 #include "cli/scenario_flags.h"
 #include "core/gathered_errors.h"
+#include "core/json.h"
 #include "core/machine_errors.h"
 #include "core/parallel.h"
 #include "core/text/escape.h"
 #include "plan/what_if.h"
 #include "report/compare_report.h"
+#include "report/key_difference.h"
 
 namespace stepcast::cli {
 namespace {
@@ -28,8 +30,10 @@ constexpr std::size_t kMostPoints = 4096;
 struct CompareFlags {
   ScenarioFlags scenario;
   OutputOptions output;
+  std::vector<std::string> files;  // of scenarios, side by side
   std::string data;
   std::string html;
+  std::string prices;
   std::vector<std::string> vary, what_if;
   double tornado = 0;  // percent
   std::string scaling;
@@ -42,9 +46,31 @@ struct Axis {
   std::vector<std::string> values;
 };
 
+// The axis of scenario files. No scenario has such a key.
+constexpr const char* kFiles = "file";
+
+// Files that differ in nothing but their keys are compared, so each has to be a document.
+Errors read_files(const std::vector<std::string>& files, std::vector<Axis>& out) {
+  Errors errors;
+  for (const std::string& file : files) {
+    if (const auto document = JsonDocument::load(file); !document) append(errors, document.error());
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (std::find(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(i), files[i]) ==
+        files.begin() + static_cast<std::ptrdiff_t>(i)) {
+      continue;
+    }
+    errors.push_back({ErrorCode::kBadValue, fmt::format("'{}' stands there twice", files[i]), "",
+                      "SCENARIO", "name each file once"});
+  }
+  out.push_back({kFiles, files});
+  return errors;
+}
+
 Errors read_axes(const std::vector<std::string>& texts, std::vector<Axis>& out) {
   Errors errors;
   std::size_t points = 1;
+  for (const Axis& axis : out) points *= axis.values.size();
   for (const std::string& text : texts) {
     const auto split = split_set(text);
     if (!split || split->second.empty()) {
@@ -93,11 +119,17 @@ std::vector<std::string> values_at(const std::vector<Axis>& axes, std::size_t in
   return out;
 }
 
+struct PointFlags {
+  std::string file;
+  std::vector<std::string> sets;  // "path=value"
+};
+
 // While this lives, the flags stand for one point of the grid.
 class AtPoint {
  public:
-  AtPoint(ScenarioFlags& flags, const std::vector<std::string>& sets) : flags_(flags) {
-    flags_.varied = sets;
+  AtPoint(ScenarioFlags& flags, const PointFlags& point) : flags_(flags) {
+    flags_.file = point.file;
+    flags_.varied = point.sets;
   }
   AtPoint(const AtPoint&) = delete;
   AtPoint& operator=(const AtPoint&) = delete;
@@ -116,6 +148,7 @@ class Comparison {
 
  private:
   void read(const std::vector<Axis>& axes, const std::vector<WhatIf>& changes);
+  void find_differences();
   Errors find_sensitivity();
   void predict_all(std::vector<ComparedPoint>& points) const {
     run_in_parallel(threads_of(flags_.threads), points.size(), [&](std::size_t, std::size_t i) {
@@ -138,8 +171,8 @@ class Comparison {
     }
     return out;
   }
-  Result<Scenario> scenario_of(const std::vector<std::string>& sets);
-  std::string stated_layout(const std::vector<std::string>& sets);
+  Result<Scenario> scenario_of(const PointFlags& point);
+  json stated(const PointFlags& point);
 
   CompareFlags& flags_;
   const DataFolders& folders_;
@@ -148,17 +181,30 @@ class Comparison {
 };
 
 // The flags' own scenario with more keys set.
-Result<Scenario> Comparison::scenario_of(const std::vector<std::string>& sets) {
-  const AtPoint point(flags_.scenario, sets);
+Result<Scenario> Comparison::scenario_of(const PointFlags& point) {
+  const AtPoint at(flags_.scenario, point);
   return scenario_from_flags(flags_.scenario, folders_);
 }
 
-// What the same flags say of the layout, legal or not.
-std::string Comparison::stated_layout(const std::vector<std::string>& sets) {
-  const AtPoint point(flags_.scenario, sets);
-  const auto stated = stated_text(flags_.scenario, folders_);
-  const json scenario = stated ? json::parse(stated->text) : json();
-  return scenario.is_object() ? json_text(scenario.value("layout", json::object())) : "{}";
+// What the same flags say, legal or not.
+json Comparison::stated(const PointFlags& point) {
+  const AtPoint at(flags_.scenario, point);
+  const auto text = stated_text(flags_.scenario, folders_);
+  json scenario = text ? json::parse(text->text) : json();
+  return scenario.is_object() ? std::move(scenario) : json::object();
+}
+
+// Between the files as the flags leave them, without what is varied.
+void Comparison::find_differences() {
+  std::vector<json> scenarios;
+  std::vector<ComparedDocument> documents;
+  scenarios.reserve(flags_.files.size());
+  for (const std::string& file : flags_.files) {
+    const auto scenario = scenario_of({file, {}});
+    scenarios.push_back(scenario ? to_json(*scenario) : stated({file, {}}));
+    documents.push_back({scenarios.back(), scenario.has_value()});
+  }
+  report_.differences = key_differences(documents);
 }
 
 Error no_whole_batch(std::int64_t batch, std::int64_t gpus_of_first, std::int64_t gpus) {
@@ -180,11 +226,15 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
   for (std::size_t i = 0; i < count; ++i) {
     ComparedPoint& point = report_.points.emplace_back();
     point.values = values_at(axes, i);
-    std::vector<std::string> sets;
+    PointFlags at{flags_.files.empty() ? "" : flags_.files.front(), {}};
     for (std::size_t a = 0; a < axes.size(); ++a) {
-      sets.push_back(axes[a].key + "=" + point.values[a]);
+      if (axes[a].key == kFiles) {
+        at.file = point.values[a];
+      } else {
+        at.sets.push_back(axes[a].key + "=" + point.values[a]);
+      }
     }
-    auto scenario = scenario_of(sets);
+    auto scenario = scenario_of(at);
     if (scenario && flags_.scaling == "weak") {
       const std::int64_t gpus = scenario->cluster.gpus();
       if (gpus_of_first == 0) {
@@ -192,9 +242,9 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
         batch_of_first = scenario->training.global_batch;
       }
       if (batch_of_first * gpus % gpus_of_first == 0) {
-        sets.push_back(
+        at.sets.push_back(
             fmt::format("training.global_batch={}", batch_of_first * gpus / gpus_of_first));
-        scenario = scenario_of(sets);
+        scenario = scenario_of(at);
       } else {
         scenario = failure(no_whole_batch(batch_of_first, gpus_of_first, gpus));
       }
@@ -208,7 +258,7 @@ void Comparison::read(const std::vector<Axis>& axes, const std::vector<WhatIf>& 
       point.scenario = std::move(*scenario);
     } else {
       point.errors = scenario.error();
-      point.stated_layout = stated_layout(sets);
+      point.stated_layout = json_text(stated(at).value("layout", json::object()));
     }
   }
 }
@@ -247,6 +297,7 @@ Errors Comparison::run(const std::vector<Axis>& axes, const std::vector<WhatIf>&
     report_.scaling = flags_.scaling == "weak" ? Scaling::kWeak : Scaling::kStrong;
   }
   report_.what_if = flags_.what_if;
+  if (flags_.files.size() > 1) find_differences();
   read(axes, changes);
   predict_all(report_.points);
   predict_all(unchanged_);
@@ -272,13 +323,16 @@ int run_compare(CompareFlags& flags) {
   Output output;
   output.plan("-o", flags.output.file);
   output.plan("--html", flags.html);
-  output.protect("SCENARIO", flags.scenario.file);
+  for (const std::string& file : flags.files) output.protect("SCENARIO", file);
   if (const Errors errors = output.check(); !errors.empty()) return report_errors(errors);
   if (const Errors bad = flags.require.read(); !bad.empty()) return report_errors(bad);
-  const auto data = find_data(flags.data);
+  auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
+  data->prices.own = flags.prices;
   std::vector<Axis> axes;
-  Errors errors = read_axes(flags.vary, axes);
+  Errors errors;
+  if (flags.files.size() > 1) errors = read_files(flags.files, axes);
+  append(errors, read_axes(flags.vary, axes));
   std::vector<WhatIf> changes;
   for (const std::string& text : flags.what_if) {
     const auto change = parse_what_if(text);
@@ -298,8 +352,8 @@ int run_compare(CompareFlags& flags) {
   }
   if (axes.empty() && flags.tornado <= 0 && errors.empty()) {
     errors.push_back({ErrorCode::kMissingKey, "nothing to compare", "", "--vary",
-                      "path=value,value, as in layout.zero=0,1; or --tornado; predict is of one "
-                      "scenario, also with --what-if"});
+                      "path=value,value, as in layout.zero=0,1; or several scenario files; or "
+                      "--tornado; predict is of one scenario, also with --what-if"});
   }
   if (!errors.empty()) return report_errors(errors);
   note_replaced_flags(flags, axes);
@@ -329,14 +383,19 @@ int run_compare(CompareFlags& flags) {
 
 Command add_compare(CommandLine program) {
   auto flags = std::make_shared<CompareFlags>();
-  CommandLine app = program.add_command("compare", "forecast a grid of scenarios side by side");
+  CommandLine app =
+      program.add_command("compare", "forecast scenarios, or a grid of them, side by side");
   app.footer(
       "Examples:\n"
       "  stepcast compare scenario.json --vary layout.zero=0,1 --vary layout.micro_batch=1,2,4\n"
       "  stepcast compare scenario.json --vary cluster.nodes=2,4,8,16 --scaling weak\n"
       "  stepcast compare scenario.json --tornado 20\n"
+      "  stepcast compare today.json proposed.json\n"
       "Exit code 3: no point of the grid fits in memory; 6: the best does not keep --require.");
-  add_scenario_flags(app, flags->scenario);
+  app.add("SCENARIO", flags->files,
+          "scenario files (JSON), several are set side by side; flags override them");
+  add_scenario_values(app, flags->scenario);
+  add_prices_flag(app, flags->prices);
   add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
   add_html_flag(app, flags->html);
   flags->require.add_to(app);

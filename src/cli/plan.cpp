@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/plan_advise.h"
+#include "cli/plan_export.h"
 #include "cli/plan_flags.h"
 #include "cli/plan_offers.h"
 #include "cli/plan_open.h"
@@ -174,6 +175,11 @@ Errors judge_first(PlanFlags& flags, const PlanReport& report, const PriceList& 
   return flags.require.judge(first.prediction, run ? &*run : nullptr);
 }
 
+bool asks_for_money(const Scenario& base, Objective objective, const PlanFlags& flags) {
+  return base.run || objective != Objective::kStepTime || !flags.prices.empty() ||
+         !flags.prices_file.empty();
+}
+
 // The layouts of one cluster.
 int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& output) {
   auto& [scenario, stated_today, errors] = asked;
@@ -209,7 +215,7 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
     return run_advise({scenario, flags.scenario, flags.output, data, *prices, signals}, **planner,
                       options, progress, output);
   }
-  const auto result = search_by(objective, **planner, *prices, options);
+  auto result = search_by(objective, **planner, *prices, options);
   progress.clear();
   if (!result) return report_errors(result.error());
   if (result->interrupted) note_stopped(!result->found.empty(), flags.output);
@@ -217,11 +223,11 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
     return report_errors(name_flags(refusals(result->space), flags.scenario));
   }
 
+  const std::string export_note = prefer_exportable(**planner, scenario, data.folders, *result);
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
   report.objective = objective;
-  if (base.run || objective != Objective::kStepTime || !flags.prices.empty()) {
-    report.prices = &*prices;
-  }
+  report.export_note = export_note;
+  if (asks_for_money(base, objective, flags)) report.prices = &*prices;
   for (const Question& question : questions) {
     report.why_not.push_back(why_not(question, options, *result));
   }
@@ -240,6 +246,7 @@ Errors plan_output(const PlanFlags& flags, Output& output) {
   output.plan("-o", flags.output.file);
   output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
+  output.protect("--prices", flags.prices_file);
   return output.check();
 }
 
@@ -253,8 +260,9 @@ int run_plan(PlanFlags& flags) {
     return report_errors({{ErrorCode::kIllegal, "an advice says itself what is enough", "",
                            "--require", "--deadline, --budget or --min-tokens-per-s"}});
   }
-  const auto data = find_data(flags.data);
+  auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
+  data->prices.own = flags.prices_file;
   const auto counts = take_gpu_counts(flags);
   if (!counts) return report_errors(counts.error());
   if (const Errors bad = take_prices(flags); !bad.empty()) return report_errors(bad);

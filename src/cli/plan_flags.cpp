@@ -132,8 +132,8 @@ Errors take_prices(PlanFlags& flags) {
 }
 
 Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
-                             const std::string& prices_folder, const PlanFlags& flags) {
-  auto prices = load_prices(prices_folder);
+                             const PriceFiles& price_files, const PlanFlags& flags) {
+  auto prices = load_prices(price_files);
   if (!prices) return prices;
   std::vector<std::string> names;
   for (const Scenario* scenario : scenarios) {
@@ -205,6 +205,7 @@ void add_search_flags(CommandLine app, PlanFlags& flags) {
 void add_plan_flags(CommandLine app, PlanFlags& flags) {
   add_scenario_flags(app, flags.scenario);
   add_run_flags(app, flags.scenario);
+  add_prices_flag(app, flags.prices_file);
   app.flag("--gpus")
       .help("GPUs of the cluster; 64,128 or 64..4096: one search for each number")
       .type_name("N,...");

@@ -25,6 +25,7 @@ struct PlanFlags {
   std::vector<std::string> fixed, open, why_not;
   std::vector<std::string> clusters;
   std::vector<Price> prices;  // of single clusters: --price NAME=DOLLARS
+  std::string prices_file;    // --prices
   std::string objective;      // empty: the scenario's
   std::int64_t max_gpus = 0;
   double memory_margin = -1;  // negative: the scenario's
@@ -67,7 +68,7 @@ Errors take_prices(PlanFlags& flags);
 // The published prices with the flags' laid over. Errors: also a price of a cluster that no
 // scenario has.
 Result<PriceList> prices_for(const std::vector<const Scenario*>& scenarios,
-                             const std::string& prices_folder, const PlanFlags& flags);
+                             const PriceFiles& price_files, const PlanFlags& flags);
 
 // Questions about money that have no answer: a deadline or a budget without tokens, or the
 // objective `cost` where no scenario has a price.

@@ -19,6 +19,7 @@
 #include "report/memory_timeline.h"
 #include "report/prediction_json.h"
 #include "report/prediction_table.h"
+#include "report/recorded_runs.h"
 #include "report/run_report.h"
 #include "report/trace.h"
 
@@ -32,6 +33,7 @@ struct PredictFlags {
   std::string trace;
   std::string memory_timeline;
   std::string html;
+  std::string prices;
   PredictOptions options;
   std::string flops = name_of(FlopCount::kFull);
   std::uint64_t seed = 0;
@@ -44,10 +46,12 @@ struct PredictFlags {
 };
 
 Written render(const PredictFlags& flags, const Scenario& scenario, const Prediction& prediction,
-               const RunOutlook* run, const Profile* profile) {
+               const RunOutlook* run, const Profile* profile,
+               const std::vector<RecordedRun>& recorded) {
   const std::string& format = flags.output.format;
   if (format == "json") {
     auto object = prediction_object(scenario, prediction);
+    object["recorded_runs"] = recorded_runs_object(recorded);
     if (run) object["economics"] = run_object(run->terms, run->forecast);
     if (profile) object["explain"] = explanation_object(*profile);
     return json_file(object, 2);
@@ -58,6 +62,7 @@ Written render(const PredictFlags& flags, const Scenario& scenario, const Predic
   }
   const Form form = format == "md" ? Form::kMarkdown : text_form(flags.output);
   Written out = prediction_table(scenario, prediction, form);
+  out += recorded_runs_table(recorded, form);
   if (run) out += run_table(run->terms, run->forecast, form);
   if (profile) {
     Written explanation = explanation_text(scenario, prediction, *profile);
@@ -133,12 +138,14 @@ int run_predict(PredictFlags& flags) {
   output.plan("--memory-timeline", flags.memory_timeline);
   output.plan("--html", flags.html);
   output.protect("SCENARIO", flags.scenario.file);
+  output.protect("--prices", flags.prices);
   for (const auto& value : flags.scenario.values) output.protect("input", value->value);
   Errors errors = output.check();
   if (errors.empty()) errors = flags.require.read();
   if (!errors.empty()) return report_errors(errors);
-  const auto data = find_data(flags.data);
+  auto data = find_data(flags.data);
   if (!data) return report_errors(data.error());
+  data->prices.own = flags.prices;
   const auto scenario = read_changed(flags, data->folders);
   if (!scenario) return report_errors(scenario.error());
   note_readings(flags.output, {&*scenario});
@@ -157,8 +164,11 @@ int run_predict(PredictFlags& flags) {
   const RunOutlook* outlook = *run ? &**run : nullptr;
   errors = flags.require.judge(*prediction, outlook);
   if (!errors.empty()) return report_errors(errors);
-  output.set_main(flags.output,
-                  render(flags, *scenario, *prediction, outlook, profile ? &*profile : nullptr));
+  const auto measured = MeasuredErrors::read(data->folders.profiles);
+  if (!measured) return report_errors(measured.error());
+  const std::vector<RecordedRun> recorded = recorded_runs(*scenario, *measured);
+  output.set_main(flags.output, render(flags, *scenario, *prediction, outlook,
+                                       profile ? &*profile : nullptr, recorded));
   std::size_t trace_bytes = 0;
   if (!flags.trace.empty()) {
     Written trace = trace_json(*scenario, *prediction);
@@ -170,7 +180,8 @@ int run_predict(PredictFlags& flags) {
                                                ? memory_timeline_json(*prediction)
                                                : memory_timeline_csv(*prediction));
   }
-  if (!flags.html.empty()) output.set_file(flags.html, prediction_html(*scenario, *prediction));
+  if (!flags.html.empty())
+    output.set_file(flags.html, prediction_html(*scenario, *prediction, outlook, recorded));
   if (const int code = output.commit(); code != kOk) return code;
   note_written(flags.output, flags.memory_timeline);
   note_written(flags.output, flags.html);
@@ -196,6 +207,7 @@ Command add_predict(CommandLine program) {
       "6: --require is not kept.");
   add_scenario_flags(app, flags->scenario);
   add_run_flags(app, flags->scenario);
+  add_prices_flag(app, flags->prices);
   add_output_flags(app, flags->output, {"table", "json", "csv", "md"});
   app.add("--trace", flags->trace, "write the replayed step as a Chrome trace").type_name("FILE");
   app.add("--memory-timeline", flags->memory_timeline,

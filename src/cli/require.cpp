@@ -34,9 +34,9 @@ int Require::code(int code) const {
 }
 
 Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
-                                             const std::string& prices_folder) {
+                                             const PriceFiles& price_files) {
   if (!scenario.run) return std::nullopt;
-  const auto prices = load_prices(prices_folder);
+  const auto prices = load_prices(price_files);
   if (!prices) return failure(prices.error());
   return run_outlook(scenario, *prices,
                      {prediction.step_time, prediction.step_time_low, prediction.step_time_high});

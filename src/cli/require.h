@@ -34,6 +34,6 @@ class Require {
 
 // The forecast of the whole run, if the scenario says something about it.
 Result<std::optional<RunOutlook>> outlook_of(const Scenario& scenario, const Prediction& prediction,
-                                             const std::string& prices_folder);
+                                             const PriceFiles& price_files);
 
 }  // namespace stepcast::cli

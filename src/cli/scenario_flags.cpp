@@ -287,12 +287,24 @@ void add_run_flags(CommandLine app, ScenarioFlags& flags) {
   };
   count("--tokens", "run.tokens", "N", "2T",
         "tokens to train, for example 2T: forecasts days, dollars, goodput", parse_count);
+  count("--examples", "run.examples", "N", "50k",
+        "the same for a fine-tuning, beside --tokens-per-example", parse_count);
+  count("--epochs", "run.epochs", "N", "3", "passes through the examples, 1 unless stated",
+        parse_count);
+  count("--tokens-per-example", "run.tokens_per_example", "N", "700", "their mean length",
+        parse_count);
   add_value(app, flags, "--deadline", "run.deadline", "TIME", "limit of the run, for example 30d")
       .text = true;
   count("--budget", "run.budget", "DOLLARS", "500k", "limit of the run, for example 500k",
         parse_dollars);
   count("--price", "run.price_per_gpu_hour", "DOLLARS", "2.5",
         "price of a GPU-hour instead of the listed one", parse_dollars);
+}
+
+void add_prices_flag(CommandLine app, std::string& file) {
+  app.add("--prices", file, "prices of your own, which go before those that ship")
+      .type_name("FILE")
+      .group("Scenario");
 }
 
 void add_demand_flags(CommandLine app, ScenarioFlags& flags) {

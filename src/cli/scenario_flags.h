@@ -39,6 +39,8 @@ void add_scenario_flags(CommandLine app, ScenarioFlags& flags);
 void add_scenario_values(CommandLine app, ScenarioFlags& flags);
 // Keys of `run`, for commands that forecast a whole run.
 void add_run_flags(CommandLine app, ScenarioFlags& flags);
+// --prices FILE, beside them.
+void add_prices_flag(CommandLine app, std::string& file);
 
 // Keys of `plan` that only an advice answers to.
 void add_demand_flags(CommandLine app, ScenarioFlags& flags);

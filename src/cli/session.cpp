@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "core/atomic_file.h"
@@ -30,7 +32,7 @@ DataRoot data_in(const fs::path& root) {
   const fs::path profiles = fs::is_directory(in_source, none) ? in_source : root / "profiles";
   return {{(root / "models").string(), (root / "topologies").string(), profiles.string()},
           (root / "suites").string(),
-          (root / "prices").string(),
+          {(root / "prices").string(), ""},
           root.string()};
 }
 
@@ -121,13 +123,53 @@ void tell_out_of_memory() {
   write_all(STDERR_FILENO, "error: no memory is left; a smaller scenario needs less\n");
 }
 
+namespace {
+
+// Errors that agree in all but numbers, such as those of a hundred links that one program wrote.
+struct LikeErrors {
+  const Error* first;
+  std::size_t count = 1;
+};
+
+std::string without_digits(const Error& error) {
+  std::string out = to_string(error);
+  std::erase_if(out, [](unsigned char letter) { return std::isdigit(letter) != 0; });
+  return out;
+}
+
+std::vector<LikeErrors> by_likeness(const Errors& errors) {
+  constexpr std::size_t kFew = 3;  // each of so few is worth its line
+  std::map<std::string, std::size_t> counts;
+  for (const Error& error : errors) ++counts[without_digits(error)];
+  std::map<std::string, std::size_t> told;
+  std::vector<LikeErrors> out;
+  for (const Error& error : errors) {
+    const std::string likeness = without_digits(error);
+    if (counts[likeness] <= kFew) {
+      out.push_back({&error});
+    } else if (told[likeness]++ == 0) {
+      out.push_back({&error, counts[likeness]});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 int report_errors(const Errors& errors) {
-  const std::size_t listed = std::min(errors.size(), kMostErrorsListed);
-  for (std::size_t i = 0; i < listed; ++i) tell_line("error: " + to_string(errors[i]));
-  if (errors.size() > listed) {
+  const std::vector<LikeErrors> groups = by_likeness(errors);
+  const std::size_t listed = std::min(groups.size(), kMostErrorsListed);
+  for (std::size_t i = 0; i < listed; ++i) {
+    const auto& [first, count] = groups[i];
+    const char* least = errors.size() < kMostErrorsKept ? "" : "at least ";
+    const std::string more =
+        count > 1 ? fmt::format("; and {}{} more like it", least, count - 1) : "";
+    tell_line("error: " + to_string(*first) + more);
+  }
+  if (groups.size() > listed) {
     const bool all = errors.size() < kMostErrorsKept;
     tell_line(fmt::format("error: {}{} more are not listed: mend these first",
-                          all ? "" : "at least ", errors.size() - listed));
+                          all ? "" : "at least ", groups.size() - listed));
   }
   return kUsageError;
 }

@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "core/error.h"
 #include "core/text/written.h"
+#include "economics/prices.h"
 #include "layout/scenario.h"
 #include "report/document_form.h"
 
@@ -50,7 +51,7 @@ int threads_of(int asked);  // 0: as many as the machine has
 struct DataRoot {
   DataFolders folders;
   std::string suites;
-  std::string prices;
+  PriceFiles prices;
   std::string root;
 };
 

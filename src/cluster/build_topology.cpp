@@ -159,11 +159,15 @@ class Builder {
 
 Topology build_topology(const ClusterSpec& spec) {
   STEPCAST_ASSERT(spec.gpus_per_node > 0 && spec.gpus > 0 && spec.gpus <= kMaxGpus, "no GPUs");
-  STEPCAST_ASSERT(spec.nodes == ceil_div(spec.gpus, spec.gpus_per_node),
+  const std::int64_t gpus = spec.gpus + spec.failed_gpus;
+  STEPCAST_ASSERT(spec.nodes == ceil_div(gpus, spec.gpus_per_node),
                   "as many nodes as hold the GPUs");
   STEPCAST_ASSERT(spec.pod_nodes == 0 || spec.pod_nodes % spec.nodes_per_leaf_group == 0,
                   "a pod holds whole leaf groups");
-  return Builder(spec).build();
+  if (spec.failed.empty()) return Builder(spec).build();
+  ClusterSpec whole = spec;
+  whole.gpus = gpus;
+  return without_failed(Builder(whole).build(), spec.failed);
 }
 
 }  // namespace stepcast

@@ -17,7 +17,8 @@ namespace stepcast {
 namespace {
 
 // A description that stands on no base: a file of topologies/clusters, or written in the scenario.
-Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder) {
+Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder,
+                   const JsonDocument& document) {
   reader.ignore("stepcast_cluster");
   if (reader.has("vertices")) return read_irregular_cluster(reader, topologies_folder);
   Cluster out;
@@ -36,17 +37,26 @@ Cluster read_whole(ObjectReader& reader, const std::string& topologies_folder) {
     reader.fail("base", ErrorCode::kMissingKey, "is required and missing",
                 "the name of a cluster; one without a base starts with its accelerator");
   }
+  if (document.ok()) read_failed_fields(reader, spec);
+  reader.ignore("fail");
   reader.finish();
   return out;
 }
 
-// The cluster of a file: the stem of a shipped one, or a path.
-Result<Cluster> load_base(const std::string& base, const std::string& topologies_folder) {
+// The cluster of a file: the stem of a shipped one, or a path. `fail`: laid over a graph, which
+// takes nothing else.
+Result<Cluster> load_base(const std::string& base, const std::string& topologies_folder,
+                          const nlohmann::json& fail = nullptr) {
   auto document = shipped_clusters(topologies_folder).open(base);
   if (!document) return failure(document.error());
+  if (!fail.is_null()) {
+    nlohmann::json laid_over = (*document)->root().raw();
+    laid_over["fail"] = fail;
+    document = JsonDocument::from(std::move(laid_over), (*document)->file());
+  }
   ObjectReader reader((*document)->root());
   for (const char* names : {"names_of_node", "names_of_card"}) read_texts(reader, names);
-  Cluster cluster = read_whole(reader, topologies_folder);
+  Cluster cluster = read_whole(reader, topologies_folder, **document);
   reader.required("name");
   if (!(*document)->ok()) return failure((*document)->errors());
   cluster.spec.base = base;
@@ -77,8 +87,16 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
                                of_card ? "a box of which it is one card" : spec.title);
   }
   if (spec.is_graph) {
-    reader.finish();  // it has nothing to override
-    return std::move(*loaded);
+    const auto fail = reader.value("fail");
+    reader.finish();  // it has nothing else to override
+    if (!fail || !document.ok()) return std::move(*loaded);
+    loaded = load_base(spec.base, topologies_folder, fail->raw());
+    if (loaded) return std::move(*loaded);
+    for (Error error : loaded.error()) {
+      error.file.clear();
+      document.add(std::move(error));
+    }
+    return {};
   }
   read_identity_fields(reader, topologies_folder, spec);
   read_shape_fields(reader, spec);
@@ -86,6 +104,8 @@ Cluster read_based(ObjectReader& reader, const std::string& topologies_folder,
   if (of_card && !reader.has("nodes") && !reader.has("gpus")) spec.gpus = 1;
   share_memory(spec);
   check_shape(reader, spec);
+  if (document.ok()) read_failed_fields(reader, spec);
+  reader.ignore("fail");
   reader.finish();
   return std::move(*loaded);
 }
@@ -122,7 +142,7 @@ Cluster read_cluster(const JsonValue& value, const std::string& topologies_folde
       value.file());
   ObjectReader reader(document->root());
   Cluster cluster = reader.has("base") ? read_based(reader, topologies_folder, *document)
-                                       : read_whole(reader, topologies_folder);
+                                       : read_whole(reader, topologies_folder, *document);
   for (const Error& error : document->errors()) report(value, error);
   if (document->ok() && !cluster.spec.is_graph) cluster.topology = build_topology(cluster.spec);
   return cluster;

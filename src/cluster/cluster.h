@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cluster/accelerator.h"
+#include "cluster/failed_parts.h"
 #include "cluster/topology.h"
 #include "core/json.h"
 #include "core/result.h"
@@ -48,10 +49,15 @@ struct ClusterSpec {
   double pod_oversubscription = 1;         // spine : core
   CpuVendor cpu = CpuVendor::kIntel;
   std::optional<Network> network;  // which curves hold between nodes; empty: not stated
+  std::vector<FailedPart> failed;  // of the graph that the figures above describe
+  std::int64_t failed_gpus = 0;    // of these, and not among `gpus`
+  double slowest_nic = 1;          // what is left of the slowest NIC that has a cable
   std::int64_t shared_cores = 0;   // that all devices compute on; 0: each computes alone
   std::vector<std::string> sources;
   std::string notes;
 
+  // A collective over several NICs goes at the pace of the slowest.
+  BytesPerSecond collective_nic() const { return nic_bandwidth * slowest_nic; }
   // GPUs that reach each other without the network, if that many are in use.
   std::int64_t gpus_per_domain() const { return gpus_per_node * nvlink_domain_nodes; }
   // Whether there are more devices than cores to compute on.
@@ -86,7 +92,8 @@ Seconds usual_latency(std::optional<Network> network);
 bool speaks_verbs(std::optional<Network> network);  // InfiniBand's interface, over whatever wires
 const char* name_of(CpuVendor cpu);
 
-// The graph of `spec`: scale-up, PCIe, NICs, leaves, spines (docs/formats/cluster.md, "The graph").
+// The graph of `spec` without its failed parts: scale-up, PCIe, NICs, leaves, spines
+// (docs/formats/cluster.md, "The graph").
 Topology build_topology(const ClusterSpec& spec);
 
 // Scenario value: {"base": NAME|PATH|"local", "nodes"|"gpus": N, overrides...}, a full inline

@@ -201,6 +201,88 @@ void read_size_fields(ObjectReader& reader, ClusterSpec& spec) {
   }
 }
 
+namespace {
+
+std::vector<std::string> failed_texts(ObjectReader& reader) {
+  const auto value = reader.value("fail");
+  if (!value) return {};
+  if (!value->is_text()) return read_texts(reader, "fail");
+  std::vector<std::string> out;
+  const std::string text = value->text().value_or("");
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+// The first node of which no GPU is left.
+std::optional<std::int32_t> node_without_gpu(const Topology& graph) {
+  std::int32_t expected = 0;
+  for (const VertexId gpu : graph.gpus()) {
+    const std::int32_t node = graph.vertices()[gpu.index()].node;
+    if (node > expected) return expected;
+    expected = node + 1;
+  }
+  for (const Vertex& vertex : graph.vertices()) {
+    if (vertex.node >= expected) return expected;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<FailedPart> read_failed(ObjectReader& reader, const std::vector<FailedPart>& of_base,
+                                    Topology& whole) {
+  std::vector<std::string> texts = failed_texts(reader);
+  if (!reader.has("fail")) {
+    for (const FailedPart& part : of_base) texts.push_back(text_of(part));
+  }
+  std::vector<FailedPart> out;
+  Errors errors;
+  for (const std::string& text : texts) {
+    auto part = parse_failed_part(text, whole);
+    if (part) {
+      out.push_back(std::move(*part));
+    } else {
+      errors.insert(errors.end(), part.error().begin(), part.error().end());
+    }
+  }
+  if (errors.empty() && !out.empty()) {
+    Topology left = without_failed(whole, out);
+    const auto node = node_without_gpu(left);
+    if (left.gpus().empty() || node) {
+      errors.push_back({ErrorCode::kIllegal,
+                        fmt::format("node{} has no GPU left", node.value_or(0)), "", "",
+                        "leave the node out"});
+    } else {
+      errors = left.check();
+    }
+    whole = std::move(left);
+  }
+  for (const Error& error : errors) reader.fail("fail", error.code, error.message, error.hint);
+  return errors.empty() ? out : std::vector<FailedPart>();
+}
+
+void read_failed_fields(ObjectReader& reader, ClusterSpec& spec) {
+  if (spec.failed.empty() && !reader.has("fail")) return;
+  ClusterSpec sound = spec;
+  sound.failed.clear();
+  sound.failed_gpus = 0;
+  Topology graph = build_topology(sound);
+  const auto gpus = static_cast<std::int64_t>(graph.gpus().size());
+  spec.failed = read_failed(reader, spec.failed, graph);
+  spec.failed_gpus = gpus - static_cast<std::int64_t>(graph.gpus().size());
+  spec.gpus = gpus - spec.failed_gpus;
+  spec.slowest_nic = 1;
+  for (const Link& link : graph.links()) {
+    if (link.kind == LinkKind::kNic && spec.nic_bandwidth.value() > 0) {
+      spec.slowest_nic = std::min(spec.slowest_nic, link.capacity / spec.nic_bandwidth);
+    }
+  }
+}
+
 void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec) {
   for (const char* key : {"accelerator", "gpus_per_node", "scale_up", "scale_up_bandwidth", "pcie",
                           "nics_per_node"}) {

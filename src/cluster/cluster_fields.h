@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cluster/cluster.h"
 #include "core/json.h"
@@ -23,6 +24,15 @@ void read_size_fields(ObjectReader& reader, ClusterSpec& spec);
 
 // The keys without which a description that stands on no base is not a cluster.
 void require_shape_fields(ObjectReader& reader, const ClusterSpec& spec);
+
+// `fail`, a list or one text with commas: takes what has failed out of `whole` and returns it, as
+// it is read back. What the base's own file says of failed parts holds where the reader says
+// nothing. Errors: parts that are not there, and what is then cut off.
+std::vector<FailedPart> read_failed(ObjectReader& reader, const std::vector<FailedPart>& of_base,
+                                    Topology& whole);
+
+// The same of a regular cluster, whose other keys are read and sound.
+void read_failed_fields(ObjectReader& reader, ClusterSpec& spec);
 
 // Values that are fine alone and contradict each other.
 void check_shape(ObjectReader& reader, const ClusterSpec& spec);

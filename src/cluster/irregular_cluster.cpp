@@ -70,6 +70,8 @@ class Reader {
     read_vertices();
     read_links();
     require_network();
+    if (failed_) reader_.ignore("fail");
+    if (!failed_) spec.failed = read_failed(reader_, {}, cluster_.topology);
     reader_.finish();
     if (failed_) return std::move(cluster_);
     check_nodes();

@@ -93,6 +93,11 @@ std::string Topology::name(VertexId vertex) const {
   return v.node < 0 ? own : fmt::format("node{}/{}", v.node, own);
 }
 
+std::string Topology::given_name(VertexId vertex) const {
+  const auto given = names_.find(vertex.value);
+  return given == names_.end() ? "" : given->second;
+}
+
 std::string Topology::name(LinkId link) const {
   const Link& l = links_[link.index()];
   return name(l.from) + " -> " + name(l.to);

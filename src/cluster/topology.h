@@ -99,8 +99,9 @@ class Topology {
 
   std::int32_t out_degree(VertexId vertex) const { return out_degree_[vertex.index()]; }
 
-  std::string name(VertexId vertex) const;  // "node3/gpu5", "leaf12"
-  std::string name(LinkId link) const;      // "node3/gpu5 -> node3/nvswitch0"
+  std::string name(VertexId vertex) const;        // "node3/gpu5", "leaf12"
+  std::string given_name(VertexId vertex) const;  // empty where it follows
+  std::string name(LinkId link) const;            // "node3/gpu5 -> node3/nvswitch0"
 
   // The path between two GPUs: fewest hops, equal-cost paths in equal fractions, never through
   // another GPU. NVLink before PCIe before the network; a host bridge only where a NIC cannot be

@@ -97,7 +97,7 @@ class Checker {
     }
   }
 
-  // PCIe is a tree, and so are switches of one tier: a leaf reaches another leaf over a spine.
+  // PCIe is a tree. Switches of one tier need not be: a torus or a dragonfly joins them in rings.
   void cycles() {
     const std::size_t n = graph_.vertices().size();
     std::vector<std::size_t> rank(n);
@@ -106,13 +106,11 @@ class Checker {
     for (std::size_t i = 0; i < n; ++i) trees.make_set(i);
     for (std::size_t i = 0; i < graph_.links().size(); ++i) {
       const Link& link = graph_.links()[i];
-      const bool tier = link.kind == LinkKind::kFabric && kind(link.from) == kind(link.to);
-      if (link.from >= link.to || !(link.kind == LinkKind::kPcie || tier)) continue;
+      if (link.from >= link.to || link.kind != LinkKind::kPcie) continue;
       if (trees.find_set(link.from.index()) == trees.find_set(link.to.index())) {
         fail(ErrorCode::kIllegal,
-             fmt::format("the link {} closes a cycle among {}", graph_.name(LinkId(i)),
-                         tier ? "switches of one tier" : "PCIe links"),
-             "this tier is a tree");
+             fmt::format("the link {} closes a cycle among PCIe links", graph_.name(LinkId(i))),
+             "PCIe is a tree");
       }
       trees.link(trees.find_set(link.from.index()), trees.find_set(link.to.index()));
     }

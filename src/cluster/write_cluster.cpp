@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -116,7 +117,7 @@ json identity_of(const ClusterSpec& c) {
 }
 
 json shape_of(const ClusterSpec& c) {
-  json out = {{"gpus", c.gpus},
+  json out = {{"gpus", c.gpus + c.failed_gpus},
               {"gpus_per_node", c.gpus_per_node},
               {"scale_up", name_of(c.scale_up)},
               {"scale_up_bandwidth", rate_text(c.scale_up_bandwidth)},
@@ -131,16 +132,41 @@ json shape_of(const ClusterSpec& c) {
               {"pod_nodes", c.pod_nodes},
               {"pod_oversubscription", c.pod_oversubscription}};
   if (c.nics_per_node > 0) out["nic"] = with_unit(c.nic_bandwidth, {kGigabits, kBytes});
+  for (const FailedPart& part : c.failed) out["fail"].push_back(text_of(part));
   return out;
 }
 
 }  // namespace
 
+json graph_file(const Cluster& cluster) {
+  ClusterSpec as_graph = cluster.spec;
+  as_graph.base.clear();
+  as_graph.is_graph = true;
+  json out = identity_of(as_graph);
+  out["stepcast_cluster"] = 1;
+  out["name"] = cluster.spec.name;
+  if (!cluster.spec.sources.empty()) out["sources"] = cluster.spec.sources;
+  if (!cluster.spec.notes.empty()) out["notes"] = cluster.spec.notes;
+  out["vertices"] = vertices_of(cluster.topology);
+  // As a reader numbers them: node by node, and last what stands in none.
+  const auto node_of = [](const json& vertex) {
+    return vertex.value("node", std::numeric_limits<std::int32_t>::max());
+  };
+  std::stable_sort(out["vertices"].begin(), out["vertices"].end(),
+                   [&](const json& a, const json& b) { return node_of(a) < node_of(b); });
+  out["links"] = links_of(cluster.topology);
+  return out;
+}
+
 json to_json(const Cluster& cluster) {
   const ClusterSpec& c = cluster.spec;
   const bool local = c.base == kLocalCluster;
   // The base of a graph takes no overrides.
-  if (c.is_graph && !c.base.empty() && !local) return {{"base", c.base}};
+  if (c.is_graph && !c.base.empty() && !local) {
+    json named = {{"base", c.base}};
+    for (const FailedPart& part : c.failed) named["fail"].push_back(text_of(part));
+    return named;
+  }
   json out = identity_of(c);
   if (local) {
     out.update({{"gpus", c.gpus}, {"shared_cores", c.shared_cores}});

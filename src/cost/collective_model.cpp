@@ -100,7 +100,7 @@ Bytes CollectiveModel::step(CollectiveKind kind, Algorithm asymptotic, Bytes siz
 }
 
 BytesPerSecond CollectiveModel::network_share() const {
-  return cluster_.nic_bandwidth * static_cast<double>(std::max<std::int64_t>(group_.nics, 1));
+  return cluster_.collective_nic() * static_cast<double>(std::max<std::int64_t>(group_.nics, 1));
 }
 
 // Every rank keeps 1/n of its `size` bytes and sends 1/n to each other one.

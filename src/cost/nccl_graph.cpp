@@ -95,7 +95,7 @@ Room network_room(const ClusterSpec& cluster, const GroupShape& group) {
                           ? (cluster.pcie_bandwidth * kPcieFraction).value() * 1e-9
                           : std::numeric_limits<double>::infinity();
   const double local = static_cast<double>(group.largest);
-  Room room{.path = std::min(cluster.nic_bandwidth.value() * 1e-9, pcie),
+  Room room{.path = std::min(cluster.collective_nic().value() * 1e-9, pcie),
             .paths = static_cast<double>(std::max<std::int64_t>(group.nics, 1)),
             .all = pcie * local};
   if (group.largest > 1) {

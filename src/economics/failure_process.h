@@ -28,10 +28,12 @@ struct WallShares {
   double rework = 0;   // lost since a checkpoint, and done again
   double restart = 0;  // detection, new nodes, loading
   double waiting = 0;  // for a node, when no spare is left
+  double reduced = 0;  // what fewer replicas make steps longer
+  double checks = 0;   // for wrong results
 };
 
-// In the long run, with a checkpoint after each `interval` of training. `stragglers` and `waiting`
-// stay 0: they are no part of this process.
+// In the long run, with a checkpoint after each `interval` of training. `stragglers`, `waiting`,
+// `reduced` and `checks` stay 0: they are no part of this process.
 WallShares wall_shares(const FailureProcess& process, Seconds interval);
 
 // The scatter of goodput: over a wall time T its standard deviation is sqrt(result / T). In

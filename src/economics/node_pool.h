@@ -15,6 +15,11 @@ namespace stepcast {
 // job is whole.
 double waiting_share(PerSecond losses, Seconds away, std::int64_t spares);
 
+// Share of training time that missing nodes cost a job that goes on without them, each beyond the
+// spares with `lost_per_node` of its throughput. The number of nodes away is Poisson with mean
+// losses x away for any distribution of the time that a node is away (an M/G/infinity queue).
+double reduced_share(PerSecond losses, Seconds away, std::int64_t spares, double lost_per_node);
+
 // The fewest spares with which it waits for at most `share` of the time.
 std::int64_t spares_for(PerSecond losses, Seconds away, double share);
 

@@ -37,6 +37,8 @@ Price read_price(const JsonValue& value) {
   if (object.required("usd_per_gpu_hour")) {
     out.dollars_per_gpu_hour = object.number("usd_per_gpu_hour", 0, kMaxDollars).value_or(0);
   }
+  out.rented_together = object.integer("rented_together", 1, 1 << 20).value_or(0);
+  out.least = object.seconds("least_time").value_or(Seconds());
   out.provider = object.required_text("provider");
   out.as_of = object.required_text("as_of");
   if (!out.as_of.empty() && !is_date(out.as_of)) {
@@ -73,8 +75,26 @@ void read_prices(JsonDocument& document, PriceList& prices) {
   object.finish();
 }
 
-Result<PriceList> load_prices(const std::string& folder) {
-  const DataFolder files(folder, "prices");
+namespace {
+
+// The user's own prices in the place of those that ship.
+Errors lay_own_over(const std::string& file, PriceList& prices) {
+  auto document = JsonDocument::load(file);
+  if (!document) return document.error();
+  PriceList own;
+  read_prices(**document, own);
+  if (!(*document)->ok()) return (*document)->errors();
+  for (Price& price : own) {
+    std::erase_if(prices, [&](const Price& other) { return thing_of(other) == thing_of(price); });
+    prices.push_back(std::move(price));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<PriceList> load_prices(const PriceFiles& sources) {
+  const DataFolder files(sources.folder, "prices");
   PriceList out;
   Errors errors;
   const auto names = files.names();
@@ -88,6 +108,7 @@ Result<PriceList> load_prices(const std::string& folder) {
     read_prices(**document, out);
     append(errors, (*document)->errors());
   }
+  if (!sources.own.empty()) append(errors, lay_own_over(sources.own, out));
   if (!errors.empty()) return failure(std::move(errors));
   return out;
 }

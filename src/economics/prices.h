@@ -3,10 +3,12 @@
 // Data: prices/*.json (docs/formats/prices.md).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cluster/cluster.h"
+#include "core/quantity.h"
 #include "core/result.h"
 
 namespace stepcast {
@@ -15,16 +17,23 @@ struct Price {
   std::string cluster = {};      // of one offer, by the cluster's name; or
   std::string accelerator = {};  // of the market, by the accelerator's
   double dollars_per_gpu_hour = 0;
+  std::int64_t rented_together = 0;  // GPUs that are let at once; 0: those of a node
+  Seconds least = {};                // that is billed, however short the run is
   std::string provider = {};
-  std::string as_of = {};  // "2026-05", "2026-05-07"
+  std::string as_of = {};   // "2026-05", "2026-05-07"
   std::string source = {};  // empty: the user says so
 };
 
 using PriceList = std::vector<Price>;
 
-// All files of the folder. An entry without source or date is an error, and so are two entries for
-// one cluster or accelerator.
-Result<PriceList> load_prices(const std::string& folder);
+struct PriceFiles {
+  std::string folder;    // of those that ship
+  std::string own = {};  // a file of the user's that goes before them; empty: none
+};
+
+// An entry without source or date is an error, and so are two entries for one cluster or
+// accelerator, except that those of the user replace those that ship.
+Result<PriceList> load_prices(const PriceFiles& files);
 
 // The cluster's own price, else its accelerator's; nullptr when neither is listed.
 const Price* find_price(const PriceList& prices, const ClusterSpec& cluster);

@@ -2,6 +2,7 @@
 #include "economics/run_forecast.h"
 
 #include <algorithm>
+#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 
 #include "economics/checkpoint_interval.h"
@@ -11,6 +12,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kCentral90 = 1.6449;  // standard deviations
+constexpr double kLow = 0.05, kHigh = 0.95;
 constexpr double kHour = 3600;
 constexpr double kWaitingAllowed = 0.01;
 constexpr Seconds kUsualRun{30 * 86400.0};
@@ -30,11 +32,22 @@ FigureRange goodput_of(const RunTerms& terms, const RunForecast& run, Seconds wa
   const double mean = run.shares.useful;
   FigureRange out{mean, mean, mean};
   if (!run.interval || !std::isfinite(wall.value()) || !(mean > 0)) return out;
-  const double whole = mean / wall_shares(terms.hazards.process, *run.interval).useful;
-  const double deviation =
-      whole * std::sqrt(goodput_scatter(terms.hazards.process, *run.interval) / wall);
-  out.low = std::max(0.0, mean - kCentral90 * deviation);
-  out.high = std::min(1.0, mean + kCentral90 * deviation);
+  const FailureProcess& process = terms.hazards.process;
+  const double of_process = wall_shares(process, *run.interval).useful;
+  const double whole = mean / of_process;
+  // What interruptions take of the wall time. It is near none in a short run, in which hardly
+  // anything happens, and nearly normal in a long one; a gamma distribution with the mean and the
+  // variance of the renewal process is both.
+  const double undisturbed = *run.interval / (*run.interval + process.checkpoint);
+  const double lost = undisturbed - of_process;
+  const double variance = goodput_scatter(process, *run.interval) / wall;
+  if (!(lost > 0) || !(variance > 0)) return out;
+  const double shape = lost * lost / variance, scale = variance / lost;
+  const auto lost_at = [&](double chance) {
+    return scale * boost::math::gamma_p_inv(shape, chance);
+  };
+  out.low = std::clamp(whole * (undisturbed - lost_at(kHigh)), 0.0, mean);
+  out.high = std::clamp(whole * (undisturbed - lost_at(kLow)), mean, 1.0);
   return out;
 }
 
@@ -65,11 +78,13 @@ RunLength length_of(const RunTerms& terms, const StepTime& step, const RunForeca
   const Seconds wall(out.wall_s.value);
   out.interruptions = terms.hazards.process.interruptions() * wall * (1 - run.shares.waiting);
   const double gpus_per_second = static_cast<double>(terms.rented_gpus) / kHour;
-  out.gpu_hours = out.wall_s.value * gpus_per_second;
+  const auto billed = [&](double seconds) { return std::max(seconds, terms.least_rental.value()); };
+  out.gpu_hours = billed(out.wall_s.value) * gpus_per_second;
+  out.least_billed = out.wall_s.value < terms.least_rental.value();
   if (terms.dollars_per_gpu_hour) {
     const double rate = gpus_per_second * *terms.dollars_per_gpu_hour;
-    out.dollars =
-        FigureRange{out.wall_s.value * rate, out.wall_s.low * rate, out.wall_s.high * rate};
+    out.dollars = FigureRange{billed(out.wall_s.value) * rate, billed(out.wall_s.low) * rate,
+                              billed(out.wall_s.high) * rate};
   }
   if (terms.power.value() > 0) out.energy = terms.power * wall;
   if (terms.deadline) {

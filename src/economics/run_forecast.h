@@ -24,7 +24,8 @@ struct RunLength {
   Seconds training;    // its steps alone
   FigureRange wall_s;  // with everything that interrupts them
   double interruptions = 0;
-  double gpu_hours = 0;  // rented
+  double gpu_hours = 0;       // rented and billed
+  bool least_billed = false;  // the run is shorter than what is billed at least
   std::optional<FigureRange> dollars;
   std::optional<Joules> energy;
   std::optional<bool> meets_deadline, within_budget;

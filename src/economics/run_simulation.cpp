@@ -13,7 +13,7 @@ namespace stepcast {
 namespace {
 
 // The numbers of the random streams of one seed.
-constexpr std::uint64_t kInterruptions = 0, kStragglers = 1;
+constexpr std::uint64_t kInterruptions = 0, kStragglers = 1, kCorruptions = 2;
 
 // What is drawn of one run; it takes some seconds. A run of shorter intervals or more frequent
 // interruptions is drawn as far as this reaches.
@@ -78,7 +78,9 @@ class RunSimulation {
         restart_(hazards.process.restart.value()),
         tau_(interval.value()),
         random_(seed, kInterruptions),
-        slow_(hazards, seed) {}
+        slow_(hazards, seed),
+        corruption_random_(seed, kCorruptions),
+        next_corruption_(draw_exponential(corruption_random_, hazards.corruptions.value())) {}
 
   SimulatedRun run(double horizon);
 
@@ -89,7 +91,9 @@ class RunSimulation {
   void train_and_save();
   void come_back();
   void replace_node();
-  void keep(double begin, double end);  // training that counts
+  void keep(double begin, double end);       // training that counts, if its check says so
+  double missing(double begin, double end);  // throughput times time that lost nodes take
+  void check();
 
   const Hazards& hazards_;
   double failures_, preemptions_, node_losses_, delta_, restart_, tau_;
@@ -97,6 +101,14 @@ class RunSimulation {
   SlowTimes slow_;
   double now_ = 0;
   double useful_ = 0, stragglers_ = 0, checkpoint_ = 0, rework_ = 0, restarting_ = 0, waiting_ = 0;
+  double reduced_ = 0, checks_ = 0;
+  // Since the last check: what was trained, the parts of it, and whether a result is wrong.
+  struct Unchecked {
+    double time = 0, useful = 0, stragglers = 0, reduced = 0;
+  } unchecked_;
+  SeededRandom corruption_random_;
+  double next_corruption_;  // after so much more training
+  bool corrupted_ = false;
   std::int64_t interruptions_ = 0, drawn_ = 0;
   std::priority_queue<double, std::vector<double>, std::greater<>> returns_;  // of lost nodes
 };
@@ -114,16 +126,63 @@ Interruption RunSimulation::spend(double duration) {
   return failed ? Interruption::kFailure : Interruption::kPreemption;
 }
 
+double RunSimulation::missing(double begin, double end) {
+  if (!(hazards_.lost_per_node > 0)) return 0;
+  while (!returns_.empty() && returns_.top() <= begin) returns_.pop();
+  double out = 0;
+  while (begin < end) {
+    const double until = returns_.empty() ? end : std::min(end, returns_.top());
+    const auto away = static_cast<std::int64_t>(returns_.size());
+    const double lost = static_cast<double>(std::max<std::int64_t>(0, away - hazards_.spare_nodes));
+    out += (until - begin) * std::min(1.0, lost * hazards_.lost_per_node);
+    begin = until;
+    while (!returns_.empty() && returns_.top() <= begin) returns_.pop();
+  }
+  return out;
+}
+
+void RunSimulation::check() {
+  now_ += hazards_.check_time.value();
+  checks_ += hazards_.check_time.value();
+  if (corrupted_) {
+    rework_ += unchecked_.time;
+    now_ += restart_;
+    restarting_ += restart_;
+  } else {
+    useful_ += unchecked_.useful;
+    stragglers_ += unchecked_.stragglers;
+    reduced_ += unchecked_.reduced;
+  }
+  unchecked_ = {};
+  corrupted_ = false;
+}
+
 void RunSimulation::keep(double begin, double end) {
-  const double slow = slow_.within(begin, end) * hazards_.slowdown / (1 + hazards_.slowdown);
-  useful_ += end - begin - slow;
-  stragglers_ += slow;
+  const double period = hazards_.corruptions.value() > 0 ? hazards_.corruption_check.value()
+                                                         : std::numeric_limits<double>::infinity();
+  while (begin < end) {
+    const double until = std::min(end, begin + period - unchecked_.time);
+    const double time = until - begin;
+    const double slow = slow_.within(begin, until) * hazards_.slowdown / (1 + hazards_.slowdown);
+    const double lost = time > 0 ? missing(begin, until) * (1 - slow / time) : 0;
+    unchecked_.time += time;
+    unchecked_.useful += time - slow - lost;
+    unchecked_.stragglers += slow;
+    unchecked_.reduced += lost;
+    for (next_corruption_ -= time; next_corruption_ < 0;) {
+      corrupted_ = true;
+      next_corruption_ += draw_exponential(corruption_random_, hazards_.corruptions.value());
+    }
+    if (until < end || unchecked_.time >= period) check();
+    begin = until;
+  }
 }
 
 void RunSimulation::replace_node() {
   if (random_.uniform() * (failures_ + preemptions_) >= node_losses_) return;
   returns_.push(now_ + hazards_.away.value());
   while (!returns_.empty() && returns_.top() <= now_) returns_.pop();
+  if (hazards_.lost_per_node > 0) return;  // the others go on
   if (static_cast<std::int64_t>(returns_.size()) <= hazards_.spare_nodes) return;
   waiting_ += returns_.top() - now_;
   now_ = returns_.top();
@@ -162,12 +221,18 @@ void RunSimulation::train_and_save() {
 
 SimulatedRun RunSimulation::run(double horizon) {
   while (now_ < horizon && !is_drawn_out()) train_and_save();
+  // What no check has seen yet: it is not known to be wrong.
+  useful_ += unchecked_.useful;
+  stragglers_ += unchecked_.stragglers;
+  reduced_ += unchecked_.reduced;
   return {{.useful = useful_ / now_,
            .stragglers = stragglers_ / now_,
            .checkpoint = checkpoint_ / now_,
            .rework = rework_ / now_,
            .restart = restarting_ / now_,
-           .waiting = waiting_ / now_},
+           .waiting = waiting_ / now_,
+           .reduced = reduced_ / now_,
+           .checks = checks_ / now_},
           interruptions_};
 }
 

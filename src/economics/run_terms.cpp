@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "memory/states.h"
 
 namespace stepcast {
@@ -45,6 +47,9 @@ class TermsBuilder {
   void interruptions();
   void energy();
 
+  void rent(const Price* price);
+  void corruption();
+
   const RunSettings run_;
   const Scenario& scenario_;
   const ClusterSpec& spec_;
@@ -53,13 +58,28 @@ class TermsBuilder {
   RunTerms out_;
 };
 
+// What is billed: as many GPUs as are let together, and whole nodes where the job has several. A
+// price that the user states does not change how they are let.
+void TermsBuilder::rent(const Price* price) {
+  const std::int64_t node = spec_.gpus_per_node;
+  std::int64_t together = price && price->rented_together > 0 ? price->rented_together : node;
+  together = run_.rented_together.value_or(together);
+  const bool part_of_node = nodes_ == 1 && run_.spare_nodes == 0;
+  const std::int64_t unit = part_of_node ? together : std::max(together, node);
+  const std::int64_t wanted = spec_.gpus + run_.spare_nodes * node;
+  out_.rented_gpus = (wanted + unit - 1) / unit * unit;
+  out_.rented_together = unit;
+  out_.spare_gpus = run_.spare_nodes * node;
+}
+
 void TermsBuilder::price() {
-  out_.dollars_per_gpu_hour = run_.price_per_gpu_hour;
-  if (out_.dollars_per_gpu_hour) return;
   const Price* price = find_price(prices_, spec_);
-  if (!price) return;
+  rent(price);
+  out_.dollars_per_gpu_hour = run_.price_per_gpu_hour;
+  if (out_.dollars_per_gpu_hour || !price) return;
+  out_.least_rental = price->least;
   out_.dollars_per_gpu_hour = price->dollars_per_gpu_hour;
-  assume("run.price_per_gpu_hour", fmt::format("{:.2f} dollars", price->dollars_per_gpu_hour),
+  assume("run.price_per_gpu_hour", fmt::format("${:.2f}", price->dollars_per_gpu_hour),
          price->source.empty()
              ? price->provider
              : fmt::format("{}, {} ({})", price->provider, price->as_of, price->source));
@@ -108,11 +128,25 @@ void TermsBuilder::interruptions() {
   }
   hazards.away = run_.repair;
   hazards.spare_nodes = run_.spare_nodes;
+  if (run_.elastic) {
+    // A lost node takes its replicas along; a replica over several nodes goes with one of them.
+    const double of_replica = 1 / static_cast<double>(scenario_.layout.dp);
+    hazards.lost_per_node = std::max(of_replica, 1 / nodes);
+  }
   if (run_.stragglers) {
     hazards.stragglers = PerSecond(nodes * run_.stragglers->per_node_day / kDay);
     hazards.detection = run_.stragglers->detection;
     hazards.slowdown = run_.stragglers->slowdown;
   }
+}
+
+void TermsBuilder::corruption() {
+  if (!run_.silent_corruption) return;
+  Hazards& hazards = out_.hazards;
+  hazards.corruptions =
+      PerSecond(static_cast<double>(nodes_) * run_.silent_corruption->per_node_day / kDay);
+  hazards.corruption_check = run_.silent_corruption->check;
+  hazards.check_time = run_.silent_corruption->check_time;
 }
 
 void TermsBuilder::energy() {
@@ -129,12 +163,12 @@ RunTerms TermsBuilder::build() {
   out_.tokens_per_step = static_cast<double>(scenario_.training.global_batch) *
                          static_cast<double>(scenario_.training.sequence_length);
   out_.gpus = spec_.gpus;
-  out_.rented_gpus = (nodes_ + run_.spare_nodes) * spec_.gpus_per_node;
   out_.deadline = run_.deadline;
   out_.budget = run_.budget;
   price();
   checkpoint();
   interruptions();
+  corruption();
   energy();
   return std::move(out_);
 }

@@ -24,7 +24,10 @@ struct RunTerms {
   std::optional<double> tokens;  // to train
   double tokens_per_step = 0;
   std::int64_t gpus = 0;         // that train
-  std::int64_t rented_gpus = 0;  // whole nodes, spare ones too
+  std::int64_t rented_gpus = 0;  // as many as are let together, spare nodes too
+  std::int64_t spare_gpus = 0;   // of these
+  std::int64_t rented_together = 0;
+  Seconds least_rental;  // that is billed
   std::optional<double> dollars_per_gpu_hour;
   Hazards hazards;
   Bytes checkpoint;                            // its size

@@ -3,6 +3,7 @@
 // interrupts it. Defaults depend on the cluster and on price lists: economics/run_terms.h.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
@@ -23,6 +24,14 @@ struct StragglerSettings {
   Seconds detection;    // until it is replaced
 };
 
+// Wrong results that stop nothing: a check finds them, and all since the last check that passed is
+// done again.
+struct CorruptionSettings {
+  double per_node_day = 0;
+  Seconds check;       // of training between two checks
+  Seconds check_time;  // training stands still for so long
+};
+
 // Nodes that the provider takes back (spot).
 struct PreemptionSettings {
   double per_node_day = 0;
@@ -30,8 +39,9 @@ struct PreemptionSettings {
 };
 
 struct RunSettings {
-  std::optional<double> tokens;
-  std::optional<double> price_per_gpu_hour;  // dollars
+  std::optional<double> tokens;  // also where examples, epochs and tokens of an example are given
+  std::optional<double> price_per_gpu_hour;     // dollars
+  std::optional<std::int64_t> rented_together;  // GPUs; absent: as the price says, else a node's
   std::optional<Seconds> deadline;
   std::optional<double> budget;                 // dollars
   std::optional<double> failures_per_node_day;  // of hardware: grows with the nodes
@@ -40,9 +50,11 @@ struct RunSettings {
   std::optional<Seconds>
       restart;  // from the failure until training goes on, without a spare's wait
   std::int64_t spare_nodes = 0;
-  Seconds repair;  // until a lost node or its replacement is back; 0: at once
+  Seconds repair;        // until a lost node or its replacement is back; 0: at once
+  bool elastic = false;  // goes on with fewer replicas meanwhile, instead of waiting
   std::optional<StragglerSettings> stragglers;
   std::optional<PreemptionSettings> preemption;
+  std::optional<CorruptionSettings> silent_corruption;
   std::optional<double> pue;  // energy of the building per energy of the machines
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/measured_errors.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cluster/data_folder.h"
@@ -20,7 +23,8 @@ double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 }  // namespace
 
-MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors) {
+MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors)
+    : cases_(errors.begin(), errors.end()) {
   runs_ = static_cast<int>(errors.size());
   std::map<std::string, std::vector<double>> by_mechanism;
   for (const MeasuredError& error : errors) {
@@ -75,6 +79,29 @@ Result<MeasuredErrors> MeasuredErrors::read_from(const DataFolder& folder) {
       if (name) out.bands_[*name] = band;
     }
   }
+  std::vector<std::string> names;  // by which the cases say their mechanisms
+  for (const auto& [name, band] : out.bands_) names.push_back(name);
+  if (const auto cases = object.value("cases")) {
+    for (const JsonValue& item : cases->items()) {
+      ObjectReader row(item);
+      MeasuredError one{{},
+                        row.number("error", -kMostLogError, kMostLogError).value_or(0),
+                        row.required_text("run")};
+      if (const auto of = row.required("of")) {
+        for (const JsonValue& index : of->items()) {
+          const auto at = index.integer();
+          if (!at) continue;
+          if (*at >= 0 && *at < static_cast<std::int64_t>(names.size())) {
+            one.mechanisms.push_back(names[static_cast<std::size_t>(*at)]);
+          } else {
+            index.fail(ErrorCode::kBadValue, "is no place among the mechanisms");
+          }
+        }
+      }
+      row.finish();
+      out.cases_.push_back(std::move(one));
+    }
+  }
   object.finish();
   if (!(*document)->errors().empty()) return failure((*document)->errors());
   out.take_means();
@@ -94,7 +121,51 @@ std::string MeasuredErrors::text() const {
                                  {"high", band.high},
                                  {"mean", band.mean}});
   }
-  return json_text(out, 1) + "\n";
+  std::string text = json_text(out, 1);
+  text.resize(text.size() - 2);  // the end of the object
+  // A run is a line, and its mechanisms are places among those above.
+  const auto place = [&](const std::string& mechanism) {
+    return std::distance(bands_.begin(), bands_.find(mechanism));
+  };
+  text += ",\n \"cases\": [";
+  const char* before = "\n";
+  for (const MeasuredError& one : cases_) {
+    nlohmann::ordered_json row{{"run", one.run}, {"error", rounded(one.log_error)}};
+    row["of"] = nlohmann::ordered_json::array();
+    for (const std::string& mechanism : one.mechanisms) row["of"].push_back(place(mechanism));
+    text += before + std::string("  ") + json_text(row);
+    before = ",\n";
+  }
+  return text + "\n ]\n}\n";
+}
+
+double MeasuredErrors::weight_of(const std::string& mechanism) const {
+  const auto band = bands_.find(mechanism);
+  const double of = band == bands_.end() ? 1 : std::max(1, band->second.runs);
+  return std::log1p(static_cast<double>(runs_) / of);
+}
+
+std::vector<NearRun> MeasuredErrors::nearest(const std::vector<std::string>& mechanisms,
+                                             std::size_t most) const {
+  std::vector<NearRun> out;
+  for (const MeasuredError& one : cases_) {
+    double shared = 0, all = 0;
+    const auto has = [](const std::vector<std::string>& list, const std::string& name) {
+      return std::ranges::find(list, name) != list.end();
+    };
+    for (const std::string& name : mechanisms) {
+      const double weight = weight_of(name);
+      all += weight;
+      if (has(one.mechanisms, name)) shared += weight;
+    }
+    for (const std::string& name : one.mechanisms) {
+      if (!has(mechanisms, name)) all += weight_of(name);
+    }
+    out.push_back({&one, all > 0 ? shared / all : 0});
+  }
+  std::ranges::stable_sort(out, std::greater(), &NearRun::likeness);
+  if (out.size() > most) out.resize(most);
+  return out;
 }
 
 const ErrorBand* MeasuredErrors::find(const std::string& mechanism) const {

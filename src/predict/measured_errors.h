@@ -3,6 +3,7 @@
 // file measured_errors.json beside the profiles, which `stepcast check all --errors FILE` writes.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <span>
 #include <string>
@@ -25,6 +26,13 @@ struct ErrorBand {
 struct MeasuredError {
   std::vector<std::string> mechanisms;
   double log_error = 0;
+  std::string run = {};  // "suite/id"
+};
+
+// A recorded run that resembles a scenario.
+struct NearRun {
+  const MeasuredError* run;
+  double likeness = 0;  // 1: it exercised the same mechanisms
 };
 
 class MeasuredErrors {
@@ -44,13 +52,18 @@ class MeasuredErrors {
   // How far the mean error of a mechanism typically is from zero: what to expect of one that no run
   // exercised. The root of the mean square over the bands; 0 without any.
   double of_unknown() const { return of_unknown_; }
+  // Those that have most in common with these mechanisms, at most `most`: shared mechanisms over
+  // all of both (Jaccard), a mechanism that few runs exercised weighing more.
+  std::vector<NearRun> nearest(const std::vector<std::string>& mechanisms, std::size_t most) const;
 
  private:
   static Result<MeasuredErrors> read_from(const DataFolder& folder);
   void take_means();
+  double weight_of(const std::string& mechanism) const;
 
   int runs_ = 0;
   std::map<std::string, ErrorBand> bands_;
+  std::vector<MeasuredError> cases_;
   double of_unknown_ = 0;
 };
 

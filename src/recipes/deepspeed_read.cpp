@@ -64,11 +64,17 @@ void read_batch(JsonKeys& root) {
   }
 }
 
-// {"enabled": true}; without the key it is on when the section is there.
-bool enabled(JsonKeys& root, const char* key) {
-  if (!root.has(key)) return false;
+enum class Half { kOff, kOn, kByTrainer };
+
+// {"enabled": true}; without the key it is on when the section is there. "auto" is what the
+// Trainer of Hugging Face says.
+Half enabled(JsonKeys& root, const char* key) {
+  if (!root.has(key)) return Half::kOff;
   JsonKeys section = root.section(key);
-  const bool on = section.boolean("enabled").value_or(true);
+  const auto stated = section.boolean("enabled");
+  const Half on = section.said_auto()     ? Half::kByTrainer
+                  : stated.value_or(true) ? Half::kOn
+                                          : Half::kOff;
   section.without_effect({"loss_scale", "auto_cast", "initial_scale_power", "loss_scale_window",
                           "hysteresis", "consecutive_hysteresis", "min_loss_scale",
                           "check_grad_overflow"});
@@ -78,8 +84,18 @@ bool enabled(JsonKeys& root, const char* key) {
 
 void read_precision(JsonKeys& root) {
   ImportedScenario& out = root.imported();
-  const bool bf16 = enabled(root, root.has("bfloat16") ? "bfloat16" : "bf16");
-  const bool fp16 = enabled(root, "fp16");
+  const Half of_bf16 = enabled(root, root.has("bfloat16") ? "bfloat16" : "bf16");
+  const Half of_fp16 = enabled(root, "fp16");
+  // The file of Hugging Face's documentation leaves both to the Trainer.
+  const bool by_trainer = of_bf16 == Half::kByTrainer || of_fp16 == Half::kByTrainer;
+  const bool bf16 = of_bf16 == Half::kOn || (of_bf16 == Half::kByTrainer && of_fp16 != Half::kOn);
+  const bool fp16 = of_fp16 == Half::kOn || (of_fp16 == Half::kByTrainer && of_bf16 == Half::kOff);
+  if (by_trainer) {
+    out.warnings.push_back(
+        fmt::format("a precision that is \"auto\" comes from the Trainer: {} is taken, --precision "
+                    "says another",
+                    bf16 ? "bf16" : "fp16"));
+  }
   if (bf16 && fp16) {
     out.fail(ErrorCode::kIllegal, "fp16.enabled", "does not go with bf16", "one of them");
     return;

@@ -5,6 +5,7 @@
 
 #include "layout/choices.h"
 #include "layout/pipeline.h"
+#include "recipes/adapters.h"
 #include "recipes/launch_format.h"
 #include "recipes/rank_map.h"
 #include "recipes/round_trip.h"
@@ -25,8 +26,8 @@ Error no_adapters(const Scenario& scenario, const char* target) {
   return {ErrorCode::kIllegal,
           fmt::format("{} has no setting in {}", name_of(scenario.training.mode), target), "",
           "training.mode",
-          "--framework deepspeed, which leaves adapters to your training program, --to rankmap, or "
-          "training.mode pretrain"};
+          "--to peft or torchtune; --framework deepspeed, which leaves adapters to your training "
+          "program; or training.mode pretrain"};
 }
 
 Result<TripResult> written(const Context& at, const LaunchFormat& format, Launcher launcher) {
@@ -121,6 +122,18 @@ Result<Exported> schedule_file(const Context& at) {
   return Exported{{{"schedule.csv", csv, false}}, "", {}};
 }
 
+Result<Exported> with_peft(const Context& at) {
+  auto files = peft_files(at.scenario);
+  if (!files) return failure(files.error());
+  return Exported{std::move(*files), "", {}};
+}
+
+Result<Exported> with_torchtune(const Context& at) {
+  auto files = torchtune_files(at.scenario);
+  if (!files) return failure(files.error());
+  return Exported{std::move(*files), "", {}};
+}
+
 struct Target {
   const char* name;
   Result<Exported> (*write)(const Context& at);
@@ -128,6 +141,8 @@ struct Target {
 constexpr Target kTargets[] = {{"torchrun", with_torchrun},
                                {"slurm", with_slurm},
                                {"kubernetes", manifest},
+                               {"peft", with_peft},
+                               {"torchtune", with_torchtune},
                                {"rankmap", rank_map},
                                {"schedule", schedule_file}};
 

@@ -3,6 +3,7 @@
 // megatron/training/arguments.py and megatron/core/transformer/transformer_config.py (2025).
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct MegatronModule {
   RecomputedModule stepcast;
 };
 const std::vector<MegatronModule>& megatron_modules();
+
+// --cp-comm-type, in the order of ContextMethod.
+inline constexpr std::array kMegatronContext = {"p2p", "allgather", "a2a", "a2a+p2p"};
 
 // Flags that change no cost: data, logs, checkpoints, learning rates, numerics.
 bool is_megatron_flag_without_cost(std::string_view flag);

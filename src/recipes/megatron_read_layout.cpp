@@ -169,6 +169,30 @@ void read_sharding(FlagList& flags) {
   }
 }
 
+void read_context(FlagList& flags) {
+  ImportedScenario& out = flags.imported();
+  const std::vector<std::string> types = flags.values("--cp-comm-type");
+  const auto sizes = flags.values("--hierarchical-context-parallel-sizes");
+  if (types.empty()) return;
+  const char* flag = "--cp-comm-type";
+  const auto known = std::ranges::find(kMegatronContext, types.front());
+  if (known == kMegatronContext.end()) {
+    out.fail(ErrorCode::kBadValue, flag, fmt::format("'{}' is no way to attend", types.front()),
+             "p2p, allgather, a2a or a2a+p2p");
+    return;
+  }
+  if (std::ranges::any_of(types, [&](const auto& type) { return type != types.front(); })) {
+    out.warnings.push_back(
+        fmt::format("--cp-comm-type differs between layers: stepcast takes {} in all", types[0]));
+  }
+  const auto method = static_cast<ContextMethod>(known - kMegatronContext.begin());
+  out.set_word("layout.cp_method", name_of(method), flag);
+  if (method == ContextMethod::kHierarchical && sizes.size() != 2) {
+    out.fail(ErrorCode::kMissingKey, "--hierarchical-context-parallel-sizes",
+             "is required with --cp-comm-type a2a+p2p", "two sizes");
+  }
+}
+
 void read_overlap(FlagList& flags) {
   ImportedScenario& out = flags.imported();
   const bool reduce = flags.given("--overlap-grad-reduce");
@@ -270,6 +294,7 @@ void read_megatron_layout(FlagList& flags) {
   }
   read_pipeline(flags);
   read_sharding(flags);
+  read_context(flags);
   read_overlap(flags);
   read_recompute(flags);
   read_experts(flags);

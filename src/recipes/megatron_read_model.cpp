@@ -191,11 +191,19 @@ void read_expert_sizes(FlagList& flags) {
   }
   if (const auto capacity = flags.number("--moe-expert-capacity-factor")) {
     out.set_number("model.moe.capacity_factor", *capacity, "--moe-expert-capacity-factor");
+    if (!flags.given("--moe-pad-expert-input-to-capacity")) {
+      out.warnings.push_back(
+          "--moe-expert-capacity-factor without --moe-pad-expert-input-to-capacity: stepcast pads "
+          "the input of every expert to its capacity");
+    }
   }
   const auto dispatcher =
       flags.choice("--moe-token-dispatcher-type", {"allgather", "alltoall", "flex"});
-  out.set_word("model.moe.dispatcher", dispatcher.value_or("allgather"),
-               "--moe-token-dispatcher-type");
+  const auto backend = flags.choice("--moe-flex-dispatcher-backend", {"deepep", "hybridep"});
+  const bool deepep = flags.given("--moe-enable-deepep");  // its older name
+  std::string way = dispatcher.value_or("allgather");
+  if (way == "flex" && (backend || deepep)) way = backend.value_or("deepep");
+  out.set_word("model.moe.dispatcher", way, "--moe-token-dispatcher-type");
   // How routing is scored and products are grouped is stepcast's own assumption.
   for (const char* known :
        {"--moe-grouped-gemm", "--moe-router-score-function", "--moe-router-pre-softmax",

@@ -57,6 +57,9 @@ void read_precision(FlagList& flags) {
     out.set_word("training.fp8_recipe",
                  recipe == "tensorwise" ? "current" : recipe.value_or("delayed"), "--fp8-recipe");
   }
+  if (flags.given("--fp8-param-gather") || flags.given("--fp8-param")) {
+    out.set_flag("training.fp8_params", true, "--fp8-param-gather");
+  }
 }
 
 void read_attention_kernel(FlagList& flags) {
@@ -101,8 +104,18 @@ void read_optimizer(FlagList& flags) {
   }
   const auto clip = flags.number("--clip-grad");
   out.set_word("training.grad_clip", clip.value_or(1) > 0 ? "global" : "none", "--clip-grad");
-  for (const char* flag : {"--main-params-dtype", "--exp-avg-dtype", "--exp-avg-sq-dtype"}) {
-    const auto type = flags.text(flag);
+  const auto master = flags.text("--main-params-dtype");
+  if (master && *master != "fp32") {
+    out.warnings.push_back(
+        fmt::format("--main-params-dtype {}: stepcast keeps this state in fp32", *master));
+  }
+  const auto first = flags.text("--exp-avg-dtype"), second = flags.text("--exp-avg-sq-dtype");
+  if (first == "bf16" && second == "bf16") {
+    out.set_word("training.moments_precision", "bf16", "--exp-avg-dtype");
+    return;
+  }
+  for (const auto& [flag, type] :
+       {std::pair("--exp-avg-dtype", first), std::pair("--exp-avg-sq-dtype", second)}) {
     if (type && *type != "fp32") {
       out.warnings.push_back(fmt::format("{} {}: stepcast keeps this state in fp32", flag, *type));
     }

@@ -28,6 +28,10 @@ Errors check_megatron(const Scenario& s) {
     add(errors, "layout.overlap.pp", "interleaved on 2 stages without overlapped transfers",
         "pp 3 or more, or overlap.pp true");
   }
+  if (s.training.precision == DataType::kFp8 && s.training.fp8_recipe == "rowwise") {
+    add(errors, "training.fp8_recipe", "the fp8 recipe rowwise",
+        "delayed, current, mxfp8 or blockwise");
+  }
   if (l.ep > 1 && s.training.precision == DataType::kFp16) {
     add(errors, "training.precision", "expert parallelism in fp16", "bf16");
   }

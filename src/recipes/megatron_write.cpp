@@ -55,7 +55,10 @@ void add_experts(const Model& m, Block& block) {
   block.value("--moe-layer-freq", layer_pattern(pattern));
   block.flag_if(moe.router_bias, "--moe-router-enable-expert-bias");
   if (moe.router_bias) block.value("--moe-router-score-function", "sigmoid");
-  if (moe.capacity_factor > 0) block.value("--moe-expert-capacity-factor", moe.capacity_factor);
+  if (moe.capacity_factor > 0) {
+    block.value("--moe-expert-capacity-factor", moe.capacity_factor);
+    block.flag("--moe-pad-expert-input-to-capacity");
+  }
   constexpr const char* kDispatchers[] = {"alltoall", "allgather", "flex", "flex", "flex"};
   block.value("--moe-token-dispatcher-type", kDispatchers[static_cast<int>(moe.dispatcher)]);
   if (moe.dispatcher == MoeDispatcher::kDeepEp) {
@@ -149,6 +152,14 @@ ArgumentBlock parallel_block(const Scenario& s) {
   const Layout& l = s.layout;
   Block block("PARALLEL_ARGS");
   for (const char* part : {"layout.tp", "layout.pp", "layout.cp"}) add_counts(s, block, part);
+  if (l.cp > 1) {
+    block.value("--cp-comm-type", kMegatronContext[static_cast<std::size_t>(l.cp_method)]);
+    if (l.cp_method == ContextMethod::kHierarchical) {
+      block.flag(fmt::format("--hierarchical-context-parallel-sizes {} {}", l.cp_exchange,
+                             l.cp / l.cp_exchange)
+                     .c_str());
+    }
+  }
   if (s.model.moe) {
     block.value("--expert-model-parallel-size", l.ep);
     block.value("--expert-tensor-parallel-size", l.etp);
@@ -161,8 +172,14 @@ ArgumentBlock parallel_block(const Scenario& s) {
   block.flag_if(l.overlap.ep, "--overlap-moe-expert-parallel-comm");
   block.flag_if(l.tp > 1 && l.pp > 1 && !l.sequence_parallel && !s.rules.scatter_gather_p2p,
                 "--no-scatter-gather-tensors-in-pipeline");
+  const bool narrow = s.training.moments_precision != DataType::kFp32;
+  block.flag_if(l.offload.optimizer > 0 || narrow, "--use-precision-aware-optimizer");
+  if (narrow) {
+    for (const char* moment : {"--exp-avg-dtype", "--exp-avg-sq-dtype"}) {
+      block.value(moment, name_of(s.training.moments_precision));
+    }
+  }
   if (l.offload.optimizer > 0) {
-    block.flag("--use-precision-aware-optimizer");
     block.flag("--optimizer-cpu-offload");
     block.value("--optimizer-offload-fraction", l.offload.optimizer);
   }
@@ -194,13 +211,19 @@ void add_recompute(const Recompute& recompute, Block& block) {
 }
 
 void add_precision(const Training& t, Block& block) {
-  block.flag_if(t.precision == DataType::kBf16, "--bf16");
+  // In fp8 the products alone are narrower.
+  block.flag_if(t.wide() == DataType::kBf16, "--bf16");
   block.flag_if(t.precision == DataType::kFp16, "--fp16");
   if (t.wide() == DataType::kFp32) return;
   if (t.grad_precision == DataType::kFp32) {
     block.flag("--accumulate-allreduce-grads-in-fp32");
-  } else if (t.precision == DataType::kBf16) {
+  } else if (t.wide() == DataType::kBf16) {
     block.flag("--grad-reduce-in-bf16");
+  }
+  if (t.precision == DataType::kFp8) {
+    block.value("--fp8-format", "hybrid");
+    block.value("--fp8-recipe", t.fp8_recipe == "current" ? "tensorwise" : t.fp8_recipe);
+    block.flag_if(t.fp8_params, "--fp8-param-gather");
   }
 }
 

@@ -337,8 +337,12 @@ void read_parallelism(JsonKeys& root, std::optional<std::int64_t> layers) {
   experimental.without_effect({"custom_import", "custom_args_module", "custom_model_path"});
   experimental.may_change_cost();
   out.set_flag("layout.overlap.tp", overlap, "parallelism.enable_async_tensor_parallel");
-  keys.without_effect(
-      {"enable_compiled_autograd", "context_parallel_rotate_method", "disable_loss_parallel"});
+  const auto rotate = keys.choice("context_parallel_rotate_method", {"allgather", "alltoall"});
+  if (out.integer("layout.cp").value_or(1) > 1) {
+    out.set_word("layout.cp_method", rotate == "alltoall" ? "ring" : "all_gather",
+                 "parallelism.context_parallel_rotate_method");
+  }
+  keys.without_effect({"enable_compiled_autograd", "disable_loss_parallel"});
   keys.may_change_cost();
 }
 

@@ -48,6 +48,10 @@ json parallelism(const Scenario& s) {
               {"enable_async_tensor_parallel", l.overlap.tp},
               {"pipeline_parallel_degree", l.pp},
               {"context_parallel_degree", l.cp}};
+  if (l.cp > 1) {
+    out["context_parallel_rotate_method"] =
+        l.cp_method == ContextMethod::kRing ? "alltoall" : "allgather";
+  }
   if (s.model.moe) {
     out["expert_parallel_degree"] = l.ep;
     out["expert_tensor_parallel_degree"] = l.etp;

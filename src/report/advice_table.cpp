@@ -61,7 +61,7 @@ TextTable table_of(const AdviceReport& report) {
                               {"step"},
                               {"tokens/s"},
                               {"MFU"}};
-  if (run) columns.insert(columns.end(), {{"run"}, {"dollars"}});
+  if (run) columns.insert(columns.end(), {{"run"}, {"cost"}});
   columns.push_back({"against advice"});
   TextTable table(columns);
   for (const RungResult& result : advice.rungs) {

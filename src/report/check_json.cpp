@@ -58,6 +58,7 @@ ordered_json case_object(const CaseResult& result) {
   if (result.covered) out["covered"] = *result.covered;
   if (result.fitted) out["fitted"] = true;
   if (!result.failed.empty()) out["failed"] = result.failed;
+  if (result.not_supported) out["not_supported"] = true;
   if (result.contradiction) out["contradiction"] = name_of(*result.contradiction);
   return out;
 }
@@ -77,6 +78,7 @@ ordered_json row_object(const SummaryRow& row) {
   ordered_json out;
   out["count"] = row.count;
   out["failed"] = row.failed;
+  out["not_supported"] = row.not_supported;
   if (row.step_time.count > 0) out["step_time"] = error_object(row.step_time);
   if (row.peak_memory.count > 0) out["peak_memory"] = error_object(row.peak_memory);
   if (row.bubble_fraction.count > 0) out["bubble_fraction"] = error_object(row.bubble_fraction);

@@ -29,41 +29,46 @@ std::string bias_percent(const ErrorStatistics& errors) {
   return errors.bias ? signed_percent_text(*errors.bias) : "";
 }
 
-void add_summary_row(TextTable& table, const std::string& name, const SummaryRow& row) {
-  table.add_row(
-      {name, fmt::format("{}", row.count), fmt::format("{}", row.failed),
-       error_percent(row.step_time, &ErrorStatistics::mean_abs),
-       error_percent(row.step_time, &ErrorStatistics::median_abs),
-       error_percent(row.step_time, &ErrorStatistics::p90_abs),
-       error_percent(row.step_time, &ErrorStatistics::max_abs), bias_percent(row.step_time),
-       percent(row.coverage), row.kendall_tau ? fmt::format("{:.3f}", *row.kendall_tau) : "",
-       percent(row.regret), error_percent(row.peak_memory, &ErrorStatistics::mean_abs),
-       bias_percent(row.peak_memory),
-       row.bubble_fraction.count > 0 ? fmt::format("{:.3f}", row.bubble_fraction.mean_abs) : ""});
+void add_summary_row(TextTable& table, const std::string& name, const SummaryRow& row,
+                     bool with_unsupported) {
+  std::vector<std::string> cells{name, fmt::format("{}", row.count), fmt::format("{}", row.failed)};
+  if (with_unsupported) cells.push_back(fmt::format("{}", row.not_supported));
+  const std::vector<std::string> figures{
+      error_percent(row.step_time, &ErrorStatistics::mean_abs),
+      error_percent(row.step_time, &ErrorStatistics::median_abs),
+      error_percent(row.step_time, &ErrorStatistics::p90_abs),
+      error_percent(row.step_time, &ErrorStatistics::max_abs),
+      bias_percent(row.step_time),
+      percent(row.coverage),
+      row.kendall_tau ? fmt::format("{:.3f}", *row.kendall_tau) : "",
+      percent(row.regret),
+      error_percent(row.peak_memory, &ErrorStatistics::mean_abs),
+      bias_percent(row.peak_memory),
+      row.bubble_fraction.count > 0 ? fmt::format("{:.3f}", row.bubble_fraction.mean_abs) : ""};
+  cells.insert(cells.end(), figures.begin(), figures.end());
+  table.add_row(std::move(cells));
 }
 
 TextTable summary_table(const Summary& summary, bool tags) {
-  TextTable table({{"cases", Align::kLeft},
-                   {"count"},
-                   {"failed"},
-                   {"time mean"},
-                   {"median"},
-                   {"p90"},
-                   {"max"},
-                   {"bias"},
-                   {"covered"},
-                   {"tau"},
-                   {"regret"},
-                   {"memory mean"},
-                   {"bias"},
-                   {"bubble"}});
-  add_summary_row(table, "all", summary.all);
-  add_summary_row(table, "nothing assumed", summary.nothing_assumed);
-  for (const auto& [name, row] : summary.suites) add_summary_row(table, name, row);
-  if (tags) {
-    for (const auto& [name, row] : summary.tags) add_summary_row(table, "tag " + name, row);
+  const bool unsupported =
+      summary.all.not_supported > 0 || (summary.fitted && summary.fitted->not_supported > 0);
+  std::vector<Column> columns{{"cases", Align::kLeft}, {"count"}, {"failed"}};
+  if (unsupported) columns.push_back({"not supported"});
+  for (const char* figure : {"time mean", "median", "p90", "max", "bias", "covered", "tau",
+                             "regret", "memory mean", "bias", "bubble"}) {
+    columns.push_back({figure});
   }
-  if (summary.fitted) add_summary_row(table, "fitted (in no other row)", *summary.fitted);
+  TextTable table(columns);
+  const auto add = [&](const std::string& name, const SummaryRow& row) {
+    add_summary_row(table, name, row, unsupported);
+  };
+  add("all", summary.all);
+  add("nothing assumed", summary.nothing_assumed);
+  for (const auto& [name, row] : summary.suites) add(name, row);
+  if (tags) {
+    for (const auto& [name, row] : summary.tags) add("tag " + name, row);
+  }
+  if (summary.fitted) add("fitted (in no other row)", *summary.fitted);
   return table;
 }
 
@@ -103,9 +108,10 @@ std::vector<std::string> reasons_of(const CaseResult& result) {
 }
 
 // Reasons by the number of cases that fail for them, the most frequent first.
-TextTable failure_table(const CheckReport& report) {
+TextTable failure_table(const CheckReport& report, bool not_supported) {
   std::map<std::string, std::vector<const CaseResult*>> reasons;
   for (const CaseResult& result : report.cases) {
+    if (result.not_supported != not_supported) continue;
     for (const std::string& reason : reasons_of(result)) reasons[reason].push_back(&result);
   }
   std::vector<std::pair<std::string, std::vector<const CaseResult*>>> sorted(reasons.begin(),
@@ -179,7 +185,9 @@ std::vector<Section> sections(const CheckReport& report, const GateOutcome& gate
   add("Errors of step time, peak memory and bubble", summary_table(report.summary, view.tags));
   if (!view.summary_only) {
     add("Largest errors of step time", worst_table(report, view.worst));
-    add("Not predicted, by reason (each case counts as an error of 100 %)", failure_table(report));
+    add("Not predicted, by reason (each case counts as an error of 100 %)",
+        failure_table(report, false));
+    add("Not supported yet, by reason (in no error)", failure_table(report, true));
   }
   // Not part of the summary: what a run needs to be recorded is that it ran.
   if (!view.summary_only) {

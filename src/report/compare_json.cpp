@@ -22,7 +22,7 @@ ordered_json varied(const CompareReport& report, const ComparedPoint& point) {
   ordered_json out = ordered_json::object();
   for (std::size_t k = 0; k < report.keys.size(); ++k) {
     auto value = ordered_json::parse(point.values[k], nullptr, false);
-    if (value.is_discarded()) value = point.values[k];
+    if (value.is_discarded() || report.keys[k] == "file") value = point.values[k];
     out[report.keys[k]] = std::move(value);
   }
   return out;
@@ -114,6 +114,14 @@ Written compare_json(const CompareReport& report) {
     if (!point.prediction) out["rejected"].push_back(rejected(report, point));
   }
   put_search(report, order.size(), out);
+  if (const std::vector<std::string> files = compared_files(report); !files.empty()) {
+    ordered_json& list = out["differences"] = ordered_json::array();
+    for (const KeyDifference& one : report.differences) {
+      ordered_json values = ordered_json::object();
+      for (std::size_t i = 0; i < files.size(); ++i) values[files[i]] = one.values[i];
+      list.push_back({{"key", one.key}, {"values", std::move(values)}});
+    }
+  }
   if (!report.sensitivity.empty()) {
     ordered_json& list = out["sensitivity"] = ordered_json::array();
     for (const Sensitivity& one : report.sensitivity) {

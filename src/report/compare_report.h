@@ -8,6 +8,7 @@
 
 #include "core/text/written.h"
 #include "predict/prediction.h"
+#include "report/key_difference.h"
 
 namespace stepcast {
 
@@ -30,12 +31,13 @@ struct Sensitivity {
 enum class Scaling { kNone, kStrong, kWeak };
 
 struct CompareReport {
-  std::vector<std::string> keys;         // varied
-  std::vector<ComparedPoint> points;     // in the order of the grid
-  Scaling scaling = Scaling::kNone;      // speed-up and efficiency against the first point
-  std::vector<std::string> what_if;      // changes in all forecasts, "nic=+20%"
-  std::vector<Sensitivity> sensitivity;  // of the best point, widest first
-  double change = 0;                     // of each resource, a fraction
+  std::vector<std::string> keys;           // varied; "file" first where files are compared
+  std::vector<KeyDifference> differences;  // between the files, values in their order
+  std::vector<ComparedPoint> points;       // in the order of the grid
+  Scaling scaling = Scaling::kNone;        // speed-up and efficiency against the first point
+  std::vector<std::string> what_if;        // changes in all forecasts, "nic=+20%"
+  std::vector<Sensitivity> sensitivity;    // of the best point, widest first
+  double change = 0;                       // of each resource, a fraction
 };
 
 // The points that have a forecast: first those that fit, by step time, then those that do not fit.
@@ -56,6 +58,9 @@ std::vector<std::size_t> reading_order(const CompareReport& report);
 std::string refusal_text(const ComparedPoint& point);
 // "zero 1 · micro_batch 2": the varied keys by their last part. Empty where nothing is varied.
 std::string point_text(const CompareReport& report, const ComparedPoint& point);
+// The files that are compared, in the order of their columns; none where there is one scenario.
+std::vector<std::string> compared_files(const CompareReport& report);
+inline constexpr const char* kNoDifference = "None: they say the same run.";
 // What all forecasts have in common: "gpt3-175b, megatron bf16" where the cluster is varied.
 std::string compare_headline(const CompareReport& report);
 

@@ -101,6 +101,19 @@ TextTable parts(const CompareReport& report) {
   return table;
 }
 
+// The keys in which the files differ, one column per file.
+TextTable differences(const CompareReport& report) {
+  std::vector<Column> columns = {{"key", Align::kLeft}};
+  for (const std::string& file : compared_files(report)) columns.push_back({file});
+  TextTable table(columns);
+  for (const KeyDifference& one : report.differences) {
+    std::vector<std::string> cells = {one.key};
+    cells.insert(cells.end(), one.values.begin(), one.values.end());
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
 TextTable tornado(const CompareReport& report, Seconds step) {
   TextTable table({{"resource", Align::kLeft},
                    {signed_percent_text(-report.change, 0)},
@@ -125,6 +138,11 @@ Written written(const CompareReport& report, Form form) {
   const ComparedPoint& best = report.points[order.front()];
   Written out = form == Form::kMarkdown ? title("Comparison", form) : Written();
   out += line(compare_headline(report), form);
+  if (compared_files(report).size() > 1) {
+    out += heading("Keys that differ between the files", form);
+    out +=
+        report.differences.empty() ? line(kNoDifference, form) : shown(differences(report), form);
+  }
   if (report.keys.empty()) {
     out += line(layout_text(*best.scenario), form);
   } else {
@@ -169,6 +187,15 @@ std::vector<std::size_t> reading_order(const CompareReport& report) {
     if (report.scaling != Scaling::kNone || !report.points[i].prediction) order.push_back(i);
   }
   return order;
+}
+
+std::vector<std::string> compared_files(const CompareReport& report) {
+  std::vector<std::string> out;
+  if (report.keys.empty() || report.keys.front() != "file") return out;
+  for (const ComparedPoint& point : report.points) {
+    if (out.empty() || out.back() != point.values.front()) out.push_back(point.values.front());
+  }
+  return out;
 }
 
 std::string point_text(const CompareReport& report, const ComparedPoint& point) {

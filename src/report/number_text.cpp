@@ -69,8 +69,11 @@ std::string duration_text(Seconds time) {
 }
 
 std::string dollars_text(double dollars) {
-  if (dollars >= 1e6) return number_text(dollars / 1e6, 3) + " M dollars";
-  return number_text(dollars, 3) + " dollars";
+  // From where three digits round up to the next unit: $999,600 is a million.
+  if (dollars >= 999.5e6) return "$" + number_text(dollars / 1e9, 3) + "B";
+  if (dollars >= 999.5e3) return "$" + number_text(dollars / 1e6, 3) + "M";
+  if (dollars >= 1 && dollars < 999.5) return fmt::format("${:.2f}", dollars);
+  return "$" + number_text(dollars, 3);
 }
 
 std::string percent_text(double fraction, int decimals) {

@@ -16,7 +16,7 @@ std::string fixed_text(double value, int decimals);           // "12.3"; never "
 std::string count_text(double count);                         // "32", "909,000": three digits
 std::string time_text(Seconds time);                          // "12.31 s", "843.0 ms", "5.2 us"
 std::string duration_text(Seconds time);                      // "42.1 min", "3.1 h", "31.2 days"
-std::string dollars_text(double dollars);                     // "1.23 M dollars"
+std::string dollars_text(double dollars);                     // "$2.95", "$16,400", "$1.23M"
 std::string percent_text(double fraction, int decimals = 1);  // "41.7 %"
 std::string signed_percent_text(double fraction, int decimals = 1);   // "+3.2 %"
 std::string gib_text(ByteCount bytes);                                // "62.14", in GiB

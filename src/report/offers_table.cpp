@@ -77,7 +77,7 @@ Written front(const OffersReport& report, Form form) {
   TextTable table({{"step"},
                    {"GiB"},
                    {"GPUs"},
-                   {has_length(report) ? "cost" : "dollars/M tokens"},
+                   {has_length(report) ? "cost" : "$/M tokens"},
                    {"cluster", Align::kLeft},
                    {"layout", Align::kLeft, true}});
   for (const ParetoPoint& point : report.pareto) {
@@ -105,6 +105,9 @@ Written search_lines(const OffersReport& report, Form form) {
 Written written(const OffersReport& report, Form form) {
   Written out = form == Form::kMarkdown ? title("Plan", form) : Written();
   out += line(offers_headline(report), form) + paragraph_end(form);
+  if (const std::string decision = offers_decision(report); !decision.empty()) {
+    out += line(decision, form) + paragraph_end(form);
+  }
   out += line(offers_verdict(report), form);
   if (!report.ranking.order.empty()) {
     out += heading("Offers", form) + ranking(report, form);

@@ -7,6 +7,7 @@
 #include "report/number_text.h"
 #include "report/offers_report.h"
 #include "report/plan_report.h"
+#include "report/run_columns.h"
 
 namespace stepcast {
 namespace {
@@ -118,6 +119,30 @@ bool was_cut_off(const OffersReport& report) {
   return std::ranges::any_of(report.offers, [](const Offer& offer) {
     return offer.state == OfferState::kNotFound || offer.state == OfferState::kNotSearched;
   });
+}
+
+std::string offers_decision(const OffersReport& report) {
+  if (report.ranking.order.empty()) return "";
+  const Offer& first = first_of(report);
+  const OfferLayout& best = *first.best;
+  const RunForecast& run = best.run.forecast;
+  const bool priced = best.run.terms.dollars_per_gpu_hour.has_value();
+  std::string out =
+      fmt::format("{} {} of {}: ", priced ? "Rent" : "Take", gpus_noun(first), first.request.label);
+  if (run.length) {
+    out += duration_text(Seconds(run.length->wall_s.value));
+    if (run.length->dollars) out += ", " + dollars_text(run.length->dollars->value);
+  } else {
+    out += time_text(best.found.prediction.step_time) + " a step";
+  }
+  for (const std::string& limit : limit_texts(best.run)) out += fmt::format("; it {}", limit);
+  if (report.ranking.order.size() > 1) {
+    // What the next one would do is said of this one.
+    const OfferLayout& next = *report.offers[report.ranking.order[1]].best;
+    const std::string gain = against(best, next);
+    if (!gain.empty()) out += fmt::format("; against the next place {}", gain);
+  }
+  return out + ".";
 }
 
 std::string offers_verdict(const OffersReport& report) {

@@ -93,6 +93,7 @@ ordered_json PlanWriter::object() {
     }
     out["today"] = std::move(standing);
   }
+  if (!report_.export_note.empty()) out["export_note"] = report_.export_note;
   out["pareto"] = ordered_json::array();
   for (const std::size_t index : result.front) {
     const auto of_run = run(result.found[index]);

@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
 
+#include "layout/keys.h"
 #include "plan/ranking.h"
 #include "report/breakdown.h"
 #include "report/difference.h"
+#include "report/key_difference.h"
 #include "report/number_text.h"
 #include "report/plan_report.h"
 
@@ -76,11 +80,22 @@ std::string verdict_text(const PlanReport& report) {
   }
   const double best = result.found.front().prediction.step_time.value();
   return fmt::format(
-      "The best of {} replayed layouts; none of the others is faster than {} ({}). "
+      "{} of {} replayed layouts; none that was not replayed is faster than {} ({}). "
       "--prove makes it certain.",
-      result.replayed, time_text(Seconds(result.bound_s)),
-      signed_percent_text(result.bound_s / best - 1, 2));
+      tie_text(report).empty() ? "The best" : "The first", result.replayed,
+      time_text(Seconds(result.bound_s)), signed_percent_text(result.bound_s / best - 1, 2));
 }
+
+namespace {
+
+// What a search leaves as it is although it may decide.
+std::vector<std::string> not_varied(const Scenario& base) {
+  std::vector<std::string> out = {"precision", "offload", "stage_layers"};
+  if (base.model.moe) out.insert(out.end(), {"overlap.ep", "moe.dispatcher"});
+  return out;
+}
+
+}  // namespace
 
 std::vector<std::string> scope_lines(const PlanReport& report) {
   std::vector<std::string> keys;
@@ -91,6 +106,8 @@ std::vector<std::string> scope_lines(const PlanReport& report) {
   }
   if (keys.empty()) return {"Every key is stated: nothing was searched."};
   return {fmt::format("Searched: {}.", fmt::join(keys, ", ")),
+          fmt::format("Not varied: {}; --set or the file says others.",
+                      fmt::join(not_varied(report.planner.space().base()), ", ")),
           fmt::format("Near ties ({}) stand by simplicity: fewer axes, then fewer keys that differ "
                       "from their defaults.",
                       percent_text(kNearTie, 0))};
@@ -172,6 +189,55 @@ std::string today_text(const PlanReport& report) {
   }
   if (behind > 0) out += fmt::format(", {} behind the first", percent_text(behind));
   return out + " (" + report.today->layout + ")";
+}
+
+std::vector<std::string> row_layouts(const PlanReport& report, const std::vector<PlanRow>& rows) {
+  std::vector<std::string> out;
+  std::map<std::string, std::vector<std::size_t>> alike;
+  for (const PlanRow& row : rows) {
+    out.push_back(choice_text(report.planner, row.found->choice));
+    alike[out.back()].push_back(out.size() - 1);
+  }
+  Scenario scenario = report.planner.space().base();
+  for (const auto& [words, members] : alike) {
+    if (members.size() < 2) continue;
+    std::vector<nlohmann::json> layouts;
+    for (const std::size_t i : members) {
+      report.planner.space().put(rows[i].found->choice, scenario);
+      layouts.push_back(write_keys(scenario, layout_keys()));
+    }
+    std::vector<ComparedDocument> documents;
+    for (const nlohmann::json& layout : layouts) documents.push_back({layout, true});
+    for (const KeyDifference& one : key_differences(documents)) {
+      for (std::size_t m = 0; m < members.size(); ++m) {
+        out[members[m]] += fmt::format(" · {} {}", one.key, one.values[m]);
+      }
+    }
+  }
+  return out;
+}
+
+std::string tie_text(const PlanReport& report) {
+  const std::vector<PlanRow> rows = plan_rows(report);
+  if (rows.empty() || report.objective != Objective::kStepTime) return "";
+  const FoundLayout& first = *rows.front().found;
+  const auto step = [](const PlanRow& row) { return row.found->prediction.step_time; };
+  const auto fastest = std::ranges::min_element(rows, {}, step);
+  const double gain = 1 - step(*fastest) / first.prediction.step_time;
+  if (!(gain > 0)) return "";
+  Scenario scratch = report.planner.space().base();
+  const auto simple = [&](const FoundLayout& found) {
+    return simplicity(report.planner.space(), found.choice, found.prediction.peak_device, scratch);
+  };
+  const Simplicity of_first = simple(first), of_fastest = simple(*fastest->found);
+  const bool axes = of_first.axes != of_fastest.axes;
+  return fmt::format(
+      "Place 1 stands before place {}, which is {} faster: within a near tie ({}) the simpler "
+      "layout "
+      "goes first, and it has fewer {} ({}, not {}).",
+      fastest - rows.begin() + 1, percent_text(gain, 2), percent_text(kNearTie, 0),
+      axes ? "axes of parallelism" : "keys that differ from their defaults",
+      axes ? of_first.axes : of_first.flags, axes ? of_fastest.axes : of_fastest.flags);
 }
 
 std::vector<PlanRow> plan_rows(const PlanReport& report) {

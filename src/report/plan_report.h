@@ -40,6 +40,7 @@ struct PlanReport {
   Objective objective = Objective::kStepTime;
   std::optional<TodaysLayout> today = {};  // of --open
   const PriceList* prices = nullptr;       // given: also what the run takes and costs
+  std::string export_note = {};  // why the first place has no launch files, if it has none
 };
 
 Written plan_table(const PlanReport& report);
@@ -81,5 +82,9 @@ struct PlanRow {
   std::size_t equals = 0;
 };
 std::vector<PlanRow> plan_rows(const PlanReport& report);
+// Each row's layout in words; rows of equal words also say the keys in which they differ.
+std::vector<std::string> row_layouts(const PlanReport& report, const std::vector<PlanRow>& rows);
+// Why the first place stands before faster rows; empty where none is faster.
+std::string tie_text(const PlanReport& report);
 
 }  // namespace stepcast

@@ -28,9 +28,11 @@ Written ranking(const PlanReport& report, Form form) {
   columns.push_back({"why", Align::kLeft, true});
   TextTable table(std::move(columns));
   std::size_t place = 0;
-  for (const PlanRow& row : plan_rows(report)) {
+  const std::vector<PlanRow> rows = plan_rows(report);
+  const std::vector<std::string> layouts = row_layouts(report, rows);
+  for (const PlanRow& row : rows) {
     const Prediction& p = row.found->prediction;
-    std::string layout = choice_text(report.planner, row.found->choice);
+    std::string layout = layouts[place];
     if (row.equals > 0) layout += fmt::format(" (and {} equal)", row.equals);
     std::vector<std::string> cells = {
         fmt::format("{}", ++place),
@@ -132,7 +134,9 @@ Written written(const PlanReport& report, Form form) {
   if (!report.result.found.empty()) {
     out += heading("Layouts", form) + ranking(report, form);
     const Prediction& first = report.result.found.front().prediction;
+    if (const std::string tie = tie_text(report); !tie.empty()) out += bullet(tie, form);
     out += bullet("the first place: " + proof_text(first), form);
+    if (!report.export_note.empty()) out += bullet(report.export_note, form);
     if (report.today) out += bullet(today_text(report), form);
     if (report.prices != nullptr) out += heading("The run", form) + run_lines(report, form);
   }

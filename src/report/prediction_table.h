@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "economics/run_forecast.h"
 #include "predict/prediction.h"
 #include "report/document_form.h"
+#include "report/recorded_runs.h"
 
 namespace stepcast {
 
@@ -16,8 +18,11 @@ namespace stepcast {
 Written prediction_table(const Scenario& scenario, const Prediction& prediction,
                          Form form = Form::kText);
 
-// A page of its own (docs/reports.md), of a forecast made with PredictOptions::trace.
-Written prediction_html(const Scenario& scenario, const Prediction& prediction);
+// A page of its own (docs/reports.md), of a forecast made with PredictOptions::trace. `run`: of the
+// whole run, or null.
+Written prediction_html(const Scenario& scenario, const Prediction& prediction,
+                        const RunOutlook* run = nullptr,
+                        const std::vector<RecordedRun>& recorded = {});
 
 // One line of figures under one line of titles; units in the titles. `more`: further columns.
 Written prediction_csv(const Scenario& scenario, const Prediction& prediction,

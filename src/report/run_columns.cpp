@@ -14,8 +14,8 @@ const std::string kNever = "never ends";
 }  // namespace
 
 std::vector<Column> run_columns(bool length) {
-  if (!length) return {{"goodput"}, {"dollars/M tokens"}};
-  return {{"run"}, {"goodput"}, {"cost"}, {"dollars/M tokens"}};
+  if (!length) return {{"goodput"}, {"$/M tokens"}};
+  return {{"run"}, {"goodput"}, {"cost"}, {"$/M tokens"}};
 }
 
 std::vector<std::string> run_cells(const RunOutlook& run, bool length) {
@@ -62,13 +62,23 @@ std::vector<std::string> run_csv_cells(const RunOutlook& run) {
 
 std::string price_text(const RunTerms& terms) {
   if (!terms.dollars_per_gpu_hour) {
-    return "no price is listed: neither cheap nor dear, --price gives one";
+    return "no price is listed, so no money: --price 2.5 gives one, --prices FILE several";
   }
-  std::string out = fmt::format("{:.2f} dollars per GPU-hour", *terms.dollars_per_gpu_hour);
+  std::string out = fmt::format("${:.2f} per GPU-hour", *terms.dollars_per_gpu_hour);
   for (const Assumption& assumption : terms.assumptions) {
     if (assumption.key == "run.price_per_gpu_hour") out += fmt::format(": {}", assumption.basis);
   }
   return out;
+}
+
+std::string billed_text(const RunTerms& terms) {
+  const std::int64_t wanted = terms.gpus + terms.spare_gpus;
+  if (terms.rented_gpus == wanted) return "";
+  return fmt::format(
+      "{} billed for {} that {}, because {} are let together; run.rented_together: 1 where single "
+      "GPUs are let",
+      counted_text(terms.rented_gpus, "GPU") + (terms.rented_gpus == 1 ? " is" : " are"), wanted,
+      wanted == 1 ? "is used" : "are used", terms.rented_together);
 }
 
 std::vector<std::string> limit_texts(const RunOutlook& run) {
@@ -76,12 +86,14 @@ std::vector<std::string> limit_texts(const RunOutlook& run) {
   if (!run.forecast.length) return out;
   const RunLength& length = *run.forecast.length;
   if (length.meets_deadline) {
-    out.push_back(fmt::format("{} the deadline of {}", *length.meets_deadline ? "meets" : "misses",
-                              duration_text(*run.terms.deadline)));
+    out.push_back(fmt::format(
+        "{} the deadline of {} (chance {})", *length.meets_deadline ? "meets" : "misses",
+        duration_text(*run.terms.deadline), percent_text(*length.deadline_chance, 0)));
   }
   if (length.within_budget) {
-    out.push_back(fmt::format("{} the budget of {}", *length.within_budget ? "meets" : "misses",
-                              dollars_text(*run.terms.budget)));
+    out.push_back(
+        fmt::format("{} the budget of {} (chance {})", *length.within_budget ? "meets" : "misses",
+                    dollars_text(*run.terms.budget), percent_text(*length.budget_chance, 0)));
   }
   return out;
 }

@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-// "run", "goodput", "cost", "dollars/M tokens"; without the first and third where `length` is
+// "run", "goodput", "cost", "$/M tokens"; without the first and third where `length` is
 // false: no number of tokens is given.
 std::vector<Column> run_columns(bool length);
 std::vector<std::string> run_cells(const RunOutlook& run, bool length);
@@ -18,11 +18,15 @@ std::vector<std::string> run_cells(const RunOutlook& run, bool length);
 std::vector<Column> run_csv_columns();
 std::vector<std::string> run_csv_cells(const RunOutlook& run);
 
-// "2.95 dollars per GPU-hour (median of 37 providers, 2026-05-20 (aimultiple.com ...))", or that
+// "$2.95 per GPU-hour (median of 37 providers, 2026-05-20 (aimultiple.com ...))", or that
 // there is none.
 std::string price_text(const RunTerms& terms);
 
-// "meets the deadline of 30.0 days", "misses the budget of 500 k dollars": one per stated limit.
+// Why more GPUs are billed than are used; empty where they are not.
+std::string billed_text(const RunTerms& terms);
+
+// "meets the deadline of 30.0 days (chance 57 %)", "misses the budget of $500,000 (chance 3 %)":
+// one per stated limit.
 std::vector<std::string> limit_texts(const RunOutlook& run);
 
 }  // namespace stepcast

@@ -13,6 +13,7 @@
 #include "report/document_form.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
+#include "report/run_columns.h"
 #include "report/text_table.h"
 
 namespace stepcast {
@@ -21,21 +22,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr double kJoulesPerKwh = 3.6e6;
-
-struct Share {
-  const char* key;
-  const char* label;
-  double share;
-};
-
-std::vector<Share> shares_of(const WallShares& shares) {
-  return {{"useful", "steps that count", shares.useful},
-          {"stragglers", "slow nodes", shares.stragglers},
-          {"checkpoint", "checkpoints", shares.checkpoint},
-          {"rework", "work done again", shares.rework},
-          {"restart", "restarts", shares.restart},
-          {"waiting", "waiting for nodes", shares.waiting}};
-}
 
 std::string whole_text(double count) {  // all digits
   return number_text(count, 1 + static_cast<int>(std::log10(std::max(count, 1.0))));
@@ -58,9 +44,12 @@ void add_length(const RunTerms& terms, const RunLength& length, std::vector<std:
   }
   std::string cost = fmt::format("{} GPU-hours rented", number_text(length.gpu_hours));
   if (length.dollars) {
-    cost = fmt::format("{} ({} to {}): {} at {:.2f} dollars", dollars_text(length.dollars->value),
+    cost = fmt::format("{} ({} to {}): {} at ${:.2f}", dollars_text(length.dollars->value),
                        dollars_text(length.dollars->low), dollars_text(length.dollars->high), cost,
                        *terms.dollars_per_gpu_hour);
+  }
+  if (length.least_billed) {
+    cost += fmt::format(", billed for the least of {}", duration_text(terms.least_rental));
   }
   if (length.within_budget) {
     cost += ", " + within(*length.within_budget, *length.budget_chance, "budget",
@@ -73,7 +62,20 @@ void add_length(const RunTerms& terms, const RunLength& length, std::vector<std:
   }
 }
 
-std::vector<std::string> lines_of(const RunTerms& terms, const RunForecast& run) {
+}  // namespace
+
+std::vector<WallShare> wall_share_list(const WallShares& shares) {
+  return {{"useful", "steps that count", shares.useful},
+          {"stragglers", "slow nodes", shares.stragglers},
+          {"checkpoint", "checkpoints", shares.checkpoint},
+          {"rework", "work done again", shares.rework},
+          {"restart", "restarts", shares.restart},
+          {"waiting", "waiting for nodes", shares.waiting},
+          {"reduced", "fewer replicas", shares.reduced},
+          {"checks", "checks of results", shares.checks}};
+}
+
+std::vector<std::string> run_lines(const RunTerms& terms, const RunForecast& run) {
   std::vector<std::string> out;
   if (run.length) {
     add_length(terms, *run.length, out);
@@ -81,9 +83,12 @@ std::vector<std::string> lines_of(const RunTerms& terms, const RunForecast& run)
     out.push_back("the run never ends: a restart is interrupted before it gets through");
   }
   if (run.dollars_per_million_tokens) {
-    out.push_back(fmt::format("{} dollars per million tokens",
-                              number_text(*run.dollars_per_million_tokens, 3)));
+    out.push_back(
+        fmt::format("{} per million tokens", dollars_text(*run.dollars_per_million_tokens)));
+  } else if (!terms.dollars_per_gpu_hour) {
+    out.push_back(price_text(terms));
   }
+  if (const std::string billed = billed_text(terms); !billed.empty()) out.push_back(billed);
   out.push_back(fmt::format("goodput {} ({} to {}, central 90 %)", percent_text(run.goodput.value),
                             percent_text(run.goodput.low), percent_text(run.goodput.high)));
   if (run.between_interruptions) {
@@ -102,17 +107,19 @@ std::vector<std::string> lines_of(const RunTerms& terms, const RunForecast& run)
     }
     out.push_back(std::move(line));
   }
-  if (run.spares_needed > terms.hazards.spare_nodes) {
+  if (run.spares_needed > terms.hazards.spare_nodes && run.shares.waiting > 0) {
     out.push_back(fmt::format("{} spare nodes would keep waiting below 1 %", run.spares_needed));
   }
   return out;
 }
 
+namespace {
+
 TextTable shares_table(const RunForecast& run, bool bars) {
   std::vector<Column> columns{{"wall time", Align::kLeft}, {"share"}};
   if (bars) columns.push_back({"", Align::kLeft});
   TextTable table(std::move(columns));
-  for (const Share& share : shares_of(run.shares)) {
+  for (const WallShare& share : wall_share_list(run.shares)) {
     if (share.share == 0) continue;
     std::vector<std::string> row{share.label, percent_text(share.share)};
     if (bars) row.push_back(bar_text(0, share.share, kBarWidth));
@@ -178,7 +185,7 @@ void add_numbers(const ordered_json& object, const std::string& path,
 Written run_table(const RunTerms& terms, const RunForecast& run, Form form) {
   const bool markdown = form == Form::kMarkdown;
   Written out = heading("The run", form);
-  for (const std::string& one : lines_of(terms, run)) {
+  for (const std::string& one : run_lines(terms, run)) {
     out += markdown ? bullet(one, form) : line(one, form);
   }
   out += paragraph_end(form) + shown(shares_table(run, !markdown), form);
@@ -196,7 +203,7 @@ ordered_json run_object(const RunTerms& terms, const RunForecast& run) {
   ordered_json out = ordered_json::object();
   put_spread(out, "goodput", "", run.goodput);
   ordered_json& shares = out["wall_shares"] = ordered_json::object();
-  for (const Share& share : shares_of(run.shares)) put(shares, share.key, share.share);
+  for (const WallShare& share : wall_share_list(run.shares)) put(shares, share.key, share.share);
   if (run.between_interruptions) {
     put(out, "between_interruptions_s", run.between_interruptions->value());
   }
@@ -204,6 +211,8 @@ ordered_json run_object(const RunTerms& terms, const RunForecast& run) {
   out["spare_nodes"] = terms.hazards.spare_nodes;
   out["spare_nodes_for_1_percent_waiting"] = run.spares_needed;
   out["rented_gpus"] = terms.rented_gpus;
+  out["rented_together"] = terms.rented_together;
+  if (terms.least_rental.value() > 0) put(out, "least_rental_s", terms.least_rental.value());
   if (terms.dollars_per_gpu_hour) put(out, "usd_per_gpu_hour", *terms.dollars_per_gpu_hour);
   if (run.dollars_per_million_tokens) {
     put(out, "usd_per_million_tokens", *run.dollars_per_million_tokens);

@@ -13,6 +13,16 @@
 
 namespace stepcast {
 
+// What a run takes, costs and meets, a sentence each.
+std::vector<std::string> run_lines(const RunTerms& terms, const RunForecast& run);
+// Where its wall time goes: key, words and share, those first that train.
+struct WallShare {
+  const char* key;
+  const char* label;
+  double share;
+};
+std::vector<WallShare> wall_share_list(const WallShares& shares);
+
 Written run_table(const RunTerms& terms, const RunForecast& run, Form form);
 
 // The key `economics`. Whatever is not applicable or not finite is left out.

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "cluster/write_cluster.h"
 #include "core/text/escape.h"
 #include "report/document_form.h"
 #include "report/number_text.h"
@@ -15,8 +16,6 @@
 
 namespace stepcast {
 namespace {
-
-using nlohmann::ordered_json;
 
 // Links of one group agree in the kinds of both ends, in capacity and in latency.
 using LinkGroup = std::tuple<VertexKind, VertexKind, LinkKind, double, double>;
@@ -63,34 +62,6 @@ Written topology_table(const Cluster& cluster) {
   return out + sources_text(spec);
 }
 
-Written topology_json(const Cluster& cluster) {
-  const Topology& topology = cluster.topology;
-  ordered_json out;
-  out["stepcast_topology"] = 1;
-  out["name"] = cluster.spec.name;
-  out["accelerator"] = cluster.spec.accelerator.name;
-  out["nodes"] = cluster.spec.nodes;
-  out["gpus"] = cluster.spec.gpus;
-  out["vertices"] = ordered_json::array();
-  for (std::size_t i = 0; i < topology.vertices().size(); ++i) {
-    const Vertex& vertex = topology.vertices()[i];
-    ordered_json entry;
-    entry["name"] = topology.name(VertexId(i));
-    entry["kind"] = name_of(vertex.kind);
-    if (vertex.node >= 0) entry["node"] = vertex.node;
-    out["vertices"].push_back(std::move(entry));
-  }
-  out["links"] = ordered_json::array();
-  for (const Link& link : topology.links()) {
-    ordered_json entry;
-    entry["from"] = topology.name(link.from);
-    entry["to"] = topology.name(link.to);
-    entry["kind"] = name_of(link.kind);
-    entry["capacity_bytes_per_s"] = link.capacity.value();
-    entry["latency_s"] = link.latency.value();
-    out["links"].push_back(std::move(entry));
-  }
-  return json_file(out, 1);
-}
+Written topology_json(const Cluster& cluster) { return json_file(graph_file(cluster), 1); }
 
 }  // namespace stepcast

@@ -49,6 +49,7 @@ CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   out.group = test_case.group;
   out.nothing_assumed = test_case.assumed.empty();
   out.measured = test_case.measured;
+  out.limits = test_case.limits;
   return out;
 }
 
@@ -128,7 +129,8 @@ MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {
   std::vector<MeasuredError> errors;
   for (const CaseResult& result : cases) {
     if (result.fitted || !result.step_time_error) continue;
-    errors.push_back({result.mechanisms, -std::log1p(*result.step_time_error)});
+    errors.push_back(
+        {result.mechanisms, -std::log1p(*result.step_time_error), result.suite + "/" + result.id});
   }
   return MeasuredErrors(errors);
 }

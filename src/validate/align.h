@@ -44,6 +44,7 @@ struct CaseResult {
 
   std::vector<std::string> mechanisms;  // what the forecast relied on (predict/mechanisms.h)
   Measured measured;
+  CaseLimits limits;
   std::optional<double> measured_step_time_s;  // stated, or from the stated throughput
   std::optional<PredictedValues> predicted;
 

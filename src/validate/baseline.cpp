@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -82,15 +83,43 @@ void compare_rows(const Summary& summary, const Baseline& baseline, BaselineComp
   }
 }
 
-void compare_figure(const std::string& title, const char* what, std::optional<double> before,
-                    std::optional<double> now, BaselineComparison& out) {
+// A case whose forecast changed.
+struct ChangedCase {
+  Finding finding;
+  double cost = 0;    // how much its error grew, of step time or memory, whichever grew more
+  bool lost = false;  // it was predicted and is not any more: worse whatever the summary says
+};
+
+// `measured` is what both forecasts are about; without it no error is told.
+void compare_figure(const char* what, std::optional<double> before, std::optional<double> now,
+                    std::optional<double> measured, ChangedCase& out) {
   if (!before || !now || std::abs(*now - *before) <= kSlack * std::abs(*before)) return;
-  out.changes.push_back({title, fmt::format("{} {:.6g}, was {:.6g}", what, *now, *before)});
+  std::string& text = out.finding.message;
+  text += fmt::format("{}{} {:.6g}, was {:.6g}", text.empty() ? "" : "; ", what, *now, *before);
+  if (!measured) return;
+  const double error = *now / *measured - 1, old_error = *before / *measured - 1;
+  text += fmt::format(" (error {:+.1f} %, was {:+.1f} %)", 100 * error, 100 * old_error);
+  out.cost = std::max(out.cost, std::abs(error) - std::abs(old_error));
+}
+
+// What got worse comes first, by what it costs, where the summary got worse with it: otherwise it
+// is a change that others made up for.
+void add_changed(std::vector<ChangedCase> changed, BaselineComparison& out) {
+  std::stable_sort(changed.begin(), changed.end(),
+                   [](const ChangedCase& a, const ChangedCase& b) { return a.cost > b.cost; });
+  const bool summary_is_worse = !out.regressions.empty();
+  std::vector<Finding> worse;
+  for (ChangedCase& one : changed) {
+    const bool counts = one.lost || (one.cost > kSlack && summary_is_worse);
+    (counts ? worse : out.changes).push_back(std::move(one.finding));
+  }
+  out.regressions.insert(out.regressions.begin(), worse.begin(), worse.end());
 }
 
 void compare_cases(const std::vector<CaseResult>& cases, const Baseline& baseline,
                    BaselineComparison& out) {
   std::set<std::string> seen;
+  std::vector<ChangedCase> changed;
   for (const CaseResult& result : cases) {
     const std::string key = key_of(result);
     seen.insert(key);
@@ -98,16 +127,22 @@ void compare_cases(const std::vector<CaseResult>& cases, const Baseline& baselin
     if (old == baseline.cases.end()) {
       out.changes.push_back({key, "is not in the baseline"});
     } else if (!result.failed.empty()) {
-      if (!old->second.failed) out.regressions.push_back({key, "fails now: " + result.failed});
+      const char* how = result.not_supported ? "is not supported now: " : "fails now: ";
+      if (!old->second.failed) {
+        changed.push_back({{key, how + result.failed}, std::numeric_limits<double>::max(), true});
+      }
     } else if (old->second.failed) {
       out.changes.push_back({key, "is predicted now"});
     } else {
-      compare_figure(key, "step_time_s", old->second.step_time_s, result.predicted->step_time_s,
-                     out);
-      compare_figure(key, "peak_memory_bytes", old->second.peak_memory_bytes,
-                     result.predicted->peak_memory_bytes, out);
+      ChangedCase one{{key, ""}, 0};
+      compare_figure("step_time_s", old->second.step_time_s, result.predicted->step_time_s,
+                     result.measured_step_time_s, one);
+      compare_figure("peak_memory_bytes", old->second.peak_memory_bytes,
+                     result.predicted->peak_memory_bytes, result.measured.peak_memory_bytes, one);
+      if (!one.finding.message.empty()) changed.push_back(std::move(one));
     }
   }
+  add_changed(std::move(changed), out);
   for (const auto& [key, unused] : baseline.cases) {
     if (!seen.contains(key)) {
       out.regressions.push_back({key, "is in the baseline and was not checked"});

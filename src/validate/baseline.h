@@ -16,8 +16,10 @@
 namespace stepcast {
 
 struct BaselineComparison {
-  std::vector<Finding> regressions;  // a figure got worse, a case fails or is gone
-  std::vector<Finding> changes;      // better figures, changed forecasts, new cases
+  // What got worse or is gone. Where a figure of the summary did, the cases that made it come
+  // first, by how much their error grew.
+  std::vector<Finding> regressions;
+  std::vector<Finding> changes;  // better figures, changed forecasts, new cases
 };
 
 // The keys that say which baseline a file is.

@@ -80,6 +80,52 @@ Measured read_measured(const JsonValue& value) {
   return out;
 }
 
+CaseLimits read_limits(ObjectReader& reader) {
+  CaseLimits out;
+  const auto value = reader.value("tolerance");
+  if (!value) return out;
+  ObjectReader limits(*value);
+  out.step_time = limits.number("step_time", 0, kLargest);
+  out.peak_memory = limits.number("peak_memory", 0, kLargest);
+  out.bubble_fraction = limits.number("bubble_fraction", 0, 1);
+  limits.finish();
+  if (value->is_object() && value->raw().empty()) {
+    value->fail(ErrorCode::kMissingKey, "limits nothing", "\"step_time\": 0.05");
+  }
+  return out;
+}
+
+bool gives_time(const Measured& measured) {
+  return measured.step_time_s || measured.tokens_per_s_per_gpu || measured.model_tflops_per_gpu ||
+         measured.mfu;
+}
+
+// A limit on what nobody measured would never be broken.
+void check_limits(const SuiteCase& one, const JsonValue& value) {
+  const auto demand = [&](bool limited, bool measured, const char* figure) {
+    if (!limited || measured) return;
+    value.fail(ErrorCode::kIllegal, fmt::format("limits {}, which it has not measured", figure),
+               "leave the limit out, or state the figure under measured");
+  };
+  demand(one.limits.step_time.has_value(), gives_time(one.measured), "step_time");
+  demand(one.limits.peak_memory.has_value(), one.measured.peak_memory_bytes.has_value(),
+         "peak_memory");
+  demand(one.limits.bubble_fraction.has_value(), one.measured.bubble_fraction.has_value(),
+         "bubble_fraction");
+}
+
+// The suite's own limits, for the figures that a case has and does not limit itself.
+void inherit_limits(const CaseLimits& of_suite, SuiteCase& one) {
+  const auto inherit = [](std::optional<double>& own, const std::optional<double>& other,
+                          bool measured) {
+    if (!own && measured) own = other;
+  };
+  inherit(one.limits.step_time, of_suite.step_time, gives_time(one.measured));
+  inherit(one.limits.peak_memory, of_suite.peak_memory, one.measured.peak_memory_bytes.has_value());
+  inherit(one.limits.bubble_fraction, of_suite.bubble_fraction,
+          one.measured.bubble_fraction.has_value());
+}
+
 // Everything that a case's figures depend on except its layout; labels are left out.
 std::string group_of(const json& scenario) {
   json group;
@@ -101,6 +147,8 @@ SuiteCase read_case(const JsonValue& value) {
     out.convention = read_convention(*convention);
   }
   if (const auto measured = reader.required("measured")) out.measured = read_measured(*measured);
+  out.limits = read_limits(reader);
+  check_limits(out, value);
   if (const auto scenario = reader.required("scenario")) {
     if (scenario->is_object()) {
       json filled = scenario->raw();
@@ -129,10 +177,12 @@ Result<Suite> read_suite(JsonDocument& document) {
     return failure(document.errors());  // the keys of another format would only be noise
   }
   out.name = reader.text("name").value_or(std::filesystem::path(document.file()).stem().string());
+  const CaseLimits limits = read_limits(reader);
   if (const auto cases = reader.required("cases")) {
     std::set<std::string> ids;
     for (const JsonValue& item : cases->items()) {
       out.cases.push_back(read_case(item));
+      inherit_limits(limits, out.cases.back());
       const std::string& id = out.cases.back().id;
       if (!id.empty() && !ids.insert(id).second) {
         item.fail(ErrorCode::kBadValue, fmt::format("the id '{}' stands twice", id),

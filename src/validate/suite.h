@@ -34,6 +34,15 @@ struct Measured {
   std::optional<double> bubble_fraction = {};
 };
 
+// What the errors of a case may be at most; those of the bubble are a difference.
+struct CaseLimits {
+  std::optional<double> step_time = {};
+  std::optional<double> peak_memory = {};
+  std::optional<double> bubble_fraction = {};
+
+  bool any() const { return step_time || peak_memory || bubble_fraction; }
+};
+
 struct SuiteCase {
   std::string id;
   std::string source;
@@ -42,6 +51,7 @@ struct SuiteCase {
   std::string notes;
   Convention convention;
   Measured measured;
+  CaseLimits limits;     // of the case, else of its suite
   std::string scenario;  // JSON text
   std::string group;     // equal for cases of equal model, cluster and training
 };

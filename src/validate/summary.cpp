@@ -125,6 +125,8 @@ constexpr Metric kMetrics[] = {
     {"regret", [](const SummaryRow& row) { return row.regret; }},
     {"failed",
      [](const SummaryRow& row) { return std::optional(static_cast<double>(row.failed)); }},
+    {"not_supported",
+     [](const SummaryRow& row) { return std::optional(static_cast<double>(row.not_supported)); }},
 };
 
 }  // namespace
@@ -134,8 +136,9 @@ SummaryRow summarise(const std::vector<const CaseResult*>& cases) {
   ErrorSeries time, memory, bubble;
   std::size_t covered = 0, timed = 0;
   for (const CaseResult* result : cases) {
-    const bool failed = !result->failed.empty();
+    const bool failed = !result->failed.empty() && !result->not_supported;
     ++row.count;
+    row.not_supported += result->not_supported ? 1 : 0;
     row.failed += failed ? 1 : 0;
     time.add(result->step_time_error, failed && states_time(result->measured));
     memory.add(result->peak_memory_error, failed && result->measured.peak_memory_bytes);

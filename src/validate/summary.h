@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error statistics over cases. A case that could not be predicted counts as an absolute error of
-// 1.0 and not in the bias. Cases that a profile was fitted on stand apart in `fitted`.
+// 1.0 and not in the bias; one that is not supported yet is counted apart and in no error. Cases
+// that a profile was fitted on stand apart in `fitted`.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,7 @@ struct ErrorStatistics {
 struct SummaryRow {
   std::size_t count = 0;
   std::size_t failed = 0;
+  std::size_t not_supported = 0;  // apart from those that failed
   ErrorStatistics step_time;
   ErrorStatistics peak_memory;
   ErrorStatistics bubble_fraction;  // absolute differences

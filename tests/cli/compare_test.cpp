@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "cli/program.h"
 
 namespace stepcast::testing {
@@ -213,6 +215,48 @@ TEST(CompareCommand, RefusesWhatItCannotRead) {
   const Outcome near = run(compare_words({"--vary", "layout.zero=0,1", "--what-if", "nicc=+20%"}));
   expect_refused(near);
   EXPECT_TRUE(has(near.error, "did you mean 'nic'")) << near.error;
+}
+
+// The files differ in tp, and in what follows from it: 16 GPUs hold 16 / tp / pp replicas.
+TEST(CompareCommand, FilesStandSideBySideWithTheKeysThatDifferFirst) {
+  const Folder folder;
+  const auto write = [&](const std::string& name, int tp, const char* more) {
+    const std::string file = folder / name;
+    write_file(file, R"({"stepcast": 1, "model": "llama-3.1-8b", "cluster": "dgx-h100x2",
+        "training": {"global_batch": 64, "sequence_length": 4096}, "layout": {"pp": 4, "tp": )" +
+                         std::to_string(tp) + more + "}}");
+    return file;
+  };
+  const std::string a = write("a.json", 2, ""), b = write("b.json", 4, "");
+  const json out = run({"compare", a, b, "--format", "json"}).json();
+  ASSERT_EQ(out["plans"].size(), 2u);
+  std::map<std::string, json> differences;
+  for (const json& one : out["differences"]) differences[one["key"]] = one["values"];
+  EXPECT_EQ(differences["layout.tp"], (json{{a, "2"}, {b, "4"}}));
+  EXPECT_EQ(differences["layout.dp"], (json{{a, "2"}, {b, "1"}}));
+  for (const auto& [key, values] : differences) EXPECT_TRUE(key.starts_with("layout.")) << key;
+  for (const json& plan : out["plans"]) {
+    const Outcome alone = run({"predict", plan["varied"]["file"], "--format", "json"});
+    EXPECT_EQ(alone.json()["step_time_s"], plan["prediction"]["step_time_s"]);
+  }
+  const Outcome table = run({"compare", a, b});
+  EXPECT_LT(table.out.find("Keys that differ between the files"), table.out.find("Forecasts"));
+
+  // A flag is laid over both, and may leave nothing to tell them apart.
+  const Outcome same = run({"compare", a, b, "--tp", "2"});
+  EXPECT_TRUE(has(same.out, "None: they say the same run")) << same.out;
+  // A key that one of them has no legal value for is still told.
+  const std::string c = write("c.json", 3, R"(, "zero": 1)");
+  const Outcome refused = run({"compare", a, c, "--format", "json"});
+  ASSERT_EQ(refused.code, 0) << refused.error;
+  bool told = false;
+  const json stated = refused.json();
+  for (const json& one : stated["differences"]) {
+    told = told || (one["key"] == "layout.tp" && one["values"][c] == "3");
+  }
+  EXPECT_TRUE(told) << refused.out;
+  expect_refused(run({"compare", a, folder / "none.json"}));
+  expect_refused(run({"compare", a, a}));
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `stepcast export` and `stepcast import`, as a user runs them.
+#include <yaml-cpp/yaml.h>
+
+#include <sstream>
+
 #include "cli/program.h"
 
 namespace stepcast::testing {
@@ -133,6 +137,152 @@ TEST(ExportCommand, SaysThatATargetHasNoSettingForAdapters) {
       export_words({"--to", "torchrun", "--framework", "fsdp", "--set", "training.mode=qlora"}));
   expect_refused(titan);
   EXPECT_TRUE(has(titan.error, "training.mode: qlora has no setting in torchtitan")) << titan.error;
+}
+
+std::vector<std::string> tuning_words(const std::vector<std::string>& more) {
+  std::vector<std::string> out{"export",
+                               "--model",
+                               "llama-3.1-8b",
+                               "--cluster",
+                               "dgx-h100",
+                               "--global-batch",
+                               "64",
+                               "--seq",
+                               "2048",
+                               "--micro-batch",
+                               "2",
+                               "--tp",
+                               "1",
+                               "--zero",
+                               "3",
+                               "--framework",
+                               "fsdp",
+                               "--set",
+                               "training.mode=qlora",
+                               "--recompute",
+                               "full"};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+// 64 sequences of 8 GPUs in micro-batches of 2: four are accumulated.
+TEST(ExportCommand, WritesAdaptersForPeftAndTorchtune) {
+  const Folder folder;
+  const Outcome out =
+      run(tuning_words({"--to", "peft,torchtune", "-o", folder / "run", "--quiet"}));
+  ASSERT_EQ(out.code, 0) << out.error;
+  const YAML::Node sft = YAML::LoadFile(folder / "run/sft.yaml");
+  EXPECT_EQ(sft["per_device_train_batch_size"].as<int>(), 2);
+  EXPECT_EQ(sft["gradient_accumulation_steps"].as<int>(), 4);
+  EXPECT_EQ(sft["max_length"].as<int>(), 2048);
+  EXPECT_EQ(sft["lora_r"].as<int>(), 16);
+  EXPECT_TRUE(sft["load_in_4bit"].as<bool>());
+  EXPECT_TRUE(sft["gradient_checkpointing"].as<bool>());
+  EXPECT_EQ(sft["lora_target_modules"].size(), 7u);
+  const YAML::Node accelerate = YAML::LoadFile(folder / "run/accelerate.yaml");
+  EXPECT_EQ(accelerate["num_processes"].as<int>(), 8);
+  EXPECT_EQ(accelerate["distributed_type"].as<std::string>(), "FSDP");
+  const nlohmann::json adapter =
+      nlohmann::json::parse(read_file(folder / "run/adapter_config.json"));
+  EXPECT_EQ(adapter["r"], 16);
+  const YAML::Node tune = YAML::LoadFile(folder / "run/torchtune.yaml");
+  EXPECT_EQ(tune["model"]["_component_"].as<std::string>(),
+            "torchtune.models.llama3_1.qlora_llama3_1_8b");
+  EXPECT_EQ(tune["batch_size"].as<int>(), 2);
+
+  const Outcome tensor =
+      run(tuning_words({"--to", "peft", "--set", "layout.tp=2", "-o", folder / "no"}));
+  expect_refused(tensor);
+  EXPECT_TRUE(has(tensor.error, "2 cannot be said in PEFT")) << tensor.error;
+  const Outcome model =
+      run(tuning_words({"--to", "torchtune", "--set", "model=qwen2.5-14b", "-o", folder / "no"}));
+  expect_refused(model);
+  EXPECT_TRUE(has(model.error, "has no builder in torchtune")) << model.error;
+  const Outcome none =
+      run(tuning_words({"--to", "peft", "--set", "training.mode=pretrain", "-o", folder / "no"}));
+  expect_refused(none);
+  EXPECT_TRUE(has(none.error, "trains adapters, and the scenario has none")) << none.error;
+}
+
+// Every key of a layout that Megatron has a flag for comes back without the comments.
+TEST(ExportCommand, SaysContextFp8MomentsAndDispatchersInMegatronsFlags) {
+  const Folder folder;
+  const std::string script = folder / "train.sh";
+  const Outcome out = run({"export",
+                           "--model",
+                           "mixtral-8x7b",
+                           "--cluster",
+                           "dgx-h100x4",
+                           "--global-batch",
+                           "64",
+                           "--seq",
+                           "4096",
+                           "--tp",
+                           "2",
+                           "--pp",
+                           "2",
+                           "--cp",
+                           "2",
+                           "--ep",
+                           "2",
+                           "--precision",
+                           "fp8",
+                           "--set",
+                           "training.fp8_recipe=blockwise",
+                           "--set",
+                           "training.fp8_params=true",
+                           "--set",
+                           "training.moments_precision=bf16",
+                           "--set",
+                           "layout.cp_method=all_to_all",
+                           "--set",
+                           "model.moe.dispatcher=deepep",
+                           "--to",
+                           "megatron",
+                           "-o",
+                           script});
+  ASSERT_EQ(out.code, 0) << out.error;
+  std::istringstream lines(read_file(script));
+  std::string bare;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("# stepcast:")) bare += line + "\n";
+  }
+  write_file(script, bare);
+  const nlohmann::json back = run({"import", script, "--cluster", "dgx-h100x4"}).json();
+  EXPECT_EQ(back["layout"]["cp_method"], "all_to_all");
+  EXPECT_EQ(back["training"]["precision"], "fp8");
+  EXPECT_EQ(back["training"]["fp8_recipe"], "blockwise");
+  EXPECT_EQ(back["training"]["fp8_params"], true);
+  EXPECT_EQ(back["training"]["moments_precision"], "bf16");
+  EXPECT_EQ(back["model"]["moe"]["dispatcher"], "deepep");
+}
+
+// The file of Hugging Face's documentation of DeepSpeed: both half precisions are "auto".
+TEST(ImportCommand, ReadsTheDocumentedFileOfHuggingFace) {
+  const Folder folder;
+  const std::string file = folder / "ds_config.json";
+  write_file(file, R"({"fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000,
+      "initial_scale_power": 16, "hysteresis": 2, "min_loss_scale": 1},
+    "bf16": {"enabled": "auto"},
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": "auto",
+      "weight_decay": "auto"}},
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": "auto", "warmup_max_lr": "auto",
+      "warmup_num_steps": "auto"}},
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "none", "pin_memory": true},
+      "offload_param": {"device": "none", "pin_memory": true}, "overlap_comm": true,
+      "contiguous_gradients": true, "sub_group_size": 1e9, "reduce_bucket_size": "auto",
+      "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto",
+      "stage3_max_live_parameters": 1e9, "stage3_max_reuse_distance": 1e9,
+      "stage3_gather_16bit_weights_on_model_save": true},
+    "gradient_accumulation_steps": "auto", "gradient_clipping": "auto", "steps_per_print": 2000,
+    "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+    "wall_clock_breakdown": false})");
+  const Outcome out = run({"import", file, "--cluster", "dgx-h100", "--model", "llama-3.1-8b",
+                           "--global-batch", "64", "--micro-batch", "1", "--seq", "2048"});
+  ASSERT_EQ(out.code, 0) << out.error;
+  EXPECT_EQ(out.json()["training"]["precision"], "bf16");
+  EXPECT_EQ(out.json()["layout"]["zero"], 3);
+  EXPECT_TRUE(has(out.error, "comes from the Trainer: bf16 is taken")) << out.error;
 }
 
 TEST(ExportCommand, LeavesAdaptersToTheTrainingProgramOfDeepSpeed) {

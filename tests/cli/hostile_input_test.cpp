@@ -135,13 +135,23 @@ TEST(HostileInput, ANumberThatIsTooLargeIsNamedInPlainWords) {
 TEST(HostileInput, TheListOfErrorsHasAnEnd) {
   const Folder folder;
   std::string text = R"({"stepcast": 1)";
-  for (int i = 0; i < 20'000; ++i) text += ", \"key" + std::to_string(i) + "\": 1";
+  const auto letters = [](int number) {
+    std::string out;
+    for (; number > 0; number /= 26) out += static_cast<char>('a' + number % 26);
+    return out;
+  };
+  for (int i = 0; i < 20'000; ++i) text += ", \"key" + letters(i) + "\": 1";
   write_file(folder / "s.json", text + "}");
   const Outcome out = run({"predict", folder / "s.json"});
   expect_refused(out);
   EXPECT_EQ(std::count(out.error.begin(), out.error.end(), '\n'), 51);
   EXPECT_TRUE(has(out.error, "error: at least 950 more are not listed: mend these first\n"))
       << out.error.substr(out.error.size() - 200);
+  // Those that agree in all but numbers are one.
+  text = R"({"stepcast": 1)";
+  for (int i = 0; i < 20'000; ++i) text += ", \"key" + std::to_string(i) + "\": 1";
+  write_file(folder / "s.json", text + "}");
+  EXPECT_TRUE(has(run({"predict", folder / "s.json"}).error, "; and at least 9"));
   write_file(folder / "s.json", R"({"stepcast": 1, ")" + std::string(1'000'000, 'k') + "\": 1}");
   const Outcome key = run({"predict", folder / "s.json"});
   expect_refused(key);

@@ -101,13 +101,13 @@ TEST(PlanOffers, PrintsTheSameForAnyNumberOfThreads) {
 
 TEST(PlanOffers, TableSaysPricesAnswersAndWhatIsRented) {
   const Outcome result =
-      run(offer_words({"--clusters", "dgx-h100,dgx-a100-80g", "--gpus", "4,8", "--tokens", "1B",
+      run(offer_words({"--clusters", "dgx-h100,aws-p5", "--gpus", "4,8", "--tokens", "1B",
                        "--deadline", "1min", "--budget", "1M", "--front", "2"}));
   ASSERT_EQ(result.code, 0) << result.error;
   for (const char* part :
        {"4 of 8", "misses the deadline",
-        "the cheapest: ", "the fastest within 1.00 M dollars: ", "no offer meets the deadline",
-        "Prices\n  dgx-h100: 2.95 dollars per GPU-hour", "Best in time, memory, GPUs or money"}) {
+        "the cheapest: ", "the fastest within $1.00M: ", "no offer meets the deadline",
+        "Prices\n  dgx-h100: $2.95 per GPU-hour", "Best in time, memory, GPUs or money"}) {
     EXPECT_TRUE(has(result.out, part)) << part << "\n" << result.out;
   }
 }

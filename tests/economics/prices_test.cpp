@@ -14,7 +14,7 @@ namespace {
 const std::string kRoot = STEPCAST_SOURCE_DIR;
 
 TEST(Prices, WhatShipsIsOfClustersAndAcceleratorsThatShip) {
-  const auto prices = load_prices(kRoot + "/prices");
+  const auto prices = load_prices({kRoot + "/prices"});
   ASSERT_TRUE(prices.has_value()) << to_string(prices.error());
   EXPECT_GT(prices->size(), 10U);
   for (const Price& price : *prices) {
@@ -39,6 +39,25 @@ TEST(Prices, AClustersOwnPriceGoesBeforeItsAccelerators) {
   EXPECT_EQ(find_price(prices, spec), nullptr);
 }
 
+TEST(Prices, TheUsersOwnGoBeforeThoseThatShip) {
+  const testing::TemporaryFolder folder;
+  std::ofstream(folder / "mine.json") << R"({"stepcast_prices": 1, "prices": [
+    {"accelerator": "h100-sxm5-80g", "usd_per_gpu_hour": 1.5, "rented_together": 4,
+     "least_time": "24 h", "provider": "ours", "as_of": "2026-06", "source": "contract"}]})";
+  const auto prices = load_prices({kRoot + "/prices", folder / "mine.json"});
+  ASSERT_TRUE(prices.has_value()) << to_string(prices.error());
+  ClusterSpec spec;
+  spec.name = "dgx-h100";
+  spec.accelerator.name = "h100-sxm5-80g";
+  const Price* price = find_price(*prices, spec);
+  ASSERT_NE(price, nullptr);
+  EXPECT_EQ(price->dollars_per_gpu_hour, 1.5);
+  EXPECT_EQ(price->rented_together, 4);
+  EXPECT_EQ(price->least.value(), 86400);
+  spec.accelerator.name = "h200-sxm5-141g";
+  EXPECT_NE(find_price(*prices, spec), nullptr);
+}
+
 struct BadPrice {
   const char* entry;
   const char* words;
@@ -53,7 +72,7 @@ TEST_P(BadPrices, AreRefusedWithTheirPlace) {
   std::ofstream(folder / "list.json")
       << R"({"stepcast_prices": 1, "prices": [)" << GetParam().entry << "]}";
   const auto prices =
-      load_prices(std::filesystem::path(folder / "list.json").parent_path().string());
+      load_prices({std::filesystem::path(folder / "list.json").parent_path().string()});
   ASSERT_FALSE(prices.has_value());
   const std::string text = to_string(prices.error());
   EXPECT_NE(text.find(GetParam().words), std::string::npos) << text;

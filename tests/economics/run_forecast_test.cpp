@@ -67,6 +67,97 @@ TEST(RunForecast, ChancesAreThoseOfTheIntervals) {
   EXPECT_NEAR(chance("10000 s", {Seconds(10), Seconds(9), Seconds(10)}), 0.5, 1e-12);
 }
 
+// A run of a minute on one GPU: nothing happens in it, and its cost is as certain as its steps.
+TEST(RunForecast, AShortRunHasACertainCost) {
+  const Scenario scenario = scenario_from(R"({"stepcast": 1, "model": "gpt3-350m",
+      "cluster": {"base": "dgx-h100", "gpus": 1},
+      "training": {"global_batch": 8, "sequence_length": 1024},
+      "run": {"tokens": 49152, "price_per_gpu_hour": 3, "budget": 1, "rented_together": 1}})");
+  const RunForecast run =
+      forecast_run(run_terms(scenario, {}), {Seconds(10), Seconds(10), Seconds(10)});
+  ASSERT_TRUE(run.length && run.length->dollars);
+  const FigureRange& dollars = *run.length->dollars;
+  EXPECT_NEAR(dollars.value, 60 * 3 / 3600.0, 0.02 * dollars.value);
+  EXPECT_NEAR(dollars.low, dollars.value, 1e-3 * dollars.value);
+  EXPECT_NEAR(dollars.high, dollars.value, 1e-3 * dollars.value);
+  EXPECT_EQ(*run.length->budget_chance, 1);
+}
+
+// In a long run the gamma distribution of what is lost is nearly normal, so the ends are those of
+// the central limit theorem: 1.645 deviations away.
+TEST(RunForecast, ALongRunScattersAsTheCentralLimitTheoremSays) {
+  const Scenario scenario = scenario_of("llama-3.1-70b", "dgx-h100", 128, R"({"tokens": 2e13})");
+  const RunTerms terms = run_terms(scenario, {});
+  const RunForecast run = forecast_run(terms, kStep);
+  ASSERT_TRUE(run.length && run.interval);
+  ASSERT_GT(run.length->interruptions, 100);
+  const double deviation = std::sqrt(goodput_scatter(terms.hazards.process, *run.interval) /
+                                     Seconds(run.length->wall_s.value));
+  EXPECT_NEAR(run.goodput.value - run.goodput.low, 1.645 * deviation, 0.15 * deviation);
+  EXPECT_NEAR(run.goodput.high - run.goodput.value, 1.645 * deviation, 0.15 * deviation);
+}
+
+std::int64_t billed(const std::string& cluster, const std::string& run, const PriceList& prices) {
+  return run_terms(scenario_from(R"({"stepcast": 1, "model": "gpt3-350m", "cluster": )" + cluster +
+                                 R"(, "training": {"global_batch": 96}, "run": )" + run + "}"),
+                   prices)
+      .rented_gpus;
+}
+
+TEST(RunForecast, BillsAsManyGpusAsAreLetTogether) {
+  const PriceList singly{
+      {.accelerator = "h100-sxm5-80g", .dollars_per_gpu_hour = 2, .rented_together = 1}};
+  const std::string one = R"({"base": "dgx-h100", "gpus": 1})";
+  const std::string three = R"({"base": "dgx-h100", "gpus": 3})";
+  const std::string twelve = R"({"base": "dgx-h100", "gpus": 12})";
+  EXPECT_EQ(billed(one, "{}", {}), 8);  // nothing is known: a whole node
+  EXPECT_EQ(billed(one, "{}", singly), 1);
+  EXPECT_EQ(billed(one, R"({"price_per_gpu_hour": 9})", singly), 1);
+  EXPECT_EQ(billed(three, R"({"rented_together": 2})", {}), 4);
+  EXPECT_EQ(billed(twelve, "{}", singly), 16);  // several nodes are whole
+  EXPECT_EQ(billed(one, R"({"spare_nodes": 1})", singly), 16);
+}
+
+// 64 GPUs at 3 dollars for an hour at least; ten steps take 100 s.
+TEST(RunForecast, BillsTheLeastThatAPriceAllows) {
+  const PriceList by_hour{
+      {.accelerator = "h100-sxm5-80g", .dollars_per_gpu_hour = 3, .least = Seconds(3600)}};
+  const Scenario scenario = scenario_of("llama-3.1-8b", "dgx-h100", 8,
+                                        R"({"tokens": 83886080, "failures_per_node_day": 0})");
+  const RunForecast run = forecast_run(run_terms(scenario, by_hour), kStep);
+  ASSERT_TRUE(run.length && run.length->dollars);
+  EXPECT_DOUBLE_EQ(run.length->dollars->value, 192);
+  EXPECT_DOUBLE_EQ(run.length->dollars->high, 192);
+  EXPECT_TRUE(run.length->least_billed);
+}
+
+// 50,000 examples of 700 tokens, three times: 105 M tokens.
+TEST(RunForecast, TakesExamplesForTokens) {
+  const Scenario scenario =
+      scenario_of("llama-3.1-8b", "dgx-h100", 8,
+                  R"({"examples": 50000, "epochs": 3, "tokens_per_example": 700})");
+  EXPECT_DOUBLE_EQ(*run_terms(scenario, {}).tokens, 1.05e8);
+}
+
+// 8 nodes of 8 GPUs under tp 8 are 8 replicas: each lost node takes one, an eighth.
+TEST(RunForecast, AnElasticRunLosesReplicasAndWaitsForNone) {
+  const auto shares = [](const char* elastic) {
+    const Scenario scenario = scenario_of(
+        "llama-3.1-8b", "dgx-h100", 8,
+        std::string(
+            R"({"tokens": 1e12, "failures_per_node_day": 0.05, "repair": "12 h", "elastic": )") +
+            elastic + "}");
+    return forecast_run(run_terms(scenario, {}), kStep).shares;
+  };
+  const WallShares waits = shares("false"), goes_on = shares("true");
+  EXPECT_GT(waits.waiting, 0.1);
+  EXPECT_EQ(waits.reduced, 0);
+  EXPECT_EQ(goes_on.waiting, 0);
+  // A load of 8 x 0.05 x 0.5 = 0.2 nodes away on average, an eighth of the training each.
+  EXPECT_NEAR(goes_on.reduced, 0.2 / 8 * (goes_on.useful + goes_on.reduced), 1e-3);
+  EXPECT_GT(goes_on.useful, waits.useful);
+}
+
 TEST(RunForecast, NoRunStaysWithinABudgetOfNothing) {
   const Scenario scenario =
       scenario_of("llama-3.1-8b", "dgx-h100", 8,

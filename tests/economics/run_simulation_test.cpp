@@ -32,6 +32,16 @@ Hazards drawn_hazards(SeededRandom& random) {
   return hazards;
 }
 
+// The same, of a job that goes on without lost nodes, and whose results are wrong now and then.
+Hazards with_corruption(SeededRandom& random, Hazards hazards) {
+  hazards.lost_per_node =
+      random.uniform() < 0.5 ? 0 : 1.0 / static_cast<double>(4 + random.below(60));
+  hazards.corruptions = PerSecond((0.2 + random.uniform()) / kDay);
+  hazards.corruption_check = Seconds((0.05 + 0.4 * random.uniform()) * kDay);
+  hazards.check_time = Seconds(600 * random.uniform());
+  return hazards;
+}
+
 // Goodput agrees within 1 %; with 200,000 interruptions chance makes up about a fifth of that.
 // Nothing fails while a warned checkpoint is written, which Erlang's formula does not know, so
 // waiting comes out lower by that share of time.
@@ -50,6 +60,24 @@ TEST(RunSimulation, GoodputIsTheClosedFormsWithinOnePercent) {
     EXPECT_NEAR(drawn_hazards.restart, expected.restart, 0.003) << i;
     EXPECT_NEAR(drawn_hazards.waiting, expected.waiting, 0.002 + 0.02 * expected.waiting) << i;
     EXPECT_NEAR(drawn_hazards.stragglers, expected.stragglers, 0.003) << i;
+  }
+}
+
+// A corruption is rarer than an interruption: with 10,000 of them chance makes up about 1 %.
+TEST(RunSimulation, AgreesOnFewerReplicasAndOnWrongResults) {
+  SeededRandom random(9);
+  for (int i = 0; i < 8; ++i) {
+    const Hazards hazards = with_corruption(random, drawn_hazards(random));
+    const Seconds interval = best_interval(hazards.process, Seconds(1));
+    const WallShares expected = wall_shares(hazards, interval);
+    const Seconds horizon(1e4 / hazards.corruptions.value());
+    const WallShares drawn = simulate_run(hazards, interval, horizon, 300 + i).shares;
+    EXPECT_NEAR(drawn.useful, expected.useful, 0.02 * expected.useful) << i;
+    EXPECT_NEAR(drawn.rework, expected.rework, 0.005 + 0.02 * expected.rework) << i;
+    EXPECT_NEAR(drawn.checks, expected.checks, 0.001 + 0.02 * expected.checks) << i;
+    EXPECT_NEAR(drawn.restart, expected.restart, 0.004) << i;
+    EXPECT_NEAR(drawn.reduced, expected.reduced, 0.002 + 0.03 * expected.reduced) << i;
+    EXPECT_NEAR(drawn.waiting, expected.waiting, 0.004 + 0.03 * expected.waiting) << i;
   }
 }
 

@@ -22,7 +22,7 @@ std::uint64_t hash_of(std::string_view text) {
 }  // namespace
 
 const PriceList& shipped_prices() {
-  static const PriceList all = load_prices(STEPCAST_SOURCE_DIR "/prices").value();
+  static const PriceList all = load_prices({STEPCAST_SOURCE_DIR "/prices"}).value();
   return all;
 }
 

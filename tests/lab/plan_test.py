@@ -46,10 +46,10 @@ def graph(kinds, links):
     out = {"name": "by-hand", "vertices": [], "links": []}
     for name, kind in kinds.items():
         out["vertices"].append({"name": name, "kind": kind})
-    for a, b, there, back, *kind in links:
+    for a, b, there, back in links:
         for ends, rate in (((a, b), there), ((b, a), back)):
-            out["links"].append({"from": ends[0], "to": ends[1], "kind": (kind or ["nic"])[0],
-                                 "capacity_bytes_per_s": rate, "latency_s": 1e-3})
+            out["links"].append({"from": ends[0], "to": ends[1], "capacity": f"{rate} B/s",
+                                 "latency": "1000 us"})
     return out
 
 
@@ -115,7 +115,7 @@ class Graphs(unittest.TestCase):
     def test_a_path_prefers_nvlink_and_never_crosses_another_gpu(self):
         plan = planning.make_plan(graph(
             {"a": "gpu", "b": "gpu", "c": "gpu", "tor": "leaf"},
-            [("a", "b", 9.0, 9.0, "nvlink"), ("b", "c", 9.0, 9.0, "nvlink"),
+            [("a", "b", 9.0, 9.0), ("b", "c", 9.0, 9.0),
              ("a", "tor", 1.0, 1.0), ("b", "tor", 1.0, 1.0), ("c", "tor", 1.0, 1.0)]))
         self.assertEqual(list(plan.steps("a", "b")), [("a", "b")])
         self.assertEqual(list(plan.steps("a", "c")), [("a", "tor"), ("tor", "c")])

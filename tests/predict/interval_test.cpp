@@ -42,6 +42,20 @@ TEST(MeasuredErrors, BandsHoldNineOfTenErrors) {
   EXPECT_NEAR(errors.of_unknown(), 0.125, 1e-9);
 }
 
+// Three runs have both mechanisms; each of the others has half of the pair, the common one.
+TEST(MeasuredErrors, NamesTheRunsThatHaveMostInCommon) {
+  std::vector<MeasuredError> runs;
+  for (int i = 0; i < 10; ++i) runs.push_back({{"a"}, 0.1, "common/" + std::to_string(i)});
+  runs.push_back({{"a", "b"}, -0.2, "rare/0"});
+  const MeasuredErrors errors(runs);
+  const auto near = errors.nearest({"a", "b"}, 2);
+  ASSERT_EQ(near.size(), 2u);
+  EXPECT_EQ(near[0].run->run, "rare/0");
+  EXPECT_EQ(near[0].likeness, 1);
+  // a weighs ln 2 of 11 of 11 runs, b ln 12 of one of 11.
+  EXPECT_NEAR(near[1].likeness, std::log(2.0) / (std::log(2.0) + std::log(12.0)), 1e-12);
+}
+
 TEST(Interval, IsAsWideAsTheErrorsOfTheSameMechanisms) {
   const Interval found = of({"a"});
   EXPECT_NEAR(std::log(found.low.value() / 2), -0.07, 1e-9);

@@ -103,7 +103,7 @@ TEST_P(RandomRoundTrip, ReadsBackAsTheScenarioItWas) {
   testing::ScenarioDraw draw(20251122);
   int written = 0;
   std::set<std::string> refused;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 200; ++i) {
     const auto drawn = draw.draw(framework);
     const auto exported = export_scenario(drawn.scenario, drawn.text, target, {}, source_folders());
     if (!exported) {

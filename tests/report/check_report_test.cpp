@@ -17,12 +17,14 @@ using boost::property_tree::ptree;
 using nlohmann::json;
 using stepcast::testing::failed_case;
 using stepcast::testing::made_case;
+using stepcast::testing::unsupported_case;
 
 CheckReport made_report() {
   CheckReport report;
   CaseResult good = made_case("good", 1.1, 1);
   good.tags = {"bf16"};
-  report.cases = {good, failed_case("moe", "mixture of <experts> & more is not supported yet")};
+  report.cases = {good,
+                  unsupported_case("moe", "mixture of <experts> & more is not supported yet")};
   report.summary = summarise(report.cases);
   return report;
 }
@@ -49,8 +51,10 @@ TEST(CheckJson, GivesEveryCaseWithPredictionMeasurementAndError) {
   EXPECT_TRUE(out["cases"][1]["error"].empty());
   const json& all = out["summary"]["all"];
   EXPECT_EQ(all["count"], 2);
-  EXPECT_EQ(all["failed"], 1);
-  EXPECT_NEAR(all["step_time"]["mean_abs_error"], 0.55, 1e-12);
+  EXPECT_EQ(all["failed"], 0);
+  EXPECT_EQ(all["not_supported"], 1);
+  EXPECT_TRUE(out["cases"][1]["not_supported"]);
+  EXPECT_NEAR(all["step_time"]["mean_abs_error"], 0.1, 1e-12);
   EXPECT_NEAR(all["step_time"]["bias"], 0.1, 1e-12);
   EXPECT_FALSE(all.contains("peak_memory"));
   EXPECT_TRUE(out["summary"]["suites"].contains("s"));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "validate/baseline.h"
+#include "validate/case_limits.h"
 #include "validate/made_cases.h"
 #include "validate/tolerance.h"
 
@@ -10,6 +13,7 @@ namespace {
 
 using stepcast::testing::failed_case;
 using stepcast::testing::made_case;
+using stepcast::testing::unsupported_case;
 
 CheckReport report_of(std::vector<CaseResult> cases) {
   CheckReport report;
@@ -116,6 +120,60 @@ TEST(Baseline, CallsANewFailureAndAMissingCaseRegressions) {
   };
   EXPECT_TRUE(found(fails, "s/b"));
   EXPECT_TRUE(found(compared(report_of({made_case("a", 1, 1)}), before), "s/b"));
+}
+
+std::vector<std::string> titles_of(const std::vector<Finding>& findings) {
+  std::vector<std::string> out;
+  for (const Finding& finding : findings) out.push_back(finding.title);
+  return out;
+}
+
+// Errors of 10 %, 10 % and 30 % become 20 %, 60 % and 10 %: b costs 50 points, a 10, and c gains.
+TEST(Baseline, NamesTheCasesFirstByWhatTheyCost) {
+  const CheckReport before =
+      report_of({made_case("a", 1.1, 1), made_case("b", 1.1, 1), made_case("c", 1.3, 1)});
+  const CheckReport after =
+      report_of({made_case("a", 1.2, 1), made_case("b", 1.6, 1), made_case("c", 1.1, 1)});
+  const BaselineComparison worse = compared(after, before);
+  const auto titles = titles_of(worse.regressions);
+  ASSERT_GT(titles.size(), 2u);
+  EXPECT_EQ(titles[0], "s/b");
+  EXPECT_EQ(titles[1], "s/a");
+  EXPECT_TRUE(titles[2].starts_with("all: ")) << titles[2];
+  EXPECT_EQ(worse.regressions[0].message, "step_time_s 1.6, was 1.1 (error +60.0 %, was +10.0 %)");
+  EXPECT_EQ(titles_of(worse.changes).front(), "s/c");
+}
+
+// One case is 2 points worse and one 20 points better: no figure of all of them got worse.
+TEST(Baseline, ListsACaseThatOthersMakeUpForAsAChange) {
+  const CheckReport before = report_of({made_case("a", 1.06, 1), made_case("b", 1.3, 1, "h")});
+  const CheckReport after = report_of({made_case("a", 1.08, 1), made_case("b", 1.1, 1, "h")});
+  const BaselineComparison comparison = compared(after, before);
+  EXPECT_TRUE(comparison.regressions.empty());
+  const auto titles = titles_of(comparison.changes);
+  EXPECT_NE(std::find(titles.begin(), titles.end(), "s/a"), titles.end());
+}
+
+TEST(Baseline, CallsACaseThatIsNotSupportedAnyMoreARegression) {
+  const CheckReport before = report_of({made_case("a", 1, 1), made_case("b", 1, 1)});
+  const auto lost =
+      compared(report_of({made_case("a", 1, 1), unsupported_case("b")}), before).regressions;
+  ASSERT_FALSE(lost.empty());
+  EXPECT_EQ(lost[0].title, "s/b");
+  EXPECT_EQ(lost[0].message, "is not supported now: not supported yet");
+}
+
+TEST(CaseLimits, AreJudgedCaseByCaseWorstFirst) {
+  CaseResult kept = made_case("kept", 1.25, 1), near = made_case("near", 1.3, 1);
+  CaseResult far = made_case("far", 2, 1), failed = failed_case("failed");
+  CaseResult later = unsupported_case("later");
+  for (CaseResult* one : {&kept, &near, &far, &failed, &later}) one->limits.step_time = 0.25;
+  const auto broken = broken_case_limits({kept, near, far, failed, later, made_case("free", 9, 1)});
+  EXPECT_EQ(titles_of(broken),
+            (std::vector<std::string>{"s/failed", "s/far: step_time", "s/near: step_time"}));
+  EXPECT_EQ(broken[2].message, "error +30.0 %, the suite allows 25 %");
+  EXPECT_TRUE(limits_any({kept}));
+  EXPECT_FALSE(limits_any({made_case("free", 9, 1)}));
 }
 
 TEST(Baseline, CallsACaseThatIsNewAChange) {

@@ -47,12 +47,17 @@ inline CaseResult made_case(std::string id, double predicted, double measured,
   return out;
 }
 
-inline CaseResult failed_case(std::string id, std::string why = "not supported yet") {
+inline CaseResult failed_case(std::string id, std::string why = "tp: 3 is illegal") {
   CaseResult out;
   out.suite = "s";
   out.id = std::move(id);
   out.measured.step_time_s = 1;
   out.failed = std::move(why);
+  return out;
+}
+
+inline CaseResult unsupported_case(std::string id, std::string why = "not supported yet") {
+  CaseResult out = failed_case(std::move(id), std::move(why));
   out.not_supported = true;
   return out;
 }

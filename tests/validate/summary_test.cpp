@@ -12,6 +12,7 @@ namespace {
 
 using stepcast::testing::failed_case;
 using stepcast::testing::made_case;
+using stepcast::testing::unsupported_case;
 
 TEST(Summary, GivesTheStatisticsOfAbsoluteErrorsAndTheirBias) {
   // Errors +10 %, -20 %, +30 %: mean 20 %, median 20 %, bias 20/3 %, p90 at 1.8 of 2: 28 %.
@@ -34,6 +35,15 @@ TEST(Summary, CountsAFailedCaseAsOneInAbsoluteErrorsAndNotInTheBias) {
   EXPECT_NEAR(summary.all.step_time.max_abs, 1, 1e-12);
   EXPECT_NEAR(*summary.all.step_time.bias, 0.1, 1e-12);
   EXPECT_EQ(summary.all.peak_memory.count, 0u);  // it measured no memory
+}
+
+TEST(Summary, CountsWhatIsNotSupportedApartFromErrors) {
+  const Summary summary = summarise({made_case("a", 1.1, 1), unsupported_case("b")});
+  EXPECT_EQ(summary.all.count, 2u);
+  EXPECT_EQ(summary.all.failed, 0u);
+  EXPECT_EQ(summary.all.not_supported, 1u);
+  EXPECT_NEAR(summary.all.step_time.mean_abs, 0.1, 1e-12);
+  EXPECT_EQ(summary.all.step_time.count, 1u);
 }
 
 TEST(Summary, HasNoBiasWhenEveryCaseFailed) {

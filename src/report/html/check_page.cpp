@@ -34,6 +34,7 @@ void add_summary_row(DataTable& table, const std::string& name, const SummaryRow
       {name,
        {fmt::format("{}", row.count), static_cast<double>(row.count)},
        {fmt::format("{}", row.failed), static_cast<double>(row.failed)},
+       {fmt::format("{}", row.not_supported), static_cast<double>(row.not_supported)},
        figure_cell(row.step_time, &ErrorStatistics::mean_abs),
        figure_cell(row.step_time, &ErrorStatistics::median_abs),
        figure_cell(row.step_time, &ErrorStatistics::p90_abs),
@@ -46,9 +47,19 @@ void add_summary_row(DataTable& table, const std::string& name, const SummaryRow
 }
 
 std::vector<DataColumn> summary_columns(const char* what) {
-  return {{what},           {"count", true},  {"failed", true},      {"mean", true},
-          {"median", true}, {"p90", true},    {"bias", true},        {"covered", true},
-          {"tau", true},    {"regret", true}, {"memory mean", true}, {"memory bias", true}};
+  return {{what},
+          {"count", true},
+          {"failed", true},
+          {"not supported", true},
+          {"mean", true},
+          {"median", true},
+          {"p90", true},
+          {"bias", true},
+          {"covered", true},
+          {"tau", true},
+          {"regret", true},
+          {"memory mean", true},
+          {"memory bias", true}};
 }
 
 Section summary_section(const Summary& summary) {
@@ -158,13 +169,15 @@ std::string verdict_sentence(const CheckReport& report, const GateOutcome& gate)
   } else if (gate.closed) {
     out = "No limit is broken";
   }
-  out += fmt::format(": {} of {} cases were predicted", all.count - all.failed, all.count);
+  out += fmt::format(": {} of {} cases were predicted", all.count - all.failed - all.not_supported,
+                     all.count);
   if (all.step_time.count > 0) {
     out +=
         fmt::format("; step time is off by {} in the median, {} in the mean",
                     percent_text(all.step_time.median_abs), percent_text(all.step_time.mean_abs));
   }
   if (all.failed > 0) out += " (a case that is not predicted counts as 100 %)";
+  if (all.not_supported > 0) out += fmt::format("; not supported yet: {}", all.not_supported);
   if (all.coverage) {
     out += fmt::format("; {} of the measured times lie in their interval",
                        percent_text(*all.coverage));
@@ -173,8 +186,8 @@ std::string verdict_sentence(const CheckReport& report, const GateOutcome& gate)
 }
 
 std::vector<KeyFigure> figures_of(const SummaryRow& all) {
-  std::vector<KeyFigure> out{
-      {"Cases", fmt::format("{}", all.count), fmt::format("{} not predicted", all.failed)}};
+  std::vector<KeyFigure> out{{"Cases", fmt::format("{}", all.count),
+                              fmt::format("{} not predicted", all.failed + all.not_supported)}};
   if (all.step_time.count > 0) {
     out.push_back({"Median error", percent_text(all.step_time.median_abs), "step time"});
     out.push_back({"p90 error", percent_text(all.step_time.p90_abs), "step time"});

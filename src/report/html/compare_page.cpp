@@ -49,6 +49,7 @@ Written compare_html(const CompareReport& report) {
   page.mood = best.prediction->fits ? Mood::kGood : Mood::kBad;
   page.verdict = verdict_sentence(report, order);
   page.figures = prediction_figures(*best.scenario, *best.prediction);
+  if (!compared_files(report).empty()) page.sections.push_back(files_section(report));
   if (report.scaling != Scaling::kNone) page.sections.push_back(scaling_section(report));
   if (!report.what_if.empty()) page.sections.push_back(what_if_section(report));
   if (!report.keys.empty()) {

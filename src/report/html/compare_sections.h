@@ -10,6 +10,7 @@ namespace stepcast::html {
 // "+3.21 %", or "0 %" for a change that would round to it.
 std::string change_text(double share);
 
+Section files_section(const CompareReport& report);        // the keys in which they differ
 Section points_section(const CompareReport& report);       // every point of the grid in a row
 Section differences_section(const CompareReport& report);  // against the first place, by part
 Section scaling_section(const CompareReport& report);      // over the GPUs

@@ -12,7 +12,7 @@
 namespace stepcast::html {
 namespace {
 
-constexpr double kChartHeight = 96, kAxisHeight = 20;
+constexpr double kChartHeight = 96, kTimeAxisHeight = 20;
 constexpr std::size_t kMostColumns = 240, kLeastColumns = 60;
 constexpr std::size_t kColumnsOfAll = 2400;
 
@@ -84,7 +84,7 @@ Html memory_chart(const MemoryChart& chart, std::size_t charts) {
   const std::string label = fmt::format("{}: at most {} GiB", chart.title, gib_text(peak));
   const Html drawing = element("svg",
                                {{"width", "100%"},
-                                {"height", coordinate(kChartHeight + kAxisHeight)},
+                                {"height", coordinate(kChartHeight + kTimeAxisHeight)},
                                 {"role", "img"},
                                 {"aria-label", label}},
                                stretched + TimeAxis(chart.length.value()).ticks(kChartHeight));

@@ -8,6 +8,7 @@
 
 #include "report/html/data_table.h"
 #include "report/html/page.h"
+#include "report/html/run_section.h"
 #include "report/html/scatter.h"
 #include "report/html/views.h"
 #include "report/number_text.h"
@@ -75,8 +76,8 @@ Html money_chart(const OffersReport& report) {
   scatter.label = "cost against time, a curve for each cluster";
   scatter.x = {length ? "days" : "seconds per step, interruptions included",
                ValueAxis::Scale::kLogarithmic, count};
-  scatter.y = {length ? "dollars" : "dollars per million tokens", ValueAxis::Scale::kLogarithmic,
-               count};
+  scatter.y = {length ? "cost" : "cost per million tokens", ValueAxis::Scale::kLogarithmic,
+               dollars_text};
   scatter.series = curves(
       report,
       [&](const Offer& offer) {
@@ -122,11 +123,23 @@ Section chart_section(const OffersReport& report) {
                    "without a price have no cost.")};
 }
 
+std::string cost_interval_text(const RunForecast& run) {
+  if (!run.length || !run.length->dollars) return "";
+  return range_text(dollars_text(run.length->dollars->low),
+                    dollars_text(run.length->dollars->high));
+}
+
+bool has_deadline(const OffersReport& report) {
+  return first_of(report).best->run.terms.deadline.has_value() && has_length(report);
+}
+
 Section place_section(const OffersReport& report) {
   const bool length = has_length(report);
   std::vector<DataColumn> columns = {
       {"place", true}, {"cluster"}, {"GPUs", true}, {"step", true}, {"tokens/s", true}};
   for (const Column& column : run_columns(length)) columns.push_back({column.title, true});
+  if (length) columns.push_back({"cost, central 90 %", true, false});
+  if (has_deadline(report)) columns.push_back({"in time", true});
   columns.push_back({"against the first", false, true, true});
   columns.push_back({"layout", false, true, true});
   DataTable table("offers", "The best layout of each offer", columns);
@@ -141,15 +154,12 @@ Section place_section(const OffersReport& report) {
         {gpus_text(offer), gpus(offer)},
         {time_text(p.step_time), p.step_time.value()},
         {number_text(p.tokens_per_s, 3), p.tokens_per_s}};
-    const RunForecast& run = offer.best->run.forecast;
-    std::vector<double> exact;
-    if (length) exact.push_back(run.length ? run.length->wall_s.value : INFINITY);
-    exact.push_back(run.goodput.value);
-    if (length) exact.push_back(cost_of(run));
-    exact.push_back(run.dollars_per_million_tokens.value_or(INFINITY));
-    const std::vector<std::string> shown = run_cells(offer.best->run, length);
-    for (std::size_t i = 0; i < shown.size(); ++i) {
-      cells.push_back(std::isfinite(exact[i]) ? DataCell(shown[i], exact[i]) : DataCell(shown[i]));
+    for (DataCell& cell : run_data_cells(offer.best->run, length)) cells.push_back(std::move(cell));
+    if (length) cells.emplace_back(cost_interval_text(offer.best->run.forecast));
+    if (has_deadline(report)) {
+      const auto& run = offer.best->run.forecast.length;
+      const double chance = run ? *run->deadline_chance : 0;
+      cells.emplace_back(percent_text(chance, 0), chance);
     }
     cells.push_back(offer_reason(report, offer));
     cells.push_back(choice_text(*offer.planner, offer.best->found.choice));
@@ -194,7 +204,8 @@ std::vector<KeyFigure> figures_of(const OffersReport& report) {
 Written offers_html(const OffersReport& report) {
   Page page;
   page.title = offers_headline(report);
-  page.verdict = offers_verdict(report);
+  page.verdict = offers_decision(report);
+  page.verdict += (page.verdict.empty() ? "" : " ") + offers_verdict(report);
   page.mood = report.ranking.order.empty() ? Mood::kBad
               : totals_of(report).proven   ? Mood::kGood
                                            : Mood::kWarning;

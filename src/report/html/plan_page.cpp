@@ -5,38 +5,52 @@
 #include "report/html/data_table.h"
 #include "report/html/plan_sections.h"
 #include "report/html/prediction_sections.h"
+#include "report/html/run_section.h"
 #include "report/number_text.h"
+#include "report/run_columns.h"
 
 namespace stepcast {
 namespace {
 
 using namespace html;
 
+bool has_length(const PlanReport& report) {
+  const auto& run = report.planner.space().base().run;
+  return run && run->tokens;
+}
+
 Section place_section(const PlanReport& report) {
-  DataTable table("places", "The fastest layouts that fit",
-                  {{"place", true},
-                   {"step", true},
-                   {"tokens/s/GPU", true},
-                   {"MFU", true},
-                   {"GiB", true},
-                   {"equal", true},
-                   {"layout", false, true, true},
-                   {"why", false, true, true}});
-  Scenario scenario = report.planner.space().base();
+  std::vector<DataColumn> columns{{"place", true}, {"step", true}, {"tokens/s/GPU", true},
+                                  {"MFU", true},   {"GiB", true},  {"equal", true}};
+  const bool length = has_length(report);
+  if (report.prices) {
+    for (const Column& column : run_columns(length)) columns.push_back({column.title, true});
+  }
+  columns.push_back({"layout", false, true, true});
+  columns.push_back({"why", false, true, true});
+  DataTable table("places", "The fastest layouts that fit", columns);
   std::size_t place = 0;
-  for (const PlanRow& row : plan_rows(report)) {
+  const std::vector<PlanRow> rows = plan_rows(report);
+  const std::vector<std::string> layouts = row_layouts(report, rows);
+  for (const PlanRow& row : rows) {
     const Prediction& p = row.found->prediction;
-    report.planner.space().put(row.found->choice, scenario);
     ++place;
-    table.add_row(
-        {{fmt::format("{}", place), static_cast<double>(place)},
-         {time_text(p.step_time), p.step_time.value()},
-         {number_text(p.tokens_per_s_per_gpu), p.tokens_per_s_per_gpu},
-         {percent_text(p.mfu), p.mfu},
-         {gib_text(p.peak_device), static_cast<double>(p.peak_device)},
-         {row.equals > 0 ? fmt::format("+{}", row.equals) : "", static_cast<double>(row.equals)},
-         choice_text(scenario),
-         reason(report, *row.found)});
+    std::vector<DataCell> cells{
+        {fmt::format("{}", place), static_cast<double>(place)},
+        {time_text(p.step_time), p.step_time.value()},
+        {number_text(p.tokens_per_s_per_gpu), p.tokens_per_s_per_gpu},
+        {percent_text(p.mfu), p.mfu},
+        {gib_text(p.peak_device), static_cast<double>(p.peak_device)},
+        {row.equals > 0 ? fmt::format("+{}", row.equals) : "", static_cast<double>(row.equals)}};
+    if (report.prices) {
+      for (DataCell& cell :
+           run_data_cells(outlook_of(report.planner, *report.prices, *row.found), length)) {
+        cells.push_back(std::move(cell));
+      }
+    }
+    cells.emplace_back(layouts[place - 1]);
+    cells.emplace_back(reason(report, *row.found));
+    table.add_row(cells);
   }
   return {"place-section", "Places",
           table.html() +
@@ -84,8 +98,20 @@ Written plan_html(const PlanReport& report, const Prediction* first) {
     page.subtitle = "First place: " + choice_text(scenario);
     page.verdict = fmt::format("The first place takes {} a step. {}. {}", time_text(best.step_time),
                                memory_words(best), page.verdict);
+    if (report.prices) {
+      const RunOutlook run = outlook_of(report.planner, *report.prices, result.found.front());
+      page.verdict += run_sentence(run);
+      for (KeyFigure& figure : run_figures(run)) page.figures.push_back(std::move(figure));
+    }
+    for (const std::string& more : {tie_text(report), report.export_note}) {
+      if (!more.empty()) page.verdict += " " + more;
+    }
     if (report.today) page.verdict += " Now: " + today_text(report) + ".";
     page.sections = {place_section(report), replayed_section(report)};
+    if (report.prices) {
+      page.sections.push_back(of_first_place(
+          run_section(outlook_of(report.planner, *report.prices, result.found.front()))));
+    }
   }
   if (!report.why_not.empty()) page.sections.push_back(why_not_section(report));
   page.sections.push_back(funnel_section(report));

@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "core/text/escape.h"
 #include "report/breakdown.h"
+#include "report/html/data_table.h"
 #include "report/html/prediction_sections.h"
+#include "report/html/run_section.h"
 #include "report/number_text.h"
 #include "report/prediction_json.h"
 #include "report/prediction_table.h"
+#include "report/run_report.h"
 
 namespace stepcast {
 namespace {
@@ -38,6 +43,21 @@ std::string verdict_sentence(const Prediction& prediction) {
                           percent_text(loss.time / prediction.step_time));
   }
   return out + (losses.empty() ? "." : "; most is lost to " + losses + ".");
+}
+
+Section recorded_section(const std::vector<RecordedRun>& runs) {
+  DataTable table(
+      "recorded", "Recorded runs that have most in common with this one",
+      {{"run"}, {"alike", true}, {"forecast was", true}, {"and ran", false, true, true}});
+  for (const RecordedRun& run : runs) {
+    table.add_row({run.run,
+                   {percent_text(run.likeness, 0), run.likeness},
+                   {signed_percent_text(run.error), run.error},
+                   run.otherwise});
+  }
+  return {"recorded-section", "Recorded runs like it",
+          table.html() + note("Alike: the mechanisms that both have, as a share of all that either "
+                              "has. The interval follows the errors of all runs by mechanism.")};
 }
 
 }  // namespace
@@ -90,7 +110,8 @@ std::vector<KeyFigure> prediction_figures(const Scenario& scenario, const Predic
 
 }  // namespace html
 
-Written prediction_html(const Scenario& scenario, const Prediction& prediction) {
+Written prediction_html(const Scenario& scenario, const Prediction& prediction,
+                        const RunOutlook* run, const std::vector<RecordedRun>& recorded) {
   Page page;
   page.title = headline(scenario);
   page.subtitle = layout_text(scenario);
@@ -101,7 +122,16 @@ Written prediction_html(const Scenario& scenario, const Prediction& prediction) 
                    memory_section(prediction), link_section(scenario, prediction),
                    path_section(prediction),   certainty_section(prediction),
                    scenario_section(scenario)};
-  page.data = prediction_json(scenario, prediction);
+  if (!recorded.empty()) page.sections.insert(page.sections.end() - 1, recorded_section(recorded));
+  auto data = prediction_object(scenario, prediction);
+  data["recorded_runs"] = recorded_runs_object(recorded);
+  if (run) {
+    page.verdict += run_sentence(*run);
+    for (KeyFigure& figure : run_figures(*run)) page.figures.push_back(std::move(figure));
+    page.sections.insert(page.sections.begin() + 1, run_section(*run));
+    data["economics"] = run_object(run->terms, run->forecast);
+  }
+  page.data = json_file(data, 2);
   return page_text(page);
 }
 

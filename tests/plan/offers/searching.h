@@ -11,7 +11,7 @@
 namespace stepcast {
 
 inline PriceList source_prices() {
-  const auto prices = load_prices(std::string(STEPCAST_SOURCE_DIR) + "/prices");
+  const auto prices = load_prices({std::string(STEPCAST_SOURCE_DIR) + "/prices"});
   EXPECT_TRUE(prices);
   return prices ? *prices : PriceList{};
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan_export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/text/escape.h"
+#include "plan/ranking.h"
+#include "recipes/export.h"
+#include "recipes/launch_format.h"
+#include "report/plan_entry.h"
+
+namespace stepcast::cli {
+namespace {
+
+constexpr std::size_t kMostTried = 20;
+
+// What its framework's launch files cannot say; nothing where they can, or where it has none.
+std::optional<Error> export_error(const Planner& planner, const nlohmann::json& stated,
+                                  const DataFolders& folders, const LayoutChoice& choice) {
+  Scenario scenario = planner.space().base();
+  planner.space().put(choice, scenario);
+  const LaunchFormat* format = launch_format_of(scenario.training.framework);
+  if (format == nullptr) return std::nullopt;
+  nlohmann::json whole = stated;
+  whole["layout"] = nlohmann::json(layout_object(planner, choice));
+  const auto exported =
+      export_scenario(scenario, json_text(whole), format->name, ExportOptions{}, folders);
+  if (exported) return std::nullopt;
+  Error error = exported.error().front();
+  error.file.clear();
+  return error;
+}
+
+void put_first(std::size_t index, SearchResult& result) {
+  const auto begin = result.found.begin();
+  std::rotate(begin, begin + static_cast<std::ptrdiff_t>(index),
+              begin + static_cast<std::ptrdiff_t>(index) + 1);
+  for (std::size_t& of_front : result.front) {
+    if (of_front == index) {
+      of_front = 0;
+    } else if (of_front < index) {
+      ++of_front;
+    }
+  }
+}
+
+}  // namespace
+
+std::string prefer_exportable(const Planner& planner, const nlohmann::json& stated,
+                              const DataFolders& folders, SearchResult& result) {
+  if (result.found.empty()) return "";
+  const auto error = export_error(planner, stated, folders, result.found.front().choice);
+  if (!error) return "";
+  const Seconds most = result.found.front().prediction.step_time * (1 + kNearTie);
+  for (std::size_t i = 1; i < std::min(kMostTried, result.found.size()); ++i) {
+    if (result.found[i].prediction.step_time > most) continue;
+    if (export_error(planner, stated, folders, result.found[i].choice)) continue;
+    put_first(i, result);
+    return "";
+  }
+  return fmt::format("export cannot write the first place: {}", to_string(*error));
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the places of a plan have launch files.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "layout/scenario.h"
+#include "plan/planner.h"
+
+namespace stepcast::cli {
+
+// Puts the first layout that its framework's launch files can say at the front of a near tie whose
+// first one they cannot say. `stated` is the scenario without the layout. Returns a sentence where
+// the first place still has no launch files, else nothing.
+std::string prefer_exportable(const Planner& planner, const nlohmann::json& stated,
+                              const DataFolders& folders, SearchResult& result);
+
+}  // namespace stepcast::cli

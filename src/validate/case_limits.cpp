@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/case_limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "validate/baseline.h"
+
+namespace stepcast {
+namespace {
+
+struct Beyond {
+  double excess = 0;  // of the limit
+  Finding finding;
+};
+
+// One figure of a case: its limit, its error, and how the error is written.
+struct LimitOfCase {
+  const char* figure;
+  std::optional<double> CaseLimits::*limit;
+  std::optional<double> CaseResult::*error;
+  bool share;  // of the measured figure, in percent
+};
+constexpr LimitOfCase kLimits[] = {
+    {"step_time", &CaseLimits::step_time, &CaseResult::step_time_error, true},
+    {"peak_memory", &CaseLimits::peak_memory, &CaseResult::peak_memory_error, true},
+    {"bubble_fraction", &CaseLimits::bubble_fraction, &CaseResult::bubble_difference, false},
+};
+
+std::string error_text(double error, bool share) {
+  return share ? fmt::format("{:+.1f} %", 100 * error) : fmt::format("{:+.3f}", error);
+}
+
+}  // namespace
+
+std::vector<Finding> broken_case_limits(const std::vector<CaseResult>& cases) {
+  std::vector<Beyond> beyond;
+  for (const CaseResult& one : cases) {
+    if (!one.limits.any() || one.not_supported) continue;
+    const std::string key = baseline_key(one.suite, one.id);
+    if (!one.failed.empty()) {
+      beyond.push_back({std::numeric_limits<double>::infinity(),
+                        {key, "has a limit and is not predicted: " + one.failed}});
+      continue;
+    }
+    for (const LimitOfCase& figure : kLimits) {
+      const auto limit = one.limits.*figure.limit;
+      const auto error = one.*figure.error;
+      if (!limit || !error || std::abs(*error) <= *limit) continue;
+      const std::string allowed =
+          figure.share ? fmt::format("{:.4g} %", 100 * *limit) : fmt::format("{:.4g}", *limit);
+      beyond.push_back({std::abs(*error) - *limit,
+                        {fmt::format("{}: {}", key, figure.figure),
+                         fmt::format("error {}, the suite allows {}",
+                                     error_text(*error, figure.share), allowed)}});
+    }
+  }
+  std::stable_sort(beyond.begin(), beyond.end(),
+                   [](const Beyond& a, const Beyond& b) { return a.excess > b.excess; });
+  std::vector<Finding> out;
+  out.reserve(beyond.size());
+  for (Beyond& one : beyond) out.push_back(std::move(one.finding));
+  return out;
+}
+
+bool limits_any(const std::vector<CaseResult>& cases) {
+  return std::ranges::any_of(cases, [](const CaseResult& one) { return one.limits.any(); });
+}
+
+}  // namespace stepcast

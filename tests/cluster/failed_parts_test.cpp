@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/formats/cluster.md, "Failed parts".
+#include "cluster/failed_parts.h"
+
+#include <algorithm>
+
+#include "cluster/cluster_from.h"
+#include "cluster/nic_cable.h"
+#include "cluster/write_cluster.h"
+#include "core/each.h"
+
+#include <nlohmann/json.hpp>
+
+namespace stepcast {
+namespace {
+
+using testing::cluster_from;
+using testing::read;
+
+Cluster with(const std::string& fail) {
+  return cluster_from(R"({"base": "dgx-h100", "nodes": 2, "fail": )" + fail + "}");
+}
+
+std::size_t nics_with_cable(const Cluster& cluster) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < cluster.topology.vertices().size(); ++i) {
+    count += is_nic_with_cable(cluster.topology, VertexId(i)) ? 1 : 0;
+  }
+  return count;
+}
+
+BytesPerSecond cable_of(const Cluster& cluster, const std::string& nic) {
+  for (const Link& link : cluster.topology.links()) {
+    if (link.kind == LinkKind::kNic && cluster.topology.name(link.from) == nic)
+      return link.capacity;
+  }
+  return {};
+}
+
+TEST(FailedParts, ANicLosesItsCableAndStaysOnPcie) {
+  const Cluster whole = cluster_from(R"("dgx-h100x2")"), cut = with(R"("node1/nic3")");
+  EXPECT_EQ(nics_with_cable(whole), 16u);
+  EXPECT_EQ(nics_with_cable(cut), 15u);
+  EXPECT_EQ(cut.topology.vertices().size(), whole.topology.vertices().size());
+  EXPECT_EQ(cut.topology.links().size(), whole.topology.links().size() - 2);
+  EXPECT_EQ(cut.spec.slowest_nic, 1);
+  // GPU 3 of node 1 still reaches GPU 3 of node 0, over another NIC.
+  EXPECT_FALSE(cut.topology.route(DeviceId(3), DeviceId(11)).empty());
+}
+
+// A NIC of 400 Gb/s at a half is one of 200, and so is each that a collective uses beside it.
+TEST(FailedParts, ASlowCableHoldsCollectivesBack) {
+  for (const char* half : {R"(["node1/nic3=50%"])", R"(["node1/nic3=200 Gb/s"])"}) {
+    const Cluster slow = with(half);
+    EXPECT_EQ(cable_of(slow, "node1/nic3").value(), 25e9) << half;
+    EXPECT_EQ(cable_of(slow, "node1/nic2").value(), 50e9) << half;
+    EXPECT_EQ(slow.spec.collective_nic().value(), 25e9) << half;
+  }
+}
+
+TEST(FailedParts, AGpuIsGoneAndTheOthersAreNumberedAnew) {
+  const Cluster cut = with(R"("node0/gpu4,node1/gpu7")");
+  EXPECT_EQ(cut.gpus(), 14);
+  EXPECT_EQ(cut.topology.gpus().size(), 14u);
+  EXPECT_EQ(cut.topology.name(cut.topology.gpus()[4]), "node0/gpu5");
+  EXPECT_EQ(cut.node_of(DeviceId(6)), 0);
+  EXPECT_EQ(cut.node_of(DeviceId(7)), 1);
+}
+
+TEST(FailedParts, ASwitchTakesItsCablesAlong) {
+  // A leaf is one rail: NIC 2 of both nodes.
+  const Cluster cut = with(R"("leaf2")");
+  EXPECT_EQ(nics_with_cable(cut), 14u);
+  EXPECT_TRUE(cut.topology.check().empty()) << to_string(cut.topology.check());
+}
+
+TEST(FailedParts, OneCableIsNamedByItsEnds) {
+  const Cluster cut = with(R"("leaf0-spine0=25%")");
+  double least = 1e30, most = 0;
+  for (const Link& link : each_of(cut.topology.links())) {
+    if (link.kind != LinkKind::kFabric) continue;
+    least = std::min(least, link.capacity.value());
+    most = std::max(most, link.capacity.value());
+  }
+  EXPECT_DOUBLE_EQ(least, 0.25 * most);
+}
+
+TEST(FailedParts, AreWrittenAndReadBack) {
+  for (const char* fail : {R"("node1/nic3")", R"(["node0/gpu1", "node1/nic3=50%", "leaf4"])"}) {
+    const Cluster once = with(fail);
+    const Cluster again = cluster_from(to_json(once).dump());
+    EXPECT_EQ(again.spec.failed, once.spec.failed);
+    EXPECT_EQ(again.gpus(), once.gpus());
+    EXPECT_EQ(again.topology.links().size(), once.topology.links().size());
+    // The file of its graph has lost what failed.
+    const Cluster graph = cluster_from(graph_file(once).dump());
+    EXPECT_EQ(graph.topology.links().size(), once.topology.links().size());
+    EXPECT_EQ(graph.gpus(), once.gpus());
+  }
+}
+
+TEST(FailedParts, WhatIsNotThereIsRefusedWithWhatIsNear) {
+  const auto error = [](const std::string& fail) {
+    return to_string(read(R"({"base": "dgx-h100", "nodes": 2, "fail": )" + fail + "}").errors);
+  };
+  EXPECT_NE(error(R"("node1/nic9")")
+                .find("cluster.fail: the cluster has no part 'node1/nic9' (did "
+                      "you mean 'node1/nic"),
+            std::string::npos)
+      << error(R"("node1/nic9")");
+  EXPECT_NE(error(R"("node1/nic3=500 Gb/s")").find("is not what is left"), std::string::npos);
+  EXPECT_NE(error(R"("node1/gpu3=50%")").find("there or not"), std::string::npos);
+  EXPECT_NE(error(R"("node0/nvswitch0-leaf0")").find("no part"), std::string::npos);
+  std::string all = "node1/gpu0";
+  for (int i = 1; i < 8; ++i) all += ",node1/gpu" + std::to_string(i);
+  EXPECT_NE(error('"' + all + '"').find("node1 has no GPU left"), std::string::npos);
+  // Without any NIC the nodes do not reach each other.
+  std::string nics = "node1/nic0";
+  for (int i = 1; i < 8; ++i) nics += ",node1/nic" + std::to_string(i);
+  EXPECT_NE(error('"' + nics + '"').find("no path between"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepcast
