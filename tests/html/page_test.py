@@ -187,7 +187,7 @@ class Report(unittest.TestCase):
             self.assertEqual(row[2][1], case["predicted"].get("step_time_s"))
             self.assertEqual(row[3][1], case["measured"].get("step_time_s"))
             self.assertEqual(row[4][1], case["error"].get("step_time"))
-        self.assertEqual(reader.tables["summary"][1][3][1],
+        self.assertEqual(reader.tables["summary"][1][4][1],
                          out["summary"]["all"]["step_time"]["mean_abs_error"])
         points = text.count("predicted, ")
         self.assertEqual(points, sum("step_time" in case["error"] for case in out["cases"]))
