@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost/collective_cost.h"
+#include "predict/prediction.h"
 #include "predict/simulation.h"
 
 namespace stepcast {

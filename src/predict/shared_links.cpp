@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "predict/block_cost.h"
+#include "predict/block_replay.h"
 #include "program/pass_pair.h"
 #include "program/walk.h"
 
