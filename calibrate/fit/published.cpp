@@ -59,6 +59,7 @@ void read_gemms(ObjectReader& reader, Published& out) {
   table.precision = reader.choice("precision", {"bf16", "fp8"}).value_or(0) == 1 ? DataType::kFp8
                                                                                  : DataType::kBf16;
   table.short_runs = read_short_runs(reader);
+  table.at_limit = reader.number("at_limit", 1, 10).value_or(0);
   table.unit = read_unit(reader);
   read_both(reader, table.samples, table.held_out, [&](const TableRow& row) {
     return GemmSample{static_cast<GemmRole>(row.choice("role", gemm_role_names())),

@@ -20,6 +20,7 @@ struct GemmTable {
   DataType precision = DataType::kBf16;
   bool scattered = false;   // points of several sources: they fit a form, and bend nothing
   bool short_runs = false;  // each product alone, not among those of a step
+  double at_limit = 0;      // time factor of large products at the power limit; 0: not told
   TableUnit unit = TableUnit::kFraction;  // of the samples' efficiencies, until in_fractions()
   std::vector<GemmSample> samples;
   std::vector<GemmSample> held_out;  // of other sizes than the samples; no fit sees them

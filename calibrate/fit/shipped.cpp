@@ -255,7 +255,10 @@ void Shipping::fit_gemms() {
   fit_steps();
   for (auto* of_precision : {&gemms_, &fp8_}) {
     for (auto& [device, fitted] : *of_precision) {
-      if (fitted.table->short_runs) set_in_step(device, fitted.curve.fit);
+      if (!fitted.table->short_runs) continue;
+      set_in_step(device, fitted.curve.fit);
+      const double at_limit = fitted.table->at_limit;
+      if (at_limit > 0) fitted.curve.fit.back_to_back = at_limit;
     }
   }
   STEPCAST_ASSERT(!steps_.empty(), "one table fixes the shape of the family");

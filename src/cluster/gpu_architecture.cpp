@@ -53,6 +53,7 @@ constexpr std::array kRows = {
                        .has_block_scales = true,
                        .has_flash_attention = false,
                        .prefers_cudnn = true,
+                       .has_one_queue = false,
                        .product_efficiency = 0.60,
                        .attention_efficiency = 0.40},
     ArchitectureTraits{.name = "other",

@@ -34,6 +34,12 @@ struct ArchitectureTraits {
   bool has_flash_attention = true;  // the flash-attn packages have kernels for it
   bool prefers_cudnn = false;       // Transformer Engine asks cuDNN for attention first
 
+  // Streams share one hardware queue, because frameworks set CUDA_DEVICE_MAX_CONNECTIONS to 1 (as
+  // Megatron's arguments.py demands below compute capability 10): a collective issued before a
+  // product begins before it. With many queues the product takes all SMs first, and the collective
+  // beside it waits until its blocks end.
+  bool has_one_queue = true;
+
   // The part of the dense peak that large products reach, and attention over long sequences, where
   // nothing was measured.
   double product_efficiency = 0.5;

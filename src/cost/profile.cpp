@@ -69,6 +69,8 @@ void read_host(ObjectReader& host, HostFit& out) {
   out.graph_launch_s = host.seconds("graph_launch").value_or(Seconds(out.graph_launch_s)).value();
   out.backward_factor = host.number("backward_factor", 0, 100).value_or(out.backward_factor);
   out.step_s = host.seconds("step").value_or(Seconds(out.step_s)).value();
+  out.operator_s = host.seconds("operator").value_or(Seconds(out.operator_s)).value();
+  out.call_s = host.seconds("call").value_or(Seconds(out.call_s)).value();
   out.copy_s = host.seconds("copy").value_or(Seconds(out.copy_s)).value();
   out.micro_batch_s = host.seconds("micro_batch").value_or(Seconds(out.micro_batch_s)).value();
 }

@@ -142,10 +142,12 @@ struct HostFit {
   double step_s = 0;               // per optimizer step: data loader, logging, loss scaling
   double micro_batch_s = 0;        // per micro-batch, where its loss is: its text, masks, logging
   double copy_s = 20e-6;           // per piece of a gathered parameter that it copies by itself
+  double operator_s = 0;           // per operator beyond those of a launch (ExpertHost)
+  double call_s = 0;               // per call that a module's own code makes (ExpertHost)
 };
 
 // A program that calls its kernels itself.
-inline constexpr HostFit kNoHost{0, 0, 0, 1, 0, 0, 0};
+inline constexpr HostFit kNoHost{0, 0, 0, 1, 0, 0, 0, 0, 0};
 
 // The machine that was measured, as far as times depend on it.
 struct MeasuredMachine {

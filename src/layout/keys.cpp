@@ -120,6 +120,8 @@ void settle_keys(const Stated& stated, Scenario& scenario) {
     step.settle(scenario, stated.keys[step.place]);
   }
   scenario.rules = rules_of(scenario.training, scenario.layout);
+  const GpuArchitecture architecture = scenario.cluster.spec.accelerator.architecture;
+  if (!traits_of(architecture).has_one_queue) scenario.rules.async_tensor_backward = false;
   const auto overridden = stated.keys & settling().of_framework;
   if (overridden.none()) return;
   for (std::size_t i = 0; i < keys().size(); ++i) {

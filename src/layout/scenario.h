@@ -129,6 +129,21 @@ struct Layout {
   bool account_for_loss = false;
 };
 
+// What the host of a layer of experts issues beyond one launch for each of its operations, as
+// counted in a framework's code. Operators are called from Python; calls are the kernels, copies
+// and allocations that a module's own code makes for each expert in turn.
+struct ExpertHost {
+  std::int64_t routing_operators = 0;   // scores, choice, loss and statistics of a router
+  std::int64_t moving_operators = 0;    // a permutation
+  std::int64_t bias_operators = 0;      // the bias of one expert, beside its product
+  std::int64_t counting_operators = 0;  // how many rows go where, and their way to the host
+  std::int64_t pairing_operators = 0;   // an exchange beside another micro-batch
+  std::int64_t product_calls = 0;       // a product of one expert
+  std::int64_t cast_calls = 0;          // a cast of one expert's rows
+  std::int64_t scale_calls = 0;         // finding the scale of one expert's rows
+  std::int64_t block_scale_calls = 0;   // a product whose operands have scales of blocks, beside
+};
+
 // What `framework` stands for beyond the fields above, as data: buckets, prefetch, padding, what
 // stays in memory, how it runs a step. Values and sources stand in src/layout/frameworks, reasons
 // in docs/frameworks.md.
@@ -169,7 +184,11 @@ struct FrameworkRules {
 
   bool drops_out_in_gpt = false;      // models of the GPT form that state no dropout have some
   bool loss_in_single_steps = false;  // a kernel for each step of the loss, in fp32
-  bool fuses_loss = false;            // a kernel in each direction, on the logits as they are
+  bool fuses_loss = false;            // one kernel on the logits as they are, or a few
+  bool takes_loss_metrics = false;    // the trainer takes metrics from the logits in each step
+  // Experts with a bias multiply it by the routing weight and add it behind their products, and
+  // their activation runs in steps, because no fused one takes a bias.
+  bool biased_experts_in_steps = false;
   // Unfused attention has one kernel for scale, mask and softmax, which takes rows up to this
   // length, in fours, of heads in fours; otherwise each step is a kernel in fp32. 0: no such limit.
   std::int64_t longest_fused_softmax = 0;
@@ -191,6 +210,7 @@ struct FrameworkRules {
   bool gathers_by_matrix = false;  // zero 3 gathers and reduces each matrix by itself
   // Zero 3 gathers into a list of one tensor per rank, which the host copies one by one, and waits.
   bool gathers_into_lists = false;
+  ExpertHost expert_host;
   std::int64_t most_live_elements = 0;  // zero 3: gathered parameters at once; 0: no limit
 };
 

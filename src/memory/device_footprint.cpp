@@ -73,7 +73,9 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCoun
                          ByteCount buffers) {
   const ByteCount needed = reserved_bytes(scenario, allocated);
   const FrameworkRules& rules = scenario.rules;
-  if (!rules.copies_flat_gradients && !rules.keeps_half_gradients) return needed;
+  const bool has_pools =
+      rules.copies_flat_gradients || rules.keeps_half_gradients || rules.gradients_by_unit;
+  if (!has_pools) return needed;
   const ByteCount kept = reserved_bytes(scenario, others) + pooled_bytes(buffers);
   const ByteCount room = scenario.cluster.spec.accelerator.memory - framework_bytes(scenario);
   return std::max(needed, std::min(kept, room));

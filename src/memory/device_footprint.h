@@ -13,7 +13,9 @@ ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated);
 
 // The same where the peaks of buffers and of everything else are known apart. A flat copy is larger
 // than any piece that activations left behind, so the allocator asks the device for it anew and
-// keeps both, as long as the device has room; then it gives back what it kept.
+// keeps both, as long as the device has room; then it gives back what it kept. What FSDP gathers
+// and reduces is allocated on streams of its own (_fsdp_param_group.py), and a stream's pool serves
+// no other.
 ByteCount reserved_bytes(const Scenario& scenario, ByteCount allocated, ByteCount others,
                          ByteCount buffers);
 

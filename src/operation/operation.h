@@ -71,7 +71,8 @@ const char* name_of(Phase phase);  // "weight_gradient"
 enum class BlockStream { kCompute, kCommunication, kCopy };
 inline constexpr int kBlockStreams = 3;
 
-// What CUDA graphs of parts of a layer launch: the attention half, or the router of experts.
+// What CUDA graphs of parts of a layer launch: the attention half, or the router of experts with
+// what counts its rows.
 enum class GraphPart { kNone, kAttention, kRouter };
 
 struct Operation {
@@ -96,6 +97,8 @@ struct Operation {
   // operation follows those of its own stream without being told (program/block_events.h).
   std::array<std::int32_t, kBlockStreams> after{-1, -1, -1};
   GraphPart graph_part = GraphPart::kNone;
+  // Weights, of experts, for which a framework may do this one by one.
+  std::int64_t groups = 1;
 };
 
 // The product that it is, with a weight or of attention's parts; nothing for other work.

@@ -30,6 +30,25 @@ Steps activation_steps(Mlp mlp, bool backward, double element) {
   return {(backward ? 9 : 5) * element, backward ? 3 : 2};
 }
 
+// Megatron, experts.py and fusions/fused_bias_geglu.py as PyTorch runs them: two clamps, the
+// activation in one kernel, an offset, the product, the weight (widens), narrowed. Backward:
+// widened, times weight, narrowed; times the activated rows and summed for the weight's gradient;
+// two products; the activation; two clamps, each where a mask allows it; both halves put together.
+Steps clamped_steps(bool backward, double element) {
+  constexpr double kWide = 4;
+  if (!backward) return {13 * element + 2 * kWide, 7};
+  return {22 * element + 7 * kWide, 13};
+}
+
+// _apply_bias: the weighted bias (written), added (both read, written wide), all experts' rows put
+// together (read and written), narrowed. Backward: widened; narrowed for the product; times the
+// weight and summed; times the bias and summed.
+Steps weighted_bias_steps(bool backward, double element) {
+  constexpr double kWide = 4;
+  if (!backward) return {2 * element + 6 * kWide, 4};
+  return {2 * element + 8 * kWide, 6};
+}
+
 // As a product of complex numbers in fp32: copied, widened, turned, narrowed.
 Steps rotary_steps(double element) {
   constexpr double kWide = 4;

@@ -19,6 +19,11 @@ struct Steps {
 
 Steps norm_steps(Norm norm, bool backward, double element);
 Steps activation_steps(Mlp mlp, bool backward, double element);
+// Experts with a bias: the clamped halves, the activation and the offset of the other, their
+// product, and the routing weight in fp32.
+Steps clamped_steps(bool backward, double element);
+// The bias of an expert times the routing weight in fp32, added to a row of its output.
+Steps weighted_bias_steps(bool backward, double element);
 Steps rotary_steps(double element);  // of either pass
 Steps residual_steps(bool dropout, double element);
 Steps adapter_steps(double element);  // forward

@@ -6,6 +6,7 @@
 
 #include "cost/gemm_cost.h"
 #include "predict/block_replay.h"
+#include "predict/host_calls.h"
 #include "predict/transfer_shapes.h"
 
 namespace stepcast {
@@ -117,7 +118,7 @@ bool BlockCosts::in_graph(const Operation& operation) const {
     case CudaGraphs::kOff:
       return false;
     case CudaGraphs::kAttention:
-      return operation.graph_part == GraphPart::kAttention;
+      return operation.graph_part != GraphPart::kNone;
     case CudaGraphs::kMoe:
       return operation.graph_part == GraphPart::kRouter;
     case CudaGraphs::kOn:
@@ -125,6 +126,11 @@ bool BlockCosts::in_graph(const Operation& operation) const {
       return true;
   }
   return false;
+}
+
+// What the host does for the operation beyond its launch. A graph holds kernels alone.
+Seconds BlockCosts::host_beside(const Operation& operation) const {
+  return in_graph(operation) ? Seconds(0) : calls_beside(operation, scenario_).time(host_);
 }
 
 RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& operation) const {
@@ -136,7 +142,7 @@ RunCost BlockCosts::price_kernel(const KernelPrice& price, const Operation& oper
                             : host_.launch_s * (backward ? host_.backward_factor : 1.0);
   out.gpu = price.time;
   out.jitter = price.jitter;
-  out.host = Seconds(launch * static_cast<double>(price.launches));
+  out.host = Seconds(launch * static_cast<double>(price.launches)) + host_beside(operation);
   out.floor = out.host + out.gpu;
   (phase == Phase::kRecompute   ? out.recompute
    : phase == Phase::kOptimizer ? out.optimizer
@@ -163,7 +169,7 @@ PricedOperation BlockCosts::price_collective(const Operation& operation,
   const CollectivePrice price = collectives_.price(message_of(collective), group->devices);
   RunCost& cost = out.cost;
   cost.gpu = price.time();
-  cost.host = launch_collective();
+  cost.host = launch_collective() + host_beside(operation);
   cost.floor = cost.host + cost.gpu;
   cost.communication(collective.group) = cost.gpu;
   cost.core_idle = price.latency + (cost.gpu - price.latency) * (1 - price.cpu_share);
@@ -203,6 +209,9 @@ PricedOperation BlockCosts::price(const Operation& operation) const {
     return price_collective(operation, *collective);
   }
   PricedOperation out{&operation, {}};
+  if (std::holds_alternative<HostRead>(operation.work)) {
+    out.cost.host = out.cost.floor = host_beside(operation);
+  }
   if (!kernels_.runs(operation)) return out;
   const KernelPrice kernel = kernels_.price(operation);
   RunCost& cost = out.cost;
@@ -406,7 +415,8 @@ void BlockCosts::wait_for_reads(std::vector<PricedOperation>& operations) const 
       if (!runs_beside(operations[j])) busy += cost.gpu;
     }
     RunCost& wait = operations[i].cost;
-    wait.gpu = wait.floor = wait.communication(AxisGroup::kExpert) = idle;
+    wait.gpu = wait.communication(AxisGroup::kExpert) = idle;
+    wait.floor = wait.host + idle;
     wait.by_curve[static_cast<std::size_t>(Curve::kHost)] = idle;
     wait.by_provenance[static_cast<std::size_t>(Provenance::kInterpolated)] = idle;
   }

@@ -46,6 +46,7 @@ class BlockCosts {
  private:
   PricedOperation price(const Operation& operation) const;
   RunCost price_kernel(const KernelPrice& price, const Operation& operation) const;
+  Seconds host_beside(const Operation& operation) const;
   bool in_graph(const Operation& operation) const;  // a CUDA graph launches it
   PricedOperation price_collective(const Operation& operation, const Collective& collective) const;
   SiblingFlow siblings_of(const Collective& collective, const CollectivePrice& price) const;

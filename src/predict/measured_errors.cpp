@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+#include <utility>
 
 #include "cluster/data_folder.h"
 #include "core/remembered_files.h"
-#include "core/statistics.h"
 #include "core/text/escape.h"
 
 namespace stepcast {
@@ -17,131 +19,126 @@ namespace {
 
 constexpr const char* kName = "measured_errors";
 constexpr double kLow = 0.05, kHigh = 0.95;  // so that nine in ten lie between
-constexpr double kMostLogError = 10;
+// The power of the common share that a run counts by. With it intervals cover nine in ten of the
+// runs of sources that were left out (scripts/leave-one-source-out.py).
+constexpr double kSharpness = 8;
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
+std::vector<std::string> in_order(const std::set<std::string>& names) {
+  return {names.begin(), names.end()};
+}
+
+std::size_t place_of(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<std::size_t>(std::ranges::lower_bound(names, name) - names.begin());
+}
+
+// Logarithms, in a list.
+std::vector<double> read_errors(ObjectReader& reader, std::string_view key) {
+  std::vector<double> out;
+  const auto list = reader.value(key);
+  if (!list) return out;
+  for (const JsonValue& item : list->items()) {
+    if (const auto error = item.number()) out.push_back(*error);
+  }
+  return out;
+}
+
+struct Weighted {
+  double value, weight;
+};
+
+// Where a part `q` of the weight lies below; between two values in proportion.
+double quantile_of(std::span<const Weighted> sorted, double all, double q) {
+  double below = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const double middle = below + sorted[i].weight / 2;
+    if (middle >= q * all) {
+      if (i == 0) return sorted[i].value;
+      const double before = below - sorted[i - 1].weight / 2;
+      const double share = (q * all - before) / (middle - before);
+      return sorted[i - 1].value + share * (sorted[i].value - sorted[i - 1].value);
+    }
+    below += sorted[i].weight;
+  }
+  return sorted.back().value;
+}
+
+std::optional<ErrorBand> band_of(std::vector<Weighted> errors) {
+  std::erase_if(errors, [](const Weighted& one) { return one.weight <= 0; });
+  if (errors.empty()) return std::nullopt;
+  std::ranges::sort(errors, {}, &Weighted::value);
+  double all = 0;
+  for (const Weighted& one : errors) all += one.weight;
+  return ErrorBand{quantile_of(errors, all, kLow), quantile_of(errors, all, kHigh)};
+}
 
 }  // namespace
 
 MeasuredErrors::MeasuredErrors(std::span<const MeasuredError> errors)
     : cases_(errors.begin(), errors.end()) {
-  runs_ = static_cast<int>(errors.size());
-  std::map<std::string, std::vector<double>> by_mechanism;
+  std::set<std::string> mechanisms, sources;
   for (const MeasuredError& error : errors) {
-    for (const std::string& mechanism : error.mechanisms) {
-      by_mechanism[mechanism].push_back(error.log_error);
+    mechanisms.insert(error.mechanisms.begin(), error.mechanisms.end());
+    sources.insert(error.source);
+  }
+  mechanisms_ = in_order(mechanisms);
+  sources_ = in_order(sources);
+  std::map<std::pair<std::size_t, std::vector<std::size_t>>, std::size_t> known;
+  for (const MeasuredError& error : errors) {
+    std::vector<std::size_t> own;
+    for (const std::string& name : error.mechanisms) own.push_back(place_of(mechanisms_, name));
+    std::ranges::sort(own);
+    const std::size_t source = place_of(sources_, error.source);
+    const auto [found, fresh] = known.try_emplace({source, own}, groups_.size());
+    if (fresh) groups_.push_back({source, std::move(own)});
+    Group& group = groups_[found->second];
+    group.times.push_back(rounded(error.log_error));
+    group.names.push_back(error.run);
+    if (error.memory_log_error) group.memory.push_back(rounded(*error.memory_log_error));
+    ++runs_;
+  }
+  count();
+}
+
+int MeasuredErrors::Seen::count_sources() const {
+  return static_cast<int>(std::ranges::count(sources, true));
+}
+
+void MeasuredErrors::count() {
+  seen_.assign(mechanisms_.size(), {0, std::vector<bool>(sources_.size(), false), 0});
+  for (const Group& group : groups_) {
+    for (const std::size_t at : group.mechanisms) {
+      seen_[at].runs += static_cast<int>(group.times.size());
+      seen_[at].sources[group.source] = true;
+      seen_[at].sum += std::accumulate(group.times.begin(), group.times.end(), 0.0);
     }
   }
-  for (const auto& [mechanism, values] : by_mechanism) {
-    bands_[mechanism] = {static_cast<int>(values.size()), rounded(quantile(values, kLow)),
-                         rounded(quantile(values, kHigh)), rounded(mean(values))};
+  double squares = 0;
+  int proven = 0;
+  for (const Seen& seen : seen_) {
+    if (seen.runs < kEnough) continue;
+    squares += std::pow(seen.sum / seen.runs, 2);
+    ++proven;
   }
-  take_means();
+  of_unknown_ = proven > 0 ? std::sqrt(squares / proven) : 0;
 }
 
-void MeasuredErrors::take_means() {
-  double sum = 0;
-  int count = 0;
-  for (const auto& [mechanism, band] : bands_) {
-    if (band.runs < kEnough) continue;
-    sum += band.mean * band.mean;
-    ++count;
-  }
-  of_unknown_ = count > 0 ? std::sqrt(sum / count) : 0;
+const MeasuredErrors::Seen* MeasuredErrors::find(const std::string& mechanism) const {
+  const std::size_t at = place_of(mechanisms_, mechanism);
+  return at < mechanisms_.size() && mechanisms_[at] == mechanism ? &seen_[at] : nullptr;
 }
 
-Result<MeasuredErrors> MeasuredErrors::read(const std::string& profiles_folder) {
-  static RememberedFiles<MeasuredErrors> remembered;
-  const DataFolder folder(profiles_folder, kName);
-  if (!folder.has(kName)) return MeasuredErrors();
-  return remembered.get({profiles_folder + "/" + kName + ".json"},
-                        [&] { return read_from(folder); });
-}
-
-Result<MeasuredErrors> MeasuredErrors::read_from(const DataFolder& folder) {
-  MeasuredErrors out;
-  const auto document = folder.open(kName);
-  if (!document) return failure(document.error());
-  ObjectReader object((*document)->root());
-  object.ignore("stepcast_measured_errors");  // checked when it was opened
-  object.required_text("made_by");
-  out.runs_ = static_cast<int>(object.required_integer("runs", 0));
-  if (const auto bands = object.value("mechanisms")) {
-    for (const JsonValue& item : bands->items()) {
-      ObjectReader row(item);
-      const auto name = row.text("name");
-      ErrorBand band;
-      band.runs = static_cast<int>(row.integer("runs", 1, 1 << 20).value_or(0));
-      band.low = row.number("low", -kMostLogError, kMostLogError).value_or(0);
-      band.high = row.number("high", -kMostLogError, kMostLogError).value_or(0);
-      band.mean = row.number("mean", -kMostLogError, kMostLogError).value_or(0);
-      row.finish();
-      if (name) out.bands_[*name] = band;
-    }
-  }
-  std::vector<std::string> names;  // by which the cases say their mechanisms
-  for (const auto& [name, band] : out.bands_) names.push_back(name);
-  if (const auto cases = object.value("cases")) {
-    for (const JsonValue& item : cases->items()) {
-      ObjectReader row(item);
-      MeasuredError one{{},
-                        row.number("error", -kMostLogError, kMostLogError).value_or(0),
-                        row.required_text("run")};
-      if (const auto of = row.required("of")) {
-        for (const JsonValue& index : of->items()) {
-          const auto at = index.integer();
-          if (!at) continue;
-          if (*at >= 0 && *at < static_cast<std::int64_t>(names.size())) {
-            one.mechanisms.push_back(names[static_cast<std::size_t>(*at)]);
-          } else {
-            index.fail(ErrorCode::kBadValue, "is no place among the mechanisms");
-          }
-        }
-      }
-      row.finish();
-      out.cases_.push_back(std::move(one));
-    }
-  }
-  object.finish();
-  if (!(*document)->errors().empty()) return failure((*document)->errors());
-  out.take_means();
-  return out;
-}
-
-std::string MeasuredErrors::text() const {
-  nlohmann::ordered_json out;
-  out["stepcast_measured_errors"] = 1;
-  out["made_by"] = "stepcast check all --errors FILE: of ln(measured / predicted)";
-  out["runs"] = runs_;
-  out["mechanisms"] = nlohmann::ordered_json::array();
-  for (const auto& [mechanism, band] : bands_) {
-    out["mechanisms"].push_back({{"name", mechanism},
-                                 {"runs", band.runs},
-                                 {"low", band.low},
-                                 {"high", band.high},
-                                 {"mean", band.mean}});
-  }
-  std::string text = json_text(out, 1);
-  text.resize(text.size() - 2);  // the end of the object
-  // A run is a line, and its mechanisms are places among those above.
-  const auto place = [&](const std::string& mechanism) {
-    return std::distance(bands_.begin(), bands_.find(mechanism));
-  };
-  text += ",\n \"cases\": [";
-  const char* before = "\n";
-  for (const MeasuredError& one : cases_) {
-    nlohmann::ordered_json row{{"run", one.run}, {"error", rounded(one.log_error)}};
-    row["of"] = nlohmann::ordered_json::array();
-    for (const std::string& mechanism : one.mechanisms) row["of"].push_back(place(mechanism));
-    text += before + std::string("  ") + json_text(row);
-    before = ",\n";
-  }
-  return text + "\n ]\n}\n";
+double MeasuredErrors::doubt(const std::string& mechanism) const {
+  constexpr double kOfOneSource = 0.1;
+  const Seen* seen = find(mechanism);
+  if (seen == nullptr || seen->runs < kEnough) return 1;
+  return seen->count_sources() < kSources ? kOfOneSource : 0;
 }
 
 double MeasuredErrors::weight_of(const std::string& mechanism) const {
-  const auto band = bands_.find(mechanism);
-  const double of = band == bands_.end() ? 1 : std::max(1, band->second.runs);
+  const Seen* seen = find(mechanism);
+  const double of = seen == nullptr ? 1 : std::max(1, seen->runs);
   return std::log1p(static_cast<double>(runs_) / of);
 }
 
@@ -168,9 +165,90 @@ std::vector<NearRun> MeasuredErrors::nearest(const std::vector<std::string>& mec
   return out;
 }
 
-const ErrorBand* MeasuredErrors::find(const std::string& mechanism) const {
-  const auto found = bands_.find(mechanism);
-  return found != bands_.end() && found->second.runs >= kEnough ? &found->second : nullptr;
+std::optional<ErrorBand> MeasuredErrors::near(std::span<const std::string> mechanisms,
+                                              std::vector<double> Group::*errors) const {
+  std::vector<double> telling;  // by mechanism
+  for (const Seen& seen : seen_) {
+    telling.push_back(std::log1p(static_cast<double>(runs_) / std::max(seen.runs, 1)));
+  }
+  std::vector<bool> wanted(mechanisms_.size(), false);
+  double own = 0;
+  for (const std::string& name : mechanisms) {
+    if (const Seen* seen = find(name)) {
+      const auto at = static_cast<std::size_t>(seen - seen_.data());
+      wanted[at] = true;
+      own += telling[at];
+    }
+  }
+  std::vector<Weighted> out;
+  for (const Group& group : groups_) {
+    double common = 0, all = own;
+    for (const std::size_t at : group.mechanisms) (wanted[at] ? common : all) += telling[at];
+    const double weight = all > 0 ? std::pow(common / all, kSharpness) : 0;
+    for (const double error : group.*errors) out.push_back({error, weight});
+  }
+  return band_of(std::move(out));
+}
+
+std::optional<ErrorBand> MeasuredErrors::times_near(std::span<const std::string> mechanisms) const {
+  return near(mechanisms, &Group::times);
+}
+
+std::optional<ErrorBand> MeasuredErrors::memory_near(
+    std::span<const std::string> mechanisms) const {
+  return near(mechanisms, &Group::memory);
+}
+
+Result<MeasuredErrors> MeasuredErrors::read(const std::string& profiles_folder) {
+  static RememberedFiles<MeasuredErrors> remembered;
+  const DataFolder folder(profiles_folder, kName);
+  if (!folder.has(kName)) return MeasuredErrors();
+  return remembered.get({profiles_folder + "/" + kName + ".json"},
+                        [&] { return read_from(folder); });
+}
+
+Result<MeasuredErrors> MeasuredErrors::read_from(const DataFolder& folder) {
+  const auto document = folder.open(kName);
+  if (!document) return failure(document.error());
+  ObjectReader object((*document)->root());
+  object.ignore("stepcast_measured_errors");  // checked when it was opened
+  object.required_text("made_by");
+  std::vector<MeasuredError> errors;
+  if (const auto groups = object.required("runs")) {
+    for (const JsonValue& item : groups->items()) {
+      ObjectReader row(item);
+      const std::string source = row.required_text("source");
+      const std::vector<std::string> mechanisms = read_texts(row, "mechanisms");
+      const std::vector<double> times = read_errors(row, "time"),
+                                memory = read_errors(row, "memory");
+      const std::vector<std::string> names = read_texts(row, "run");
+      row.finish();
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        MeasuredError& error = errors.emplace_back(MeasuredError{mechanisms, times[i], {}, source});
+        if (i < names.size()) error.run = names[i];
+        if (i < memory.size()) error.memory_log_error = memory[i];
+      }
+    }
+  }
+  object.finish();
+  if (!(*document)->errors().empty()) return failure((*document)->errors());
+  return MeasuredErrors(errors);
+}
+
+std::string MeasuredErrors::text() const {
+  std::string out =
+      "{\n \"stepcast_measured_errors\": 1,\n \"made_by\": \"stepcast check all "
+      "--errors FILE: of ln(measured / predicted)\",\n \"runs\": [";
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const Group& group = groups_[i];
+    nlohmann::ordered_json row{
+        {"source", sources_[group.source]}, {"run", group.names}, {"time", group.times}};
+    if (!group.memory.empty()) row["memory"] = group.memory;
+    row["mechanisms"] = nlohmann::ordered_json::array();
+    for (const std::size_t at : group.mechanisms) row["mechanisms"].push_back(mechanisms_[at]);
+    out += (i == 0 ? "\n  " : ",\n  ") + json_text(row);
+  }
+  return out + "\n ]\n}\n";
 }
 
 }  // namespace stepcast

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far forecasts were from recorded runs, mechanism by mechanism (predict/mechanisms.h): the
-// file measured_errors.json beside the profiles, which `stepcast check all --errors FILE` writes.
+// How far forecasts were from recorded runs, run by run, with the mechanisms that each exercised
+// (predict/mechanisms.h): the file measured_errors.json beside the profiles, which
+// `stepcast check all --errors FILE` writes.
 #pragma once
 
 #include <cstddef>
-#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,17 +16,12 @@ namespace stepcast {
 
 class DataFolder;
 
-// The errors ln(measured / predicted) of the runs that exercised a mechanism.
-struct ErrorBand {
-  int runs = 0;
-  double low = 0, high = 0;  // quantiles 0.05 and 0.95
-  double mean = 0;
-};
-
-// One run: what it exercised, and its ln(measured / predicted).
+// One run: who published it, what it exercised, and its ln(measured / predicted).
 struct MeasuredError {
   std::vector<std::string> mechanisms;
-  double log_error = 0;
+  double log_error = 0;                    // of the step time
+  std::optional<double> memory_log_error;  // of peak memory, where it was measured
+  std::string source;
   std::string run = {};  // "suite/id"
 };
 
@@ -35,9 +31,15 @@ struct NearRun {
   double likeness = 0;  // 1: it exercised the same mechanisms
 };
 
+// Nine in ten of the errors of runs like a scenario lie between.
+struct ErrorBand {
+  double low = 0, high = 0;
+};
+
 class MeasuredErrors {
  public:
-  static constexpr int kEnough = 5;  // runs, before a band says something
+  static constexpr int kEnough = 5;   // runs that exercised a mechanism, before they prove it
+  static constexpr int kSources = 2;  // and who published them
 
   MeasuredErrors() = default;
   explicit MeasuredErrors(std::span<const MeasuredError> errors);
@@ -46,24 +48,51 @@ class MeasuredErrors {
   static Result<MeasuredErrors> read(const std::string& profiles_folder);
   std::string text() const;
 
-  int runs() const { return runs_; }  // all together
-  // Null: too few runs exercised it.
-  const ErrorBand* find(const std::string& mechanism) const;
+  int runs() const { return runs_; }
+  // Enough runs of enough sources exercised it.
+  bool proves(const std::string& mechanism) const { return doubt(mechanism) <= 0; }
+  // What it adds to the square of an interval, in units of of_unknown() squared: 1 without enough
+  // runs, a tenth with those of one source alone.
+  double doubt(const std::string& mechanism) const;
+  // Errors of the runs that are like one that relies on these mechanisms: a run counts by what both
+  // rely on, and what few runs have in common tells more than what nearly all have. Nothing where
+  // no run has anything in common with it.
+  std::optional<ErrorBand> times_near(std::span<const std::string> mechanisms) const;
+  std::optional<ErrorBand> memory_near(std::span<const std::string> mechanisms) const;
   // How far the mean error of a mechanism typically is from zero: what to expect of one that no run
-  // exercised. The root of the mean square over the bands; 0 without any.
+  // exercised. The root of the mean square over those that runs prove; 0 without any.
   double of_unknown() const { return of_unknown_; }
   // Those that have most in common with these mechanisms, at most `most`: shared mechanisms over
   // all of both (Jaccard), a mechanism that few runs exercised weighing more.
   std::vector<NearRun> nearest(const std::vector<std::string>& mechanisms, std::size_t most) const;
 
  private:
-  static Result<MeasuredErrors> read_from(const DataFolder& folder);
-  void take_means();
-  double weight_of(const std::string& mechanism) const;
+  // Runs of one source that exercised the same.
+  struct Group {
+    std::size_t source = 0;
+    std::vector<std::size_t> mechanisms;          // in order
+    std::vector<double> times = {}, memory = {};  // log errors
+    std::vector<std::string> names = {};          // of the runs, as `times` has them
+  };
+  struct Seen {  // of a mechanism
+    int runs = 0;
+    std::vector<bool> sources;
+    double sum = 0;
+    int count_sources() const;
+  };
 
-  int runs_ = 0;
-  std::map<std::string, ErrorBand> bands_;
+  double weight_of(const std::string& mechanism) const;
+  static Result<MeasuredErrors> read_from(const DataFolder& folder);
+  void count();
+  std::optional<ErrorBand> near(std::span<const std::string> mechanisms,
+                                std::vector<double> Group::*errors) const;
+  const Seen* find(const std::string& mechanism) const;
+
+  std::vector<std::string> mechanisms_, sources_;  // in order
+  std::vector<Group> groups_;
   std::vector<MeasuredError> cases_;
+  int runs_ = 0;
+  std::vector<Seen> seen_;  // by mechanism
   double of_unknown_ = 0;
 };
 

@@ -117,6 +117,7 @@ class Mechanisms {
     if (!model.moe) return;
     add_own(layout_.overlap.ep, "tokens exchanged beside another micro-batch");
     add_own(true, "mixture of experts");
+    add(scenario_.training.cuda_graphs == CudaGraphs::kOff, "experts without CUDA graphs");
     add_own(layout_.ep > 1, "expert parallelism");
     // Exchanges beside another micro-batch load no link (docs/moe.md). All recorded runs that leave
     // a node have them, so this name stands for that as well.

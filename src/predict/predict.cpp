@@ -237,6 +237,12 @@ void Predictor::read_memory() {
   }
   out_.device_memory = scenario_.cluster.spec.accelerator.memory;
   out_.fits = out_.peak_device <= out_.device_memory;
+  const bool is_cpu = scenario_.cluster.spec.accelerator.is_cpu();
+  const MemoryInterval memory =
+      is_cpu ? MemoryInterval{out_.peak_device, out_.peak_device}
+             : memory_interval90(out_.peak_device, mechanisms_of(scenario_), pricing_.errors);
+  out_.peak_device_low = memory.low;
+  out_.peak_device_high = memory.high;
 }
 
 // Against the step whose transfers all have their links to themselves.

@@ -78,7 +78,7 @@ struct LinkTime {
 struct Prediction {
   bool fits = true;
   Seconds step_time, step_time_low, step_time_high;
-  std::vector<std::string> unproven;  // mechanisms that hardly any recorded run exercised
+  std::vector<std::string> unproven;  // mechanisms that too few runs or sources exercised
   double tokens_per_s = 0;
   double tokens_per_s_per_gpu = 0;
   double model_tflops_per_gpu = 0;
@@ -93,6 +93,7 @@ struct Prediction {
   ByteCount peak_memory = 0;
   ByteCount peak_reserved = 0;
   ByteCount peak_device = 0;
+  ByteCount peak_device_low = 0, peak_device_high = 0;  // the central 90 % (predict/interval.h)
   ByteCount device_memory = 0;
   std::vector<RankClass> rank_classes;
   std::vector<PathStep> critical_path;

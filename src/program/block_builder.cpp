@@ -155,6 +155,7 @@ void BlockBuilder::add(const char* name, Operation::Work work, Buffers reads, Bu
   operations().push_back({name, target_.phase, std::move(work), reads, writes});
   std::erase_if(operations().back().reads, [](BufferId id) { return !id.valid(); });
   operations().back().graph_part = part_;
+  operations().back().groups = groups_;
 }
 
 KernelSize BlockBuilder::size(std::int64_t elements, std::int64_t width, double bytes_per_element,

@@ -163,6 +163,8 @@ class BlockBuilder {
 
   // What is written from here on belongs to this part of a layer. Returns the one before.
   GraphPart into_part(GraphPart part) { return std::exchange(part_, part); }
+  // What is written from here on is of so many weights. Returns how many before.
+  std::int64_t into_groups(std::int64_t groups) { return std::exchange(groups_, groups); }
   // The operation written last, to change it.
   Operation& last() { return operations().back(); }
   // Where a collective of the backward runs that a product need not wait for.
@@ -200,6 +202,21 @@ class BlockBuilder {
   std::vector<Operation>& operations() { return block_.pass(target_.pass).operations; }
   Target target_;
   GraphPart part_ = GraphPart::kNone;
+  std::int64_t groups_ = 1;
+};
+
+// While it lives, operations are of so many weights, which a framework may take one by one.
+class InGroups {
+ public:
+  InGroups(BlockBuilder& builder, std::int64_t groups)
+      : builder_(builder), before_(builder.into_groups(groups)) {}
+  ~InGroups() { builder_.into_groups(before_); }
+  InGroups(const InGroups&) = delete;
+  InGroups& operator=(const InGroups&) = delete;
+
+ private:
+  BlockBuilder& builder_;
+  std::int64_t before_;
 };
 
 // While it lives, operations belong to this part of a layer.

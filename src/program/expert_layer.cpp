@@ -42,7 +42,30 @@ GroupedGemm ExpertLayer::product(GemmRole role, std::int64_t outputs, std::int64
 // As products of all experts read it: in fp8 there are copies.
 Operand ExpertLayer::operand(BufferId x, std::int64_t columns, bool backward) {
   if (!builder_.shape().fp8) return {x, x};
+  const InGroups groups(builder_, shape_.local);
   return cast_operand(builder_, x, shape_.rows * columns, backward, true, false);
+}
+
+// A bias that no fused kernel takes.
+bool ExpertLayer::applies_bias_in_steps() const {
+  return down_bias_.valid() && builder_.rules().biased_experts_in_steps;
+}
+
+// The output's bias, times the routing weights; backward the gradients of both.
+void ExpertLayer::apply_bias(BufferId rows, bool backward) {
+  if (!applies_bias_in_steps()) return;
+  const InGroups groups(builder_, shape_.local);
+  const Steps steps = weighted_bias_steps(backward, element());
+  builder_.add("experts_apply_bias",
+               ResidualAdd{backward, true, false, builder_.shape().type,
+                           builder_.size(shape_.rows * width(), width(), steps.bytes)},
+               {rows, dispatch_.weights()}, {});
+  if (backward) {
+    builder_.also_writes({builder_.buffer("biased_rows", shape_.rows * width(), DataType::kFp32)});
+  } else {
+    builder_.also_writes({rows});
+  }
+  builder_.uses({down_bias_});
 }
 
 // In steps the rows are multiplied by their weights in a kernel of their own.
@@ -52,7 +75,9 @@ ExpertActivation ExpertLayer::activation(bool backward) const {
   Steps steps = activation_steps(model_.mlp, backward, element());
   steps.bytes += 2 * element();
   ++steps.launches;
-  const KernelSize size = builder_.size(shape_.rows * shape_.ffn, shape_.ffn, passes * element());
+  const bool clamps = applies_bias_in_steps() && model_.mlp == Mlp::kSwiglu;
+  const double bytes = clamps ? clamped_steps(backward, element()).bytes : passes * element();
+  const KernelSize size = builder_.size(shape_.rows * shape_.ffn, shape_.ffn, bytes);
   return {model_.mlp, backward, builder_.shape().type, steps.of(size)};
 }
 
@@ -122,9 +147,10 @@ BufferId ExpertLayer::compute() {
   activate();
   const BufferId out = builder_.activation("experts_output", shape_.rows * width());
   GroupedGemm down = product(GemmRole::kForward, width(), shape_.ffn);
-  down.bias = down_bias_.valid();
+  down.bias = down_bias_.valid() && !applies_bias_in_steps();
   builder_.add("experts_down", down, {saved_.left.rows}, {out});
   builder_.uses({down_, down_bias_});
+  apply_bias(out, false);
   return out;
 }
 
@@ -132,6 +158,7 @@ ExpertLayer::RowGradients ExpertLayer::compute_backward(BufferId gradient,
                                                         const RecomputedModules& again) {
   if (again.has(RecomputedModule::kExpertActivation) && !again.has(RecomputedModule::kExperts))
     recompute([&] { activate(); });
+  apply_bias(gradient, true);
   const BufferId activated =
       builder_.activation("experts_activated_gradient", shape_.rows * shape_.ffn);
   const Operand of_output = operand(gradient, width(), true);

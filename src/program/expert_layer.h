@@ -41,6 +41,8 @@ class ExpertLayer {
   void activate();
   BufferId compute();
   RowGradients compute_backward(BufferId gradient, const RecomputedModules& again);
+  bool applies_bias_in_steps() const;
+  void apply_bias(BufferId rows, bool backward);
   BufferId add(const char* name, BufferId a, BufferId b, bool backward);
   template <class Write>
   void recompute(const Write& write);

@@ -63,7 +63,7 @@ struct LossTraffic {
 };
 // One kernel in each direction, of this project or of flash-attn.
 bool one_kernel(const Scenario& scenario) {
-  return scenario.rules.fuses_neighbours || scenario.rules.fuses_loss;
+  return scenario.rules.fuses_neighbours || scenario.rules.takes_loss_metrics;
 }
 
 // Behind each backward Composer's trainer updates LanguageCrossEntropy and LanguagePerplexity from
@@ -73,6 +73,11 @@ constexpr std::int64_t kMetrics = 2;
 
 LossTraffic loss_traffic(const Scenario& scenario) {
   const auto element = static_cast<double>(Shape(scenario).element);
+  // Megatron's own fusions (core/fusions/fused_cross_entropy.py): behind the cast and its maximum
+  // the exponentials with their sums, and the division; backward the gradient, narrowed.
+  if (scenario.rules.fuses_loss && !scenario.rules.takes_loss_metrics) {
+    return {8 + 8, 4 + element, 4, 1};
+  }
   if (scenario.rules.fuses_loss) {
     const double metric = (element + 4) + (4 + 4);
     return {element, 2 * element + kMetrics * metric, 1, 1 + 2 * kMetrics};
@@ -99,7 +104,8 @@ void take_scratch(const Scenario& scenario, BlockBuilder& builder, bool backward
   const Shape& shape = builder.shape();
   const std::int64_t elements = shape.tokens * shape.vocab;
   if (scenario.rules.fuses_loss) {
-    if (backward) builder.also_writes({builder.activation("loss_scratch", elements)});
+    if (backward && scenario.rules.takes_loss_metrics)
+      builder.also_writes({builder.activation("loss_scratch", elements)});
   } else if (!scenario.rules.loss_in_single_steps && !one_kernel(scenario)) {
     const std::int64_t copies = backward ? 2 : 1;
     builder.also_writes({builder.buffer("loss_scratch", copies * elements, DataType::kFp32)});

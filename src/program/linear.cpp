@@ -4,6 +4,19 @@
 #include "operation/steps.h"
 
 namespace stepcast {
+namespace {
+
+// torchao's products keep their inputs in 16 bits and cast them again backward
+// (torchao/float8/float8_linear.py: matmul_with_hp_or_float8_args saves input_hp). Transformer
+// Engine's modules keep what they have cast. Under sequence parallelism shares are kept as they are
+// gathered.
+bool casts_again(const BlockBuilder& builder) {
+  const FrameworkRules& rules = builder.rules();
+  return builder.shape().fp8 && rules.gradients_by_unit && !rules.norms_into_products &&
+         !builder.shape().sequence_parallel;
+}
+
+}  // namespace
 
 Linear::Linear(BlockBuilder& builder, const LinearNames& names, Parameter weight, bool has_adapters,
                std::int64_t tokens)
@@ -98,8 +111,9 @@ LinearInput Linear::enter(BlockBuilder& builder, const char* name, BufferId x, b
     return {whole, {whole, whole}, x};
   }
   if (!shape.sequence_parallel) {
-    const Operand operand = cast(builder, x, inputs_, false, by_columns);
-    return {has_adapters() ? x : BufferId{}, operand, {}};
+    const bool again = casts_again(builder);
+    const Operand operand = cast(builder, x, inputs_, false, by_columns && !again);
+    return {has_adapters() || again ? x : BufferId{}, operand, {}};
   }
   if (has_adapters()) {
     const BufferId whole = builder.enter_region(name, x, inputs_);
@@ -116,8 +130,9 @@ LinearInput Linear::enter(BlockBuilder& builder, const char* name, BufferId x, b
 
 LinearInput Linear::take(BlockBuilder& builder, BufferId x, bool keeps) const {
   if (!in_fp8_) return {x, {x, x}, {}};
-  const Operand operand = cast(builder, x, inputs_, false, keeps && trained_);
-  return {has_adapters() ? x : BufferId{}, operand, {}};
+  const bool again = casts_again(builder);
+  const Operand operand = cast(builder, x, inputs_, false, keeps && trained_ && !again);
+  return {has_adapters() || again ? x : BufferId{}, operand, {}};
 }
 
 LinearInput Linear::leave_backward(BlockBuilder& builder, const char* name,
@@ -165,7 +180,8 @@ LinearInput Linear::gather_again(BlockBuilder& builder, const char* name,
 }
 
 LinearInput Linear::renewed(const LinearInput& saved, BufferId x) const {
-  if (in_fp8_) return saved;
+  if (in_fp8_ && (has_adapters() || !saved.x.valid())) return saved;
+  if (in_fp8_) return {x, saved.operand, saved.share};
   if (!saved.share.valid()) return {x, {x, x}, {}};
   const bool is_whole = saved.x == saved.share;
   return is_whole ? LinearInput{x, {x, x}, x} : LinearInput{saved.x, saved.operand, x};
@@ -255,7 +271,15 @@ void Linear::weight_gradient(BlockBuilder& builder, const LinearInput& gradient,
     return out;
   };
   const BufferId of_output = by_columns(gradient.operand, outputs_);
-  const BufferId of_input = by_columns(input.operand, inputs_);
+  BufferId of_input = input.operand.columns;
+  if (casts_again(builder) && trained_) {
+    builder.among_weight_gradients([&] {
+      const Operand operand = cast(builder, input.x, inputs_, false, true);
+      of_input = operand.columns;
+    });
+  } else {
+    of_input = by_columns(input.operand, inputs_);
+  }
   builder.weight_gradient(names_.weight_gradient, weight_, outputs_, inputs_, {of_output, of_input},
                           false, in_fp8_, tokens_);
   for (std::size_t i = 0; i < adapters_.size(); ++i) {

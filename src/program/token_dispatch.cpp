@@ -45,6 +45,7 @@ BufferId TokenDispatch::sort(BufferId rows, bool backward) {
 // How many rows go where: ranks tell each other, and the host, which sizes the buffers.
 void TokenDispatch::read_counts(const Routing& routing) {
   if (shape_.padded) return;
+  const InPart part(builder_, GraphPart::kRouter);
   if (shape_.group() == 1 || !by_rows()) {
     builder_.add("read_counts", HostRead{shape_.experts}, {routing.chosen}, {});
     return;

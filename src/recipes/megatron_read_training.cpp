@@ -81,7 +81,9 @@ void read_fusions(FlagList& flags) {
   const bool dropout = flags.given("--no-bias-dropout-fusion");
   const bool rotary = flags.given("--no-rope-fusion");
   flags.given("--no-masked-softmax-fusion");  // of the unfused kernel, which is no chain
-  flags.given("--cross-entropy-loss-fusion");
+  if (flags.given("--cross-entropy-loss-fusion")) {
+    out.set_flag("training.fused_cross_entropy", true, "--cross-entropy-loss-fusion");
+  }
   flags.given("--cross-entropy-fusion-impl");
   if (activation && dropout) {
     out.set_flag("training.compile", false, "--no-bias-dropout-fusion");

@@ -245,6 +245,7 @@ ArgumentBlock training_block(const Scenario& s) {
   add_recompute(s.layout.recompute, block);
   block.value("--clip-grad", t.grad_clip == GradClip::kNone ? "0.0" : "1.0");
   block.flag_if(!s.rules.fused_gradient_accumulation, "--no-gradient-accumulation-fusion");
+  block.flag_if(s.rules.fuses_loss, "--cross-entropy-loss-fusion");
   if (!t.compile) {
     for (const char* fusion : {"--no-bias-gelu-fusion", "--no-bias-swiglu-fusion",
                                "--no-bias-dropout-fusion", "--no-rope-fusion"}) {

@@ -11,7 +11,6 @@
 namespace stepcast {
 namespace {
 
-constexpr double kTightShare = 0.80;
 constexpr double kSmallLoss = 0.01;
 
 }  // namespace
@@ -108,10 +107,10 @@ const char* flop_count_text(FlopCount count) {
 }
 
 Verdict verdict_of(const Prediction& prediction) {
-  if (!prediction.fits) return Verdict::kDoesNotFit;
-  const double share = static_cast<double>(prediction.peak_device) /
-                       static_cast<double>(std::max<ByteCount>(prediction.device_memory, 1));
-  return share > kTightShare ? Verdict::kTight : Verdict::kFits;
+  const ByteCount low = std::min(prediction.peak_device_low, prediction.peak_device);
+  const ByteCount high = std::max(prediction.peak_device_high, prediction.peak_device);
+  if (low > prediction.device_memory) return Verdict::kDoesNotFit;
+  return high > prediction.device_memory ? Verdict::kTight : Verdict::kFits;
 }
 
 const char* name_of(Verdict verdict) {

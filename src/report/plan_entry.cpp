@@ -83,8 +83,10 @@ std::vector<std::string> layout_csv_cells(const Planner& planner, const LayoutCh
 }
 
 std::string proof_text(const Prediction& prediction) {
-  if (prediction.unproven.empty()) return "recorded runs have exercised all of it";
-  return fmt::format("no recorded run has exercised: {}", fmt::join(prediction.unproven, "; "));
+  if (prediction.unproven.empty())
+    return "recorded runs of two sources or more have exercised all of it";
+  return fmt::format("too few recorded runs have exercised: {}",
+                     fmt::join(prediction.unproven, "; "));
 }
 
 }  // namespace stepcast

@@ -95,6 +95,8 @@ ordered_json prediction_object(const Scenario& scenario, const Prediction& predi
   out["peak_memory_bytes"] = prediction.peak_memory;
   out["peak_reserved_bytes"] = prediction.peak_reserved;
   out["peak_device_bytes"] = prediction.peak_device;
+  out["peak_device_low_bytes"] = prediction.peak_device_low;
+  out["peak_device_high_bytes"] = prediction.peak_device_high;
   out["device_memory_bytes"] = prediction.device_memory;
   out["rank_classes"] = ordered_json::array();
   for (const RankClass& rank_class : prediction.rank_classes) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <regex>
 
 namespace stepcast {
 namespace {
@@ -41,10 +42,20 @@ const char* name_of(Contradiction contradiction) {
   return contradiction == Contradiction::kIllegal ? "illegal" : "does not fit";
 }
 
+std::string publisher_of(const std::string& source) {
+  static const std::regex repository(
+      R"(([A-Za-z0-9][\w.-]*/[A-Za-z][\w-]*?)(_v\d[\w.]*)?(?![\w-]))");
+  static const std::regex paper(R"(\b\d{4}\.\d{5}\b)");
+  std::smatch found;
+  if (std::regex_search(source, found, repository)) return found[1].str();
+  return std::regex_search(source, found, paper) ? found[0].str() : "";
+}
+
 CaseResult describe(const Suite& suite, const SuiteCase& test_case) {
   CaseResult out;
   out.suite = suite.name;
   out.id = test_case.id;
+  out.source = publisher_of(test_case.source);
   out.tags = test_case.tags;
   out.group = test_case.group;
   out.nothing_assumed = test_case.assumed.empty();
@@ -122,15 +133,18 @@ void align(CaseResult& result, const Scenario& scenario, const Prediction& predi
     result.bubble_difference = predicted.bubble_fraction - *bubble;
   }
   result.predicted = predicted;
-  if (!prediction.fits) result.contradiction = Contradiction::kDoesNotFit;
+  if (prediction.peak_device_low > prediction.device_memory)
+    result.contradiction = Contradiction::kDoesNotFit;
 }
 
 MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases) {
   std::vector<MeasuredError> errors;
   for (const CaseResult& result : cases) {
-    if (result.fitted || !result.step_time_error) continue;
-    errors.push_back(
-        {result.mechanisms, -std::log1p(*result.step_time_error), result.suite + "/" + result.id});
+    if (result.fitted || result.shares_a_source || !result.step_time_error) continue;
+    MeasuredError error{result.mechanisms, -std::log1p(*result.step_time_error), {}, result.source};
+    error.run = result.suite + "/" + result.id;
+    if (result.peak_memory_error) error.memory_log_error = -std::log1p(*result.peak_memory_error);
+    errors.push_back(std::move(error));
   }
   return MeasuredErrors(errors);
 }

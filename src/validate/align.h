@@ -36,7 +36,9 @@ struct CaseResult {
   std::vector<std::string> tags;
   std::string group;
   bool nothing_assumed = true;
-  bool fitted = false;  // the profile that priced it was fitted on it
+  bool fitted = false;           // the profile that priced it was fitted on it
+  std::string source;            // who published it (publisher_of)
+  bool shares_a_source = false;  // the profile was fitted on what the same source measured
 
   std::string failed;          // why it could not be predicted; empty when it was
   bool not_supported = false;  // ... because it is not modelled yet
@@ -54,6 +56,11 @@ struct CaseResult {
   std::optional<double> bubble_difference;
   std::optional<bool> covered;  // the measured step time lies in the interval
 };
+
+// Who published what a source describes: the repository that it names first (one of all rounds of
+// MLPerf), or else the number of the paper; "" where it names none. Suites and profiles have such
+// texts.
+std::string publisher_of(const std::string& source);
 
 // The errors of the cases that no profile was fitted on, for intervals of other forecasts.
 MeasuredErrors errors_by_mechanism(const std::vector<CaseResult>& cases);

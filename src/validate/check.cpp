@@ -23,6 +23,14 @@ bool is_fitted(const Profile& profile, const CaseResult& result) {
   });
 }
 
+// What was measured of kernels on the machine whose steps are to be forecast proves nothing twice.
+bool shares_a_source(const Profile& profile, const CaseResult& result) {
+  return !result.source.empty() &&
+         std::ranges::any_of(profile.fitted_on, [&](const std::string& text) {
+           return publisher_of(text) == result.source;
+         });
+}
+
 std::string reason_of(const Errors& errors) {
   std::string out;
   for (Error error : errors) {
@@ -56,6 +64,7 @@ Errors predict_case(const Suite& suite, const SuiteCase& test_case, const DataFo
   const auto profile = choose_profile(*scenario, folders);
   if (!profile) return fail(result, profile.error());
   result.fitted = is_fitted(*profile, result);
+  result.shares_a_source = shares_a_source(*profile, result);
   PredictOptions predict_options;
   predict_options.fold = options.fold;
   const auto prediction = predict(*scenario, folders, predict_options);

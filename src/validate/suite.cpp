@@ -11,7 +11,6 @@
 #include "core/text/escape.h"
 #include "core/unit_text.h"
 #include "validate/documents.h"
-#include "validate/software_label.h"
 
 namespace stepcast {
 namespace {
@@ -151,9 +150,7 @@ SuiteCase read_case(const JsonValue& value) {
   check_limits(out, value);
   if (const auto scenario = reader.required("scenario")) {
     if (scenario->is_object()) {
-      json filled = scenario->raw();
-      if (filled.contains("training")) take_from_label(filled["training"]);
-      out.scenario = json_text(filled);
+      out.scenario = json_text(scenario->raw());
       out.group = group_of(scenario->raw());
     } else {
       scenario->fail(ErrorCode::kWrongType, "must be an object, not " + scenario->dump());

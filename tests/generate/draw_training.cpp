@@ -86,7 +86,7 @@ void draw_launches(Draw& draw, Sketch& s) {
   if (draw.chance(0.1)) s.set("training.launch_blocking", draw.chance(0.7));
   for (const char* flag :
        {"host_sync_after_p2p", "host_sync_at_batch", "fused_gradient_accumulation",
-        "async_tensor_backward", "scatter_gather_p2p"}) {
+        "fused_cross_entropy", "async_tensor_backward", "scatter_gather_p2p"}) {
     if (draw.chance(0.15)) s.set(fmt::format("training.{}", flag), draw.chance(0.5));
   }
   if (draw.chance(0.2)) s.set("training.bucket_elements", draw.number({0, 100000, 50000000}));

@@ -150,6 +150,11 @@ TEST(FrameworkRelease, MegatronsDefaultsFollowTheMonthOfItsCode) {
   };
   EXPECT_FALSE(at(2021, 8).rules.async_tensor_backward);
   EXPECT_TRUE(at(2021, 9).rules.async_tensor_backward);
+  EXPECT_FALSE(at(2024, 8).rules.fuses_loss);
+  EXPECT_TRUE(at(2024, 9).rules.fuses_loss);
+  EXPECT_FALSE(released(kMegatron, Release{}, {}).rules.fuses_loss);  // a flag, off unless given
+  EXPECT_TRUE(at(2026, 7).rules.biased_experts_in_steps);
+  EXPECT_FALSE(at(2026, 8).rules.biased_experts_in_steps);
   EXPECT_FALSE(at(2022, 1).rules.fused_gradient_accumulation);
   EXPECT_TRUE(at(2022, 2).rules.fused_gradient_accumulation);
   EXPECT_FALSE(at(2022, 2).layout.sequence_parallel);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,11 +16,15 @@
 namespace stepcast {
 namespace {
 
-// Ten runs with "a": errors from -0.1 to 0.35 in equal steps; three with "b".
+// Twenty runs with "a", half of them of each of two sources: errors from -0.1 to 0.28 in equal
+// steps. Three with "b" beside it, and six with "c" alone, of one source.
 MeasuredErrors some_errors() {
   std::vector<MeasuredError> runs;
-  for (int i = 0; i < 10; ++i) runs.push_back({{"a"}, -0.1 + 0.05 * i});
-  for (int i = 0; i < 3; ++i) runs.push_back({{"a", "b"}, 0.125});
+  for (int i = 0; i < 20; ++i) {
+    runs.push_back({{"a"}, -0.1 + 0.02 * i, {}, i % 2 == 0 ? "one" : "two"});
+  }
+  for (int i = 0; i < 3; ++i) runs.push_back({{"a", "b"}, 0.09, {}, i == 0 ? "one" : "two"});
+  for (int i = 0; i < 6; ++i) runs.push_back({{"c"}, 0.5, 0.1, "one"});
   return MeasuredErrors(runs);
 }
 
@@ -31,22 +36,60 @@ Interval of(const std::vector<std::string>& mechanisms, double sigma = 0) {
   return interval90(Seconds(2), times, sigmas, mechanisms, some_errors());
 }
 
-TEST(MeasuredErrors, BandsHoldNineOfTenErrors) {
+TEST(MeasuredErrors, ProveWhatEnoughRunsOfTwoSourcesExercised) {
   const MeasuredErrors errors = some_errors();
-  const ErrorBand* band = errors.find("a");
-  ASSERT_NE(band, nullptr);
-  EXPECT_EQ(band->runs, 13);
-  EXPECT_NEAR(band->low, -0.07, 1e-9);  // 0.6 of the way from the first to the second of 13
-  EXPECT_NEAR(band->high, 0.32, 1e-9);
-  EXPECT_EQ(errors.find("b"), nullptr);  // three runs say too little
-  EXPECT_NEAR(errors.of_unknown(), 0.125, 1e-9);
+  EXPECT_EQ(errors.runs(), 29);
+  EXPECT_TRUE(errors.proves("a"));
+  EXPECT_FALSE(errors.proves("b"));  // three runs
+  EXPECT_FALSE(errors.proves("c"));  // one source
+  EXPECT_FALSE(errors.proves("d"));
+  EXPECT_EQ(errors.doubt("a"), 0);
+  EXPECT_EQ(errors.doubt("b"), 1);
+  EXPECT_EQ(errors.doubt("c"), 0.1);
+  EXPECT_EQ(errors.doubt("d"), 1);
+  // The means of those with five runs or more: "a" (20 of mean 0.09, and 0.09), "c" 0.5.
+  EXPECT_NEAR(errors.of_unknown(), std::sqrt((0.09 * 0.09 + 0.5 * 0.5) / 2), 1e-9);
+}
+
+// Runs that have nothing in common count for nothing. Where 20 runs count alike the first stands
+// for the first twentieth, so that 0.05 lies between it and the second.
+TEST(MeasuredErrors, OfRunsLikeTheScenarioGiveItsBand) {
+  std::vector<MeasuredError> runs;
+  for (int i = 0; i < 20; ++i) runs.push_back({{"a"}, -0.1 + 0.02 * i, {}, "one"});
+  for (int i = 0; i < 6; ++i) runs.push_back({{"c"}, 0.5, {}, "one"});
+  const MeasuredErrors errors(runs);
+  const std::vector<std::string> mechanisms{"a"};
+  const auto band = errors.times_near(mechanisms);
+  ASSERT_TRUE(band.has_value());
+  EXPECT_NEAR(band->low, -0.09, 1e-9);
+  EXPECT_NEAR(band->high, 0.27, 1e-9);
+  EXPECT_FALSE(errors.times_near(std::vector<std::string>{"d"}).has_value());
+  EXPECT_FALSE(errors.memory_near(mechanisms).has_value());
+}
+
+// Half of what both rely on counts less than all of it: two to the power of minus eight.
+TEST(MeasuredErrors, RunsThatShareLessCountLess) {
+  std::vector<MeasuredError> runs;
+  for (int i = 0; i < 5; ++i) runs.push_back({{"a"}, 0.0, {}, "one"});
+  for (int i = 0; i < 5; ++i) runs.push_back({{"b"}, 1.0, {}, "one"});
+  const std::vector<std::string> both{"a", "b"};
+  const auto band = MeasuredErrors(runs).times_near(both);  // all share one of two
+  ASSERT_TRUE(band.has_value());
+  EXPECT_NEAR(band->low, 0, 1e-9);
+  EXPECT_NEAR(band->high, 1, 1e-9);
+  for (int i = 0; i < 20; ++i) runs.push_back({{"a", "b"}, 0.5, {}, "one"});
+  const auto nearer = MeasuredErrors(runs).times_near(both);
+  ASSERT_TRUE(nearer.has_value());
+  EXPECT_NEAR(nearer->low, 0.5, 1e-9);
+  EXPECT_NEAR(nearer->high, 0.5, 1e-9);
 }
 
 // Three runs have both mechanisms; each of the others has half of the pair, the common one.
 TEST(MeasuredErrors, NamesTheRunsThatHaveMostInCommon) {
   std::vector<MeasuredError> runs;
-  for (int i = 0; i < 10; ++i) runs.push_back({{"a"}, 0.1, "common/" + std::to_string(i)});
-  runs.push_back({{"a", "b"}, -0.2, "rare/0"});
+  for (int i = 0; i < 10; ++i)
+    runs.push_back({{"a"}, 0.1, {}, "one", "common/" + std::to_string(i)});
+  runs.push_back({{"a", "b"}, -0.2, {}, "one", "rare/0"});
   const MeasuredErrors errors(runs);
   const auto near = errors.nearest({"a", "b"}, 2);
   ASSERT_EQ(near.size(), 2u);
@@ -56,26 +99,49 @@ TEST(MeasuredErrors, NamesTheRunsThatHaveMostInCommon) {
   EXPECT_NEAR(near[1].likeness, std::log(2.0) / (std::log(2.0) + std::log(12.0)), 1e-12);
 }
 
-TEST(Interval, IsAsWideAsTheErrorsOfTheSameMechanisms) {
+TEST(MeasuredErrors, AreReadAsTheyAreWritten) {
+  const std::string folder = ::testing::TempDir();
+  const std::string text = some_errors().text();
+  std::ofstream(folder + "/measured_errors.json") << text;
+  const auto read = MeasuredErrors::read(folder);
+  ASSERT_TRUE(read.has_value()) << to_string(read.error());
+  EXPECT_EQ(read->text(), text);
+  EXPECT_EQ(read->runs(), 29);
+}
+
+TEST(Interval, IsAsWideAsTheErrorsOfRunsLikeTheScenario) {
   const Interval found = of({"a"});
-  EXPECT_NEAR(std::log(found.low.value() / 2), -0.07, 1e-9);
-  EXPECT_NEAR(std::log(found.high.value() / 2), 0.32, 1e-9);
+  const auto band = some_errors().times_near(std::vector<std::string>{"a"});
+  ASSERT_TRUE(band.has_value());
+  EXPECT_NEAR(std::log(found.low.value() / 2), band->low, 1e-9);
+  EXPECT_NEAR(std::log(found.high.value() / 2), band->high, 1e-9);
   EXPECT_TRUE(found.unproven.empty());
 }
 
-TEST(Interval, WhatNoRunExercisedAddsTimeOnly) {
-  const Interval known = of({"a"}), unknown = of({"a", "b", "c"});
-  EXPECT_EQ(unknown.unproven, (std::vector<std::string>{"b", "c"}));
-  EXPECT_EQ(unknown.low.value(), known.low.value());
+// By the square, and half as far down as up.
+TEST(Interval, WhatNoRunProvesWidensTheUpperSideMost) {
+  const Interval known = of({"a"}), unknown = of({"a", "d", "e"});
+  EXPECT_EQ(unknown.unproven, (std::vector<std::string>{"d", "e"}));
   constexpr double kZ = 1.6448536269514722;
-  EXPECT_NEAR(std::log(unknown.high.value() / 2), std::hypot(0.32, kZ * 0.125 * std::sqrt(2.0)),
-              1e-9);
+  const double doubt = kZ * some_errors().of_unknown() * std::sqrt(2.0);
+  const double up = std::log(known.high.value() / 2), down = std::log(2 / known.low.value());
+  EXPECT_NEAR(std::log(unknown.high.value() / 2), std::hypot(up, doubt), 1e-9);
+  EXPECT_NEAR(std::log(2 / unknown.low.value()), std::hypot(down, doubt / 2), 1e-9);
 }
 
 TEST(Interval, CurvesOfLargeErrorWidenBothSides) {
   const Interval sharp = of({"a"}), blurred = of({"a"}, 0.2);
   EXPECT_LT(blurred.low.value(), sharp.low.value());
   EXPECT_GT(blurred.high.value(), sharp.high.value());
+}
+
+TEST(MemoryInterval, HoldsTheAllocatorsMarginAndTheErrorsOfRuns) {
+  const MemoryInterval alone = memory_interval90(1'000'000, {"a"}, some_errors());
+  EXPECT_NEAR(static_cast<double>(alone.low), 1e6 * std::exp(-0.035), 1);
+  EXPECT_NEAR(static_cast<double>(alone.high), 1e6 * std::exp(0.035), 1);
+  const MemoryInterval known = memory_interval90(1'000'000, {"c"}, some_errors());
+  EXPECT_EQ(known.low, alone.low);  // all six took a tenth more
+  EXPECT_NEAR(static_cast<double>(known.high), 1e6 * std::exp(0.1), 1);
 }
 
 TEST(Quantile, RunsThroughTheForecastAndTheEndsOfItsInterval) {
@@ -129,8 +195,8 @@ TEST(Mechanisms, NameWhatTheScenarioReliesOn) {
   EXPECT_EQ(set_of(list).size(), list.size());
 }
 
-// A band is found by the words of its mechanism: reworded there alone, its runs count for nothing.
-TEST(Mechanisms, OfRecordedRunsAreThoseThatTheShippedBandsName) {
+// Errors are found by the words of their mechanisms: reworded there alone, they count for nothing.
+TEST(Mechanisms, OfRecordedRunsAreThoseThatTheShippedErrorsName) {
   const std::string root = STEPCAST_SOURCE_DIR;
   std::set<std::string> made;
   for (const auto& entry : std::filesystem::directory_iterator(root + "/suites")) {
@@ -146,8 +212,8 @@ TEST(Mechanisms, OfRecordedRunsAreThoseThatTheShippedBandsName) {
   const auto bands = JsonDocument::load(root + "/calibrate/profiles/measured_errors.json");
   ASSERT_TRUE(bands.has_value()) << to_string(bands.error());
   std::set<std::string> named;
-  for (const auto& band : (*bands)->root().raw().at("mechanisms")) {
-    named.insert(band.at("name").get<std::string>());
+  for (const auto& group : (*bands)->root().raw().at("runs")) {
+    for (const auto& name : group.at("mechanisms")) named.insert(name.get<std::string>());
   }
   EXPECT_GT(named.size(), 60u);
   for (const std::string& name : named) {

@@ -208,5 +208,44 @@ TEST(Experts, WaitForTheHostUnlessTheirSizesAreKnown) {
   EXPECT_EQ(reads(c), 0);
 }
 
+// With a bias for each expert, or with none.
+Block biased_layer(const std::string& release, bool biases) {
+  ExpertCase c;
+  c.dp = 1;
+  c.more_model = biases ? R"(,"mlp_bias":true)" : "";
+  c.more_training = R"(,"release":")" + release + R"(")";
+  return layer(c);
+}
+
+double traffic_of(const Block& block, Pass pass, const std::string& name) {
+  double bytes = 0;
+  for (const Operation& operation : block.pass(pass).operations) {
+    const auto kernel = memory_bound(operation.work);
+    if (operation.name == name && kernel) bytes += kernel->bytes;
+  }
+  return bytes;
+}
+
+// A row of h elements: 2 x 2 + 6 x 4 bytes an element forward, 2 x 2 + 8 x 4 backward. T x K rows.
+TEST(BiasedExperts, AddTheirBiasBehindTheProduct) {
+  const ExpertCase c;
+  const double elements = 1.0 * c.sequence * c.top_k * c.hidden;
+  const Block before = biased_layer("2026-07", true);
+  EXPECT_EQ(traffic_of(before, Pass::kForward, "experts_apply_bias"), 28 * elements);
+  EXPECT_EQ(traffic_of(before, Pass::kBackward, "experts_apply_bias"), 36 * elements);
+  EXPECT_EQ(traffic_of(biased_layer("2026-08", true), Pass::kForward, "experts_apply_bias"), 0);
+  EXPECT_EQ(traffic_of(biased_layer("2026-07", false), Pass::kForward, "experts_apply_bias"), 0);
+}
+
+// 13 x 2 + 2 x 4 bytes of an element of the width in steps; fused it reads two and writes one.
+TEST(BiasedExperts, RunTheirActivationInSteps) {
+  const ExpertCase c;
+  const double elements = 1.0 * c.sequence * c.top_k * c.ffn;
+  const char* name = "experts_activation";
+  EXPECT_EQ(traffic_of(biased_layer("2026-07", true), Pass::kForward, name), 34 * elements);
+  EXPECT_EQ(traffic_of(biased_layer("2026-07", true), Pass::kBackward, name), 72 * elements);
+  EXPECT_EQ(traffic_of(biased_layer("2026-08", true), Pass::kForward, name), 6 * elements);
+}
+
 }  // namespace
 }  // namespace stepcast

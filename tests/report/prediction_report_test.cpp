@@ -111,10 +111,16 @@ TEST(Breakdown, NamesTheLargestLossesFirstAndNotTheIdeal) {
 TEST(Breakdown, JudgesTheFitByTheFullestDevice) {
   Prediction prediction = made_prediction();
   EXPECT_EQ(verdict_of(prediction), Verdict::kFits);
-  prediction.peak_device = 900;  // of 1000
-  EXPECT_EQ(verdict_of(prediction), Verdict::kTight);
-  prediction.fits = false;
-  EXPECT_EQ(verdict_of(prediction), Verdict::kDoesNotFit);
+  const auto of = [&](ByteCount low, ByteCount peak, ByteCount high) {  // of 1000
+    prediction.peak_device_low = low;
+    prediction.peak_device = peak;
+    prediction.peak_device_high = high;
+    return verdict_of(prediction);
+  };
+  EXPECT_EQ(of(800, 900, 1000), Verdict::kFits);
+  EXPECT_EQ(of(850, 950, 1050), Verdict::kTight);
+  EXPECT_EQ(of(950, 1050, 1150), Verdict::kTight);
+  EXPECT_EQ(of(1001, 1100, 1200), Verdict::kDoesNotFit);
 }
 
 TEST(Breakdown, TakesTheFullestClassOfEachStage) {

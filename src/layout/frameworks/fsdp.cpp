@@ -29,7 +29,7 @@ FrameworkRules rules(const Training& training, const Layout&) {
   rules.flattens_gradients = !training.release.has(kFullyShard);
   // llm-foundry trains with flash-attn's loss and takes metrics from the logits
   // (llmfoundry/models/mpt/modeling_mpt.py: loss_fn, use_train_metrics), torchtitan with PyTorch's.
-  rules.fuses_loss = !training.release.has(kFullyShard);
+  rules.fuses_loss = rules.takes_loss_metrics = !training.release.has(kFullyShard);
   rules.bf16_parameters = false;  // fp32 shards, and no copy beside them
   rules.keeps_master_weights = false;
   rules.gradients_by_unit = true;

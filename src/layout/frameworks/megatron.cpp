@@ -42,6 +42,48 @@ std::int64_t bucket_elements(const Layout& layout) {
   return std::max<std::int64_t>(40'000'000, 1'000'000 * layout.dp * layout.cp);
 }
 
+// When code came that joins kernels of a layer of experts: --moe-permute-fusion and
+// --moe-router-fusion, which its recipes set (Megatron-Bridge, scripts/performance).
+constexpr Release kFusedPermutation = Release::of(2025, 2);
+constexpr Release kFusedRouter = Release::of(2025, 8);
+
+// --cross-entropy-loss-fusion is off unless given. NeMo 2.0 (GPTConfig.cross_entropy_loss_fusion)
+// and Megatron-Bridge behind it, whose containers go by the month, give it.
+constexpr Release kFusedLoss = Release::of(2024, 9);
+// Transformer Engine's fused grouped MLP takes biases (Megatron-Bridge's recipes of 26.08). Before
+// it experts.py adds them in _apply_bias, and fused_bias_swiglu.py refuses a bias where an
+// activation is weighted.
+constexpr Release kBiasedMlp = Release::of(2026, 8);
+
+// megatron/core/transformer/moe: router.py, token_dispatcher.py, moe_utils.py; Transformer Engine's
+// module/grouped_linear.py and csrc/extensions/gemm.cpp (te_general_grouped_gemm).
+ExpertHost expert_host(Release release) {
+  ExpertHost host;
+  // Fused: views of two results, tokens of each expert (2), the loss, its scaling and its sum for
+  // the log (3), and two casts. Unfused: also softmax, top-k, scatter twice, masks and sums, some
+  // fifteen kernels in all.
+  host.routing_operators = release.has(kFusedRouter) ? 9 : 21;
+  // Fused: three kernels make the map of rows, and allocate. Unfused: masks, nonzero, sort,
+  // gathers, an index_add.
+  host.moving_operators = release.has(kFusedPermutation) ? 4 : 8;
+  // _apply_bias: a view of the expert's rows, and the bias times the weights, added.
+  host.bias_operators = 3;
+  // preprocess(): sums and views by rank and expert (8), four copies to the host and what awaits
+  // them (8).
+  host.counting_operators = 16;
+  // combined_1f1b.py: before and behind each exchange another node begins, and those of weight
+  // gradients beside: a stream, two events, inputs taken off the graph and marked, an entry into
+  // autograd.
+  host.pairing_operators = 40;
+  // A view of its rows, the result's, and the product on one of four streams.
+  host.product_calls = 3;
+  host.block_scale_calls = 2;  // the scales of both operands in the order that the product reads
+  // Data and scales of both directions are allocated and made a tensor, and the kernel.
+  host.cast_calls = 4;
+  host.scale_calls = 4;  // the largest element, and three kernels that make a scale of it
+  return host;
+}
+
 FrameworkRules rules(const Training& training, const Layout& layout) {
   FrameworkRules rules = half_precision_rules(training);
   rules.bucket_elements = layout.overlap.grad_reduce ? bucket_elements(layout) : 0;
@@ -61,7 +103,10 @@ FrameworkRules rules(const Training& training, const Layout& layout) {
   rules.reduced_pieces = 4;
   rules.scatter_gather_p2p = scatters_p2p(layout);
   rules.norms_into_products = true;  // TELayerNormColumnParallelLinear
+  rules.expert_host = expert_host(training.release);
   add_megatron_model(rules);
+  rules.fuses_loss = !training.release.newest() && training.release.has(kFusedLoss);
+  rules.biased_experts_in_steps = !training.release.has(kBiasedMlp);
   return rules;
 }
 

@@ -78,7 +78,7 @@ std::string memory_words(const Prediction& prediction) {
     case Verdict::kFits:
       return "It fits, with " + of;
     case Verdict::kTight:
-      return "It fits tightly, with " + of;
+      return "It is tight, with " + of;
     case Verdict::kDoesNotFit:
       return "It does not fit: it needs " + of;
   }
