@@ -2,6 +2,7 @@
 #include "economics/run_forecast.h"
 
 #include <algorithm>
+#include <boost/math/policies/policy.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 
@@ -12,7 +13,6 @@ namespace stepcast {
 namespace {
 
 constexpr double kCentral90 = 1.6449;  // standard deviations
-constexpr double kLow = 0.05, kHigh = 0.95;
 constexpr double kHour = 3600;
 constexpr double kWaitingAllowed = 0.01;
 constexpr Seconds kUsualRun{30 * 86400.0};
@@ -26,6 +26,23 @@ void plan_checkpoints(const RunTerms& terms, const StepTime& step, RunForecast& 
   out.young = young_interval(process.checkpoint, rate);
   out.daly = daly_interval(process.checkpoint, rate);
   if (!out.interval) out.interval = best_interval(process, step.time);
+}
+
+// The value of a gamma distribution of scale 1 that lies where a normal one has `deviations`. Large
+// shapes are nearly normal in the cube root (Wilson and Hilferty 1931), and a series for them would
+// take too long.
+double gamma_at(double shape, double deviations) {
+  constexpr double kLarge = 1e3;
+  if (shape > kLarge) {
+    const double ninth = 1 / (9 * shape);
+    return shape * std::pow(1 - ninth + deviations * std::sqrt(ninth), 3);
+  }
+  namespace policies = boost::math::policies;
+  constexpr auto kNearest = policies::ignore_error;  // the nearest number, and no exception
+  const policies::policy<policies::overflow_error<kNearest>, policies::evaluation_error<kNearest>>
+      policy;
+  const double chance = std::erfc(-deviations / std::sqrt(2.0)) / 2;
+  return boost::math::gamma_p_inv(shape, chance, policy);
 }
 
 FigureRange goodput_of(const RunTerms& terms, const RunForecast& run, Seconds wall) {
@@ -43,11 +60,8 @@ FigureRange goodput_of(const RunTerms& terms, const RunForecast& run, Seconds wa
   const double variance = goodput_scatter(process, *run.interval) / wall;
   if (!(lost > 0) || !(variance > 0)) return out;
   const double shape = lost * lost / variance, scale = variance / lost;
-  const auto lost_at = [&](double chance) {
-    return scale * boost::math::gamma_p_inv(shape, chance);
-  };
-  out.low = std::clamp(whole * (undisturbed - lost_at(kHigh)), 0.0, mean);
-  out.high = std::clamp(whole * (undisturbed - lost_at(kLow)), mean, 1.0);
+  out.low = std::clamp(whole * (undisturbed - scale * gamma_at(shape, kCentral90)), 0.0, mean);
+  out.high = std::clamp(whole * (undisturbed - scale * gamma_at(shape, -kCentral90)), mean, 1.0);
   return out;
 }
 
