@@ -111,7 +111,10 @@ TEST(CommandWords, MakeTheProgramPrintTheSameForecast) {
     const auto document = document_of(drawn.scenario);
     ASSERT_TRUE(document) << drawn.text;
     EXPECT_EQ(outcome.code, (*document)["fits"] == true ? 0 : 3) << outcome.error << drawn.text;
-    EXPECT_EQ(outcome.out, json_text(*document, 2) + "\n") << drawn.text;
+    auto printed = nlohmann::ordered_json::parse(outcome.out, nullptr, false);
+    ASSERT_TRUE(printed.is_object()) << outcome.out.substr(0, 500);
+    EXPECT_EQ(printed.erase("recorded_runs"), 1U);  // which are no part of the forecast itself
+    EXPECT_EQ(json_text(printed, 2), json_text(*document, 2)) << drawn.text;
     ++by_words;
   }
   EXPECT_GE(by_words, 6);
