@@ -223,10 +223,11 @@ int plan_layouts(PlanFlags& flags, Asked asked, const DataRoot& data, Output& ou
     return report_errors(name_flags(refusals(result->space), flags.scenario));
   }
 
-  const std::string export_note = prefer_exportable(**planner, scenario, data.folders, *result);
+  const auto export_note = prefer_exportable(**planner, scenario, data.folders, *result);
+  if (!export_note) return report_errors(export_note.error());
   PlanReport report{**planner, *result, {}, static_cast<std::size_t>(options.top)};
   report.objective = objective;
-  report.export_note = export_note;
+  report.export_note = *export_note;
   if (asks_for_money(base, objective, flags)) report.prices = &*prices;
   for (const Question& question : questions) {
     report.why_not.push_back(why_not(question, options, *result));

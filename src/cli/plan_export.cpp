@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/machine_errors.h"
 #include "core/text/escape.h"
 #include "plan/ranking.h"
 #include "recipes/export.h"
@@ -18,9 +19,10 @@ namespace {
 
 constexpr std::size_t kMostTried = 20;
 
-// What its framework's launch files cannot say; nothing where they can, or where it has none.
-std::optional<Error> export_error(const Planner& planner, const nlohmann::json& stated,
-                                  const DataFolders& folders, const LayoutChoice& choice) {
+// Why its framework's launch files cannot say a layout; nothing where they can, or where it has
+// none.
+std::optional<Errors> export_errors(const Planner& planner, const nlohmann::json& stated,
+                                    const DataFolders& folders, const LayoutChoice& choice) {
   Scenario scenario = planner.space().base();
   planner.space().put(choice, scenario);
   const LaunchFormat* format = launch_format_of(scenario.training.framework);
@@ -30,9 +32,7 @@ std::optional<Error> export_error(const Planner& planner, const nlohmann::json& 
   const auto exported =
       export_scenario(scenario, json_text(whole), format->name, ExportOptions{}, folders);
   if (exported) return std::nullopt;
-  Error error = exported.error().front();
-  error.file.clear();
-  return error;
+  return exported.error();
 }
 
 void put_first(std::size_t index, SearchResult& result) {
@@ -50,19 +50,26 @@ void put_first(std::size_t index, SearchResult& result) {
 
 }  // namespace
 
-std::string prefer_exportable(const Planner& planner, const nlohmann::json& stated,
-                              const DataFolders& folders, SearchResult& result) {
+Result<std::string> prefer_exportable(const Planner& planner, const nlohmann::json& stated,
+                                      const DataFolders& folders, SearchResult& result) {
   if (result.found.empty()) return "";
-  const auto error = export_error(planner, stated, folders, result.found.front().choice);
-  if (!error) return "";
+  const auto first = export_errors(planner, stated, folders, result.found.front().choice);
+  if (!first) return "";
+  if (Errors refused = refused_by_machine(*first); !refused.empty()) return failure(refused);
   const Seconds most = result.found.front().prediction.step_time * (1 + kNearTie);
   for (std::size_t i = 1; i < std::min(kMostTried, result.found.size()); ++i) {
     if (result.found[i].prediction.step_time > most) continue;
-    if (export_error(planner, stated, folders, result.found[i].choice)) continue;
+    const auto other = export_errors(planner, stated, folders, result.found[i].choice);
+    if (other) {
+      if (Errors refused = refused_by_machine(*other); !refused.empty()) return failure(refused);
+      continue;
+    }
     put_first(i, result);
     return "";
   }
-  return fmt::format("export cannot write the first place: {}", to_string(*error));
+  Error error = first->front();
+  error.file.clear();
+  return fmt::format("export cannot write the first place: {}", to_string(error));
 }
 
 }  // namespace stepcast::cli

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/result.h"
 #include "layout/scenario.h"
 #include "plan/planner.h"
 
@@ -12,8 +13,9 @@ namespace stepcast::cli {
 
 // Puts the first layout that its framework's launch files can say at the front of a near tie whose
 // first one they cannot say. `stated` is the scenario without the layout. Returns a sentence where
-// the first place still has no launch files, else nothing.
-std::string prefer_exportable(const Planner& planner, const nlohmann::json& stated,
-                              const DataFolders& folders, SearchResult& result);
+// the first place still has no launch files, else nothing. Errors: a file that the machine does not
+// let be read.
+Result<std::string> prefer_exportable(const Planner& planner, const nlohmann::json& stated,
+                                      const DataFolders& folders, SearchResult& result);
 
 }  // namespace stepcast::cli

@@ -101,8 +101,7 @@ class StampFinder {
  public:
   StampFinder(const Scenario& scenario, const Program& program, const RankGrid& grid,
               const Traffic& traffic, const Pricing& pricing)
-      : scenario_(scenario),
-        program_(program),
+      : program_(program),
         grid_(grid),
         traffic_(traffic),
         pricing_(pricing),
@@ -134,7 +133,6 @@ class StampFinder {
   double share_lost(const Beside& beside) const;
   std::int32_t stage_of(RankId rank) const { return grid_.point(rank).pp; }
 
-  const Scenario& scenario_;
   const Program& program_;
   const RankGrid& grid_;
   const Traffic& traffic_;
